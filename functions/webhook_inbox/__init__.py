@@ -1,0 +1,1 @@
+"""A durable webhook inbox: every event verified, stored once, handled once, replayable."""

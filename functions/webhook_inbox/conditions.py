@@ -1,0 +1,95 @@
+"""Conditions of conditional writes, as data.
+
+The adapter renders them as DynamoDB expressions and the in-memory table evaluates them, so
+the protocol's conditions are written once, in the core, and can be simulated.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """The attribute is not there."""
+
+    name: str
+
+    def holds(self, row: Mapping[str, Any]) -> bool:
+        return self.name not in row
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """The attribute is there."""
+
+    name: str
+
+    def holds(self, row: Mapping[str, Any]) -> bool:
+        return self.name in row
+
+
+@dataclass(frozen=True, slots=True)
+class Equals:
+    """The attribute is there and has this value."""
+
+    name: str
+    value: str | int
+
+    def holds(self, row: Mapping[str, Any]) -> bool:
+        return self.name in row and bool(row[self.name] == self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Less:
+    """The attribute is there and is smaller; DynamoDB compares nothing with a missing one."""
+
+    name: str
+    value: int
+
+    def holds(self, row: Mapping[str, Any]) -> bool:
+        return self.name in row and bool(row[self.name] < self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """The attribute is there and has one of these values."""
+
+    name: str
+    values: tuple[str, ...]
+
+    def holds(self, row: Mapping[str, Any]) -> bool:
+        return self.name in row and row[self.name] in self.values
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """All clauses hold."""
+
+    clauses: "tuple[Condition, ...]"
+
+    def holds(self, row: Mapping[str, Any]) -> bool:
+        return all(clause.holds(row) for clause in self.clauses)
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """At least one clause holds."""
+
+    clauses: "tuple[Condition, ...]"
+
+    def holds(self, row: Mapping[str, Any]) -> bool:
+        return any(clause.holds(row) for clause in self.clauses)
+
+
+Condition = Absent | Present | Equals | Less | OneOf | Every | Either
+
+
+def every(*clauses: Condition) -> Every:
+    """Joins clauses with AND."""
+    return Every(clauses)
+
+
+def either(*clauses: Condition) -> Either:
+    """Joins clauses with OR."""
+    return Either(clauses)

@@ -1,0 +1,90 @@
+"""What can go wrong, each class saying what happens next. Imports nothing of ours."""
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+
+class InboxError(Exception):
+    """The base of every error this library raises."""
+
+
+class Reason(StrEnum):
+    """Why a delivery is not let in; the value is the metric's dimension."""
+
+    MISSING_SIGNATURE = "missing-signature"  # no signature header, or an empty one
+    INVALID_SIGNATURE = "invalid-signature"  # well formed, and no live secret made it
+    MALFORMED = "malformed"  # a header or the body cannot be read as the scheme demands
+    STALE = "stale"  # signed too long ago
+    FUTURE = "future"  # signed too far ahead of our clock
+    MISSING_EVENT_ID = "missing-event-id"  # nothing to deduplicate by
+    NO_SECRET = "no-secret"  # the source's secret is not set yet
+
+
+class Rejected(InboxError):
+    """The delivery failed verification. Nothing of it becomes an event.
+
+    Remedy: compare the source's secret with the provider's, and see that nothing on the way
+    rewrites the body.
+    """
+
+    def __init__(self, reason: Reason, detail: str) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason = reason
+        self.detail = detail
+
+
+class Transient(InboxError):
+    """The attempt failed and may succeed later: the run is tried again.
+
+    `retry_after` is the earliest useful delay; without it the handler's backoff decides.
+    """
+
+    def __init__(self, message: str, *, retry_after: timedelta | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class Permanent(InboxError):
+    """The attempt failed and no repetition will help: the run goes to the dead letters."""
+
+
+class Deferred(InboxError):
+    """The run waits until `until` for something outside it; no attempt is spent."""
+
+    def __init__(self, until: datetime, message: str = "deferred") -> None:
+        super().__init__(message)
+        self.until = until
+
+
+class HandlerTimedOut(InboxError):
+    """The handler was still running when its time was up."""
+
+
+class Unavailable(InboxError):
+    """An AWS service did not answer, throttled, or failed; the call may or may not have happened.
+
+    Remedy: none by hand. Ingest answers 503 and the provider retries; the processor's message
+    comes back.
+    """
+
+    def __init__(self, service: str, operation: str, cause: str) -> None:
+        super().__init__(f"{service} {operation}: {cause}")
+        self.service = service
+        self.operation = operation
+
+
+class ConditionFailed(InboxError):
+    """A conditional write found another state than it asked for; `old` is the row it found."""
+
+    def __init__(self, old: dict[str, Any] | None) -> None:
+        super().__init__("the row is not in the state this write asked for")
+        self.old = old
+
+
+class ForeignMessage(InboxError):
+    """A queue message that no inbox wrote, or one of a version this code does not know."""
+
+
+class ConfigurationError(InboxError):
+    """`inbox.toml` or a handler's declaration cannot be used; the text names the remedy."""

@@ -1,0 +1,122 @@
+"""The manifest: configuration and handler declarations, compiled into every bundle as data.
+
+Ingest learns from it which runs an event has without importing a handler, pydantic or a TOML
+parser; the stacks, the reconciler, replay and the CLI read the same one.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+# The module that a build writes into each bundle; its `MANIFEST` is `Manifest.to_data()`.
+MODULE: Final = "compiled_manifest"
+DEFAULT_LANE: Final = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Exponential backoff with full jitter; times in seconds."""
+
+    base: float = 10.0
+    factor: float = 4.0
+    cap: float = 21600.0
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerSpec:
+    """One handler as declared: `types` are glob patterns, `timeout` and `max_age` seconds."""
+
+    name: str
+    module: str
+    function: str
+    source: str
+    types: tuple[str, ...]
+    max_attempts: int = 8
+    timeout: float = 50.0
+    lane: str = DEFAULT_LANE
+    backoff: Backoff = field(default_factory=Backoff)
+    max_age: float = 14 * 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSpec:
+    """One configured endpoint.
+
+    `settings` is the rest of its TOML table, for the provider's module; `types` are the glob
+    patterns of the types that are stored, the rest is acknowledged and counted; `secret` is
+    the secret's name within the stage.
+    """
+
+    name: str
+    provider: str
+    secret: str
+    types: tuple[str, ...] = ("*",)
+    volatile: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DestinationSpec:
+    """A named downstream system that handlers call."""
+
+    name: str
+    base_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Everything the functions know about sources, handlers and destinations, by name."""
+
+    stage: str = "dev"
+    version: str = ""
+    sources: Mapping[str, SourceSpec] = field(default_factory=dict)
+    handlers: Mapping[str, HandlerSpec] = field(default_factory=dict)
+    destinations: Mapping[str, DestinationSpec] = field(default_factory=dict)
+    secrets: tuple[str, ...] = ()
+
+    def wants(self, source: SourceSpec, type_: str) -> bool:
+        """Tells whether events of this type are stored at all."""
+        return matches(source.types, type_)
+
+    def runs_for(self, source: str, type_: str) -> tuple[HandlerSpec, ...]:
+        """Returns the handlers of an event, in order of declaration."""
+        return tuple(
+            spec
+            for spec in self.handlers.values()
+            if spec.source == source and matches(spec.types, type_)
+        )
+
+    @property
+    def lanes(self) -> tuple[str, ...]:
+        """The default lane and every other that a handler asks for."""
+        return tuple(dict.fromkeys((DEFAULT_LANE, *(h.lane for h in self.handlers.values()))))
+
+    def to_data(self) -> dict[str, Any]:
+        """Returns plain dicts, lists and scalars, for `from_data`."""
+        return asdict(self)
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> "Manifest":
+        """Reads what `to_data` wrote."""
+        return cls(
+            stage=data["stage"],
+            version=data["version"],
+            sources={name: SourceSpec(**_tuples(spec)) for name, spec in data["sources"].items()},
+            handlers={name: _handler(spec) for name, spec in data["handlers"].items()},
+            destinations={n: DestinationSpec(**spec) for n, spec in data["destinations"].items()},
+            secrets=tuple(data["secrets"]),
+        )
+
+
+def matches(patterns: tuple[str, ...], type_: str) -> bool:
+    """Tells whether any glob pattern fits the type, letter case included."""
+    return any(fnmatchcase(type_, pattern) for pattern in patterns)
+
+
+def _handler(spec: Mapping[str, Any]) -> HandlerSpec:
+    return HandlerSpec(**{**_tuples(spec), "backoff": Backoff(**spec["backoff"])})
+
+
+def _tuples(spec: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(v) if isinstance(v, list) else v for key, v in spec.items()}

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Writes the locks under requirements/: hashes, and no index address. Needs uv.
+set -eu
+cd "$(dirname "$0")/.."
+compile() { # name, then the inputs
+  local name=$1; shift
+  uv pip compile --quiet --generate-hashes --no-emit-index-url --universal --no-header --no-annotate \
+    --python-version 3.11 --output-file "requirements/$name.txt" "$@"
+}
+compile ingest --group ingest
+compile processor --group processor
+compile handlers --group handlers --constraint requirements/processor.txt
+compile dev pyproject.toml --group handlers --group cdk --group local --group dev
+compile build requirements/build.in
