@@ -1,0 +1,27 @@
+"""A double of every port, in memory: exact, deterministic, and cheap enough to simulate with.
+
+Each double behaves as AWS does where the inbox can notice; one suite of contract tests runs
+over the doubles and over the adapters.
+"""
+
+from webhook_inbox.memory.blobs import MemoryBlobs
+from webhook_inbox.memory.chance import SeededChance
+from webhook_inbox.memory.clock import ManualClock
+from webhook_inbox.memory.executor import InlineExecutor
+from webhook_inbox.memory.faults import Fault, Faults, no_faults
+from webhook_inbox.memory.queue import MemoryQueue
+from webhook_inbox.memory.secrets import MemorySecrets
+from webhook_inbox.memory.table import MemoryTable
+
+__all__ = [
+    "Fault",
+    "Faults",
+    "InlineExecutor",
+    "ManualClock",
+    "MemoryBlobs",
+    "MemoryQueue",
+    "MemorySecrets",
+    "MemoryTable",
+    "SeededChance",
+    "no_faults",
+]
