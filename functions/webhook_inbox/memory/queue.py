@@ -25,7 +25,7 @@ class _Stored:
     receipt: str = ""
 
 
-def _refuses_none(message: Outgoing) -> bool:
+def _refuses_none(_: Outgoing) -> bool:
     return False
 
 

@@ -1,0 +1,127 @@
+"""What each function is told by its environment; the stacks set it from the same classes."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final, Self
+
+from webhook_inbox.errors import ConfigurationError
+
+TABLE_NAME: Final = "TABLE_NAME"
+BUCKET_NAME: Final = "BUCKET_NAME"
+QUEUE_URLS: Final = "QUEUE_URLS"
+DLQ_URLS: Final = "DLQ_URLS"
+SECRET_PREFIX: Final = "SECRET_PREFIX"  # noqa: S105 - a variable's name
+LANE: Final = "LANE"
+VISIBILITY_TIMEOUT: Final = "VISIBILITY_TIMEOUT"
+MAX_RECEIVE_COUNT: Final = "MAX_RECEIVE_COUNT"
+CODE_VERSION: Final = "CODE_VERSION"
+
+# URLs by lane.
+Urls = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Environment:
+    """Reads and writes variables named as the fields are, in capitals."""
+
+    @classmethod
+    def read(cls, environ: Mapping[str, str] = os.environ) -> Self:
+        """Returns the process's environment.
+
+        Raises:
+            ConfigurationError: a variable is missing or cannot be read.
+        """
+        return cls(**{field.name: _value(field.type, field.name, environ) for field in fields(cls)})
+
+    def variables(self) -> dict[str, str]:
+        """Returns the variables from which `read` makes this again."""
+        return {field.name.upper(): _text(getattr(self, field.name)) for field in fields(self)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestEnvironment(_Environment):
+    """Ingest: verify, store, send."""
+
+    table_name: str
+    bucket_name: str
+    queue_urls: Urls
+    secret_prefix: str
+    code_version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessorEnvironment(_Environment):
+    """One lane's processor. `visibility_timeout` is its queue's, in seconds."""
+
+    table_name: str
+    bucket_name: str
+    queue_urls: Urls
+    secret_prefix: str
+    lane: str
+    visibility_timeout: int
+    max_receive_count: int
+    code_version: str
+
+    @property
+    def queue_url(self) -> str:
+        """The queue of this lane."""
+        return self.queue_urls[self.lane]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayEnvironment(_Environment):
+    """Replay: reset runs, send again, tidy the dead letter queues."""
+
+    table_name: str
+    bucket_name: str
+    queue_urls: Urls
+    dlq_urls: Urls
+    visibility_timeout: int
+    code_version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReconcilerEnvironment(_Environment):
+    """The reconciler: find what fell between two calls."""
+
+    table_name: str
+    bucket_name: str
+    queue_urls: Urls
+    dlq_urls: Urls
+    visibility_timeout: int
+    code_version: str
+
+
+def _value(kind: Any, field: str, environ: Mapping[str, str]) -> Any:
+    name = field.upper()
+    text = environ.get(name, "")
+    if not text:
+        raise ConfigurationError(f"the variable {name} is not set; deploy the stack again")
+    if kind is str:
+        return text
+    return _number(name, text) if kind is int else _urls(name, text)
+
+
+def _number(name: str, text: str) -> int:
+    # Not int(): that takes "1_0", " 7" and digits of other alphabets as well.
+    if not (text.isascii() and text.isdecimal()) or int(text) == 0:
+        raise ConfigurationError(f"the variable {name} is no whole number above 0: {text[:40]!r}")
+    return int(text)
+
+
+def _urls(name: str, text: str) -> Urls:
+    try:
+        urls = json.loads(text)
+    except ValueError as error:
+        raise ConfigurationError(f"the variable {name} is not JSON: {error}") from error
+    if not isinstance(urls, dict) or not all(isinstance(u, str) and u for u in urls.values()):
+        raise ConfigurationError(f"the variable {name} is no JSON object of URLs by lane")
+    return urls
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return json.dumps(dict(value), separators=(",", ":"))
+    return str(value)
