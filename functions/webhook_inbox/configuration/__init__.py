@@ -1,0 +1,141 @@
+"""Reads inbox.toml: at synth, in tests and in the CLI; never in a Lambda.
+
+Whatever is wrong with the file is a ConfigurationError of one line: file, table, key, remedy.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from webhook_inbox import providers
+from webhook_inbox.configuration.model import DeclaredSource, Inbox, Source, Table
+from webhook_inbox.configuration.wording import line
+from webhook_inbox.errors import ConfigurationError
+from webhook_inbox.manifest import DestinationSpec, SourceSpec
+
+Model = TypeVar("Model", bound=Table)
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What inbox.toml says for one stage.
+
+    `secrets` are the names of all secrets, of sources and handlers; `notify` and `page` the
+    addresses of the alarms.
+    """
+
+    sources: Mapping[str, SourceSpec]
+    destinations: Mapping[str, DestinationSpec]
+    secrets: tuple[str, ...]
+    notify: tuple[str, ...] = ()
+    page: tuple[str, ...] = ()
+
+
+def load(path: Path, *, stage: str) -> Configuration:
+    """Returns the configuration of a stage: the file, and over it the stage's own tables.
+
+    Raises:
+        ConfigurationError: the file is missing or wrong, in this stage or in another one: a
+            mistake for production is found on the laptop.
+    """
+    document = _read(path)
+    try:
+        # Only the stages yet: what the file leaves open, a stage may complete.
+        stages = document.get("stages", {})
+        _validated(Inbox, {"stages": stages})
+        shared = {key: value for key, value in document.items() if key != "stages"}
+        configuration = _stage(shared, stage, stages.get(stage, {}))
+        for other, overrides in stages.items():
+            _stage(shared, other, overrides)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{_shown(path)} {error}") from error
+    return configuration
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigurationError(
+            f"{_shown(path)}: {error.strerror}; put the configuration there"
+        ) from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"{_shown(path)}: not TOML: {error}; correct it") from error
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(
+            f"{_shown(path)}: not UTF-8 at byte {error.start}; save it as UTF-8"
+        ) from error
+
+
+def _shown(path: Path) -> str:
+    whole = path.absolute()
+    return str(whole.relative_to(Path.cwd()) if whole.is_relative_to(Path.cwd()) else path)
+
+
+def _stage(shared: dict[str, Any], stage: str, overrides: dict[str, Any]) -> Configuration:
+    try:
+        return _configuration(_merged(shared, overrides))
+    except ConfigurationError as error:
+        if str(error) == _fault(shared):
+            raise
+        raise ConfigurationError(f"(with [stages.{stage}]) {error}") from error
+
+
+def _fault(document: dict[str, Any]) -> str:
+    try:
+        _configuration(document)
+    except ConfigurationError as error:
+        return str(error)
+    return ""
+
+
+def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables merge key by key; every other value, lists too, is replaced."""
+    both = {
+        key: _merged(base[key], value)
+        for key, value in over.items()
+        if isinstance(value, dict) and isinstance(base.get(key), dict)
+    }
+    return {**base, **over, **both}
+
+
+def _configuration(document: dict[str, Any]) -> Configuration:
+    inbox = _validated(Inbox, document)
+    sources = {name: _source(name, table) for name, table in inbox.sources.items()}
+    names = {*(spec.secret for spec in sources.values()), *inbox.handler_secrets}
+    return Configuration(
+        sources=sources,
+        destinations={
+            name: DestinationSpec(name, table.base_url)
+            for name, table in inbox.destinations.items()
+        },
+        secrets=tuple(sorted(names)),
+        notify=tuple(inbox.alarms.notify),
+        page=tuple(inbox.alarms.page),
+    )
+
+
+def _source(name: str, table: dict[str, Any]) -> SourceSpec:
+    model = DeclaredSource if table.get("provider") == "hmac" else Source
+    source = _validated(model, table, "sources", name)
+    spec = SourceSpec(
+        name=name,
+        provider=source.provider,
+        secret=source.secret or name,
+        types=tuple(source.types),
+        volatile=tuple(source.volatile),
+        settings={key: value for key, value in table.items() if key not in Source.model_fields},
+    )
+    providers.load(spec)  # judges the settings, as the Lambda will
+    return spec
+
+
+def _validated(model: type[Model], data: dict[str, Any], *table: str) -> Model:
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise ConfigurationError(line(model, error, table)) from error

@@ -1,0 +1,65 @@
+"""Turns what pydantic finds into one line: table, key, what is wrong, and the remedy."""
+
+from difflib import get_close_matches
+from typing import Any, Final, get_args
+
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from webhook_inbox.configuration.model import Table
+
+# How many parts of a path name the table itself, by its first part.
+_TABLES: Final = {"sources": 2, "destinations": 2, "stages": 2, "alarms": 1}
+
+
+def line(model: type[Table], error: ValidationError, table: tuple[str, ...]) -> str:
+    """Returns the first mistake in words, and how many more there are."""
+    found = error.errors(include_url=False, include_input=False)
+    first = found[0]
+    path = [str(part) for part in (*table, *first["loc"]) if part != "[key]"]
+    depth = _TABLES.get(path[0], 0)
+    heading, key = ".".join(path[:depth]), ".".join(path[depth:])
+    words = f"{key}: {_mistake(model, first)}" if key else _mistake(model, first)
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    return f"[{heading}] {words}{more}" if heading else f"{words}{more}"
+
+
+def _mistake(model: type[Table], error: ErrorDetails) -> str:
+    owner, field = _locate(model, error["loc"])
+    if error["type"] == "extra_forbidden":
+        return _unknown(str(error["loc"][-1]), sorted(_fields(owner)))
+    remedy = f"; give {field.description}" if field is not None and field.description else ""
+    if error["type"] == "missing":
+        return f"missing{remedy}"
+    message = error["msg"].removeprefix("Value error, ")
+    message = message[0].lower() + message[1:]
+    return message if ";" in message else message + remedy
+
+
+def _unknown(key: str, known: list[str]) -> str:
+    close = get_close_matches(key, known, n=1)
+    if close:
+        return f'unknown key; did you mean "{close[0]}"?'
+    return f"unknown key; remove it (the keys here are {', '.join(known)})"
+
+
+def _locate(
+    model: type[Table], path: tuple[int | str, ...]
+) -> tuple[type[Table], FieldInfo | None]:
+    """Returns the model that a path ends in and the last field that it names."""
+    field = None
+    for part in path:
+        field = _fields(model).get(str(part), field)
+        model = (field and _inner(field.annotation)) or model
+    return model, field
+
+
+def _fields(model: type[Table]) -> dict[str, FieldInfo]:
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
+def _inner(annotation: Any) -> type[Table] | None:
+    if isinstance(annotation, type) and issubclass(annotation, Table):
+        return annotation
+    return next((model for part in get_args(annotation) if (model := _inner(part))), None)

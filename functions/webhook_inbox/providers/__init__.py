@@ -1,0 +1,65 @@
+"""Every provider there is, by the name that inbox.toml gives it.
+
+A provider's module has `recipe(settings) -> Recipe` and, where its sources take keys of their
+own, names them in `SETTINGS`. Only the modules of configured providers are imported.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from importlib import import_module
+from typing import Final
+
+from webhook_inbox.errors import ConfigurationError
+from webhook_inbox.manifest import SourceSpec
+from webhook_inbox.recipe import Recipe
+
+
+def registry(entries: Iterable[tuple[str, str]]) -> Mapping[str, str]:
+    """Returns provider names to module names; raises ConfigurationError for a name used twice."""
+    modules: dict[str, str] = {}
+    for name, module in entries:
+        if name in modules:
+            raise ConfigurationError(f'provider "{name}" is registered twice; remove one')
+        modules[name] = module
+    return modules
+
+
+MODULES: Final = registry(
+    (
+        ("cycles", "cycles"),
+        ("github", "github"),
+        ("hmac", "declared"),
+        ("shopify", "shopify"),
+        ("slack", "slack"),
+        ("standard-webhooks", "standard_webhooks"),
+        ("stripe", "stripe"),
+    )
+)
+
+
+def load(spec: SourceSpec) -> Recipe:
+    """Returns the recipe of a source's provider, with the source's own volatile fields.
+
+    Raises:
+        ConfigurationError: there is no such provider, or it cannot use these settings.
+    """
+    try:
+        recipe = _recipe(spec)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"[sources.{spec.name}] {error}") from error
+    return replace(recipe, volatile=tuple(dict.fromkeys((*recipe.volatile, *spec.volatile))))
+
+
+def _recipe(spec: SourceSpec) -> Recipe:
+    if spec.provider not in MODULES:
+        choices = ", ".join(sorted(MODULES))
+        raise ConfigurationError(
+            f'provider: "{spec.provider}" is not known; choose one of {choices}'
+        )
+    module = import_module(f"{__name__}.{MODULES[spec.provider]}")
+    known: frozenset[str] = getattr(module, "SETTINGS", frozenset())
+    for key in sorted(spec.settings.keys() - known):
+        choices = ", ".join(sorted(known | {"provider", "secret", "types", "volatile"}))
+        raise ConfigurationError(f"{key}: unknown key; the keys of this source are {choices}")
+    recipe: Recipe = module.recipe(spec.settings)
+    return recipe

@@ -1,0 +1,57 @@
+"""GitHub: `X-Hub-Signature-256: sha256=<hex>` over the body; neither id nor time is signed.
+
+Source: GitHub's page on validating deliveries. The SHA-1 header `X-Hub-Signature`, which GitHub
+still sends beside it, never counts.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from webhook_inbox.recipe import Recipe, Sample
+from webhook_inbox.schemes.headers import first
+from webhook_inbox.schemes.layouts import Whole
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, Reading, at, header
+
+SCHEME: Final = Hmac(headers=("x-hub-signature-256",), layout=Whole("sha256="))
+
+
+def recipe(settings: Mapping[str, Any]) -> Recipe:  # noqa: ARG001 - GitHub has no settings
+    """Returns GitHub's recipe."""
+    return Recipe(
+        name="github",
+        verify=SCHEME.verify,
+        identify=NAMING.identify,
+        sign=_sign,
+        guard=lambda delivery, _: delivery.body,
+        kept_headers=frozenset(
+            {
+                "x-github-delivery",
+                "x-github-event",
+                "x-github-hook-id",
+                "x-github-hook-installation-target-id",
+                "x-github-hook-installation-target-type",
+            }
+        ),
+    )
+
+
+def _type(reading: Reading) -> str | None:
+    """Finds `issues.opened`: the event, and the action where the body names one."""
+    event = first(reading.delivery.headers, ("x-github-event",))
+    # A hook may be set to send the JSON as a form's field.
+    form = reading.delivery.body.startswith(b"payload=")
+    action = at(reading.payload if form else reading.document, "action")
+    return f"{event}.{action}" if event and action and isinstance(action, str) else event
+
+
+NAMING: Final = Naming(id=(header("x-github-delivery"),), type=(_type,))
+
+
+def _sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
+    return SCHEME.sign(sample, secret, now) | {
+        "x-github-delivery": sample.event_id,
+        "x-github-event": sample.type.partition(".")[0],
+        "user-agent": "GitHub-Hookshot/sample",
+    }

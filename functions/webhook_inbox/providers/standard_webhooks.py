@@ -1,0 +1,44 @@
+"""Standard Webhooks, and Svix under its own header names.
+
+`webhook-signature: v1,<base64> v1,<base64>` over `<id>.<seconds>.<body>`, so that id and time are
+signed. Symmetric signatures (`v1`) only; entries of other versions are passed over.
+Source: the specification; the reference library also takes fractions of a second, which the
+specification does not.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from webhook_inbox.recipe import Recipe
+from webhook_inbox.schemes import keys
+from webhook_inbox.schemes.encodings import BASE64
+from webhook_inbox.schemes.layouts import Versions
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, header, in_json
+from webhook_inbox.schemes.templates import Template
+from webhook_inbox.schemes.window import Window
+
+_ID: Final = ("webhook-id", "svix-id")
+
+SCHEME: Final = Hmac(
+    headers=("webhook-signature", "svix-signature"),
+    layout=Versions("v1"),
+    signs=Template.parse("{id}.{timestamp}.{body}"),
+    encoding=BASE64,
+    key=keys.whsec,
+    window=Window(headers=("webhook-timestamp", "svix-timestamp")),
+    ids=_ID,
+)
+NAMING: Final = Naming(
+    id=(header(*_ID),), type=(in_json("type"),), occurred_at=(in_json("timestamp"),)
+)
+
+
+def recipe(settings: Mapping[str, Any]) -> Recipe:  # noqa: ARG001 - it has no settings
+    """Returns the recipe of Standard Webhooks."""
+    return Recipe(
+        name="standard-webhooks",
+        verify=SCHEME.verify,
+        identify=NAMING.identify,
+        sign=SCHEME.sign,
+    )

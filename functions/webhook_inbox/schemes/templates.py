@@ -1,0 +1,92 @@
+"""What is signed: literals and fields in a row, as in `v0:{timestamp}:{body}`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from string import Formatter
+from typing import Final
+
+from webhook_inbox.errors import ConfigurationError, Reason, Rejected
+
+FIELDS: Final = ("body", "timestamp", "id", "method")
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """The signed content, as fields and the literal that follows each of them."""
+
+    head: bytes
+    parts: tuple[tuple[str, bytes], ...]
+
+    @classmethod
+    def parse(cls, text: str) -> "Template":
+        """Reads `{field}` and literals; a brace itself is written twice.
+
+        Raises:
+            ConfigurationError: a field is unknown or used twice, or the body is not signed.
+        """
+        head, parts = b"", list[tuple[str, bytes]]()
+        for literal, field in _pieces(text):
+            if parts:
+                parts[-1] = (parts[-1][0], parts[-1][1] + literal)
+            else:
+                head += literal
+            if field is not None:
+                parts.append((field, b""))
+        names = [name for name, _ in parts]
+        if len(set(names)) < len(names):
+            raise ConfigurationError("a field stands twice in what is signed; name each once")
+        if "body" not in names:
+            raise ConfigurationError(
+                "{body} is not signed; add it, since anyone could change a body that is not"
+            )
+        return cls(head, tuple(parts))
+
+    def __contains__(self, field: str) -> bool:
+        return any(name == field for name, _ in self.parts)
+
+    def pins(self, field: str) -> bool:
+        """Tells whether a signature fixes this field, with a literal or an end on either side.
+
+        Of `{id}{body}`, some of the id can be moved into the body under the same signature.
+        """
+        before = b""
+        for place, (name, after) in enumerate(self.parts):
+            if name == field:
+                last = place == len(self.parts) - 1
+                return (place == 0 or before != b"") and (last or after != b"")
+            before = after
+        return False
+
+    def fill(self, values: Mapping[str, bytes]) -> bytes:
+        """Returns the signed bytes.
+
+        Raises:
+            Rejected: a field holds the literal beside it, so that the same bytes could be read
+                as another id and another body.
+        """
+        pieces, before = [self.head], b""
+        for name, after in self.parts:
+            value = values[name]
+            if name != "body" and (
+                _within(before, before[1:] + value) or _within(after, value + after[:-1])
+            ):
+                raise Rejected(Reason.MALFORMED, f"the {name} holds its own separator")
+            pieces += (value, after)
+            before = after
+        return b"".join(pieces)
+
+
+def _within(literal: bytes, value: bytes) -> bool:
+    return literal != b"" and literal in value
+
+
+def _pieces(text: str) -> list[tuple[bytes, str | None]]:
+    try:
+        pieces = list(Formatter().parse(text))
+    except ValueError as error:
+        raise ConfigurationError(f"{error}; write a brace itself twice") from error
+    for _, field, spec, conversion in pieces:
+        if field is not None and (field not in FIELDS or spec or conversion):
+            choices = ", ".join(f"{{{name}}}" for name in FIELDS)
+            raise ConfigurationError(f"{{{field}}} is not a field; choose from {choices}")
+    return [(literal.encode(), field) for literal, field, _, _ in pieces]
