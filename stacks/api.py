@@ -1,0 +1,83 @@
+"""The HTTP API that providers POST to."""
+
+import json
+from typing import Final
+
+from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import aws_apigatewayv2 as apigatewayv2
+from aws_cdk import aws_apigatewayv2_integrations as integrations
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+# Neither body nor header nor query string: some providers put tokens there.
+ACCESS_LOG: Final = {
+    "requestId": "$context.requestId",
+    "time": "$context.requestTime",
+    "method": "$context.httpMethod",
+    "path": "$context.path",
+    "status": "$context.status",
+    "sourceIp": "$context.identity.sourceIp",
+    "responseLength": "$context.responseLength",
+    "integrationLatency": "$context.integrationLatency",
+    "integrationError": "$context.integrationErrorMessage",
+}
+
+
+class Api(Construct):
+    """One route, throttled and logged.
+
+    Args:
+        rate: requests a second that are let through for long.
+        burst: requests that are let through at once.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,  # noqa: A002
+        *,
+        ingest: lambda_.IFunction,
+        rate: float,
+        burst: int,
+    ) -> None:
+        super().__init__(scope, id)
+        self.api = apigatewayv2.HttpApi(
+            self, "Http", description="webhook-inbox", create_default_stage=False
+        )
+        # Its id is part of every address that was given to a provider: it survives the stack.
+        self.api.apply_removal_policy(RemovalPolicy.RETAIN)
+        self.api.add_routes(
+            path="/webhooks/{source}",
+            methods=[apigatewayv2.HttpMethod.ANY],
+            integration=integrations.HttpLambdaIntegration(
+                "Ingest",
+                ingest,
+                payload_format_version=apigatewayv2.PayloadFormatVersion.VERSION_2_0,
+                timeout=Duration.seconds(10),
+            ),
+        )
+        self.stage = apigatewayv2.HttpStage(
+            self,
+            "Stage",
+            http_api=self.api,
+            stage_name="$default",
+            auto_deploy=True,
+            throttle=apigatewayv2.ThrottleSettings(rate_limit=rate, burst_limit=burst),
+        )
+        log_group = logs.LogGroup(
+            self,
+            "AccessLogs",
+            retention=logs.RetentionDays.ONE_MONTH,
+            removal_policy=RemovalPolicy.DESTROY,
+        )
+        resource = self.stage.node.default_child
+        assert isinstance(resource, apigatewayv2.CfnStage)  # noqa: S101 - tells the type checker
+        resource.access_log_settings = apigatewayv2.CfnStage.AccessLogSettingsProperty(
+            destination_arn=log_group.log_group_arn, format=json.dumps(ACCESS_LOG)
+        )
+
+    @property
+    def url(self) -> str:
+        """The address, without a slash at its end."""
+        return self.api.api_endpoint

@@ -1,0 +1,84 @@
+"""The shape that all four Lambda functions share."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from stacks.bundle import Bundle
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What differs between the functions; `timeout` in seconds, `memory` in MB.
+
+    `extra` is passed on to CDK's Function as it is.
+    """
+
+    name: str
+    bundle: Bundle
+    timeout: int
+    memory: int
+    environment: Mapping[str, str]
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+class InboxFunction(lambda_.Function):
+    """A function with a log group and a role of its own that may do what is listed, no more."""
+
+    def __init__(self, scope: Construct, id: str, shape: Shape) -> None:  # noqa: A002 - CDK's word
+        log_group = logs.LogGroup(
+            scope,
+            f"{id}Logs",
+            retention=logs.RetentionDays.ONE_MONTH,
+            removal_policy=RemovalPolicy.DESTROY,
+        )
+        role = iam.Role(scope, f"{id}Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+        super().__init__(
+            scope,
+            id,
+            description=f"webhook-inbox: {shape.name}",
+            handler=f"{shape.name}.lambda_function.lambda_handler",
+            code=lambda_.Code.from_asset(
+                str(shape.bundle.directory), asset_hash=shape.bundle.digest
+            ),
+            runtime=lambda_.Runtime.PYTHON_3_13,
+            architecture=lambda_.Architecture.ARM_64,
+            timeout=Duration.seconds(shape.timeout),
+            memory_size=shape.memory,
+            environment={
+                **shape.environment,
+                "POWERTOOLS_SERVICE_NAME": shape.name,
+                "POWERTOOLS_METRICS_NAMESPACE": "WebhookInbox",
+            },
+            logging_format=lambda_.LoggingFormat.JSON,
+            log_group=log_group,
+            role=role,
+            # Asynchronous callers repeat by design (the schedule) or by hand (replay): a copy
+            # made by Lambda an hour later would only surprise.
+            retry_attempts=0,
+            **shape.extra,
+        )
+        self.allow("logs:CreateLogStream", "logs:PutLogEvents", on=[log_group.log_group_arn])
+
+    def allow(self, *actions: str, on: Sequence[str]) -> None:
+        """Lets the function do `actions` on these ARNs; nothing where there are none."""
+        if on:
+            self.add_to_role_policy(iam.PolicyStatement(actions=list(actions), resources=list(on)))
+
+    def allow_network_interfaces(self) -> None:
+        """Lets Lambda put the function into a VPC; these actions know no narrower resource."""
+        self.allow(
+            "ec2:AssignPrivateIpAddresses",
+            "ec2:CreateNetworkInterface",
+            "ec2:DeleteNetworkInterface",
+            "ec2:DescribeNetworkInterfaces",
+            "ec2:DescribeSubnets",
+            "ec2:UnassignPrivateIpAddresses",
+            on=["*"],
+        )

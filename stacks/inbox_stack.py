@@ -1,0 +1,71 @@
+"""This repository's own stack: the inbox with your handlers' rights, set up from context."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from aws_cdk import Stack
+from aws_cdk import aws_ec2 as ec2
+from constructs import Construct
+
+from stacks.permissions import handler_rights
+from stacks.processor import Placement
+from stacks.webhook_inbox import InboxProps, WebhookInbox
+from webhook_inbox.errors import ConfigurationError
+
+LOCAL = "local"
+
+
+class InboxStack(Stack):
+    """An inbox and nothing else, named after its stage.
+
+    Context: `stage` (default "dev"), `local` (no wheels in the bundles; implied by the stage
+    "local"), `max_concurrency`, `reserved_concurrency`, and `vpc`, a table of `id`,
+    `availability_zones` and `private_subnet_ids`, which spares a look-up.
+    """
+
+    def __init__(self, scope: Construct) -> None:
+        stage = scope.node.try_get_context("stage") or "dev"
+        super().__init__(scope, f"WebhookInbox-{stage}", description="webhook-inbox")
+        self.inbox = WebhookInbox(
+            self,
+            "Inbox",
+            InboxProps(
+                stage=stage,
+                local=stage == LOCAL or _switch(self.node.try_get_context("local")),
+                placement=self._placement(),
+            ),
+        )
+
+    def _placement(self) -> Placement:
+        context = self.node.try_get_context
+        return Placement(
+            max_concurrency=_number("max_concurrency", context("max_concurrency")) or 10,
+            reserved_concurrency=_number("reserved_concurrency", context("reserved_concurrency")),
+            vpc=self._vpc(context("vpc")),
+            rights=handler_rights(),
+        )
+
+    def _vpc(self, given: Mapping[str, Any] | None) -> ec2.IVpc | None:
+        if not given:
+            return None
+        return ec2.Vpc.from_vpc_attributes(
+            self,
+            "Vpc",
+            vpc_id=given["id"],
+            availability_zones=given["availability_zones"],
+            private_subnet_ids=given["private_subnet_ids"],
+        )
+
+
+def _number(name: str, given: Any) -> int | None:
+    """Reads a number of the context, which is text when it comes from the command line."""
+    if given is None:
+        return None
+    try:
+        return int(given)
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(f"context {name}: {given!r} is not a whole number") from error
+
+
+def _switch(given: Any) -> bool:
+    return str(given).lower() == "true"

@@ -1,0 +1,40 @@
+"""The function behind the API: verify, record, enqueue, acknowledge."""
+
+from constructs import Construct
+
+from stacks.boxes import Boxes
+from stacks.function import InboxFunction, Shape
+from webhook_inbox.adapters.environment import IngestEnvironment
+
+
+class Ingest(InboxFunction):
+    """Writes events and sends messages; reads no index, no body and no handler's secret."""
+
+    def __init__(self, scope: Construct, id: str, boxes: Boxes) -> None:  # noqa: A002
+        bundle = boxes.workshop.make("ingest")
+        environment = IngestEnvironment(
+            table_name=boxes.ledger.table.table_name,
+            bucket_name=boxes.bodies.bucket.bucket_name,
+            queue_urls=boxes.queue_urls,
+            secret_prefix=boxes.secrets.prefix,
+            code_version=bundle.version,
+        )
+        shape = Shape(
+            name="ingest",
+            bundle=bundle,
+            timeout=10,
+            # More memory is more CPU: a cold start has to fit into the 2.5 s of an answer.
+            memory=1024,
+            environment=environment.variables(),
+        )
+        super().__init__(scope, id, shape)
+        self.allow(
+            "dynamodb:GetItem",
+            "dynamodb:PutItem",
+            "dynamodb:Query",
+            "dynamodb:UpdateItem",
+            on=[boxes.table],
+        )
+        self.allow("sqs:SendMessage", on=boxes.work_queues)
+        self.allow("s3:PutObject", on=[boxes.bodies.objects])
+        self.allow("secretsmanager:GetSecretValue", on=boxes.secrets.arns(boxes.source_secrets))

@@ -1,0 +1,60 @@
+"""The ledger's table."""
+
+from aws_cdk import RemovalPolicy
+from aws_cdk import aws_dynamodb as dynamodb
+from constructs import Construct
+
+
+class Ledger(Construct):
+    """One table, its two indexes, and the rows' expiry."""
+
+    def __init__(self, scope: Construct, id: str, *, protected: bool) -> None:  # noqa: A002
+        super().__init__(scope, id)
+        self.table = dynamodb.TableV2(
+            self,
+            "Table",
+            partition_key=_text("pk"),
+            sort_key=_text("sk"),
+            billing=dynamodb.Billing.on_demand(),
+            time_to_live_attribute="expires_at",
+            point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
+                point_in_time_recovery_enabled=True
+            ),
+            global_secondary_indexes=[_by_received(), _attention()],
+            removal_policy=RemovalPolicy.RETAIN,
+            deletion_protection=protected,
+        )
+
+    @property
+    def indexes(self) -> str:
+        """The ARN pattern of the indexes, without the table."""
+        return f"{self.table.table_arn}/index/*"
+
+
+def _by_received() -> dynamodb.GlobalSecondaryIndexPropsV2:
+    """Lists events by hour and shard; source and type spare a read for each that is left out."""
+    return dynamodb.GlobalSecondaryIndexPropsV2(
+        index_name="by_received",
+        partition_key=_text("received_bucket"),
+        sort_key=_number("received_at"),
+        projection_type=dynamodb.ProjectionType.INCLUDE,
+        non_key_attributes=["source", "type"],
+    )
+
+
+def _attention() -> dynamodb.GlobalSecondaryIndexPropsV2:
+    """Lists runs that left the good path, by due time; sparse, so only these are written."""
+    return dynamodb.GlobalSecondaryIndexPropsV2(
+        index_name="attention",
+        partition_key=_text("attention"),
+        sort_key=_number("attention_at"),
+        projection_type=dynamodb.ProjectionType.KEYS_ONLY,
+    )
+
+
+def _text(name: str) -> dynamodb.Attribute:
+    return dynamodb.Attribute(name=name, type=dynamodb.AttributeType.STRING)
+
+
+def _number(name: str) -> dynamodb.Attribute:
+    return dynamodb.Attribute(name=name, type=dynamodb.AttributeType.NUMBER)

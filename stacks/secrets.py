@@ -1,0 +1,41 @@
+"""The secrets of sources, destinations and handlers."""
+
+from collections.abc import Iterable, Sequence
+
+from aws_cdk import RemovalPolicy
+from aws_cdk import aws_secretsmanager as secretsmanager
+from constructs import Construct
+
+
+class Secrets(Construct):
+    """Secrets without a value: until an operator sets one, its source answers 503.
+
+    The low-level construct, because the other one would generate a value, which no provider
+    knows; ingest would then refuse true deliveries instead of keeping them.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,  # noqa: A002
+        *,
+        stage: str,
+        names: Iterable[str],
+    ) -> None:
+        super().__init__(scope, id)
+        self.prefix = f"webhook-inbox/{stage}/"
+        self._secrets = {name: self._secret(name) for name in names}
+
+    def arns(self, names: Iterable[str]) -> Sequence[str]:
+        """Returns the ARNs of the named secrets, each once and in order."""
+        return [self._secrets[name].ref for name in sorted(set(names))]
+
+    def _secret(self, name: str) -> secretsmanager.CfnSecret:
+        secret = secretsmanager.CfnSecret(
+            self,
+            name,
+            name=f"{self.prefix}{name}",
+            description="webhook-inbox: set it with `webhookctl secrets set`",
+        )
+        secret.apply_removal_policy(RemovalPolicy.RETAIN)
+        return secret
