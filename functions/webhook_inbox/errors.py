@@ -54,6 +54,8 @@ class Deferred(InboxError):
 
     def __init__(self, until: datetime, message: str = "deferred") -> None:
         super().__init__(message)
+        if until.tzinfo is None:
+            raise ValueError("Deferred needs an aware time, such as datetime.now(UTC) + …")
         self.until = until
 
 

@@ -127,6 +127,7 @@ class Run:
     code_version: str = ""
     replays: tuple[Mapping[str, Any], ...] = ()
     expires_at: datetime | None = None
+    attended: bool = False  # whether the reconciler's index lists it
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,139 @@
+"""Finds runs of recent events that were never enqueued, and runs whose first worker was lost."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from webhook_inbox.claim import CLOCK_SKEW
+from webhook_inbox.conditions import Absent, every
+from webhook_inbox.errors import ConditionFailed
+from webhook_inbox.instants import to_ms, to_seconds
+from webhook_inbox.lanes import Lanes
+from webhook_inbox.ledger import Ledger, Received
+from webhook_inbox.manifest import DEFAULT_LANE, Manifest
+from webhook_inbox.model import Run, Status, StoredEvent
+from webhook_inbox.ports import Change, Item, Table
+from webhook_inbox.reconciliation import Action, Report
+from webhook_inbox.reference import Reference
+from webhook_inbox.rows import RUN_LIFE, attention_shard, run_from, run_key
+from webhook_inbox.schedule import overdue_at
+from webhook_inbox.settle import as_seen
+
+
+class Adoption:
+    """Looks at events, a page at a time."""
+
+    def __init__(
+        self,
+        *,
+        manifest: Manifest,
+        ledger: Ledger,
+        table: Table,
+        lanes: Lanes,
+        report: Report,
+        now: datetime,
+    ) -> None:
+        self._manifest = manifest
+        self._ledger = ledger
+        self._table = table
+        self._lanes = lanes
+        self._report = report
+        self._now = now
+
+    def look(self, page: Sequence[Received], *, thorough: bool) -> None:
+        """Adopts the runs of these events that have no row, and watches the abandoned ones.
+
+        The manifest tells which rows to look for, a hundred in a call; an event is read whole
+        only where one is missing. `thorough` reads every event, and so also finds runs whose
+        handler has left the manifest since.
+
+        Raises:
+            Unavailable: the ledger or the queue failed.
+        """
+        rows = self._expected_rows(page)
+        for row in rows:
+            self._report.attempt(self._watch_row, row)
+        begun = {(row["pk"], row["sk"]) for row in rows}
+        for event in page:
+            expected = {
+                tuple(run_key(event.source, event.event_id, name)) for name in self._handlers(event)
+            }
+            if thorough or not expected <= begun:
+                self._report.attempt(self._look_at_event, event)
+
+    def _expected_rows(self, page: Iterable[Received]) -> list[Item]:
+        keys = [
+            run_key(event.source, event.event_id, name)
+            for event in page
+            for name in self._handlers(event)
+        ]
+        return self._table.get_many(keys)
+
+    def _watch_row(self, row: Item) -> None:
+        self._watch(run_from(row))
+
+    def _handlers(self, event: Received) -> list[str]:
+        return [spec.name for spec in self._manifest.runs_for(event.source, event.type)]
+
+    def _look_at_event(self, received: Received) -> None:
+        found = self._ledger.overview(
+            received.source, received.event_id, now=self._now, with_body=False
+        )
+        if found is None:
+            return
+        begun = {run.handler for run in found.runs}
+        for run in found.runs:
+            self._watch(run)
+        for name in found.event.runs:
+            if name not in begun:
+                self._adopt(found.event, name)
+
+    def _adopt(self, event: StoredEvent, handler: str) -> None:
+        key = run_key(event.source, event.event_id, handler)
+        change = Change(
+            set={
+                "source": event.source,
+                "event_id": event.event_id,
+                "handler": handler,
+                "type": event.type,
+                "status": str(Status.PENDING),
+                "last_at": to_ms(self._now),
+                "attention": attention_shard(key),
+                "attention_at": to_ms(overdue_at(self._now)),
+                "expires_at": to_seconds(event.received_at + RUN_LIFE),
+            },
+            default={"first_at": to_ms(self._now)},
+        )
+        try:
+            self._table.update(key, change, when=Absent("pk"))
+        except ConditionFailed:
+            self._report.add(Action.MOVED_ON)
+            return
+        spec = self._manifest.handlers.get(handler)
+        reference = Reference(event.source, event.event_id, handler)
+        self._lanes.send([(spec.lane if spec else DEFAULT_LANE, reference)])
+        self._report.add(Action.ADOPTED)
+
+    def _watch(self, run: Run) -> None:
+        # A first attempt is not in the index. If its worker died and its message is gone too,
+        # nothing else would ever look at it.
+        abandoned = (
+            run.status is Status.PROCESSING
+            and not run.attended
+            and run.claimed_until is not None
+            and run.claimed_until < self._now - CLOCK_SKEW
+        )
+        if not abandoned:
+            return
+        key = run_key(run.source, run.event_id, run.handler)
+        change = Change(
+            set={
+                "attention": attention_shard(key),
+                "attention_at": to_ms(overdue_at(run.claimed_until or self._now)),
+            }
+        )
+        try:
+            self._table.update(key, change, when=every(as_seen(run), Absent("attention")))
+        except ConditionFailed:
+            self._report.add(Action.MOVED_ON)
+            return
+        self._report.add(Action.WATCHED)

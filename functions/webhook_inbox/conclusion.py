@@ -1,0 +1,203 @@
+"""What becomes of a run and its message once an attempt is over, or was refused.
+
+The run is settled first and the message dealt with second, so a crash between the two leaves
+a message whose claim fails and who then does the second half again.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from webhook_inbox.claim import NotClaimable, Refusal
+from webhook_inbox.errors import (
+    Deferred,
+    HandlerTimedOut,
+    InboxError,
+    Permanent,
+    Transient,
+    Unavailable,
+)
+from webhook_inbox.lanes import Lanes
+from webhook_inbox.live_secrets import LiveSecrets
+from webhook_inbox.manifest import HandlerSpec
+from webhook_inbox.model import Run, Status
+from webhook_inbox.outcomes import Outcome, Result, Worker
+from webhook_inbox.ports import Chance, Clock, Message, Table
+from webhook_inbox.reference import Reference
+from webhook_inbox.retry import Pause, Wait, backoff_delay, pause, seconds_up
+from webhook_inbox.settle import Settlement, give_up, settle
+
+# A deployment that rolls out may send runs of a handler that this worker does not know yet.
+ROLLING: Final = timedelta(hours=1)
+ROLLING_PAUSE: Final = timedelta(seconds=60)
+# A downstream that asks for more is not taken at its word.
+RETRY_AFTER_LIMIT: Final = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A claimed run and the message it was claimed through."""
+
+    run: Run
+    message: Message
+    reference: Reference
+    worker: Worker
+
+    def result(
+        self, outcome: Outcome, detail: str = "", error: BaseException | None = None
+    ) -> Result:
+        """Returns the message's result."""
+        return Result(outcome, self.reference, self.run.attempt_count, detail, error)
+
+
+class Conclusion:
+    """Settles attempts and disposes of messages."""
+
+    def __init__(
+        self, *, table: Table, lanes: Lanes, secrets: LiveSecrets, clock: Clock, chance: Chance
+    ) -> None:
+        self._table = table
+        self._lanes = lanes
+        self._secrets = secrets
+        self._clock = clock
+        self._chance = chance
+
+    def of(self, attempt: Attempt, spec: HandlerSpec, error: BaseException | None) -> Result:
+        """Settles an attempt by what its handler raised, None for nothing."""
+        now = self._clock.now()
+        if error is None:
+            self._settle(attempt, Settlement(Status.DONE, "done", now))
+            return attempt.result(Outcome.DONE)
+        if isinstance(error, Deferred):
+            return self._defer(attempt, spec, error, now)
+        reason = self._secrets.redact(describe(error))
+        if isinstance(error, Permanent):
+            return self._die(attempt, f"permanent: {reason}", error, now)
+        if attempt.run.attempts_in_round >= spec.max_attempts:
+            return self._die(attempt, f"exhausted: {reason}", error, now)
+        return self._retry(attempt, spec, error, now)
+
+    def unknown_handler(self, attempt: Attempt) -> Result:
+        """Lets a run wait whose handler is not in this deployment; an hour, then it is dead."""
+        now, since = self._clock.now(), attempt.run.unknown_since
+        reason = f"handler {attempt.run.handler!r} is not in this deployment"
+        if since is not None and since < now - ROLLING:
+            return self._die(attempt, f"permanent: {reason}", None, now)
+        return self._wait(attempt, now + ROLLING_PAUSE, now, reason, unknown=True)
+
+    def refused(
+        self, refused: NotClaimable, message: Message, reference: Reference, worker: Worker
+    ) -> Result:
+        """Disposes of a message whose run could not be claimed."""
+        run, why = refused.run, refused.refusal
+        if why is Refusal.EXHAUSTED and run is not None:
+            return self._give_up(run, message, reference, worker)
+        if why is Refusal.DEAD:
+            self.bury(message, worker)
+            return Result(Outcome.BURIED, reference, detail=str(why))
+        if why is Refusal.COPY_MISSING and run is not None and run.next_attempt_at is not None:
+            left = run.next_attempt_at - self._clock.now()
+            self._send_copy(run, pause(left, may_hide=False), worker)
+        outcome = Outcome.LEFT if why is Refusal.CLAIMED_HERE else Outcome.DROPPED
+        return Result(outcome, reference, detail=str(why))
+
+    def bury(self, message: Message, worker: Worker) -> None:
+        """Shows a message again at once; kept, it soon reaches the DLQ by SQS's own redrive.
+
+        A message sent to the DLQ by hand would make the console's redrive fail
+        (CouldNotDetermineMessageSource).
+        """
+        self._hide(message, worker, 0)
+
+    def _retry(
+        self, attempt: Attempt, spec: HandlerSpec, error: BaseException, now: datetime
+    ) -> Result:
+        reason = self._secrets.redact(describe(error))
+        delay = backoff_delay(spec.backoff, attempt.run.attempts_in_round, self._chance)
+        if isinstance(error, Transient) and error.retry_after is not None:
+            delay = max(delay, min(error.retry_after, RETRY_AFTER_LIMIT))
+        # Hiding the message spends a receive: at the limit a copy is sent instead, or SQS would
+        # move a run to the DLQ that has attempts left.
+        may_hide = attempt.message.receive_count < attempt.worker.max_receive_count
+        chosen = pause(delay, may_hide=may_hide)
+        outcome = "timed out" if isinstance(error, HandlerTimedOut) else "failed"
+        due = now + chosen.delay
+        run = self._settle(
+            attempt, Settlement(Status.FAILED, outcome, now, reason, due, chosen.wait)
+        )
+        if chosen.wait is Wait.HIDDEN:
+            self._hide(attempt.message, attempt.worker, seconds_up(chosen.delay))
+            return attempt.result(Outcome.FAILED_KEPT, reason, error)
+        self._send_copy(run, chosen, attempt.worker)
+        return attempt.result(Outcome.FAILED, reason, error)
+
+    def _defer(self, attempt: Attempt, spec: HandlerSpec, error: Deferred, now: datetime) -> Result:
+        reason = self._secrets.redact(str(error))
+        end = (attempt.run.first_at or now) + timedelta(seconds=spec.max_age)
+        if error.until > end:
+            reason = f"expired: {reason}; it would wait past its maximum age"
+            return self._die(attempt, reason, error, now)
+        return self._wait(attempt, error.until, now, reason)
+
+    def _wait(
+        self,
+        attempt: Attempt,
+        until: datetime,
+        now: datetime,
+        reason: str,
+        *,
+        unknown: bool = False,
+    ) -> Result:
+        chosen = pause(until - now, may_hide=False)
+        settlement = Settlement(
+            Status.DEFERRED,
+            "deferred",
+            now,
+            reason,
+            now + chosen.delay,
+            chosen.wait,
+            spent=False,
+            unknown=unknown,
+        )
+        run = self._settle(attempt, settlement)
+        self._send_copy(run, chosen, attempt.worker)
+        return attempt.result(Outcome.DEFERRED, reason)
+
+    def _die(
+        self, attempt: Attempt, reason: str, error: BaseException | None, now: datetime
+    ) -> Result:
+        self._settle(attempt, Settlement(Status.DEAD_LETTER, "dead", now, reason))
+        self.bury(attempt.message, attempt.worker)
+        return attempt.result(Outcome.DEAD, reason, error)
+
+    def _give_up(self, run: Run, message: Message, reference: Reference, worker: Worker) -> Result:
+        reason = f"exhausted: {run.last_error or 'its workers stopped silently'}"
+        now = self._clock.now()
+        if not give_up(self._table, run, error=reason, now=now, sent_at=message.sent_at):
+            return Result(Outcome.UNAVAILABLE, reference, detail="the run changed meanwhile")
+        self.bury(message, worker)
+        return Result(Outcome.DEAD, reference, run.attempt_count, reason)
+
+    def _settle(self, attempt: Attempt, settlement: Settlement) -> Run:
+        return settle(self._table, attempt.run, settlement, sent_at=attempt.message.sent_at)
+
+    def _send_copy(self, run: Run, chosen: Pause, worker: Worker) -> None:
+        if chosen.wait is not Wait.PARKED:
+            reference = Reference(run.source, run.event_id, run.handler, run.ticket)
+            self._lanes.send([(worker.lane, reference)], delay=seconds_up(chosen.delay))
+
+    def _hide(self, message: Message, worker: Worker, seconds: int) -> None:
+        try:
+            self._lanes.queue(worker.lane).hide(message.receipt, seconds)
+        except Unavailable:
+            # It comes back after the queue's own visibility timeout: later, and no worse.
+            return
+
+
+def describe(error: BaseException) -> str:
+    """Returns an error as the ledger shows it: our own by their text, others with their class."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - a handler's exception may fail at being printed, too
+        text = "(its text cannot be printed)"
+    return text if isinstance(error, InboxError) else f"{type(error).__name__}: {text}"

@@ -1,0 +1,78 @@
+"""Recognises a captured body that comes again under a fresh id (G6).
+
+Where a provider signs neither id nor time, a signature stays valid for ever, and whoever saw
+one delivery can send it again with another id. A row keyed by the signed content remembers
+the id it was first seen under.
+"""
+
+from datetime import timedelta
+from enum import StrEnum
+from hashlib import sha256
+from typing import Any, Final
+
+from webhook_inbox.conditions import Condition, Equals, every
+from webhook_inbox.errors import ConditionFailed, Unavailable
+from webhook_inbox.instants import to_ms, to_seconds
+from webhook_inbox.model import StoredEvent
+from webhook_inbox.ports import Table
+from webhook_inbox.rows import EVENT_LIFE, absent, event_key, guard_key, live
+
+# Longer than an ingest invocation lives: whoever wrote a younger guard may still be storing
+# its event.
+SETTLING: Final = timedelta(seconds=30)
+
+
+class Seen(StrEnum):
+    """What the guard knows of a content."""
+
+    FIRST = "first"  # new, or under this very id before
+    REPLAYED = "replayed"  # accepted before, under another id
+
+
+def content_hash(content: bytes) -> str:
+    """Returns the SHA-256, in hex, that a content is guarded by."""
+    return sha256(content).hexdigest()
+
+
+def check(table: Table, event: StoredEvent) -> Seen:
+    """Claims the event's content for its id, or tells which way it was seen before.
+
+    Raises:
+        Unavailable: the table failed, or another id is just being stored with this content.
+    """
+    try:
+        _write(table, event, absent(event.received_at))
+    except ConditionFailed as error:
+        return _known(table, event, error.old or {})
+    return Seen.FIRST
+
+
+def _known(table: Table, event: StoredEvent, guard: dict[str, Any]) -> Seen:
+    holder = guard.get("event_id", "")
+    if holder == event.event_id:
+        return Seen.FIRST
+    stored = live(table.get(event_key(event.source, holder)), event.received_at)
+    if stored is not None and stored.get("guard") == event.guard:
+        return Seen.REPLAYED
+    if guard.get("written_at", 0) > to_ms(event.received_at - SETTLING):
+        raise Unavailable("ledger", "guard", "another delivery of this content is being stored")
+    # Its writer died before storing an event, or was refused for a conflict: nothing of this
+    # content ever ran, so the guard must not keep it out.
+    unchanged = every(Equals("event_id", holder), Equals("written_at", guard["written_at"]))
+    try:
+        _write(table, event, unchanged)
+    except ConditionFailed as error:
+        raise Unavailable("ledger", "guard", "another delivery took the guard over") from error
+    return Seen.FIRST
+
+
+def _write(table: Table, event: StoredEvent, when: Condition) -> None:
+    key = guard_key(event.source, event.guard)
+    row = {
+        "pk": key.pk,
+        "sk": key.sk,
+        "event_id": event.event_id,
+        "written_at": to_ms(event.received_at),
+        "expires_at": to_seconds(event.received_at + EVENT_LIFE),
+    }
+    table.put(row, when=when)

@@ -1,0 +1,38 @@
+"""The work queues, one per lane."""
+
+from collections.abc import Iterable, Mapping
+
+from webhook_inbox.errors import Unavailable
+from webhook_inbox.manifest import DEFAULT_LANE
+from webhook_inbox.ports import Outgoing, Queue
+from webhook_inbox.reference import Reference
+
+
+class Lanes:
+    """Sends run references to the queue of each run's lane."""
+
+    def __init__(self, queues: Mapping[str, Queue]) -> None:
+        self._queues = queues
+
+    def queue(self, lane: str) -> Queue:
+        """Returns a lane's queue; a lane that is gone after a deployment is the default one."""
+        return self._queues.get(lane) or self._queues[DEFAULT_LANE]
+
+    def items(self) -> Iterable[tuple[str, Queue]]:
+        """Returns each lane with its queue."""
+        return self._queues.items()
+
+    def send(self, references: Iterable[tuple[str, Reference]], *, delay: int = 0) -> None:
+        """Sends (lane, reference) pairs; all of them, or it raises.
+
+        Raises:
+            Unavailable: the queue failed or did not take every message; some may be sent.
+        """
+        by_lane: dict[str, list[Outgoing]] = {}
+        for lane, reference in references:
+            by_lane.setdefault(lane, []).append(Outgoing(reference.encode(), delay))
+        for lane, messages in by_lane.items():
+            refused = self.queue(lane).send(messages)
+            if refused:
+                cause = f"{len(refused)} of {len(messages)} messages not taken"
+                raise Unavailable("sqs", "SendMessageBatch", cause)

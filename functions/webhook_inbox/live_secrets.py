@@ -1,0 +1,68 @@
+"""The live secrets of sources and handlers, cached."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from webhook_inbox.errors import Unavailable
+from webhook_inbox.ports import Clock, SecretStore
+
+LIFE: Final = timedelta(seconds=60)
+# A flood of forged deliveries must not become a flood of calls to the secret store.
+REFRESH_PAUSE: Final = timedelta(seconds=10)
+# How long values outlive the store: a rotated secret has AWSPREVIOUS for at least as long.
+GRACE: Final = timedelta(hours=1)
+# A shorter value is a test's, and would cut ordinary words out of an error.
+REDACTED_FROM: Final = 8
+
+
+class LiveSecrets:
+    """Caches each secret's live values for 60 s, and for an hour while the store is down."""
+
+    def __init__(self, *, store: SecretStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._values: dict[str, tuple[str, ...]] = {}
+        self._fetched_at: dict[str, datetime] = {}
+
+    def get(self, name: str) -> tuple[str, ...]:
+        """Returns the live values, the current one first; () when none is set.
+
+        Raises:
+            Unavailable: the store failed, and nothing fresh enough is cached.
+        """
+        age = self._age(name)
+        if age is not None and age < LIFE and self._values[name]:
+            return self._values[name]
+        try:
+            return self._fetch(name)
+        except Unavailable:
+            if age is None or age > GRACE or not self._values[name]:
+                raise
+            return self._values[name]
+
+    def refresh(self, name: str) -> tuple[str, ...] | None:
+        """Fetches again after a failed verification; None when that is not due or failed."""
+        age = self._age(name)
+        if age is not None and age < REFRESH_PAUSE:
+            return None
+        try:
+            return self._fetch(name)
+        except Unavailable:
+            return None
+
+    def redact(self, text: str) -> str:
+        """Returns the text without any secret value that this cache has seen (G10)."""
+        for values in self._values.values():
+            for value in values:
+                text = text.replace(value, "[secret]") if len(value) >= REDACTED_FROM else text
+        return text
+
+    def _fetch(self, name: str) -> tuple[str, ...]:
+        values = self._store.fetch(name)
+        self._values[name] = values
+        self._fetched_at[name] = self._clock.now()
+        return values
+
+    def _age(self, name: str) -> timedelta | None:
+        fetched_at = self._fetched_at.get(name)
+        return None if fetched_at is None else self._clock.now() - fetched_at

@@ -1,0 +1,162 @@
+"""What the reconciler does with a run whose time in the `attention` index has come."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from webhook_inbox.claim import CLOCK_SKEW
+from webhook_inbox.conditions import Condition, Equals, every
+from webhook_inbox.errors import ConditionFailed
+from webhook_inbox.instants import EPOCH, to_ms
+from webhook_inbox.lanes import Lanes
+from webhook_inbox.manifest import DEFAULT_LANE, Manifest
+from webhook_inbox.model import Run, Status
+from webhook_inbox.ports import Backlog, Change, Item, Table
+from webhook_inbox.reconciliation import Action, Report
+from webhook_inbox.reference import Reference
+from webhook_inbox.rows import run_from, run_key
+from webhook_inbox.schedule import RESENDS, event_end, last_call, next_resend, overdue_at
+from webhook_inbox.settle import as_seen, give_up
+
+# With more than this visible, a message that did not come is most likely in the backlog.
+LARGE_BACKLOG: Final = 1000
+POSTPONED: Final = timedelta(minutes=15)
+# Parked runs woken in one pass: 20 a second over the minute until the next.
+DRAIN: Final = 1200
+A_DAY: Final = timedelta(days=1)
+
+
+class Overdue:
+    """Looks at runs, one pass long: it asks for each lane's backlog once."""
+
+    def __init__(
+        self, *, manifest: Manifest, table: Table, lanes: Lanes, report: Report, now: datetime
+    ) -> None:
+        self._manifest = manifest
+        self._table = table
+        self._lanes = lanes
+        self._report = report
+        self._now = now
+        self._backlogs: dict[str, Backlog] = {}
+
+    def look(self, row: Item) -> None:
+        """Does what a run needs; every write is conditional on the row as it was read.
+
+        Raises:
+            Unavailable: the ledger or the queue failed.
+        """
+        run = run_from(row)
+        if "attention_at" not in row or row["attention_at"] > to_ms(self._now):
+            return  # The index lags: the run has moved on.
+        if run.status is Status.DEAD_LETTER:
+            return  # Listed until its own end, which has come.
+        try:
+            self._act(run, every(as_seen(run), Equals("attention_at", row["attention_at"])))
+        except ConditionFailed:
+            self._report.add(Action.MOVED_ON)
+
+    def _act(self, run: Run, unchanged: Condition) -> None:
+        if self._leased(run):
+            self._move(run, overdue_at(run.claimed_until or self._now), unchanged)
+            return
+        if run.expires_at is not None and event_end(run.expires_at) <= self._now:
+            self._give_up(run, "expired: it waited until its event's end", Action.EXPIRED)
+            return
+        if run.expires_at is not None and last_call(run.expires_at) <= self._now:
+            self._report.add(Action.LAST_CALL)
+        if run.status is Status.HELD:
+            self._move(run, self._now + A_DAY, unchanged)
+        elif run.parked:
+            self._wake(run, unchanged)
+        else:
+            self._resend(run, unchanged)
+
+    def _leased(self, run: Run) -> bool:
+        if run.status is not Status.PROCESSING or run.claimed_until is None:
+            return False
+        return run.claimed_until >= self._now - CLOCK_SKEW
+
+    def _wake(self, run: Run, unchanged: Condition) -> None:
+        due = run.next_attempt_at or self._now
+        if due > self._now:
+            self._move(run, min(due, self._now + A_DAY), unchanged)
+            return
+        if self._report.count(Action.WOKEN) >= DRAIN:
+            return
+        change = Change(
+            set={
+                "status": str(Status.PENDING),
+                "last_at": to_ms(self._now),
+                "attention_at": to_ms(overdue_at(self._now)),
+            },
+            remove=("parked", "next_attempt_at", "lease_id"),
+        )
+        self._update(run, change, unchanged)
+        self._send(run)
+        self._report.add(Action.WOKEN)
+
+    def _resend(self, run: Run, unchanged: Condition) -> None:
+        lane = self._lane(run)
+        backlog = self._backlog(lane)
+        if backlog.visible > LARGE_BACKLOG:
+            self._move(run, self._now + POSTPONED, unchanged)
+            return
+        missed = overdue_at(_expected(run)) + (backlog.oldest or timedelta(0))
+        if run.resends == 0 and missed > self._now:
+            self._move(run, missed, unchanged)
+            return
+        if run.resends >= len(RESENDS):
+            self._give_up(run, f"lost: sent {run.resends} times, never received", Action.LOST)
+            return
+        sent = run.resends + 1
+        change = Change(
+            set={"attention_at": to_ms(next_resend(self._now, sent)), "resends": sent},
+        )
+        self._update(run, change, unchanged)
+        self._send(run)
+        self._report.add(Action.RESENT)
+
+    def _give_up(self, run: Run, why: str, action: Action) -> None:
+        reason = f"{why}; last error: {run.last_error}" if run.last_error else why
+        gone = give_up(self._table, run, error=reason, now=self._now, sent_at=self._now)
+        self._report.add(action if gone else Action.MOVED_ON)
+
+    def _move(self, run: Run, until: datetime, unchanged: Condition) -> None:
+        self._update(run, Change(set={"attention_at": to_ms(until)}), unchanged)
+        self._report.add(Action.POSTPONED)
+
+    def _update(self, run: Run, change: Change, unchanged: Condition) -> None:
+        key = run_key(run.source, run.event_id, run.handler)
+        try:
+            self._table.update(key, change, when=unchanged)
+        except ConditionFailed as error:
+            # Our own: an earlier try of this call succeeded and its answer was lost.
+            if error.old is None or not _carries(error.old, change.set):
+                raise
+
+    def _send(self, run: Run) -> None:
+        # The current ticket: what already waits in the queue is not starved.
+        reference = Reference(run.source, run.event_id, run.handler, run.ticket)
+        self._lanes.send([(self._lane(run), reference)])
+
+    def _lane(self, run: Run) -> str:
+        spec = self._manifest.handlers.get(run.handler)
+        return spec.lane if spec else DEFAULT_LANE
+
+    def _backlog(self, lane: str) -> Backlog:
+        if lane not in self._backlogs:
+            self._backlogs[lane] = self._lanes.queue(lane).backlog()
+        return self._backlogs[lane]
+
+
+def _expected(run: Run) -> datetime:
+    """Returns when a message of the run should have led to something."""
+    if run.status is Status.PROCESSING and run.claimed_until is not None:
+        return run.claimed_until
+    if run.next_attempt_at is not None:
+        return run.next_attempt_at
+    return run.last_at or run.first_at or EPOCH
+
+
+def _carries(row: Item, values: Mapping[str, Any]) -> bool:
+    return all(row.get(name) == value for name, value in values.items())

@@ -1,0 +1,158 @@
+"""Processor: claim a run, call its handler, settle the run."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from webhook_inbox import bodies
+from webhook_inbox.claim import Lease, NotClaimable, claim
+from webhook_inbox.conclusion import Attempt, Conclusion
+from webhook_inbox.context import Context, Event
+from webhook_inbox.errors import ForeignMessage, Unavailable
+from webhook_inbox.lanes import Lanes
+from webhook_inbox.live_secrets import LiveSecrets
+from webhook_inbox.manifest import HandlerSpec, Manifest
+from webhook_inbox.model import Run, StoredEvent
+from webhook_inbox.outcomes import Outcome, Result, Worker
+from webhook_inbox.ports import Blobs, Chance, Clock, Executor, Item, Message, Table
+from webhook_inbox.reference import Reference
+from webhook_inbox.rows import event_from, event_key, live
+from webhook_inbox.settle import LeaseLost
+
+# The lease outlives the invocation, so that no worker outlives its lease.
+LEASE_MARGIN: Final = timedelta(seconds=5)
+# What is left of the invocation for settling when the handler's time is up.
+SETTLE_MARGIN: Final = timedelta(seconds=2)
+# With less than this no attempt is begun: it would be spent on nothing.
+SHORTEST_ATTEMPT: Final = timedelta(seconds=1)
+# A message may be received before a restored table has its event again.
+YOUNG: Final = timedelta(minutes=15)
+
+Work = Callable[[Event, Context], None]
+
+
+class Processor:
+    """The processing use case. `handlers` gives a handler's function, importing its module."""
+
+    def __init__(
+        self,
+        *,
+        manifest: Manifest,
+        handlers: Callable[[HandlerSpec], Work],
+        table: Table,
+        lanes: Lanes,
+        blobs: Blobs,
+        secrets: LiveSecrets,
+        executor: Executor,
+        clock: Clock,
+        chance: Chance,
+    ) -> None:
+        self._manifest = manifest
+        self._handlers = handlers
+        self._table = table
+        self._blobs = blobs
+        self._secrets = secrets
+        self._executor = executor
+        self._clock = clock
+        self._chance = chance
+        self._conclusion = Conclusion(
+            table=table, lanes=lanes, secrets=secrets, clock=clock, chance=chance
+        )
+
+    def process(self, message: Message, *, worker: Worker, deadline: datetime) -> Result:
+        """Does what one message asks for; `deadline` is the invocation's end. Never raises."""
+        try:
+            reference = Reference.decode(message.body)
+        except ForeignMessage as error:
+            self._conclusion.bury(message, worker)
+            return Result(Outcome.FOREIGN, detail=str(error))
+        try:
+            return self._process(message, reference, worker, deadline)
+        except Unavailable as error:
+            return Result(Outcome.UNAVAILABLE, reference, detail=str(error))
+        except LeaseLost as error:
+            return Result(Outcome.SUPERSEDED, reference, detail=str(error))
+
+    def _process(
+        self, message: Message, reference: Reference, worker: Worker, deadline: datetime
+    ) -> Result:
+        now = self._clock.now()
+        if deadline - SETTLE_MARGIN - now < SHORTEST_ATTEMPT:
+            return Result(Outcome.UNAVAILABLE, reference, detail="too little time is left")
+        row = live(self._table.get(event_key(reference.source, reference.event_id)), now)
+        if row is None:
+            return self._eventless(message, reference, worker, now)
+        event = event_from(row, b"")
+        known = self._manifest.handlers.get(reference.handler)
+        try:
+            run = claim(
+                self._table,
+                event=event,
+                spec=known or HandlerSpec(reference.handler, "", "", event.source, ("*",)),
+                reference=reference,
+                message=message,
+                lease=self._lease(worker, deadline),
+                now=now,
+            )
+        except NotClaimable as refused:
+            return self._conclusion.refused(refused, message, reference, worker)
+        attempt = Attempt(run, message, reference, worker)
+        if known is None:
+            return self._conclusion.unknown_handler(attempt)
+        return self._conclusion.of(attempt, known, self._call(event, row, known, run, deadline))
+
+    def _lease(self, worker: Worker, deadline: datetime) -> Lease:
+        until = deadline + LEASE_MARGIN
+        return Lease(self._chance.token(), worker.name, until, worker.code_version)
+
+    def _eventless(
+        self, message: Message, reference: Reference, worker: Worker, now: datetime
+    ) -> Result:
+        if message.sent_at > now - YOUNG:
+            return Result(Outcome.UNAVAILABLE, reference, detail="the event is not there yet")
+        self._conclusion.bury(message, worker)
+        return Result(Outcome.FOREIGN, reference, detail="no such event, or it has expired")
+
+    def _call(
+        self, event: StoredEvent, row: Item, spec: HandlerSpec, run: Run, deadline: datetime
+    ) -> BaseException | None:
+        """Runs the handler and returns what it raised."""
+        now = self._clock.now()
+        end = min(deadline - SETTLE_MARGIN, now + timedelta(seconds=spec.timeout))
+
+        def work() -> None:
+            # The module is imported under the same limit: one that hangs or kills the process
+            # spends an attempt like a handler that does.
+            function = self._handlers(spec)
+            whole = replace(event, body=bodies.unpack(row, self._blobs))
+            function(_handed(whole), self._context(event, run, end))
+
+        try:
+            self._executor.run(work, seconds=max((end - now).total_seconds(), 0.0))
+        except BaseException as error:  # noqa: BLE001 - a handler may raise anything, SystemExit too
+            return error
+        return None
+
+    def _context(self, event: StoredEvent, run: Run, end: datetime) -> Context:
+        return Context(
+            source=event.source,
+            event_id=event.event_id,
+            handler=run.handler,
+            attempt=run.attempt_count,
+            deadline=end,
+            destinations=self._manifest.destinations,
+            secrets=self._secrets.get,
+        )
+
+
+def _handed(event: StoredEvent) -> Event:
+    return Event(
+        source=event.source,
+        id=event.event_id,
+        type=event.type,
+        received_at=event.received_at,
+        headers=event.headers,
+        body=event.body,
+        occurred_at=event.occurred_at,
+    )

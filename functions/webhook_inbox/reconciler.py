@@ -1,0 +1,121 @@
+"""Reconciler: finds what fell between two calls and sends it, watches it or gives it up.
+
+    every minute      runs whose time in the `attention` index has come
+    every 5 minutes   events of the last 3 to 60 minutes: runs without a row are sent
+    every hour        events of some older hours, each read whole; copies in the DLQs
+
+Every write is conditional on the row being as it was read, so two reconcilers may overlap. It
+never infers a death from time alone: a backlog is not a death.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Final
+
+from webhook_inbox import dead_letters
+from webhook_inbox.adoption import Adoption
+from webhook_inbox.instants import to_ms
+from webhook_inbox.lanes import Lanes
+from webhook_inbox.ledger import Ledger
+from webhook_inbox.manifest import Manifest
+from webhook_inbox.overdue import Overdue
+from webhook_inbox.ports import Clock, Queue, Table
+from webhook_inbox.reconciliation import Action, Report
+from webhook_inbox.rows import ATTENTION_SHARDS
+
+# Younger events are still on their way, and the index lags; older ones the slow sweep sees.
+WINDOW: Final = (timedelta(minutes=60), timedelta(minutes=3))
+# Ages that the slow sweep looks at: soon after the window, then ever more rarely, and last past
+# the queue's retention of 7 days, when no message can be left.
+SWEPT_AGES: Final = tuple(timedelta(hours=hours) for hours in (1, 6, 24, 72, 7 * 24 + 1))
+AN_HOUR: Final = timedelta(hours=1)
+SLOW_SWEEP_MINUTE: Final = 7
+DLQ_MINUTE: Final = 37
+# What is left of the invocation for its report.
+STOP_MARGIN: Final = timedelta(seconds=10)
+
+
+class Reconciler:
+    """The reconciling use case."""
+
+    def __init__(
+        self,
+        *,
+        manifest: Manifest,
+        ledger: Ledger,
+        table: Table,
+        lanes: Lanes,
+        dlqs: Mapping[str, Queue],
+        clock: Clock,
+    ) -> None:
+        self._manifest = manifest
+        self._ledger = ledger
+        self._table = table
+        self._lanes = lanes
+        self._dlqs = dlqs
+        self._clock = clock
+
+    def run(self, *, deadline: datetime) -> Report:
+        """Does what is due in the minute that it is called in.
+
+        Raises:
+            Unavailable: so many calls failed that the rest was left for the next minute.
+        """
+        now, report = self._clock.now(), Report()
+        self._look_at_attention(now, report, deadline)
+        if now.minute % 5 == 0:
+            self._look_at_received(now - WINDOW[0], now - WINDOW[1], report, deadline)
+        if now.minute == SLOW_SWEEP_MINUTE:
+            for age in SWEPT_AGES:
+                high = now - age
+                self._look_at_received(high - AN_HOUR, high, report, deadline, thorough=True)
+        if now.minute == DLQ_MINUTE:
+            self._sweep_dead_letters(report, deadline)
+        return report
+
+    def _look_at_attention(self, now: datetime, report: Report, deadline: datetime) -> None:
+        overdue = Overdue(
+            manifest=self._manifest, table=self._table, lanes=self._lanes, report=report, now=now
+        )
+        # Another shard first each minute, so that one that takes all the time starves no other.
+        for place in range(ATTENTION_SHARDS):
+            shard = (now.minute + place) % ATTENTION_SHARDS
+            for page in self._ledger.attention(shard, high=to_ms(now)):
+                for _, row in page:
+                    if self._stop(report, deadline):
+                        return
+                    report.attempt(overdue.look, row)
+
+    def _look_at_received(
+        self,
+        low: datetime,
+        high: datetime,
+        report: Report,
+        deadline: datetime,
+        *,
+        thorough: bool = False,
+    ) -> None:
+        adoption = Adoption(
+            manifest=self._manifest,
+            ledger=self._ledger,
+            table=self._table,
+            lanes=self._lanes,
+            report=report,
+            now=self._clock.now(),
+        )
+        for page in self._ledger.received(low, high):
+            if self._stop(report, deadline):
+                return
+            adoption.look(page, thorough=thorough)
+
+    def _sweep_dead_letters(self, report: Report, deadline: datetime) -> None:
+        for queue in self._dlqs.values():
+            if self._stop(report, deadline):
+                return
+            removed = dead_letters.sweep(queue, self._table, clock=self._clock, deadline=deadline)
+            report.add(Action.DLQ_REMOVED, removed)
+
+    def _stop(self, report: Report, deadline: datetime) -> bool:
+        if self._clock.now() > deadline - STOP_MARGIN:
+            report.complete = False
+        return not report.complete

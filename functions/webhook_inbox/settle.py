@@ -1,0 +1,201 @@
+"""Settling a run: what its worker writes when an attempt is over, fenced by the lease (G2)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from webhook_inbox.conditions import Condition, Equals, every
+from webhook_inbox.errors import ConditionFailed, InboxError
+from webhook_inbox.instants import to_ms
+from webhook_inbox.model import Attempt, Run, Status
+from webhook_inbox.ports import Change, Table
+from webhook_inbox.retry import Wait
+from webhook_inbox.rows import EVENT_LIFE, attempt_to, attention_shard, run_from, run_key
+from webhook_inbox.schedule import last_call, overdue_at
+
+ERROR_LIMIT: Final = 1024
+# The first attempts show how it began and the last how it ended; the row stays small.
+HISTORY_ENDS: Final = 9
+
+
+class LeaseLost(InboxError):
+    """The run was given to another worker, or changed by an operator: nothing was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """What one attempt ends in.
+
+    Attributes:
+        outcome: the word in the run's history.
+        error: what went wrong, or why it waits; cut to 1 KB.
+        due: when a waiting run is due.
+        wait: what carries the wait; anything but HIDDEN raises the ticket, because another
+            message replaces this one.
+        spent: whether the attempt counts.
+        unknown: the handler is not in this deployment.
+    """
+
+    status: Status
+    outcome: str
+    now: datetime
+    error: str = ""
+    due: datetime | None = None
+    wait: Wait = Wait.HIDDEN
+    spent: bool = True
+    unknown: bool = False
+
+
+def settle(table: Table, run: Run, settlement: Settlement, *, sent_at: datetime) -> Run:
+    """Ends the attempt that `run` holds the lease of, and returns the run as it is then.
+
+    Raises:
+        LeaseLost: the lease is not ours any more.
+        Unavailable: the table failed; the change may have been made.
+    """
+    key = run_key(run.source, run.event_id, run.handler)
+    ours = every(Equals("lease_id", run.lease_id), Equals("status", str(Status.PROCESSING)))
+    try:
+        return run_from(table.update(key, _change(run, settlement, sent_at), when=ours))
+    except ConditionFailed as error:
+        # Whoever else changes a status removes the lease id: this is our own earlier try.
+        if error.old is not None and error.old.get("lease_id") == run.lease_id:
+            return run_from(error.old)
+        raise LeaseLost from error
+
+
+def give_up(table: Table, run: Run, *, error: str, now: datetime, sent_at: datetime) -> bool:
+    """Makes a run that nobody works on a dead letter; False if it has changed meanwhile.
+
+    Raises:
+        Unavailable: the table failed.
+    """
+    key = run_key(run.source, run.event_id, run.handler)
+    settlement = Settlement(Status.DEAD_LETTER, "given up", now, error=error)
+    change = _change(run, settlement, sent_at)
+    change = Change(set=change.set, remove=(*change.remove, "lease_id"))
+    try:
+        table.update(key, change, when=as_seen(run))
+    except ConditionFailed:
+        return False
+    return True
+
+
+def as_seen(run: Run) -> Condition:
+    """Returns the condition that nobody has claimed, settled or replayed the run since.
+
+    Every claim and every settlement moves one of these.
+    """
+    clauses: list[Condition] = [
+        Equals("status", str(run.status)),
+        Equals("attempt_count", run.attempt_count),
+    ]
+    if run.lease_id:
+        clauses.append(Equals("lease_id", run.lease_id))
+    if run.ticket:
+        clauses.append(Equals("ticket", run.ticket))
+    return every(*clauses)
+
+
+def history(run: Run, entry: Attempt) -> tuple[Attempt, ...]:
+    """Returns the run's history with the entry added: its first and last nine attempts.
+
+    Attempts that no worker reported are entered as lost, at the time they were noticed.
+    """
+    reported = run.attempts[-1].number if run.attempts else 0
+    lost = tuple(
+        Attempt(number, entry.started_at, entry.started_at, "lost", "its worker stopped silently")
+        for number in range(max(reported + 1, entry.number - HISTORY_ENDS), entry.number)
+    )
+    entries = (*run.attempts, *lost, entry)
+    if len(entries) <= 2 * HISTORY_ENDS:
+        return entries
+    return (*entries[:HISTORY_ENDS], *entries[-HISTORY_ENDS:])
+
+
+def _change(run: Run, settlement: Settlement, sent_at: datetime) -> Change:
+    now = settlement.now
+    values: dict[str, Any] = {"status": str(settlement.status), "last_at": to_ms(now)}
+    remove = ["claimed_until", "parked", "resends"]
+    if settlement.error:
+        values["last_error"] = cut(settlement.error)
+    if settlement.spent:
+        values["attempts"] = _entries(run, settlement)
+    if not settlement.unknown:
+        remove.append("unknown_since")
+    if settlement.status in {Status.DONE, Status.SKIPPED}:
+        values["done_at"] = to_ms(now)
+        remove += ["attention", "attention_at", "next_attempt_at"]
+    elif settlement.status is Status.DEAD_LETTER:
+        values |= _dead(run, now, sent_at)
+        remove.append("next_attempt_at")
+    else:
+        values |= _waiting(run, settlement)
+        remove = [name for name in remove if name not in values]
+    return Change(
+        set=values,
+        default={"unknown_since": to_ms(now)} if settlement.unknown else {},
+        add=_additions(settlement),
+        remove=remove,
+    )
+
+
+def _dead(run: Run, now: datetime, sent_at: datetime) -> Mapping[str, Any]:
+    # The death is never earlier than the message that brought it, whatever the clocks say:
+    # only a message sent later, a redrive, may begin a new round.
+    return {
+        "dead_at": max(to_ms(now), to_ms(sent_at)),
+        "attempts_in_round": 0,
+        "attention": attention_shard(run_key(run.source, run.event_id, run.handler)),
+        "attention_at": to_ms(run.expires_at or now),
+    }
+
+
+def _waiting(run: Run, settlement: Settlement) -> Mapping[str, Any]:
+    now = settlement.now
+    due = settlement.due or now
+    values: dict[str, Any] = {
+        "attention": attention_shard(run_key(run.source, run.event_id, run.handler)),
+    }
+    if settlement.wait is Wait.PARKED:
+        values["parked"] = True
+    if settlement.status is Status.HELD:
+        look = last_call(run.expires_at or now)
+    else:
+        values["next_attempt_at"] = to_ms(due)
+        look = due if settlement.wait is Wait.PARKED else overdue_at(due)
+        look = min(look, last_call(run.expires_at or look + EVENT_LIFE))
+    values["attention_at"] = to_ms(max(now, look))
+    return values
+
+
+def _additions(settlement: Settlement) -> Mapping[str, int]:
+    replaced = settlement.status in {Status.FAILED, Status.DEFERRED}
+    additions = {"ticket": 1} if replaced and settlement.wait is not Wait.HIDDEN else {}
+    if not settlement.spent:
+        additions |= {"attempt_count": -1, "attempts_in_round": -1}
+    return additions
+
+
+def _entries(run: Run, settlement: Settlement) -> list[dict[str, Any]]:
+    number = run.attempt_count
+    if run.attempts and run.attempts[-1].number >= number:
+        return [attempt_to(attempt) for attempt in run.attempts]
+    entry = Attempt(
+        number=number,
+        started_at=run.claimed_at or settlement.now,
+        ended_at=settlement.now,
+        outcome=settlement.outcome,
+        error=cut(settlement.error),
+        worker=run.claimed_by,
+    )
+    return [attempt_to(attempt) for attempt in history(run, entry)]
+
+
+def cut(text: str) -> str:
+    """Returns the text as it can be stored: valid UTF-8, at most 1 KB."""
+    encoded = text.encode(errors="replace")
+    if len(encoded) <= ERROR_LIMIT:
+        return encoded.decode()
+    return encoded[: ERROR_LIMIT - 3].decode(errors="ignore") + "…"
