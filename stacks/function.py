@@ -59,9 +59,6 @@ class InboxFunction(lambda_.Function):
             logging_format=lambda_.LoggingFormat.JSON,
             log_group=log_group,
             role=role,
-            # Asynchronous callers repeat by design (the schedule) or by hand (replay): a copy
-            # made by Lambda an hour later would only surprise.
-            retry_attempts=0,
             **shape.extra,
         )
         self.allow("logs:CreateLogStream", "logs:PutLogEvents", on=[log_group.log_group_arn])

@@ -31,6 +31,8 @@ class Reconciler(InboxFunction):
             timeout=300,
             memory=512,
             environment=environment.variables(),
+            # The next minute's run is the repetition.
+            extra={"retry_attempts": 0},
         )
         super().__init__(scope, id, shape)
         allow_sending_again(self, boxes)

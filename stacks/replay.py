@@ -27,6 +27,8 @@ class Replay(InboxFunction):
             timeout=300,
             memory=512,
             environment=environment.variables(),
+            # A repetition made by Lambda minutes later would be a second replay.
+            extra={"retry_attempts": 0},
         )
         super().__init__(scope, id, shape)
         allow_sending_again(self, boxes)

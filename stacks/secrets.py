@@ -28,7 +28,7 @@ class Secrets(Construct):
 
     def arns(self, names: Iterable[str]) -> Sequence[str]:
         """Returns the ARNs of the named secrets, each once and in order."""
-        return [self._secrets[name].ref for name in sorted(set(names))]
+        return [self._secrets[name].attr_id for name in sorted(set(names))]
 
     def _secret(self, name: str) -> secretsmanager.CfnSecret:
         secret = secretsmanager.CfnSecret(

@@ -118,7 +118,7 @@ class WebhookInbox(Construct):
 
     def _alarms(self, props: InboxProps, boxes: Boxes) -> Alarms:
         settings = configuration.load(props.functions / "inbox.toml", stage=props.stage)
-        alarms = Alarms(self, "Alarms", addresses=[*settings.notify, *settings.page])
+        alarms = Alarms(self, "Alarms", addresses=[*settings.alarms.notify, *settings.alarms.page])
         for lane in boxes.lanes.values():
             alarms.watch_lane(lane)
         return alarms
