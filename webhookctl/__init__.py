@@ -1,0 +1,1 @@
+"""The operator's command line and the local runtime. Never ships to Lambda."""

@@ -1,0 +1,1 @@
+"""The laptop's runtime: the same template as in AWS, on ministack, behind a stable address."""

@@ -1,0 +1,118 @@
+"""A cloud assembly: what `python app.py` leaves in CDK_OUTDIR."""
+
+import io
+import json
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+from webhookctl.local.errors import LocalError
+
+# The earliest time a zip can tell: the same files give the same bytes on every machine.
+EPOCH: Final = (1980, 1, 1, 0, 0, 0)
+EXECUTABLE: Final = 0o755
+READABLE: Final = 0o644
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """A file or a directory that the template refers to, and the object it becomes.
+
+    `bucket` may still hold CloudFormation's pseudo parameters.
+    """
+
+    path: Path
+    bucket: str
+    key: str
+    archived: bool
+
+    def content(self) -> bytes:
+        """Returns the object's bytes; a directory as a zip."""
+        return archive(self.path) if self.archived else self.path.read_bytes()
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """One stack of a cloud assembly, with its assets."""
+
+    stack_name: str
+    template_path: Path
+    template_key: str
+    assets: tuple[Asset, ...]
+
+    @classmethod
+    def read(cls, directory: Path) -> Self:
+        """Reads the assembly's only stack; raises LocalError where there is none or more."""
+        artifacts = _artifacts(directory)
+        stacks = {n: a for n, a in artifacts.items() if a["type"] == "aws:cloudformation:stack"}
+        if len(stacks) != 1:
+            message = f"{directory} holds {len(stacks)} stacks, expected one: check app.py"
+            raise LocalError(message)
+        ((name, stack),) = stacks.items()
+        properties = stack["properties"]
+        template = directory / properties["templateFile"]
+        assets = tuple(_assets(directory, stack, artifacts))
+        return cls(
+            stack_name=properties.get("stackName", name),
+            template_path=template,
+            template_key=_template_key(template, assets),
+            assets=assets,
+        )
+
+    def template(self) -> dict[str, Any]:
+        """Returns the template."""
+        parsed: dict[str, Any] = json.loads(self.template_path.read_text())
+        return parsed
+
+
+def archive(directory: Path) -> bytes:
+    """Zips a directory: same names, contents and executable bits give the same bytes."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as target:
+        for file in sorted(directory.rglob("*")):
+            if file.is_dir():
+                continue
+            entry = zipfile.ZipInfo(file.relative_to(directory).as_posix(), EPOCH)
+            mode = EXECUTABLE if file.stat().st_mode & 0o100 else READABLE
+            entry.external_attr = mode << 16
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            target.writestr(entry, file.read_bytes())
+    return buffer.getvalue()
+
+
+def _artifacts(directory: Path) -> dict[str, dict[str, Any]]:
+    try:
+        manifest = json.loads((directory / "manifest.json").read_text())
+    except (OSError, ValueError) as error:
+        message = f"{directory} is not a cloud assembly: run `python app.py` with CDK_OUTDIR set"
+        raise LocalError(message) from error
+    artifacts: dict[str, dict[str, Any]] = manifest["artifacts"]
+    return artifacts
+
+
+def _assets(
+    directory: Path, stack: Mapping[str, Any], artifacts: Mapping[str, Mapping[str, Any]]
+) -> Iterator[Asset]:
+    for name in stack.get("dependencies", ()):
+        artifact = artifacts.get(name, {})
+        if artifact.get("type") != "cdk:asset-manifest":
+            continue
+        listing = json.loads((directory / artifact["properties"]["file"]).read_text())
+        for file in listing["files"].values():
+            for destination in file["destinations"].values():
+                yield Asset(
+                    path=directory / file["source"]["path"],
+                    bucket=destination["bucketName"],
+                    key=destination["objectKey"],
+                    archived=file["source"]["packaging"] == "zip",
+                )
+
+
+def _template_key(template: Path, assets: tuple[Asset, ...]) -> str:
+    for asset in assets:
+        if asset.path == template:
+            return asset.key
+    message = f"{template.name} is not among the assembly's assets: use the default synthesizer"
+    raise LocalError(message)
