@@ -38,7 +38,7 @@ def item_size(item: Item) -> int:
         TypeError: a value is none of str, int, bool, bytes, list and dict.
         ValueError: a text is not Unicode, a number is too large, an attribute has no name.
     """
-    return sum(_name_size(name) + _value_size(value) for name, value in item.items())
+    return sum(text_size(check_name(name)) + _value_size(value) for name, value in item.items())
 
 
 def check_number(value: int) -> int:
@@ -49,14 +49,10 @@ def check_number(value: int) -> int:
 
 
 def check_name(name: str) -> str:
-    """Returns the attribute's name; raises ValueError if it is empty."""
-    if not name:
+    """Returns the attribute's name; raises ValueError if it is empty or no Unicode text."""
+    if not text_size(name):
         raise ValueError("an attribute has no name")
     return name
-
-
-def _name_size(name: str) -> int:
-    return text_size(check_name(name))
 
 
 def _value_size(value: Any) -> int:
@@ -73,6 +69,6 @@ def _value_size(value: Any) -> int:
         case list():
             return 3 + sum(1 + _value_size(entry) for entry in value)
         case dict():
-            return 3 + sum(1 + _name_size(k) + _value_size(v) for k, v in value.items())
+            return 3 + sum(1 + text_size(check_name(k)) + _value_size(v) for k, v in value.items())
         case _:
             raise TypeError(f"a row cannot hold {type(value).__name__}")

@@ -66,9 +66,16 @@ class Expressions:
                 return f"{self.name(name)} {_WORDS[type(condition)]} {self.value(value)}"
             case OneOf(name, values):
                 return f"{self.name(name)} IN ({', '.join(map(self.value, values))})"
+            case Every(()) | Either(()):
+                raise ValueError("a condition joins no clauses")
             case Every(clauses) | Either(clauses):
-                parts = (f"({self.condition(clause)})" for clause in clauses)
+                parts = map(self._clause if len(clauses) > 1 else self.condition, clauses)
                 return f" {_WORDS[type(condition)]} ".join(parts)
+
+    def _clause(self, condition: Condition) -> str:
+        text = self.condition(condition)
+        # DynamoDB refuses redundant parentheses, so only what joins something gets a pair.
+        return f"({text})" if _joins(condition) else text
 
     def update(self, change: Change) -> str:
         """Returns an UpdateExpression; empty for an empty change."""
@@ -85,3 +92,11 @@ class Expressions:
         for attribute, value in change.default.items():
             name = self.name(attribute)
             yield f"{name} = if_not_exists({name}, {self.value(value)})"
+
+
+def _joins(condition: Condition) -> bool:
+    match condition:
+        case Every(clauses) | Either(clauses):
+            return len(clauses) > 1 or _joins(clauses[0])
+        case _:
+            return False

@@ -1,0 +1,120 @@
+"""Every port's backends: the double in memory, moto, and the local runtime.
+
+A test that asks for a port's fixture runs over all of them. Where moto or ministack differ from
+AWS, the test runs on those that agree with it (`only`) and says what the others do.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from moto import mock_aws
+
+from tests.contract.backends import BACKENDS, AwsVault, Lane, MemoryVault, Vault
+from tests.contract.resources import create_bucket, create_queues, create_table
+from webhook_inbox.adapters import clients
+from webhook_inbox.adapters.dynamodb import DynamoTable
+from webhook_inbox.adapters.s3 import S3Blobs
+from webhook_inbox.adapters.sqs import SqsQueue
+from webhook_inbox.memory import (
+    ManualClock,
+    MemoryBlobs,
+    MemoryQueue,
+    MemoryTable,
+)
+from webhook_inbox.ports import Blobs, Table
+
+REGION = "us-east-1"
+MAX_RECEIVE_COUNT = 2
+
+
+@pytest.fixture(scope="session")
+def ministack_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The local runtime, started once; skipped on a laptop without it, never in CI."""
+    if find_spec("ministack") is None:
+        refuse = pytest.fail if os.environ.get("CI") else pytest.skip
+        refuse("ministack is not installed: make setup")
+    from webhookctl.local.ministack import Ministack  # noqa: PLC0415 - needs ministack
+
+    with Ministack(tmp_path_factory.mktemp("ministack")) as running:
+        yield running.endpoint
+
+
+@pytest.fixture(autouse=True)
+def _no_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Takes the developer's AWS set-up away."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, os.devnull)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_session() -> Iterator[None]:
+    """Keeps a session made before moto was imported out: it would reach for the real AWS."""
+    clients._session.cache_clear()
+    yield
+    clients._session.cache_clear()
+
+
+Clients = Callable[[str], Any]
+
+
+@pytest.fixture(params=BACKENDS)
+def aws(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Clients | None]:
+    """Makes the backend's clients, as the functions do; None stands for the doubles."""
+    if request.param == "memory":
+        yield None
+    elif request.param == "moto":
+        with mock_aws():
+            yield clients.steady
+    else:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", request.getfixturevalue("ministack_url"))
+        yield clients.steady
+
+
+@pytest.fixture
+def table(aws: Clients | None) -> Table:
+    """An empty ledger table."""
+    if aws is None:
+        return MemoryTable()
+    client = aws("dynamodb")
+    return DynamoTable(client, create_table(client, f"ledger-{uuid4().hex}"))
+
+
+@pytest.fixture
+def lane(aws: Clients | None) -> Lane:
+    """An empty queue and its empty DLQ."""
+    if aws is None:
+        clock = ManualClock()
+        dead = MemoryQueue(clock, name="dead")
+        work = MemoryQueue(clock, dead_letters=dead, max_receive_count=MAX_RECEIVE_COUNT)
+        return Lane(work, dead, clock)
+    client = aws("sqs")
+    work_url, dead_url = create_queues(client, uuid4().hex, max_receive_count=MAX_RECEIVE_COUNT)
+    return Lane(SqsQueue(client, work_url), SqsQueue(client, dead_url))
+
+
+@pytest.fixture
+def blobs(aws: Clients | None) -> Blobs:
+    """An empty bucket."""
+    if aws is None:
+        return MemoryBlobs()
+    client = aws("s3")
+    return S3Blobs(client, create_bucket(client, f"bodies-{uuid4().hex}"))
+
+
+@pytest.fixture
+def vault(aws: Clients | None) -> Vault:
+    """An empty vault."""
+    if aws is None:
+        return MemoryVault()
+    return AwsVault(aws("secretsmanager"), f"webhook-inbox/{uuid4().hex}/")

@@ -1,0 +1,33 @@
+"""Large bodies."""
+
+from webhook_inbox.ports import Blobs
+
+
+def test_a_body_of_five_megabytes_comes_back_whole(blobs: Blobs) -> None:
+    data = bytes(range(256)) * 4 * 1024 * 5
+
+    blobs.put("bodies/s/abc", data)
+
+    assert blobs.get("bodies/s/abc") == data
+
+
+def test_an_empty_body_is_not_an_absent_one(blobs: Blobs) -> None:
+    blobs.put("bodies/s/empty", b"")
+
+    assert blobs.get("bodies/s/empty") == b""
+    assert blobs.get("bodies/s/none") is None
+
+
+def test_the_last_put_counts(blobs: Blobs) -> None:
+    blobs.put("k", b"first")
+    blobs.put("k", b"second")
+
+    assert blobs.get("k") == b"second"
+
+
+def test_a_key_may_hold_any_text(blobs: Blobs) -> None:
+    key = "bodies/ünï code+plus%2Fpercent/☃"
+
+    blobs.put(key, b"x")
+
+    assert blobs.get(key) == b"x"
