@@ -21,18 +21,21 @@ Model = TypeVar("Model", bound=Table)
 
 
 @dataclass(frozen=True, slots=True)
-class Configuration:
-    """What inbox.toml says for one stage.
+class AlarmSpec:
+    """Whom alarms tell: `notify` in the morning, `page` at once; addresses as URLs."""
 
-    `secrets` are the names of all secrets, of sources and handlers; `notify` and `page` the
-    addresses of the alarms.
-    """
+    notify: tuple[str, ...] = ()
+    page: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What inbox.toml says for one stage; `secrets` names those of sources and handlers."""
 
     sources: Mapping[str, SourceSpec]
     destinations: Mapping[str, DestinationSpec]
     secrets: tuple[str, ...]
-    notify: tuple[str, ...] = ()
-    page: tuple[str, ...] = ()
+    alarms: AlarmSpec
 
 
 def load(path: Path, *, stage: str) -> Configuration:
@@ -114,8 +117,7 @@ def _configuration(document: dict[str, Any]) -> Configuration:
             for name, table in inbox.destinations.items()
         },
         secrets=tuple(sorted(names)),
-        notify=tuple(inbox.alarms.notify),
-        page=tuple(inbox.alarms.page),
+        alarms=AlarmSpec(tuple(inbox.alarms.notify), tuple(inbox.alarms.page)),
     )
 
 

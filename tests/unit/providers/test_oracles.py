@@ -1,0 +1,154 @@
+"""The providers' own libraries and ours agree on what is valid."""
+
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+import standardwebhooks
+import stripe
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from standardwebhooks.webhooks import WebhookVerificationError
+
+from tests.unit.providers.deliveries import (
+    OTHER,
+    SAMPLES,
+    SECRET,
+    delivery,
+    recipe_of,
+    verdict,
+    with_header,
+)
+from webhook_inbox.model import Delivery
+from webhook_inbox.recipe import Sample, Verified
+
+# The libraries read the clock themselves, so these deliveries are of this very second.
+NOW = datetime.fromtimestamp(int(time.time()), UTC)
+HEX = st.text("0123456789abcdef", min_size=64, max_size=64)
+
+
+def stripe_takes(sent: Delivery, secret: str = SECRET) -> bool:
+    header: Any = sent.headers.get("stripe-signature")
+    try:
+        return stripe.WebhookSignature.verify_header(sent.body, header, secret, 300)
+    except stripe.SignatureVerificationError:
+        return False
+
+
+def standard_takes(sent: Delivery, secret: str = SECRET) -> bool:
+    try:
+        standardwebhooks.Webhook(secret).verify(sent.body, dict(sent.headers), json_parse=False)
+    # It leaks ValueError for a signature that it cannot read.
+    except (WebhookVerificationError, ValueError):
+        return False
+    return True
+
+
+def we_take(provider: str, sent: Delivery) -> bool:
+    return isinstance(verdict(recipe_of(provider), sent), Verified)
+
+
+@pytest.mark.parametrize(("provider", "takes"), [
+    ("stripe", stripe_takes),
+    ("standard-webhooks", standard_takes),
+])  # fmt: skip
+def test_what_we_sign_the_library_takes(provider: str, takes: Any) -> None:
+    sample = SAMPLES[provider]
+
+    sent = delivery(recipe_of(provider).sign(sample, SECRET, NOW), sample.body, at=NOW)
+
+    assert takes(sent)
+    assert not takes(sent, OTHER)
+
+
+@given(body=st.text(st.characters(codec="utf-8")))
+@settings(max_examples=50, deadline=None)
+def test_what_stripes_library_signs_we_take(body: str) -> None:
+    header = stripe.WebhookSignature.generate_signature_header(body, SECRET, int(NOW.timestamp()))
+
+    assert we_take("stripe", delivery({"Stripe-Signature": header}, body.encode(), at=NOW))
+
+
+@given(body=st.text(st.characters(codec="utf-8")), id_=st.text("abcdef_0123456789", min_size=1))
+@settings(max_examples=50, deadline=None)
+def test_what_the_standard_library_signs_we_take(body: str, id_: str) -> None:
+    signature = standardwebhooks.Webhook(SECRET).sign(id_, NOW.replace(tzinfo=UTC), body)
+    headers = {
+        "webhook-id": id_,
+        "webhook-timestamp": str(int(NOW.timestamp())),
+        "webhook-signature": signature,
+    }
+
+    assert we_take("standard-webhooks", delivery(headers, body.encode(), at=NOW))
+
+
+STRIPE_HEADERS = st.one_of(
+    st.text(max_size=200),
+    st.lists(
+        st.one_of(
+            st.just("{right}"),
+            st.just("t={now}"),
+            st.builds("v1={}".format, HEX),
+            st.builds("v0={}".format, HEX),
+            st.text("tv10=,", max_size=6),
+        ),
+        max_size=5,
+    ).map(",".join),
+)
+
+
+@given(template=STRIPE_HEADERS)
+@settings(max_examples=150, deadline=None)
+def test_we_take_no_stripe_header_that_stripes_library_refuses(template: str) -> None:
+    sample = SAMPLES["stripe"]
+    headers = recipe_of("stripe").sign(sample, SECRET, NOW)
+    right = headers["stripe-signature"].partition(",")[2]
+    value = template.replace("{right}", right).replace("{now}", str(int(NOW.timestamp())))
+    sent = with_header(delivery(headers, sample.body, at=NOW), "stripe-signature", value)
+
+    if we_take("stripe", sent):
+        assert stripe_takes(sent)
+
+
+STANDARD_HEADERS = st.lists(
+    st.one_of(
+        st.sampled_from(["{right}", "v1a,{bare}", "v2,{bare}", "v1{bare}", "v1,", "V1,{bare}"]),
+        st.text("v1,=abAB", max_size=8),
+    ),
+    max_size=4,
+).map(" ".join)
+
+
+@given(template=STANDARD_HEADERS)
+@settings(max_examples=150, deadline=None)
+def test_we_and_the_standard_library_agree_on_lists_of_signatures(template: str) -> None:
+    sample = SAMPLES["standard-webhooks"]
+    headers = recipe_of("standard-webhooks").sign(sample, SECRET, NOW)
+    right = headers["webhook-signature"]
+    value = template.replace("{right}", right).replace("{bare}", right.removeprefix("v1,"))
+    sent = with_header(delivery(headers, sample.body, at=NOW), "webhook-signature", value)
+
+    readable = all(item.count(",") == 1 for item in value.split(" "))
+    if readable:
+        assert we_take("standard-webhooks", sent) == standard_takes(sent)
+
+
+@pytest.mark.parametrize("seconds", [-3600, -310, 0])
+def test_we_agree_with_stripes_library_on_the_past(seconds: int) -> None:
+    moment = datetime.fromtimestamp(NOW.timestamp() + seconds, UTC)
+    sample = SAMPLES["stripe"]
+    signed_then = delivery(recipe_of("stripe").sign(sample, SECRET, moment), sample.body, at=NOW)
+
+    assert we_take("stripe", signed_then) == stripe_takes(signed_then)
+
+
+@pytest.mark.parametrize("seconds", [-3600, -310, 0, 310, 3600])
+def test_we_agree_with_the_standard_library_on_past_and_future(seconds: int) -> None:
+    moment = datetime.fromtimestamp(NOW.timestamp() + seconds, UTC)
+    sample = Sample("msg_2", "invoice.paid", b"{}")
+    recipe = recipe_of("standard-webhooks")
+    sent = replace(delivery(recipe.sign(sample, SECRET, moment), sample.body), received_at=NOW)
+
+    assert we_take("standard-webhooks", sent) == standard_takes(sent)
