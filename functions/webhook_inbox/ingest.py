@@ -10,7 +10,7 @@ A crash between put and send heals on the provider's next retry (G5) or by the r
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
 from hashlib import sha256
@@ -58,6 +58,7 @@ class Outcome(StrEnum):
     UNKNOWN_SOURCE = "unknown-source"
     WRONG_METHOD = "wrong-method"
     UNAVAILABLE = "unavailable"  # storage or queue failed: the provider retries
+    BROKEN = "broken"  # our own fault: the provider retries
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,7 @@ class Receipt:
 
     outcome: Outcome
     status: int
+    source: str = ""
     event_id: str = ""
     type: str = ""
     reason: str = ""
@@ -104,6 +106,9 @@ class Ingest:
         source = self._manifest.sources.get(delivery.source)
         if source is None:
             return Receipt(Outcome.UNKNOWN_SOURCE, 404, detail="no such source")
+        return replace(self._answer(delivery, source), source=source.name)
+
+    def _answer(self, delivery: Delivery, source: SourceSpec) -> Receipt:
         if delivery.method != "POST":
             return Receipt(Outcome.WRONG_METHOD, 405, detail="use POST")
         recipe = self._recipes(source)
@@ -184,7 +189,7 @@ class Ingest:
             type=identity.type,
             received_at=delivery.received_at,
             body=delivery.body,
-            fingerprint=fingerprint(delivery.body, (*recipe.volatile, *source.volatile)),
+            fingerprint=fingerprint(delivery.body, recipe.volatile),
             headers={k: _storable(v) for k, v in delivery.headers.items() if k in kept},
             runs=tuple(spec.name for spec in runs),
             signature_hash=sha256(verified.signature.encode()).hexdigest(),

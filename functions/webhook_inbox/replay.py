@@ -5,12 +5,13 @@ so that every older message of it is dropped, and only then a message is sent. A
 the two leaves a pending run, which the reconciler sends.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
+from webhook_inbox import dead_letters
 from webhook_inbox.claim import current, lease_over
 from webhook_inbox.conditions import Absent, Condition, OneOf, either, every
 from webhook_inbox.errors import ConditionFailed, Unavailable
@@ -19,7 +20,7 @@ from webhook_inbox.lanes import Lanes
 from webhook_inbox.ledger import Ledger
 from webhook_inbox.manifest import DEFAULT_LANE, Manifest, matches
 from webhook_inbox.model import Overview, Run, Status
-from webhook_inbox.ports import Chance, Change, Clock, Table
+from webhook_inbox.ports import Chance, Change, Clock, Queue, Table
 from webhook_inbox.reference import Reference
 from webhook_inbox.replay_request import ReplayRequest, read_cursor, write_cursor
 from webhook_inbox.rows import (
@@ -103,6 +104,7 @@ class Replay:
         ledger: Ledger,
         table: Table,
         lanes: Lanes,
+        dlqs: Mapping[str, Queue],
         clock: Clock,
         chance: Chance,
     ) -> None:
@@ -110,11 +112,15 @@ class Replay:
         self._ledger = ledger
         self._table = table
         self._lanes = lanes
+        self._dlqs = dlqs
         self._clock = clock
         self._chance = chance
 
     def run(self, request: ReplayRequest, *, deadline: datetime) -> Report:
         """Replays what the request names until it is done, at its limit, or out of time.
+
+        What it replayed, or found settled, may have copies in the DLQs: a bounded pass removes
+        some of them, the reconciler's the rest.
 
         Raises:
             Unavailable: the ledger failed. What was replayed by then stays replayed.
@@ -122,17 +128,25 @@ class Replay:
         report = Report(dry_run=request.dry_run)
         if not request.dry_run:
             self._audit(request)
+        self._replay(request, report, deadline)
+        if not request.dry_run and report.cursor is None:
+            report.dlq_removed = sum(
+                dead_letters.sweep(queue, self._table, clock=self._clock, deadline=deadline)
+                for queue in self._dlqs.values()
+            )
+        return report
+
+    def _replay(self, request: ReplayRequest, report: Report, deadline: datetime) -> None:
         started, place = self._clock.now(), request.cursor
         for candidate in self._candidates(request, report):
             if report.matched >= request.limit or self._out_of_time(deadline, report):
                 report.cursor = place
-                return report
+                return
             report.matched += 1
             self._one(candidate.run, request, report)
             place = candidate.cursor or place
             if not request.dry_run:
                 self._pace(started, report.matched, request.rate_per_second)
-        return report
 
     def _out_of_time(self, deadline: datetime, report: Report) -> bool:
         # At least one run an invocation, or a caller that follows the cursor never ends.

@@ -1,0 +1,1 @@
+"""API Gateway → verify → ledger → queue."""

@@ -1,0 +1,55 @@
+"""HTTP on both sides of ingest: what came becomes a delivery, a receipt becomes an answer."""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from webhook_inbox.adapters.lambda_events import delivery_from
+from webhook_inbox.errors import Rejected
+from webhook_inbox.ingest import Ingest, Outcome, Receipt
+from webhook_inbox.recipe import STATUSES, Answer
+
+# Seconds that a provider is asked to wait: a throttled table recovers in seconds, a person who
+# sets a secret does not.
+RETRY_AFTER: Final = {
+    Outcome.UNAVAILABLE: "5",
+    Outcome.BROKEN: "60",
+    Outcome.NO_SECRET: "60",
+}
+
+
+def receive(ingest: Ingest, event: Mapping[str, Any], now: datetime) -> Receipt:
+    """Takes in what API Gateway handed over. Never raises: what is not stored is not accepted."""
+    try:
+        return ingest.receive(delivery_from(event, received_at=now))
+    except Rejected as error:
+        status = STATUSES[error.reason]
+        return Receipt(Outcome.REJECTED, status, reason=str(error.reason), detail=error.detail)
+    except Exception as error:  # noqa: BLE001 - our own fault: the provider retries, we are paged
+        return Receipt(Outcome.BROKEN, 503, detail=f"{type(error).__name__}: {error}")
+
+
+def response(receipt: Receipt) -> dict[str, Any]:
+    """Returns the HTTP API response (payload format 2.0) to a delivery."""
+    if receipt.answer is not None:
+        return _handshake(receipt.answer)
+    body = {"status": str(receipt.outcome), "event_id": receipt.event_id, "reason": receipt.reason}
+    headers = {"content-type": "application/json"}
+    if receipt.outcome in RETRY_AFTER:
+        headers["retry-after"] = RETRY_AFTER[receipt.outcome]
+    if receipt.outcome is Outcome.WRONG_METHOD:
+        headers["allow"] = "POST"
+    return {
+        "statusCode": receipt.status,
+        "headers": headers,
+        "body": json.dumps({name: value for name, value in body.items() if value}),
+    }
+
+
+def _handshake(answer: Answer) -> dict[str, Any]:
+    return {
+        "statusCode": answer.status,
+        "headers": {"content-type": answer.content_type},
+        "body": answer.body.decode("utf-8", "replace"),
+    }

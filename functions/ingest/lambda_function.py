@@ -1,0 +1,57 @@
+"""API Gateway → verify → ledger → queue. Its cold start loads only what it uses."""
+
+from typing import Any, Final
+
+from aws_lambda_powertools import Logger, Metrics
+from compiled_manifest import MANIFEST
+
+from ingest.http import receive, response
+from ingest.telemetry import observe
+from webhook_inbox import providers
+from webhook_inbox.adapters.clients import quick, quick_caller
+from webhook_inbox.adapters.clock import SystemClock
+from webhook_inbox.adapters.dynamodb import DynamoTable
+from webhook_inbox.adapters.environment import IngestEnvironment
+from webhook_inbox.adapters.patience import Patience
+from webhook_inbox.adapters.s3 import S3Blobs
+from webhook_inbox.adapters.secretsmanager import SecretsManagerStore
+from webhook_inbox.adapters.sqs import SqsQueue
+from webhook_inbox.ingest import Ingest
+from webhook_inbox.lanes import Lanes
+from webhook_inbox.live_secrets import LiveSecrets
+from webhook_inbox.manifest import Manifest
+
+environment: Final = IngestEnvironment.read()
+logger: Final = Logger()
+metrics: Final = Metrics()
+clock: Final = SystemClock()
+patience: Final = Patience()
+dynamodb, sqs, s3, secretsmanager = map(quick, ("dynamodb", "sqs", "s3", "secretsmanager"))
+ingest: Final = Ingest(
+    manifest=Manifest.from_data(MANIFEST),
+    recipes=providers.load,
+    table=DynamoTable(dynamodb, environment.table_name, call=quick_caller("dynamodb", patience)),
+    lanes=Lanes(
+        {
+            lane: SqsQueue(sqs, url, call=quick_caller("sqs", patience))
+            for lane, url in environment.queue_urls.items()
+        }
+    ),
+    blobs=S3Blobs(s3, environment.bucket_name, call=quick_caller("s3", patience)),
+    secrets=LiveSecrets(
+        store=SecretsManagerStore(
+            secretsmanager,
+            environment.secret_prefix,
+            call=quick_caller("secretsmanager", patience),
+        ),
+        clock=clock,
+    ),
+)
+
+
+@metrics.log_metrics(capture_cold_start_metric=True)
+@logger.inject_lambda_context
+def lambda_handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
+    """Answers one delivery."""
+    patience.begin()
+    return response(observe(logger, metrics, receive(ingest, event, clock.now())))

@@ -1,0 +1,35 @@
+"""One log line and one metric a delivery."""
+
+from typing import Final
+
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.metrics import MetricUnit
+
+from webhook_inbox.ingest import Outcome, Receipt
+
+_ERRORS: Final = {Outcome.BROKEN, Outcome.CONFLICT, Outcome.NO_SECRET, Outcome.UNAVAILABLE}
+
+
+def observe(logger: Logger, metrics: Metrics, receipt: Receipt) -> Receipt:
+    """Logs and counts a receipt, and returns it."""
+    # What is not a source of ours is somebody's guess, and guesses make no dimensions.
+    metrics.add_dimension(name="source", value=receipt.source or "none")
+    metrics.add_dimension(name="outcome", value=str(receipt.outcome))
+    metrics.add_metric(name="Deliveries", unit=MetricUnit.Count, value=1)
+    if receipt.secret:
+        metrics.add_metric(name="VerifiedWithPrevious", unit=MetricUnit.Count, value=1)
+    write = logger.error if receipt.outcome in _ERRORS else logger.info
+    write(
+        f"delivery {receipt.outcome}",
+        extra={
+            "source": receipt.source,
+            "outcome": str(receipt.outcome),
+            "status": receipt.status,
+            "event_id": receipt.event_id,
+            "type": receipt.type,
+            "reason": receipt.reason,
+            "detail": receipt.detail,
+            "handlers": list(receipt.handlers),
+        },
+    )
+    return receipt

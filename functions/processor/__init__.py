@@ -1,0 +1,1 @@
+"""Queue → handler → ledger; the only importer of handlers."""

@@ -1,0 +1,59 @@
+"""Queue → handler → ledger: claims runs, calls handlers, settles."""
+
+from functools import partial
+from typing import Any, Final
+
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.utilities.batch import (
+    BatchProcessor,
+    EventType,
+    process_partial_response,
+)
+from compiled_manifest import MANIFEST
+
+from processor.loader import load
+from processor.records import Records, deadline_of
+from webhook_inbox.adapters.chance import SystemChance
+from webhook_inbox.adapters.clients import steady
+from webhook_inbox.adapters.clock import SystemClock
+from webhook_inbox.adapters.dynamodb import DynamoTable
+from webhook_inbox.adapters.environment import ProcessorEnvironment
+from webhook_inbox.adapters.executor import ThreadExecutor
+from webhook_inbox.adapters.s3 import S3Blobs
+from webhook_inbox.adapters.secretsmanager import SecretsManagerStore
+from webhook_inbox.adapters.sqs import SqsQueue
+from webhook_inbox.lanes import Lanes
+from webhook_inbox.live_secrets import LiveSecrets
+from webhook_inbox.manifest import Manifest
+from webhook_inbox.outcomes import Worker
+from webhook_inbox.processor import Processor
+
+environment: Final = ProcessorEnvironment.read()
+logger: Final = Logger()
+metrics: Final = Metrics()
+clock: Final = SystemClock()
+executor: Final = ThreadExecutor()
+store: Final = SecretsManagerStore(steady("secretsmanager"), environment.secret_prefix)
+processor: Final = Processor(
+    manifest=Manifest.from_data(MANIFEST),
+    handlers=load,
+    table=DynamoTable(steady("dynamodb"), environment.table_name),
+    lanes=Lanes({environment.lane: SqsQueue(steady("sqs"), environment.queue_url)}),
+    blobs=S3Blobs(steady("s3"), environment.bucket_name),
+    secrets=LiveSecrets(store=store, clock=clock),
+    executor=executor,
+    clock=clock,
+    chance=SystemChance(),
+)
+records: Final = Records(processor, executor=executor, logger=logger, metrics=metrics)
+# At batch size 1 every failure is a failure of the entire batch, which is no error.
+batch: Final = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
+
+
+@logger.inject_lambda_context
+def lambda_handler(event: dict[str, Any], context: Any) -> Any:
+    """Processes one batch and reports the records that the queue must keep."""
+    name = f"{context.function_name}/{context.aws_request_id}"
+    worker = Worker(name, environment.code_version, environment.lane, environment.max_receive_count)
+    handle = partial(records.handle, worker=worker, deadline=deadline_of(context, clock.now()))
+    return process_partial_response(event, handle, batch, context)

@@ -1,0 +1,58 @@
+"""One record of an SQS batch: processed, observed, and kept in the queue where it must be."""
+
+import os
+from datetime import datetime, timedelta
+from typing import Any
+
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+
+from processor.telemetry import observe
+from webhook_inbox.adapters.executor import ThreadExecutor
+from webhook_inbox.adapters.lambda_events import message_from
+from webhook_inbox.errors import InboxError
+from webhook_inbox.outcomes import Worker
+from webhook_inbox.processor import Processor
+
+
+class KeepMessage(InboxError):
+    """Tells the batch processor to report the record as failed, so that SQS keeps it."""
+
+
+class Records:
+    """Handles the records of one worker's batches."""
+
+    def __init__(
+        self,
+        processor: Processor,
+        *,
+        executor: ThreadExecutor,
+        logger: Logger,
+        metrics: Metrics,
+    ) -> None:
+        self._processor = processor
+        self._executor = executor
+        self._logger = logger
+        self._metrics = metrics
+
+    def handle(self, record: SQSRecord, *, worker: Worker, deadline: datetime) -> None:
+        """Handles one record.
+
+        Raises:
+            KeepMessage: the message must not be deleted.
+        """
+        message = message_from(record.raw_event)
+        result = self._processor.process(message, worker=worker, deadline=deadline)
+        observe(self._logger, self._metrics, worker.lane, result)
+        if self._executor.alive:
+            # A handler that would not stop must not go on behind its lost lease: the run is
+            # settled, so the process ends, and its message comes back as settled.
+            self._logger.error("ending the process: a handler is still running after its time")
+            os._exit(1)
+        if result.outcome.keeps_message:
+            raise KeepMessage(str(result.outcome))
+
+
+def deadline_of(context: Any, now: datetime) -> datetime:
+    """Returns when this invocation ends."""
+    return now + timedelta(milliseconds=context.get_remaining_time_in_millis())

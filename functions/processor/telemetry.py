@@ -1,0 +1,39 @@
+"""One log line and one metric a message."""
+
+from typing import Final
+
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.metrics import MetricUnit, single_metric
+
+from webhook_inbox.outcomes import Outcome, Result
+
+_WARNINGS: Final = {Outcome.FAILED, Outcome.FAILED_KEPT, Outcome.SUPERSEDED}
+_ERRORS: Final = {Outcome.DEAD, Outcome.FOREIGN, Outcome.UNAVAILABLE}
+
+
+def observe(logger: Logger, metrics: Metrics, lane: str, result: Result) -> None:
+    """Logs and counts a result, with the handler's traceback if it raised."""
+    handler = result.reference.handler if result.reference else "none"
+    # One record, one set of dimensions: a batch may hold several handlers' messages.
+    with single_metric(
+        name="Messages", unit=MetricUnit.Count, value=1, namespace=metrics.namespace
+    ) as metric:
+        metric.add_dimension(name="lane", value=lane)
+        metric.add_dimension(name="handler", value=handler)
+        metric.add_dimension(name="outcome", value=str(result.outcome))
+    reference = result.reference
+    write = logger.warning if result.outcome in _WARNINGS else logger.info
+    write = logger.error if result.outcome in _ERRORS else write
+    write(
+        f"message {result.outcome}",
+        extra={
+            "outcome": str(result.outcome),
+            "handler": handler,
+            "source": reference.source if reference else "",
+            "event_id": reference.event_id if reference else "",
+            "ticket": reference.ticket if reference else 0,
+            "attempt": result.attempt,
+            "detail": result.detail,
+        },
+        exc_info=result.error,
+    )

@@ -1,0 +1,1 @@
+"""What fell between two calls."""

@@ -1,0 +1,46 @@
+"""What fell between two calls: invoked every minute by the schedule."""
+
+from datetime import timedelta
+from typing import Any, Final
+
+from aws_lambda_powertools import Logger, Metrics
+from compiled_manifest import MANIFEST
+
+from reconciler.telemetry import observe
+from webhook_inbox.adapters.clients import steady
+from webhook_inbox.adapters.clock import SystemClock
+from webhook_inbox.adapters.cloudwatch import OldestMessage
+from webhook_inbox.adapters.dynamodb import DynamoTable
+from webhook_inbox.adapters.environment import ReconcilerEnvironment
+from webhook_inbox.adapters.s3 import S3Blobs
+from webhook_inbox.adapters.sqs import SqsQueue
+from webhook_inbox.lanes import Lanes
+from webhook_inbox.ledger import Ledger
+from webhook_inbox.manifest import Manifest
+from webhook_inbox.reconciler import Reconciler
+
+environment: Final = ReconcilerEnvironment.read()
+logger: Final = Logger()
+metrics: Final = Metrics()
+clock: Final = SystemClock()
+sqs: Final = steady("sqs")
+age: Final = OldestMessage(steady("cloudwatch"), clock)
+table: Final = DynamoTable(steady("dynamodb"), environment.table_name)
+reconciler: Final = Reconciler(
+    manifest=Manifest.from_data(MANIFEST),
+    ledger=Ledger(table=table, blobs=S3Blobs(steady("s3"), environment.bucket_name)),
+    table=table,
+    lanes=Lanes(
+        {lane: SqsQueue(sqs, url, age=age) for lane, url in environment.queue_urls.items()}
+    ),
+    dlqs={lane: SqsQueue(sqs, url) for lane, url in environment.dlq_urls.items()},
+    clock=clock,
+)
+
+
+@metrics.log_metrics
+@logger.inject_lambda_context
+def lambda_handler(_event: object, context: Any) -> dict[str, Any]:
+    """Does what is due this minute and returns the report."""
+    left = timedelta(milliseconds=context.get_remaining_time_in_millis())
+    return observe(logger, metrics, reconciler.run(deadline=clock.now() + left))

@@ -1,0 +1,22 @@
+"""One log line a pass, and a metric for each thing it did."""
+
+from dataclasses import asdict
+from typing import Any
+
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.metrics import MetricUnit
+
+from webhook_inbox.reconciliation import Report
+
+
+def observe(logger: Logger, metrics: Metrics, report: Report) -> dict[str, Any]:
+    """Logs and counts a pass, and returns its report as JSON data."""
+    data = asdict(report)
+    metrics.add_metric(name="ReconcilerPasses", unit=MetricUnit.Count, value=1)
+    for action, number in report.counts.items():
+        name = f"Reconciler{str(action).title().replace('_', '')}"
+        metrics.add_metric(name=name, unit=MetricUnit.Count, value=number)
+    quiet = report.complete and not report.errors
+    write = logger.info if quiet else logger.warning
+    write("reconciler pass", extra={"report": data})
+    return data

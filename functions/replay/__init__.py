@@ -1,0 +1,1 @@
+"""Dead or chosen runs → queue again."""

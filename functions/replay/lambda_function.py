@@ -1,0 +1,47 @@
+"""Dead or chosen runs → queue again, invoked by an operator: console or CLI."""
+
+from datetime import timedelta
+from typing import Any, Final
+
+from aws_lambda_powertools import Logger, Metrics
+from compiled_manifest import MANIFEST
+
+from replay.telemetry import observe
+from webhook_inbox.adapters.chance import SystemChance
+from webhook_inbox.adapters.clients import steady
+from webhook_inbox.adapters.clock import SystemClock
+from webhook_inbox.adapters.dynamodb import DynamoTable
+from webhook_inbox.adapters.environment import ReplayEnvironment
+from webhook_inbox.adapters.s3 import S3Blobs
+from webhook_inbox.adapters.sqs import SqsQueue
+from webhook_inbox.lanes import Lanes
+from webhook_inbox.ledger import Ledger
+from webhook_inbox.manifest import Manifest
+from webhook_inbox.replay import Replay
+from webhook_inbox.replay_request import ReplayRequest
+
+environment: Final = ReplayEnvironment.read()
+logger: Final = Logger()
+metrics: Final = Metrics()
+clock: Final = SystemClock()
+sqs: Final = steady("sqs")
+table: Final = DynamoTable(steady("dynamodb"), environment.table_name)
+replay: Final = Replay(
+    manifest=Manifest.from_data(MANIFEST),
+    ledger=Ledger(table=table, blobs=S3Blobs(steady("s3"), environment.bucket_name)),
+    table=table,
+    lanes=Lanes({lane: SqsQueue(sqs, url) for lane, url in environment.queue_urls.items()}),
+    dlqs={lane: SqsQueue(sqs, url) for lane, url in environment.dlq_urls.items()},
+    clock=clock,
+    chance=SystemChance(),
+)
+
+
+@metrics.log_metrics
+@logger.inject_lambda_context
+def lambda_handler(payload: object, context: Any) -> dict[str, Any]:
+    """Replays what the payload names and returns the report; a bad payload is an error."""
+    request = ReplayRequest.read(payload)
+    left = timedelta(milliseconds=context.get_remaining_time_in_millis())
+    report = replay.run(request, deadline=clock.now() + left)
+    return observe(logger, metrics, request, report)

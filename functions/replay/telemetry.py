@@ -1,0 +1,23 @@
+"""One log line a replay, and a metric for each of its outcomes."""
+
+from typing import Any
+
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.metrics import MetricUnit
+
+from webhook_inbox.replay import Report
+from webhook_inbox.replay_request import ReplayRequest
+
+
+def observe(
+    logger: Logger, metrics: Metrics, request: ReplayRequest, report: Report
+) -> dict[str, Any]:
+    """Logs and counts a replay, and returns its report as JSON data."""
+    data = report.to_data()
+    metrics.add_metric(name="ReplayMatched", unit=MetricUnit.Count, value=report.matched)
+    for outcome, number in report.counts.items():
+        name = f"Replay{str(outcome).title().replace('_', '')}"
+        metrics.add_metric(name=name, unit=MetricUnit.Count, value=0 if report.dry_run else number)
+    asked = request.model_dump(mode="json", exclude_none=True)
+    logger.info("replay", extra={"request": asked, "counts": data["counts"]})
+    return data
