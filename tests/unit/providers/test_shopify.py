@@ -1,0 +1,113 @@
+from base64 import b64decode
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.unit.providers.deliveries import (
+    NOW,
+    SAMPLES,
+    delivery,
+    name_of,
+    recipe_of,
+    signed,
+    verdict,
+    with_header,
+)
+from webhook_inbox.errors import Reason
+from webhook_inbox.recipe import Identity, Verified
+
+RECIPE = recipe_of("shopify")
+SENT = signed("shopify")
+SIGNATURE = "x-shopify-hmac-sha256"
+
+
+def test_an_empty_body_is_refused_even_when_signed() -> None:
+    sent = signed("shopify", sample=replace(SAMPLES["shopify"], body=b""))
+
+    assert verdict(RECIPE, sent) is Reason.MALFORMED
+
+
+def test_base64_that_only_decodes_to_the_digest_is_refused() -> None:
+    """The last character before the padding has bits that a decoder drops."""
+    value = SENT.headers[SIGNATURE]
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+    twin = value[:-2] + alphabet[alphabet.index(value[-2]) + 1] + "="
+    assert b64decode(twin) == b64decode(value)
+
+    assert verdict(RECIPE, with_header(SENT, SIGNATURE, twin)) is Reason.INVALID_SIGNATURE
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda text: text.rstrip("="), id="unpadded"),
+        pytest.param(lambda text: text + "=", id="padded-twice"),
+        pytest.param(lambda text: text[:4] + "\n" + text[4:], id="folded"),
+        pytest.param(lambda text: b64decode(text).hex(), id="hex"),
+        pytest.param(lambda text: "sha256=" + text, id="prefixed"),
+    ],
+)
+def test_another_spelling_of_the_digest_is_malformed(change: object) -> None:
+    assert callable(change)
+    sent = with_header(SENT, SIGNATURE, change(SENT.headers[SIGNATURE]))
+
+    assert verdict(RECIPE, sent) is Reason.MALFORMED
+
+
+def test_every_refused_signature_is_answered_401() -> None:
+    reasons = (Reason.MISSING_SIGNATURE, Reason.INVALID_SIGNATURE, Reason.MALFORMED)
+
+    assert [RECIPE.statuses[reason] for reason in reasons] == [401, 401, 401]
+
+
+def test_the_newer_header_names_are_read_too() -> None:
+    headers = {
+        name.removeprefix("x-"): value
+        for name, value in SENT.headers.items()
+        if name != "x-shopify-event-id"
+    }
+    sent = delivery(headers, SENT.body)
+
+    assert isinstance(verdict(RECIPE, sent), Verified)
+    assert name_of(RECIPE, sent) == Identity("98880550-7158-delivery", "orders/create", NOW)
+
+
+def test_the_event_id_comes_before_the_deliverys() -> None:
+    without = with_header(SENT, "x-shopify-event-id", None)
+    with_neither = with_header(without, "x-shopify-webhook-id", None)
+
+    assert RECIPE.identify(SENT).event_id == "98880550-7158"
+    assert RECIPE.identify(without).event_id == "98880550-7158-delivery"
+    assert name_of(RECIPE, with_neither) is Reason.MISSING_EVENT_ID
+
+
+@pytest.mark.parametrize(
+    ("value", "moment"),
+    [
+        ("2023-11-14T22:13:20.000Z", datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)),
+        ("2023-11-14T23:13:20+01:00", datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)),
+        ("2023-11-14T22:13:20", None),
+        ("yesterday", None),
+        ("0001-01-01T00:00:00+23:59", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_the_time_is_taken_where_it_is_one(value: str | None, moment: datetime | None) -> None:
+    sent = with_header(SENT, "x-shopify-triggered-at", value)
+
+    assert RECIPE.identify(sent).occurred_at == moment
+
+
+def test_one_body_under_two_topics_is_no_replay_and_under_two_ids_is() -> None:
+    """A checkout sends `orders/create` and `orders/paid` with the same bytes."""
+    paid = with_header(SENT, "x-shopify-topic", "orders/paid")
+    again = with_header(SENT, "x-shopify-event-id", "another")
+    assert RECIPE.guard is not None
+
+    content = RECIPE.guard(SENT, RECIPE.identify(SENT))
+
+    assert content == b"orders/create\n" + SENT.body
+    assert RECIPE.guard(paid, RECIPE.identify(paid)) != content
+    assert RECIPE.guard(again, RECIPE.identify(again)) == content
