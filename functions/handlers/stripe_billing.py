@@ -31,9 +31,12 @@ class InvoiceEvent(BaseModel):
     data: InvoiceData
 
 
-@stripe.on("invoice.payment_succeeded", "invoice.paid", max_attempts=8)
+@stripe.on("invoice.payment_succeeded", max_attempts=8)
 def fulfil(event: Event, ctx: Context) -> None:
-    """Orders what an invoice paid for."""
+    """Orders what an invoice paid for.
+
+    Not for `invoice.paid` as well: Stripe sends both for one payment, as two events.
+    """
     invoice = event.parse(InvoiceEvent).data.object
     order = {"invoice": invoice.id, "amount": invoice.amount_paid, "currency": invoice.currency}
     post(ctx, "/orders", effect="create-order", body=order)

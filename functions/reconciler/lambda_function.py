@@ -12,7 +12,6 @@ from webhook_inbox.adapters.clock import SystemClock
 from webhook_inbox.adapters.cloudwatch import OldestMessage
 from webhook_inbox.adapters.dynamodb import DynamoTable
 from webhook_inbox.adapters.environment import ReconcilerEnvironment
-from webhook_inbox.adapters.s3 import S3Blobs
 from webhook_inbox.adapters.sqs import SqsQueue
 from webhook_inbox.lanes import Lanes
 from webhook_inbox.ledger import Ledger
@@ -28,7 +27,7 @@ age: Final = OldestMessage(steady("cloudwatch"), clock)
 table: Final = DynamoTable(steady("dynamodb"), environment.table_name)
 reconciler: Final = Reconciler(
     manifest=Manifest.from_data(MANIFEST),
-    ledger=Ledger(table=table, blobs=S3Blobs(steady("s3"), environment.bucket_name)),
+    ledger=Ledger(table=table),
     table=table,
     lanes=Lanes(
         {lane: SqsQueue(sqs, url, age=age) for lane, url in environment.queue_urls.items()}

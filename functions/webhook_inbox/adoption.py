@@ -75,9 +75,7 @@ class Adoption:
         return [spec.name for spec in self._manifest.runs_for(event.source, event.type)]
 
     def _look_at_event(self, received: Received) -> None:
-        found = self._ledger.overview(
-            received.source, received.event_id, now=self._now, with_body=False
-        )
+        found = self._ledger.overview(received.source, received.event_id, now=self._now)
         if found is None:
             return
         begun = {run.handler for run in found.runs}

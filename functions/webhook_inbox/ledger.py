@@ -38,21 +38,24 @@ class Received:
 
 
 class Ledger:
-    """What the ledger holds, as records."""
+    """What the ledger holds, as records. Without `blobs` it reads no bodies."""
 
-    def __init__(self, *, table: Table, blobs: Blobs) -> None:
+    def __init__(self, *, table: Table, blobs: Blobs | None = None) -> None:
         self._table = table
         self._blobs = blobs
 
     def overview(
-        self, source: str, event_id: str, *, now: datetime, with_body: bool = True
+        self, source: str, event_id: str, *, now: datetime, with_body: bool = False
     ) -> Overview | None:
-        """Returns an event with its runs and effects, read consistently; None if unknown."""
+        """Returns an event with its runs and effects, read consistently; None if unknown.
+
+        Its body is empty unless it is asked for.
+        """
         rows = list(self._table.query(event_pk(source, event_id)))
         event_row = next((live(row, now) for row in rows if row["sk"] == "event"), None)
         if event_row is None:
             return None
-        body = bodies.unpack(event_row, self._blobs) if with_body else b""
+        body = bodies.unpack(event_row, self._blobs) if with_body and self._blobs else b""
         return Overview(
             event=event_from(event_row, body),
             runs=tuple(run_from(row) for row in rows if row["sk"].startswith(RUN_PREFIX)),

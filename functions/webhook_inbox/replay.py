@@ -177,7 +177,7 @@ class Replay:
 
     def _overview(self, source: str, event_id: str) -> Overview | None:
         now = self._clock.now()
-        return self._ledger.overview(source, dedupe_key(event_id), now=now, with_body=False)
+        return self._ledger.overview(source, dedupe_key(event_id), now=now)
 
     def _dead(self, request: ReplayRequest) -> Iterator[Candidate]:
         first, within = read_cursor(request.cursor) if request.cursor else (0, None)

@@ -1,0 +1,40 @@
+# Everything here works on a fresh clone with Python 3.11 or newer and Node.js 20 or newer.
+PYTHON ?= python3
+BIN := .venv/bin
+
+export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
+
+.PHONY: help setup dev check test lock clean
+
+help: ## what there is
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
+
+setup: .venv/.ready ## make .venv with everything in it, webhookctl included
+
+.venv/.ready: requirements/build.txt requirements/dev.txt requirements/ingest.txt requirements/processor.txt requirements/handlers.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "webhook-inbox needs Python 3.11 or newer; set PYTHON=…")'
+	$(PYTHON) -m venv --clear .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+		--requirement requirements/build.txt --requirement requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m stacks.vendor
+	@touch $@
+
+dev: setup ## run the inbox on this machine; ARGS="--port 9000" and the like
+	@exec $(BIN)/webhookctl dev $(ARGS)
+
+check: setup ## lint, types, import rules, unit tests; under a minute
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest tests/unit tests/architecture --quiet --numprocesses 2
+
+test: check ## everything
+	$(BIN)/pytest tests --ignore tests/unit --ignore tests/architecture --quiet
+
+lock: ## write the locks under requirements/ again; needs uv
+	scripts/lock.sh
+
+clean: ## forget what was built
+	rm -rf .build .local cdk.out .venv
