@@ -12,6 +12,14 @@ from webhook_inbox.configuration.model import Table
 # How many parts of a path name the table itself, by its first part.
 _TABLES: Final = {"sources": 2, "destinations": 2, "stages": 2, "alarms": 1}
 
+# TOML's words in place of Python's.
+_KINDS: Final = {
+    "dict_type": "must be a table",
+    "list_type": "must be a list",
+    "model_type": "must be a table",
+    "string_type": "must be text in quotes",
+}
+
 
 def line(model: type[Table], error: ValidationError, table: tuple[str, ...]) -> str:
     """Returns the first mistake in words, and how many more there are."""
@@ -32,7 +40,7 @@ def _mistake(model: type[Table], error: ErrorDetails) -> str:
     remedy = f"; give {field.description}" if field is not None and field.description else ""
     if error["type"] == "missing":
         return f"missing{remedy}"
-    message = error["msg"].removeprefix("Value error, ")
+    message = _KINDS.get(error["type"], error["msg"]).removeprefix("Value error, ")
     message = message[0].lower() + message[1:]
     return message if ";" in message else message + remedy
 

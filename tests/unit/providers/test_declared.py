@@ -1,0 +1,247 @@
+import hashlib
+import hmac
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+
+import pytest
+
+from tests.unit.providers.deliveries import (
+    ACME,
+    NOW,
+    SECRET,
+    delivery,
+    later,
+    name_of,
+    recipe_of,
+    verdict,
+    with_header,
+)
+from webhook_inbox.errors import ConfigurationError, Reason
+from webhook_inbox.model import Delivery
+from webhook_inbox.recipe import Identity, Recipe, Sample, Verified
+
+SAMPLE = Sample("acme-1", "order.shipped", b'{"id":"body-1","type":"order.shipped"}')
+PLAIN: Mapping[str, Any] = {
+    "signature": {"header": "X-Sig"},
+    "event_id": {"json": "id"},
+}
+
+
+def declared(**tables: Any) -> Recipe:
+    """Returns the plainest recipe, with some tables changed."""
+    return recipe_of("hmac", {**PLAIN, **tables})
+
+
+def sent_by(recipe: Recipe, sample: Sample = SAMPLE) -> Delivery:
+    return delivery(recipe.sign(sample, SECRET, NOW), sample.body)
+
+
+def guarded(recipe: Recipe, sent: Delivery) -> bytes | None:
+    return recipe.guard(sent, recipe.identify(sent)) if recipe.guard else None
+
+
+@pytest.mark.parametrize("algorithm", ["sha1", "sha256", "sha512"])
+@pytest.mark.parametrize("encoding", ["hex", "base64"])
+def test_the_digest_is_the_declared_one(algorithm: str, encoding: str) -> None:
+    recipe = declared(
+        signature={"header": "X-Sig", "algorithm": algorithm, "encoding": encoding, "prefix": "v="}
+    )
+    digest = hmac.digest(SECRET.encode(), SAMPLE.body, algorithm)
+    written = digest.hex() if encoding == "hex" else b64encode(digest).decode()
+
+    sent = delivery({"X-SIG": f"v={written}"}, SAMPLE.body)
+
+    assert isinstance(verdict(recipe, sent), Verified)
+    assert verdict(recipe, replace(sent, body=b"{}")) is Reason.INVALID_SIGNATURE
+    assert sent_by(recipe).headers["x-sig"] == f"v={written}"
+
+
+@pytest.mark.parametrize(
+    ("form", "secret", "key"),
+    [
+        ("text", "c2VjcmV0", b"c2VjcmV0"),
+        ("base64", "c2VjcmV0", b"secret"),
+        ("hex", "736563726574", b"secret"),
+        ("hex", "736563726574".upper(), b"secret"),
+    ],
+)
+def test_the_key_is_read_as_declared(form: str, secret: str, key: bytes) -> None:
+    recipe = declared(signature={"header": "X-Sig", "key": form})
+    digest = hmac.digest(key, SAMPLE.body, hashlib.sha256).hex()
+
+    assert isinstance(
+        verdict(recipe, delivery({"x-sig": digest}, SAMPLE.body), (secret,)), Verified
+    )
+
+
+@pytest.mark.parametrize(("form", "secret"), [("hex", "xyz"), ("hex", "abc"), ("base64", "!")])
+def test_a_secret_of_another_form_is_no_secret(form: str, secret: str) -> None:
+    recipe = declared(signature={"header": "X-Sig", "key": form})
+
+    assert verdict(recipe, delivery({"x-sig": "0" * 64}, b"{}"), (secret,)) is Reason.NO_SECRET
+
+
+@pytest.mark.parametrize(
+    ("signs", "content"),
+    [
+        ("{body}", SAMPLE.body),
+        ("v2:{body}", b"v2:" + SAMPLE.body),
+        ("{method}\n{body}", b"POST\n" + SAMPLE.body),
+        ("{body}{method}", SAMPLE.body + b"POST"),
+        ("{{{body}}}", b"{" + SAMPLE.body + b"}"),
+    ],
+)
+def test_what_is_signed_is_the_template(signs: str, content: bytes) -> None:
+    recipe = declared(signature={"header": "X-Sig", "signs": signs})
+    digest = hmac.digest(SECRET.encode(), content, hashlib.sha256).hex()
+
+    assert isinstance(verdict(recipe, delivery({"x-sig": digest}, SAMPLE.body)), Verified)
+
+
+def test_a_signed_method_or_id_that_is_no_text_is_malformed() -> None:
+    recipe = declared(
+        signature={"header": "X-Sig", "signs": "{method} {id} {body}"},
+        event_id={"header": "X-Id"},
+    )
+    sent = sent_by(recipe)
+
+    assert isinstance(verdict(recipe, sent), Verified)
+    assert verdict(recipe, replace(sent, method="\ud800")) is Reason.MALFORMED
+    assert verdict(recipe, replace(sent, method="PUT")) is Reason.INVALID_SIGNATURE
+    assert verdict(recipe, with_header(sent, "x-id", "\ud800")) is Reason.MALFORMED
+    assert verdict(recipe, with_header(sent, "x-id", None)) is Reason.MALFORMED
+    assert verdict(recipe, with_header(sent, "x-id", "caf\u00e9")) is Reason.INVALID_SIGNATURE
+
+
+@pytest.mark.parametrize(("tolerance", "seconds"), [("30s", 30), ("10m", 600), ("1h", 3600)])
+def test_the_tolerance_is_the_declared_one(tolerance: str, seconds: int) -> None:
+    recipe = recipe_of(
+        "hmac", {**ACME, "timestamp": {"header": "X-Acme-Timestamp", "tolerance": tolerance}}
+    )
+    sent = sent_by(recipe)
+
+    assert isinstance(verdict(recipe, later(sent, seconds)), Verified)
+    assert verdict(recipe, later(sent, seconds + 1)) is Reason.STALE
+    assert verdict(recipe, later(sent, -seconds - 1)) is Reason.FUTURE
+
+
+def test_without_a_tolerance_it_is_five_minutes() -> None:
+    recipe = recipe_of("hmac", {**ACME, "timestamp": {"header": "X-Acme-Timestamp"}})
+
+    assert isinstance(verdict(recipe, later(sent_by(recipe), 300)), Verified)
+    assert verdict(recipe, later(sent_by(recipe), 301)) is Reason.STALE
+
+
+@pytest.mark.parametrize(
+    ("event_id", "body", "id_"),
+    [
+        ({"header": "X-Id"}, b"", "from-header"),
+        ({"json": "id"}, b'{"id":"a"}', "a"),
+        ({"json": "id"}, b'{"id":42}', "42"),
+        ({"json": "data.object.id"}, b'{"data":{"object":{"id":"deep"}}}', "deep"),
+        ({"json": "data.id"}, b'{"data":[{"id":"in a list"}]}', Reason.MISSING_EVENT_ID),
+        ({"json": "data.id"}, b'{"data":"text"}', Reason.MISSING_EVENT_ID),
+        ({"json": "id"}, b"text", Reason.MALFORMED),
+        ({"json": "id"}, b'{"id":false}', Reason.MALFORMED),
+        ({"body": "sha256"}, b"text", "sha256:" + sha256(b"text").hexdigest()),
+    ],
+)
+def test_the_id_is_found_where_declared(
+    event_id: Mapping[str, str], body: bytes, id_: str | Reason
+) -> None:
+    named = name_of(declared(event_id=event_id), delivery({"x-id": "from-header"}, body))
+
+    assert (named.event_id if isinstance(named, Identity) else named) == id_
+
+
+@pytest.mark.parametrize(
+    ("event_type", "type_"),
+    [
+        ({"header": "X-Type"}, "from-header"),
+        ({"json": "kind.name"}, "deep"),
+        ({"value": "acme.event"}, "acme.event"),
+        ({"json": "absent"}, "unknown"),
+    ],
+)
+def test_the_type_is_found_where_declared(event_type: Mapping[str, str], type_: str) -> None:
+    recipe = declared(event_type=event_type)
+    sent = delivery({"x-type": "from-header"}, b'{"id":"a","kind":{"name":"deep"}}')
+
+    assert recipe.identify(sent).type == type_
+
+
+def test_without_a_declared_type_every_event_is_of_the_unknown_type() -> None:
+    assert declared().identify(delivery({}, b'{"id":"a","type":"b"}')).type == "unknown"
+
+
+def test_id_and_type_headers_are_sent_and_kept() -> None:
+    recipe = declared(event_id={"header": "X-Id"}, event_type={"header": "X-Type"})
+
+    sent = sent_by(recipe)
+
+    assert (sent.headers["x-id"], sent.headers["x-type"]) == ("acme-1", "order.shipped")
+    assert recipe.kept_headers == {"x-id", "x-type"}
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        {"event_id": {"json": "id"}},
+        {"event_id": {"body": "sha256"}},
+        dict(ACME),
+        {"signature": {"header": "S", "signs": "{id}.{body}"}, "event_id": {"header": "I"}},
+    ],
+    ids=["id-in-signed-body", "content-hash", "signed-time", "signed-id"],
+)
+def test_no_guard_is_needed_where_id_or_time_are_signed(tables: Mapping[str, Any]) -> None:
+    assert declared(**tables).guard is None
+
+
+def test_the_guard_is_the_body_where_the_id_is_in_an_unsigned_header() -> None:
+    recipe = declared(event_id={"header": "X-Id"})
+    sent = sent_by(recipe)
+    again = with_header(sent, "x-id", "another")
+
+    assert isinstance(verdict(recipe, again), Verified)
+    assert guarded(recipe, sent) == guarded(recipe, again) == SAMPLE.body
+
+
+def test_the_guard_holds_when_part_of_the_id_is_moved_into_the_body() -> None:
+    """Without anything between them, one signature covers every way to part id and body."""
+    recipe = declared(
+        signature={"header": "X-Sig", "signs": "{id}{body}"}, event_id={"header": "X-Id"}
+    )
+    sent = sent_by(recipe)
+    moved = replace(with_header(sent, "x-id", "acme-"), body=b"1" + sent.body)
+
+    assert isinstance(verdict(recipe, moved), Verified)
+    assert guarded(recipe, moved) == guarded(recipe, sent)
+
+
+@pytest.mark.parametrize(
+    ("tables", "words"),
+    [
+        ({"signature": {"header": "S", "signs": "{timestamp}.{body}"}},
+         "timestamp: missing; name the header that {timestamp} stands for"),
+        ({"timestamp": {"header": "T"}},
+         "timestamp: not signed, so it proves nothing; add {timestamp} to signature.signs"),
+        ({"signature": {"header": "S", "signs": "{id}.{body}"}},
+         "event_id.header: missing; name the header that {id} stands for"),
+        ({"signature": {"header": "S", "signs": "{url}{body}"}},
+         "signature.signs: {url} is not a field; choose from {body}, {timestamp}, {id}, {method}"),
+        ({"signature": {"header": "S", "signs": "{id}"}}, "signature.signs: {body} is not signed"),
+        ({"signature": {"header": "S", "signs": "{body"}}, "signature.signs: "),
+        ({**ACME, "timestamp": {"header": "T", "tolerance": "5 min"}},
+         '"5 min" is not a duration; write it like "30s", "5m" or "1h"'),
+        ({"signatures": {}}, "signatures: unknown key; the keys of this source are event_id,"),
+    ],
+)  # fmt: skip
+def test_tables_that_do_not_go_together_are_refused(tables: Mapping[str, Any], words: str) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        declared(**tables)
+
+    assert str(raised.value).startswith("[sources.it] ")
+    assert words in str(raised.value)

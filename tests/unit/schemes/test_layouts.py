@@ -1,0 +1,60 @@
+import pytest
+
+from webhook_inbox.errors import Reason, Rejected
+from webhook_inbox.schemes.layouts import Claim, Layout, Pairs, Versions, Whole
+
+STRIPE = Pairs(signature="v1", timestamp="t")
+PADDLE = Pairs(signature="h1", timestamp="ts", separator=";")
+SVIX = Versions("v1")
+PAGERDUTY = Versions("v1", separator=",", mark="=")
+
+
+@pytest.mark.parametrize(
+    ("layout", "value", "claim"),
+    [
+        (Whole(), "abc", Claim(("abc",))),
+        (Whole("sha256="), "sha256=abc", Claim(("abc",))),
+        (Whole("sha256="), "sha256=sha256=", Claim(("sha256=",))),
+        (STRIPE, "t=1,v1=a,v1=b,v0=c", Claim(("a", "b"), "1")),
+        (STRIPE, "v1=a=,t=1=", Claim(("a=",), "1=")),
+        (PADDLE, "ts=1;h1=a;h1=b", Claim(("a", "b"), "1")),
+        (SVIX, "v1,a v2,b v1,c", Claim(("a", "c"))),
+        (SVIX, "v1,a,v1,b", Claim(("a,v1,b",))),
+        (PAGERDUTY, "v1=a,v1=b,v2=c", Claim(("a", "b"))),
+    ],
+)
+def test_a_header_claims_its_signatures_and_time(layout: Layout, value: str, claim: Claim) -> None:
+    assert layout.read(value) == claim
+
+
+@pytest.mark.parametrize(
+    ("layout", "value"),
+    [
+        (Whole("sha256="), "abc"),
+        (Whole("sha256="), "sha256="),
+        (Whole("sha256="), " sha256=abc"),
+        (Whole("sha256="), "SHA256=abc"),
+        (STRIPE, "t=1"),
+        (STRIPE, "v1=a"),
+        (STRIPE, "t=1,t=1,v1=a"),
+        (STRIPE, "t=1,v0=a"),
+        (STRIPE, "t=1;v1=a"),
+        (STRIPE, "\ud800"),
+        (SVIX, "v2,a"),
+        (SVIX, "a"),
+        (PAGERDUTY, "v2=a"),
+    ],
+)
+def test_a_header_that_claims_nothing_is_malformed(layout: Layout, value: str) -> None:
+    with pytest.raises(Rejected) as raised:
+        layout.read(value)
+
+    assert raised.value.reason is Reason.MALFORMED
+
+
+@pytest.mark.parametrize("layout", [Whole(), Whole("v0="), STRIPE, PADDLE, SVIX, PAGERDUTY])
+def test_what_is_written_is_read_again(layout: Layout) -> None:
+    claim = layout.read(layout.write("abc", "17"))
+
+    assert claim.signatures == ("abc",)
+    assert claim.timestamp in {None, "17"}
