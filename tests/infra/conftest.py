@@ -1,0 +1,105 @@
+"""Synthesizes each kind of inbox once for all tests."""
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+# Read when jsii is first imported; Node 20 prints a banner that would be a warning here.
+os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
+
+from aws_cdk import App, Stack
+
+from stacks.processor import Placement
+from stacks.webhook_inbox import InboxProps, WebhookInbox
+from tests.infra.template import Template
+
+INBOX = """
+[sources.github]
+provider = "github"
+
+[sources.stripe-eu]
+provider = "stripe"
+
+[destinations.crm]
+base_url = "https://crm.example"
+"""
+REGISTRY = 'MODULES = ("github_issues", "billing")\n'
+GITHUB = """
+from webhook_inbox.routing import Router
+
+github = Router("github")
+
+
+@github.on("issues.*", max_attempts=12)
+def triage(event, ctx):
+    return "triage"
+
+
+@github.on("push", lane="slow")
+def build(event, ctx):
+    return "build"
+"""
+BILLING = """
+from webhook_inbox.routing import Router
+
+billing = Router("billing", source="stripe-eu")
+
+
+@billing.on("invoice.*")
+async def fulfil(event, ctx):
+    return "fulfil"
+"""
+
+Synthesize = Callable[..., Template]
+
+
+def write_functions(top: Path, *, inbox: str = INBOX) -> Path:
+    """Writes an integrator's part of `functions/` and returns it."""
+    functions = top / "functions"
+    (functions / "handlers").mkdir(parents=True)
+    (functions / "inbox.toml").write_text('handler_secrets = ["openai"]\n' + inbox)
+    (functions / "handlers" / "__init__.py").write_text(REGISTRY)
+    (functions / "handlers" / "github_issues.py").write_text(GITHUB)
+    (functions / "handlers" / "billing.py").write_text(BILLING)
+    return functions
+
+
+@pytest.fixture(scope="session")
+def functions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An integrator's handlers and inbox.toml; nobody changes them."""
+    return write_functions(tmp_path_factory.mktemp("integrator"))
+
+
+@pytest.fixture(scope="session")
+def props(functions: Path, tmp_path_factory: pytest.TempPathFactory) -> InboxProps:
+    """Without wheels: these tests are about the template, and need no network."""
+    return InboxProps(functions=functions, build=tmp_path_factory.mktemp("build"), local=True)
+
+
+@pytest.fixture(scope="session")
+def synthesize(props: InboxProps, tmp_path_factory: pytest.TempPathFactory) -> Synthesize:
+    """Synthesizes an inbox with some properties changed."""
+
+    def synthesized(placement: Placement | None = None, **changes: object) -> Template:
+        app = App(outdir=str(tmp_path_factory.mktemp("assembly")), analytics_reporting=False)
+        stack = Stack(app, "Inbox")
+        changed = replace(props, placement=placement or props.placement, **changes)
+        WebhookInbox(stack, "Inbox", changed)
+        return Template.of(Path(app.synth().directory), "Inbox")
+
+    return synthesized
+
+
+@pytest.fixture(scope="session")
+def dev(synthesize: Synthesize) -> Template:
+    """The stage `dev`, which is every default."""
+    return synthesize()
+
+
+@pytest.fixture(scope="session")
+def prod(synthesize: Synthesize) -> Template:
+    """The stage `prod`, of the same functions."""
+    return synthesize(stage="prod")

@@ -1,0 +1,138 @@
+"""`python app.py` as people and the CDK command line run it: no credentials and no network."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.infra.conftest import write_functions
+from tests.infra.template import Template, named
+
+TOP = Path(__file__).resolve().parents[2]
+
+
+def unshare() -> list[str]:
+    """The command that takes the network away, where this machine allows it."""
+    command = ["unshare", "--net", "--map-root-user"]
+    if not shutil.which("unshare") or subprocess.run([*command, "true"], check=False).returncode:
+        return []
+    return command
+
+
+def scrubbed(tmp_path: Path, **more: str) -> dict[str, str]:
+    """An environment with nobody's credentials, and proxies that lead nowhere."""
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "HTTP_PROXY": "http://127.0.0.1:9",
+        "HTTPS_PROXY": "http://127.0.0.1:9",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        **more,
+    }
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what an app is made of, with an integrator's handlers."""
+    top = tmp_path_factory.mktemp("project")
+    for name in ("app.py", "cdk.json"):
+        shutil.copy(TOP / name, top)
+    shutil.copytree(TOP / "stacks", top / "stacks", ignore=shutil.ignore_patterns("__pycache__"))
+    functions = write_functions(top)
+    for name in ("ingest", "processor", "reconciler", "replay", "webhook_inbox"):
+        ignore = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(TOP / "functions" / name, functions / name, ignore=ignore)
+    return top
+
+
+def run(
+    project: Path, environment: dict[str, str], *before: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*before, sys.executable, "app.py"],
+        cwd=project,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def assembly(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The laptop's assembly, synthesized without credentials and network."""
+    out = tmp_path_factory.mktemp("assembly")
+    context = json.dumps({"stage": "local"})
+    environment = scrubbed(out, CDK_OUTDIR=str(out / "cdk.out"), CDK_CONTEXT_JSON=context)
+    done = run(project, environment, *unshare())
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    return out / "cdk.out"
+
+
+def test_app_synthesizes_without_credentials_and_network(assembly: Path) -> None:
+    template = Template.of(assembly, "WebhookInbox-local")
+    assert named(template.outputs["Stage"]) == "local"
+
+
+def test_assembly_asks_for_no_account_no_region_and_no_look_up(assembly: Path) -> None:
+    manifest = json.loads((assembly / "manifest.json").read_text())
+    assert "missing" not in manifest
+    environment = manifest["artifacts"]["WebhookInbox-local"]["environment"]
+    assert environment == "aws://unknown-account/unknown-region"
+
+
+def test_laptop_s_bundles_hold_our_sources_only(assembly: Path) -> None:
+    for asset in assembly.glob("asset.*"):
+        assert not [p.name for p in asset.iterdir() if "powertools" in p.name or "info" in p.name]
+        assert (asset / "compiled_manifest.py").is_file()
+
+
+def test_laptop_s_template_is_the_account_s(assembly: Path, dev: Template) -> None:
+    def stable(ids: dict[str, str]) -> set[str]:
+        # CDK builds this one id from the stack's name; nothing depends on it.
+        return {name for name in ids if "AllowEventRule" not in name}
+
+    assert stable(Template.of(assembly, "WebhookInbox-local").ids) == stable(dev.ids)
+
+
+def test_cfn_lint_finds_nothing(assembly: Path) -> None:
+    # W3005: CDK states that a function depends on its role beside referring to it, so that
+    # the role's policy is there as well.
+    command = [str(Path(sys.executable).with_name("cfn-lint")), "--ignore-checks", "W3005"]
+    command += ["--regions", "eu-west-1", "--template"]
+    command += [str(assembly / "WebhookInbox-local.template.json")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+def test_a_refusal_is_one_line_and_a_failing_exit(project: Path, tmp_path: Path) -> None:
+    context = json.dumps({"stage": "local", "reserved_concurrency": "3"})
+    environment = scrubbed(tmp_path, CDK_OUTDIR=str(tmp_path), CDK_CONTEXT_JSON=context)
+    done = run(project, environment)
+    assert done.returncode == 1
+    [line] = done.stderr.splitlines()
+    assert line.startswith("reserved_concurrency 3 is below max_concurrency 10")
+
+
+def test_a_number_that_is_none_is_refused(project: Path, tmp_path: Path) -> None:
+    context = json.dumps({"stage": "local", "max_concurrency": "many"})
+    done = run(project, scrubbed(tmp_path, CDK_CONTEXT_JSON=context))
+    assert (done.returncode, done.stderr) == (
+        1,
+        "context max_concurrency: 'many' is not a whole number\n",
+    )
+
+
+def test_a_broken_handler_is_one_line_and_a_failing_exit(project: Path, tmp_path: Path) -> None:
+    top = tmp_path / "broken"
+    shutil.copytree(project, top, ignore=shutil.ignore_patterns("cdk.out"))
+    (top / "functions" / "handlers" / "billing.py").write_text("import nothing_like_it\n")
+    done = run(top, scrubbed(tmp_path))
+    assert done.returncode == 1
+    [line] = done.stderr.splitlines()
+    assert line.startswith("functions/handlers/billing.py:1: cannot be imported: ModuleNotFound")

@@ -1,0 +1,188 @@
+"""What each function ships, and when its hash changes."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from stacks.bundle import CONTENTS, HOME, LEFT_OUT, Workshop
+from tests.infra.conftest import GITHUB, write_functions
+from webhook_inbox.compiler import compile_manifest
+from webhook_inbox.errors import ConfigurationError
+from webhook_inbox.manifest import Manifest
+
+Make = Callable[[str], str]
+
+
+@pytest.fixture
+def functions(tmp_path: Path) -> Path:
+    """An integrator's handlers and inbox.toml, to be changed."""
+    return write_functions(tmp_path)
+
+
+def workshop(functions: Path) -> Workshop:
+    manifest = compile_manifest(functions, stage="dev")
+    return Workshop(functions, manifest, functions.parent / ".build", wheels=False)
+
+
+def digests(functions: Path) -> dict[str, str]:
+    made = workshop(functions)
+    return {name: made.make(name).digest for name in CONTENTS}
+
+
+def files(directory: Path) -> set[str]:
+    return {p.relative_to(directory).as_posix() for p in directory.rglob("*") if p.is_file()}
+
+
+def test_the_same_sources_make_the_same_bundle(functions: Path) -> None:
+    first = digests(functions)
+    (functions / "handlers" / "__pycache__").mkdir()
+    (functions / "handlers" / "__pycache__" / "billing.cpython-313.pyc").write_bytes(b"x")
+    (functions / "handlers" / ".billing.py.swp").write_bytes(b"x")
+    os.utime(functions / "handlers" / "billing.py", (1, 1))
+    assert digests(functions) == first
+
+
+def test_the_place_of_the_sources_does_not_matter(functions: Path, tmp_path: Path) -> None:
+    assert digests(write_functions(tmp_path / "elsewhere")) == digests(functions)
+
+
+def test_a_change_of_a_handler_s_code_changes_the_processor_only(functions: Path) -> None:
+    before = digests(functions)
+    code = functions / "handlers" / "github_issues.py"
+    code.write_text(GITHUB.replace('"triage"', '"look closer"'))
+    after = digests(functions)
+    assert {name for name in CONTENTS if before[name] != after[name]} == {"processor"}
+
+
+def test_a_change_of_a_declaration_changes_all_that_read_the_manifest(functions: Path) -> None:
+    before = digests(functions)
+    code = functions / "handlers" / "github_issues.py"
+    code.write_text(GITHUB.replace("max_attempts=12", "max_attempts=13"))
+    after = digests(functions)
+    assert not set(before.values()) & set(after.values())
+
+
+def test_a_change_of_a_lock_changes_who_ships_it(functions: Path) -> None:
+    locks = functions.parent / "requirements"
+    locks.mkdir()
+    for group in ("ingest", "processor", "handlers"):
+        (locks / f"{group}.txt").write_text("")
+    shop = replace(workshop(functions), wheels=True)
+    before = {name: shop.make(name).digest for name in CONTENTS}
+    (locks / "handlers.txt").write_text("# a comment\n")
+    after = {name: shop.make(name).digest for name in CONTENTS}
+    assert {name for name in CONTENTS if before[name] != after[name]} == {"processor"}
+
+
+def test_only_the_processor_ships_handlers(functions: Path) -> None:
+    shop = workshop(functions)
+    for name in CONTENTS:
+        shipped = {file.partition("/")[0] for file in files(shop.make(name).directory)}
+        expected = {name, "webhook_inbox", "compiled_manifest.py"}
+        assert shipped == (expected | {"handlers"} if name == "processor" else expected)
+
+
+def test_what_works_at_build_time_stays_home(functions: Path) -> None:
+    shop = workshop(functions)
+    for name in CONTENTS:
+        shipped = shop.make(name).directory / "webhook_inbox"
+        assert not LEFT_OUT & {path.name for path in shipped.iterdir()}
+        assert (shipped / "manifest.py").is_file()
+
+
+def test_everything_left_out_exists(functions: Path) -> None:
+    """A renamed file must not slip into the bundles."""
+    assert {path.name for path in (HOME / "webhook_inbox").iterdir()} >= LEFT_OUT
+
+
+def test_files_beside_code_ship_with_handlers(functions: Path) -> None:
+    (functions / "handlers" / "mail").mkdir()
+    (functions / "handlers" / "mail" / "welcome.html").write_text("<p>")
+    directory = workshop(functions).make("processor").directory
+    assert (directory / "handlers" / "mail" / "welcome.html").read_text() == "<p>"
+
+
+def test_every_bundle_has_the_manifest_at_its_root(functions: Path) -> None:
+    shop = workshop(functions)
+    for name in CONTENTS:
+        namespace: dict[str, object] = {}
+        exec((shop.make(name).directory / "compiled_manifest.py").read_text(), namespace)
+        assert Manifest.from_data(namespace["MANIFEST"]) == shop.manifest  # type: ignore[arg-type]
+
+
+def test_an_integrator_s_own_library_comes_before_ours(functions: Path) -> None:
+    (functions / "ingest").mkdir()
+    (functions / "ingest" / "lambda_function.py").write_text("OURS = False\n")
+    directory = workshop(functions).make("ingest").directory
+    assert files(directory / "ingest") == {"lambda_function.py"}
+
+
+def test_a_missing_directory_is_named(functions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stacks.bundle.HOME", functions / "nowhere")
+    with pytest.raises(ConfigurationError, match="functions/ingest: the directory is missing"):
+        workshop(functions).make("ingest")
+
+
+def test_a_missing_lock_is_named(functions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop = replace(workshop(functions), wheels=True)
+    monkeypatch.setattr("stacks.bundle.HOME", functions / "nowhere" / "functions")
+    (functions / "ingest").mkdir()
+    (functions / "webhook_inbox").mkdir()
+    with pytest.raises(ConfigurationError, match=r"requirements/ingest\.txt is missing; run"):
+        shop.make("ingest")
+
+
+def test_a_bundle_is_made_once(functions: Path) -> None:
+    shop = workshop(functions)
+    first = shop.make("ingest")
+    (first.directory / "mark").touch()
+    assert shop.make("ingest") == first
+    assert (first.directory / "mark").exists()
+    assert [path.name for path in (shop.build / "bundles").iterdir()] == [first.directory.name]
+
+
+@pytest.mark.parametrize("name", CONTENTS)
+def test_a_bundle_has_every_module_that_its_function_imports(functions: Path, name: str) -> None:
+    """The library in the bundle shadows the whole one; what is left out is not importable."""
+    directory = workshop(functions).make(name).directory
+    refused = "pydantic" if name in {"ingest", "reconciler"} else ""
+    program = (
+        f"import sys; sys.path.insert(0, {str(directory)!r})\n"
+        f"if {refused!r}: sys.modules[{refused!r}] = None\n"
+        f"import {name}.lambda_function as entry, webhook_inbox\n"
+        f"assert webhook_inbox.__file__.startswith({str(directory)!r})\n"
+        "assert callable(entry.lambda_handler)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", program],
+        env=LAMBDA_ENVIRONMENT,
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+LAMBDA_ENVIRONMENT = {
+    "AWS_REGION": "eu-west-1",
+    "AWS_DEFAULT_REGION": "eu-west-1",
+    "AWS_LAMBDA_FUNCTION_NAME": "f",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "TABLE_NAME": "table",
+    "BUCKET_NAME": "bucket",
+    "QUEUE_URLS": '{"default":"https://sqs/default"}',
+    "DLQ_URLS": '{"default":"https://sqs/dead"}',
+    "SECRET_PREFIX": "webhook-inbox/dev/",
+    "LANE": "default",
+    "VISIBILITY_TIMEOUT": "360",
+    "MAX_RECEIVE_COUNT": "13",
+    "CODE_VERSION": "abc",
+    "POWERTOOLS_SERVICE_NAME": "f",
+    "POWERTOOLS_METRICS_NAMESPACE": "WebhookInbox",
+}

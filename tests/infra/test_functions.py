@@ -1,0 +1,206 @@
+"""The functions: their shape, their environment, and exactly what each may do."""
+
+import pytest
+from aws_cdk import aws_iam as iam
+
+from stacks.permissions import allow
+from stacks.processor import Placement
+from tests.infra.conftest import Synthesize
+from tests.infra.template import Template, named
+from webhook_inbox.adapters.environment import (
+    IngestEnvironment,
+    ProcessorEnvironment,
+    ReconcilerEnvironment,
+    ReplayEnvironment,
+)
+
+FUNCTIONS = ("ingest", "processor", "replay", "reconciler")
+ROWS = {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem"}
+DEAD = {
+    "sqs:ChangeMessageVisibility",
+    "sqs:DeleteMessage",
+    "sqs:GetQueueAttributes",
+    "sqs:ReceiveMessage",
+}
+LOGS = {"logs:CreateLogStream", "logs:PutLogEvents"}
+
+
+def rights(template: Template, name: str) -> dict[str, set[str]]:
+    """A function's rights, the resources by short names instead of logical ids."""
+    return {_short(resource): actions for resource, actions in template.rights(name).items()}
+
+
+def _short(resource: str) -> str:
+    known = {
+        "InboxLedgerTable": "table",
+        "InboxBodiesBucket": "bucket",
+        "InboxLanedefaultWork": "work",
+        "InboxLaneslowWork": "slow work",
+        "InboxLanedefaultDead": "dead",
+        "InboxLaneslowDead": "slow dead",
+        "InboxSecretsgithub": "secret github",
+        "InboxSecretsstripeeu": "secret stripe",
+        "InboxSecretsopenai": "secret openai",
+    }
+    for start, short in known.items():
+        if resource.startswith("${" + start):
+            return short + resource.partition("}")[2]
+    return "logs" if "Logs" in resource else resource
+
+
+def test_ingest_writes_sends_and_reads_its_sources_secrets_only(dev: Template) -> None:
+    assert rights(dev, "ingest") == {
+        "logs": LOGS,
+        "table": ROWS,
+        "work": {"sqs:SendMessage"},
+        "slow work": {"sqs:SendMessage"},
+        "bucket/bodies/*": {"s3:PutObject"},
+        "secret github": {"secretsmanager:GetSecretValue"},
+        "secret stripe": {"secretsmanager:GetSecretValue"},
+    }
+
+
+def test_processor_reaches_its_own_lane_and_the_handlers_secrets_only(dev: Template) -> None:
+    assert rights(dev, "processor") == {
+        "logs": LOGS,
+        "table": ROWS,
+        "work": {*DEAD, "sqs:SendMessage"},
+        "bucket/bodies/*": {"s3:GetObject"},
+        "secret openai": {"secretsmanager:GetSecretValue"},
+    }
+
+
+def test_replay_finds_changes_and_sends_runs_and_clears_dead_copies(dev: Template) -> None:
+    assert rights(dev, "replay") == {
+        "logs": LOGS,
+        "table": {*ROWS, "dynamodb:BatchGetItem"},
+        "table/index/*": {"dynamodb:Query"},
+        "work": {"sqs:SendMessage"},
+        "slow work": {"sqs:SendMessage"},
+        "dead": DEAD,
+        "slow dead": DEAD,
+    }
+
+
+def test_reconciler_may_look_at_the_backlog_beside_what_replay_may(dev: Template) -> None:
+    assert rights(dev, "reconciler") == {
+        **rights(dev, "replay"),
+        "work": {"sqs:SendMessage", "sqs:GetQueueAttributes"},
+        "slow work": {"sqs:SendMessage", "sqs:GetQueueAttributes"},
+        "*": {"cloudwatch:GetMetricStatistics"},
+    }
+
+
+def test_no_role_has_a_managed_policy(dev: Template) -> None:
+    for role in dev.all("AWS::IAM::Role").values():
+        assert "ManagedPolicyArns" not in role
+        [statement] = role["AssumeRolePolicyDocument"]["Statement"]
+        assert statement["Principal"] == {"Service": "lambda.amazonaws.com"}
+
+
+def test_handlers_get_extra_rights_and_nobody_else(synthesize: Synthesize) -> None:
+    extra = allow("ses:SendEmail", "ses:SendRawEmail", on="arn:aws:ses:eu-west-1:1:identity/a")
+    template = synthesize(Placement(rights=[extra]))
+    granted = {"arn:aws:ses:eu-west-1:1:identity/a": {"ses:SendEmail", "ses:SendRawEmail"}}
+    assert template.rights("processor").items() >= granted.items()
+    slow = template.one("AWS::IAM::Policy", "InboxProcessorslowRole")
+    assert "ses:SendEmail" in str(slow)
+    for name in ("ingest", "replay", "reconciler"):
+        assert "ses:SendEmail" not in str(template.rights(name))
+
+
+def test_allow_is_one_statement() -> None:
+    statement = allow("s3:GetObject", on="arn:aws:s3:::invoices/*")
+    assert isinstance(statement, iam.PolicyStatement)
+    assert statement.to_statement_json() == {
+        "Action": "s3:GetObject",
+        "Effect": "Allow",
+        "Resource": "arn:aws:s3:::invoices/*",
+    }
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_run_python_3_13_on_arm64_and_log_json(dev: Template, name: str) -> None:
+    function = dev.function(name)
+    assert function["Runtime"] == "python3.13"
+    assert function["Architectures"] == ["arm64"]
+    assert function["Handler"] == f"{name}.lambda_function.lambda_handler"
+    assert function["LoggingConfig"]["LogFormat"] == "JSON"
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_have_log_groups_of_their_own_that_expire(dev: Template, name: str) -> None:
+    group = dev.function(name)["LoggingConfig"]["LogGroup"]["Ref"]
+    assert dev.all("AWS::Logs::LogGroup")[group]["RetentionInDays"] == 30
+
+
+@pytest.mark.parametrize(
+    ("name", "timeout"), [("ingest", 10), ("processor", 60), ("replay", 300), ("reconciler", 300)]
+)
+def test_functions_end_in_time(dev: Template, name: str, timeout: int) -> None:
+    assert dev.function(name)["Timeout"] == timeout
+
+
+def test_only_processors_may_send_to_what_feeds_them(dev: Template) -> None:
+    looping = {
+        name: function["RecursiveLoop"]
+        for name, function in dev.all("AWS::Lambda::Function").items()
+        if "RecursiveLoop" in function
+    }
+    assert set(looping.values()) == {"Allow"}
+    assert len(looping) == 2
+    assert all(name.startswith("InboxProcessor") for name in looping)
+
+
+@pytest.mark.parametrize("name", ["replay", "reconciler"])
+def test_lambda_repeats_no_asynchronous_invocation(dev: Template, name: str) -> None:
+    configuration = dev.one("AWS::Lambda::EventInvokeConfig", f"Inbox{name.title()}")
+    assert configuration["MaximumRetryAttempts"] == 0
+
+
+def test_reconciler_runs_every_minute(dev: Template) -> None:
+    rule = dev.one("AWS::Events::Rule")
+    assert rule["ScheduleExpression"] == "rate(1 minute)"
+    assert rule["State"] == "ENABLED"
+    [target] = rule["Targets"]
+    assert named(target["Arn"]).startswith("${InboxReconciler")
+    assert target["RetryPolicy"] == {"MaximumRetryAttempts": 0}
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("ingest", IngestEnvironment),
+        ("processor", ProcessorEnvironment),
+        ("replay", ReplayEnvironment),
+        ("reconciler", ReconcilerEnvironment),
+    ],
+)
+def test_functions_read_the_environment_that_they_are_given(
+    dev: Template, name: str, model: type[IngestEnvironment]
+) -> None:
+    variables = dev.function(name)["Environment"]["Variables"]
+    read = model.read({key: named(value) for key, value in variables.items()})
+    assert read.table_name.startswith("${InboxLedgerTable")
+    assert read.bucket_name.startswith("${InboxBodiesBucket")
+    lanes = ["default"] if name == "processor" else ["default", "slow"]
+    assert list(read.queue_urls) == lanes
+    assert all(url.startswith("${InboxLane") for url in read.queue_urls.values())
+    assert len(read.code_version) == 12
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_say_who_they_are(dev: Template, name: str) -> None:
+    variables = dev.function(name)["Environment"]["Variables"]
+    assert variables["POWERTOOLS_SERVICE_NAME"] == name
+    assert variables["POWERTOOLS_METRICS_NAMESPACE"] == "WebhookInbox"
+
+
+def test_processor_knows_its_queue_s_limits(dev: Template) -> None:
+    variables = dev.function("processor")["Environment"]["Variables"]
+    assert (variables["VISIBILITY_TIMEOUT"], variables["MAX_RECEIVE_COUNT"]) == ("360", "17")
+    assert variables["SECRET_PREFIX"] == "webhook-inbox/dev/"
+
+
+def test_functions_are_in_no_network_unless_told(dev: Template) -> None:
+    assert all("VpcConfig" not in f for f in dev.all("AWS::Lambda::Function").values())

@@ -1,0 +1,183 @@
+"""The whole: what must keep its name, what others read, and where it can be embedded."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from aws_cdk import App, Stack
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_sns as sns
+
+from stacks.processor import Placement
+from stacks.webhook_inbox import InboxProps, WebhookInbox
+from tests.infra.conftest import INBOX, Synthesize, write_functions
+from tests.infra.template import Template, named
+from webhook_inbox.errors import ConfigurationError
+
+# A changed id replaces the resource: another address to register at every provider, an empty
+# table, secrets to set again. Change the construct tree if you must; never these.
+PINNED = {
+    "InboxApiHttp889206E3": "AWS::ApiGatewayV2::Api",
+    "InboxApiStage9058D5F4": "AWS::ApiGatewayV2::Stage",
+    "InboxApiHttpANYwebhookssourceEF7FD0C5": "AWS::ApiGatewayV2::Route",
+    "InboxLedgerTable21E94605": "AWS::DynamoDB::GlobalTable",
+    "InboxBodiesBucket7F744A95": "AWS::S3::Bucket",
+    "InboxLanedefaultWorkD7E8DAFD": "AWS::SQS::Queue",
+    "InboxLanedefaultDeadLetters0FA0FA60": "AWS::SQS::Queue",
+    "InboxSecretsgithub06A49771": "AWS::SecretsManager::Secret",
+}
+OUTPUTS = {
+    "ApiUrl",
+    "BucketName",
+    "DlqUrls",
+    "IngestFunctionName",
+    "ProcessorFunctionNames",
+    "QueueUrls",
+    "ReconcilerFunctionName",
+    "ReplayFunctionName",
+    "SecretPrefix",
+    "Stage",
+    "TableName",
+    "WebhookUrlGithub",
+    "WebhookUrlStripeEu",
+}
+
+
+def test_ids_of_what_must_not_be_replaced_stay(dev: Template, prod: Template) -> None:
+    for template in (dev, prod):
+        assert {name: template.ids.get(name) for name in PINNED} == PINNED
+
+
+def test_everything_retained_is_known(dev: Template) -> None:
+    retained = {
+        dev.ids[name]
+        for name, resource in dev.body["Resources"].items()
+        if resource.get("DeletionPolicy") == "Retain"
+    }
+    assert retained == {
+        "AWS::ApiGatewayV2::Api",
+        "AWS::DynamoDB::GlobalTable",
+        "AWS::S3::Bucket",
+        "AWS::SQS::Queue",
+        "AWS::SecretsManager::Secret",
+    }
+
+
+def test_outputs_are_those_that_the_command_line_reads(dev: Template) -> None:
+    assert set(dev.outputs) == OUTPUTS
+    assert named(dev.outputs["Stage"]) == "dev"
+
+
+def test_outputs_by_lane_are_json(dev: Template) -> None:
+    for name in ("QueueUrls", "DlqUrls", "ProcessorFunctionNames"):
+        assert list(json.loads(named(dev.outputs[name]))) == ["default", "slow"]
+
+
+def test_each_source_has_an_address_to_register(dev: Template) -> None:
+    api = named(dev.outputs["ApiUrl"])
+    assert named(dev.outputs["WebhookUrlGithub"]) == f"{api}/webhooks/github"
+    assert named(dev.outputs["WebhookUrlStripeEu"]) == f"{api}/webhooks/stripe-eu"
+
+
+def test_sources_that_differ_by_dashes_only_are_refused(tmp_path: Path, props: InboxProps) -> None:
+    inbox = INBOX + '[sources.a-1b]\nprovider = "github"\n[sources.a1b]\nprovider = "github"\n'
+    functions = write_functions(tmp_path, inbox=inbox)
+    app = App(outdir=str(tmp_path / "out"))
+    with pytest.raises(ConfigurationError, match="'a1b' differs from another one by its dashes"):
+        WebhookInbox(Stack(app, "Dashes"), "Inbox", replace(props, functions=functions))
+
+
+def test_stages_share_no_name(dev: Template, prod: Template) -> None:
+    def names(template: Template) -> set[str]:
+        queues = [q.get("QueueName", "") for q in template.all("AWS::SQS::Queue").values()]
+        secrets = [s["Name"] for s in template.all("AWS::SecretsManager::Secret").values()]
+        return {*queues, *secrets} - {""}
+
+    assert len(names(dev)) == len(names(prod)) == 5
+    assert not names(dev) & names(prod)
+
+
+def test_stages_have_the_same_resources(dev: Template, prod: Template) -> None:
+    assert dev.ids == prod.ids
+
+
+@pytest.mark.parametrize("stage", ["", "Prod", "1st", "a_b", "x" * 21, "prod\n"])
+def test_a_stage_that_cannot_be_part_of_names_is_refused(props: InboxProps, stage: str) -> None:
+    with pytest.raises(ConfigurationError, match="use 1-20 of a-z 0-9 -, a letter first"):
+        WebhookInbox(Stack(App(), "Stage"), "Inbox", replace(props, stage=stage))
+
+
+def test_a_foreign_app_embeds_the_inbox_beside_its_own(props: InboxProps, tmp_path: Path) -> None:
+    app = App(outdir=str(tmp_path))
+    stack = Stack(app, "Shop")
+    orders = sns.Topic(stack, "Orders")
+    inbox = WebhookInbox(stack, "Webhooks", replace(props, stage="shop"))
+    for processor in inbox.processors.values():
+        orders.grant_publish(processor)
+    template = Template.of(Path(app.synth().directory), "Shop")
+    assert set(template.outputs) == OUTPUTS
+    assert template.one("AWS::DynamoDB::GlobalTable", "WebhooksLedger")
+    for lane in ("default", "slow"):
+        policy = template.one("AWS::IAM::Policy", f"WebhooksProcessor{lane}Role")
+        assert "sns:Publish" in str(policy)
+
+
+def test_two_inboxes_in_one_stack_are_refused(props: InboxProps, tmp_path: Path) -> None:
+    stack = Stack(App(outdir=str(tmp_path)), "Two")
+    WebhookInbox(stack, "First", props)
+    with pytest.raises(RuntimeError, match="already a Construct with name"):
+        WebhookInbox(stack, "Second", replace(props, stage="other"))
+
+
+def test_processors_run_in_a_network_on_request(props: InboxProps, tmp_path: Path) -> None:
+    app = App(outdir=str(tmp_path))
+    stack = Stack(app, "Inbox")
+    vpc = ec2.Vpc.from_vpc_attributes(
+        stack,
+        "Vpc",
+        vpc_id="vpc-1",
+        availability_zones=["eu-west-1a", "eu-west-1b"],
+        private_subnet_ids=["subnet-a", "subnet-b"],
+    )
+    WebhookInbox(stack, "Inbox", replace(props, placement=Placement(vpc=vpc)))
+    template = Template.of(Path(app.synth().directory), "Inbox")
+    placed = {name for name, f in template.all("AWS::Lambda::Function").items() if "VpcConfig" in f}
+    assert len(placed) == 2
+    assert all(name.startswith("InboxProcessor") for name in placed)
+    assert template.function("processor")["VpcConfig"]["SubnetIds"] == ["subnet-a", "subnet-b"]
+    assert "ec2:CreateNetworkInterface" in template.rights("processor")["*"]
+
+
+def test_alarms_watch_dead_letters_backlog_and_intake(dev: Template) -> None:
+    alarms = dev.all("AWS::CloudWatch::Alarm").values()
+    assert sorted(alarm["MetricName"] for alarm in alarms) == [
+        "5xx",
+        "ApproximateAgeOfOldestMessage",
+        "ApproximateAgeOfOldestMessage",
+        "ApproximateNumberOfMessagesVisible",
+        "ApproximateNumberOfMessagesVisible",
+        "Errors",
+    ]
+    for alarm in alarms:
+        assert alarm["TreatMissingData"] == "notBreaching"
+        assert "AlarmActions" not in alarm
+
+
+def test_one_dead_letter_is_enough(dev: Template) -> None:
+    alarm = dev.one("AWS::CloudWatch::Alarm", "DeadLettersdefault")
+    [queue] = alarm["Dimensions"]
+    assert named(queue["Value"]).startswith("${InboxLanedefaultDeadLetters")
+    assert (alarm["Threshold"], alarm["EvaluationPeriods"], alarm["Statistic"]) == (1, 1, "Maximum")
+    assert alarm["ComparisonOperator"] == "GreaterThanOrEqualToThreshold"
+
+
+def test_alarms_tell_whom_the_configuration_names(tmp_path: Path, synthesize: Synthesize) -> None:
+    people = '[alarms]\nnotify = ["mailto:team@a.example"]\npage = ["https://pager.example/x"]\n'
+    template = synthesize(functions=write_functions(tmp_path, inbox=INBOX + people))
+    [topic] = template.all("AWS::SNS::Topic")
+    told = {(s["Protocol"], s["Endpoint"]) for s in template.all("AWS::SNS::Subscription").values()}
+    assert told == {("email", "team@a.example"), ("https", "https://pager.example/x")}
+    for alarm in template.all("AWS::CloudWatch::Alarm").values():
+        assert alarm["AlarmActions"] == alarm["OKActions"] == [{"Ref": topic}]
+    assert "aws:SecureTransport" in str(template.one("AWS::SNS::TopicPolicy"))

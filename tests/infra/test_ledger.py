@@ -1,0 +1,114 @@
+"""The table and the bucket: what must not get lost, and what must not get out."""
+
+from tests.infra.template import Template, named
+
+TABLE = "AWS::DynamoDB::GlobalTable"
+
+
+def test_table_has_the_ledger_s_keys_and_is_paid_by_use(dev: Template) -> None:
+    table = dev.one(TABLE)
+    assert table["KeySchema"] == [
+        {"AttributeName": "pk", "KeyType": "HASH"},
+        {"AttributeName": "sk", "KeyType": "RANGE"},
+    ]
+    assert {a["AttributeName"]: a["AttributeType"] for a in table["AttributeDefinitions"]} == {
+        "pk": "S",
+        "sk": "S",
+        "received_bucket": "S",
+        "received_at": "N",
+        "attention": "S",
+        "attention_at": "N",
+    }
+    assert table["BillingMode"] == "PAY_PER_REQUEST"
+
+
+def test_indexes_are_the_two_that_the_code_queries(dev: Template) -> None:
+    received, attention = dev.one(TABLE)["GlobalSecondaryIndexes"]
+    assert received == {
+        "IndexName": "by_received",
+        "KeySchema": [
+            {"AttributeName": "received_bucket", "KeyType": "HASH"},
+            {"AttributeName": "received_at", "KeyType": "RANGE"},
+        ],
+        "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["source", "type"]},
+    }
+    assert attention == {
+        "IndexName": "attention",
+        "KeySchema": [
+            {"AttributeName": "attention", "KeyType": "HASH"},
+            {"AttributeName": "attention_at", "KeyType": "RANGE"},
+        ],
+        "Projection": {"ProjectionType": "KEYS_ONLY"},
+    }
+
+
+def test_rows_expire_and_can_be_restored(dev: Template) -> None:
+    table = dev.one(TABLE)
+    assert table["TimeToLiveSpecification"] == {"AttributeName": "expires_at", "Enabled": True}
+    [replica] = table["Replicas"]
+    assert replica["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
+
+
+def test_table_survives_its_stack_and_a_replacement(dev: Template) -> None:
+    table = dev.resource(TABLE)
+    assert (table["DeletionPolicy"], table["UpdateReplacePolicy"]) == ("Retain", "Retain")
+
+
+def test_only_production_refuses_the_table_s_deletion(dev: Template, prod: Template) -> None:
+    assert [
+        template.one(TABLE)["Replicas"][0]["DeletionProtectionEnabled"] for template in (dev, prod)
+    ] == [False, True]
+
+
+def test_bodies_are_private_encrypted_and_owned_by_the_account(dev: Template) -> None:
+    bucket = dev.one("AWS::S3::Bucket")
+    assert bucket["PublicAccessBlockConfiguration"] == {
+        "BlockPublicAcls": True,
+        "BlockPublicPolicy": True,
+        "IgnorePublicAcls": True,
+        "RestrictPublicBuckets": True,
+    }
+    [rule] = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+    assert rule == {"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
+    assert bucket["OwnershipControls"]["Rules"] == [{"ObjectOwnership": "BucketOwnerEnforced"}]
+
+
+def test_bodies_travel_by_tls_only(dev: Template) -> None:
+    [statement] = dev.one("AWS::S3::BucketPolicy")["PolicyDocument"]["Statement"]
+    assert statement["Effect"] == "Deny"
+    assert statement["Action"] == "s3:*"
+    assert statement["Principal"] == {"AWS": "*"}
+    assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+
+
+def test_bodies_outlive_every_row_that_names_them(dev: Template) -> None:
+    [rule] = dev.one("AWS::S3::Bucket")["LifecycleConfiguration"]["Rules"]
+    assert (rule["Status"], rule["ExpirationInDays"]) == ("Enabled", 35 + 14)
+    assert rule["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
+
+
+def test_bucket_survives_its_stack(dev: Template) -> None:
+    bucket = dev.resource("AWS::S3::Bucket")
+    assert (bucket["DeletionPolicy"], bucket["UpdateReplacePolicy"]) == ("Retain", "Retain")
+
+
+def test_every_secret_is_there_without_a_value(dev: Template) -> None:
+    secrets = dev.all("AWS::SecretsManager::Secret")
+    assert sorted(secret["Name"] for secret in secrets.values()) == [
+        "webhook-inbox/dev/github",
+        "webhook-inbox/dev/openai",
+        "webhook-inbox/dev/stripe-eu",
+    ]
+    for secret in secrets.values():
+        assert not {"SecretString", "GenerateSecretString"} & set(secret)
+
+
+def test_secrets_survive_their_stack(dev: Template) -> None:
+    for name in dev.all("AWS::SecretsManager::Secret"):
+        resource = dev.body["Resources"][name]
+        assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == ("Retain", "Retain")
+
+
+def test_no_secret_has_a_value_in_the_template(dev: Template) -> None:
+    assert named(dev.outputs["SecretPrefix"]) == "webhook-inbox/dev/"
+    assert "resolve:secretsmanager" not in str(dev.body)

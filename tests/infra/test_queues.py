@@ -1,0 +1,133 @@
+"""The lanes: how long messages are kept, when SQS gives them up, who may come near."""
+
+from pathlib import Path
+
+import pytest
+from aws_cdk import App, Stack
+
+from stacks.processor import Placement
+from stacks.queue import Lane
+from stacks.webhook_inbox import max_receive_count
+from tests.infra.conftest import Synthesize
+from tests.infra.template import Template, named
+from webhook_inbox.errors import ConfigurationError
+from webhook_inbox.manifest import HandlerSpec, Manifest
+
+QUEUE = "AWS::SQS::Queue"
+MAPPING = "AWS::Lambda::EventSourceMapping"
+DAY = 86400
+
+
+def spec(name: str, *, attempts: int) -> HandlerSpec:
+    return HandlerSpec(
+        name=name, module="m", function="f", source="s", types=("*",), max_attempts=attempts
+    )
+
+
+@pytest.mark.parametrize("lane", ["default", "slow"])
+def test_each_lane_of_the_manifest_has_queues_function_and_mapping(
+    dev: Template, lane: str
+) -> None:
+    work = dev.one(QUEUE, f"Lane{lane}Work")
+    dead = dev.one(QUEUE, f"Lane{lane}DeadLetters")
+    assert work["MessageRetentionPeriod"] == 7 * DAY
+    assert dead["MessageRetentionPeriod"] == 14 * DAY
+    mapping = dev.one(MAPPING, f"Processor{lane}")
+    assert named(mapping["EventSourceArn"]).startswith(f"${{InboxLane{lane}Work")
+    assert named(mapping["FunctionName"]).startswith(f"${{InboxProcessor{lane}")
+    environment = dev.one("AWS::Lambda::Function", f"Processor{lane}")["Environment"]["Variables"]
+    assert environment["LANE"] == lane
+
+
+def test_there_is_no_lane_beside_the_manifest_s(dev: Template) -> None:
+    assert len(dev.all(QUEUE)) == 4
+    assert len(dev.all(MAPPING)) == 2
+
+
+def test_leases_fit_between_the_function_s_timeout_and_the_queue_s(dev: Template) -> None:
+    timeout = dev.function("processor")["Timeout"]
+    assert dev.one(QUEUE, "defaultWork")["VisibilityTimeout"] == 6 * timeout == 360
+
+
+def test_messages_are_given_up_after_every_attempt_and_some_to_spare(dev: Template) -> None:
+    for lane in ("default", "slow"):
+        policy = dev.one(QUEUE, f"{lane}Work")["RedrivePolicy"]
+        assert policy["maxReceiveCount"] == 12 + 5
+        assert named(policy["deadLetterTargetArn"]).startswith(f"${{InboxLane{lane}DeadLetters")
+
+
+def test_receive_count_follows_the_most_patient_handler_of_all_lanes() -> None:
+    specs = {name: spec(name, attempts=n) for name, n in (("a", 3), ("b", 20), ("c", 8))}
+    assert max_receive_count(Manifest(handlers=specs)) == 25
+
+
+def test_an_inbox_without_handlers_still_gives_foreign_messages_up() -> None:
+    assert max_receive_count(Manifest()) == 5
+
+
+def test_only_its_own_queue_may_use_a_dead_letter_queue(dev: Template) -> None:
+    for lane in ("default", "slow"):
+        policy = dev.one(QUEUE, f"{lane}DeadLetters")["RedriveAllowPolicy"]
+        assert policy["redrivePermission"] == "byQueue"
+        [source] = policy["sourceQueueArns"]
+        work = dev.one(QUEUE, f"{lane}Work")["QueueName"]
+        assert named(source).endswith(f":${{AWS::AccountId}}:{work}")
+
+
+def test_queues_are_standard_and_encrypted(dev: Template) -> None:
+    for queue in dev.all(QUEUE).values():
+        assert queue["SqsManagedSseEnabled"] is True
+        assert "FifoQueue" not in queue
+
+
+def test_queues_are_reached_by_tls_only(dev: Template) -> None:
+    guarded = set()
+    for policy in dev.all("AWS::SQS::QueuePolicy").values():
+        [statement] = policy["PolicyDocument"]["Statement"]
+        assert (statement["Effect"], statement["Action"]) == ("Deny", "sqs:*")
+        assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+        guarded.update(queue["Ref"] for queue in policy["Queues"])
+    assert guarded == set(dev.all(QUEUE))
+
+
+def test_dead_letters_survive_their_stack(dev: Template) -> None:
+    for lane in ("default", "slow"):
+        dead = dev.resource(QUEUE, f"{lane}DeadLetters")
+        assert (dead["DeletionPolicy"], dead["UpdateReplacePolicy"]) == ("Retain", "Retain")
+
+
+def test_messages_come_one_at_a_time_and_fail_one_at_a_time(dev: Template) -> None:
+    for mapping in dev.all(MAPPING).values():
+        assert mapping["BatchSize"] == 1
+        assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+        assert mapping["ScalingConfig"]["MaximumConcurrency"] == 10
+
+
+def test_reserved_concurrency_may_equal_what_sqs_hands_out(synthesize: Synthesize) -> None:
+    template = synthesize(Placement(max_concurrency=2, reserved_concurrency=2))
+    assert template.function("processor")["ReservedConcurrentExecutions"] == 2
+    assert template.one(MAPPING, "default")["ScalingConfig"]["MaximumConcurrency"] == 2
+
+
+def test_reserved_concurrency_below_what_sqs_hands_out_is_refused(synthesize: Synthesize) -> None:
+    with pytest.raises(ConfigurationError, match="reserve at least 10 or lower max_concurrency"):
+        synthesize(Placement(reserved_concurrency=9))
+
+
+@pytest.mark.parametrize("many", [0, 1, 1001])
+def test_concurrency_that_sqs_does_not_know_is_refused(many: int) -> None:
+    with pytest.raises(ConfigurationError, match="SQS takes 2 to 1000"):
+        Placement(max_concurrency=many).check()
+
+
+def test_lanes_get_distinct_names_that_sqs_takes(tmp_path: Path) -> None:
+    app = App(outdir=str(tmp_path))
+    stack = Stack(app, "Lanes")
+    for place, name in enumerate(("a.b", "a-b", "a_b", "x" * 64)):
+        Lane(stack, f"Lane{place}", stage="x" * 20, name=name, max_receive_count=5)
+    queues = Template.of(Path(app.synth().directory), "Lanes").all(QUEUE).values()
+    names = [queue["QueueName"] for queue in queues if "QueueName" in queue]
+    assert len(set(names)) == 4
+    assert all(
+        len(name) <= 80 and name.replace("-", "").replace("_", "").isalnum() for name in names
+    )
