@@ -3,7 +3,15 @@
 from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeVar
 
-from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    HTTPClientError,
+)
+from botocore.exceptions import (
+    ConnectionError as BotoConnectionError,
+)
+from urllib3.exceptions import HTTPError
 
 from webhook_inbox.errors import ConditionFailed, InboxError, Unavailable
 
@@ -11,7 +19,7 @@ T = TypeVar("T")
 
 
 class Caller(Protocol):
-    """How an adapter makes a call: `calls.once`, or a `Patience` that watches the time."""
+    """How an adapter makes a call: `calls.once`, or one of a `Patience`, which watches the time."""
 
     def __call__(self, service: str, operation: str, attempt: Callable[[], T]) -> T:
         """Returns what the attempt returns, or raises one of our errors."""
@@ -31,12 +39,17 @@ _MISSING: Final = frozenset(
     }
 )
 
+# botocore lets errors of the layers below through while an S3 body is read.
+_BELOW: Final = (HTTPError, OSError)
+_LINE: Final = (HTTPClientError, BotoConnectionError, *_BELOW)
+
 # Answers that another attempt a moment later may change.
 _PASSING: Final = frozenset(
     {
-        "InternalServerError",
+        "KmsThrottled",
         "ProvisionedThroughputExceededException",
         "RequestLimitExceeded",
+        "RequestTimeout",
         "RequestThrottled",
         "SlowDown",
         "Throttling",
@@ -50,7 +63,7 @@ def once(service: str, operation: str, attempt: Callable[[], T]) -> T:
     """Makes the call once, as far as we are concerned; botocore may retry by its own rules."""
     try:
         return attempt()
-    except (BotoCoreError, ClientError) as error:
+    except (BotoCoreError, ClientError, *_BELOW) as error:
         raise translated(service, operation, error) from error
 
 
@@ -78,4 +91,4 @@ def may_pass(error: BaseException | None) -> bool:
         metadata: dict[str, Any] = error.response.get("ResponseMetadata", {})
         code = error.response.get("Error", {}).get("Code")
         return code in _PASSING or metadata.get("HTTPStatusCode", 0) >= 500
-    return isinstance(error, HTTPClientError)
+    return isinstance(error, _LINE)

@@ -5,27 +5,29 @@ of CPU to a cold start for resources and transfers that nothing here uses. The r
 credentials and, for the local runtime, AWS_ENDPOINT_URL come from the process's environment.
 """
 
-from functools import cache
+from collections.abc import Callable
+from functools import cache, cached_property
 from typing import Any, Final
 
 import botocore.session
 from botocore.config import Config
+from botocore.handlers import add_expect_header
 
 from webhook_inbox.adapters.calls import Caller
 from webhook_inbox.adapters.patience import Patience
 
-# Seconds: to connect, to read. Both together are one attempt of `Patience`.
-QUICK: Final = (0.3, 0.7)
-# A body of some megabytes takes longer than a row; PutItem and SendMessage still fit behind it.
-QUICK_BLOBS: Final = (0.3, 1.2)
+# Seconds: to connect, to read.
+QUICK: Final = (0.25, 0.7)
+# A body of some megabytes takes longer than a row.
+QUICK_BLOBS: Final = (0.25, 1.0)
 STEADY: Final = (1.0, 5.0)
 STEADY_ATTEMPTS: Final = 4
 
 
 def quick(service: str) -> Any:
-    """Returns a client that tries once and soon gives up; `patience` retries. For ingest."""
+    """Returns a client that tries once and soon gives up; `Patience` retries. For ingest."""
     connect, read = _limits(service)
-    return _session().create_client(
+    client = _session().create_client(
         service,
         config=Config(
             connect_timeout=connect,
@@ -34,11 +36,18 @@ def quick(service: str) -> Any:
             tcp_keepalive=True,
         ),
     )
+    if service == "s3":
+        # With "Expect: 100-continue" botocore waits up to 1 s for leave to send a body,
+        # whatever the time-outs.
+        client.meta.events.unregister("before-call.s3", add_expect_header)
+    return client
 
 
 def quick_caller(service: str, patience: Patience) -> Caller:
     """Returns how to call a quick client of this service within an invocation's patience."""
-    return patience.attempts_of(sum(_limits(service)))
+    connect, read = _limits(service)
+    # The time-out of connecting counts twice, for TCP and for TLS.
+    return patience.attempts_of(2 * connect + read)
 
 
 def steady(service: str) -> Any:
@@ -52,6 +61,23 @@ def steady(service: str) -> Any:
             tcp_keepalive=True,
         ),
     )
+
+
+class Lazy:
+    """A client that is made when it is first used.
+
+    For what few invocations need: an S3 client costs 50 ms of CPU to make.
+    """
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+
+    @cached_property
+    def _client(self) -> Any:
+        return self._make()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
 
 
 def _limits(service: str) -> tuple[float, float]:

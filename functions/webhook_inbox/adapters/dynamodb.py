@@ -28,7 +28,7 @@ class DynamoTable:
     Args:
         client: a low-level DynamoDB client.
         name: the table's name.
-        call: how calls are made; `calls.once`, or a `Patience`.
+        call: how calls are made; `calls.once`, or `clients.quick_caller`.
         sleep: waits so many seconds.
     """
 

@@ -4,19 +4,9 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from webhook_inbox.errors import ConfigurationError
-
-TABLE_NAME: Final = "TABLE_NAME"
-BUCKET_NAME: Final = "BUCKET_NAME"
-QUEUE_URLS: Final = "QUEUE_URLS"
-DLQ_URLS: Final = "DLQ_URLS"
-SECRET_PREFIX: Final = "SECRET_PREFIX"  # noqa: S105 - a variable's name
-LANE: Final = "LANE"
-VISIBILITY_TIMEOUT: Final = "VISIBILITY_TIMEOUT"
-MAX_RECEIVE_COUNT: Final = "MAX_RECEIVE_COUNT"
-CODE_VERSION: Final = "CODE_VERSION"
 
 # URLs by lane.
 Urls = Mapping[str, str]

@@ -12,8 +12,6 @@ T = TypeVar("T")
 
 # Slack, Zoom and Discord want an answer within 3 s of their clock; half a second is the road.
 TOTAL_SECONDS: Final = 2.5
-# Connecting and reading, each at its limit (`clients.quick`).
-ATTEMPT_SECONDS: Final = 1.0
 RETRY_PAUSE: Final = (0.02, 0.08)
 
 
@@ -21,7 +19,9 @@ class Patience:
     """The time of one invocation, shared by all its AWS calls.
 
     An attempt begins only while a whole one, its time-outs used up, still fits; so the answer
-    is out in time whatever fails. A call that fails in passing is tried once more.
+    is out in time whatever fails. A call that fails in passing is tried once more. Only name
+    resolution has no time-out of its own, and a host with many unreachable addresses is tried
+    at each of them; the function's own time-out ends that.
 
     Args:
         total: seconds from `begin` to the latest end of the last attempt.
@@ -55,10 +55,6 @@ class Patience:
             return self._call(service, operation, attempt, seconds)
 
         return call
-
-    def __call__(self, service: str, operation: str, attempt: Callable[[], T]) -> T:
-        """Makes one call of a quick client, see `calls.Caller`."""
-        return self._call(service, operation, attempt, ATTEMPT_SECONDS)
 
     def _call(self, service: str, operation: str, attempt: Callable[[], T], seconds: float) -> T:
         if not self._fits(seconds):

@@ -14,7 +14,7 @@ class S3Blobs:
     Args:
         client: a low-level S3 client.
         bucket: the bucket's name.
-        call: how calls are made; `calls.once`, or a `Patience`.
+        call: how calls are made; `calls.once`, or `clients.quick_caller`.
     """
 
     def __init__(self, client: Any, bucket: str, *, call: calls.Caller = calls.once) -> None:

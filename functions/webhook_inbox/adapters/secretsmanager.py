@@ -14,7 +14,7 @@ class SecretsManagerStore:
     Args:
         client: a low-level Secrets Manager client.
         prefix: what precedes a secret's name, e.g. "webhook-inbox/dev/".
-        call: how calls are made; `calls.once`, or a `Patience`.
+        call: how calls are made; `calls.once`, or `clients.quick_caller`.
     """
 
     def __init__(self, client: Any, prefix: str, *, call: calls.Caller = calls.once) -> None:

@@ -20,7 +20,7 @@ class SqsQueue:
         client: a low-level SQS client.
         url: the queue's URL.
         age: where the age of its oldest message is known; SQS itself does not tell.
-        call: how calls are made; `calls.once`, or a `Patience`.
+        call: how calls are made; `calls.once`, or `clients.quick_caller`.
     """
 
     def __init__(

@@ -1,0 +1,95 @@
+"""The functions' environments: written by the stacks, read by the functions."""
+
+import json
+from typing import Any
+
+import pytest
+
+from webhook_inbox.adapters.environment import (
+    IngestEnvironment,
+    ProcessorEnvironment,
+    ReconcilerEnvironment,
+    ReplayEnvironment,
+)
+from webhook_inbox.errors import ConfigurationError
+
+URLS = {"default": "https://sqs/1/q", "slow": "https://sqs/1/slow"}
+COMMON: dict[str, Any] = {
+    "table_name": "ledger",
+    "bucket_name": "bodies",
+    "queue_urls": URLS,
+    "code_version": "abc123",
+}
+ENVIRONMENTS = [
+    IngestEnvironment(**COMMON, secret_prefix="webhook-inbox/dev/"),
+    ProcessorEnvironment(
+        **COMMON,
+        secret_prefix="webhook-inbox/dev/",
+        lane="slow",
+        visibility_timeout=360,
+        max_receive_count=13,
+    ),
+    ReplayEnvironment(**COMMON, dlq_urls=URLS, visibility_timeout=360),
+    ReconcilerEnvironment(**COMMON, dlq_urls=URLS, visibility_timeout=360),
+]
+PROCESSOR = ENVIRONMENTS[1]
+
+
+@pytest.mark.parametrize("environment", ENVIRONMENTS, ids=lambda e: type(e).__name__)
+def test_what_a_stack_sets_is_what_its_function_reads(environment: Any) -> None:
+    variables = environment.variables()
+
+    assert all(isinstance(value, str) for value in variables.values())
+    assert type(environment).read(variables) == environment
+
+
+def test_variables_are_named_as_the_fields_in_capitals() -> None:
+    assert PROCESSOR.variables() == {
+        "TABLE_NAME": "ledger",
+        "BUCKET_NAME": "bodies",
+        "QUEUE_URLS": json.dumps(URLS, separators=(",", ":")),
+        "SECRET_PREFIX": "webhook-inbox/dev/",
+        "LANE": "slow",
+        "VISIBILITY_TIMEOUT": "360",
+        "MAX_RECEIVE_COUNT": "13",
+        "CODE_VERSION": "abc123",
+    }
+
+
+def test_the_process_is_read_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in PROCESSOR.variables().items():
+        monkeypatch.setenv(name, value)
+
+    assert ProcessorEnvironment.read() == PROCESSOR
+
+
+def test_other_variables_do_not_matter() -> None:
+    assert ProcessorEnvironment.read({**PROCESSOR.variables(), "HOME": "/"}) == PROCESSOR
+
+
+def test_a_processor_knows_the_queue_of_its_lane() -> None:
+    assert ProcessorEnvironment.read(PROCESSOR.variables()).queue_url == URLS["slow"]
+
+
+@pytest.mark.parametrize("name", sorted(PROCESSOR.variables()))
+@pytest.mark.parametrize("value", [None, ""])
+def test_a_missing_variable_is_named(name: str, value: str | None) -> None:
+    variables = PROCESSOR.variables()
+    del variables[name]
+    if value is not None:
+        variables[name] = value
+
+    with pytest.raises(ConfigurationError, match=f"{name} is not set"):
+        ProcessorEnvironment.read(variables)
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "1.5", "x", " 7", "1_0", "²", "٣"])
+def test_a_number_is_a_whole_one_above_zero(value: str) -> None:
+    with pytest.raises(ConfigurationError, match="VISIBILITY_TIMEOUT is no whole number"):
+        ProcessorEnvironment.read({**PROCESSOR.variables(), "VISIBILITY_TIMEOUT": value})
+
+
+@pytest.mark.parametrize("value", ["x", "[]", "7", "null", '{"default": 1}', '{"default": ""}'])
+def test_urls_are_an_object_of_texts(value: str) -> None:
+    with pytest.raises(ConfigurationError, match="QUEUE_URLS is"):
+        ProcessorEnvironment.read({**PROCESSOR.variables(), "QUEUE_URLS": value})

@@ -1,0 +1,135 @@
+"""Handlers run under a limit, in a thread."""
+
+import sys
+import threading
+from contextlib import suppress
+from contextvars import ContextVar
+
+import pytest
+
+from webhook_inbox.adapters.executor import ThreadExecutor
+from webhook_inbox.errors import HandlerTimedOut, Permanent
+
+LONG = 30.0
+
+
+def test_work_is_done_in_another_thread_before_run_returns() -> None:
+    seen: list[threading.Thread] = []
+
+    ThreadExecutor().run(lambda: seen.append(threading.current_thread()), seconds=LONG)
+
+    assert seen[0] is not threading.current_thread()
+    assert seen[0].daemon
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Permanent("x"),
+        ValueError("x"),
+        SystemExit(3),
+        KeyboardInterrupt(),
+        GeneratorExit(),
+        BaseExceptionGroup("g", [KeyboardInterrupt()]),
+    ],
+    ids=repr,
+)
+def test_what_the_work_raises_is_raised_as_it_was(error: BaseException) -> None:
+    executor = ThreadExecutor()
+
+    def work() -> None:
+        raise error
+
+    with pytest.raises(BaseException) as raised:  # noqa: PT011 - compared by identity
+        executor.run(work, seconds=LONG)
+
+    assert raised.value is error
+    assert any(entry.name == "work" for entry in raised.traceback)
+    assert not executor.alive
+
+
+def test_endless_recursion_is_an_error_like_any_other() -> None:
+    def work() -> None:
+        work()
+
+    with pytest.raises(RecursionError):
+        ThreadExecutor().run(work, seconds=LONG)
+
+
+def test_work_that_outlives_its_time_is_abandoned_and_known_to_live() -> None:
+    executor = ThreadExecutor()
+    go_on = threading.Event()
+    ended = threading.Event()
+
+    def work() -> None:
+        go_on.wait(LONG)
+        ended.set()
+
+    with pytest.raises(HandlerTimedOut, match=r"0\.05 s"):
+        executor.run(work, seconds=0.05)
+    assert executor.alive
+
+    executor.run(lambda: None, seconds=LONG)
+    assert executor.alive  # another run's end does not hide it
+
+    go_on.set()
+    assert ended.wait(LONG)
+    for thread in executor._abandoned:
+        thread.join(LONG)
+    assert not executor.alive
+
+
+def test_what_abandoned_work_raises_goes_nowhere(capfd: pytest.CaptureFixture[str]) -> None:
+    executor = ThreadExecutor()
+    go_on = threading.Event()
+
+    def work() -> None:
+        go_on.wait(LONG)
+        raise SystemExit
+
+    with pytest.raises(HandlerTimedOut):
+        executor.run(work, seconds=0.01)
+    go_on.set()
+    executor._abandoned[0].join(LONG)
+
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("seconds", [0, -1.0])
+def test_without_time_nothing_begins(seconds: float) -> None:
+    begun: list[int] = []
+
+    with pytest.raises(HandlerTimedOut):
+        ThreadExecutor().run(lambda: begun.append(1), seconds=seconds)
+
+    assert begun == []
+
+
+def test_the_work_sees_the_callers_context_and_cannot_change_it() -> None:
+    request: ContextVar[str] = ContextVar("request")
+    request.set("mine")
+    seen: list[str] = []
+
+    def work() -> None:
+        seen.append(request.get())
+        request.set("changed")
+
+    ThreadExecutor().run(work, seconds=LONG)
+
+    assert seen == ["mine"]
+    assert request.get() == "mine"
+
+
+def test_an_error_does_not_keep_its_caller_alive() -> None:
+    """A frame that refers to the error that refers to it is freed by the collector only."""
+    error = ValueError("x")
+    before = sys.getrefcount(error)
+
+    def work() -> None:
+        raise error
+
+    with suppress(ValueError):
+        ThreadExecutor().run(work, seconds=LONG)
+    error.__traceback__ = None
+
+    assert sys.getrefcount(error) == before
