@@ -99,3 +99,21 @@ def _from_ps() -> Iterator[tuple[int, int, str]]:
     for line in listing.stdout.splitlines():
         pid, group, state = line.split()
         yield int(pid), int(group), state
+
+
+def commands(pids: Sequence[int]) -> dict[int, str]:
+    """Returns the command lines of live processes by id."""
+    if not pids:
+        return {}
+    command = ["ps", "-o", "pid=,command=", "-p", ",".join(map(str, pids))]
+    if Path("/proc/self/cmdline").exists():
+        return dict(_commands_from_proc(pids))
+    listing = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    rows = (line.strip().partition(" ") for line in listing.stdout.splitlines())
+    return {int(pid): shown for pid, _, shown in rows}
+
+
+def _commands_from_proc(pids: Sequence[int]) -> Iterator[tuple[int, str]]:
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            yield pid, Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")

@@ -21,7 +21,7 @@ IDLE_LIMIT: Final = 75.0
 GATEWAY_LIMIT: Final = 30.0  # after so many seconds API Gateway answers by itself
 # Each request in flight is a process of its own at ministack, without bound; a burst of two
 # hundred would be two hundred cold interpreters. The rest waits here.
-IN_FLIGHT: Final = 8
+IN_FLIGHT: Final = 4
 BODILESS_STATUSES: Final = frozenset({204, 304})
 HELP: Final = b"""webhook-inbox on this machine.
 

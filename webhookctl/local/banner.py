@@ -1,0 +1,58 @@
+"""What a session prints when it is ready: where to post, and what to try next."""
+
+from collections.abc import Iterator
+
+from webhookctl.local.dev_secrets import FILE
+from webhookctl.local.runtime import Runtime
+
+
+def banner(runtime: Runtime, *, seconds: float) -> str:
+    """Returns the text; given secrets are not shown, fake ones are."""
+    return "\n".join(
+        [
+            "",
+            f"Ready after {seconds:.1f} s. POST to",
+            *_addresses(runtime),
+            "",
+            *_secrets(runtime),
+            "Try next",
+            *_suggestions(runtime),
+            "",
+            f"Effects of the example handlers: {runtime.sink_url}/effects",
+            f"AWS on this machine: {runtime.ministack.endpoint}",
+            "Edit functions/ and it reloads; Ctrl-C stops everything.",
+            *_warnings(runtime),
+        ]
+    )
+
+
+def _addresses(runtime: Runtime) -> Iterator[str]:
+    for name, source in runtime.manifest.sources.items():
+        yield f"  {runtime.front.url}/webhooks/{name}  ({source.provider})"
+
+
+def _secrets(runtime: Runtime) -> Iterator[str]:
+    given = runtime.settings.secrets
+    yield f"Secrets (fake ones are kept in {runtime.project.state.name}/{FILE})"
+    for name, source in runtime.manifest.sources.items():
+        shown = runtime.secrets[source.secret]
+        yield f"  {name}  {'as given' if {name, source.secret} & set(given) else shown}"
+    yield ""
+
+
+def _suggestions(runtime: Runtime) -> Iterator[str]:
+    for name in runtime.manifest.sources:
+        folder = runtime.project.root / "events" / "ingest" / name
+        for sample in sorted(folder.glob("*.json"))[:1]:
+            file = sample.relative_to(runtime.project.root)
+            yield f"  webhookctl send {file} --source {name}"
+    yield "  webhookctl inbox list"
+
+
+def _warnings(runtime: Runtime) -> Iterator[str]:
+    addresses = [d.base_url for d in runtime.manifest.destinations.values()]
+    if addresses and runtime.sink_url not in [address.rstrip("/") for address in addresses]:
+        yield (
+            f"Note: no destination of inbox.toml is the sink: set base_url = {runtime.sink_url!r}"
+            " under [stages.local.destinations.…]"
+        )

@@ -1,0 +1,74 @@
+"""The secrets of a laptop: given by the user, or obviously fake ones."""
+
+import base64
+import json
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from webhook_inbox.manifest import Manifest
+from webhookctl.local.errors import LocalError
+
+FILE: Final = "dev-secrets.json"
+MARK: Final = "dev-only"
+# Providers whose secret is base64 under a prefix.
+PREFIXED: Final = frozenset({"standard-webhooks"})
+# A declared scheme reads its secret as text, hexadecimal or base64: these digits are all three.
+DECLARED: Final = "hmac"
+DIGITS: Final = "deadbeef"
+
+
+def fake(provider: str, source: str) -> str:
+    """Returns a new secret of the form that a provider gives, marked as fake."""
+    if provider in PREFIXED:
+        return "whsec_" + base64.b64encode(f"{MARK}-{secrets.token_hex(11)}!".encode()).decode()
+    if provider == DECLARED:
+        return DIGITS + secrets.token_hex(28)
+    return f"{MARK}-{source}-{secrets.token_hex(12)}"
+
+
+def choose(manifest: Manifest, given: Mapping[str, str], state: Path) -> dict[str, str]:
+    """Returns every secret's value by name.
+
+    A given value is named by its source or by itself. Fake ones are kept between starts, so
+    that what was set up at a forwarder stays right. Raises LocalError where a given name is
+    not known.
+    """
+    known = {spec.name: spec.secret for spec in manifest.sources.values()}
+    known |= {name: name for name in manifest.secrets}
+    for name in given:
+        if name not in known:
+            message = f"--secret {name}=…: inbox.toml has no such source; it has: "
+            raise LocalError(message + ", ".join(sorted(manifest.sources)))
+    kept = _read(state / FILE)
+    fakes = {
+        spec.secret: kept.get(spec.secret) or fake(spec.provider, spec.name)
+        for spec in manifest.sources.values()
+    }
+    others = {name: kept.get(name) or fake("", name) for name in manifest.secrets}
+    _write(state / FILE, {**others, **fakes})
+    return {**others, **fakes, **{known[name]: value for name, value in given.items()}}
+
+
+def store(values: Mapping[str, str], *, prefix: str, vault: Any) -> None:
+    """Puts values into Secrets Manager, `vault` being its client."""
+    for name, value in values.items():
+        try:
+            vault.put_secret_value(SecretId=prefix + name, SecretString=value)
+        except vault.exceptions.ResourceNotFoundException:
+            vault.create_secret(Name=prefix + name, SecretString=value)
+
+
+def _read(file: Path) -> dict[str, str]:
+    try:
+        kept: dict[str, str] = json.loads(file.read_text())
+    except (OSError, ValueError):
+        return {}
+    return kept
+
+
+def _write(file: Path, values: Mapping[str, str]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.touch(mode=0o600)
+    file.write_text(json.dumps(values, indent=2, sort_keys=True))
