@@ -1,0 +1,78 @@
+"""Time, chance and execution: what the system's and the doubles have in common."""
+
+import string
+from datetime import timedelta
+
+import pytest
+
+from webhook_inbox.adapters.chance import SystemChance
+from webhook_inbox.adapters.clock import SystemClock
+from webhook_inbox.adapters.executor import ThreadExecutor
+from webhook_inbox.memory import InlineExecutor, ManualClock, SeededChance
+from webhook_inbox.ports import Chance, Clock, Executor
+
+
+@pytest.fixture(params=[SystemClock, ManualClock])
+def clock(request: pytest.FixtureRequest) -> Clock:
+    made: Clock = request.param()
+    return made
+
+
+@pytest.fixture(params=[SystemChance, SeededChance])
+def chance(request: pytest.FixtureRequest) -> Chance:
+    made: Chance = request.param()
+    return made
+
+
+@pytest.fixture(params=[ThreadExecutor, InlineExecutor])
+def executor(request: pytest.FixtureRequest) -> Executor:
+    made: Executor = request.param()
+    return made
+
+
+def test_the_time_is_aware_utc(clock: Clock) -> None:
+    assert clock.now().utcoffset() == timedelta(0)
+
+
+def test_sleeping_takes_its_time(clock: Clock) -> None:
+    before = clock.now()
+
+    clock.sleep(0.01)
+
+    assert clock.now() - before >= timedelta(seconds=0.01)
+
+
+def test_a_token_is_128_bits_in_hex(chance: Chance) -> None:
+    tokens = [chance.token() for _ in range(200)]
+
+    assert all(len(token) == 32 and set(token) <= set(string.hexdigits) for token in tokens)
+    assert all(token == token.lower() for token in tokens)
+    assert len(set(tokens)) == len(tokens)
+
+
+def test_numbers_spread_within_their_bounds(chance: Chance) -> None:
+    numbers = [chance.uniform(2.0, 4.0) for _ in range(500)]
+
+    assert all(2.0 <= number <= 4.0 for number in numbers)
+    assert min(numbers) < 2.5
+    assert max(numbers) > 3.5
+    assert chance.uniform(1.0, 1.0) == 1.0
+
+
+def test_work_is_done_before_run_returns(executor: Executor) -> None:
+    done: list[int] = []
+
+    executor.run(lambda: done.append(1), seconds=30)
+
+    assert done == [1]
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), SystemExit(1), KeyboardInterrupt()], ids=repr)
+def test_what_work_raises_is_raised(executor: Executor, error: BaseException) -> None:
+    def work() -> None:
+        raise error
+
+    with pytest.raises(type(error)) as raised:
+        executor.run(work, seconds=30)
+
+    assert raised.value is error
