@@ -12,11 +12,11 @@ from webhook_inbox.errors import Reason, Rejected
 from webhook_inbox.instants import from_ms, to_ms
 from webhook_inbox.model import Delivery
 from webhook_inbox.recipe import STATUSES, Identity, Recipe, Sample, Verified
-from webhook_inbox.schemes.encodings import BASE64
+from webhook_inbox.schemes.encodings import base64
 from webhook_inbox.schemes.mac import Hmac
 from webhook_inbox.schemes.naming import Naming, header
 
-SCHEME: Final = Hmac(headers=("x-shopify-hmac-sha256", "shopify-hmac-sha256"), encoding=BASE64)
+SCHEME: Final = Hmac(headers=("x-shopify-hmac-sha256", "shopify-hmac-sha256"), encoding=base64)
 NAMING: Final = Naming(
     id=(
         # Stays the same over every subscription and retry of one event.
@@ -53,7 +53,8 @@ def _guard(delivery: Delivery, identity: Identity) -> bytes:
     """Returns topic and body: Shopify sends one body, byte for byte, under several topics.
 
     A checkout gives `orders/create` and `orders/paid`; by the body alone the second would be
-    taken for a replay of the first.
+    taken for a replay of the first. The price: whoever captured a delivery can send it once more
+    under a topic that it did not have.
     """
     return identity.type.encode() + b"\n" + delivery.body
 

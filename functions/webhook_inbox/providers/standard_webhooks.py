@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from webhook_inbox.recipe import Recipe
 from webhook_inbox.schemes import keys
-from webhook_inbox.schemes.encodings import BASE64
+from webhook_inbox.schemes.encodings import base64
 from webhook_inbox.schemes.layouts import Versions
 from webhook_inbox.schemes.mac import Hmac
 from webhook_inbox.schemes.naming import Naming, header, in_json
@@ -24,7 +24,7 @@ SCHEME: Final = Hmac(
     headers=("webhook-signature", "svix-signature"),
     layout=Versions("v1"),
     signs=Template.parse("{id}.{timestamp}.{body}"),
-    encoding=BASE64,
+    encoding=base64,
     key=keys.whsec,
     window=Window(headers=("webhook-timestamp", "svix-timestamp")),
     ids=_ID,

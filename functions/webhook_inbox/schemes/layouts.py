@@ -54,7 +54,7 @@ class Pairs:
     def read(self, value: str) -> Claim:
         """See `Layout`."""
         pairs = [item.partition("=") for item in value.split(self.separator)]
-        signatures = tuple(text for name, _, text in pairs if name == self.signature)
+        signatures = tuple(text for name, _, text in pairs if name == self.signature and text)
         times = [text for name, _, text in pairs if name == self.timestamp]
         if not signatures:
             raise Rejected(Reason.MALFORMED, f"no {self.signature} entry in the signature header")
@@ -78,7 +78,7 @@ class Versions:
     def read(self, value: str) -> Claim:
         """See `Layout`."""
         items = [item.partition(self.mark) for item in value.split(self.separator)]
-        signatures = tuple(text for version, _, text in items if version == self.version)
+        signatures = tuple(text for version, _, text in items if version == self.version and text)
         if not signatures:
             raise Rejected(Reason.MALFORMED, f"no {self.version} entry in the signature header")
         return Claim(signatures)

@@ -11,7 +11,7 @@ from webhook_inbox.instants import to_ms
 from webhook_inbox.model import Delivery
 from webhook_inbox.recipe import Sample, Verified
 from webhook_inbox.schemes import headers, keys
-from webhook_inbox.schemes.encodings import HEX, Encoding
+from webhook_inbox.schemes.encodings import Encoding, hexadecimal
 from webhook_inbox.schemes.layouts import Layout, Whole
 from webhook_inbox.schemes.templates import Template
 from webhook_inbox.schemes.window import Window
@@ -39,7 +39,7 @@ class Hmac:
     layout: Layout = _WHOLE
     signs: Template = _BODY
     algorithm: str = "sha256"
-    encoding: Encoding = HEX
+    encoding: Encoding = hexadecimal
     key: keys.KeyReader = keys.text
     window: Window | None = None
     ids: tuple[str, ...] = ()
@@ -111,21 +111,15 @@ class Hmac:
     def _match(
         self, content: bytes, candidates: tuple[str, ...], secrets: Sequence[str]
     ) -> tuple[int, str]:
-        expected = ""
-        for place, secret in enumerate(secrets):
-            key = self._usable(secret)
-            if key is None:
-                continue
-            expected = self._signature(key, content)
-            for candidate in candidates:
-                # As bytes: compare_digest raises on text that is not ASCII.
-                sent = candidate.encode(errors="surrogatepass")
-                if hmac.compare_digest(expected.encode(), sent):
-                    return place, candidate
-        if not expected:
+        # As bytes: compare_digest raises on text that is not ASCII.
+        sent = [candidate.encode(errors="surrogatepass") for candidate in candidates]
+        live = [(place, key) for place, text in enumerate(secrets) if (key := self._usable(text))]
+        if not live:
             raise Rejected(Reason.NO_SECRET, "no live secret is of the form this provider gives")
-        if not any(self.encoding.fits(candidate, expected) for candidate in candidates):
-            raise Rejected(Reason.MALFORMED, "the signature is not a digest as it is written")
+        for place, key in live:
+            expected = self._signature(key, content)
+            if any(hmac.compare_digest(expected.encode(), candidate) for candidate in sent):
+                return place, expected
         raise Rejected(Reason.INVALID_SIGNATURE, "no live secret made this signature")
 
     def _usable(self, secret: str) -> bytes | None:
@@ -136,4 +130,4 @@ class Hmac:
             return None
 
     def _signature(self, key: bytes, content: bytes) -> str:
-        return self.encoding.write(hmac.digest(key, content, self.algorithm))
+        return self.encoding(hmac.digest(key, content, self.algorithm))

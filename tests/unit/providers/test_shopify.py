@@ -48,11 +48,11 @@ def test_base64_that_only_decodes_to_the_digest_is_refused() -> None:
         pytest.param(lambda text: "sha256=" + text, id="prefixed"),
     ],
 )
-def test_another_spelling_of_the_digest_is_malformed(change: object) -> None:
+def test_another_spelling_of_the_digest_is_refused(change: object) -> None:
     assert callable(change)
     sent = with_header(SENT, SIGNATURE, change(SENT.headers[SIGNATURE]))
 
-    assert verdict(RECIPE, sent) is Reason.MALFORMED
+    assert verdict(RECIPE, sent) is Reason.INVALID_SIGNATURE
 
 
 def test_every_refused_signature_is_answered_401() -> None:
