@@ -3,29 +3,17 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.local.assemblies import assemble
+from tests.local.projects import eventually
 from webhookctl.local.assembly import Assembly
 from webhookctl.local.child import members
 from webhookctl.local.deploy import Deployer
 from webhookctl.local.errors import LocalError
 from webhookctl.local.ministack import Ministack, scrubbed
-
-DEADLINE = 15.0
-
-
-def eventually(holds: Callable[[], bool]) -> bool:
-    end = time.monotonic() + DEADLINE
-    while time.monotonic() < end:
-        if holds():
-            return True
-        time.sleep(0.02)
-    return False
 
 
 def _stuck_worker(ministack: Ministack, directory: Path) -> None:

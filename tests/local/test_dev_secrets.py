@@ -1,0 +1,70 @@
+import base64
+import stat
+from pathlib import Path
+
+import pytest
+
+from webhook_inbox.manifest import Manifest, SourceSpec
+from webhookctl.local.dev_secrets import FILE, choose, fake, store
+from webhookctl.local.errors import LocalError
+from webhookctl.local.ministack import Ministack
+
+MANIFEST = Manifest(
+    sources={
+        "github": SourceSpec("github", "github", "github"),
+        "billing": SourceSpec("billing", "standard-webhooks", "shared"),
+    },
+    secrets=("github", "openai", "shared"),
+)
+
+
+def test_every_secret_gets_a_value_that_says_it_is_fake(tmp_path: Path) -> None:
+    values = choose(MANIFEST, {}, tmp_path)
+    assert set(values) == {"github", "openai", "shared"}
+    assert values["github"].startswith("dev-only-github-")
+    assert b"dev-only" in base64.b64decode(values["shared"].removeprefix("whsec_"))
+
+
+@pytest.mark.parametrize("provider", ["github", "stripe", "standard-webhooks", "hmac"])
+def test_no_two_fakes_are_the_same(provider: str) -> None:
+    assert fake(provider, "s") != fake(provider, "s")
+
+
+def test_a_declared_schemes_fake_is_text_hexadecimal_and_base64_alike() -> None:
+    secret = fake("hmac", "acme")
+    assert len(bytes.fromhex(secret)) == 32
+    assert base64.b64encode(base64.b64decode(secret, validate=True)).decode() == secret
+
+
+def test_fakes_stay_the_same_between_starts(tmp_path: Path) -> None:
+    assert choose(MANIFEST, {}, tmp_path) == choose(MANIFEST, {}, tmp_path)
+    assert stat.S_IMODE((tmp_path / FILE).stat().st_mode) == 0o600
+
+
+def test_a_given_value_is_named_by_its_source_or_itself_and_is_not_kept(tmp_path: Path) -> None:
+    given = {"billing": "whsec_cmVhbA==", "openai": "sk-real"}
+    values = choose(MANIFEST, given, tmp_path)
+    assert values["shared"] == "whsec_cmVhbA=="
+    assert values["openai"] == "sk-real"
+    assert "real" not in (tmp_path / FILE).read_text()
+    assert choose(MANIFEST, {}, tmp_path)["openai"].startswith("dev-only")
+
+
+def test_an_unknown_name_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(LocalError, match=r"no such source; it has: billing, github$"):
+        choose(MANIFEST, {"gitlab": "x"}, tmp_path)
+
+
+def test_a_damaged_file_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text("{")
+    values = choose(MANIFEST, {}, tmp_path)
+    assert choose(MANIFEST, {}, tmp_path) == values
+
+
+def test_values_are_stored_whether_or_not_the_secret_exists(ministack: Ministack) -> None:
+    vault = ministack.client("secretsmanager")
+    vault.create_secret(Name="box/there")
+    for value in ("one", "two"):
+        store({"there": value, "absent": value}, prefix="box/", vault=vault)
+        for name in ("there", "absent"):
+            assert vault.get_secret_value(SecretId=f"box/{name}")["SecretString"] == value
