@@ -8,7 +8,7 @@ from compiled_manifest import MANIFEST
 from ingest.http import receive, response
 from ingest.telemetry import observe
 from webhook_inbox import providers
-from webhook_inbox.adapters.clients import quick, quick_caller
+from webhook_inbox.adapters.clients import quick, quick_call
 from webhook_inbox.adapters.clock import SystemClock
 from webhook_inbox.adapters.dynamodb import DynamoTable
 from webhook_inbox.adapters.environment import IngestEnvironment
@@ -30,19 +30,19 @@ dynamodb, sqs, s3, secretsmanager = map(quick, ("dynamodb", "sqs", "s3", "secret
 ingest: Final = Ingest(
     manifest=Manifest.from_data(MANIFEST),
     recipes=providers.load,
-    table=DynamoTable(dynamodb, environment.table_name, call=quick_caller("dynamodb", patience)),
+    table=DynamoTable(dynamodb, environment.table_name, call=quick_call("dynamodb", patience)),
     lanes=Lanes(
         {
-            lane: SqsQueue(sqs, url, call=quick_caller("sqs", patience))
+            lane: SqsQueue(sqs, url, call=quick_call("sqs", patience))
             for lane, url in environment.queue_urls.items()
         }
     ),
-    blobs=S3Blobs(s3, environment.bucket_name, call=quick_caller("s3", patience)),
+    blobs=S3Blobs(s3, environment.bucket_name, call=quick_call("s3", patience)),
     secrets=LiveSecrets(
         store=SecretsManagerStore(
             secretsmanager,
             environment.secret_prefix,
-            call=quick_caller("secretsmanager", patience),
+            call=quick_call("secretsmanager", patience),
         ),
         clock=clock,
     ),
