@@ -1,5 +1,6 @@
 """API Gateway → verify → ledger → queue. Its cold start loads only what it uses."""
 
+from functools import partial
 from typing import Any, Final
 
 from aws_lambda_powertools import Logger, Metrics
@@ -8,7 +9,7 @@ from compiled_manifest import MANIFEST
 from ingest.http import receive, response
 from ingest.telemetry import observe
 from webhook_inbox import providers
-from webhook_inbox.adapters.clients import quick, quick_call
+from webhook_inbox.adapters.clients import Lazy, quick, quick_caller
 from webhook_inbox.adapters.clock import SystemClock
 from webhook_inbox.adapters.dynamodb import DynamoTable
 from webhook_inbox.adapters.environment import IngestEnvironment
@@ -26,23 +27,25 @@ logger: Final = Logger()
 metrics: Final = Metrics()
 clock: Final = SystemClock()
 patience: Final = Patience()
-dynamodb, sqs, s3, secretsmanager = map(quick, ("dynamodb", "sqs", "s3", "secretsmanager"))
+dynamodb, sqs, secretsmanager = map(quick, ("dynamodb", "sqs", "secretsmanager"))
+# Only a large body needs it.
+s3: Final = Lazy(partial(quick, "s3"))
 ingest: Final = Ingest(
     manifest=Manifest.from_data(MANIFEST),
     recipes=providers.load,
-    table=DynamoTable(dynamodb, environment.table_name, call=quick_call("dynamodb", patience)),
+    table=DynamoTable(dynamodb, environment.table_name, call=quick_caller("dynamodb", patience)),
     lanes=Lanes(
         {
-            lane: SqsQueue(sqs, url, call=quick_call("sqs", patience))
+            lane: SqsQueue(sqs, url, call=quick_caller("sqs", patience))
             for lane, url in environment.queue_urls.items()
         }
     ),
-    blobs=S3Blobs(s3, environment.bucket_name, call=quick_call("s3", patience)),
+    blobs=S3Blobs(s3, environment.bucket_name, call=quick_caller("s3", patience)),
     secrets=LiveSecrets(
         store=SecretsManagerStore(
             secretsmanager,
             environment.secret_prefix,
-            call=quick_call("secretsmanager", patience),
+            call=quick_caller("secretsmanager", patience),
         ),
         clock=clock,
     ),

@@ -31,24 +31,26 @@ class Present:
 
 @dataclass(frozen=True, slots=True)
 class Equals:
-    """The attribute is there and has this value."""
+    """The attribute is there, of this type, and has this value."""
 
     name: str
     value: str | int
 
     def holds(self, row: Mapping[str, Any]) -> bool:
-        return self.name in row and bool(row[self.name] == self.value)
+        value = row.get(self.name)
+        return type(value) is type(self.value) and value == self.value
 
 
 @dataclass(frozen=True, slots=True)
 class Less:
-    """The attribute is there and is smaller; DynamoDB compares nothing with a missing one."""
+    """The attribute is a number and smaller; DynamoDB compares with nothing else."""
 
     name: str
     value: int
 
     def holds(self, row: Mapping[str, Any]) -> bool:
-        return self.name in row and bool(row[self.name] < self.value)
+        value = row.get(self.name)
+        return type(value) is int and value < self.value
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ class Reason(StrEnum):
     """Why a delivery is not let in; the value is the metric's dimension."""
 
     MISSING_SIGNATURE = "missing-signature"  # no signature header, or an empty one
-    INVALID_SIGNATURE = "invalid-signature"  # well formed, and no live secret made it
+    INVALID_SIGNATURE = "invalid-signature"  # no live secret made it
     MALFORMED = "malformed"  # a header or the body cannot be read as the scheme demands
     STALE = "stale"  # signed too long ago
     FUTURE = "future"  # signed too far ahead of our clock

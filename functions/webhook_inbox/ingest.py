@@ -113,20 +113,15 @@ class Ingest:
             return Receipt(Outcome.WRONG_METHOD, 405, detail="use POST")
         recipe = self._recipes(source)
         try:
-            return self._judge(delivery, source, recipe)
-        except Rejected as error:
-            status = recipe.statuses[error.reason]
-            return Receipt(Outcome.REJECTED, status, reason=str(error.reason), detail=error.detail)
+            try:
+                return self._judge(delivery, source, recipe)
+            except Rejected as error:
+                return self._refuse(delivery, source, recipe, error)
         except Unavailable as error:
             return Receipt(Outcome.UNAVAILABLE, 503, detail=str(error))
 
     def _judge(self, delivery: Delivery, source: SourceSpec, recipe: Recipe) -> Receipt:
-        secrets = self._secrets.get(source.secret)
-        if not secrets:
-            kept = rejected.keep(self._table, self._blobs, delivery, Reason.NO_SECRET)
-            detail = f"secret {source.secret!r} is not set; delivery {'kept' if kept else 'lost'}"
-            return Receipt(Outcome.NO_SECRET, 503, reason=str(Reason.NO_SECRET), detail=detail)
-        verified = self._verify(delivery, source, recipe, secrets)
+        verified = self._verify(delivery, source, recipe)
         answer = recipe.handshake(delivery) if recipe.handshake else None
         if answer is not None:
             return Receipt(Outcome.HANDSHAKE, answer.status, answer=answer, secret=verified.secret)
@@ -135,19 +130,29 @@ class Ingest:
             return self._receipt(Outcome.IGNORED, 200, identity, verified)
         return self._accept(delivery, source, recipe, identity, verified)
 
-    def _verify(
-        self, delivery: Delivery, source: SourceSpec, recipe: Recipe, secrets: tuple[str, ...]
-    ) -> Verified:
+    def _verify(self, delivery: Delivery, source: SourceSpec, recipe: Recipe) -> Verified:
+        secrets = self._secrets.get(source.secret)
         try:
-            return recipe.verify(delivery, secrets)
+            return _verified(recipe, delivery, secrets)
         except Rejected as error:
-            if error.reason is not Reason.INVALID_SIGNATURE:
+            if error.reason not in {Reason.INVALID_SIGNATURE, Reason.NO_SECRET}:
                 raise
-            # A secret rotated within the cache's life: look once more before refusing.
+            # A secret set or rotated within the cache's life: look once more before refusing.
             fresh = self._secrets.refresh(source.secret)
             if not fresh or fresh == secrets:
                 raise
-        return recipe.verify(delivery, fresh)
+        return _verified(recipe, delivery, fresh)
+
+    def _refuse(
+        self, delivery: Delivery, source: SourceSpec, recipe: Recipe, error: Rejected
+    ) -> Receipt:
+        status, reason = recipe.statuses[error.reason], str(error.reason)
+        if error.reason is not Reason.NO_SECRET:
+            return Receipt(Outcome.REJECTED, status, reason=reason, detail=error.detail)
+        kept = rejected.keep(self._table, self._blobs, delivery, Reason.NO_SECRET)
+        detail = f"{error.detail}: webhookctl secrets set {source.secret}"
+        detail += "; the delivery is kept" if kept else "; this minute's share is kept already"
+        return Receipt(Outcome.NO_SECRET, status, reason=reason, detail=detail)
 
     def _accept(
         self,
@@ -270,6 +275,12 @@ class Ingest:
             secret=verified.secret,
             handlers=handlers,
         )
+
+
+def _verified(recipe: Recipe, delivery: Delivery, secrets: tuple[str, ...]) -> Verified:
+    if not secrets:
+        raise Rejected(Reason.NO_SECRET, "the source's secret is not set")
+    return recipe.verify(delivery, secrets)
 
 
 def _storable(value: str) -> str:
