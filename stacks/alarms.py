@@ -19,8 +19,8 @@ MINUTE = Duration.minutes(1)
 class Alarms(Construct):
     """The alarms, and the topic that tells people where `[alarms]` names any."""
 
-    def __init__(self, scope: Construct, id: str, *, addresses: Sequence[str]) -> None:  # noqa: A002
-        super().__init__(scope, id)
+    def __init__(self, scope: Construct, construct_id: str, *, addresses: Sequence[str]) -> None:
+        super().__init__(scope, construct_id)
         self.topic = self._topic(addresses) if addresses else None
 
     def watch_lane(self, lane: Lane) -> None:
@@ -73,7 +73,7 @@ class Alarms(Construct):
 
     def _alarm(
         self,
-        id: str,  # noqa: A002
+        construct_id: str,
         metric: cloudwatch.Metric,
         *,
         at_least: int,
@@ -82,7 +82,7 @@ class Alarms(Construct):
     ) -> None:
         alarm = cloudwatch.Alarm(
             self,
-            id,
+            construct_id,
             metric=metric,
             threshold=at_least,
             evaluation_periods=periods,

@@ -35,13 +35,13 @@ class Api(Construct):
     def __init__(
         self,
         scope: Construct,
-        id: str,  # noqa: A002
+        construct_id: str,
         *,
         ingest: lambda_.IFunction,
         rate: float,
         burst: int,
     ) -> None:
-        super().__init__(scope, id)
+        super().__init__(scope, construct_id)
         self.api = apigatewayv2.HttpApi(
             self, "Http", description="webhook-inbox", create_default_stage=False
         )

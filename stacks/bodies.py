@@ -11,8 +11,8 @@ BODY_DAYS = 49
 class Bodies(Construct):
     """A private bucket; nothing is overwritten in it, and everything in it expires."""
 
-    def __init__(self, scope: Construct, id: str) -> None:  # noqa: A002
-        super().__init__(scope, id)
+    def __init__(self, scope: Construct, construct_id: str) -> None:
+        super().__init__(scope, construct_id)
         self.bucket = s3.Bucket(
             self,
             "Bucket",

@@ -31,17 +31,19 @@ class Shape:
 class InboxFunction(lambda_.Function):
     """A function with a log group and a role of its own that may do what is listed, no more."""
 
-    def __init__(self, scope: Construct, id: str, shape: Shape) -> None:  # noqa: A002 - CDK's word
+    def __init__(self, scope: Construct, construct_id: str, shape: Shape) -> None:
         log_group = logs.LogGroup(
             scope,
-            f"{id}Logs",
+            f"{construct_id}Logs",
             retention=logs.RetentionDays.ONE_MONTH,
             removal_policy=RemovalPolicy.DESTROY,
         )
-        role = iam.Role(scope, f"{id}Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+        role = iam.Role(
+            scope, f"{construct_id}Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com")
+        )
         super().__init__(
             scope,
-            id,
+            construct_id,
             description=f"webhook-inbox: {shape.name}",
             handler=f"{shape.name}.lambda_function.lambda_handler",
             code=lambda_.Code.from_asset(

@@ -10,7 +10,7 @@ from webhook_inbox.adapters.environment import IngestEnvironment
 class Ingest(InboxFunction):
     """Writes events and sends messages; reads no index, no body and no handler's secret."""
 
-    def __init__(self, scope: Construct, id: str, boxes: Boxes) -> None:  # noqa: A002
+    def __init__(self, scope: Construct, construct_id: str, boxes: Boxes) -> None:
         bundle = boxes.workshop.make("ingest")
         environment = IngestEnvironment(
             table_name=boxes.ledger.table.table_name,
@@ -27,7 +27,7 @@ class Ingest(InboxFunction):
             memory=1024,
             environment=environment.variables(),
         )
-        super().__init__(scope, id, shape)
+        super().__init__(scope, construct_id, shape)
         self.allow(
             "dynamodb:GetItem",
             "dynamodb:PutItem",

@@ -8,8 +8,8 @@ from constructs import Construct
 class Ledger(Construct):
     """One table, its two indexes, and the rows' expiry."""
 
-    def __init__(self, scope: Construct, id: str, *, protected: bool) -> None:  # noqa: A002
-        super().__init__(scope, id)
+    def __init__(self, scope: Construct, construct_id: str, *, protected: bool) -> None:
+        super().__init__(scope, construct_id)
         self.table = dynamodb.TableV2(
             self,
             "Table",

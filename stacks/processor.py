@@ -63,14 +63,14 @@ class Processor(InboxFunction):
     def __init__(
         self,
         scope: Construct,
-        id: str,  # noqa: A002
+        construct_id: str,
         *,
         boxes: Boxes,
         lane: Lane,
         placement: Placement,
     ) -> None:
         placement.check()
-        super().__init__(scope, id, _shape(boxes, lane, placement))
+        super().__init__(scope, construct_id, _shape(boxes, lane, placement))
         if placement.vpc is not None:
             self.allow_network_interfaces()
         self._grant(boxes, lane)

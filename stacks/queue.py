@@ -29,13 +29,13 @@ class Lane(Construct):
     def __init__(
         self,
         scope: Construct,
-        id: str,  # noqa: A002
+        construct_id: str,
         *,
         stage: str,
         name: str,
         max_receive_count: int,
     ) -> None:
-        super().__init__(scope, id)
+        super().__init__(scope, construct_id)
         queue_name = _queue_name(stage, name)
         self.name = name
         self.dead = sqs.Queue(

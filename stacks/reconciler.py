@@ -15,7 +15,7 @@ from webhook_inbox.adapters.environment import ReconcilerEnvironment
 class Reconciler(InboxFunction):
     """Runs every minute; two may overlap, since all its writes are conditional."""
 
-    def __init__(self, scope: Construct, id: str, boxes: Boxes) -> None:  # noqa: A002
+    def __init__(self, scope: Construct, construct_id: str, boxes: Boxes) -> None:
         bundle = boxes.workshop.make("reconciler")
         environment = ReconcilerEnvironment(
             table_name=boxes.ledger.table.table_name,
@@ -34,7 +34,7 @@ class Reconciler(InboxFunction):
             # The next minute's run is the repetition.
             extra={"retry_attempts": 0},
         )
-        super().__init__(scope, id, shape)
+        super().__init__(scope, construct_id, shape)
         allow_sending_again(self, boxes)
         # A long backlog is not a death: it looks how much waits, and how old the oldest is.
         self.allow("sqs:GetQueueAttributes", on=boxes.work_queues)

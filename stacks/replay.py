@@ -11,7 +11,7 @@ from webhook_inbox.adapters.environment import ReplayEnvironment
 class Replay(InboxFunction):
     """Selects runs from the ledger, resets and sends them, and clears their dead copies."""
 
-    def __init__(self, scope: Construct, id: str, boxes: Boxes) -> None:  # noqa: A002
+    def __init__(self, scope: Construct, construct_id: str, boxes: Boxes) -> None:
         bundle = boxes.workshop.make("replay")
         environment = ReplayEnvironment(
             table_name=boxes.ledger.table.table_name,
@@ -30,7 +30,7 @@ class Replay(InboxFunction):
             # A repetition made by Lambda minutes later would be a second replay.
             extra={"retry_attempts": 0},
         )
-        super().__init__(scope, id, shape)
+        super().__init__(scope, construct_id, shape)
         allow_sending_again(self, boxes)
 
 

@@ -17,12 +17,12 @@ class Secrets(Construct):
     def __init__(
         self,
         scope: Construct,
-        id: str,  # noqa: A002
+        construct_id: str,
         *,
         stage: str,
         names: Iterable[str],
     ) -> None:
-        super().__init__(scope, id)
+        super().__init__(scope, construct_id)
         self.prefix = f"webhook-inbox/{stage}/"
         self._secrets = {name: self._secret(name) for name in names}
 

@@ -60,8 +60,8 @@ class WebhookInbox(Construct):
         processors: the functions that run handlers, by lane; grant them what they need.
     """
 
-    def __init__(self, scope: Construct, id: str, props: InboxProps) -> None:  # noqa: A002
-        super().__init__(scope, id)
+    def __init__(self, scope: Construct, construct_id: str, props: InboxProps) -> None:
+        super().__init__(scope, construct_id)
         if not re.fullmatch(r"[a-z][a-z0-9-]{0,19}", props.stage):
             raise ConfigurationError(
                 f"stage {props.stage!r}: use 1-20 of a-z 0-9 -, a letter first"

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +13,6 @@ from tests.infra.conftest import GITHUB, write_functions
 from webhook_inbox.compiler import compile_manifest
 from webhook_inbox.errors import ConfigurationError
 from webhook_inbox.manifest import Manifest
-
-Make = Callable[[str], str]
 
 
 @pytest.fixture
@@ -110,9 +107,9 @@ def test_files_beside_code_ship_with_handlers(functions: Path) -> None:
 def test_every_bundle_has_the_manifest_at_its_root(functions: Path) -> None:
     shop = workshop(functions)
     for name in CONTENTS:
-        namespace: dict[str, object] = {}
+        namespace: dict[str, dict[str, object]] = {}
         exec((shop.make(name).directory / "compiled_manifest.py").read_text(), namespace)
-        assert Manifest.from_data(namespace["MANIFEST"]) == shop.manifest  # type: ignore[arg-type]
+        assert Manifest.from_data(namespace["MANIFEST"]) == shop.manifest
 
 
 def test_an_integrator_s_own_library_comes_before_ours(functions: Path) -> None:
@@ -144,6 +141,23 @@ def test_a_bundle_is_made_once(functions: Path) -> None:
     assert shop.make("ingest") == first
     assert (first.directory / "mark").exists()
     assert [path.name for path in (shop.build / "bundles").iterdir()] == [first.directory.name]
+
+
+def test_wheels_lie_beside_our_sources(
+    functions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unpacked(lock: Path, *, into: Path) -> Path:
+        tree = tmp_path / lock.stem
+        (tree / "shared").mkdir(parents=True, exist_ok=True)
+        (tree / "shared" / f"{lock.stem}.py").touch()
+        return tree
+
+    monkeypatch.setattr("stacks.bundle.vendored", unpacked)
+    shop = replace(workshop(functions), wheels=True)
+    directory = shop.make("processor").directory
+    assert files(directory / "shared") == {"processor.py", "handlers.py"}
+    assert (directory / "handlers" / "billing.py").is_file()
+    assert files(shop.make("ingest").directory / "shared") == {"ingest.py"}
 
 
 @pytest.mark.parametrize("name", CONTENTS)
