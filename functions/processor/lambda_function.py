@@ -1,18 +1,15 @@
 """Queue → handler → ledger: claims runs, calls handlers, settles."""
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
 from aws_lambda_powertools import Logger, Metrics
-from aws_lambda_powertools.utilities.batch import (
-    BatchProcessor,
-    EventType,
-    process_partial_response,
-)
+from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
 from compiled_manifest import MANIFEST
 
 from processor.loader import load
-from processor.records import Records, deadline_of
+from processor.records import Records, deadline_of, respond
 from webhook_inbox.adapters.chance import SystemChance
 from webhook_inbox.adapters.clients import steady
 from webhook_inbox.adapters.clock import SystemClock
@@ -51,9 +48,9 @@ batch: Final = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_fa
 
 
 @logger.inject_lambda_context
-def lambda_handler(event: dict[str, Any], context: Any) -> Any:
+def lambda_handler(event: dict[str, Any], context: Any) -> Mapping[str, Any]:
     """Processes one batch and reports the records that the queue must keep."""
     name = f"{context.function_name}/{context.aws_request_id}"
     worker = Worker(name, environment.code_version, environment.lane, environment.max_receive_count)
     handle = partial(records.handle, worker=worker, deadline=deadline_of(context, clock.now()))
-    return process_partial_response(event, handle, batch, context)
+    return respond(event, handle, batch, context)

@@ -1,10 +1,12 @@
 """One record of an SQS batch: processed, observed, and kept in the queue where it must be."""
 
 import os
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.utilities.batch import BatchProcessor, process_partial_response
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from processor.telemetry import observe
@@ -51,6 +53,21 @@ class Records:
             os._exit(1)
         if result.outcome.keeps_message:
             raise KeepMessage(str(result.outcome))
+
+
+def respond(
+    event: Mapping[str, Any],
+    handle: Callable[[SQSRecord], None],
+    batch: BatchProcessor,
+    context: Any,
+) -> Mapping[str, Any]:
+    """Handles a batch and returns which of its messages the queue must keep.
+
+    One without records, as a test button sends it, is answered as what it is: nothing to do.
+    """
+    if not event.get("Records"):
+        return {"batchItemFailures": []}
+    return process_partial_response(dict(event), handle, batch, context)
 
 
 def deadline_of(context: Any, now: datetime) -> datetime:
