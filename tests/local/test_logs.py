@@ -86,6 +86,18 @@ def test_each_invocation_is_shown_once_and_as_one() -> None:
     assert shown == ["processor: one\nprocessor: two", "processor: three"]
 
 
+def test_a_traceback_names_the_file_one_can_open() -> None:
+    logs, shown = _Logs(), list[str]()
+    follower = _follower(logs, shown)
+    follower._begun -= 1
+    unpacked = "/home/me/.local/ministack-x/ministack-lambda-Processor-1/code/handlers/notes.py"
+    structured = json.dumps({"level": "ERROR", "exception": f'  File "{unpacked}", line 3'})
+    logs.put("first", f'  File "{unpacked}", line 3', structured)
+    follower._look()
+    assert shown[0].count('File "functions/handlers/notes.py", line 3') == 2
+    assert "ministack" not in shown[0]
+
+
 def test_an_entry_that_appears_late_is_not_missed() -> None:
     logs, shown = _Logs(), list[str]()
     follower = _follower(logs, shown)

@@ -1,6 +1,7 @@
 """Follows what the functions log, so that a handler's traceback reaches the terminal."""
 
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -14,6 +15,8 @@ OVERLAP: Final = 2000  # milliseconds
 # sink's line and `webhookctl inbox list` say it already.
 PLATFORM: Final = ("START RequestId:", "END RequestId:", "REPORT RequestId:")
 QUIET: Final = frozenset({"DEBUG", "INFO"})
+# Where ministack unpacks a function; the same file is in functions/, where it can be opened.
+UNPACKED: Final = re.compile(r'(?<=")[^"\n]*/ministack-lambda-[^"/]+/code/')
 # Of a structured entry these are shown apart or mean nothing here.
 UNSHOWN: Final = frozenset(
     {
@@ -74,7 +77,7 @@ class LogFollower:
     def _look(self) -> None:
         for name, group in self._groups.items():
             for messages in self._new(group):
-                texts = [rendered(name, message) for message in messages]
+                texts = [rendered(name, UNPACKED.sub("functions/", text)) for text in messages]
                 if any(texts):
                     self._show("\n".join(filter(None, texts)))
 
