@@ -14,7 +14,7 @@ from webhook_inbox.conditions import Condition, Equals, every
 from webhook_inbox.errors import ConditionFailed, Unavailable
 from webhook_inbox.instants import to_ms, to_seconds
 from webhook_inbox.model import StoredEvent
-from webhook_inbox.ports import Table
+from webhook_inbox.ports import Item, Table
 from webhook_inbox.rows import EVENT_LIFE, absent, event_key, guard_key, live
 
 # Longer than an ingest invocation lives: whoever wrote a younger guard may still be storing
@@ -52,7 +52,7 @@ def _known(table: Table, event: StoredEvent, guard: dict[str, Any]) -> Seen:
     if holder == event.event_id:
         return Seen.FIRST
     stored = live(table.get(event_key(event.source, holder)), event.received_at)
-    if stored is not None and stored.get("guard") == event.guard:
+    if stored is not None and _ran(stored, event):
         return Seen.REPLAYED
     if guard.get("written_at", 0) > to_ms(event.received_at - SETTLING):
         raise Unavailable("ledger", "guard", "another delivery of this content is being stored")
@@ -64,6 +64,12 @@ def _known(table: Table, event: StoredEvent, guard: dict[str, Any]) -> Seen:
     except ConditionFailed as error:
         raise Unavailable("ledger", "guard", "another delivery took the guard over") from error
     return Seen.FIRST
+
+
+def _ran(stored: Item, event: StoredEvent) -> bool:
+    # By the fingerprint too: an honest retry that changed a volatile field has a guard of its
+    # own, and whoever captured it must not run the event again.
+    return event.guard == stored.get("guard") or event.fingerprint == stored["fingerprint"]
 
 
 def _write(table: Table, event: StoredEvent, when: Condition) -> None:
