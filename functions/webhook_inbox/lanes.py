@@ -16,7 +16,8 @@ class Lanes:
 
     def queue(self, lane: str) -> Queue:
         """Returns a lane's queue; a lane that is gone after a deployment is the default one."""
-        return self._queues.get(lane) or self._queues[DEFAULT_LANE]
+        found = self._queues.get(lane)
+        return self._queues[DEFAULT_LANE] if found is None else found
 
     def items(self) -> Iterable[tuple[str, Queue]]:
         """Returns each lane with its queue."""
