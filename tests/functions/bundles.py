@@ -1,0 +1,55 @@
+"""What is deployed: the repository's own handlers and sources, and a laboratory beside them."""
+
+import logging
+import shutil
+import sys
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+from webhook_inbox.compiler import compile_manifest, write_module
+from webhook_inbox.manifest import MODULE, Manifest
+
+HERE = Path(__file__).parent
+FUNCTIONS = HERE.parents[1] / "functions"
+NAMES = ("ingest", "processor", "replay", "reconciler")
+LABORATORY = ("lab", "fragile")
+
+
+def build(directory: Path, *, sink_url: str) -> Manifest:
+    """Lays handlers, inbox.toml and the compiled manifest out in a directory."""
+    shutil.copytree(FUNCTIONS / "handlers", directory / "handlers", ignore=_no_bytecode)
+    registry = directory / "handlers" / "__init__.py"
+    own = ", ".join(f'"{module}"' for module in LABORATORY)
+    registry.write_text(registry.read_text().replace('"agent")', f'"agent", {own})'))
+    for module in LABORATORY:
+        shutil.copy(HERE / "handlers" / f"{module}.py", directory / "handlers")
+    settings = (FUNCTIONS / "inbox.toml").read_text()
+    assert "http://127.0.0.1:8788" in settings
+    settings = settings.replace("http://127.0.0.1:8788", sink_url)
+    (directory / "inbox.toml").write_text(settings)
+    manifest = compile_manifest(directory, stage="local")
+    write_module(manifest, directory)
+    return manifest
+
+
+def start_cold(function: str) -> ModuleType:
+    """Imports a function's entry point anew, as a cold start does."""
+    forget(function)
+    return import_module(f"{function}.lambda_function")
+
+
+def forget(function: str) -> None:
+    """Undoes an import of a function, and of what its bundle holds."""
+    for name in list(sys.modules):
+        if name.partition(".")[0] in {function, "handlers", MODULE}:
+            del sys.modules[name]
+    # Powertools sets a logger of one name up once, with the standard output of that moment.
+    logger = logging.getLogger(function)
+    logger.handlers.clear()
+    for name in [name for name in vars(logger) if name == "init" or name.startswith("powertools")]:
+        delattr(logger, name)
+
+
+def _no_bytecode(_: str, names: list[str]) -> list[str]:
+    return [name for name in names if name == "__pycache__"]

@@ -1,0 +1,137 @@
+"""The four functions as Lambda runs them, in an account by moto."""
+
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from importlib import invalidate_caches
+from pathlib import Path
+
+import pytest
+from moto import mock_aws
+
+from tests.functions.account import REGION, Account, open_account
+from tests.functions.bundles import NAMES, build, forget, start_cold
+from tests.functions.faults import Faults
+from tests.functions.inbox import SECRET, Inbox, Output
+from webhook_inbox.adapters import clients
+from webhook_inbox.manifest import Manifest
+from webhookctl.local import sink as sinks
+
+
+@pytest.fixture(autouse=True)
+def _no_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Takes the developer's AWS and Powertools set-up away."""
+    for name in [name for name in os.environ if name.startswith(("AWS_", "POWERTOOLS_"))]:
+        monkeypatch.delenv(name)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, os.devnull)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
+
+
+@pytest.fixture(scope="session")
+def _installed_faults() -> Iterator[Faults]:
+    """Between the functions' clients and AWS; one session, as in a Lambda's process."""
+    clients._session.cache_clear()
+    faults = Faults()
+    faults.install(clients._session())
+    yield faults
+    clients._session.cache_clear()
+
+
+@pytest.fixture
+def faults(_installed_faults: Faults) -> Iterator[Faults]:
+    _installed_faults.clear()
+    yield _installed_faults
+    _installed_faults.clear()
+
+
+@pytest.fixture(scope="session")
+def _sink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sinks.Sink]:
+    journal = tmp_path_factory.mktemp("sink") / "journal.jsonl"
+    with pytest.MonkeyPatch.context() as patch, sinks.Sink(0, journal) as sink:
+        patch.setattr(sinks, "_say", lambda line: None)
+        thread = threading.Thread(target=sink.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        yield sink
+        sink.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def sink(_sink: sinks.Sink) -> sinks.Sink:
+    """The downstream of the repository's own handlers, with nothing done yet."""
+    _sink.effects.reset()
+    return _sink
+
+
+@pytest.fixture(scope="session")
+def built(_sink: sinks.Sink, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Manifest]:
+    directory = tmp_path_factory.mktemp("built") / "functions"
+    url = f"http://127.0.0.1:{_sink.server_address[1]}"
+    return directory, build(directory, sink_url=url)
+
+
+@pytest.fixture
+def manifest(built: tuple[Path, Manifest]) -> Manifest:
+    return built[1]
+
+
+@pytest.fixture
+def bundle(built: tuple[Path, Manifest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A deployed copy of handlers and manifest, for this test alone."""
+    directory = tmp_path / "bundle"
+    shutil.copytree(built[0], directory)
+    monkeypatch.syspath_prepend(directory)
+    invalidate_caches()
+    return directory
+
+
+@pytest.fixture
+def account() -> Iterator[Account]:
+    with mock_aws():
+        opened = open_account()
+        for name in ("acme", "github", "slack", "stripe"):
+            opened.set_secret(name, SECRET)
+        yield opened
+
+
+@pytest.fixture
+def output(capsys: pytest.CaptureFixture[str]) -> Output:
+    return Output(capsys)
+
+
+Start = Callable[..., Inbox]
+
+
+@pytest.fixture
+def start(
+    bundle: Path,
+    manifest: Manifest,
+    faults: Faults,
+    output: Output,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Start]:
+    """Starts the functions of an account."""
+
+    def started(account: Account) -> Inbox:
+        for name, value in account.environment.items():
+            monkeypatch.setenv(name, value)
+
+        def cold(function: str) -> object:
+            monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", function)
+            return start_cold(function)
+
+        return Inbox(account, manifest, cold, output)
+
+    yield started
+    for name in NAMES:
+        forget(name)
+
+
+@pytest.fixture
+def inbox(start: Start, account: Account) -> Inbox:
+    """The whole inbox."""
+    return start(account)

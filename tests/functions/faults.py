@@ -1,0 +1,86 @@
+"""What AWS does when it fails: at any call of a function, before or after the effect."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from botocore.awsrequest import AWSResponse
+from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
+
+
+class Fault(Enum):
+    """How a call fails; the value is the HTTP status and AWS's code, or the client's error."""
+
+    THROTTLED = (400, "ThrottlingException")
+    DOWN = (503, "ServiceUnavailable")
+    DENIED = (403, "AccessDeniedException")
+    SILENT = ReadTimeoutError
+    UNREACHABLE = EndpointConnectionError
+
+    def raise_or_answer(self) -> tuple[int, dict[str, Any]]:
+        """Raises the client's error, or returns AWS's answer."""
+        if not isinstance(self.value, tuple):
+            raise self.value(endpoint_url="https://aws.example", error="test")
+        status, code = self.value
+        metadata = {"HTTPStatusCode": status, "RetryAttempts": 0}
+        error = {"Code": code, "Message": "this is a test"}
+        return status, {"Error": error, "ResponseMetadata": metadata}
+
+
+@dataclass
+class _Rule:
+    fault: Fault
+    after: bool
+    times: int
+
+
+@dataclass
+class Faults:
+    """Breaks calls by the name of their operation, and remembers every call that was tried."""
+
+    calls: list[str] = field(default_factory=list)
+    _rules: dict[str, _Rule] = field(default_factory=dict)
+    _answers: dict[str, Callable[[dict[str, Any]], None]] = field(default_factory=dict)
+
+    def set(self, operation: str, fault: Fault, *, after: bool = False, times: int = 99) -> None:
+        """Lets the operation fail so many times; `after` its effect, the answer being lost."""
+        self._rules[operation] = _Rule(fault, after, times)
+
+    def rewrite(self, operation: str, change: Callable[[dict[str, Any]], None]) -> None:
+        """Changes the operation's answers."""
+        self._answers[operation] = change
+
+    def clear(self) -> None:
+        """Mends everything and forgets the calls."""
+        self.calls.clear()
+        self._rules.clear()
+        self._answers.clear()
+
+    def install(self, session: Any) -> None:
+        """Comes between the session's clients and AWS."""
+        session.register("before-call", self._before)
+        session.register("after-call", self._after)
+
+    def _before(self, model: Any, **_: Any) -> tuple[AWSResponse, dict[str, Any]] | None:
+        self.calls.append(model.name)
+        rule = self._due(model.name, after=False)
+        if rule is None:
+            return None
+        status, parsed = rule.fault.raise_or_answer()
+        return AWSResponse("https://aws.example", status, {}, None), parsed
+
+    def _after(self, model: Any, http_response: Any, parsed: dict[str, Any], **_: Any) -> None:
+        if model.name in self._answers:
+            self._answers[model.name](parsed)
+        rule = self._due(model.name, after=True)
+        if rule is not None:
+            http_response.status_code, lost = rule.fault.raise_or_answer()
+            parsed.update(lost)
+
+    def _due(self, operation: str, *, after: bool) -> _Rule | None:
+        rule = self._rules.get(operation)
+        if rule is None or rule.after is not after or rule.times < 1:
+            return None
+        rule.times -= 1
+        return rule

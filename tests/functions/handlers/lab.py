@@ -1,0 +1,84 @@
+"""Handlers that behave in every way a handler can; what they are given is seen in SEEN."""
+
+import os
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Final
+
+from webhook_inbox.context import Context, Event
+from webhook_inbox.errors import Deferred, Permanent
+from webhook_inbox.routing import Router
+
+lab: Final = Router("lab", source="acme")
+SEEN: Final[list[tuple[str, int, str]]] = []
+
+
+def saw(event: Event, ctx: Context) -> None:
+    SEEN.append((event.id, ctx.attempt, sha256(event.body).hexdigest()))
+
+
+@lab.on("lab.fine", "unknown")
+def fine(event: Event, ctx: Context) -> None:
+    saw(event, ctx)
+
+
+@lab.on("lab.async")
+async def later(event: Event, ctx: Context) -> None:
+    saw(event, ctx)
+
+
+@lab.on("lab.async-raise", backoff="fast")
+async def burn_later(event: Event, ctx: Context) -> None:
+    raise RuntimeError("the async lab burns")
+
+
+@lab.on("lab.raise", "lab.both", backoff="fast", max_attempts=3)
+def burn(event: Event, ctx: Context) -> None:
+    saw(event, ctx)
+    raise RuntimeError("the lab burns")
+
+
+@lab.on("lab.both")
+def beside(event: Event, ctx: Context) -> None:
+    saw(event, ctx)
+
+
+@lab.on("lab.permanent")
+def refuse(event: Event, ctx: Context) -> None:
+    raise Permanent("422 from the lab")
+
+
+@lab.on("lab.deferred")
+def wait(event: Event, ctx: Context) -> None:
+    raise Deferred(datetime.now(UTC) + timedelta(hours=2), "the lab is closed")
+
+
+@lab.on("lab.leak", backoff="fast")
+def leak(event: Event, ctx: Context) -> None:
+    raise RuntimeError(f"the vault refused {ctx.secret('vault')}")
+
+
+@lab.on("lab.unprintable", backoff="fast")
+def mumble(event: Event, ctx: Context) -> None:
+    class Unprintable(Exception):
+        def __str__(self) -> str:
+            raise ValueError("no text")
+
+    raise Unprintable
+
+
+@lab.on("lab.quit", backoff="fast")
+def leave(event: Event, ctx: Context) -> None:
+    sys.exit(3)
+
+
+@lab.on("lab.hang", backoff="fast")
+def hang(event: Event, ctx: Context) -> None:
+    time.sleep(600)
+
+
+@lab.on("lab.die")
+def die(event: Event, ctx: Context) -> None:
+    os._exit(7)
