@@ -102,6 +102,8 @@ class Processor(InboxFunction):
             on=[lane.work.queue_arn],
         )
         self.allow("s3:GetObject", on=[boxes.bodies.objects])
+        # Without it S3 answers "access denied" for a body that is gone, which would be retried.
+        self.allow("s3:ListBucket", on=[boxes.bodies.bucket.bucket_arn])
         self.allow("secretsmanager:GetSecretValue", on=boxes.secrets.arns(boxes.handler_secrets))
 
 
@@ -113,7 +115,6 @@ def _shape(boxes: Boxes, lane: Lane, placement: Placement) -> Shape:
         queue_urls={lane.name: lane.work.queue_url},
         secret_prefix=boxes.secrets.prefix,
         lane=lane.name,
-        visibility_timeout=VISIBILITY_TIMEOUT,
         max_receive_count=boxes.max_receive_count,
         code_version=bundle.version,
     )

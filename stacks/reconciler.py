@@ -7,7 +7,6 @@ from constructs import Construct
 
 from stacks.boxes import Boxes
 from stacks.function import InboxFunction, Shape
-from stacks.queue import VISIBILITY_TIMEOUT
 from stacks.replay import allow_sending_again
 from webhook_inbox.adapters.environment import ReconcilerEnvironment
 
@@ -19,10 +18,8 @@ class Reconciler(InboxFunction):
         bundle = boxes.workshop.make("reconciler")
         environment = ReconcilerEnvironment(
             table_name=boxes.ledger.table.table_name,
-            bucket_name=boxes.bodies.bucket.bucket_name,
             queue_urls=boxes.queue_urls,
             dlq_urls=boxes.dlq_urls,
-            visibility_timeout=VISIBILITY_TIMEOUT,
             code_version=bundle.version,
         )
         shape = Shape(

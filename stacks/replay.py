@@ -4,7 +4,6 @@ from constructs import Construct
 
 from stacks.boxes import Boxes
 from stacks.function import InboxFunction, Shape
-from stacks.queue import VISIBILITY_TIMEOUT
 from webhook_inbox.adapters.environment import ReplayEnvironment
 
 
@@ -15,10 +14,8 @@ class Replay(InboxFunction):
         bundle = boxes.workshop.make("replay")
         environment = ReplayEnvironment(
             table_name=boxes.ledger.table.table_name,
-            bucket_name=boxes.bodies.bucket.bucket_name,
             queue_urls=boxes.queue_urls,
             dlq_urls=boxes.dlq_urls,
-            visibility_timeout=VISIBILITY_TIMEOUT,
             code_version=bundle.version,
         )
         shape = Shape(

@@ -194,7 +194,6 @@ LAMBDA_ENVIRONMENT = {
     "DLQ_URLS": '{"default":"https://sqs/dead"}',
     "SECRET_PREFIX": "webhook-inbox/dev/",
     "LANE": "default",
-    "VISIBILITY_TIMEOUT": "360",
     "MAX_RECEIVE_COUNT": "13",
     "CODE_VERSION": "abc",
     "POWERTOOLS_SERVICE_NAME": "f",

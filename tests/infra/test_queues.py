@@ -10,6 +10,7 @@ from stacks.queue import Lane
 from stacks.webhook_inbox import max_receive_count
 from tests.infra.conftest import Synthesize
 from tests.infra.template import Template, named
+from webhook_inbox import schedule
 from webhook_inbox.errors import ConfigurationError
 from webhook_inbox.manifest import HandlerSpec, Manifest
 
@@ -47,6 +48,8 @@ def test_there_is_no_lane_beside_the_manifest_s(dev: Template) -> None:
 def test_leases_fit_between_the_function_s_timeout_and_the_queue_s(dev: Template) -> None:
     timeout = dev.function("processor")["Timeout"]
     assert dev.one(QUEUE, "defaultWork")["VisibilityTimeout"] == 6 * timeout == 360
+    # The reconciler counts on it.
+    assert schedule.VISIBILITY.total_seconds() == 360
 
 
 def test_messages_are_given_up_after_every_attempt_and_some_to_spare(dev: Template) -> None:

@@ -43,14 +43,13 @@ class IngestEnvironment(_Environment):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessorEnvironment(_Environment):
-    """One lane's processor. `visibility_timeout` is its queue's, in seconds."""
+    """One lane's processor."""
 
     table_name: str
     bucket_name: str
     queue_urls: Urls
     secret_prefix: str
     lane: str
-    visibility_timeout: int
     max_receive_count: int
     code_version: str
 
@@ -65,10 +64,8 @@ class ReplayEnvironment(_Environment):
     """Replay: reset runs, send again, tidy the dead letter queues."""
 
     table_name: str
-    bucket_name: str
     queue_urls: Urls
     dlq_urls: Urls
-    visibility_timeout: int
     code_version: str
 
 
@@ -77,10 +74,8 @@ class ReconcilerEnvironment(_Environment):
     """The reconciler: find what fell between two calls."""
 
     table_name: str
-    bucket_name: str
     queue_urls: Urls
     dlq_urls: Urls
-    visibility_timeout: int
     code_version: str
 
 

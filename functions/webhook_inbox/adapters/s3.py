@@ -8,7 +8,7 @@ from webhook_inbox.adapters import calls
 class S3Blobs:
     """The port `Blobs` over one bucket.
 
-    The role needs s3:ListBucket beside s3:GetObject: without it S3 answers "access denied" for
+    A reader needs s3:ListBucket beside s3:GetObject: without it S3 answers "access denied" for
     an object that is not there, which has to count as a failure of the service.
 
     Args:

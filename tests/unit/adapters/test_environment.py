@@ -16,21 +16,20 @@ from webhook_inbox.errors import ConfigurationError
 URLS = {"default": "https://sqs/1/q", "slow": "https://sqs/1/slow"}
 COMMON: dict[str, Any] = {
     "table_name": "ledger",
-    "bucket_name": "bodies",
     "queue_urls": URLS,
     "code_version": "abc123",
 }
 ENVIRONMENTS = [
-    IngestEnvironment(**COMMON, secret_prefix="webhook-inbox/dev/"),
+    IngestEnvironment(**COMMON, bucket_name="bodies", secret_prefix="webhook-inbox/dev/"),
     ProcessorEnvironment(
         **COMMON,
+        bucket_name="bodies",
         secret_prefix="webhook-inbox/dev/",
         lane="slow",
-        visibility_timeout=360,
         max_receive_count=13,
     ),
-    ReplayEnvironment(**COMMON, dlq_urls=URLS, visibility_timeout=360),
-    ReconcilerEnvironment(**COMMON, dlq_urls=URLS, visibility_timeout=360),
+    ReplayEnvironment(**COMMON, dlq_urls=URLS),
+    ReconcilerEnvironment(**COMMON, dlq_urls=URLS),
 ]
 PROCESSOR = ENVIRONMENTS[1]
 
@@ -50,7 +49,6 @@ def test_variables_are_named_as_the_fields_in_capitals() -> None:
         "QUEUE_URLS": json.dumps(URLS, separators=(",", ":")),
         "SECRET_PREFIX": "webhook-inbox/dev/",
         "LANE": "slow",
-        "VISIBILITY_TIMEOUT": "360",
         "MAX_RECEIVE_COUNT": "13",
         "CODE_VERSION": "abc123",
     }
@@ -85,8 +83,8 @@ def test_a_missing_variable_is_named(name: str, value: str | None) -> None:
 
 @pytest.mark.parametrize("value", ["0", "-1", "1.5", "x", " 7", "1_0", "²", "٣"])
 def test_a_number_is_a_whole_one_above_zero(value: str) -> None:
-    with pytest.raises(ConfigurationError, match="VISIBILITY_TIMEOUT is no whole number"):
-        ProcessorEnvironment.read({**PROCESSOR.variables(), "VISIBILITY_TIMEOUT": value})
+    with pytest.raises(ConfigurationError, match="MAX_RECEIVE_COUNT is no whole number"):
+        ProcessorEnvironment.read({**PROCESSOR.variables(), "MAX_RECEIVE_COUNT": value})
 
 
 @pytest.mark.parametrize("value", ["x", "[]", "7", "null", '{"default": 1}', '{"default": ""}'])
