@@ -7,9 +7,7 @@ what the run ends with, so a retry asks for the same task instead of starting an
 from typing import Final
 
 from handlers._downstream import post
-from webhook_inbox.context import Context, Event
-from webhook_inbox.errors import Transient
-from webhook_inbox.routing import Router
+from webhook_inbox.handling import Context, Event, Router, Transient
 
 agent: Final = Router("agent", source="slack")
 

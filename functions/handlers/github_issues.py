@@ -5,8 +5,7 @@ from typing import Final
 import httpx
 
 from handlers._downstream import judged, post, request_for
-from webhook_inbox.context import Context, Event
-from webhook_inbox.routing import Router
+from webhook_inbox.handling import Context, Event, Router
 
 github: Final = Router("github")
 

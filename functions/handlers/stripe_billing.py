@@ -5,8 +5,7 @@ from typing import Final
 from pydantic import BaseModel
 
 from handlers._downstream import post
-from webhook_inbox.context import Context, Event
-from webhook_inbox.routing import Router
+from webhook_inbox.handling import Context, Event, Router
 
 stripe: Final = Router("stripe")
 
