@@ -34,13 +34,13 @@ def keep(table: Table, blobs: Blobs, delivery: Delivery, reason: Reason) -> bool
     if packed.blob_key:
         blobs.put(packed.blob_key, packed.blob)
     digest = sha256(delivery.body).hexdigest()
-    headers = {k: v for k, v in delivery.headers.items() if k not in CREDENTIALS}
+    headers = {k: _text(v) for k, v in delivery.headers.items() if k not in CREDENTIALS}
     row = {
         "pk": f"rejected#{delivery.source}",
         "sk": f"{to_ms(delivery.received_at):013d}#{digest[:16]}",
         "reason": str(reason),
         "method": delivery.method,
-        "path": delivery.path,
+        "path": _text(delivery.path),
         "headers": headers,
         "fingerprint": digest,
         "expires_at": expires_at,
@@ -58,3 +58,8 @@ def _within_bound(table: Table, delivery: Delivery, expires_at: int) -> bool:
     except ConditionFailed:
         return False
     return True
+
+
+def _text(value: str) -> str:
+    # JSON can spell lone surrogates, and no store takes them.
+    return value.encode(errors="replace").decode()
