@@ -90,7 +90,7 @@ def test_any_id_is_stored_found_and_handled(world: World, id_: str) -> None:
     assert world.deliver(id_).outcome is Outcome.DUPLICATE
 
 
-# -- duplicates (G5)
+# -- G5: duplicates
 
 
 def test_a_duplicate_is_answered_200_and_runs_nothing(world: World) -> None:
@@ -181,7 +181,7 @@ def test_an_event_is_a_duplicate_until_its_very_end(world: World) -> None:
     assert world.deliver().outcome is Outcome.DUPLICATE
 
 
-# -- the same id with other content (G7)
+# -- G7: the same id with other content
 
 
 def test_another_content_under_a_known_id_is_refused(world: World) -> None:
@@ -301,7 +301,7 @@ def test_a_handshake_carries_its_own_status(world: World) -> None:
     assert (receipt.outcome, receipt.status) == (Outcome.HANDSHAKE, 201)
 
 
-# -- refused (G6)
+# -- G6: refused
 
 
 def test_a_forged_delivery_of_a_new_event_writes_nothing(world: World) -> None:
@@ -357,7 +357,7 @@ def test_each_reason_is_answered_as_the_provider_wants(world: World, reason: Rea
 )
 def test_any_signed_body_is_stored_as_it_came(world: World, body: bytes) -> None:
     assert world.deliver(body=body).outcome is Outcome.ACCEPTED
-    assert world.overview().event.body == body
+    assert world.body() == body
     assert BODY  # the default is none of these
 
 

@@ -351,9 +351,15 @@ class World:
 
     def overview(self, event_id: str = "evt-1", source: str = "acme") -> Overview:
         """Returns what the ledger knows of an event; there has to be one."""
-        found = self.ledger.overview(source, event_id, now=self.now, with_body=True)
+        found = self.ledger.overview(source, event_id, now=self.now)
         assert found is not None, f"no event {event_id!r} of {source!r}"
         return found
+
+    def body(self, event_id: str = "evt-1", source: str = "acme") -> bytes:
+        """Returns an event's body as it is stored."""
+        found = self.ledger.overview(source, event_id, now=self.now, with_body=True)
+        assert found is not None
+        return found.event.body
 
     def run(
         self, event_id: str = "evt-1", handler: str = "acme.fulfil", source: str = "acme"
