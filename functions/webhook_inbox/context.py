@@ -75,13 +75,14 @@ class Context:
     def idempotency_key(self, effect: str) -> str:
         """Returns the key to send downstream with the side effect of this name (G4).
 
-        The same in every attempt, redelivery, redrive and replay; at most 255 characters, all
-        printable ASCII where the event's id is.
+        The same in every attempt, redelivery, redrive and replay. It fits an HTTP header: at
+        most 255 printable ASCII characters, the tail hashed where the whole would not be.
         """
         key = f"{effect}:{self.handler}:{self.source}:{self.event_id}"
-        if len(key) <= KEY_LIMIT:
+        if len(key) <= KEY_LIMIT and key.isascii() and key.isprintable():
             return key
-        return f"{effect[:100]}:{sha256(key.encode()).hexdigest()}"
+        digest = sha256(key.encode(errors="surrogatepass")).hexdigest()
+        return f"{self.handler}:{digest}"
 
     def destination(self, name: str) -> DestinationSpec:
         """Returns a destination of inbox.toml; one that is not there is a permanent failure."""
