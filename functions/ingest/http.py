@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from datetime import datetime
+from traceback import format_exception
 from typing import Any, Final
 
 from webhook_inbox.adapters.lambda_events import delivery_from
@@ -27,7 +28,7 @@ def receive(ingest: Ingest, event: Mapping[str, Any], now: datetime) -> Receipt:
         status = STATUSES[error.reason]
         return Receipt(Outcome.REJECTED, status, reason=str(error.reason), detail=error.detail)
     except Exception as error:  # noqa: BLE001 - our own fault: the provider retries, we are paged
-        return Receipt(Outcome.BROKEN, 503, detail=f"{type(error).__name__}: {error}")
+        return Receipt(Outcome.BROKEN, 503, detail="".join(format_exception(error)))
 
 
 def response(receipt: Receipt) -> dict[str, Any]:
