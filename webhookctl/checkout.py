@@ -1,0 +1,65 @@
+"""The repository that the user is in: what configuration and handlers say before a deployment."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from webhook_inbox import configuration
+from webhook_inbox.compiler import compile_manifest
+from webhook_inbox.errors import ConfigurationError
+from webhook_inbox.manifest import Manifest, SourceSpec
+from webhookctl.errors import CommandError
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """A directory with `inbox.toml` and `handlers/`."""
+
+    functions: Path
+
+    @classmethod
+    def find(cls, start: Path | None = None) -> Self | None:
+        """Returns the checkout of the directory or of the nearest one above; None without one."""
+        here = start or Path.cwd()
+        candidates = (directory / "functions" for directory in (here, *here.parents))
+        found = next((c for c in candidates if (c / "inbox.toml").is_file()), None)
+        return None if found is None else cls(found)
+
+    @classmethod
+    def required(cls) -> Self:
+        """Returns the checkout; raises CommandError where there is none."""
+        found = cls.find()
+        if found is None:
+            raise CommandError(
+                "no functions/inbox.toml here or above: change to your inbox's repository"
+            )
+        return found
+
+    def manifest(self, stage: str) -> Manifest:
+        """Compiles configuration and handlers; raises ConfigurationError."""
+        return compile_manifest(self.functions, stage=stage)
+
+    def sources(self, stage: str) -> Mapping[str, SourceSpec]:
+        """Reads the sources alone, no handler; raises ConfigurationError."""
+        return configuration.load(self.functions / "inbox.toml", stage=stage).sources
+
+
+def known_provider(source: str, stage: str) -> str:
+    """Returns a source's provider, or the source's name where no checkout tells it."""
+    found = Checkout.find()
+    try:
+        spec = None if found is None else found.sources(stage).get(source)
+    except ConfigurationError:
+        spec = None  # What is deployed may be looked at while the file is being edited.
+    return source if spec is None else spec.provider
+
+
+def known_limits(stage: str) -> Mapping[str, int]:
+    """Returns each handler's max_attempts; empty where no checkout tells them."""
+    found = Checkout.find()
+    try:
+        manifest = Manifest() if found is None else found.manifest(stage)
+    except ConfigurationError:
+        return {}
+    return {name: spec.max_attempts for name, spec in manifest.handlers.items()}

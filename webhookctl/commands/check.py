@@ -1,0 +1,68 @@
+"""`check`: judges configuration and handlers before a deployment does."""
+
+from typing import Annotated, Any
+
+import typer
+
+from webhook_inbox.manifest import HandlerSpec, Manifest, SourceSpec
+from webhookctl.checkout import Checkout
+from webhookctl.invocation import Invocation, takes_options
+
+
+@takes_options
+def check(
+    call: Invocation,
+    stage: Annotated[str, typer.Option(help="Whose values of inbox.toml count.")] = "dev",
+) -> None:
+    """Check inbox.toml and the handlers, and print what they say."""
+    manifest = Checkout.required().manifest(stage)
+    sources = [_source(spec) for spec in manifest.sources.values()]
+    handlers = [_handler(spec) for spec in manifest.handlers.values()]
+    if call.as_json:
+        head = {"stage": manifest.stage, "version": manifest.version}
+        call.output.json({**head, "sources": sources, "handlers": handlers})
+        return
+    _print(call, "sources", sources)
+    call.output.line()
+    _print(call, "handlers", handlers)
+    call.output.note(_summary(manifest))
+
+
+def _source(spec: SourceSpec) -> dict[str, Any]:
+    return {
+        "source": spec.name,
+        "provider": spec.provider,
+        "types": list(spec.types),
+        "secret": spec.secret,
+        "path": f"/webhooks/{spec.name}",
+    }
+
+
+def _handler(spec: HandlerSpec) -> dict[str, Any]:
+    return {
+        "handler": spec.name,
+        "source": spec.source,
+        "types": list(spec.types),
+        "lane": spec.lane,
+        "max_attempts": spec.max_attempts,
+        "timeout": spec.timeout,
+    }
+
+
+def _print(call: Invocation, what: str, entries: list[dict[str, Any]]) -> None:
+    if not entries:
+        call.output.line(f"no {what}")
+        return
+    rows = [[_cell(value) for value in entry.values()] for entry in entries]
+    call.output.table([name.upper() for name in entries[0]], rows)
+
+
+def _cell(value: object) -> object:
+    return ", ".join(value) if isinstance(value, list) else value
+
+
+def _summary(manifest: Manifest) -> str:
+    return (
+        f"Fine for the stage {manifest.stage}: {len(manifest.sources)} sources,"
+        f" {len(manifest.handlers)} handlers, {len(manifest.lanes)} lanes."
+    )

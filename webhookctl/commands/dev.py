@@ -1,0 +1,84 @@
+"""`dev`: the inbox on this machine."""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from webhookctl.checkout import Checkout
+from webhookctl.errors import CommandError
+from webhookctl.invocation import Invocation, takes_options
+
+
+@takes_options
+def dev(
+    call: Invocation,  # noqa: ARG001 - every command has the shared options
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Where to POST.")] = 8787,
+    sink_port: Annotated[
+        int, typer.Option(min=1, max=65535, help="Where the example handlers post.")
+    ] = 8788,
+    secret: Annotated[
+        list[str] | None, typer.Option(metavar="SOURCE=VALUE", help="A source's real secret.")
+    ] = None,
+    secrets_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Lines SOURCE=VALUE, or TOML.")
+    ] = None,
+) -> None:
+    """Run the inbox on this machine until Ctrl-C."""
+    values = {} if secrets_file is None else read_file(secrets_file)
+    values |= dict(pair(text, f"--secret number {n}") for n, text in enumerate(secret or (), 1))
+    root = Checkout.required().functions.parent
+    raise typer.Exit(_run(root, port=port, sink_port=sink_port, secrets=values))
+
+
+def _run(root: Path, *, port: int, sink_port: int, secrets: Mapping[str, str]) -> int:
+    try:
+        # Needs the CDK and the repository, which the rest of the command line does without.
+        from webhookctl.local.session import run_dev  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise CommandError(
+            f"{error.name} is not installed, which the local runtime needs: run `make setup` in"
+            " the repository, and use its .venv/bin/webhookctl"
+        ) from error
+    return run_dev(root, port=port, sink_port=sink_port, secrets=secrets)
+
+
+def read_file(path: Path) -> dict[str, str]:
+    """Returns secrets by source.
+
+    Raises:
+        CommandError: a line is neither; it is told by its number, never by what it says.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        # Not chained: the original error carries the file's bytes.
+        raise CommandError(f"{path}: not UTF-8; save it as UTF-8") from None
+    values = _toml(text)
+    if values is not None:
+        return values
+    lines = enumerate(text.splitlines(), 1)
+    kept = ((n, line) for n, line in lines if line.strip() and not line.lstrip().startswith("#"))
+    return dict(pair(line, f"{path}, line {n}") for n, line in kept)
+
+
+def _toml(text: str) -> dict[str, str] | None:
+    """Returns what a TOML file says; None where it is none, or not all of it is text."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return None
+    # `acme=0123` is a number to TOML, and a secret to whoever wrote it.
+    return document if all(isinstance(value, str) for value in document.values()) else None
+
+
+def pair(text: str, where: str) -> tuple[str, str]:
+    """Returns (source, value) of SOURCE=VALUE; raises CommandError, which names the place only."""
+    source, equals, value = (part.strip() for part in text.partition("="))
+    if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
+        value = value[1:-1]
+    if not (source and equals and value):
+        raise CommandError(f"{where}: write SOURCE=VALUE")
+    return source, value

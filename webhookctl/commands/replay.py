@@ -1,0 +1,175 @@
+"""`replay`: invokes the replay function, as often as it takes."""
+
+import getpass
+import json
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Annotated, Any, Final
+
+import typer
+
+from webhook_inbox.replay import SAMPLE, Outcome, Report
+from webhookctl.errors import CommandError
+from webhookctl.invocation import Invocation, takes_options
+from webhookctl.moments import iso, moment
+from webhookctl.target import Target
+
+# An invocation does about so many seconds' worth at the given rate, to show how far it is.
+STEP_SECONDS: Final = 5
+COLUMNS: Final = ("SOURCE", "EVENT_ID", "HANDLER", "STATUS", "OUTCOME", "LAST_ERROR")
+MEANINGS: Final = {
+    Outcome.REPLAYED: "sent again",
+    Outcome.UNSENT: "reset; the queue failed, so the reconciler sends them",
+    Outcome.FINISHED: "left alone: finished (--force with --event-id and --handler repeats one)",
+    Outcome.IN_USE: "left alone: a worker is at it",
+    Outcome.EXPIRED: "left alone: the event has expired; ask the provider to send it again",
+    Outcome.MISSING: "not found: no event of this id",
+}
+
+Payload = dict[str, Any]
+
+
+@takes_options
+def replay(  # noqa: PLR0913 - one option for each of the function's filters
+    call: Invocation,
+    *,
+    source: Annotated[str | None, typer.Option(help="Of this source only.")] = None,
+    type_: Annotated[str | None, typer.Option("--type", help="A glob, like 'invoice.*'.")] = None,
+    handler: Annotated[str | None, typer.Option(help="Of this handler only.")] = None,
+    event_id: Annotated[
+        list[str] | None, typer.Option(help="All unfinished runs of this event; may repeat.")
+    ] = None,
+    error_contains: Annotated[str | None, typer.Option(help="Part of the last error.")] = None,
+    received_after: Annotated[str | None, typer.Option(help="2h (ago), or a time.")] = None,
+    received_before: Annotated[str | None, typer.Option(help="2h (ago), or a time.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most so many runs.")] = 1000,
+    rate: Annotated[float, typer.Option(min=0.1, max=500, help="Runs a second.")] = 10.0,
+    reason: Annotated[str, typer.Option(help="Kept with each run.")] = "",
+    requested_by: Annotated[str | None, typer.Option(help="Who asks; you by default.")] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Finished runs as well, named by event and handler.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; otherwise only tell.")] = False,
+) -> None:
+    """Send dead letters, or chosen runs, to their queue again; a dry run without --yes.
+
+    Without --event-id the dead letters are searched.
+    """
+    now = call.clock.now()
+    filters = {
+        "source": source,
+        "type": type_,
+        "handler": handler,
+        "event_ids": event_id or None,
+        "error_contains": error_contains,
+        "received_after": iso(moment(received_after, now)) if received_after else None,
+        "received_before": iso(moment(received_before, now)) if received_before else None,
+    }
+    if force and not (event_id and handler):
+        raise typer.BadParameter("--force needs --event-id and --handler: name what to repeat")
+    request: Payload = {name: value for name, value in filters.items() if value is not None}
+    request |= {"rate_per_second": rate, "reason": reason, "force": force}
+    target = call.target
+    request["requested_by"] = requested_by or _caller(target)
+    report = _run(call, target, request, limit) if yes else _total(target, request, limit)
+    _show(call, report, limit)
+
+
+def _run(call: Invocation, target: Target, request: Payload, limit: int) -> Report:
+    """Counts first, to know how far it is; then replays step by step."""
+    expected = _total(target, request, limit)
+    total = Report(dry_run=False)
+    step = max(1, int(request["rate_per_second"] * STEP_SECONDS))
+    with call.output.progress("replayed", expected.matched) as advance:
+        for part in _reports(target, {**request, "dry_run": False}, limit, step):
+            _add(total, part)
+            advance(part.matched)
+    return total
+
+
+def _total(target: Target, request: Payload, limit: int) -> Report:
+    total = Report(dry_run=True)
+    for part in _reports(target, {**request, "dry_run": True}, limit, limit):
+        _add(total, part)
+    return total
+
+
+def _reports(target: Target, request: Payload, limit: int, step: int) -> Iterator[Report]:
+    """Yields a report for each invocation, until all is done or the limit reached."""
+    # A cursor stands between events, so the runs of named events are not cut into steps.
+    size = limit if "event_ids" in request else step
+    left, cursor = limit, request.get("cursor")
+    while left > 0:
+        payload = {**request, "cursor": cursor, "limit": min(left, size)}
+        report = _invoke(target, payload)
+        yield report
+        left, cursor = left - report.matched, report.cursor
+        if cursor is None:
+            return
+
+
+def _invoke(target: Target, payload: Payload) -> Report:
+    answer = target.client("lambda").invoke(
+        FunctionName=target.replay_function,
+        InvocationType="RequestResponse",
+        Payload=json.dumps(payload).encode(),
+    )
+    data = json.loads(answer["Payload"].read() or b"null")
+    if answer.get("FunctionError"):
+        message = data.get("errorMessage") if isinstance(data, dict) else None
+        raise CommandError(
+            f"the replay function failed: {message or 'see its log'}; what was replayed by then"
+            " stays replayed, and the same command goes on with the rest"
+        )
+    known = {field.name for field in fields(Report)}
+    return Report(**{name: value for name, value in data.items() if name in known})
+
+
+def _add(total: Report, part: Report) -> None:
+    total.matched += part.matched
+    total.dlq_removed += part.dlq_removed
+    total.cursor = part.cursor
+    total.sample = [*total.sample, *part.sample][:SAMPLE]
+    for outcome, count in part.counts.items():
+        total.counts[outcome] = total.counts.get(outcome, 0) + count
+
+
+def _show(call: Invocation, report: Report, limit: int) -> None:
+    if call.as_json:
+        call.output.json(report.to_data())
+    else:
+        _print(call, report)
+        call.output.note(_next_step(report, limit))
+    if report.matched == 0 and report.counts.get(Outcome.MISSING):
+        raise typer.Exit(1)
+
+
+def _print(call: Invocation, report: Report) -> None:
+    call.output.line("dry run, nothing was sent" if report.dry_run else "replayed")
+    call.output.line(f"  {report.matched} runs match")
+    for outcome, count in report.counts.items():
+        would = report.dry_run and outcome == Outcome.REPLAYED
+        words = "would be sent again" if would else MEANINGS[Outcome(outcome)]
+        call.output.line(f"  {count} {words}")
+    if report.dlq_removed:
+        call.output.line(f"  {report.dlq_removed} copies removed from the dead letter queues")
+    if report.sample:
+        call.output.line()
+        names = [name.lower() for name in COLUMNS]
+        rows = [[entry.get(name, "") for name in names] for entry in report.sample]
+        call.output.table(COLUMNS, rows)
+
+
+def _next_step(report: Report, limit: int) -> str:
+    more = f" There are more than {limit}: raise --limit." if report.cursor else ""
+    if not report.counts.get(Outcome.REPLAYED) and not report.counts.get(Outcome.UNSENT):
+        return "Nothing to replay; see `webhookctl inbox list --status dead_letter`." + more
+    if report.dry_run:
+        return "Add --yes to do it." + more
+    return "See `webhookctl inbox list --status pending` for what has not begun yet." + more
+
+
+def _caller(target: Target) -> str:
+    if target.local:
+        return getpass.getuser()
+    return str(target.client("sts").get_caller_identity()["Arn"])

@@ -1,0 +1,108 @@
+"""What a command prints: rich on a terminal, plain text into a pipe, JSON where it is asked for."""
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+GAP: Final = "  "
+# What a provider or an exception wrote may hold sequences that a terminal would obey.
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+Advance = Callable[[int], None]
+
+
+def printable(value: object) -> str:
+    """Returns the value as text of one line, with control characters spelled out."""
+    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], str(value))
+
+
+class Output:
+    """Where a command's results go.
+
+    Results go to standard output; notes and progress to standard error, so that a pipe gets
+    results alone.
+    """
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
+
+    def json(self, data: Mapping[str, Any]) -> None:
+        """Prints one JSON object as one line."""
+        _write(sys.stdout, json.dumps(data))
+
+    def line(self, text: str = "") -> None:
+        """Prints a line."""
+        _write(sys.stdout, printable(text))
+
+    def raw(self, text: str) -> None:
+        """Prints text as it is, lines and all."""
+        _write(sys.stdout, text)
+
+    def note(self, text: str) -> None:
+        """Prints what is no result: a hint, or how far it is."""
+        _write(sys.stderr, printable(text))
+
+    def fields(self, values: Mapping[str, object], *, indent: str = "") -> None:
+        """Prints names and values below each other; an absent value as `-`."""
+        width = max(map(len, values), default=0)
+        for name, value in values.items():
+            shown = "-" if value is None or value == "" else value
+            self.line(f"{indent}{name:<{width}}{GAP}{shown}")
+
+    def table(self, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        """Prints a table; into a pipe as aligned columns, whole however long they are."""
+        cells = [[printable(value) for value in row] for row in rows]
+        if sys.stdout.isatty():
+            _console(sys.stdout).print(_rich(headers, cells))
+            return
+        widths = [max(map(len, column)) for column in zip(headers, *cells, strict=True)]
+        for row in (headers, *cells):
+            line = GAP.join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
+            _write(sys.stdout, line.rstrip())
+
+    @contextmanager
+    def progress(self, what: str, total: int) -> Iterator[Advance]:
+        """Shows how far it is: a bar on a terminal, else a line for each advance."""
+        if not sys.stderr.isatty():
+            yield self._counting(what, total)
+            return
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+        with Progress(*columns, TimeRemainingColumn(), console=_console(sys.stderr)) as bar:
+            task = bar.add_task(what, total=total)
+            yield lambda count: bar.advance(task, count)
+
+    def _counting(self, what: str, total: int) -> Advance:
+        done = 0
+
+        def advance(count: int) -> None:
+            nonlocal done
+            done += count
+            self.note(f"{what} {done} of {total}")
+
+        return advance
+
+
+def _rich(headers: Sequence[str], cells: Sequence[Sequence[str]]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for header in headers:
+        table.add_column(header, overflow="fold")
+    for row in cells:
+        table.add_row(*map(Text, row))
+    return table
+
+
+def _console(stream: TextIO) -> Console:
+    return Console(file=stream, highlight=False)
+
+
+def _write(stream: TextIO, text: str) -> None:
+    stream.write(f"{text}\n")
+    stream.flush()

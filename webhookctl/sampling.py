@@ -1,0 +1,133 @@
+"""Making deliveries of sample files, signed as their provider would."""
+
+import json
+import re
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from webhook_inbox.errors import InboxError, Rejected
+from webhook_inbox.manifest import SourceSpec
+from webhook_inbox.model import Delivery
+from webhook_inbox.ports import Clock
+from webhook_inbox.recipe import Identity, Recipe, Sample
+from webhookctl.errors import CommandError
+
+NOT_RENAMED: Final = (
+    "its id does not stand in it as one JSON value, so it cannot be replaced: edit a copy of it"
+)
+# `evt_…`: an id's prefix says of which kind it is.
+_PREFIX: Final = re.compile(r"[A-Za-z]+_")
+# White space that JSON ignores, one for each bit.
+_BITS: Final = (" ", "\t")
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A signed delivery, ready to be posted; `id_in_body` tells where its id stands."""
+
+    file: Path
+    source: str
+    event_id: str
+    type: str
+    body: bytes
+    headers: Mapping[str, str]
+    id_in_body: bool = False
+
+
+class Forge:
+    """Makes deliveries of one source."""
+
+    def __init__(self, *, recipe: Recipe, spec: SourceSpec, secret: str, clock: Clock) -> None:
+        self._recipe = recipe
+        self._spec = spec
+        self._secret = secret
+        self._clock = clock
+
+    def draft(
+        self,
+        file: Path,
+        *,
+        type_: str | None = None,
+        event_id: str | None = None,
+        new_id: bool = False,
+    ) -> Draft:
+        """Makes a delivery of a file.
+
+        Args:
+            file: its content is the body.
+            type_: the event's type, where the body does not say it; by default what the file's
+                name, `type__variant.json`, says.
+            event_id: the event's id, instead of the file's own or a fresh one.
+            new_id: makes another event of a file that was sent before.
+
+        Raises:
+            CommandError: the provider could not have sent this.
+        """
+        body, kind, fresh = file.read_bytes(), type_ or _named(file), uuid.uuid4().hex
+        found = self._signed(file, Sample(fresh, kind, body)).event_id
+        if found == fresh:
+            # The id goes into a header. What a guard has seen it knows by its content, though.
+            body = _distinct(file, body) if new_id and self._recipe.guard else body
+            return self._signed(file, Sample(event_id or fresh, kind, body))
+        if event_id or new_id:
+            body = _renamed(file, body, found, event_id)
+        draft = self._signed(file, Sample(fresh, kind, body))
+        if event_id not in {None, draft.event_id}:
+            raise CommandError(f"{file}: {NOT_RENAMED}")
+        return replace(draft, id_in_body=True)
+
+    def _signed(self, file: Path, sample: Sample) -> Draft:
+        try:
+            headers = self._recipe.sign(sample, self._secret, self._clock.now())
+            identity = self._identity(sample, headers)
+        except Rejected as error:
+            reason = f"{file} is no event of {self._spec.provider}: {error.detail}"
+            raise CommandError(reason) from error
+        except InboxError as error:
+            raise CommandError(f"source {self._spec.name}: {error}") from error
+        named = (self._spec.name, identity.event_id, identity.type)
+        return Draft(file, *named, sample.body, headers)
+
+    def _identity(self, sample: Sample, headers: Mapping[str, str]) -> Identity:
+        """Names the event as ingest will."""
+        delivery = Delivery(
+            source=self._spec.name,
+            method="POST",
+            path=f"/webhooks/{self._spec.name}",
+            query="",
+            headers=headers,
+            body=sample.body,
+            received_at=self._clock.now(),
+        )
+        return self._recipe.identify(delivery)
+
+
+def _named(file: Path) -> str:
+    return file.name.partition(".json")[0].partition("__")[0]
+
+
+def _renamed(file: Path, body: bytes, found: str, event_id: str | None) -> bytes:
+    """Returns the body under another id than the one it has, by default a fresh one like it."""
+    old = json.dumps(found).encode()
+    if event_id is None and old not in body:
+        return _distinct(file, body)  # The id is made of the content.
+    if body.count(old) != 1:
+        raise CommandError(f"{file}: {NOT_RENAMED}")
+    prefix = _PREFIX.match(found)
+    fresh = (prefix[0] if prefix else "") + uuid.uuid4().hex
+    return body.replace(old, json.dumps(event_id or fresh).encode())
+
+
+def _distinct(file: Path, body: bytes) -> bytes:
+    """Returns a body that says the same and was never sent: white space is added at its end."""
+    try:
+        json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise CommandError(
+            f"{file} is not JSON, so it has to be changed by hand to be another event"
+        ) from error
+    bits = f"{uuid.uuid4().int & 0xFFFFFFFF:032b}"
+    return body + "".join(_BITS[int(bit)] for bit in bits).encode()

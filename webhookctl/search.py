@@ -1,0 +1,143 @@
+"""Finding events: by when they came, or because one of their runs needs attention."""
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from heapq import merge
+from itertools import groupby, islice
+from typing import Any, Final
+
+from webhook_inbox.instants import from_ms, to_ms
+from webhook_inbox.ledger import Ledger, Received
+from webhook_inbox.manifest import matches
+from webhook_inbox.model import EventStatus, Overview
+from webhook_inbox.ports import Table
+from webhook_inbox.rows import BY_RECEIVED, RUN_LIFE, identify, received_buckets
+
+# Where a look by time ends unless the user says how far back.
+WINDOW: Final = timedelta(hours=24)
+WORKERS: Final = 8
+PAGE: Final = 100
+
+# An event of such a status has a run that the `attention` index lists.
+ATTENDED: Final = frozenset(
+    {
+        EventStatus.DEAD_LETTER,
+        EventStatus.HELD,
+        EventStatus.FAILED,
+        EventStatus.DEFERRED,
+        EventStatus.PENDING,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which events are looked for; None and "" stand for all.
+
+    With a handler, `status` is that of the handler's run, otherwise the event's.
+    """
+
+    source: str | None = None
+    type: str | None = None
+    status: EventStatus | None = None
+    handler: str | None = None
+    since: datetime | None = None
+
+    def names(self, found: Received) -> bool:
+        """Tells whether an event may fit, as far as an index tells."""
+        return (
+            self.source in {None, found.source}
+            and (self.type is None or matches((self.type,), found.type))
+            and (self.since is None or found.received_at >= self.since)
+        )
+
+    def fits(self, overview: Overview) -> bool:
+        """Tells whether an event fits."""
+        if self.handler is None:
+            return self.status in {None, overview.status}
+        statuses: Mapping[str, str] = {run.handler: run.status for run in overview.runs}
+        known = self.handler in {*overview.event.runs, *statuses}
+        status = statuses.get(self.handler, EventStatus.ACCEPTED)
+        return known and (self.status is None or status == str(self.status))
+
+
+def find(table: Table, wanted: Wanted, *, now: datetime) -> Iterator[Overview]:
+    """Yields the events that fit, newest first, without their bodies."""
+    ledger = Ledger(table=table)
+    candidates = _once(filter(wanted.names, _candidates(table, ledger, wanted, now)))
+    return filter(wanted.fits, _read(ledger, candidates, now))
+
+
+def _candidates(table: Table, ledger: Ledger, wanted: Wanted, now: datetime) -> Iterator[Received]:
+    if wanted.status in ATTENDED:
+        return iter(_attended(ledger))
+    received = _received(table, wanted.since or now - WINDOW, now)
+    if wanted.status is not EventStatus.PROCESSING:
+        return received
+    # The first attempt of a run is not in the index, later ones are, however old their event.
+    return merge(received, _attended(ledger), key=_newest)
+
+
+def _once(found: Iterator[Received]) -> Iterator[Received]:
+    seen: set[tuple[str, str]] = set()
+    for event in found:
+        if (event.source, event.event_id) not in seen:
+            seen.add((event.source, event.event_id))
+            yield event
+
+
+def _attended(ledger: Ledger) -> list[Received]:
+    """Returns the events with a run that needs attention, newest first."""
+    found = {
+        Received(run.source, run.event_id, run.type, run.expires_at - RUN_LIFE)
+        for run in ledger.attention_runs()
+        if run.expires_at is not None
+    }
+    return sorted(found, key=_newest)
+
+
+def _received(table: Table, low: datetime, high: datetime) -> Iterator[Received]:
+    """Yields the events received in [low, high], newest first.
+
+    Reads page by page what is asked for, since an hour may hold a million events.
+    """
+    for _, buckets in groupby(received_buckets(low, high), key=lambda b: b.partition("#")[0]):
+        shards = [_shard(table, bucket, low, high) for bucket in buckets]
+        yield from merge(*shards, key=_newest)
+
+
+def _shard(table: Table, bucket: str, low: datetime, high: datetime) -> Iterator[Received]:
+    start: Mapping[str, Any] | None = None
+    while True:
+        page = table.query_index(
+            BY_RECEIVED,
+            bucket,
+            low=to_ms(low),
+            high=to_ms(high),
+            newest_first=True,
+            limit=PAGE,
+            start=start,
+        )
+        for item in page.items:
+            source, event_id = identify(item["pk"])
+            yield Received(source, event_id, item["type"], from_ms(item["received_at"]))
+        start = page.next
+        if start is None:
+            return
+
+
+def _newest(found: Received) -> float:
+    return -found.received_at.timestamp()
+
+
+def _read(ledger: Ledger, found: Iterator[Received], now: datetime) -> Iterator[Overview]:
+    """Reads the events themselves, some at a time, in order."""
+
+    def one(event: Received) -> Overview | None:
+        return ledger.overview(event.source, event.event_id, now=now)
+
+    with ThreadPoolExecutor(WORKERS) as pool:
+        while batch := list(islice(found, WORKERS)):
+            yield from (overview for overview in pool.map(one, batch) if overview is not None)

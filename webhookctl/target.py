@@ -1,0 +1,206 @@
+"""Which inbox a command is about: one on this machine, or a stack in an AWS account."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import botocore.session
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from webhook_inbox.adapters.dynamodb import DynamoTable
+from webhook_inbox.adapters.s3 import S3Blobs
+from webhook_inbox.ledger import Ledger
+from webhook_inbox.ports import Table
+from webhookctl.errors import CommandError
+from webhookctl.local import state
+
+VARIABLE: Final = "WEBHOOKCTL_TARGET"
+LOCAL: Final = "local"
+STATE: Final = Path(".local")
+URL_OUTPUT: Final = "WebhookUrl"
+
+# Service name to a low-level client.
+Clients = Callable[[str], Any]
+
+# Replay works for up to five minutes, and a repeated invocation would be a second replay.
+_INVOKE: Final = Config(read_timeout=310, retries={"total_max_attempts": 1, "mode": "standard"})
+_CALL: Final = Config(
+    connect_timeout=5, read_timeout=20, retries={"total_max_attempts": 4, "mode": "standard"}
+)
+# The developer's profile and configuration have no say on this machine's own runtime.
+_NOBODYS: Final = {
+    "profile": (None, None, None, None),
+    "config_file": (None, None, os.devnull, None),
+    "credentials_file": (None, None, os.devnull, None),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What the user said of the target."""
+
+    local: bool = False
+    stack: str | None = None
+    profile: str | None = None
+    region: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An inbox that can be asked.
+
+    Attributes:
+        name: as messages call it.
+        local: whether it runs on this machine.
+        urls: where each source's deliveries are posted.
+        client: service name to a low-level client.
+    """
+
+    name: str
+    local: bool
+    stage: str
+    table_name: str
+    bucket_name: str
+    secret_prefix: str
+    replay_function: str
+    urls: Mapping[str, str]
+    client: Clients
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        outputs: Mapping[str, str],
+        client: Clients,
+        *,
+        urls: Mapping[str, str],
+        local: bool = False,
+    ) -> "Target":
+        """Reads a stack's outputs; raises CommandError where it is no inbox's."""
+        try:
+            return cls(
+                name=name,
+                local=local,
+                stage=outputs["Stage"],
+                table_name=outputs["TableName"],
+                bucket_name=outputs["BucketName"],
+                secret_prefix=outputs["SecretPrefix"],
+                replay_function=outputs["ReplayFunctionName"],
+                urls=urls,
+                client=client,
+            )
+        except KeyError as error:
+            raise CommandError(
+                f"the stack {name} is no webhook inbox, or of another version: it has no output"
+                f" {error.args[0]}; check the name, or deploy it again"
+            ) from error
+
+    @property
+    def table(self) -> Table:
+        """The ledger's table."""
+        return DynamoTable(self.client("dynamodb"), self.table_name)
+
+    def ledger(self, *, with_bodies: bool = False) -> Ledger:
+        """Returns the ledger; one that reads bodies needs the right to read the bucket."""
+        blobs = S3Blobs(self.client("s3"), self.bucket_name) if with_bodies else None
+        return Ledger(table=self.table, blobs=blobs)
+
+
+def connect(selection: Selection) -> Target:
+    """Returns the selected inbox.
+
+    Raises:
+        CommandError: none is selected, or it is not there.
+    """
+    named = _named(selection)
+    if named == LOCAL:
+        return _local()
+    return _stack(named, _aws(selection))
+
+
+def _named(selection: Selection) -> str:
+    if selection.local and selection.stack:
+        raise CommandError("--local and --stack are two targets: give one of them")
+    named = LOCAL if selection.local else selection.stack or os.environ.get(VARIABLE, "")
+    if named:
+        return named
+    if _running() is not None:
+        raise CommandError(
+            "no target: an inbox runs on this machine, so use --local"
+            f" (or set {VARIABLE}={LOCAL}); for one in AWS use --stack NAME"
+        )
+    raise CommandError(
+        f"no target: use --stack NAME or --local, or set {VARIABLE} to a stack's name or {LOCAL}"
+    )
+
+
+def _running() -> state.State | None:
+    """Returns the session of this directory or of the nearest one above."""
+    here = Path.cwd()
+    found = (state.read(directory / STATE) for directory in (here, *here.parents))
+    return next((session for session in found if session is not None), None)
+
+
+def _local() -> Target:
+    session = _running()
+    if session is None:
+        raise CommandError(
+            "no inbox runs on this machine: start one with `make dev`, and call webhookctl in"
+            " that directory"
+        )
+    urls = {name: f"{session.front}/webhooks/{name}" for name in _urls(session.outputs)}
+    client = _local_clients(session.endpoint, session.region)
+    return Target.of(LOCAL, session.outputs, client, urls=urls, local=True)
+
+
+def _stack(name: str, client: Clients) -> Target:
+    try:
+        [stack] = client("cloudformation").describe_stacks(StackName=name)["Stacks"]
+    except ClientError as error:
+        if "does not exist" not in str(error):
+            raise
+        raise CommandError(
+            f"there is no stack {name} in this account and region: check --stack, --profile and"
+            " --region"
+        ) from error
+    outputs = {o["OutputKey"]: o["OutputValue"] for o in stack.get("Outputs", ())}
+    return Target.of(name, outputs, client, urls=_urls(outputs))
+
+
+def _urls(outputs: Mapping[str, str]) -> dict[str, str]:
+    """Returns the sources' addresses by name, which is how an address ends."""
+    urls = (value for name, value in outputs.items() if name.startswith(URL_OUTPUT))
+    return {url.rpartition("/")[2]: url for url in urls}
+
+
+def _aws(selection: Selection) -> Clients:
+    session = botocore.session.Session(profile=selection.profile)
+    # botocore itself knows AWS_DEFAULT_REGION only.
+    region = selection.region or os.environ.get("AWS_REGION") or None
+
+    def client(service: str) -> Any:
+        config = _INVOKE if service == "lambda" else _CALL
+        return session.create_client(service, region_name=region, config=config)
+
+    return client
+
+
+def _local_clients(endpoint: str, region: str) -> Clients:
+    session = botocore.session.Session(session_vars=_NOBODYS)
+
+    def client(service: str) -> Any:
+        config = _INVOKE if service == "lambda" else _CALL
+        return session.create_client(
+            service,
+            region_name=region,
+            endpoint_url=endpoint,
+            aws_access_key_id="test",
+            aws_secret_access_key="test",  # noqa: S106 - the local runtime takes any
+            # A path-style bucket needs no name resolution, and loopback no proxy.
+            config=config.merge(Config(proxies={}, s3={"addressing_style": "path"})),
+        )
+
+    return client

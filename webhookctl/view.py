@@ -1,0 +1,180 @@
+"""An event as people and programs see it."""
+
+import base64
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from webhook_inbox.instants import from_ms
+from webhook_inbox.model import Attempt, EventStatus, Overview, Run
+from webhook_inbox.next_action import next_action
+from webhook_inbox.rows import EFFECT_PREFIX
+from webhook_inbox.spans import relative, span
+from webhookctl.moments import iso
+from webhookctl.output import GAP, Output
+
+_ROW_ONLY: Final = frozenset({"pk", "sk", "expires_at"})
+
+Limits = Mapping[str, int]
+
+
+def event_object(
+    overview: Overview, *, now: datetime, limits: Limits | None = None
+) -> dict[str, Any]:
+    """Returns an event as JSON data, without its body; what is absent is null."""
+    event = overview.event
+    return {
+        "source": event.source,
+        "event_id": event.event_id,
+        "type": event.type,
+        "received_at": iso(event.received_at),
+        "status": str(overview.status),
+        "fingerprint": event.fingerprint,
+        "next_action": next_action(overview, now=now, max_attempts=limits),
+        "runs": [_run_object(overview, name) for name in _names(overview)],
+    }
+
+
+def body_object(body: bytes) -> dict[str, str]:
+    """Returns a body as JSON data: text where it is UTF-8, otherwise base64."""
+    try:
+        return {"body": body.decode()}
+    except UnicodeDecodeError:
+        return {"body_base64": base64.b64encode(body).decode()}
+
+
+def runs_in_short(overview: Overview) -> str:
+    """Returns `github.count done, github.announce failed`."""
+    statuses = {run.handler: str(run.status) for run in overview.runs}
+    names = _names(overview)
+    return ", ".join(f"{n} {statuses.get(n, EventStatus.ACCEPTED)}" for n in names)
+
+
+def print_event(
+    output: Output, overview: Overview, *, provider: str, now: datetime, limits: Limits
+) -> None:
+    """Prints all that the ledger knows of an event."""
+    event = overview.event
+    output.fields(
+        {
+            "event_id": event.event_id,
+            "source": event.source,
+            "provider": provider,
+            "type": event.type,
+            "dedupe_key": event.event_id,
+            "received_at": _told(event.received_at, now),
+            "status": overview.status,
+            "fingerprint": event.fingerprint,
+            "next_action": next_action(overview, now=now, max_attempts=limits),
+        }
+    )
+    by_name = {run.handler: run for run in overview.runs}
+    for name in _names(overview):
+        output.line()
+        output.line(f"run {name}")
+        if name in by_name:
+            _print_run(output, overview, by_name[name], now)
+        else:
+            output.fields({"status": EventStatus.ACCEPTED, "attempt_count": 0}, indent=GAP)
+
+
+def _print_run(output: Output, overview: Overview, run: Run, now: datetime) -> None:
+    output.fields(
+        {
+            "status": run.status,
+            "attempt_count": run.attempt_count,
+            "ticket": run.ticket,
+            "claimed_by": run.claimed_by,
+            "claimed_until": _lease(run.claimed_until, now),
+            "next_attempt_at": _told(run.next_attempt_at, now),
+            "done_at": _told(run.done_at, now),
+            "last_error": run.last_error,
+        },
+        indent=GAP,
+    )
+    _print_list(output, "attempts", map(_attempt_line, run.attempts))
+    _print_list(output, "effects", map(_effect_line, _effects(overview, run.handler)))
+    _print_list(output, "replays", map(_replay_line, run.replays))
+
+
+def _print_list(output: Output, title: str, lines: Iterator[str]) -> None:
+    shown = list(lines)
+    if shown:
+        output.line(f"{GAP}{title}")
+    for line in shown:
+        output.line(f"{GAP}{GAP}{line}")
+
+
+def _names(overview: Overview) -> list[str]:
+    """Returns the handlers of an event: those it came with, then others it was replayed for."""
+    return list(dict.fromkeys((*overview.event.runs, *(run.handler for run in overview.runs))))
+
+
+def _run_object(overview: Overview, name: str) -> dict[str, Any]:
+    run = next((run for run in overview.runs if run.handler == name), None)
+    return {
+        "handler": name,
+        "status": str(run.status if run else EventStatus.ACCEPTED),
+        "attempt_count": run.attempt_count if run else 0,
+        "ticket": run.ticket if run else 0,
+        "claimed_by": run.claimed_by or None if run else None,
+        "claimed_until": iso(run.claimed_until if run else None),
+        "next_attempt_at": iso(run.next_attempt_at if run else None),
+        "done_at": iso(run.done_at if run else None),
+        "last_error": run.last_error or None if run else None,
+        "attempts": [_attempt_object(attempt) for attempt in (run.attempts if run else ())],
+        "effects": list(_effects(overview, name)),
+    }
+
+
+def _attempt_object(attempt: Attempt) -> dict[str, Any]:
+    return {
+        "number": attempt.number,
+        "started_at": iso(attempt.started_at),
+        "ended_at": iso(attempt.ended_at),
+        "outcome": attempt.outcome,
+        "error": attempt.error or None,
+        "worker": attempt.worker or None,
+    }
+
+
+def _effects(overview: Overview, handler: str) -> Iterator[dict[str, Any]]:
+    """Yields a handler's effects by name, with what their rows hold."""
+    prefix = f"{EFFECT_PREFIX}{handler}#"
+    for row in overview.effects:
+        if row["sk"].startswith(prefix):
+            values = {name: _value(name, row[name]) for name in row if name not in _ROW_ONLY}
+            yield {"name": row["sk"].removeprefix(prefix), **values}
+
+
+def _value(name: str, value: Any) -> Any:
+    if name.endswith("_at") and isinstance(value, int):
+        return iso(from_ms(value))
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
+
+
+def _told(value: datetime | None, now: datetime) -> str | None:
+    return None if value is None else f"{iso(value)} ({relative(value, now)})"
+
+
+def _lease(until: datetime | None, now: datetime) -> str | None:
+    if until is None:
+        return None
+    words = f"in {span(until - now)}" if until > now else f"expired {span(now - until)} ago"
+    return f"{iso(until)} ({words})"
+
+
+def _attempt_line(attempt: Attempt) -> str:
+    took = (attempt.ended_at - attempt.started_at).total_seconds()
+    told = f"{attempt.number}  {iso(attempt.started_at)}  {took:.3f}s  {attempt.outcome}"
+    worker = f"  by {attempt.worker}" if attempt.worker else ""
+    return f"{told}{worker}" + (f"  {attempt.error}" if attempt.error else "")
+
+
+def _effect_line(effect: Mapping[str, Any]) -> str:
+    return "  ".join(f"{name}={value}" for name, value in effect.items())
+
+
+def _replay_line(replay: Mapping[str, Any]) -> str:
+    by, reason = replay.get("by") or "somebody", replay.get("reason")
+    return f"{iso(from_ms(replay['at']))}  by {by}" + (f": {reason}" if reason else "")
