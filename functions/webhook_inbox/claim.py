@@ -37,7 +37,9 @@ from webhook_inbox.reference import Reference
 from webhook_inbox.rows import RUN_LIFE, attention_shard, run_from, run_key
 from webhook_inbox.schedule import overdue_at
 
-# How far the clocks of two workers may be apart: a lease counts as over only after it.
+# How far the clocks of two workers may be apart: a lease counts as over only that much later,
+# and a wait that much earlier. The copy that ends a wait is the only one: dropped for having
+# come a moment early by the clock of another worker, it would leave its run to the reconciler.
 CLOCK_SKEW: Final = timedelta(seconds=5)
 
 
@@ -110,7 +112,7 @@ def claim(
         },
         default={"first_at": to_ms(now)},
         add={"attempt_count": 1, "attempts_in_round": 1},
-        remove=("next_attempt_at", "parked"),
+        remove=("next_attempt_at", "parked", "resends"),
     )
     when = claimable(reference.ticket, message, spec.max_attempts, now)
     try:
@@ -150,7 +152,7 @@ def claimable(ticket: int, message: Message, max_attempts: int, now: datetime) -
     """Returns the condition under which a message may claim its run."""
     sent_again = Equals("status", str(Status.PENDING))
     waiting = OneOf("status", (str(Status.FAILED), str(Status.DEFERRED)))
-    due = Less("next_attempt_at", to_ms(now) + 1)
+    due = Less("next_attempt_at", to_ms(now + CLOCK_SKEW) + 1)
     claimed_it_last = Equals("message_id", message.id)
     redriven = every(
         Equals("status", str(Status.DEAD_LETTER)),
@@ -203,10 +205,16 @@ def _stale(run: Run | None, message: Message) -> Refusal:
     return Refusal.COPY_MISSING if replaced_by_its_worker else Refusal.STALE_TICKET
 
 
+# Both in milliseconds, as the condition compares: by the microsecond, a run could be neither
+# claimable nor claimed, and be taken for exhausted.
+
+
 def _live(run: Run, now: datetime) -> bool:
-    return run.claimed_until is not None and run.claimed_until >= now - CLOCK_SKEW
+    until = run.claimed_until
+    return until is not None and to_ms(until) >= to_ms(now - CLOCK_SKEW)
 
 
 def _early(run: Run, message: Message, now: datetime) -> bool:
     due = run.next_attempt_at
-    return due is not None and due > now and run.message_id != message.id
+    is_early = due is not None and to_ms(due) > to_ms(now + CLOCK_SKEW)
+    return is_early and run.message_id != message.id
