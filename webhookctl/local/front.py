@@ -1,6 +1,7 @@
 """The stable address: `http://127.0.0.1:8787/webhooks/{source}`, bytes untouched."""
 
 import asyncio
+import contextlib
 import json
 import threading
 import time
@@ -83,6 +84,11 @@ class Front:
         self._started.set_result(server.sockets[0].getsockname()[1])
         await self._stopping.wait()
         server.close()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await asyncio.sleep(0)  # transports close their sockets in the loop's next turn
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         peer = _Peer(reader, writer)
@@ -95,6 +101,8 @@ class Front:
             pass  # the client is gone or silent: nobody to answer
         finally:
             writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
 
     async def _respond(self, request: Request | Response) -> Response:
         if isinstance(request, Response):

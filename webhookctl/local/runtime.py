@@ -88,8 +88,11 @@ class Runtime:
         manifest = compiled(self.project)
         if template_inputs(manifest) != template_inputs(self.manifest):
             self._deploy(manifest)
+            self._fleet.warm(dict.fromkeys(self.functions, 1))
             self._follow_logs()
+            self._write_state()
             self._tell("reloaded: the stack")
+            self._announce(manifest)
         else:
             made = bundles(self.project, manifest)
             self._versions.replace(
@@ -137,6 +140,14 @@ class Runtime:
         self._follow_logs()
         self._closing.callback(state.remove, self.project.state)
         self._write_state()
+
+    def _announce(self, manifest: Manifest) -> None:
+        for name, source in manifest.sources.items():
+            if name not in self.manifest.sources:
+                address = f"{self.front.url}/webhooks/{name}"
+                given = {name, source.secret} & set(self.settings.secrets)
+                secret = "as given" if given else self.secrets[source.secret]
+                self._tell(f"new source: {address} ({source.provider}), secret: {secret}")
 
     def _listen(self) -> None:
         try:
