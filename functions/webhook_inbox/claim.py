@@ -27,6 +27,7 @@ from webhook_inbox.conditions import (
     Present,
     either,
     every,
+    number,
 )
 from webhook_inbox.errors import ConditionFailed, InboxError
 from webhook_inbox.instants import to_ms, to_seconds
@@ -135,9 +136,7 @@ def _attention(key: Key, lease: Lease, message: Message, ticket: int) -> Item:
 
 def current(ticket: int) -> Condition:
     """Returns the condition that the row's ticket is this one; no ticket is ticket 0."""
-    if ticket == 0:
-        return either(Absent("ticket"), Equals("ticket", 0))
-    return Equals("ticket", ticket)
+    return number("ticket", ticket)
 
 
 def lease_over(now: datetime) -> Condition:

@@ -95,3 +95,10 @@ def every(*clauses: Condition) -> Every:
 def either(*clauses: Condition) -> Either:
     """Joins clauses with OR."""
     return Either(clauses)
+
+
+def number(name: str, value: int) -> Condition:
+    """Returns the condition that a number is this one; one that is not there is 0."""
+    if value == 0:
+        return either(Absent(name), Equals(name, 0))
+    return Equals(name, value)

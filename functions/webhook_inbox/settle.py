@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from webhook_inbox.conditions import Condition, Equals, every
+from webhook_inbox.conditions import Absent, Condition, Equals, every, number
 from webhook_inbox.errors import ConditionFailed, InboxError
 from webhook_inbox.instants import to_ms
 from webhook_inbox.model import Attempt, Run, Status
@@ -85,17 +85,15 @@ def give_up(table: Table, run: Run, *, error: str, now: datetime, sent_at: datet
 def as_seen(run: Run) -> Condition:
     """Returns the condition that nobody has claimed, settled or replayed the run since.
 
-    Every claim and every settlement moves one of these.
+    Every claim and every settlement moves one of these, every replay the ticket. A run that was
+    never attempted has no attempt count, one that was never replaced no ticket.
     """
-    clauses: list[Condition] = [
+    return every(
         Equals("status", str(run.status)),
-        Equals("attempt_count", run.attempt_count),
-    ]
-    if run.lease_id:
-        clauses.append(Equals("lease_id", run.lease_id))
-    if run.ticket:
-        clauses.append(Equals("ticket", run.ticket))
-    return every(*clauses)
+        number("attempt_count", run.attempt_count),
+        number("ticket", run.ticket),
+        Equals("lease_id", run.lease_id) if run.lease_id else Absent("lease_id"),
+    )
 
 
 def history(run: Run, entry: Attempt) -> tuple[Attempt, ...]:
@@ -105,8 +103,8 @@ def history(run: Run, entry: Attempt) -> tuple[Attempt, ...]:
     """
     reported = run.attempts[-1].number if run.attempts else 0
     lost = tuple(
-        Attempt(number, entry.started_at, entry.started_at, "lost", "its worker stopped silently")
-        for number in range(max(reported + 1, entry.number - HISTORY_ENDS), entry.number)
+        Attempt(place, entry.started_at, entry.started_at, "lost", "its worker stopped silently")
+        for place in range(reported + 1, entry.number)
     )
     entries = (*run.attempts, *lost, entry)
     if len(entries) <= 2 * HISTORY_ENDS:
@@ -179,11 +177,11 @@ def _additions(settlement: Settlement) -> Mapping[str, int]:
 
 
 def _entries(run: Run, settlement: Settlement) -> list[dict[str, Any]]:
-    number = run.attempt_count
-    if run.attempts and run.attempts[-1].number >= number:
+    reported = run.attempts[-1].number if run.attempts else 0
+    if run.attempt_count <= reported:
         return [attempt_to(attempt) for attempt in run.attempts]
     entry = Attempt(
-        number=number,
+        number=run.attempt_count,
         started_at=run.claimed_at or settlement.now,
         ended_at=settlement.now,
         outcome=settlement.outcome,
