@@ -53,7 +53,8 @@ ingest: Final = Ingest(
 
 
 @metrics.log_metrics(capture_cold_start_metric=True)
-@logger.inject_lambda_context
+# Whatever the environment says: an event holds signatures and other people's data.
+@logger.inject_lambda_context(log_event=False)
 def lambda_handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """Answers one delivery."""
     patience.begin()

@@ -1,0 +1,231 @@
+"""What ingest writes: one line and one metric a delivery, and nothing secret (G10)."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.functions.faults import Fault, Faults
+from tests.functions.inbox import SECRET, Inbox
+from tests.functions.invocations import http_event
+
+PRIVATE = "jenny.rosen@example.com"
+CREDENTIAL = "Bearer eyJhbGciOiJIUzI1NiJ9"
+DIMENSIONS = {"source", "outcome", "service"}
+
+
+def private(inbox: Inbox, source: str = "acme", **changes: str) -> dict[str, Any]:
+    """Returns a valid delivery that is full of what nobody may read in a log."""
+    body = json.dumps({"type": "lab.fine", "id": "evt_1", "email": PRIVATE}).encode()
+    headers = inbox.sign(source, body) | {"authorization": CREDENTIAL, "cookie": "sid=31337"}
+    return http_event(f"/webhooks/{source}", headers=headers | changes, body=body)
+
+
+def assert_discreet(inbox: Inbox, event: dict[str, Any]) -> None:
+    """Nothing private of the delivery was written out."""
+    inbox.output.read()
+    headers = event["headers"]
+    signatures = [value for name, value in headers.items() if "signature" in name]
+    assert signatures
+    for text in (SECRET, PRIVATE, CREDENTIAL, "31337", *signatures):
+        assert text not in inbox.output.text
+        assert text[-24:] not in inbox.output.text
+
+
+def test_an_accepted_delivery_is_one_line(inbox: Inbox) -> None:
+    inbox.deliver("lab.fine")
+
+    [line] = inbox.output.logs()
+
+    known = {name: line[name] for name in ("level", "message", "source", "outcome", "status")}
+    assert known == {
+        "level": "INFO",
+        "message": "delivery accepted",
+        "source": "acme",
+        "outcome": "accepted",
+        "status": 202,
+    }
+    assert (line["event_id"], line["type"]) == ("evt-1", "lab.fine")
+    assert line["handlers"] == ["lab.fine"]
+    assert line["function_request_id"]
+
+
+def test_a_rejected_delivery_is_one_line_that_says_why(inbox: Inbox) -> None:
+    inbox.post("acme", b"{}", inbox.sign("acme", b"{ }"))
+
+    [line] = inbox.output.logs()
+
+    assert (line["level"], line["outcome"], line["status"]) == ("INFO", "rejected", 401)
+    assert (line["reason"], line["detail"]) == (
+        "invalid-signature",
+        "no live secret made this signature",
+    )
+
+
+@pytest.mark.parametrize(
+    ("delivery", "outcome"),
+    [
+        ({"source": "cycles"}, "no-secret"),
+        ({"event_id": "evt-1", "amount": 2}, "conflict"),
+    ],
+)
+def test_what_a_person_must_look_at_is_an_error(
+    inbox: Inbox, delivery: dict[str, Any], outcome: str
+) -> None:
+    inbox.deliver("lab.fine")
+    inbox.output.read()
+
+    inbox.deliver("lab.fine", **delivery)
+
+    [line] = inbox.output.logs()
+    assert (line["level"], line["outcome"]) == ("ERROR", outcome)
+
+
+def test_an_outage_is_an_error_that_names_the_call(inbox: Inbox, faults: Faults) -> None:
+    faults.set("PutItem", Fault.THROTTLED)
+
+    inbox.deliver("lab.fine")
+
+    [line] = inbox.output.logs()
+    assert (line["level"], line["outcome"], line["status"]) == ("ERROR", "unavailable", 503)
+    assert line["detail"] == "dynamodb PutItem: ThrottlingException: this is a test"
+
+
+def test_each_delivery_is_counted_by_source_and_outcome(inbox: Inbox) -> None:
+    inbox.deliver("lab.fine", event_id="makes-it-warm")
+    inbox.output.read()
+
+    inbox.deliver("lab.fine")
+
+    [metric] = inbox.output.metrics()
+    [declared] = metric["_aws"]["CloudWatchMetrics"]
+    assert declared["Namespace"] == "WebhookInbox"
+    assert [set(names) for names in declared["Dimensions"]] == [DIMENSIONS]
+    assert declared["Metrics"] == [{"Name": "Deliveries", "Unit": "Count"}]
+    assert {name: metric[name] for name in DIMENSIONS} == {
+        "source": "acme",
+        "outcome": "accepted",
+        "service": "ingest",
+    }
+    assert metric["Deliveries"] == [1.0]
+
+
+def test_a_guess_at_a_source_makes_no_dimension_of_its_own(inbox: Inbox) -> None:
+    for guess in ("wp-login.php", "acme'--", "x" * 300):
+        inbox.request(http_event(f"/webhooks/{guess}"))
+
+    counted = [metric for metric in inbox.output.metrics() if "Deliveries" in metric]
+
+    assert {(m["source"], m["outcome"]) for m in counted} == {("none", "unknown-source")}
+    assert len(counted) == 3
+
+
+def test_one_deliverys_dimensions_do_not_stay_for_the_next(inbox: Inbox) -> None:
+    inbox.deliver("lab.fine")
+    inbox.request(http_event("/webhooks/nobody"))
+    inbox.deliver("lab.fine")
+
+    counted = [metric for metric in inbox.output.metrics() if "Deliveries" in metric]
+
+    assert [(metric["source"], metric["outcome"]) for metric in counted] == [
+        ("acme", "accepted"),
+        ("none", "unknown-source"),
+        ("acme", "duplicate"),
+    ]
+
+
+def test_a_delivery_under_the_previous_secret_is_counted(inbox: Inbox) -> None:
+    """So that an operator sees when the old one can go."""
+    inbox.account.set_secret("acme", "bmV3IHNlY3JldCwgYWxzbyBhIHRlc3Q=")
+
+    inbox.deliver("lab.fine")
+
+    [metric] = [metric for metric in inbox.output.metrics() if "Deliveries" in metric]
+    assert metric["VerifiedWithPrevious"] == [1.0]
+
+
+def test_the_first_delivery_of_a_process_counts_as_a_cold_start(
+    inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from aws_lambda_powertools.metrics.provider import cold_start  # noqa: PLC0415
+
+    monkeypatch.setattr(cold_start, "is_cold_start", True)
+
+    inbox.deliver("lab.fine")
+    inbox.deliver("lab.fine")
+
+    assert [metric["ColdStart"] for metric in inbox.output.metrics() if "ColdStart" in metric] == [
+        [1.0]
+    ]
+
+
+@pytest.mark.parametrize("source", ["acme", "github", "slack", "stripe"])
+@pytest.mark.parametrize("twist", ["valid", "wrong body", "wrong method", "not base64"])
+def test_nothing_private_is_written_whatever_becomes_of_a_delivery(
+    inbox: Inbox, source: str, twist: str
+) -> None:
+    event = private(inbox, source)
+    event |= {
+        "valid": {},
+        "wrong body": {"body": f'{{"email":"{PRIVATE}"'},
+        "wrong method": {"requestContext": {"http": {"method": "PUT"}}},
+        "not base64": {"isBase64Encoded": True},
+    }[twist]
+
+    inbox.request(event)
+
+    assert_discreet(inbox, event)
+
+
+@pytest.mark.parametrize("fault", [Fault.THROTTLED, Fault.SILENT], ids=["throttled", "silent"])
+def test_nothing_private_is_written_in_an_outage(
+    inbox: Inbox, faults: Faults, fault: Fault
+) -> None:
+    event = private(inbox)
+    for operation in ("GetSecretValue", "PutItem", "SendMessageBatch"):
+        faults.set(operation, fault)
+        inbox.request(event)
+
+    assert_discreet(inbox, event)
+
+
+def test_nothing_private_is_written_where_a_secret_is_missing(inbox: Inbox) -> None:
+    event = private(inbox, "cycles")
+
+    inbox.request(event)
+
+    assert_discreet(inbox, event)
+
+
+def test_the_event_is_not_logged_even_where_powertools_is_told_to(
+    inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A debugging aid that somebody leaves on would write every signature down."""
+    monkeypatch.setenv("POWERTOOLS_LOGGER_LOG_EVENT", "true")
+    monkeypatch.setenv("POWERTOOLS_LOG_LEVEL", "DEBUG")
+    event = private(inbox)
+
+    inbox.request(event)
+
+    assert_discreet(inbox, event)
+
+
+def test_no_table_holds_what_is_private_but_the_body(inbox: Inbox) -> None:
+    event = private(inbox)
+
+    inbox.request(event)
+
+    [row] = inbox.account.rows("event#")
+    text = repr(row)
+    for secret in (SECRET, CREDENTIAL, "31337", event["headers"]["x-acme-signature"]):
+        assert secret not in text
+    assert len(row["signature_hash"]) == 64
+
+
+def test_a_name_with_half_a_character_in_it_does_not_cost_the_line(inbox: Inbox) -> None:
+    body = b'{"id":"evt_\\ud83d","type":"invoice.\\ud83d"}'
+
+    inbox.post("stripe", body, inbox.sign("stripe", body))
+
+    [line] = inbox.output.logs()
+    assert line["source"] == "stripe"
