@@ -1,0 +1,41 @@
+"""One inbox for all tests of the whole path: a start takes a quarter of a minute."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.whole_inbox import FRAGILE, WholeInbox
+
+# The fragile lane alone differs from the template: a killed worker's message would come back
+# after six minutes there, and its run's lease would end after more than one. A lease counts as
+# over 10 s after its invocation's deadline, and the message must not come back earlier.
+FUNCTION_TIMEOUT = 5
+VISIBILITY_TIMEOUT = 16
+
+
+@pytest.fixture(scope="session")
+def inbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WholeInbox]:
+    told: list[str] = []
+    with WholeInbox(tmp_path_factory.mktemp("whole"), tell=told.append) as running:
+        _shorten(running)
+        yield running
+    (tmp_path_factory.getbasetemp() / "whole.log").write_text("\n".join(told))
+
+
+def _shorten(inbox: WholeInbox) -> None:
+    functions = inbox.client("lambda")
+    name = inbox.processor(FRAGILE)
+    functions.update_function_configuration(FunctionName=name, Timeout=FUNCTION_TIMEOUT)
+    inbox.client("sqs").set_queue_attributes(
+        QueueUrl=inbox.queue(FRAGILE),
+        Attributes={"VisibilityTimeout": str(VISIBILITY_TIMEOUT)},
+    )
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Path:
+    """A file that exists: as long as it does, the laboratory's handlers misbehave."""
+    file = tmp_path / "gate"
+    file.touch()
+    return file

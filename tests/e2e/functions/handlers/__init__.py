@@ -1,0 +1,5 @@
+"""Handlers that misbehave on request."""
+
+from typing import Final
+
+MODULES: Final = ("lab", "late")

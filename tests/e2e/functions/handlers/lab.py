@@ -1,0 +1,69 @@
+"""Handlers that do what the event asks of them.
+
+An event's body may hold `mood`, what to do after the effect, and `while`, a file: the mood lasts
+as long as the file exists. Removing it is what a fix in a downstream system, or a better version
+of the handler, is in earnest.
+"""
+
+import os
+import time
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+from handlers._downstream import post
+from webhook_inbox.context import Context, Event
+from webhook_inbox.routing import Router
+
+lab: Final = Router("lab")
+LOOK: Final = 0.02  # seconds between two looks at the file
+
+
+@lab.on("digest")
+def digest(event: Event, ctx: Context) -> None:
+    """Tells the sink what arrived, to the byte."""
+    body = {"sha256": sha256(event.body).hexdigest(), "size": len(event.body)}
+    post(ctx, "/digests", effect="digest", body=body)
+
+
+@lab.on("task", backoff="fast", max_attempts=2)
+def work(event: Event, ctx: Context) -> None:
+    """Has two attempts."""
+    _obey(event, ctx)
+
+
+@lab.on("brief", backoff="fast", max_attempts=2, timeout=1)
+def hurry(event: Event, ctx: Context) -> None:
+    """Has a second."""
+    _obey(event, ctx)
+
+
+@lab.on("twin")
+def lead(event: Event, ctx: Context) -> None:
+    """Shares its events with a handler whose module cannot be imported."""
+    post(ctx, "/lab", effect="lead", body={"event": event.id})
+
+
+@lab.on("lethal", backoff="fast", max_attempts=2, lane="fragile")
+def gamble(event: Event, ctx: Context) -> None:
+    """Has two attempts in a lane of its own."""
+    _obey(event, ctx)
+
+
+@lab.on("patient", backoff="fast", max_attempts=8, lane="fragile")
+def endure(event: Event, ctx: Context) -> None:
+    """Has eight attempts in a lane of its own."""
+    _obey(event, ctx)
+
+
+def _obey(event: Event, ctx: Context) -> None:
+    post(ctx, "/lab", effect="work", body={"event": event.id})
+    wish: dict[str, Any] = event.json()
+    if not Path(wish.get("while", "/nonexistent")).exists():
+        return
+    if wish["mood"] == "raise":
+        raise RuntimeError("the handler's own words")
+    if wish["mood"] == "die":
+        os._exit(3)
+    while Path(wish["while"]).exists():
+        time.sleep(LOOK)

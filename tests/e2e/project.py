@@ -1,0 +1,45 @@
+"""What the tests deploy: the repository's own handlers and sources, a laboratory beside them."""
+
+import shutil
+from pathlib import Path
+
+from webhook_inbox.registration import registered_modules
+
+HERE = Path(__file__).parent
+REPOSITORY = HERE.parents[1]
+HOME = REPOSITORY / "functions"
+LABORATORY = HERE / "functions"
+
+
+def write_functions(directory: Path) -> Path:
+    """Writes `handlers/` and `inbox.toml`, as somebody who adds to the examples would."""
+    handlers = directory / "handlers"
+    for part in (HOME, LABORATORY):
+        shutil.copytree(
+            part / "handlers",
+            handlers,
+            ignore=shutil.ignore_patterns("__pycache__"),
+            dirs_exist_ok=True,
+        )
+    modules = registered_modules(HOME) + registered_modules(LABORATORY)
+    (handlers / "__init__.py").write_text(f"MODULES = {modules!r}\n")
+    sources = [(part / "inbox.toml").read_text() for part in (HOME, LABORATORY)]
+    (directory / "inbox.toml").write_text("\n".join(sources))
+    return directory
+
+
+def shift_reconciler(functions: Path) -> None:
+    """Lays a reconciler whose clock can be set beside the handlers; a build takes it from there."""
+    target = functions / "reconciler"
+    shutil.copytree(
+        HOME / "reconciler", target, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True
+    )
+    shutil.copyfile(HERE / "shifted_clock.py", target / "shifted_clock.py")
+    entry = target / "lambda_function.py"
+    text = entry.read_text()
+    shifted = text.replace(
+        "from webhook_inbox.adapters.clock import SystemClock",
+        "from reconciler.shifted_clock import ShiftedClock as SystemClock",
+    )
+    assert shifted != text, "the reconciler takes its clock from elsewhere now"
+    entry.write_text(shifted)
