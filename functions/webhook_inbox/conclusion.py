@@ -30,6 +30,8 @@ from webhook_inbox.settle import Settlement, give_up, settle
 # A deployment that rolls out may send runs of a handler that this worker does not know yet.
 ROLLING: Final = timedelta(hours=1)
 ROLLING_PAUSE: Final = timedelta(seconds=60)
+# A handler that waits for a moment in the past must not spin through the queue.
+SHORTEST_WAIT: Final = timedelta(seconds=1)
 # A downstream that asks for more is not taken at its word.
 RETRY_AFTER_LIMIT: Final = timedelta(days=1)
 
@@ -114,8 +116,7 @@ class Conclusion:
     ) -> Result:
         reason = self._secrets.redact(describe(error))
         delay = backoff_delay(spec.backoff, attempt.run.attempts_in_round, self._chance)
-        if isinstance(error, Transient) and error.retry_after is not None:
-            delay = max(delay, min(error.retry_after, RETRY_AFTER_LIMIT))
+        delay = max(delay, min(_asked(error), RETRY_AFTER_LIMIT))
         # Hiding the message spends a receive: at the limit a copy is sent instead, or SQS would
         # move a run to the DLQ that has attempts left.
         may_hide = attempt.message.receive_count < attempt.worker.max_receive_count
@@ -132,7 +133,7 @@ class Conclusion:
         return attempt.result(Outcome.FAILED, reason, error)
 
     def _defer(self, attempt: Attempt, spec: HandlerSpec, error: Deferred, now: datetime) -> Result:
-        reason = self._secrets.redact(str(error))
+        reason = self._secrets.redact(describe(error))
         end = (attempt.run.first_at or now) + timedelta(seconds=spec.max_age)
         if error.until > end:
             reason = f"expired: {reason}; it would wait past its maximum age"
@@ -148,7 +149,7 @@ class Conclusion:
         *,
         unknown: bool = False,
     ) -> Result:
-        chosen = pause(until - now, may_hide=False)
+        chosen = pause(max(until - now, SHORTEST_WAIT), may_hide=False)
         settlement = Settlement(
             Status.DEFERRED,
             "deferred",
@@ -192,6 +193,12 @@ class Conclusion:
         except Unavailable:
             # It comes back after the queue's own visibility timeout: later, and no worse.
             return
+
+
+def _asked(error: BaseException) -> timedelta:
+    """Returns the delay that the handler asked for; an odd one is none, not a lost attempt."""
+    asked = getattr(error, "retry_after", None) if isinstance(error, Transient) else None
+    return asked if isinstance(asked, timedelta) else timedelta(0)
 
 
 def describe(error: BaseException) -> str:

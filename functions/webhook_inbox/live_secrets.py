@@ -7,6 +7,8 @@ from webhook_inbox.errors import Unavailable
 from webhook_inbox.ports import Clock, SecretStore
 
 LIFE: Final = timedelta(seconds=60)
+# A secret that is not set will be, by a person who then tries it.
+ABSENCE_LIFE: Final = timedelta(seconds=2)
 # A flood of forged deliveries must not become a flood of calls to the secret store.
 REFRESH_PAUSE: Final = timedelta(seconds=10)
 # How long values outlive the store: a rotated secret has AWSPREVIOUS for at least as long.
@@ -16,7 +18,10 @@ REDACTED_FROM: Final = 8
 
 
 class LiveSecrets:
-    """Caches each secret's live values for 60 s, and for an hour while the store is down."""
+    """Caches each secret's live values for 60 s, for an hour while the store is down.
+
+    That a secret is not set is remembered for 2 s.
+    """
 
     def __init__(self, *, store: SecretStore, clock: Clock) -> None:
         self._store = store
@@ -31,7 +36,7 @@ class LiveSecrets:
             Unavailable: the store failed, and nothing fresh enough is cached.
         """
         age = self._age(name)
-        if age is not None and age < LIFE and self._values[name]:
+        if age is not None and age < (LIFE if self._values[name] else ABSENCE_LIFE):
             return self._values[name]
         try:
             return self._fetch(name)

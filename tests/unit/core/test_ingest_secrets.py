@@ -52,10 +52,12 @@ def test_what_is_kept_ends_after_a_week(world: World) -> None:
     assert week - 1 <= kept["expires_at"] <= week + 1
 
 
-def test_once_the_secret_is_set_the_next_delivery_is_accepted(world: World) -> None:
+def test_two_seconds_after_the_secret_is_set_deliveries_are_accepted(world: World) -> None:
     world.vault.remove("acme")
     world.deliver()
     world.vault.rotate("acme", SECRET)
+    assert world.deliver().outcome is Outcome.NO_SECRET
+    world.clock.advance(seconds=2)
     assert world.deliver().outcome is Outcome.ACCEPTED
 
 
