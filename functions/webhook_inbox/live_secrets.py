@@ -57,9 +57,10 @@ class LiveSecrets:
 
     def redact(self, text: str) -> str:
         """Returns the text without any secret value that this cache has seen (G10)."""
-        for values in self._values.values():
-            for value in values:
-                text = text.replace(value, "[secret]") if len(value) >= REDACTED_FROM else text
+        seen = {value for values in self._values.values() for value in values}
+        # The longest first: one that begins like another would leave its rest behind.
+        for value in sorted(seen, key=len, reverse=True):
+            text = text.replace(value, "[secret]") if len(value) >= REDACTED_FROM else text
         return text
 
     def _fetch(self, name: str) -> tuple[str, ...]:
