@@ -28,6 +28,8 @@ SETTLE_MARGIN: Final = timedelta(seconds=2)
 SHORTEST_ATTEMPT: Final = timedelta(seconds=1)
 # A message may be received before a restored table has its event again.
 YOUNG: Final = timedelta(minutes=15)
+# More attempts than any handler may declare.
+UNCOUNTED: Final = 1_000_000
 
 Work = Callable[[Event, Context], None]
 
@@ -89,7 +91,7 @@ class Processor:
             run = claim(
                 self._table,
                 event=event,
-                spec=known or HandlerSpec(reference.handler, "", "", event.source, ("*",)),
+                spec=known or _stranger(reference),
                 reference=reference,
                 message=message,
                 lease=self._lease(worker, deadline),
@@ -144,6 +146,15 @@ class Processor:
             destinations=self._manifest.destinations,
             secrets=self._secrets.get,
         )
+
+
+def _stranger(reference: Reference) -> HandlerSpec:
+    """Returns a declaration for a handler that is not in this deployment.
+
+    Its attempts are not for this deployment to count: another may allow more of them.
+    """
+    name = reference.handler
+    return HandlerSpec(name, "", "", reference.source, ("*",), max_attempts=UNCOUNTED)
 
 
 def _handed(event: StoredEvent) -> Event:
