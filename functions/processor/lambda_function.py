@@ -31,18 +31,21 @@ metrics: Final = Metrics()
 clock: Final = SystemClock()
 executor: Final = ThreadExecutor()
 store: Final = SecretsManagerStore(steady("secretsmanager"), environment.secret_prefix)
+secrets: Final = LiveSecrets(store=store, clock=clock)
 processor: Final = Processor(
     manifest=Manifest.from_data(MANIFEST),
     handlers=load,
     table=DynamoTable(steady("dynamodb"), environment.table_name),
     lanes=Lanes({environment.lane: SqsQueue(steady("sqs"), environment.queue_url)}),
     blobs=S3Blobs(steady("s3"), environment.bucket_name),
-    secrets=LiveSecrets(store=store, clock=clock),
+    secrets=secrets,
     executor=executor,
     clock=clock,
     chance=SystemChance(),
 )
-records: Final = Records(processor, executor=executor, logger=logger, metrics=metrics)
+records: Final = Records(
+    processor, executor=executor, logger=logger, metrics=metrics, redact=secrets.redact
+)
 # At batch size 1 every failure is a failure of the entire batch, which is no error.
 batch: Final = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
 

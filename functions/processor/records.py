@@ -12,8 +12,8 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from processor.telemetry import observe
 from webhook_inbox.adapters.executor import ThreadExecutor
 from webhook_inbox.adapters.lambda_events import message_from
-from webhook_inbox.errors import InboxError
-from webhook_inbox.outcomes import Worker
+from webhook_inbox.errors import ForeignMessage, InboxError
+from webhook_inbox.outcomes import Outcome, Result, Worker
 from webhook_inbox.processor import Processor
 
 
@@ -31,11 +31,13 @@ class Records:
         executor: ThreadExecutor,
         logger: Logger,
         metrics: Metrics,
+        redact: Callable[[str], str],
     ) -> None:
         self._processor = processor
         self._executor = executor
         self._logger = logger
         self._metrics = metrics
+        self._redact = redact
 
     def handle(self, record: SQSRecord, *, worker: Worker, deadline: datetime) -> None:
         """Handles one record.
@@ -43,9 +45,8 @@ class Records:
         Raises:
             KeepMessage: the message must not be deleted.
         """
-        message = message_from(record.raw_event)
-        result = self._processor.process(message, worker=worker, deadline=deadline)
-        observe(self._logger, self._metrics, worker.lane, result)
+        result = self._processed(record, worker, deadline)
+        observe(self._logger, self._metrics, worker.lane, result, redact=self._redact)
         if self._executor.alive:
             # A handler that would not stop must not go on behind its lost lease: the run is
             # settled, so the process ends, and its message comes back as settled.
@@ -53,6 +54,15 @@ class Records:
             os._exit(1)
         if result.outcome.keeps_message:
             raise KeepMessage(str(result.outcome))
+
+    def _processed(self, record: SQSRecord, worker: Worker, deadline: datetime) -> Result:
+        try:
+            message = message_from(record.raw_event)
+            return self._processor.process(message, worker=worker, deadline=deadline)
+        except ForeignMessage as error:
+            return Result(Outcome.FOREIGN, detail=str(error))
+        except Exception as error:  # noqa: BLE001 - our own fault: raised, it would go unlogged
+            return Result(Outcome.UNAVAILABLE, detail="a fault of our own", error=error)
 
 
 def respond(

@@ -1,5 +1,7 @@
 """One log line and one metric a message."""
 
+from collections.abc import Callable
+from traceback import format_exception
 from typing import Final
 
 from aws_lambda_powertools import Logger, Metrics
@@ -11,8 +13,22 @@ _WARNINGS: Final = {Outcome.FAILED, Outcome.FAILED_KEPT, Outcome.SUPERSEDED}
 _ERRORS: Final = {Outcome.DEAD, Outcome.FOREIGN, Outcome.UNAVAILABLE}
 
 
-def observe(logger: Logger, metrics: Metrics, lane: str, result: Result) -> None:
-    """Logs and counts a result, with the handler's traceback if it raised."""
+# An error's text may hold a whole body, and what is too long for CloudWatch is lost to it.
+TRACEBACK_LIMIT: Final = 16_000
+
+
+def observe(
+    logger: Logger,
+    metrics: Metrics,
+    lane: str,
+    result: Result,
+    *,
+    redact: Callable[[str], str],
+) -> None:
+    """Logs and counts a result, with the handler's traceback if it raised.
+
+    `redact` takes the secrets out of a text (G10).
+    """
     handler = result.reference.handler if result.reference else "none"
     # One record, one set of dimensions: a batch may hold several handlers' messages.
     with single_metric(
@@ -34,6 +50,14 @@ def observe(logger: Logger, metrics: Metrics, lane: str, result: Result) -> None
             "ticket": reference.ticket if reference else 0,
             "attempt": result.attempt,
             "detail": result.detail,
+            **_traceback(result.error, redact),
         },
-        exc_info=result.error,
     )
+
+
+def _traceback(error: BaseException | None, redact: Callable[[str], str]) -> dict[str, str]:
+    # Not by exc_info: the formatter would write the error's text as it is.
+    if error is None:
+        return {}
+    text = redact("".join(format_exception(error)))
+    return {"exception_name": type(error).__name__, "exception": text[-TRACEBACK_LIMIT:]}

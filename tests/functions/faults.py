@@ -33,6 +33,7 @@ class _Rule:
     fault: Fault
     after: bool
     times: int
+    skip: int
 
 
 @dataclass
@@ -43,9 +44,20 @@ class Faults:
     _rules: dict[str, _Rule] = field(default_factory=dict)
     _answers: dict[str, Callable[[dict[str, Any]], None]] = field(default_factory=dict)
 
-    def set(self, operation: str, fault: Fault, *, after: bool = False, times: int = 99) -> None:
-        """Lets the operation fail so many times; `after` its effect, the answer being lost."""
-        self._rules[operation] = _Rule(fault, after, times)
+    def set(
+        self,
+        operation: str,
+        fault: Fault,
+        *,
+        after: bool = False,
+        times: int = 99,
+        skip: int = 0,
+    ) -> None:
+        """Lets the operation fail so many times, once it was well `skip` times.
+
+        `after`: it has its effect, and only the answer is lost.
+        """
+        self._rules[operation] = _Rule(fault, after, times, skip)
 
     def rewrite(self, operation: str, change: Callable[[dict[str, Any]], None]) -> None:
         """Changes the operation's answers."""
@@ -81,6 +93,9 @@ class Faults:
     def _due(self, operation: str, *, after: bool) -> _Rule | None:
         rule = self._rules.get(operation)
         if rule is None or rule.after is not after or rule.times < 1:
+            return None
+        if rule.skip:
+            rule.skip -= 1
             return None
         rule.times -= 1
         return rule

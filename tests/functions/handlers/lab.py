@@ -76,9 +76,11 @@ def leave(event: Event, ctx: Context) -> None:
 
 @lab.on("lab.hang", backoff="fast")
 def hang(event: Event, ctx: Context) -> None:
-    time.sleep(600)
+    if ctx.attempt == 1:
+        time.sleep(600)
 
 
 @lab.on("lab.die")
 def die(event: Event, ctx: Context) -> None:
-    os._exit(7)
+    if ctx.attempt == 1:
+        os._exit(7)

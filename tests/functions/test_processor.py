@@ -1,0 +1,335 @@
+"""What becomes of messages and runs, whatever their handlers do."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.functions.account import MAX_RECEIVE_COUNT
+from tests.functions.faults import Faults
+from tests.functions.inbox import Inbox
+from tests.functions.invocations import sqs_event, sqs_record
+from webhook_inbox.model import Run, Status
+from webhook_inbox.reference import Reference
+
+Message = dict[str, Any]
+
+
+def take(inbox: Inbox, event_type: str, *, event_id: str = "evt-1") -> Message:
+    """Delivers an event with one run and returns its message."""
+    inbox.deliver(event_type, event_id=event_id)
+    [message] = inbox.account.receive()
+    return message
+
+
+def again(message: Message, *, times: int = 1) -> Message:
+    """Returns the message as it is when it has come back."""
+    count = int(message["Attributes"]["ApproximateReceiveCount"]) + times
+    attributes = {**message["Attributes"], "ApproximateReceiveCount": str(count)}
+    return {**message, "Attributes": attributes}
+
+
+def run(inbox: Inbox, handler: str, *, event_id: str = "evt-1", source: str = "acme") -> Run:
+    found = inbox.account.run(source, event_id, handler)
+    assert found is not None
+    return found
+
+
+def test_a_run_is_done_and_its_message_deleted(inbox: Inbox) -> None:
+    message = take(inbox, "lab.fine")
+
+    assert inbox.process(message) == []
+
+    [(event_id, attempt, _)] = inbox.lab.SEEN
+    assert (event_id, attempt) == ("evt-1", 1)
+    done = run(inbox, "lab.fine")
+    assert (done.status, done.attempt_count) == (Status.DONE, 1)
+    assert done.code_version == "0123456789ab"
+    assert done.claimed_by.startswith("processor/")
+
+
+def test_the_common_path_costs_one_read_and_two_writes(inbox: Inbox, faults: Faults) -> None:
+    message = take(inbox, "lab.fine")
+    faults.clear()
+
+    inbox.process(message)
+
+    assert faults.calls == ["GetItem", "UpdateItem", "UpdateItem"]
+
+
+def test_a_copy_of_a_done_runs_message_is_dropped(inbox: Inbox) -> None:
+    message = take(inbox, "lab.fine")
+    inbox.process(message)
+
+    assert inbox.process(again(message)) == []
+
+    assert len(inbox.lab.SEEN) == 1
+
+
+def test_an_async_handler_runs_to_its_end(inbox: Inbox) -> None:
+    assert inbox.process(take(inbox, "lab.async")) == []
+
+    assert len(inbox.lab.SEEN) == 1
+    assert run(inbox, "lab.later").status is Status.DONE
+
+
+@pytest.mark.parametrize(
+    ("event_type", "handler", "error"),
+    [
+        ("lab.raise", "lab.burn", "RuntimeError: the lab burns"),
+        ("lab.async-raise", "lab.burn_later", "RuntimeError: the async lab burns"),
+        ("lab.quit", "lab.leave", "SystemExit: 3"),
+        ("lab.unprintable", "lab.mumble", "Unprintable: (its text cannot be printed)"),
+    ],
+)
+def test_a_handler_that_raises_keeps_its_message_for_the_next_attempt(
+    inbox: Inbox, event_type: str, handler: str, error: str
+) -> None:
+    message = take(inbox, event_type)
+
+    assert inbox.process(message) == [message["MessageId"]]
+
+    failed = run(inbox, handler)
+    assert (failed.status, failed.last_error) == (Status.FAILED, error)
+    assert failed.next_attempt_at is not None
+    [line] = inbox.output.logs()[-1:]
+    assert (line["level"], line["outcome"], line["attempt"]) == ("WARNING", "failed-kept", 1)
+    assert line["detail"] == error
+
+
+def test_the_handlers_traceback_is_in_the_log(inbox: Inbox) -> None:
+    inbox.process(take(inbox, "lab.raise"))
+
+    [line] = inbox.output.logs()[-1:]
+    assert line["exception_name"] == "RuntimeError"
+    assert line["exception"].startswith("Traceback (most recent call last):")
+    assert "handlers/lab.py" in line["exception"]
+    assert line["exception"].endswith("RuntimeError: the lab burns\n")
+
+
+def test_a_secret_in_a_handlers_error_reaches_neither_log_nor_ledger(inbox: Inbox) -> None:
+    inbox.account.set_secret("vault", "open-sesame-31337")
+
+    inbox.process(take(inbox, "lab.leak"))
+
+    inbox.output.read()
+    assert "RuntimeError: the vault refused [secret]" in inbox.output.text
+    assert "open-sesame" not in inbox.output.text
+    assert "open-sesame" not in repr(inbox.account.rows())
+
+
+def test_a_permanent_failure_is_dead_at_once_and_ends_in_the_dead_letters(inbox: Inbox) -> None:
+    message = take(inbox, "lab.permanent")
+
+    assert inbox.process(message) == [message["MessageId"]]
+
+    dead = run(inbox, "lab.refuse")
+    assert (dead.status, dead.last_error) == (Status.DEAD_LETTER, "permanent: 422 from the lab")
+    assert inbox.output.logs()[-1]["level"] == "ERROR"
+    inbox.work()
+    [letter] = inbox.account.receive(inbox.account.dead_letters)
+    # Moved by SQS itself: the same message, so the console's redrive works.
+    assert (letter["MessageId"], letter["Body"]) == (message["MessageId"], message["Body"])
+    assert run(inbox, "lab.refuse").attempt_count == 1
+
+
+def test_a_run_that_fails_as_often_as_it_may_is_dead(inbox: Inbox) -> None:
+    message = take(inbox, "lab.raise")
+
+    for times in range(3):
+        assert inbox.process(again(message, times=times)) == [message["MessageId"]]
+
+    dead = run(inbox, "lab.burn")
+    assert (dead.status, dead.attempt_count) == (Status.DEAD_LETTER, 3)
+    assert dead.last_error == "exhausted: RuntimeError: the lab burns"
+    assert [attempt for _, attempt, _ in inbox.lab.SEEN] == [1, 2, 3]
+
+
+def test_a_deferred_run_is_parked_and_its_message_deleted(inbox: Inbox) -> None:
+    message = take(inbox, "lab.deferred")
+
+    assert inbox.process(message) == []
+
+    parked = run(inbox, "lab.wait")
+    assert (parked.status, parked.parked) == (Status.DEFERRED, True)
+    assert (parked.attempt_count, parked.last_error) == (0, "the lab is closed")
+
+
+@pytest.mark.parametrize("body", ["hello", "{}", '{"v":2}', "[" * 100_000, "null", '{"v":1}'])
+def test_a_message_that_is_not_ours_is_buried_with_a_reason(inbox: Inbox, body: str) -> None:
+    inbox.account.send(body)
+
+    for _ in range(MAX_RECEIVE_COUNT):
+        [message] = inbox.account.receive()
+        assert inbox.process(message) == [message["MessageId"]]
+
+    assert inbox.account.receive() == []
+    [letter] = inbox.account.receive(inbox.account.dead_letters)
+    assert letter["Body"] == body
+    [line] = inbox.output.logs()[-1:]
+    assert (line["level"], line["outcome"], line["handler"]) == ("ERROR", "foreign", "none")
+    assert line["detail"]
+
+
+def test_a_batch_reports_exactly_what_must_be_kept(inbox: Inbox) -> None:
+    kinds = {"lab.fine": False, "lab.raise": True, "lab.permanent": True, "lab.deferred": False}
+    kept = {}
+    messages = []
+    for event_type, keep in kinds.items():
+        message = take(inbox, event_type, event_id=f"evt-{event_type}")
+        messages.append(message)
+        kept[message["MessageId"]] = keep
+    inbox.account.send("not ours")
+    [foreign] = inbox.account.receive()
+
+    reported = inbox.process(*messages, foreign)
+
+    assert sorted(reported) == sorted([*(i for i in kept if kept[i]), foreign["MessageId"]])
+    assert run(inbox, "lab.fine", event_id="evt-lab.fine").status is Status.DONE
+
+
+def test_one_event_with_three_runs_has_each_on_its_own(inbox: Inbox) -> None:
+    inbox.deliver("lab.both")
+    messages = inbox.account.receive()
+    handlers = {m["MessageId"]: json.loads(m["Body"])["handler"] for m in messages}
+
+    [kept] = inbox.process(*messages)
+
+    assert handlers[kept] == "lab.burn"
+    assert run(inbox, "lab.beside").status is Status.DONE
+    assert run(inbox, "fragile.touch").status is Status.DONE
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"attributes": {}},
+        {"attributes": None},
+        {"attributes": {"SentTimestamp": "soon", "ApproximateReceiveCount": "1"}},
+        {"receiptHandle": None, "attributes": None},
+        {"body": None},
+        {"body": 7},
+    ],
+)
+def test_a_record_that_is_not_whole_is_kept_and_its_neighbour_processed(
+    inbox: Inbox, broken: dict[str, Any]
+) -> None:
+    whole = take(inbox, "lab.fine")
+    other = {**sqs_record(whole), "messageId": "odd", **broken}
+
+    answer = inbox.invoke("processor", sqs_event([other, sqs_record(whole)]))
+
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "odd"}]}
+    assert run(inbox, "lab.fine").status is Status.DONE
+    [line] = [line for line in inbox.output.logs() if line.get("outcome") == "foreign"]
+    assert line["level"] == "ERROR"
+
+
+def test_a_record_without_an_id_fails_the_whole_batch(inbox: Inbox) -> None:
+    """AWS then keeps every message; an id that is made up would do the same less plainly."""
+    whole = sqs_record(take(inbox, "lab.fine"))
+    nameless = {name: value for name, value in whole.items() if name != "messageId"}
+
+    with pytest.raises(KeyError, match="messageId"):
+        inbox.invoke("processor", sqs_event([whole, nameless]))
+
+
+def test_an_empty_batch_leaves_nothing_to_keep(inbox: Inbox) -> None:
+    assert inbox.invoke("processor", sqs_event([])) == {"batchItemFailures": []}
+
+
+def test_a_fault_of_our_own_keeps_the_message_and_is_logged(inbox: Inbox, faults: Faults) -> None:
+    def bug(_: dict[str, Any]) -> None:
+        raise ZeroDivisionError("a bug of ours")
+
+    message = take(inbox, "lab.fine")
+    faults.rewrite("UpdateItem", bug)
+
+    assert inbox.process(message) == [message["MessageId"]]
+
+    [line] = inbox.output.logs()[-1:]
+    assert (line["level"], line["detail"]) == ("ERROR", "a fault of our own")
+    assert "ZeroDivisionError: a bug of ours" in line["exception"]
+
+
+def test_an_event_that_is_not_there_yet_is_waited_for(inbox: Inbox) -> None:
+    inbox.account.send(Reference("acme", "evt-9", "lab.fine").encode())
+    [message] = inbox.account.receive()
+
+    assert inbox.process(message) == [message["MessageId"]]
+    assert inbox.output.logs()[-1]["detail"] == "the event is not there yet"
+
+    inbox.deliver("lab.fine", event_id="evt-9")
+    assert inbox.process(again(message)) == []
+
+
+def test_a_message_of_an_event_long_gone_is_buried(inbox: Inbox) -> None:
+    inbox.account.send(Reference("acme", "evt-9", "lab.fine").encode())
+    [message] = inbox.account.receive()
+    sent = int(message["Attributes"]["SentTimestamp"])
+    message["Attributes"]["SentTimestamp"] = str(sent - 16 * 60_000)
+
+    assert inbox.process(message) == [message["MessageId"]]
+
+    [line] = inbox.output.logs()[-1:]
+    assert (line["outcome"], line["detail"]) == ("foreign", "no such event, or it has expired")
+
+
+def test_a_handler_of_another_deployment_is_waited_for(inbox: Inbox) -> None:
+    inbox.deliver("lab.fine")
+    inbox.account.receive()
+    inbox.account.send(Reference("acme", "evt-1", "lab.of-tomorrow").encode())
+    [message] = inbox.account.receive()
+
+    assert inbox.process(message) == []
+
+    waiting = run(inbox, "lab.of-tomorrow")
+    assert (waiting.status, waiting.attempt_count) == (Status.DEFERRED, 0)
+    assert waiting.last_error == "handler 'lab.of-tomorrow' is not in this deployment"
+
+
+def test_with_too_little_time_left_no_attempt_is_spent(inbox: Inbox) -> None:
+    message = take(inbox, "lab.fine")
+
+    assert inbox.process(message, remaining=2.9) == [message["MessageId"]]
+
+    assert inbox.account.run("acme", "evt-1", "lab.fine") is None
+    assert inbox.lab.SEEN == []
+
+
+def test_the_lease_outlives_the_invocation_and_ends_before_the_message_is_back(
+    inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = take(inbox, "lab.fine")
+    leases = []
+
+    def look(event: Any, ctx: Any) -> None:
+        seen = run(inbox, "lab.fine")
+        assert seen.claimed_at is not None
+        assert seen.claimed_until is not None
+        leases.append((seen.claimed_until - seen.claimed_at, ctx.deadline - seen.claimed_at))
+
+    monkeypatch.setitem(inbox.lab.lab._handlers, "lab.fine", (None, look))
+
+    inbox.process(message, remaining=60)
+
+    [(lease, deadline)] = leases
+    assert timedelta(seconds=64) < lease < timedelta(seconds=66)
+    assert deadline < timedelta(seconds=50.1)
+
+
+def test_each_message_is_counted_by_lane_handler_and_outcome(inbox: Inbox) -> None:
+    inbox.process(take(inbox, "lab.fine"), take(inbox, "lab.raise", event_id="evt-2"))
+
+    counted = [metric for metric in inbox.output.metrics() if "Messages" in metric]
+
+    dimensions = ("lane", "handler", "outcome", "service")
+    assert [tuple(metric[name] for name in dimensions) for metric in counted] == [
+        ("default", "lab.fine", "done", "processor"),
+        ("default", "lab.burn", "failed-kept", "processor"),
+    ]
+    for metric in counted:
+        [declared] = metric["_aws"]["CloudWatchMetrics"]
+        assert declared["Namespace"] == "WebhookInbox"
+        assert [set(names) for names in declared["Dimensions"]] == [set(dimensions)]
