@@ -1,0 +1,188 @@
+"""What the README says is run or parsed by the code it speaks of."""
+
+import importlib.util
+import re
+import shlex
+import shutil
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import httpx
+import pytest
+import typer
+
+from stacks.queue import DEAD_RETENTION, RETENTION
+from tests.readme.blocks import blocks
+from webhook_inbox import configuration
+from webhook_inbox.compiler import compile_manifest
+from webhook_inbox.context import Context, Event
+from webhook_inbox.errors import Transient
+from webhook_inbox.manifest import DestinationSpec, HandlerSpec
+from webhook_inbox.memory import ManualClock
+from webhook_inbox.providers import MODULES
+from webhook_inbox.rows import EVENT_LIFE, ID_LIMIT, RUN_LIFE
+from webhookctl.__main__ import app
+
+ROOT = Path(__file__).resolve().parents[2]
+README = ROOT / "README.md"
+TEXT = README.read_text(encoding="utf-8")
+BLOCKS = blocks(README)
+COMMANDS = [
+    pytest.param(line, id=f"line {block.line}: {line[:60]}")
+    for block in BLOCKS
+    if block.language == "sh"
+    for line in block.text.splitlines()
+]
+# Other people's programs, which the README tells how to point here.
+FOREIGN = {"stripe", "gh", "cloudflared", "ngrok"}
+CDK = "aws-cdk@2.1148.1"
+
+
+def test_the_readme_has_commands() -> None:
+    assert len(COMMANDS) > 15
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_can_be_given(command: str) -> None:
+    words = shlex.split(command.partition(" < ")[0])
+    check = {
+        "make": _check_make,
+        ".venv/bin/webhookctl": _check_webhookctl,
+        "npx": _check_cdk,
+        "curl": _check_addresses,
+        "echo": lambda words: None,
+    }
+    program = words[0]
+    if program in FOREIGN:
+        _check_addresses(words)
+    else:
+        check[program](words)
+
+
+def _check_make(words: list[str]) -> None:
+    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert words[1] in targets
+    for word in words[2:]:
+        name, _, arguments = word.partition("=")
+        assert name == "ARGS"
+        _parse(["dev", *shlex.split(arguments)])
+
+
+def _check_webhookctl(words: list[str]) -> None:
+    _parse(words[1:])
+    for word in words[1:]:
+        if word.startswith("events/"):
+            assert (ROOT / word).is_file()
+    if "--source" in words:
+        named = configuration.load(ROOT / "functions" / "inbox.toml", stage="local").sources
+        assert words[words.index("--source") + 1] in {*named, "shipments"}
+
+
+def _check_cdk(words: list[str]) -> None:
+    assert words[1:3] == ["--yes", CDK]
+    assert words[3] in {"bootstrap", "deploy", "destroy"}
+
+
+def _check_addresses(words: list[str]) -> None:
+    for port in re.findall(r"127\.0\.0\.1:(\d+)", " ".join(words)):
+        assert port in {"8787", "8788"}
+
+
+def _parse(words: list[str]) -> None:
+    """Parses a command line without running it; wrong options raise."""
+    command: Any = typer.main.get_command(app)
+    words = [word for word in words if not re.fullmatch(r"/tmp/.*", word)] + _stand_in(words)
+    context = command.make_context("webhookctl", list(words), resilient_parsing=False)
+    while hasattr(command, "commands"):
+        name, command, words = command.resolve_command(
+            context, [*context._protected_args, *context.args]
+        )
+        context = command.make_context(name, list(words), parent=context)
+
+
+def _stand_in(words: list[str]) -> list[str]:
+    return [str(README)] if any(word.startswith("/tmp/") for word in words) else []
+
+
+@pytest.fixture(scope="module")
+def shipments(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project's functions, with the README's source and handler added as it says."""
+    functions = tmp_path_factory.mktemp("readme") / "functions"
+    shutil.copytree(ROOT / "functions", functions, ignore=shutil.ignore_patterns("__pycache__"))
+    (source,) = [block.text for block in BLOCKS if block.language == "toml"]
+    (handler,) = [block.text for block in BLOCKS if block.language == "python"]
+    with (functions / "inbox.toml").open("a", encoding="utf-8") as file:
+        file.write("\n" + source)
+    (functions / "handlers" / "shipments.py").write_text(handler, encoding="utf-8")
+    registry = functions / "handlers" / "__init__.py"
+    text = registry.read_text(encoding="utf-8").replace('"agent")', '"agent", "shipments")')
+    registry.write_text(text, encoding="utf-8")
+    return functions
+
+
+@pytest.fixture
+def thank(shipments: Path) -> ModuleType:
+    file = shipments / "handlers" / "shipments.py"
+    spec = importlib.util.spec_from_file_location("shipments", file)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_first_source_and_handler_compile(shipments: Path) -> None:
+    manifest = compile_manifest(shipments, stage="local")
+    assert [spec.name for spec in manifest.runs_for("shipments", "parcel.delivered")] == [
+        "shipments.thank"
+    ]
+
+
+@pytest.mark.parametrize(("status", "raised"), [(201, None), (503, Transient)])
+def test_the_first_handler_does_what_is_said(
+    thank: ModuleType, monkeypatch: pytest.MonkeyPatch, status: int, raised: type[Exception] | None
+) -> None:
+    asked: list[httpx.Request] = []
+
+    def post(url: str, **parts: Any) -> httpx.Response:
+        asked.append(httpx.Request("POST", url, **parts))
+        return httpx.Response(status)
+
+    monkeypatch.setattr(httpx, "post", post)
+    now = ManualClock().now()
+    event = Event("shipments", "p-1", "parcel.delivered", now, {}, b'{"customer": "c-9"}')
+    destinations = {"sink": DestinationSpec("sink", "http://127.0.0.1:8788")}
+    context = Context("shipments", "p-1", "shipments.thank", 1, now, destinations, lambda _: ())
+    if raised is None:
+        thank.thank(event, context)
+    else:
+        with pytest.raises(raised):
+            thank.thank(event, context)
+    (request,) = asked
+    assert str(request.url) == "http://127.0.0.1:8788/thanks"
+    assert request.headers["Idempotency-Key"] == "thank:shipments.thank:shipments:p-1"
+
+
+def test_every_provider_is_named() -> None:
+    assert all(f"`{name}`" in TEXT for name in MODULES)
+
+
+def test_the_limits_are_the_code_s() -> None:
+    defaults = HandlerSpec("n", "m", "f", "s", ("*",))
+    for claim in (
+        f"kept for {EVENT_LIFE.days} days, their runs for {RUN_LIFE.days}",
+        f"keeps messages for {RETENTION} days",
+        f"queue for {DEAD_RETENTION}.",
+        f"over {ID_LIMIT} bytes",
+        f"up to {defaults.timeout:.0f} s by default",
+        f"{defaults.max_attempts} attempts over up to 9.8 hours",
+    ):
+        assert claim in " ".join(TEXT.split())
+
+
+def test_every_path_it_names_is_there() -> None:
+    named = re.findall(r"`((?:functions|stacks|events|docs|tests|webhookctl)/[\w./-]*)`", TEXT)
+    assert named
+    to_be_written = "functions/handlers/shipments.py"
+    assert all((ROOT / path).exists() for path in named if path != to_be_written)
