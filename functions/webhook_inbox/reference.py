@@ -7,6 +7,9 @@ from typing import Final, TypeGuard
 from webhook_inbox.errors import ForeignMessage
 
 VERSION: Final = 1
+# Of what no inbox writes, but a key or a number of the ledger could not hold.
+NAME_BYTES: Final = 512
+TICKETS: Final = 10**12
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +52,16 @@ class Reference:
         source, event_id, handler = (data.get(k) for k in ("source", "event_id", "handler"))
         ticket = data.get("ticket")
         if not (_is_name(source) and _is_name(event_id) and _is_name(handler)):
-            raise ForeignMessage("source, event_id or handler is missing")
-        if not isinstance(ticket, int) or isinstance(ticket, bool) or ticket < 0:
+            raise ForeignMessage("source, event_id or handler is missing or no name")
+        if type(ticket) is not int or not 0 <= ticket < TICKETS:
             raise ForeignMessage("ticket is not a whole number")
         return cls(source, event_id, handler, ticket)
 
 
 def _is_name(value: object) -> TypeGuard[str]:
-    return isinstance(value, str) and bool(value)
+    if not isinstance(value, str):
+        return False
+    try:
+        return 0 < len(value.encode()) <= NAME_BYTES
+    except UnicodeEncodeError:  # JSON can spell lone surrogates
+        return False
