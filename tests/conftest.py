@@ -1,0 +1,9 @@
+"""What holds for every test: the developer's own AWS settings never reach one."""
+
+import os
+
+# Before anything imports botocore or jsii.
+for name in [name for name in os.environ if name.startswith("AWS_") and name != "AWS_CA_BUNDLE"]:
+    del os.environ[name]
+os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
+os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
