@@ -32,7 +32,10 @@ def shift_reconciler(functions: Path) -> None:
     """Lays a reconciler whose clock can be set beside the handlers; a build takes it from there."""
     target = functions / "reconciler"
     shutil.copytree(
-        HOME / "reconciler", target, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True
+        HOME / "reconciler",
+        target,
+        ignore=shutil.ignore_patterns("__pycache__"),
+        dirs_exist_ok=True,
     )
     shutil.copyfile(HERE / "shifted_clock.py", target / "shifted_clock.py")
     entry = target / "lambda_function.py"

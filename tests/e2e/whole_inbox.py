@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.e2e.http_call import Answer, call
 from tests.e2e.project import shift_reconciler, write_functions
@@ -22,6 +22,7 @@ from webhook_inbox.model import Overview, Run, Status
 from webhook_inbox.recipe import Sample
 from webhookctl.local.inbox import LocalInbox
 
+T = TypeVar("T")
 FRAGILE = "fragile"
 
 
@@ -77,11 +78,13 @@ class WholeInbox(LocalInbox):
     ) -> list[Answer]:
         """Posts the same event so often, all at once."""
 
-        def once(_: int) -> Answer:
-            return self.deliver(source, type_, content, event_id=event_id)
+        return self.at_once(times, lambda: self.deliver(source, type_, content, event_id=event_id))
 
+    @staticmethod
+    def at_once(times: int, act: Callable[[], T]) -> list[T]:
+        """Does the same so often, all at once."""
         with ThreadPoolExecutor(times) as pool:
-            return list(pool.map(once, range(times)))
+            return [future.result() for future in [pool.submit(act) for _ in range(times)]]
 
     def accept(self, type_: str, **wish: Any) -> str:
         """Delivers an event of the laboratory and returns its id."""
@@ -149,6 +152,13 @@ class WholeInbox(LocalInbox):
         assert "FunctionError" not in answer, content
         return content
 
+    def set_variables(self, output: str, **variables: str) -> None:
+        """Changes a function's environment, beside what the stack set."""
+        functions, name = self.client("lambda"), self.outputs[output]
+        found = functions.get_function_configuration(FunctionName=name)["Environment"]
+        changed = {"Variables": {**found["Variables"], **variables}}
+        functions.update_function_configuration(FunctionName=name, Environment=changed)
+
     def replay(self, **payload: Any) -> dict[str, Any]:
         return self.invoke("ReplayFunctionName", {"rate_per_second": 500, **payload})
 
@@ -185,6 +195,6 @@ class WholeInbox(LocalInbox):
 
     def buried(self, text: str, *, lane: str = DEFAULT_LANE) -> dict[str, Any]:
         """Waits until SQS has moved a message to the DLQ, and returns it."""
-        return eventually(
-            lambda: self.dead_letters(text, lane=lane), what=f"{text!r} in the DLQ"
-        )[0]
+        return eventually(lambda: self.dead_letters(text, lane=lane), what=f"{text!r} in the DLQ")[
+            0
+        ]

@@ -1,0 +1,175 @@
+"""What fails is tried again, given up visibly, kept by SQS, and finished by a replay."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.project import LABORATORY
+from tests.e2e.waiting import eventually
+from tests.e2e.whole_inbox import WholeInbox, fresh
+from webhook_inbox.model import Run, Status
+
+WORDS = "exhausted: RuntimeError: the handler's own words"
+
+
+@pytest.fixture
+def dead(inbox: WholeInbox, gate: Path) -> str:
+    """An event whose run was given up while the gate existed; the gate is gone now."""
+    event_id = inbox.accept("task", mood="raise", **{"while": str(gate)})
+    inbox.becomes(event_id, "lab.work", Status.DEAD_LETTER)
+    inbox.buried(event_id)
+    gate.unlink()
+    return event_id
+
+
+def test_a_failing_handler_is_tried_again_then_given_up_and_its_message_moved_by_sqs(
+    inbox: WholeInbox, gate: Path
+) -> None:
+    event_id = inbox.accept("task", mood="raise", **{"while": str(gate)})
+
+    run = inbox.becomes(event_id, "lab.work", Status.DEAD_LETTER)
+
+    assert [attempt.outcome for attempt in run.attempts] == ["failed", "dead"]
+    assert (run.attempt_count, run.last_error) == (2, WORDS)
+    # SQS moves a message under its own id; one that somebody sends gets a new one.
+    assert inbox.buried(event_id)["MessageId"] == run.message_id
+    assert [letter.event_id for letter in inbox.ledger.attention_runs()].count(event_id) == 1
+
+
+def test_replay_finishes_it_after_the_fix_under_the_same_idempotency_key(
+    inbox: WholeInbox, dead: str
+) -> None:
+    (key,) = inbox.effects(dead)
+    assert inbox.effects(dead)[key]["requests"] == 2
+
+    report = inbox.replay(source="lab", event_ids=[dead], reason="mended", requested_by="test")
+
+    assert report["counts"] == {"replayed": 1}
+    (run,) = inbox.settled("lab", dead).runs
+    assert (run.attempt_count, run.ticket) == (3, 1)
+    assert [(entry["by"], entry["reason"]) for entry in run.replays] == [("test", "mended")]
+    assert {key: effect["requests"] for key, effect in inbox.effects(dead).items()} == {key: 3}
+
+
+def test_replay_selects_the_dead_by_their_error_and_a_dry_run_changes_nothing(
+    inbox: WholeInbox, dead: str
+) -> None:
+    before = inbox.run(dead, "lab.work")
+
+    report = inbox.replay(source="lab", error_contains="own words", dry_run=True)
+
+    assert dead in [entry["event_id"] for entry in report["sample"]]
+    assert inbox.run(dead, "lab.work") == before
+    assert inbox.replay(handler="lab.work", type="task")["counts"]["replayed"] >= 1
+    inbox.settled("lab", dead)
+
+
+def test_replay_drops_the_copy_in_the_dlq(inbox: WholeInbox, dead: str) -> None:
+    inbox.replay(source="lab", event_ids=[dead])
+
+    assert inbox.dead_letters(dead) == []
+    inbox.settled("lab", dead)
+
+
+def test_a_finished_run_is_not_replayed(inbox: WholeInbox) -> None:
+    event_id = inbox.accept("task")
+    before = inbox.settled("lab", event_id)
+
+    assert inbox.replay(event_ids=[event_id])["counts"] == {"finished": 1}
+    assert inbox.overview("lab", event_id) == before
+
+
+def test_the_redrive_of_sqs_leads_to_another_round(inbox: WholeInbox, dead: str) -> None:
+    before = inbox.run(dead, "lab.work")
+    (letter,) = inbox.dead_letters(dead, hidden_for=60)
+
+    # As StartMessageMoveTask does: the same body, a new message in every other respect.
+    sqs = inbox.client("sqs")
+    sent = sqs.send_message(QueueUrl=inbox.queue(), MessageBody=letter["Body"])
+    sqs.delete_message(QueueUrl=inbox.dlq(), ReceiptHandle=letter["ReceiptHandle"])
+
+    (run,) = inbox.settled("lab", dead).runs
+    assert (run.attempt_count, run.attempts_in_round) == (3, 1)
+    assert run.message_id == sent["MessageId"] != before.message_id
+    assert [effect["requests"] for effect in inbox.effects(dead).values()] == [3]
+    assert inbox.dead_letters(dead) == []
+
+
+def test_a_handler_that_hangs_is_ended_and_delays_nobody_else(
+    inbox: WholeInbox, gate: Path
+) -> None:
+    hanging = inbox.accept("brief", mood="hang", **{"while": str(gate)})
+    other = inbox.accept("task")
+
+    inbox.settled("lab", other, deadline=10)
+    run = inbox.becomes(hanging, "lab.hurry", Status.DEAD_LETTER)
+
+    assert [attempt.outcome for attempt in run.attempts] == ["timed out", "dead"]
+    assert "still running after 1 s" in run.last_error
+    inbox.buried(hanging)
+    gate.unlink()
+    inbox.replay(event_ids=[hanging])
+    inbox.settled("lab", hanging)
+    assert [effect["requests"] for effect in inbox.effects(hanging).values()] == [3]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("somebody else's text", id="text"),
+        pytest.param('{"v": 99, "source": "lab"}', id="version"),
+        pytest.param('{"v": 1, "source": "lab", "event_id": "", "ticket": 0}', id="field"),
+    ],
+)
+def test_a_message_that_is_not_ours_ends_in_the_dlq_and_not_in_a_loop(
+    inbox: WholeInbox, body: str
+) -> None:
+    mark = fresh()
+    text = body.replace("somebody", mark) if "{" not in body else body[:-1] + f', "x": "{mark}"}}'
+    sqs = inbox.client("sqs")
+    sent = sqs.send_message(QueueUrl=inbox.queue(), MessageBody=text)
+
+    assert inbox.buried(mark)["MessageId"] == sent["MessageId"]
+    event_id = inbox.accept("task")
+    inbox.settled("lab", event_id, deadline=10)
+    assert len(inbox.dead_letters(mark)) == 1
+
+
+def test_a_module_that_cannot_be_imported_fails_its_own_runs_and_is_replayable_after_the_fix(
+    inbox: WholeInbox,
+) -> None:
+    event_id = inbox.accept("twin")
+
+    run = inbox.becomes(event_id, "late.follow", Status.DEAD_LETTER)
+    assert "ModuleNotFoundError: No module named 'left_out_of_the_lock'" in run.last_error
+    lead = eventually(lambda: _done(inbox, event_id, "lab.lead"), what="the other handler's run")
+    assert lead.attempt_count == 1
+    assert [effect["requests"] for effect in inbox.effects(event_id).values()] == [1]
+    inbox.buried('"late.follow"')
+
+    broken = (LABORATORY / "handlers" / "late.py").read_text()
+    fixed = broken.replace('"AWS_LAMBDA_FUNCTION_NAME" in os.environ', "False")
+    (inbox.source / "handlers" / "late.py").write_text(fixed)
+    inbox.copy_functions()
+    inbox.reload()
+    assert inbox.replay(handler="late.follow")["counts"]["replayed"] >= 1
+
+    runs = inbox.settled("lab", event_id).runs
+    assert {run.handler: run.attempt_count for run in runs} == {"lab.lead": 1, "late.follow": 3}
+    assert len({run.code_version for run in runs}) == 2
+    assert {effect["requests"] for effect in inbox.effects(event_id).values()} == {1}
+
+
+def _done(inbox: WholeInbox, event_id: str, handler: str) -> Run | None:
+    run = inbox.runs("lab", event_id).get(handler)
+    return run if run is not None and run.status is Status.DONE else None
+
+
+def test_a_bad_replay_payload_is_refused_with_the_field_and_the_remedy(inbox: WholeInbox) -> None:
+    answer = inbox.client("lambda").invoke(
+        FunctionName=inbox.outputs["ReplayFunctionName"], Payload=json.dumps({"limt": 3}).encode()
+    )
+
+    assert "FunctionError" in answer
+    assert "limt: Extra inputs are not permitted" in answer["Payload"].read().decode()

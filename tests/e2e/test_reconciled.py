@@ -1,0 +1,97 @@
+"""What fell between two calls is found and sent by the reconciler, on a clock that is set ahead."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from tests.e2e.whole_inbox import WholeInbox, fresh
+from webhook_inbox import providers
+from webhook_inbox.adapters.clock import SystemClock
+from webhook_inbox.adapters.s3 import S3Blobs
+from webhook_inbox.adapters.secretsmanager import SecretsManagerStore
+from webhook_inbox.ingest import Ingest, Outcome
+from webhook_inbox.lanes import Lanes
+from webhook_inbox.live_secrets import LiveSecrets
+from webhook_inbox.model import Delivery
+from webhook_inbox.ports import Outgoing
+
+EVERY_FIFTH = "0,5,10,15,20,25,30,35,40,45,50,55"
+OF_THE_DLQ = "37"
+
+
+class DeadQueue:
+    """A queue that takes nothing."""
+
+    def send(self, messages: Sequence[Outgoing]) -> Sequence[Outgoing]:
+        return messages
+
+
+def accept_without_sending(inbox: WholeInbox, type_: str) -> str:
+    """Stores an event with ingest's own code, and loses its messages."""
+    store = SecretsManagerStore(inbox.client("secretsmanager"), inbox.outputs["SecretPrefix"])
+    ingest = Ingest(
+        manifest=inbox.manifest,
+        recipes=providers.load,
+        table=inbox.table,
+        lanes=Lanes(dict.fromkeys(inbox.manifest.lanes, DeadQueue())),
+        blobs=S3Blobs(inbox.client("s3"), inbox.outputs["BucketName"]),
+        secrets=LiveSecrets(store=store, clock=SystemClock()),
+    )
+    event_id, body = fresh(), b"{}"
+    headers = inbox.signed("lab", type_, body, event_id=event_id)
+    delivery = Delivery("lab", "POST", "/webhooks/lab", "", headers, body, datetime.now(UTC))
+    assert ingest.receive(delivery).outcome is Outcome.UNAVAILABLE
+    return event_id
+
+
+def reconcile(inbox: WholeInbox, minutes: str) -> dict[str, int]:
+    """Invokes the reconciler in one of these minutes; returns what it counted."""
+    inbox.set_variables("ReconcilerFunctionName", CLOCK_MINUTES=minutes)
+    report = inbox.invoke("ReconcilerFunctionName", {})
+    assert report["complete"], report
+    assert report["errors"] == []
+    counts: dict[str, int] = report["counts"]
+    return counts
+
+
+def test_runs_whose_messages_were_lost_are_sent(inbox: WholeInbox) -> None:
+    twin = accept_without_sending(inbox, "task")
+    other_lane = accept_without_sending(inbox, "patient")
+    assert inbox.runs("lab", twin) == {}
+
+    assert reconcile(inbox, EVERY_FIFTH)["adopted"] == 2
+
+    assert [run.attempt_count for run in inbox.settled("lab", twin).runs] == [1]
+    assert [run.attempt_count for run in inbox.settled("lab", other_lane).runs] == [1]
+    assert "adopted" not in reconcile(inbox, EVERY_FIFTH)
+
+
+def test_the_next_delivery_sends_what_was_lost(inbox: WholeInbox) -> None:
+    event_id = accept_without_sending(inbox, "task")
+
+    answer = inbox.deliver("lab", "task", b"{}", event_id=event_id)
+
+    assert answer.json["status"] == "duplicate"
+    inbox.settled("lab", event_id)
+
+
+def test_two_reconcilers_at_once_send_a_run_once(inbox: WholeInbox) -> None:
+    event_id = accept_without_sending(inbox, "task")
+    inbox.set_variables("ReconcilerFunctionName", CLOCK_MINUTES=EVERY_FIFTH)
+
+    reports = inbox.at_once(3, lambda: inbox.invoke("ReconcilerFunctionName", {}))
+
+    assert sum(report["counts"].get("adopted", 0) for report in reports) == 1
+    inbox.settled("lab", event_id)
+    assert [effect["requests"] for effect in inbox.effects(event_id).values()] == [1]
+
+
+def test_a_copy_of_a_finished_run_leaves_the_dlq(inbox: WholeInbox) -> None:
+    event_id = inbox.accept("task")
+    inbox.settled("lab", event_id)
+    reference = {"v": 1, "source": "lab", "event_id": event_id, "handler": "lab.work", "ticket": 0}
+    inbox.client("sqs").send_message(QueueUrl=inbox.dlq(), MessageBody=json.dumps(reference))
+
+    assert reconcile(inbox, OF_THE_DLQ)["dlq_removed"] >= 1
+
+    assert inbox.dead_letters(event_id) == []
