@@ -57,10 +57,7 @@ def explain(error: Exception) -> str:
 def _remedy(error: BaseException | None) -> str:
     if isinstance(error, ClientError):
         code = error.response.get("Error", {}).get("Code", "")
-        if code in _BY_CODE:
-            return _BY_CODE[code]
-    if error is not None and may_pass(error) and not isinstance(error, boto.HTTPClientError):
-        return "try again in a moment"
+        return _BY_CODE.get(code) or ("try again in a moment" if may_pass(error) else DEFAULT)
     return next((words for kind, words in _BY_CLASS if isinstance(error, kind)), DEFAULT)
 
 

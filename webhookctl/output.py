@@ -24,6 +24,11 @@ def printable(value: object) -> str:
     return _CONTROL.sub(lambda found: repr(found[0])[1:-1], str(value))
 
 
+def counted(count: int, thing: str, things: str = "") -> str:
+    """Returns `1 run`, `2 runs`."""
+    return f"{count} {thing if count == 1 else things or thing + 's'}"
+
+
 class Output:
     """Where a command's results go.
 

@@ -7,6 +7,7 @@ import typer
 from webhook_inbox.manifest import HandlerSpec, Manifest, SourceSpec
 from webhookctl.checkout import Checkout
 from webhookctl.invocation import Invocation, takes_options
+from webhookctl.output import counted
 
 
 @takes_options
@@ -62,7 +63,9 @@ def _cell(value: object) -> object:
 
 
 def _summary(manifest: Manifest) -> str:
-    return (
-        f"Fine for the stage {manifest.stage}: {len(manifest.sources)} sources,"
-        f" {len(manifest.handlers)} handlers, {len(manifest.lanes)} lanes."
+    counts = (
+        counted(len(manifest.sources), "source"),
+        counted(len(manifest.handlers), "handler"),
+        counted(len(manifest.lanes), "lane"),
     )
+    return f"Fine for the stage {manifest.stage}: {', '.join(counts)}."

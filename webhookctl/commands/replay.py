@@ -2,7 +2,7 @@
 
 import getpass
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Annotated, Any, Final
 
@@ -12,11 +12,13 @@ from webhook_inbox.replay import SAMPLE, Outcome, Report
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, takes_options
 from webhookctl.moments import iso, moment
+from webhookctl.output import counted
 from webhookctl.target import Target
 
 # An invocation does about so many seconds' worth at the given rate, to show how far it is.
 STEP_SECONDS: Final = 5
 COLUMNS: Final = ("SOURCE", "EVENT_ID", "HANDLER", "STATUS", "OUTCOME", "LAST_ERROR")
+WOULD: Final = "would be sent again"
 MEANINGS: Final = {
     Outcome.REPLAYED: "sent again",
     Outcome.UNSENT: "reset; the queue failed, so the reconciler sends them",
@@ -83,7 +85,8 @@ def _run(call: Invocation, target: Target, request: Payload, limit: int) -> Repo
     with call.output.progress("replayed", expected.matched) as advance:
         for part in _reports(target, {**request, "dry_run": False}, limit, step):
             _add(total, part)
-            advance(part.matched)
+            if part.matched:
+                advance(part.matched)
     return total
 
 
@@ -146,18 +149,23 @@ def _show(call: Invocation, report: Report, limit: int) -> None:
 
 def _print(call: Invocation, report: Report) -> None:
     call.output.line("dry run, nothing was sent" if report.dry_run else "replayed")
-    call.output.line(f"  {report.matched} runs match")
+    call.output.line(f"  {counted(report.matched, 'run')} found")
     for outcome, count in report.counts.items():
         would = report.dry_run and outcome == Outcome.REPLAYED
-        words = "would be sent again" if would else MEANINGS[Outcome(outcome)]
-        call.output.line(f"  {count} {words}")
+        call.output.line(f"  {count} {WOULD if would else MEANINGS[Outcome(outcome)]}")
     if report.dlq_removed:
-        call.output.line(f"  {report.dlq_removed} copies removed from the dead letter queues")
+        call.output.line(
+            f"  {counted(report.dlq_removed, 'message')} of finished runs removed from the DLQs"
+        )
     if report.sample:
         call.output.line()
-        names = [name.lower() for name in COLUMNS]
-        rows = [[entry.get(name, "") for name in names] for entry in report.sample]
-        call.output.table(COLUMNS, rows)
+        call.output.table(COLUMNS, [_row(entry, report.dry_run) for entry in report.sample])
+
+
+def _row(entry: Mapping[str, Any], dry_run: bool) -> list[object]:  # noqa: FBT001
+    would = dry_run and entry.get("outcome") == Outcome.REPLAYED
+    shown = {**entry, "outcome": WOULD} if would else entry
+    return [shown.get(name.lower(), "") for name in COLUMNS]
 
 
 def _next_step(report: Report, limit: int) -> str:

@@ -16,6 +16,7 @@ from webhookctl.checkout import Checkout
 from webhookctl.commands.secrets import read_value
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, takes_options
+from webhookctl.output import counted
 from webhookctl.posting import Answer, post
 from webhookctl.sampling import Draft, Forge
 
@@ -124,7 +125,7 @@ def _show(call: Invocation, drafts: list[Draft], answers: list[Answer]) -> None:
     call.output.table(COLUMNS, rows)
     counts = Counter(answer.outcome for answer in answers)
     told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
-    call.output.note(f"{len(answers)} deliveries: {told}.")
+    call.output.line(f"{counted(len(answers), 'delivery', 'deliveries')}: {told}.")
     for hint in dict.fromkeys(_hints(drafts, counts)):
         call.output.note(hint)
 

@@ -1,0 +1,302 @@
+"""`inbox inspect`: what became of one event, and what to do next."""
+
+import base64
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli.stage import Cli, Inbox
+from webhook_inbox.errors import Deferred, Permanent, Transient
+from webhook_inbox.ports import Change, Key
+
+ANSI = re.compile(r"\x1b")
+
+
+def test_a_done_event_as_json_has_exactly_these_fields(cli: Cli, inbox: Inbox) -> None:
+    inbox.deliver(type_="refunded")
+    inbox.work()
+    assert cli("inbox", "inspect", "evt-1", "--json").data == {
+        "source": "acme",
+        "event_id": "evt-1",
+        "type": "refunded",
+        "received_at": "2026-01-01T00:00:00.000Z",
+        "status": "done",
+        "fingerprint": inbox.overview().event.fingerprint,
+        "next_action": "Nothing to do: every run is done.",
+        "runs": [
+            {
+                "handler": "acme.notify",
+                "status": "done",
+                "attempt_count": 1,
+                "ticket": 0,
+                "claimed_by": "worker-1",
+                "claimed_until": None,
+                "next_attempt_at": None,
+                "done_at": "2026-01-01T00:00:00.001Z",
+                "last_error": None,
+                "attempts": [
+                    {
+                        "number": 1,
+                        "started_at": "2026-01-01T00:00:00.001Z",
+                        "ended_at": "2026-01-01T00:00:00.001Z",
+                        "outcome": "done",
+                        "error": None,
+                        "worker": "worker-1",
+                    }
+                ],
+                "effects": [],
+            }
+        ],
+    }
+
+
+def test_a_run_that_has_not_begun_is_shown_as_accepted(cli: Cli, inbox: Inbox) -> None:
+    inbox.deliver(type_="refunded")
+    shown = cli("inbox", "inspect", "evt-1", "--json").data
+    assert shown["status"] == "accepted"
+    assert shown["runs"] == [
+        {
+            "handler": "acme.notify",
+            "status": "accepted",
+            "attempt_count": 0,
+            "ticket": 0,
+            "claimed_by": None,
+            "claimed_until": None,
+            "next_attempt_at": None,
+            "done_at": None,
+            "last_error": None,
+            "attempts": [],
+            "effects": [],
+        }
+    ]
+
+
+def test_a_failing_run_shows_every_attempt_and_when_the_next_one_is_due(
+    cli: Cli, inbox: Inbox
+) -> None:
+    inbox.script("acme.notify", Transient("the CRM answered 503"), Transient("and again"))
+    inbox.deliver(type_="refunded")
+    inbox.work()
+    inbox.pass_minutes(1)
+    [run] = cli("inbox", "inspect", "evt-1", "--json").data["runs"]
+    assert [(a["number"], a["outcome"], a["error"]) for a in run["attempts"][:2]] == [
+        (1, "failed", "the CRM answered 503"),
+        (2, "failed", "and again"),
+    ]
+    assert run["last_error"] == "and again"
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "words"),
+    [
+        (Transient("503"), "failed", "Wait: attempt 2 of acme.notify begins in"),
+        (Permanent("422"), "dead_letter", "Mend acme.notify: no repetition helps"),
+    ],
+)
+def test_the_next_action_is_told_in_words(
+    cli: Cli, inbox: Inbox, error: Exception, status: str, words: str
+) -> None:
+    inbox.fails("acme.notify", error)
+    inbox.deliver(type_="refunded")
+    inbox.work_once()
+    shown = cli("inbox", "inspect", "evt-1", "--json").data
+    assert shown["status"] == status
+    assert shown["next_action"].startswith(words)
+
+
+def test_a_deferred_run_shows_when_it_goes_on(cli: Cli, inbox: Inbox) -> None:
+    until = inbox.now.replace(hour=3)
+    inbox.fails("acme.notify", Deferred(until, "the breaker is open"))
+    inbox.deliver(type_="refunded")
+    inbox.work_once()
+    shown = cli("inbox", "inspect", "evt-1", "--json").data
+    assert shown["status"] == "deferred"
+    assert shown["runs"][0]["next_attempt_at"] == "2026-01-01T03:00:00.000Z"
+    assert shown["runs"][0]["attempt_count"] == 0
+    assert "sent by the reconciler" in shown["next_action"]
+
+
+def test_effects_are_shown_with_their_run_by_name(cli: Cli, inbox: Inbox) -> None:
+    inbox.deliver(type_="refunded")
+    inbox.work()
+    key = Key("event#acme#evt-1", "effect#acme.notify#create-order")
+    inbox.table.update(key, Change(set={"key": "k-1", "started_at": 1767225600000, "attempt": 1}))
+    [run] = cli("inbox", "inspect", "evt-1", "--json").data["runs"]
+    assert run["effects"] == [
+        {
+            "name": "create-order",
+            "key": "k-1",
+            "started_at": "2026-01-01T00:00:00.000Z",
+            "attempt": 1,
+        }
+    ]
+    assert "name=create-order  key=k-1" in cli("inbox", "inspect", "evt-1").out.replace(
+        "  attempt=1", ""
+    )
+
+
+# -- for people
+
+
+def test_a_live_lease_says_how_long_it_lasts(cli: Cli, inbox: Inbox) -> None:
+    inbox.deliver(type_="refunded")
+    inbox.begin(by="lambda/stream-1", seconds=65)
+    inbox.clock.advance(seconds=53)
+    shown = cli("inbox", "inspect", "evt-1").out
+    assert "claimed_until    2026-01-01T00:01:05.001Z (in 12s)" in shown
+    assert "claimed_by       lambda/stream-1" in shown
+
+
+def test_an_expired_lease_says_since_when(cli: Cli, inbox: Inbox) -> None:
+    inbox.deliver(type_="refunded")
+    inbox.begin(seconds=60)
+    inbox.clock.advance(seconds=101)
+    shown = cli("inbox", "inspect", "evt-1").out
+    assert "(expired 41s ago)" in shown
+    assert "next_action  Wait: the worker of acme.notify stopped silently in attempt 1" in shown
+
+
+def test_the_page_for_people_is_whole_and_plain(cli: Cli, inbox: Inbox) -> None:
+    error = "a long error " * 70
+    inbox.fails("acme.notify", Permanent(error))
+    inbox.deliver(type_="refunded")
+    inbox.work_once()
+    shown = cli("inbox", "inspect", "evt-1")
+    assert shown.code == 0
+    assert shown.out.count(error.strip()) == 3  # next action, last error, the attempt
+    assert not ANSI.search(shown.out)
+    for label in ("provider", "status", "dedupe_key", "fingerprint", "next_action"):
+        assert re.search(rf"^{label} +\S", shown.out, re.MULTILINE), label
+    for label in ("attempt_count", "claimed_until", "last_error"):
+        assert re.search(rf"^  {label} +\S", shown.out, re.MULTILINE), label
+    assert re.search(
+        r"^    1  2026-01-01T00:00:00.001Z  0.000s  dead  by worker-1", shown.out, re.M
+    )
+
+
+def test_a_replay_is_shown_with_who_and_why(cli: Cli, inbox: Inbox) -> None:
+    inbox.fails("acme.notify", Permanent("422"))
+    inbox.deliver(type_="refunded")
+    inbox.work_once()
+    inbox.replay(reason="the CRM is back", requested_by="ada")
+    shown = cli("inbox", "inspect", "evt-1").out
+    assert "2026-01-01T00:00:00.001Z  by ada: the CRM is back" in shown
+    assert "status           pending" in shown
+
+
+def test_a_handlers_error_cannot_speak_to_the_terminal(cli: Cli, inbox: Inbox) -> None:
+    inbox.fails("acme.notify", Permanent("\x1b[2Jgone\nnext_action  all is well"))
+    inbox.deliver(type_="refunded")
+    inbox.work_once()
+    shown = cli("inbox", "inspect", "evt-1")
+    assert "\x1b" not in shown.out
+    assert "\\x1b[2Jgone\\nnext_action" in shown.out
+    assert cli("inbox", "inspect", "evt-1", "--json").data["runs"][0]["last_error"].endswith("well")
+
+
+def test_the_provider_comes_from_the_checkout(cli: Cli, inbox: Inbox, checkout: Path) -> None:
+    inbox.deliver()
+    assert re.search(r"^provider +hmac$", cli("inbox", "inspect", "evt-1").out, re.MULTILINE)
+
+
+def test_without_a_checkout_the_source_stands_for_the_provider(cli: Cli, inbox: Inbox) -> None:
+    inbox.deliver()
+    assert re.search(r"^provider +acme$", cli("inbox", "inspect", "evt-1").out, re.MULTILINE)
+
+
+def test_a_checkout_being_edited_does_not_stand_in_the_way(
+    cli: Cli, inbox: Inbox, checkout: Path
+) -> None:
+    (checkout / "inbox.toml").write_text("[sources.acme\n")
+    inbox.fails("acme.notify", Transient("503"))
+    inbox.deliver(type_="refunded")
+    inbox.work_once()
+    shown = cli("inbox", "inspect", "evt-1")
+    assert shown.code == 0
+    assert re.search(r"^provider +acme$", shown.out, re.MULTILINE)
+
+
+def test_how_many_attempts_are_left_comes_from_the_checkout(
+    cli: Cli, inbox: Inbox, checkout: Path
+) -> None:
+    inbox.script("acme.fulfil", Transient("503"))
+    inbox.deliver()
+    inbox.work_once()
+    assert "(2 of 3 left)" in cli("inbox", "inspect", "evt-1", "--json").data["next_action"]
+
+
+# -- bodies
+
+
+def test_a_body_is_shown_when_it_is_asked_for(cli: Cli, inbox: Inbox) -> None:
+    body = '{"name": "Zoë"}'
+    inbox.deliver(body=body.encode())
+    assert "Zoë" not in cli("inbox", "inspect", "evt-1").out
+    assert cli("inbox", "inspect", "evt-1", "--body").out.endswith(f"\n{body}\n")
+    assert "body" not in cli("inbox", "inspect", "evt-1", "--json").data
+    assert cli("inbox", "inspect", "evt-1", "--json", "--body").data["body"] == body
+
+
+def test_a_body_that_is_no_text_is_shown_in_base64(cli: Cli, inbox: Inbox) -> None:
+    body = b"\xff\x00\xfe"
+    inbox.deliver(body=body)
+    shown = cli("inbox", "inspect", "evt-1", "--json", "--body").data
+    assert base64.b64decode(shown["body_base64"]) == body
+
+
+def test_a_large_body_is_fetched_from_the_bucket(cli: Cli, inbox: Inbox) -> None:
+    body = bytes(range(256)) * 100
+    inbox.deliver(body=body)
+    shown = cli("inbox", "inspect", "evt-1", "--json", "--body").data
+    assert base64.b64decode(shown["body_base64"]) == body
+
+
+# -- which event
+
+
+def test_an_unknown_event_says_where_to_look(cli: Cli) -> None:
+    shown = cli("inbox", "inspect", "evt-9")
+    assert (shown.code, shown.out) == (1, "")
+    assert shown.err.startswith(
+        "webhookctl: no event evt-9 of acme, github, stripe: compare the id with the provider's"
+    )
+    assert shown.err.count("\n") == 1
+
+
+def test_an_id_that_two_sources_know_asks_for_the_source(cli: Cli, inbox: Inbox) -> None:
+    inbox.deliver("same")
+    inbox.deliver("same", source="github")
+    shown = cli("inbox", "inspect", "same")
+    assert shown.code == 1
+    assert shown.err == ("webhookctl: same is an event of acme, github: choose one with --source\n")
+    assert cli("inbox", "inspect", "same", "--source", "github", "--json").data["type"] == "issues"
+
+
+def test_an_id_too_long_for_a_key_is_found_all_the_same(cli: Cli, inbox: Inbox) -> None:
+    inbox.deliver("x" * 600)
+    shown = cli("inbox", "inspect", "x" * 600, "--json").data
+    assert shown["event_id"].startswith("sha256:")
+
+
+def test_an_expired_event_is_unknown(cli: Cli, inbox: Inbox) -> None:
+    inbox.deliver()
+    inbox.clock.advance(days=36)
+    assert cli("inbox", "inspect", "evt-1").code == 1
+
+
+def test_refused_deliveries_of_the_id_are_told(cli: Cli, inbox: Inbox) -> None:
+    inbox.deliver()
+    inbox.deliver(body=b'{"other": true}')
+    shown = cli("inbox", "inspect", "evt-1").out
+    assert "acme: a delivery of this id with other content was refused as a conflict" in shown
+
+
+def test_an_id_known_only_from_a_refusal_says_so(cli: Cli, inbox: Inbox) -> None:
+    inbox.deliver()
+    inbox.clock.advance(days=30)
+    inbox.deliver(body=b'{"other": true}')
+    inbox.clock.advance(days=6)
+    shown = cli("inbox", "inspect", "evt-1")
+    assert shown.code == 1
+    assert "the event itself has expired; acme: a delivery of this id with other" in shown.err
