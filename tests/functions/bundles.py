@@ -36,7 +36,21 @@ def build(directory: Path, *, sink_url: str) -> Manifest:
 def start_cold(function: str) -> ModuleType:
     """Imports a function's entry point anew, as a cold start does."""
     forget(function)
-    return import_module(f"{function}.lambda_function")
+    module = import_module(f"{function}.lambda_function")
+    for handler in logging.getLogger(function).handlers:
+        assert isinstance(handler, logging.StreamHandler)
+        handler.setStream(StandardOutput())
+    return module
+
+
+class StandardOutput:
+    """The standard output of the moment: pytest has another one for each phase of a test."""
+
+    def write(self, text: str) -> None:
+        sys.stdout.write(text)
+
+    def flush(self) -> None:
+        sys.stdout.flush()
 
 
 def forget(function: str) -> None:
