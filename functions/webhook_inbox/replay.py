@@ -5,7 +5,8 @@ so that every older message of it is dropped, and only then a message is sent. A
 the two leaves a pending run, which the reconciler sends.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -18,20 +19,13 @@ from webhook_inbox.errors import ConditionFailed, Unavailable
 from webhook_inbox.instants import to_ms, to_seconds
 from webhook_inbox.lanes import Lanes
 from webhook_inbox.ledger import Ledger
-from webhook_inbox.manifest import DEFAULT_LANE, Manifest, matches
-from webhook_inbox.model import Overview, Run, Status
+from webhook_inbox.manifest import DEFAULT_LANE, Manifest
+from webhook_inbox.model import Run, Status
 from webhook_inbox.ports import Chance, Change, Clock, Queue, Table
 from webhook_inbox.reference import Reference
-from webhook_inbox.replay_request import ReplayRequest, read_cursor, write_cursor
-from webhook_inbox.rows import (
-    ATTENTION_SHARDS,
-    EVENT_LIFE,
-    RUN_LIFE,
-    attention_shard,
-    dedupe_key,
-    run_from,
-    run_key,
-)
+from webhook_inbox.replay_request import ReplayRequest
+from webhook_inbox.replay_search import Search
+from webhook_inbox.rows import EVENT_LIFE, RUN_LIFE, attention_shard, run_key
 from webhook_inbox.schedule import event_end, overdue_at
 
 # What is left of the invocation for the answer.
@@ -86,14 +80,6 @@ class Report:
         return asdict(self)
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A run that the filters name, and the place in the search right behind it."""
-
-    run: Run
-    cursor: str | None
-
-
 class Replay:
     """The replay use case."""
 
@@ -109,7 +95,7 @@ class Replay:
         chance: Chance,
     ) -> None:
         self._manifest = manifest
-        self._ledger = ledger
+        self._search = Search(manifest=manifest, ledger=ledger, clock=clock)
         self._table = table
         self._lanes = lanes
         self._dlqs = dlqs
@@ -130,63 +116,36 @@ class Replay:
             self._audit(request)
         self._replay(request, report, deadline)
         if not request.dry_run and report.cursor is None:
-            report.dlq_removed = sum(
-                dead_letters.sweep(queue, self._table, clock=self._clock, deadline=deadline)
-                for queue in self._dlqs.values()
-            )
+            # The report of what was replayed is worth more than this; the reconciler sweeps too.
+            with suppress(Unavailable):
+                for queue in self._dlqs.values():
+                    report.dlq_removed += dead_letters.sweep(
+                        queue, self._table, clock=self._clock, deadline=deadline
+                    )
         return report
 
     def _replay(self, request: ReplayRequest, report: Report, deadline: datetime) -> None:
         started, place = self._clock.now(), request.cursor
-        for candidate in self._candidates(request, report):
-            if report.matched >= request.limit or self._out_of_time(deadline, report):
+        for found in self._search.candidates(request):
+            # What does not fit takes time as well. At least one is looked at, or a caller that
+            # follows the cursor never ends.
+            late = self._clock.now() > deadline - ANSWER_MARGIN and place != request.cursor
+            if late or (found.fits and report.matched >= request.limit):
                 report.cursor = place
                 return
-            report.matched += 1
-            self._one(candidate.run, request, report)
-            place = candidate.cursor or place
-            if not request.dry_run:
-                self._pace(started, report.matched, request.rate_per_second)
-
-    def _out_of_time(self, deadline: datetime, report: Report) -> bool:
-        # At least one run an invocation, or a caller that follows the cursor never ends.
-        return report.matched > 0 and self._clock.now() > deadline - ANSWER_MARGIN
+            place = found.cursor
+            if found.run is None:
+                report.add(Outcome.MISSING)
+            elif found.fits:
+                report.matched += 1
+                self._one(found.run, request, report)
+                if not request.dry_run:
+                    self._pace(started, report.matched, request.rate_per_second)
 
     def _pace(self, started: datetime, sent: int, rate: float) -> None:
         ahead = started + timedelta(seconds=sent / rate) - self._clock.now()
         if ahead > timedelta(0):
             self._clock.sleep(ahead.total_seconds())
-
-    # -- which runs
-
-    def _candidates(self, request: ReplayRequest, report: Report) -> Iterator[Candidate]:
-        found = self._named(request, report) if request.event_ids else self._dead(request)
-        return (candidate for candidate in found if _fits(candidate.run, request))
-
-    def _named(self, request: ReplayRequest, report: Report) -> Iterator[Candidate]:
-        done = read_cursor(request.cursor)[0] if request.cursor else 0
-        for place, event_id in enumerate((request.event_ids or ())[done:], start=done + 1):
-            sources = [request.source] if request.source else list(self._manifest.sources)
-            overviews = [found for source in sources if (found := self._overview(source, event_id))]
-            if not overviews:
-                report.add(Outcome.MISSING)
-            runs = [run for overview in overviews for run in _runs(overview)]
-            for run in runs:
-                last = run is runs[-1]
-                yield Candidate(run, write_cursor(place) if last else None)
-
-    def _overview(self, source: str, event_id: str) -> Overview | None:
-        now = self._clock.now()
-        return self._ledger.overview(source, dedupe_key(event_id), now=now)
-
-    def _dead(self, request: ReplayRequest) -> Iterator[Candidate]:
-        first, within = read_cursor(request.cursor) if request.cursor else (0, None)
-        for shard in range(first, ATTENTION_SHARDS):
-            start = within if shard == first else None
-            for page in self._ledger.attention(shard, start=start):
-                for entry, row in page:
-                    if row["status"] == Status.DEAD_LETTER:
-                        yield Candidate(run_from(row), write_cursor(shard, entry))
 
     # -- one run
 
@@ -276,34 +235,3 @@ class Replay:
             "expires_at": to_seconds(now + 2 * EVENT_LIFE),
         }
         self._table.put(row)
-
-
-def _runs(overview: Overview) -> Iterator[Run]:
-    """Yields an event's runs, those without a row as they would begin."""
-    by_name = {run.handler: run for run in overview.runs}
-    event = overview.event
-    for name in dict.fromkeys((*event.runs, *by_name)):
-        unbegun = Run(
-            source=event.source,
-            event_id=event.event_id,
-            handler=name,
-            type=event.type,
-            status=Status.PENDING,
-            expires_at=event.received_at + RUN_LIFE,
-        )
-        yield by_name.get(name, unbegun)
-
-
-def _fits(run: Run, request: ReplayRequest) -> bool:
-    received_at = None if run.expires_at is None else run.expires_at - RUN_LIFE
-    clauses = (
-        request.source in {None, run.source},
-        request.handler in {None, run.handler},
-        request.type is None or matches((request.type,), run.type),
-        request.error_contains is None or request.error_contains in run.last_error,
-        request.received_after is None
-        or (received_at is not None and received_at >= request.received_after),
-        request.received_before is None
-        or (received_at is not None and received_at < request.received_before),
-    )
-    return all(clauses)

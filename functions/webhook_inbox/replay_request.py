@@ -87,6 +87,6 @@ def read_cursor(text: str) -> Position:
         part, within = json.loads(base64.urlsafe_b64decode(text.encode()))
     except (ValueError, TypeError) as error:
         raise InvalidRequestError("replay: cursor: not one this function returned") from error
-    if not isinstance(part, int) or not isinstance(within, dict | None):
+    if not isinstance(part, int) or part < 0 or not isinstance(within, dict | None):
         raise InvalidRequestError("replay: cursor: not one this function returned")
     return part, within
