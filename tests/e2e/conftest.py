@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.whole_inbox import FRAGILE, WholeInbox
+from tests.e2e.inquiry import FRAGILE
+from tests.e2e.whole_inbox import WholeInbox
 
 # The fragile lane alone differs from the template: a killed worker's message would come back
 # after six minutes there, and its run's lease would end after more than one. A lease counts as

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.inquiry import fresh
 from tests.e2e.project import REPOSITORY
-from tests.e2e.whole_inbox import WholeInbox, fresh
+from tests.e2e.whole_inbox import WholeInbox
 
 SAMPLES = REPOSITORY / "events" / "ingest"
 

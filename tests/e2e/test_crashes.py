@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.inquiry import FRAGILE
 from tests.e2e.waiting import eventually
-from tests.e2e.whole_inbox import FRAGILE, WholeInbox
+from tests.e2e.whole_inbox import WholeInbox
 from webhook_inbox.model import Run, Status
 
 HANDLERS_AT_WORK = 4

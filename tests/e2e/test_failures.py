@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.inquiry import fresh
 from tests.e2e.project import LABORATORY
 from tests.e2e.waiting import eventually
-from tests.e2e.whole_inbox import WholeInbox, fresh
+from tests.e2e.whole_inbox import WholeInbox
 from webhook_inbox.model import Run, Status
 
 WORDS = "exhausted: RuntimeError: the handler's own words"

@@ -6,7 +6,8 @@ from hashlib import sha256
 
 import pytest
 
-from tests.e2e.whole_inbox import WholeInbox, fresh
+from tests.e2e.inquiry import fresh
+from tests.e2e.whole_inbox import WholeInbox
 
 SIZE = 4 * 1024 * 1024
 CHANCE = random.Random(20261121)

@@ -4,7 +4,8 @@ import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from tests.e2e.whole_inbox import WholeInbox, fresh
+from tests.e2e.inquiry import Inquiry, fresh
+from tests.e2e.whole_inbox import WholeInbox
 from webhook_inbox import providers
 from webhook_inbox.adapters.clock import SystemClock
 from webhook_inbox.adapters.s3 import S3Blobs
@@ -26,7 +27,7 @@ class DeadQueue:
         return messages
 
 
-def accept_without_sending(inbox: WholeInbox, type_: str) -> str:
+def accept_without_sending(inbox: Inquiry, type_: str) -> str:
     """Stores an event with ingest's own code, and loses its messages."""
     store = SecretsManagerStore(inbox.client("secretsmanager"), inbox.outputs["SecretPrefix"])
     ingest = Ingest(
@@ -44,7 +45,7 @@ def accept_without_sending(inbox: WholeInbox, type_: str) -> str:
     return event_id
 
 
-def reconcile(inbox: WholeInbox, minutes: str) -> dict[str, int]:
+def reconcile(inbox: Inquiry, minutes: str) -> dict[str, int]:
     """Invokes the reconciler in one of these minutes; returns what it counted."""
     inbox.set_variables("ReconcilerFunctionName", CLOCK_MINUTES=minutes)
     report = inbox.invoke("ReconcilerFunctionName", {})
@@ -84,6 +85,15 @@ def test_two_reconcilers_at_once_send_a_run_once(inbox: WholeInbox) -> None:
     assert sum(report["counts"].get("adopted", 0) for report in reports) == 1
     inbox.settled("lab", event_id)
     assert [effect["requests"] for effect in inbox.effects(event_id).values()] == [1]
+
+
+def test_a_run_that_nobody_received_is_sent_again(inbox: WholeInbox) -> None:
+    event_id = accept_without_sending(inbox, "task")
+    inbox.lose_pending("lab", event_id, "lab.work")
+
+    assert reconcile(inbox, EVERY_FIFTH)["resent"] == 1
+
+    inbox.settled("lab", event_id)
 
 
 def test_a_copy_of_a_finished_run_leaves_the_dlq(inbox: WholeInbox) -> None:

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from tests.e2e.http_call import call
+from tests.e2e.inquiry import fresh
 from tests.e2e.test_accepted import sample, unique_issue
-from tests.e2e.whole_inbox import WholeInbox, fresh
+from tests.e2e.whole_inbox import WholeInbox
 
 BODY = b'{"action": "opened"}'
 MINUTES = timedelta(minutes=1)
