@@ -1,12 +1,14 @@
 """This repository's own stack: the inbox with your handlers' rights, set up from context."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from aws_cdk import Stack
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
+from stacks.bundle import HOME
 from stacks.permissions import handler_rights
 from stacks.processor import Placement
 from stacks.webhook_inbox import InboxProps, WebhookInbox
@@ -18,8 +20,9 @@ LOCAL = "local"
 class InboxStack(Stack):
     """An inbox and nothing else, named after its stage.
 
-    Context: `stage` (default "dev"), `local` (no wheels in the bundles; implied by the stage
-    "local"), `max_concurrency`, `reserved_concurrency`, and `vpc`, a table of `id`,
+    Context: `stage` (default "dev"); `functions`, the directory with your handlers and
+    inbox.toml (default this repository's); `local` (no wheels in the bundles; implied by the
+    stage "local"); `max_concurrency`, `reserved_concurrency`; and `vpc`, a table of `id`,
     `availability_zones` and `private_subnet_ids`, which spares a look-up.
     """
 
@@ -31,6 +34,7 @@ class InboxStack(Stack):
             "Inbox",
             InboxProps(
                 stage=stage,
+                functions=Path(self.node.try_get_context("functions") or HOME),
                 local=stage == LOCAL or _switch(self.node.try_get_context("local")),
                 placement=self._placement(),
             ),

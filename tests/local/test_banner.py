@@ -52,9 +52,9 @@ def test_it_suggests_samples_that_exist(runtime: Runtime) -> None:
     samples.mkdir(parents=True)
     (samples / "push__basic.json").touch()
     text = banner(runtime, seconds=1)
-    assert "webhookctl send events/ingest/github/push__basic.json --source github" in text
+    assert "webhookctl --local send events/ingest/github/push__basic.json --source github" in text
     assert "--source acme" not in text
-    assert "webhookctl inbox list" in text
+    assert "webhookctl --local inbox list" in text
 
 
 def test_it_notes_a_sink_that_no_destination_names(runtime: Runtime) -> None:

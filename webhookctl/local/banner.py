@@ -1,9 +1,15 @@
 """What a session prints when it is ready: where to post, and what to try next."""
 
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
 
 from webhookctl.local.dev_secrets import FILE
 from webhookctl.local.runtime import Runtime
+
+# As it is called without activating the environment, and with a session running.
+COMMAND: Final = ".venv/bin/webhookctl --local"
+SUGGESTIONS: Final = 3
 
 
 def banner(runtime: Runtime, *, seconds: float) -> str:
@@ -41,12 +47,19 @@ def _secrets(runtime: Runtime) -> Iterator[str]:
 
 
 def _suggestions(runtime: Runtime) -> Iterator[str]:
-    for name in runtime.manifest.sources:
-        folder = runtime.project.root / "events" / "ingest" / name
-        for sample in sorted(folder.glob("*.json"))[:1]:
-            file = sample.relative_to(runtime.project.root)
-            yield f"  webhookctl send {file} --source {name}"
-    yield "  webhookctl inbox list"
+    samples = [
+        (sample.relative_to(runtime.project.root), name)
+        for name, source in runtime.manifest.sources.items()
+        for sample in sorted(_samples(runtime, name, source.provider))[:1]
+    ]
+    for file, name in samples[:SUGGESTIONS]:
+        yield f"  {COMMAND} send {file} --source {name} --times 3"
+    yield f"  {COMMAND} inbox list"
+
+
+def _samples(runtime: Runtime, source: str, provider: str) -> Iterator[Path]:
+    for folder in dict.fromkeys((source, provider)):
+        yield from (runtime.project.root / "events" / "ingest" / folder).glob("*.json")
 
 
 def _warnings(runtime: Runtime) -> Iterator[str]:
