@@ -143,8 +143,9 @@ class Cli:
         self._capsys = capsys
         self._monkeypatch = monkeypatch
 
-    def __call__(self, *arguments: str, stdin: str = "") -> Result:
-        self._monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
+    def __call__(self, *arguments: str, stdin: str | io.TextIOBase = "") -> Result:
+        stream = io.StringIO(stdin) if isinstance(stdin, str) else stdin
+        self._monkeypatch.setattr("sys.stdin", stream)
         self._capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
             main(arguments, world=Outside(connect=self._connect, clock=self.inbox.clock))
@@ -169,6 +170,10 @@ class Cli:
         return self.replay if service == "lambda" else client(service)
 
 
+class Server(ThreadingHTTPServer):
+    request_queue_size = 64
+
+
 # Path, headers and body of a request to status and text of its answer.
 Answering = Callable[[str, dict[str, str], bytes], tuple[int, str]]
 
@@ -178,6 +183,7 @@ def ingesting(inbox: World) -> Answering:
 
     def answer(path: str, headers: dict[str, str], body: bytes) -> tuple[int, str]:
         source = path.rpartition("/")[2]
+        inbox.clock.advance(seconds=0.001)  # as in `World.deliver`
         receipt = inbox.ingest.receive(Delivery(source, "POST", path, "", headers, body, inbox.now))
         said = {"status": str(receipt.outcome), "event_id": receipt.event_id}
         return receipt.status, json.dumps(said)
@@ -202,7 +208,7 @@ def serving(answer: Answering) -> Iterator[str]:
 
         def log_message(self, *_: object) -> None: ...
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = Server(("127.0.0.1", 0), Handler)
     thread = Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:

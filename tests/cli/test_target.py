@@ -1,0 +1,212 @@
+"""Which inbox a command is about."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from webhookctl.errors import CommandError
+from webhookctl.local.state import State, write
+from webhookctl.target import Selection, Target, connect
+
+OUTPUTS = {
+    "Stage": "dev",
+    "ApiUrl": "https://abc.execute-api.eu-west-1.amazonaws.com",
+    "TableName": "ledger",
+    "BucketName": "bodies",
+    "QueueUrls": json.dumps({"default": "https://sqs/work"}),
+    "DlqUrls": json.dumps({"default": "https://sqs/dead"}),
+    "SecretPrefix": "webhook-inbox/dev/",
+    "IngestFunctionName": "ingest",
+    "ReplayFunctionName": "replay",
+    "WebhookUrlStripe": "https://abc.execute-api.eu-west-1.amazonaws.com/webhooks/stripe",
+    "WebhookUrlStripeEu": "https://abc.execute-api.eu-west-1.amazonaws.com/webhooks/stripe-eu",
+}
+NO_TARGET = "no target: use --stack NAME or --local, or set WEBHOOKCTL_TARGET"
+
+
+class Clients:
+    """CloudFormation with one stack, and a note of each client that was made."""
+
+    def __init__(self, outputs: dict[str, str]) -> None:
+        self.outputs = outputs
+        self.made: list[tuple[str, dict[str, Any]]] = []
+        self.sessions: list[dict[str, Any]] = []
+
+    def session(self, **options: Any) -> "Clients":
+        self.sessions.append(options)
+        return self
+
+    def create_client(self, service: str, **options: Any) -> "Clients":
+        self.made.append((service, options))
+        return self
+
+    def describe_stacks(self, *, StackName: str) -> dict[str, Any]:  # noqa: N803
+        if StackName != "Inbox":
+            message = f"Stack with id {StackName} does not exist"
+            raise ClientError({"Error": {"Code": "ValidationError", "Message": message}}, "x")
+        outputs = [{"OutputKey": k, "OutputValue": v} for k, v in self.outputs.items()]
+        return {"Stacks": [{"StackName": StackName, "Outputs": outputs}]}
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch) -> Clients:
+    clients = Clients(dict(OUTPUTS))
+    monkeypatch.setattr("botocore.session.Session", clients.session)
+    return clients
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[State]:
+    """A live session of this directory: ourselves."""
+    state = State(
+        pid=os.getpid(),
+        endpoint="http://127.0.0.1:4566",
+        region="us-east-1",
+        front="http://127.0.0.1:8787",
+        sink="http://127.0.0.1:8788",
+        outputs={**OUTPUTS, "Stage": "local"},
+        children={},
+    )
+    write(tmp_path / ".local", state)
+    return state
+
+
+# -- in AWS
+
+
+def test_a_stacks_outputs_become_a_target(aws: Clients) -> None:
+    target = connect(Selection(stack="Inbox"))
+    assert (target.name, target.local, target.stage) == ("Inbox", False, "dev")
+    assert (target.table_name, target.bucket_name) == ("ledger", "bodies")
+    assert (target.secret_prefix, target.replay_function) == ("webhook-inbox/dev/", "replay")
+    assert target.urls == {
+        "stripe": OUTPUTS["WebhookUrlStripe"],
+        "stripe-eu": OUTPUTS["WebhookUrlStripeEu"],
+    }
+
+
+def test_the_variable_names_a_stack(aws: Clients, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEBHOOKCTL_TARGET", "Inbox")
+    assert connect(Selection()).name == "Inbox"
+
+
+def test_what_is_said_beats_the_variable(
+    aws: Clients, running: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEBHOOKCTL_TARGET", "local")
+    assert connect(Selection(stack="Inbox")).name == "Inbox"
+
+
+def test_profile_and_region_are_used(aws: Clients) -> None:
+    connect(Selection(stack="Inbox", profile="ops", region="eu-west-1"))
+    assert aws.sessions == [{"profile": "ops"}]
+    assert aws.made[0][1]["region_name"] == "eu-west-1"
+
+
+def test_aws_region_is_used_which_botocore_does_not_know(
+    aws: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-north-1")
+    connect(Selection(stack="Inbox"))
+    assert aws.made[0][1]["region_name"] == "eu-north-1"
+
+
+def test_an_invocation_is_waited_for_and_never_repeated(aws: Clients) -> None:
+    connect(Selection(stack="Inbox")).client("lambda")
+    config = aws.made[-1][1]["config"]
+    assert config.read_timeout > 300
+    assert config.retries["total_max_attempts"] == 1
+
+
+def test_an_unknown_stack_is_told(aws: Clients) -> None:
+    with pytest.raises(CommandError, match="there is no stack Inbux in this account and region"):
+        connect(Selection(stack="Inbux"))
+
+
+@pytest.mark.parametrize("name", ["TableName", "ReplayFunctionName", "Stage"])
+def test_a_stack_that_is_no_inbox_is_told(aws: Clients, name: str) -> None:
+    del aws.outputs[name]
+    with pytest.raises(CommandError, match=f"is no webhook inbox.* has no output {name}"):
+        connect(Selection(stack="Inbox"))
+
+
+def test_other_errors_of_cloudformation_are_not_swallowed(
+    aws: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def denied(**_: Any) -> None:
+        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "DescribeStacks")
+
+    monkeypatch.setattr(aws, "describe_stacks", denied)
+    with pytest.raises(ClientError, match="AccessDenied"):
+        connect(Selection(stack="Inbox"))
+
+
+# -- on this machine
+
+
+def test_the_running_session_is_the_local_target(running: State) -> None:
+    target = connect(Selection(local=True))
+    assert (target.name, target.local, target.stage) == ("local", True, "local")
+    assert target.urls["stripe"] == "http://127.0.0.1:8787/webhooks/stripe"
+
+
+def test_it_is_found_from_below(
+    running: State, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "functions").mkdir()
+    monkeypatch.chdir(tmp_path / "functions")
+    monkeypatch.setenv("WEBHOOKCTL_TARGET", "local")
+    assert connect(Selection()).local
+
+
+def test_the_local_endpoint_is_asked_whatever_the_developer_set(
+    running: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "production")
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "https://elsewhere.example")
+    monkeypatch.setenv("HTTP_PROXY", "http://proxy.example:3128")
+    client = connect(Selection(local=True)).client("dynamodb")
+    assert client.meta.endpoint_url == "http://127.0.0.1:4566"
+    assert client.meta.region_name == "us-east-1"
+    assert client.meta.config.proxies == {}
+
+
+def test_a_session_that_died_is_none(running: State, tmp_path: Path) -> None:
+    state = tmp_path / ".local" / "state.json"
+    dead = {**json.loads(state.read_text()), "pid": 2**22 + 1}  # beyond the kernel's largest
+    state.write_text(json.dumps(dead))
+    with pytest.raises(CommandError, match="no inbox runs on this machine: start one with"):
+        connect(Selection(local=True))
+
+
+# -- none, or two
+
+
+def test_without_a_target_it_says_how_to_name_one() -> None:
+    with pytest.raises(CommandError, match=NO_TARGET):
+        connect(Selection())
+
+
+def test_without_a_target_a_running_session_is_pointed_at(running: State) -> None:
+    with pytest.raises(CommandError, match="an inbox runs on this machine, so use --local"):
+        connect(Selection())
+
+
+def test_two_targets_are_one_too_many() -> None:
+    with pytest.raises(CommandError, match="--local and --stack are two targets"):
+        connect(Selection(local=True, stack="Inbox"))
+
+
+def test_a_target_reads_bodies_only_when_asked() -> None:
+    made: list[str] = []
+    target = Target("t", False, "dev", "ledger", "bodies", "p/", "replay", {}, made.append)
+    target.ledger()
+    assert made == ["dynamodb"]
+    target.ledger(with_bodies=True)
+    assert made == ["dynamodb", "s3", "dynamodb"]
