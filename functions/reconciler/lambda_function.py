@@ -37,7 +37,6 @@ reconciler: Final = Reconciler(
 )
 
 
-@metrics.log_metrics
 @logger.inject_lambda_context
 def lambda_handler(_event: object, context: Any) -> dict[str, Any]:
     """Does what is due this minute and returns the report."""

@@ -16,6 +16,7 @@ def observe(logger: Logger, metrics: Metrics, report: Report) -> dict[str, Any]:
     for action, number in report.counts.items():
         name = f"Reconciler{str(action).title().replace('_', '')}"
         metrics.add_metric(name=name, unit=MetricUnit.Count, value=number)
+    metrics.flush_metrics()
     quiet = report.complete and not report.errors
     write = logger.info if quiet else logger.warning
     write("reconciler pass", extra={"report": data})

@@ -36,7 +36,6 @@ replay: Final = Replay(
 )
 
 
-@metrics.log_metrics
 @logger.inject_lambda_context
 def lambda_handler(payload: object, context: Any) -> dict[str, Any]:
     """Replays what the payload names and returns the report; a bad payload is an error."""

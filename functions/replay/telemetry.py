@@ -18,6 +18,7 @@ def observe(
     for outcome, number in report.counts.items():
         name = f"Replay{str(outcome).title().replace('_', '')}"
         metrics.add_metric(name=name, unit=MetricUnit.Count, value=0 if report.dry_run else number)
+    metrics.flush_metrics()
     asked = request.model_dump(mode="json", exclude_none=True)
     logger.info("replay", extra={"request": asked, "counts": data["counts"]})
     return data

@@ -69,9 +69,9 @@ class Account:
     def set_secret(self, name: str, value: str) -> None:
         client = self.clients["secretsmanager"]
         try:
-            client.put_secret_value(SecretId=PREFIX + name, SecretString=value)
-        except client.exceptions.ResourceNotFoundException:
             client.create_secret(Name=PREFIX + name, SecretString=value)
+        except client.exceptions.ResourceExistsException:
+            client.put_secret_value(SecretId=PREFIX + name, SecretString=value)
 
     def receive(self, queue: str = "", *, hidden_for: int = 360) -> list[dict[str, Any]]:
         """Returns every message that can be received, as SQS gives it."""

@@ -55,8 +55,9 @@ class StandardOutput:
 
 def forget(function: str) -> None:
     """Undoes an import of a function, and of what its bundle holds."""
+    held = {function, MODULE, "handlers"} if function == "processor" else {function, MODULE}
     for name in list(sys.modules):
-        if name.partition(".")[0] in {function, "handlers", MODULE}:
+        if name.partition(".")[0] in held:
             del sys.modules[name]
     # Powertools sets a logger of one name up once, with the standard output of that moment.
     logger = logging.getLogger(function)

@@ -66,7 +66,7 @@ def test_any_signed_body_arrives_byte_by_byte(inbox: Inbox, body: bytes) -> None
 @pytest.mark.parametrize(
     "body", [b"", b"\xff\xfe", b"[" * 100_000, b"x" * FOUR_MEGABYTES], ids=lambda b: repr(b[:4])
 )
-@pytest.mark.parametrize("source", ["acme", "github", "slack", "stripe"])
+@pytest.mark.parametrize("source", ["acme", "stripe"])
 def test_no_unsigned_body_is_more_than_a_rejection(inbox: Inbox, source: str, body: bytes) -> None:
     headers = {"content-type": "application/json", "x-github-event": "push"}
 

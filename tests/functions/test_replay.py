@@ -1,0 +1,253 @@
+"""An operator's payloads, what is answered, and what is changed."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.functions.faults import Fault, Faults
+from tests.functions.inbox import Inbox
+from webhook_inbox.model import Status
+
+
+def handed_over(inbox: Inbox) -> list[dict[str, Any]]:
+    """Returns what the work queue's messages say."""
+    return [json.loads(message["Body"]) for message in inbox.account.receive()]
+
+
+@pytest.fixture
+def dead(inbox: Inbox) -> Inbox:
+    """Three dead letters; their messages are in the DLQ."""
+    for number in range(3):
+        inbox.deliver("lab.permanent", event_id=f"evt-{number}")
+        [message] = inbox.account.receive()
+        inbox.process(message)
+        # What SQS does by itself after some more receives; tested where messages are buried.
+        inbox.account.delete(message)
+        inbox.account.clients["sqs"].send_message(
+            QueueUrl=inbox.account.dead_letters, MessageBody=message["Body"]
+        )
+    return inbox
+
+
+def test_a_dry_run_tells_what_would_be_and_changes_nothing(dead: Inbox) -> None:
+    before = dead.account.rows()
+
+    report = dead.invoke("replay", {"dry_run": True})
+
+    assert report["dry_run"] is True
+    assert (report["matched"], report["counts"]) == (3, {"replayed": 3})
+    assert report["cursor"] is None
+    assert dead.account.rows() == before
+    assert handed_over(dead) == []
+    assert len(dead.account.receive(dead.account.dead_letters)) == 3
+
+
+def test_dead_letters_are_reset_and_sent_with_the_next_ticket(dead: Inbox) -> None:
+    report = dead.invoke("replay", {"reason": "mended", "requested_by": "jo"})
+
+    assert (report["dry_run"], report["counts"]) == (False, {"replayed": 3})
+    sent = handed_over(dead)
+    assert sorted(message["event_id"] for message in sent) == ["evt-0", "evt-1", "evt-2"]
+    assert {message["ticket"] for message in sent} == {1}
+    run = dead.account.run("acme", "evt-0", "lab.refuse")
+    assert run is not None
+    assert (run.status, run.ticket, run.attempts_in_round) == (Status.PENDING, 1, 0)
+    [entry] = run.replays
+    assert (entry["by"], entry["reason"]) == ("jo", "mended")
+
+
+def test_the_copies_of_what_was_replayed_leave_the_dead_letter_queue(dead: Inbox) -> None:
+    report = dead.invoke("replay", {})
+
+    assert report["dlq_removed"] == 3
+    assert dead.account.receive(dead.account.dead_letters) == []
+
+
+def test_a_replayed_run_is_attempted_in_a_new_round(dead: Inbox) -> None:
+    dead.invoke("replay", {"event_ids": ["evt-0"]})
+    [message] = dead.account.receive()
+
+    assert dead.process(message) == [message["MessageId"]]
+
+    run = dead.account.run("acme", "evt-0", "lab.refuse")
+    assert run is not None
+    assert (run.status, run.attempt_count) == (Status.DEAD_LETTER, 2)
+
+
+def test_sqs_own_redrive_leads_to_another_attempt(dead: Inbox) -> None:
+    """It makes a new message: another id, a later SentTimestamp, a receive count of 1."""
+    [first, *_] = dead.account.receive(dead.account.dead_letters)
+    dead.account.send(first["Body"])
+    [redriven] = dead.account.receive()
+    assert redriven["MessageId"] != first["MessageId"]
+
+    dead.process(redriven)
+
+    event_id = json.loads(first["Body"])["event_id"]
+    run = dead.account.run("acme", event_id, "lab.refuse")
+    assert run is not None
+    assert (run.status, run.attempt_count) == (Status.DEAD_LETTER, 2)
+
+
+@pytest.mark.parametrize(
+    ("payload", "matched"),
+    [
+        ({"source": "acme"}, 3),
+        ({"source": "stripe"}, 0),
+        ({"type": "lab.*"}, 3),
+        ({"type": "invoice.*"}, 0),
+        ({"handler": "lab.refuse"}, 3),
+        ({"handler": "lab.fine"}, 0),
+        ({"error_contains": "422"}, 3),
+        ({"error_contains": "503"}, 0),
+        ({"event_ids": ["evt-0", "evt-2"]}, 2),
+        ({"received_after": "2020-01-01T00:00:00Z"}, 3),
+        ({"received_before": "2020-01-01T00:00:00"}, 0),
+        ({"limit": 2}, 2),
+    ],
+    ids=str,
+)
+def test_filters_choose_the_runs(dead: Inbox, payload: dict[str, Any], matched: int) -> None:
+    report = dead.invoke("replay", {**payload, "dry_run": True})
+
+    assert report["matched"] == matched
+    assert len(report["sample"]) == matched
+    assert report["counts"] == ({"replayed": matched} if matched else {})
+
+
+def test_the_sample_shows_what_a_person_recognises(dead: Inbox) -> None:
+    report = dead.invoke("replay", {"dry_run": True, "event_ids": ["evt-1"]})
+
+    assert report["sample"] == [
+        {
+            "source": "acme",
+            "event_id": "evt-1",
+            "handler": "lab.refuse",
+            "status": "dead_letter",
+            "last_error": "permanent: 422 from the lab",
+            "outcome": "replayed",
+        }
+    ]
+
+
+def test_a_cursor_goes_on_where_the_limit_ended(dead: Inbox) -> None:
+    reports = [dead.invoke("replay", {"limit": 2})]
+    while reports[-1]["cursor"]:
+        reports.append(dead.invoke("replay", {"limit": 2, "cursor": reports[-1]["cursor"]}))
+
+    assert [report["matched"] for report in reports][:2] == [2, 1]
+    assert sorted(m["event_id"] for m in handed_over(dead)) == ["evt-0", "evt-1", "evt-2"]
+
+
+def test_a_replay_without_time_does_one_run_and_returns_a_cursor(dead: Inbox) -> None:
+    report = dead.invoke("replay", {}, remaining=10)
+
+    assert (report["matched"], bool(report["cursor"])) == (1, True)
+    rest = dead.invoke("replay", {"cursor": report["cursor"]}, remaining=300)
+    assert (rest["matched"], rest["cursor"]) == (2, None)
+
+
+def test_what_is_done_is_left_alone_and_an_unknown_id_is_named_missing(inbox: Inbox) -> None:
+    inbox.deliver("lab.fine")
+    inbox.work()
+
+    report = inbox.invoke("replay", {"event_ids": ["evt-1", "nobody"]})
+
+    assert report["counts"] == {"finished": 1, "missing": 1}
+    assert handed_over(inbox) == []
+
+
+def test_what_is_done_is_replayed_by_force_and_by_name(inbox: Inbox) -> None:
+    inbox.deliver("lab.fine")
+    inbox.work()
+
+    report = inbox.invoke("replay", {"event_ids": ["evt-1"], "handler": "lab.fine", "force": True})
+
+    assert report["counts"] == {"replayed": 1}
+    inbox.work()
+    assert [attempt for _, attempt, _ in inbox.lab.SEEN] == [1, 2]
+
+
+def test_a_run_that_a_worker_holds_is_left_to_it(inbox: Inbox, faults: Faults) -> None:
+    inbox.deliver("lab.fine")
+    [message] = inbox.account.receive()
+    faults.set("UpdateItem", Fault.DOWN, skip=1)  # claimed, never settled
+    inbox.process(message)
+    faults.clear()
+
+    report = inbox.invoke("replay", {"event_ids": ["evt-1"]})
+
+    assert report["counts"] == {"in_use": 1}
+
+
+def test_a_queue_that_fails_leaves_reset_runs_to_the_reconciler(
+    dead: Inbox, faults: Faults
+) -> None:
+    faults.set("SendMessageBatch", Fault.DOWN)
+
+    report = dead.invoke("replay", {"event_ids": ["evt-0"]})
+
+    assert report["counts"] == {"unsent": 1}
+    run = dead.account.run("acme", "evt-0", "lab.refuse")
+    assert run is not None
+    assert (run.status, run.attended) == (Status.PENDING, True)
+
+
+@pytest.mark.parametrize(
+    ("payload", "text"),
+    [
+        ({"sauce": "acme"}, "replay: sauce: Extra inputs are not permitted"),
+        ({"key1": "value1", "key2": "value2"}, "replay: key1: Extra inputs are not permitted;"),
+        ({"limit": 0}, "replay: limit: Input should be greater than or equal to 1"),
+        ({"limit": 10_001}, "replay: limit: Input should be less than or equal to 10000"),
+        ({"rate_per_second": 501}, "replay: rate_per_second: Input should be less than or equal"),
+        ({"received_after": "yesterday"}, "replay: received_after: Input should be a valid"),
+        ({"event_ids": []}, "replay: event_ids: Tuple should have at least 1 item"),
+        ({"event_ids": "evt-1"}, "replay: event_ids: Input should be a valid tuple"),
+        ({"force": True}, "replay: payload: Value error, force needs event_ids and handler"),
+        ({"cursor": "AAAA"}, "replay: cursor: not one this function returned"),
+        ({"cursor": "§"}, "replay: cursor: not one this function returned"),
+        ([], "replay: payload: Input should be a valid dictionary"),
+        (None, "replay: payload: Input should be a valid dictionary"),
+        ("all", "replay: payload: Input should be a valid dictionary"),
+    ],
+    ids=str,
+)
+def test_a_payload_that_cannot_be_used_is_an_error_that_says_why_and_changes_nothing(
+    inbox: Inbox, payload: Any, text: str
+) -> None:
+    """Lambda shows the error's type and text to whoever invoked it."""
+    with pytest.raises(Exception) as failure:  # noqa: PT011 - the bundle's own class
+        inbox.invoke("replay", payload)
+
+    assert type(failure.value).__name__ == "InvalidRequestError"
+    assert str(failure.value).startswith(text)
+    assert inbox.account.rows("event#") == []
+
+
+def test_a_replay_is_logged_counted_and_audited(dead: Inbox) -> None:
+    dead.output.read()
+
+    dead.invoke("replay", {"source": "acme", "reason": "mended", "requested_by": "jo"})
+
+    entries = dead.output.read()
+    [line] = [entry for entry in entries if "_aws" not in entry]
+    assert line["request"]["reason"] == "mended"
+    assert line["counts"] == {"replayed": 3}
+    [metric] = [entry for entry in entries if "_aws" in entry]
+    [declared] = metric["_aws"]["CloudWatchMetrics"]
+    assert declared["Dimensions"] == [["service"]]
+    assert (metric["ReplayMatched"], metric["ReplayReplayed"]) == ([3.0], [3.0])
+    [audit] = dead.account.rows("audit#")
+    assert (audit["by"], audit["reason"]) == ("jo", "mended")
+
+
+def test_a_dry_run_counts_nothing_as_replayed(dead: Inbox) -> None:
+    dead.output.read()
+
+    dead.invoke("replay", {"dry_run": True})
+
+    [metric] = dead.output.metrics()
+    assert (metric["ReplayMatched"], metric["ReplayReplayed"]) == ([3.0], [0.0])
+    assert dead.account.rows("audit#") == []
