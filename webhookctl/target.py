@@ -28,7 +28,7 @@ Clients = Callable[[str], Any]
 # Replay works for up to five minutes, and a repeated invocation would be a second replay.
 _INVOKE: Final = Config(read_timeout=310, retries={"total_max_attempts": 1, "mode": "standard"})
 _CALL: Final = Config(
-    connect_timeout=5, read_timeout=20, retries={"total_max_attempts": 4, "mode": "standard"}
+    connect_timeout=5, read_timeout=20, retries={"total_max_attempts": 3, "mode": "standard"}
 )
 # The developer's profile and configuration have no say on this machine's own runtime.
 _NOBODYS: Final = {

@@ -122,6 +122,16 @@ def test_the_cursor_is_followed_to_the_end(cli: Cli, dead: Inbox) -> None:
     assert shown.err.splitlines()[:3] == ["replayed 1 of 3", "replayed 2 of 3", "replayed 3 of 3"]
 
 
+def test_the_runs_of_a_named_event_are_stepped_through_once_each(cli: Cli, inbox: Inbox) -> None:
+    inbox.fails("acme.notify", Permanent("422"))
+    inbox.fails("acme.fulfil", Permanent("422"))
+    inbox.deliver("two-runs")
+    inbox.work()
+    shown = cli("replay", "--event-id", "two-runs", "--rate", "0.2", "--yes", "--json")
+    assert shown.data["counts"] == {"replayed": 2}
+    assert [inbox.run("two-runs", name).ticket for name in ("acme.fulfil", "acme.notify")] == [1, 1]
+
+
 def test_an_invocation_that_ran_out_of_time_is_followed_too(cli: Cli) -> None:
     report = {"dry_run": True, "matched": 2, "counts": {"replayed": 2}, "sample": [], "cursor": "c"}
     last = {**report, "matched": 1, "counts": {"replayed": 1}, "cursor": None, "new_field": 1}

@@ -99,11 +99,10 @@ def _total(target: Target, request: Payload, limit: int) -> Report:
 
 def _reports(target: Target, request: Payload, limit: int, step: int) -> Iterator[Report]:
     """Yields a report for each invocation, until all is done or the limit reached."""
-    # A cursor stands between events, so the runs of named events are not cut into steps.
-    size = limit if "event_ids" in request else step
-    left, cursor = limit, request.get("cursor")
+    left: int = limit
+    cursor: str | None = None
     while left > 0:
-        payload = {**request, "cursor": cursor, "limit": min(left, size)}
+        payload = {**request, "cursor": cursor, "limit": min(left, step)}
         report = _invoke(target, payload)
         yield report
         left, cursor = left - report.matched, report.cursor
