@@ -201,6 +201,7 @@ class Ingest:
             verified_with=verified.secret,
             occurred_at=identity.occurred_at,
             guard="" if content is None else guard.content_hash(content),
+            request_id=delivery.request_id,
         )
 
     def _record(self, event: StoredEvent) -> Item | None:
@@ -218,7 +219,8 @@ class Ingest:
         try:
             self._table.put(row, when=absent(event.received_at))
         except ConditionFailed as error:
-            # Our own row: an earlier try of this call succeeded and its answer was lost.
+            # Our own row: an earlier try of this call succeeded and its answer was lost. The
+            # request's id tells it from another delivery in the same millisecond.
             return None if error.old == row else error.old
         return None
 

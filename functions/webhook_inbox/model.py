@@ -55,7 +55,8 @@ class Delivery:
     """One HTTP request by a provider, as it came.
 
     Header names are lower-case, repeated headers are joined by commas (as HTTP API gives
-    them), and the body is exactly the bytes that were sent.
+    them), and the body is exactly the bytes that were sent. `request_id` is the gateway's, and
+    differs between deliveries that are equal otherwise.
     """
 
     source: str
@@ -65,6 +66,7 @@ class Delivery:
     headers: Mapping[str, str]
     body: bytes
     received_at: datetime
+    request_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,7 @@ class StoredEvent:
     verified_with: int = 0
     occurred_at: datetime | None = None
     guard: str = ""
+    request_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

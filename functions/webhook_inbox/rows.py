@@ -170,6 +170,8 @@ def event_to(event: StoredEvent) -> Item:
         item["occurred_at"] = to_ms(event.occurred_at)
     if event.guard:
         item["guard"] = event.guard
+    if event.request_id:
+        item["request_id"] = event.request_id
     return item
 
 
@@ -188,6 +190,7 @@ def event_from(item: Item, body: bytes) -> StoredEvent:
         verified_with=item["verified_with"],
         occurred_at=from_ms(item["occurred_at"]) if "occurred_at" in item else None,
         guard=item.get("guard", ""),
+        request_id=item.get("request_id", ""),
     )
 
 

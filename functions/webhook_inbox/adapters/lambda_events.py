@@ -25,7 +25,8 @@ def delivery_from(event: Mapping[str, Any], *, received_at: datetime) -> Deliver
             invocation by hand can.
     """
     try:
-        http = event["requestContext"]["http"]
+        context = event["requestContext"]
+        http = context["http"]
         path = str(event["rawPath"])
         return Delivery(
             source=_source(event, path),
@@ -35,6 +36,7 @@ def delivery_from(event: Mapping[str, Any], *, received_at: datetime) -> Deliver
             headers=_headers(event.get("headers") or {}),
             body=_body(event),
             received_at=received_at,
+            request_id=str(context.get("requestId") or ""),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise Rejected(Reason.MALFORMED, "not an HTTP API event of format 2.0") from error

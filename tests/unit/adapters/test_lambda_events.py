@@ -27,6 +27,7 @@ def http(**changes: Any) -> dict[str, Any]:
         "headers": {"content-type": "application/json", "stripe-signature": "t=1,v1=ab"},
         "requestContext": {
             "http": {"method": "POST", "path": "/webhooks/stripe", "sourceIp": "192.0.2.1"},
+            "requestId": "JKJaXmPLvHcESHA=",
             "timeEpoch": 1,
         },
         "pathParameters": {"source": "stripe"},
@@ -49,6 +50,7 @@ def test_an_event_becomes_a_delivery() -> None:
         headers={"content-type": "application/json", "stripe-signature": "t=1,v1=ab"},
         body=b'{"id": "evt_1"}',
         received_at=NOW,
+        request_id="JKJaXmPLvHcESHA=",
     )
 
 
