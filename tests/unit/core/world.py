@@ -343,8 +343,10 @@ class World:
         times = [from_ms(at) for at in visible if at is not None]
         looks = [row["attention_at"] for row in self.table if "attention" in row]
         times += [_full_minute(from_ms(at)) for at in looks]
-        adoption = minute + timedelta(minutes=-minute.minute % 5)
-        future = [at for at in (*times, adoption) if at > self.now]
+        # The reconciler's own times: every fifth minute, and once an hour the slow sweep.
+        times += [minute + timedelta(minutes=-minute.minute % 5)]
+        times += [minute + timedelta(minutes=(7 - minute.minute) % 60)]
+        future = [at for at in times if at > self.now]
         self.clock.advance(seconds=(min(future) - self.now).total_seconds())
 
     # -- looking
