@@ -90,30 +90,29 @@ def test_sqs_own_redrive_leads_to_another_attempt(dead: Inbox) -> None:
     assert (run.status, run.attempt_count) == (Status.DEAD_LETTER, 2)
 
 
-@pytest.mark.parametrize(
-    ("payload", "matched"),
-    [
-        ({"source": "acme"}, 3),
-        ({"source": "stripe"}, 0),
-        ({"type": "lab.*"}, 3),
-        ({"type": "invoice.*"}, 0),
-        ({"handler": "lab.refuse"}, 3),
-        ({"handler": "lab.fine"}, 0),
-        ({"error_contains": "422"}, 3),
-        ({"error_contains": "503"}, 0),
-        ({"event_ids": ["evt-0", "evt-2"]}, 2),
-        ({"received_after": "2020-01-01T00:00:00Z"}, 3),
-        ({"received_before": "2020-01-01T00:00:00"}, 0),
-        ({"limit": 2}, 2),
-    ],
-    ids=str,
-)
-def test_filters_choose_the_runs(dead: Inbox, payload: dict[str, Any], matched: int) -> None:
-    report = dead.invoke("replay", {**payload, "dry_run": True})
+FILTERS: list[tuple[dict[str, Any], int]] = [
+    ({"source": "acme"}, 3),
+    ({"source": "stripe"}, 0),
+    ({"type": "lab.*"}, 3),
+    ({"type": "invoice.*"}, 0),
+    ({"handler": "lab.refuse"}, 3),
+    ({"handler": "lab.fine"}, 0),
+    ({"error_contains": "422"}, 3),
+    ({"error_contains": "503"}, 0),
+    ({"event_ids": ["evt-0", "evt-2"]}, 2),
+    ({"received_after": "2020-01-01T00:00:00Z"}, 3),
+    ({"received_before": "2020-01-01T00:00:00"}, 0),
+    ({"limit": 2}, 2),
+    ({"source": "acme", "type": "*", "handler": "lab.refuse", "error_contains": "lab"}, 3),
+]
 
-    assert report["matched"] == matched
-    assert len(report["sample"]) == matched
-    assert report["counts"] == ({"replayed": matched} if matched else {})
+
+def test_filters_choose_the_runs(dead: Inbox) -> None:
+    for payload, matched in FILTERS:
+        report = dead.invoke("replay", {**payload, "dry_run": True})
+
+        assert report["matched"] == len(report["sample"]) == matched, payload
+        assert report["counts"] == ({"replayed": matched} if matched else {}), payload
 
 
 def test_the_sample_shows_what_a_person_recognises(dead: Inbox) -> None:
