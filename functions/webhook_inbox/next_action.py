@@ -18,6 +18,8 @@ from webhook_inbox.spans import relative, span, spelled
 # The reconciler looks at events from 3 minutes of age on, every five minutes.
 SENT_AGAIN_BY: Final = timedelta(minutes=10)
 
+SHORT: Final = 160
+
 # What a dead run's error begins with says why it was given up.
 REMEDIES: Final = {
     "permanent: ": "no repetition helps as it is; mend the cause, deploy,",
@@ -65,7 +67,11 @@ def run_action(run: Run, *, now: datetime, limit: int | None = None) -> str:
         case Status.DEAD_LETTER:
             words = _dead(run)
         case Status.DONE | Status.SKIPPED:
-            why = f" ({run.last_error})" if run.status is Status.SKIPPED and run.last_error else ""
+            why = (
+                f" ({_short(run.last_error)})"
+                if run.status is Status.SKIPPED and run.last_error
+                else ""
+            )
             words = f"Nothing to do: {run.handler} is {run.status}{why}."
     return words
 
@@ -135,7 +141,7 @@ def _deferred(run: Run, now: datetime) -> str:
             f"Deploy a version that has the handler {run.handler}: the run is given up"
             f" {relative(end, now)} ({spelled(end)})."
         )
-    why = f" It waits for something outside: {run.last_error}" if run.last_error else ""
+    why = f" It waits for something outside: {_short(run.last_error)}" if run.last_error else ""
     return _waiting(run, now, f"{run.handler}, deferred without spending an attempt,") + why
 
 
@@ -165,7 +171,7 @@ def _resent(run: Run) -> str:
 
 
 def _held(run: Run) -> str:
-    why = f": {run.last_error}" if run.last_error else ""
+    why = f": {_short(run.last_error)}" if run.last_error else ""
     return (
         f"Decide: {run.handler} waits for a person{why}."
         f" To let it run: {replay_command(run, [run.handler])}"
@@ -177,8 +183,14 @@ def _dead(run: Run) -> str:
     remedy = next(found, "when the cause is gone,")
     return (
         f"Mend {run.handler}: {remedy} replay it: {replay_command(run, [run.handler])}"
-        f" (last error: {run.last_error or 'none'})"
+        f" (last error: {_short(run.last_error) or 'none'})"
     )
+
+
+def _short(error: str) -> str:
+    """Returns an error as one line of bounded length; the run shows all of it."""
+    line = " ".join(error.split())
+    return line if len(line) <= SHORT else f"{line[: SHORT - 1]}…"
 
 
 def replay_command(of: Run | StoredEvent, handlers: Iterable[str]) -> str:

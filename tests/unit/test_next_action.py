@@ -239,6 +239,13 @@ def test_a_dead_run_says_what_to_mend_by_why_it_died(error: str, remedy: str) ->
     assert said.endswith(f"(last error: {error or 'none'})")
 
 
+def test_a_long_error_of_many_lines_is_told_in_short() -> None:
+    said = words(Status.DEAD_LETTER, last_error="permanent: one\n  two\n" + "x" * 900)
+    assert "(last error: permanent: one two xxx" in said
+    assert said.endswith("x…)")
+    assert len(said) < 450
+
+
 @pytest.mark.parametrize("status", list(Status))
 def test_every_status_has_words_even_with_nothing_else_known(status: Status) -> None:
     assert words(status).split(" ")[0] in {"Nothing", "Wait:", "Check", "Decide:", "Mend"}

@@ -153,9 +153,8 @@ def _print(call: Invocation, report: Report) -> None:
         would = report.dry_run and outcome == Outcome.REPLAYED
         call.output.line(f"  {count} {WOULD if would else MEANINGS[Outcome(outcome)]}")
     if report.dlq_removed:
-        call.output.line(
-            f"  {counted(report.dlq_removed, 'message')} of finished runs removed from the DLQs"
-        )
+        removed = counted(report.dlq_removed, "message")
+        call.output.line(f"  {removed} removed from the DLQs, their runs being done or replayed")
     if report.sample:
         call.output.line()
         call.output.table(COLUMNS, [_row(entry, report.dry_run) for entry in report.sample])
