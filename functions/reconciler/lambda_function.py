@@ -11,14 +11,14 @@ from webhook_inbox.adapters.clients import steady
 from webhook_inbox.adapters.clock import SystemClock
 from webhook_inbox.adapters.cloudwatch import OldestMessage
 from webhook_inbox.adapters.dynamodb import DynamoTable
-from webhook_inbox.adapters.environment import ReconcilerEnvironment
+from webhook_inbox.adapters.environment import ResenderEnvironment
 from webhook_inbox.adapters.sqs import SqsQueue
 from webhook_inbox.lanes import Lanes
 from webhook_inbox.ledger import Ledger
 from webhook_inbox.manifest import Manifest
 from webhook_inbox.reconciler import Reconciler
 
-environment: Final = ReconcilerEnvironment.read()
+environment: Final = ResenderEnvironment.read()
 logger: Final = Logger()
 metrics: Final = Metrics()
 clock: Final = SystemClock()

@@ -11,7 +11,7 @@ from webhook_inbox.adapters.chance import SystemChance
 from webhook_inbox.adapters.clients import steady
 from webhook_inbox.adapters.clock import SystemClock
 from webhook_inbox.adapters.dynamodb import DynamoTable
-from webhook_inbox.adapters.environment import ReplayEnvironment
+from webhook_inbox.adapters.environment import ResenderEnvironment
 from webhook_inbox.adapters.sqs import SqsQueue
 from webhook_inbox.lanes import Lanes
 from webhook_inbox.ledger import Ledger
@@ -19,7 +19,7 @@ from webhook_inbox.manifest import Manifest
 from webhook_inbox.replay import Replay
 from webhook_inbox.replay_request import ReplayRequest
 
-environment: Final = ReplayEnvironment.read()
+environment: Final = ResenderEnvironment.read()
 logger: Final = Logger()
 metrics: Final = Metrics()
 clock: Final = SystemClock()

@@ -10,8 +10,7 @@ from tests.infra.template import Template, named
 from webhook_inbox.adapters.environment import (
     IngestEnvironment,
     ProcessorEnvironment,
-    ReconcilerEnvironment,
-    ReplayEnvironment,
+    ResenderEnvironment,
 )
 
 FUNCTIONS = ("ingest", "processor", "replay", "reconciler")
@@ -173,8 +172,8 @@ def test_reconciler_runs_every_minute(dev: Template) -> None:
     [
         ("ingest", IngestEnvironment),
         ("processor", ProcessorEnvironment),
-        ("replay", ReplayEnvironment),
-        ("reconciler", ReconcilerEnvironment),
+        ("replay", ResenderEnvironment),
+        ("reconciler", ResenderEnvironment),
     ],
 )
 def test_functions_read_the_environment_that_they_are_given(

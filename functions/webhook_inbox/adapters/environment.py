@@ -60,18 +60,8 @@ class ProcessorEnvironment(_Environment):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayEnvironment(_Environment):
-    """Replay: reset runs, send again, tidy the dead letter queues."""
-
-    table_name: str
-    queue_urls: Urls
-    dlq_urls: Urls
-    code_version: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReconcilerEnvironment(_Environment):
-    """The reconciler: find what fell between two calls."""
+class ResenderEnvironment(_Environment):
+    """Replay and reconciler: change runs, send them again, tidy the dead-letter queues."""
 
     table_name: str
     queue_urls: Urls

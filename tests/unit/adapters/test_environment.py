@@ -8,8 +8,7 @@ import pytest
 from webhook_inbox.adapters.environment import (
     IngestEnvironment,
     ProcessorEnvironment,
-    ReconcilerEnvironment,
-    ReplayEnvironment,
+    ResenderEnvironment,
 )
 from webhook_inbox.errors import ConfigurationError
 
@@ -28,8 +27,7 @@ ENVIRONMENTS = [
         lane="slow",
         max_receive_count=13,
     ),
-    ReplayEnvironment(**COMMON, dlq_urls=URLS),
-    ReconcilerEnvironment(**COMMON, dlq_urls=URLS),
+    ResenderEnvironment(**COMMON, dlq_urls=URLS),
 ]
 PROCESSOR = ENVIRONMENTS[1]
 
