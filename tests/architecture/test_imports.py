@@ -1,0 +1,67 @@
+"""Who may import whom: the contracts in pyproject.toml hold, and there are as many as promised."""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from importlinter.cli import lint_imports
+
+ROOT = Path(__file__).parents[2]
+PYPROJECT = ROOT / "pyproject.toml"
+LIBRARY = ROOT / "functions" / "webhook_inbox"
+# What the use cases must not bring along: ingest's cold start would pay for it.
+HEAVY = {"boto3", "botocore", "pydantic", "aws_lambda_powertools", "tomllib", "asyncio", "handlers"}
+USE_CASES = ["ingest", "processor", "reconciler", "replay_search", "memory", "handling"]
+
+
+def contracts() -> list[dict[str, Any]]:
+    settings = tomllib.loads(PYPROJECT.read_text())["tool"]["importlinter"]
+    found: list[dict[str, Any]] = settings["contracts"]
+    return found
+
+
+def test_every_contract_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    code = lint_imports(config_filename=str(PYPROJECT), no_cache=True)
+    assert code == 0, capsys.readouterr().out
+
+
+def test_a_module_of_the_library_cannot_be_left_out_of_its_layers() -> None:
+    (layers,) = [c for c in contracts() if c.get("containers") == ["webhook_inbox"]]
+    assert layers["exhaustive"] is True
+    named = {name.strip() for layer in layers["layers"] for name in layer.split("|")}
+    there = {path.stem for path in LIBRARY.iterdir() if not path.name.startswith("_")}
+    assert named == there
+
+
+def test_handlers_are_out_of_bounds_for_all_but_the_processor() -> None:
+    (rule,) = [c for c in contracts() if c.get("forbidden_modules") == ["handlers"]]
+    packages = {
+        path.name for path in (ROOT / "functions").iterdir() if (path / "__init__.py").exists()
+    }
+    functions = packages - {"handlers", "webhook_inbox", "processor"}
+    assert functions <= set(rule["source_modules"])
+
+
+def test_no_contract_names_cdk_away_from_what_ships() -> None:
+    (rule,) = [c for c in contracts() if "aws_cdk" in c.get("forbidden_modules", [])]
+    packages = {
+        path.name for path in (ROOT / "functions").iterdir() if (path / "__init__.py").exists()
+    }
+    assert set(rule["source_modules"]) == packages
+
+
+@pytest.mark.parametrize("module", USE_CASES)
+def test_a_use_case_brings_nothing_heavy_along(module: str) -> None:
+    """Only replay's request and the configuration are read by pydantic."""
+    heavy = HEAVY - {"pydantic"} if module == "replay_search" else HEAVY
+    script = (
+        f"import sys, webhook_inbox.{module}\n"
+        f"print(*sorted({heavy!r} & {{name.partition('.')[0] for name in sys.modules}}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert done.stdout.strip() == ""
