@@ -60,7 +60,9 @@ def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def inbox() -> Iterator[Inbox]:
     """An inbox in moto."""
     with mock_aws():
-        yield Inbox()
+        made = Inbox()
+        made.move_to_aws()
+        yield made
 
 
 @pytest.fixture

@@ -20,8 +20,11 @@ from webhook_inbox.adapters.dynamodb import DynamoTable
 from webhook_inbox.adapters.s3 import S3Blobs
 from webhook_inbox.claim import Lease, claim
 from webhook_inbox.errors import InboxError
+from webhook_inbox.ledger import Ledger
 from webhook_inbox.manifest import Manifest, SourceSpec
+from webhook_inbox.memory import MemoryTable
 from webhook_inbox.model import Delivery, Run
+from webhook_inbox.ports import Table
 from webhook_inbox.reference import Reference
 from webhookctl.__main__ import main
 from webhookctl.invocation import World as Outside
@@ -52,16 +55,19 @@ def client(service: str) -> Any:
 
 
 class Inbox(World):
-    """The core's own stage, its rows in moto's DynamoDB and S3."""
+    """The core's own stage, with more sources."""
 
     def __init__(self) -> None:
         super().__init__(MANIFEST)
-        self.bucket = create_bucket(client("s3"), "bodies")
+        self.vault.rotate("stripe", SECRET)
+
+    def move_to_aws(self) -> None:
+        """Lets its rows and bodies lie in moto's DynamoDB and S3."""
+        create_bucket(client("s3"), "bodies")
         tables = client("dynamodb")
         self.table = DynamoTable(tables, create_table(tables, "ledger"))  # type: ignore[assignment]
-        self.blobs = S3Blobs(client("s3"), self.bucket)  # type: ignore[assignment]
-        self.ledger = type(self.ledger)(table=self.table, blobs=self.blobs)
-        self.vault.rotate("stripe", SECRET)
+        self.blobs = S3Blobs(client("s3"), "bodies")  # type: ignore[assignment]
+        self.ledger = Ledger(table=self.table, blobs=self.blobs)
         self.deploy(MANIFEST)
 
     def begin(self, *, by: str = "worker-1", seconds: float = 60) -> Run:
@@ -77,6 +83,15 @@ class Inbox(World):
             lease=Lease("lease-1", by, self.now + timedelta(seconds=seconds), "v1"),
             now=self.now,
         )
+
+
+class MemoryTarget(Target):
+    """A target whose ledger is the double: for what reads a whole day, which moto does slowly."""
+
+    @property
+    def table(self) -> Table:
+        table: Table = self.client("memory")
+        return table
 
 
 class Lambda:
@@ -154,7 +169,8 @@ class Cli:
 
     def _connect(self, selection: Selection) -> Target:
         self.selected.append(selection)
-        return Target(
+        kind = MemoryTarget if isinstance(self.inbox.table, MemoryTable) else Target
+        return kind(
             name=STACK,
             local=self.local,
             stage="test",
@@ -167,7 +183,8 @@ class Cli:
         )
 
     def _client(self, service: str) -> Any:
-        return self.replay if service == "lambda" else client(service)
+        doubles = {"lambda": self.replay, "memory": self.inbox.table}
+        return doubles[service] if service in doubles else client(service)
 
 
 class Server(ThreadingHTTPServer):

@@ -7,7 +7,7 @@ import pytest
 from botocore import exceptions as boto
 from botocore.exceptions import ClientError
 
-from tests.cli.stage import Cli
+from tests.cli.stage import Cli, Inbox
 from webhook_inbox.adapters.calls import translated
 from webhook_inbox.errors import ConfigurationError
 from webhookctl.__main__ import main
@@ -15,6 +15,12 @@ from webhookctl.errors import CommandError
 from webhookctl.faults import LOG_IN, explain
 from webhookctl.invocation import World
 from webhookctl.local.errors import LocalError
+
+
+@pytest.fixture
+def inbox() -> Inbox:
+    """An inbox in memory."""
+    return Inbox()
 
 
 def client_error(code: str, message: str = "no", status: int = 400) -> ClientError:

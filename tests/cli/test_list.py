@@ -11,6 +11,12 @@ from webhookctl.search import WINDOW
 HEADINGS = ["RECEIVED", "SOURCE", "TYPE", "EVENT_ID", "STATUS", "RUNS"]
 
 
+@pytest.fixture
+def inbox() -> Inbox:
+    """An inbox in memory: the tests of `send` list one in DynamoDB."""
+    return Inbox()
+
+
 def ids(cli: Cli, *arguments: str) -> list[str]:
     shown = cli("inbox", "list", "--json", *arguments)
     assert shown.code == 0, shown.err
