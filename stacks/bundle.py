@@ -20,10 +20,18 @@ from webhook_inbox.manifest import MODULE, Manifest
 # handlers and inbox.toml, and need not copy these.
 HOME: Final = Path(__file__).resolve().parent.parent / "functions"
 
-# Parts of the library that work when the inbox is built, or in tests: the manifest replaces
-# them, and pydantic stays out of ingest's cold start.
+# Parts of the library that work when the inbox is built, in tests, or in an operator's hands:
+# the manifest replaces the first, and pydantic stays out of ingest's cold start.
 LEFT_OUT: Final = frozenset(
-    {"compiler.py", "configuration", "declarations.py", "memory", "registration.py"}
+    {
+        "compiler.py",
+        "configuration",
+        "declarations.py",
+        "memory",
+        "next_action.py",
+        "registration.py",
+        "spans.py",
+    }
 )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote
 
 from webhook_inbox.errors import InboxError, Rejected
 from webhook_inbox.manifest import SourceSpec
@@ -106,7 +107,8 @@ class Forge:
 
 
 def _named(file: Path) -> str:
-    return file.name.partition(".json")[0].partition("__")[0]
+    # A file's name cannot hold the slash that some types have: it is percent-encoded.
+    return unquote(file.name.partition(".json")[0].partition("__")[0])
 
 
 def _renamed(file: Path, body: bytes, found: str, event_id: str | None) -> bytes:

@@ -112,7 +112,8 @@ class Replay:
             Unavailable: the ledger failed. What was replayed by then stays replayed.
         """
         report = Report(dry_run=request.dry_run)
-        if not request.dry_run:
+        # A caller that follows the cursor goes on with what is audited already.
+        if not request.dry_run and request.cursor is None:
             self._audit(request)
         self._replay(request, report, deadline)
         if not request.dry_run and report.cursor is None:
