@@ -182,15 +182,16 @@ def test_messages_that_the_queue_refuses_one_by_one_are_not_acknowledged(
 
 
 def test_calls_that_all_take_long_still_end_in_time(
-    inbox: Inbox, faults: Faults, small: Post
+    start: Start, account: Account, faults: Faults
 ) -> None:
     """None fails; there is just no time left for the last one."""
+    inbox = start(account, hurried=True)
     for operation in ("GetSecretValue", "PutItem", "SendMessageBatch"):
         faults.rewrite(operation, lambda _: time.sleep(0.6))
 
-    asks_again(small())
+    asks_again(inbox.deliver("lab.fine"))
 
-    heals(inbox, faults, small)
+    heals(inbox, faults, lambda: inbox.deliver("lab.fine"))
 
 
 def test_a_cached_secret_outlives_an_outage_of_its_store(
@@ -252,7 +253,7 @@ def test_an_endpoint_that_is_dead_is_answered_for_in_time(
 ) -> None:
     """The first delivery of a cold function included."""
     monkeypatch.setenv(f"AWS_ENDPOINT_URL{service}", request.getfixturevalue(port))
-    inbox = start(account)
+    inbox = start(account, hurried=True)
     headers = inbox.sign("acme", LARGE)
 
     asks_again(inbox.post("acme", LARGE, headers))
