@@ -172,6 +172,23 @@ def test_an_adopted_run_whose_message_is_lost_is_sent_again(world: World) -> Non
     assert world.run().status is Status.DONE
 
 
+def test_a_run_that_is_begun_while_it_is_looked_at_is_left_alone(world: World) -> None:
+    world.deliver()
+    world.clock.advance(minutes=5)
+    update, raced = world.table.update, []
+
+    def overtaken(key: object, change: object, **parts: object) -> object:
+        if not raced:
+            raced.append(True)
+            world.work()
+        return update(key, change, **parts)  # type: ignore[arg-type]
+
+    world.table.update = overtaken  # type: ignore[method-assign,assignment]
+    report = world.reconcile()
+    assert (report.count(Action.ADOPTED), report.count(Action.MOVED_ON)) == (0, 1)
+    assert world.run().status is Status.DONE
+
+
 def test_one_event_that_cannot_be_adopted_does_not_stop_the_others(world: World) -> None:
     unsent(world, "evt-1")
     unsent(world, "evt-2")
@@ -204,6 +221,17 @@ def test_it_is_sent_again_when_it_is_overdue(world: World) -> None:
     world.pass_minutes(45)
     assert world.run().status is Status.DONE
     assert world.run().attempt_count == 2
+
+
+def test_it_is_watched_once(world: World) -> None:
+    world.deliver()
+    message = world.taken()
+    world.claim_and_die(message)
+    world.queues["default"].delete(message.receipt)
+    world.clock.advance(minutes=10)
+    world.reconcile()
+    world.clock.advance(minutes=5)
+    assert world.reconcile().counts == {}
 
 
 def test_a_first_attempt_that_is_under_way_is_not_watched(world: World) -> None:

@@ -106,6 +106,13 @@ def test_the_last_of_its_attempts_makes_a_run_dead(world: World) -> None:
     assert [attempt.number for attempt in run.attempts] == [1, 2, 3]
 
 
+def test_it_is_dead_when_its_last_attempt_ends_not_a_wait_later() -> None:
+    world = World(with_handlers(handler("acme.fulfil", max_attempts=1)))
+    world.fails("acme.fulfil", Transient("down"))
+    assert first_result(world).outcome is Outcome.DEAD
+    assert world.run().dead_at == world.now
+
+
 def test_the_message_of_a_dead_run_is_moved_to_the_dlq_by_the_queue(world: World) -> None:
     world.fails("acme.fulfil", Transient("down"))
     world.deliver()

@@ -313,6 +313,20 @@ def test_a_live_lease_is_watched_from_afar(world: World) -> None:
     assert world.messages() != []
 
 
+def test_a_run_that_is_being_worked_on_when_its_event_ends_is_not_given_up(world: World) -> None:
+    world.script("acme.fulfil", Transient("down"))
+    world.deliver()
+    world.work()
+    world.clock.advance(days=35, seconds=30)
+    until = to_ms(world.now + timedelta(seconds=20))
+    world.alter(status="processing", claimed_until=until, attention_at=to_ms(world.now))
+    report = world.reconcile()
+    assert Action.EXPIRED not in report.counts
+    row = world.row()
+    assert row is not None
+    assert row["status"] == "processing"
+
+
 def test_an_entry_that_lags_behind_its_row_is_passed_over(world: World) -> None:
     overdue(world)
     world.table.lag = lambda unseen: 0

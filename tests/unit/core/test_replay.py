@@ -41,6 +41,18 @@ def test_a_replayed_run_has_all_its_attempts_again(world: World) -> None:
     assert world.run().attempt_count == 1 + 3
 
 
+def test_a_run_that_had_used_attempts_of_its_round_has_them_back(world: World) -> None:
+    world.script("acme.fulfil", Transient("one"), Transient("two"))
+    world.deliver()
+    while world.row() is None or world.run().attempt_count < 2:
+        world.work()
+        world.clock.advance(seconds=60)
+    world.fails("acme.fulfil", Transient("down"))
+    world.replay(event_ids=["evt-1"])
+    world.run_until_quiet()
+    assert world.run().attempt_count == 2 + 3
+
+
 def test_the_attempts_before_stay_in_its_history(world: World) -> None:
     world.dead()
     world.replay()
@@ -213,6 +225,21 @@ def test_a_run_that_changes_between_reading_and_resetting_is_in_use(world: World
     assert world.replay().counts == {"in_use": 1}
 
 
+def test_of_two_operators_at_once_one_replays(world: World) -> None:
+    world.dead()
+    update, raced = world.table.update, []
+
+    def overtaken(key: object, change: object, **parts: object) -> object:
+        if not raced:
+            raced.append(True)
+            assert world.replay(requested_by="quick").counts == {"replayed": 1}
+        return update(key, change, **parts)  # type: ignore[arg-type]
+
+    world.table.update = overtaken  # type: ignore[method-assign,assignment]
+    assert world.replay(requested_by="slow").counts == {"in_use": 1}
+    assert world.tickets() == [1]
+
+
 def test_a_run_that_is_done_between_reading_and_resetting_is_finished(world: World) -> None:
     world.dead()
     update = world.table.update
@@ -235,6 +262,15 @@ def test_a_dry_run_tells_what_would_happen_and_changes_nothing(world: World) -> 
     assert (report.dry_run, report.matched, report.counts) == (True, 1, {"replayed": 1})
     assert list(world.table) == before
     assert world.messages() == []
+
+
+def test_a_dry_run_tells_what_stands_against_it_too(world: World) -> None:
+    world.deliver("done")
+    world.work()
+    world.deliver("busy")
+    world.claim_and_die(world.taken())
+    report = world.replay(event_ids=["done", "busy", "missing"], dry_run=True)
+    assert report.counts == {"finished": 1, "in_use": 1, "missing": 1}
 
 
 def test_the_sample_shows_what_the_runs_are_and_what_is_done_with_them(world: World) -> None:
