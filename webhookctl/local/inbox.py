@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -47,7 +47,12 @@ class LocalInbox:
         if state is None:
             scratch = tempfile.TemporaryDirectory(prefix="webhook-inbox-")
             state = Path(self._closing.enter_context(scratch))
-        settings = Settings(port=0, sink_port=free_port(), secrets=secrets or {})
+        settings = Settings(
+            port=0,
+            sink_port=free_port(),
+            secrets=secrets or {},
+            sink_log=state / "sink.log",
+        )
         self.functions = state / "functions"
         self.sink_url = f"http://{LOOPBACK}:{settings.sink_port}"
         self._given = functions
@@ -120,6 +125,15 @@ class LocalInbox:
     def stop_sink(self) -> None:
         """Stops the sink: its port refuses connections."""
         self._runtime.stop_sink()
+
+    @contextlib.contextmanager
+    def frozen_sink(self) -> Iterator[None]:
+        """Freezes the sink: it takes requests, and answers them when it thaws."""
+        self._runtime.signal_sink(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._runtime.signal_sink(signal.SIGCONT)
 
     def workers(self, kind: str = "processor") -> list[int]:
         """Returns the process ids of the live Lambda workers of a kind of function."""

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 from webhook_inbox.manifest import Manifest
@@ -32,11 +33,15 @@ POLL: Final = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a runtime is told: ports, and secrets by source."""
+    """What a runtime is told: ports, secrets by source, and where the sink's lines go.
+
+    Without a `sink_log` they go to the terminal.
+    """
 
     port: int
     sink_port: int
     secrets: Mapping[str, str] = field(default_factory=dict)
+    sink_log: Path | None = None
 
 
 class Runtime:
@@ -111,13 +116,21 @@ class Runtime:
         journal = self.project.state / "sink.jsonl"
         port = str(self.settings.sink_port)
         command = ["webhookctl.local.sink", "--port", port, "--journal", str(journal)]
-        self._sink = Child(command, env=os.environ)
+        with contextlib.ExitStack() as closing:
+            log = self.settings.sink_log
+            output = closing.enter_context(log.open("ab")) if log is not None else None
+            self._sink = Child(command, env=os.environ, output=output)
         deadline = time.monotonic() + SINK_LIMIT
         while not accepts(self.settings.sink_port):
             if not self._sink.running or time.monotonic() > deadline:
                 message = f"the sink did not start on port {port}"
                 raise LocalError(message)
             time.sleep(POLL)
+
+    def signal_sink(self, number: int) -> None:
+        """Sends the sink a signal; one that is stopped gets none."""
+        if self._sink is not None and self._sink.running:
+            os.killpg(self._sink.pid, number)
 
     def stop_sink(self) -> None:
         """Stops the sink; may be called twice."""

@@ -1,0 +1,1 @@
+"""Parts of `scripts/real_input.py`."""

@@ -1,0 +1,76 @@
+"""The inbox that the payloads go through: one that runs, or one of our own."""
+
+import contextlib
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from scripts.realinput.chaos import IMPATIENT
+from webhookctl.local import state
+from webhookctl.local.dev_secrets import FILE as SECRETS
+from webhookctl.local.errors import LocalError
+from webhookctl.local.inbox import LocalInbox
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+FUNCTIONS: Final = ROOT / "functions"
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Where an inbox runs, and `inbox` itself where it is our own."""
+
+    front: str
+    sink: str
+    endpoint: str
+    outputs: Mapping[str, str]
+    secrets: Mapping[str, str]
+    home: Path
+    inbox: LocalInbox | None = None
+
+
+def running(directory: Path, given: Mapping[str, str]) -> Session:
+    """Returns the session whose state is in this directory.
+
+    Raises:
+        LocalError: there is none.
+    """
+    found = state.read(directory)
+    if found is None:
+        message = f"no session runs here ({directory}): start `make dev`, or use --own"
+        raise LocalError(message)
+    secrets = json.loads((directory / SECRETS).read_text())
+    return Session(
+        front=found.front,
+        sink=found.sink,
+        endpoint=found.endpoint,
+        outputs=found.outputs,
+        secrets={**secrets, **given},
+        home=directory.parent,
+    )
+
+
+@contextlib.contextmanager
+def own(*, impatient: bool) -> Iterator[Session]:
+    """Starts a session on ports and in a directory of its own."""
+    with tempfile.TemporaryDirectory(prefix="real-input-") as scratch:
+        home = Path(scratch)
+        functions = home / "given"
+        shutil.copytree(FUNCTIONS / "handlers", functions / "handlers")
+        shutil.copyfile(FUNCTIONS / "inbox.toml", functions / "inbox.toml")
+        if impatient:
+            with (functions / "handlers" / "__init__.py").open("a") as registry:
+                registry.write(IMPATIENT)
+        with LocalInbox(functions, state=home / ".local") as inbox:
+            yield Session(
+                front=inbox.front_url,
+                sink=inbox.sink_url,
+                endpoint=inbox.endpoint,
+                outputs=inbox.outputs,
+                secrets=inbox.secrets,
+                home=home,
+                inbox=inbox,
+            )
