@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from traceback import format_exception
 from typing import Any, Final
 
 from webhook_inbox.adapters.lambda_events import delivery_from
@@ -21,14 +20,13 @@ RETRY_AFTER: Final = {
 
 
 def receive(ingest: Ingest, event: Mapping[str, Any], now: datetime) -> Receipt:
-    """Takes in what API Gateway handed over. Never raises: what is not stored is not accepted."""
+    """Takes in what API Gateway handed over; never raises."""
     try:
-        return ingest.receive(delivery_from(event, received_at=now))
+        delivery = delivery_from(event, received_at=now)
     except Rejected as error:
         status = STATUSES[error.reason]
         return Receipt(Outcome.REJECTED, status, reason=str(error.reason), detail=error.detail)
-    except Exception as error:  # noqa: BLE001 - our own fault: the provider retries, we are paged
-        return Receipt(Outcome.BROKEN, 503, detail="".join(format_exception(error)))
+    return ingest.receive(delivery)
 
 
 def response(receipt: Receipt) -> dict[str, Any]:

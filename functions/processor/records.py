@@ -62,7 +62,7 @@ class Records:
         except ForeignMessage as error:
             return Result(Outcome.FOREIGN, detail=str(error))
         except Exception as error:  # noqa: BLE001 - our own fault: raised, it would go unlogged
-            return Result(Outcome.UNAVAILABLE, detail="a fault of our own", error=error)
+            return Result(Outcome.BROKEN, error=error)
 
 
 def respond(

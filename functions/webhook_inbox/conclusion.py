@@ -134,7 +134,7 @@ class Conclusion:
 
     def _defer(self, attempt: Attempt, spec: HandlerSpec, error: Deferred, now: datetime) -> Result:
         reason = self._secrets.redact(describe(error))
-        end = (attempt.run.first_at or now) + timedelta(seconds=spec.max_age)
+        end = (attempt.run.round_began_at or now) + timedelta(seconds=spec.max_age)
         if error.until > end:
             reason = f"expired: {reason}; it would wait past its maximum age"
             return self._die(attempt, reason, error, now)

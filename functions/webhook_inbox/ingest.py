@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
 from hashlib import sha256
+from traceback import format_exception
 from typing import Any, Final
 
 from webhook_inbox import bodies, guard, rejected
@@ -106,7 +107,11 @@ class Ingest:
         source = self._manifest.sources.get(delivery.source)
         if source is None:
             return Receipt(Outcome.UNKNOWN_SOURCE, 404, detail="no such source")
-        return replace(self._answer(delivery, source), source=source.name)
+        try:
+            receipt = self._answer(delivery, source)
+        except Exception as error:  # noqa: BLE001 - our own fault: the provider retries
+            receipt = Receipt(Outcome.BROKEN, 503, detail="".join(format_exception(error)))
+        return replace(receipt, source=source.name)
 
     def _answer(self, delivery: Delivery, source: SourceSpec) -> Receipt:
         if delivery.method != "POST":
@@ -149,7 +154,8 @@ class Ingest:
         status, reason = recipe.statuses[error.reason], str(error.reason)
         if error.reason is not Reason.NO_SECRET:
             return Receipt(Outcome.REJECTED, status, reason=reason, detail=error.detail)
-        kept = rejected.keep(self._table, self._blobs, delivery, Reason.NO_SECRET)
+        needed = GENERAL_HEADERS | recipe.kept_headers | recipe.signature_headers
+        kept = rejected.keep(self._table, self._blobs, delivery, error.reason, headers=needed)
         detail = f"{error.detail}: webhookctl secrets set {source.secret}"
         detail += "; the delivery is kept" if kept else "; this minute's share is kept already"
         return Receipt(Outcome.NO_SECRET, status, reason=reason, detail=detail)

@@ -6,6 +6,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
+from webhook_inbox.instants import from_ms
+
 
 class Status(StrEnum):
     """Where a run stands."""
@@ -131,6 +133,11 @@ class Run:
     replays: tuple[Mapping[str, Any], ...] = ()
     expires_at: datetime | None = None
     attended: bool = False  # whether the reconciler's index lists it
+
+    @property
+    def round_began_at(self) -> datetime | None:
+        """When the run was first begun, or last replayed."""
+        return from_ms(self.replays[-1]["at"]) if self.replays else self.first_at
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,8 @@ class Outcome(StrEnum):
     LEFT = "left"  # its run is being worked on through this very message
     SUPERSEDED = "superseded"  # the lease was lost before the attempt could be settled
     FOREIGN = "foreign"  # not one of ours: on its way to the DLQ
-    UNAVAILABLE = "unavailable"  # ledger or queue failed; comes back
+    UNAVAILABLE = "unavailable"  # ledger, queue or storage failed; comes back
+    BROKEN = "broken"  # a fault of our own; comes back
 
     @property
     def keeps_message(self) -> bool:

@@ -1,7 +1,6 @@
 """Processor: claim a run, call its handler, settle the run."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -9,7 +8,7 @@ from webhook_inbox import bodies
 from webhook_inbox.claim import Lease, NotClaimable, claim
 from webhook_inbox.conclusion import Attempt, Conclusion
 from webhook_inbox.context import Context, Event
-from webhook_inbox.errors import ForeignMessage, Unavailable
+from webhook_inbox.errors import ForeignMessage, Permanent, Unavailable
 from webhook_inbox.lanes import Lanes
 from webhook_inbox.live_secrets import LiveSecrets
 from webhook_inbox.manifest import HandlerSpec, Manifest
@@ -85,7 +84,7 @@ class Processor:
         row = live(self._table.get(event_key(reference.source, reference.event_id)), now)
         if row is None:
             return self._eventless(message, reference, worker, now)
-        event = event_from(row, b"")
+        event, body = event_from(row, b""), self._body(row)
         known = self._manifest.handlers.get(reference.handler)
         try:
             run = claim(
@@ -102,7 +101,16 @@ class Processor:
         attempt = Attempt(run, message, reference, worker)
         if known is None:
             return self._conclusion.unknown_handler(attempt)
-        return self._conclusion.of(attempt, known, self._call(event, row, known, run, deadline))
+        error = self._call(event, body, known, run, deadline)
+        return self._conclusion.of(attempt, known, error)
+
+    def _body(self, row: Item) -> bytes | Permanent:
+        # Before the claim: storage that fails must not cost an attempt. A body that is gone is
+        # found out once, and its run is settled like any that failed for good.
+        try:
+            return bodies.unpack(row, self._blobs)
+        except Permanent as error:
+            return error
 
     def _lease(self, worker: Worker, deadline: datetime) -> Lease:
         until = deadline + LEASE_MARGIN
@@ -117,9 +125,16 @@ class Processor:
         return Result(Outcome.FOREIGN, reference, detail="no such event, or it has expired")
 
     def _call(
-        self, event: StoredEvent, row: Item, spec: HandlerSpec, run: Run, deadline: datetime
+        self,
+        event: StoredEvent,
+        body: bytes | Permanent,
+        spec: HandlerSpec,
+        run: Run,
+        deadline: datetime,
     ) -> BaseException | None:
         """Runs the handler and returns what it raised."""
+        if isinstance(body, Permanent):
+            return body
         now = self._clock.now()
         end = min(deadline - SETTLE_MARGIN, now + timedelta(seconds=spec.timeout))
 
@@ -127,8 +142,7 @@ class Processor:
             # The module is imported under the same limit: one that hangs or kills the process
             # spends an attempt like a handler that does.
             function = self._handlers(spec)
-            whole = replace(event, body=bodies.unpack(row, self._blobs))
-            function(_handed(whole), self._context(event, run, end))
+            function(_handed(event, body), self._context(event, run, end))
 
         try:
             self._executor.run(work, seconds=max((end - now).total_seconds(), 0.0))
@@ -157,13 +171,13 @@ def _stranger(reference: Reference) -> HandlerSpec:
     return HandlerSpec(name, "", "", reference.source, ("*",), max_attempts=UNCOUNTED)
 
 
-def _handed(event: StoredEvent) -> Event:
+def _handed(event: StoredEvent, body: bytes) -> Event:
     return Event(
         source=event.source,
         id=event.event_id,
         type=event.type,
         received_at=event.received_at,
         headers=event.headers,
-        body=event.body,
+        body=body,
         occurred_at=event.occurred_at,
     )

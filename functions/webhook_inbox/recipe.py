@@ -76,6 +76,8 @@ class Recipe:
             under another id; None where id or time are signed.
         volatile: top-level JSON fields that change between honest retries of one event.
         kept_headers: lower-case names stored with the event, beside the general ones.
+        signature_headers: lower-case names that `verify` reads; stored with a delivery that
+            could not be verified, so that it can be later, and with nothing else (G10).
         statuses: HTTP status for each reason of a rejection.
         conflict_status: HTTP status for a known id with other content (G7).
         accepted_status: HTTP status for an accepted event.
@@ -89,6 +91,7 @@ class Recipe:
     guard: Callable[[Delivery, Identity], bytes] | None = None
     volatile: tuple[str, ...] = ()
     kept_headers: frozenset[str] = frozenset()
+    signature_headers: frozenset[str] = frozenset()
     statuses: Mapping[Reason, int] = field(default_factory=lambda: STATUSES)
     conflict_status: int = 409
     accepted_status: int = 202

@@ -17,12 +17,14 @@ from webhook_inbox.ports import Blobs, Change, Key, Table
 
 LIFE: Final = timedelta(days=7)
 PER_MINUTE: Final = 60
-# Never kept, whatever they hold; a scheme's signature headers are (G10).
-CREDENTIALS: Final = frozenset({"authorization", "proxy-authorization", "cookie", "x-api-key"})
 
 
-def keep(table: Table, blobs: Blobs, delivery: Delivery, reason: Reason) -> bool:
+def keep(
+    table: Table, blobs: Blobs, delivery: Delivery, reason: Reason, *, headers: frozenset[str]
+) -> bool:
     """Stores a delivery without making it an event; False when this minute's share is used up.
+
+    Of its headers only those named are kept: what its scheme and its naming need.
 
     Raises:
         Unavailable: storage failed.
@@ -34,14 +36,13 @@ def keep(table: Table, blobs: Blobs, delivery: Delivery, reason: Reason) -> bool
     if packed.blob_key:
         blobs.put(packed.blob_key, packed.blob)
     digest = sha256(delivery.body).hexdigest()
-    headers = {k: _text(v) for k, v in delivery.headers.items() if k not in CREDENTIALS}
     row = {
         "pk": f"rejected#{delivery.source}",
         "sk": f"{to_ms(delivery.received_at):013d}#{digest[:16]}",
         "reason": str(reason),
         "method": delivery.method,
         "path": _text(delivery.path),
-        "headers": headers,
+        "headers": {k: _text(v) for k, v in delivery.headers.items() if k in headers},
         "fingerprint": digest,
         "expires_at": expires_at,
         **packed.attributes,

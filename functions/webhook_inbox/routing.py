@@ -102,6 +102,9 @@ def _check(spec: HandlerSpec) -> None:
         "name at least one event type, '*' for all": not spec.types,
         "max_attempts is 1-100": not 1 <= spec.max_attempts <= 100,
         "timeout is 1-55 seconds": not 1 <= spec.timeout <= 55,
+        "a backoff has 0 < base <= cap <= 604800 seconds and a factor of 1-100": not (
+            0 < spec.backoff.base <= spec.backoff.cap <= 604_800 and 1 <= spec.backoff.factor <= 100
+        ),
     }
     for remedy, wrong in faults.items():
         if wrong:

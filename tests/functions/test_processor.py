@@ -258,7 +258,7 @@ def test_a_fault_of_our_own_keeps_the_message_and_is_logged(inbox: Inbox, faults
     assert inbox.process(message) == [message["MessageId"]]
 
     [line] = inbox.output.logs()[-1:]
-    assert (line["level"], line["detail"]) == ("ERROR", "a fault of our own")
+    assert (line["level"], line["outcome"]) == ("ERROR", "broken")
     assert "ZeroDivisionError: a bug of ours" in line["exception"]
 
 

@@ -19,9 +19,9 @@ class Patience:
     """The time of one invocation, shared by all its AWS calls.
 
     An attempt begins only while a whole one, its time-outs used up, still fits; so the answer
-    is out in time whatever fails. A call that fails in passing is tried once more. Only name
-    resolution has no time-out of its own, and a host with many unreachable addresses is tried
-    at each of them; the function's own time-out ends that.
+    is out in time whatever fails. A call that fails in passing is tried once more. Three things
+    escape botocore's time-outs, and the function's own ends them: name resolution, a host with
+    many unreachable addresses, and an answer that trickles in byte by byte.
 
     Args:
         total: seconds from `begin` to the latest end of the last attempt.

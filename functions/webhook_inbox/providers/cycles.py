@@ -25,6 +25,7 @@ def recipe(settings: Mapping[str, Any]) -> Recipe:  # noqa: ARG001 - Cycles has 
     return Recipe(
         name="cycles",
         verify=SCHEME.verify,
+        signature_headers=SCHEME.reads,
         identify=NAMING.identify,
         sign=_sign,
         guard=lambda delivery, _: delivery.body,

@@ -43,6 +43,7 @@ def recipe(settings: Mapping[str, Any]) -> Recipe:
     return Recipe(
         name="hmac",
         verify=scheme.verify,
+        signature_headers=scheme.reads,
         identify=naming.identify,
         sign=sign,
         guard=None if _signed_name(scheme.signs, id_) else guard,

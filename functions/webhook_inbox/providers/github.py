@@ -22,6 +22,7 @@ def recipe(settings: Mapping[str, Any]) -> Recipe:  # noqa: ARG001 - GitHub has 
     return Recipe(
         name="github",
         verify=SCHEME.verify,
+        signature_headers=SCHEME.reads,
         identify=NAMING.identify,
         sign=_sign,
         guard=lambda delivery, _: delivery.body,

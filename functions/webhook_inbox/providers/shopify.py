@@ -34,6 +34,7 @@ def recipe(settings: Mapping[str, Any]) -> Recipe:  # noqa: ARG001 - Shopify has
     return Recipe(
         name="shopify",
         verify=_verify,
+        signature_headers=SCHEME.reads,
         identify=NAMING.identify,
         sign=_sign,
         guard=_guard,

@@ -30,6 +30,7 @@ def recipe(settings: Mapping[str, Any]) -> Recipe:  # noqa: ARG001 - Slack has n
     return Recipe(
         name="slack",
         verify=SCHEME.verify,
+        signature_headers=SCHEME.reads,
         identify=NAMING.identify,
         sign=_sign,
         handshake=_handshake,

@@ -39,6 +39,7 @@ def recipe(settings: Mapping[str, Any]) -> Recipe:  # noqa: ARG001 - it has no s
     return Recipe(
         name="standard-webhooks",
         verify=SCHEME.verify,
+        signature_headers=SCHEME.reads,
         identify=NAMING.identify,
         sign=SCHEME.sign,
     )

@@ -31,6 +31,7 @@ def recipe(settings: Mapping[str, Any]) -> Recipe:  # noqa: ARG001 - Stripe has 
     return Recipe(
         name="stripe",
         verify=SCHEME.verify,
+        signature_headers=SCHEME.reads,
         identify=NAMING.identify,
         sign=_sign,
         # Counts the endpoints that have not answered yet, so a retry may carry another number.

@@ -44,6 +44,12 @@ class Hmac:
     window: Window | None = None
     ids: tuple[str, ...] = ()
 
+    @property
+    def reads(self) -> frozenset[str]:
+        """The lower-case names of the headers that `verify` reads."""
+        stamps = self.window.headers if self.window else ()
+        return frozenset((*self.headers, *stamps, *self.ids))
+
     def verify(self, delivery: Delivery, secrets: Sequence[str]) -> Verified:
         """Checks the signature, then its time.
 

@@ -97,13 +97,13 @@ def test_an_object_that_is_gone_is_a_permanent_failure(world: World) -> None:
 
 
 @pytest.mark.parametrize("fault", list(Fault))
-def test_a_bucket_that_is_down_is_a_transient_failure(world: World, fault: Fault) -> None:
+def test_a_bucket_that_is_down_costs_no_attempt(world: World, fault: Fault) -> None:
     world.deliver(body=noise(20_000))
     world.plan.fail("GetObject", fault)
     world.work()
-    assert world.run().status is Status.FAILED
     world.run_until_quiet()
     assert world.run().status is Status.DONE
+    assert world.run().attempt_count == 1
 
 
 # -- packing
