@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.inquiry import fresh
-from tests.e2e.project import LABORATORY
+from tests.e2e.project import LABORATORY, REPOSITORY
 from tests.e2e.waiting import eventually
 from tests.e2e.whole_inbox import WholeInbox
 from webhook_inbox.model import Run, Status
 
+PAYLOADS = sorted((REPOSITORY / "events" / "replay").glob("*.json"))
 WORDS = "exhausted: RuntimeError: the handler's own words"
 
 
@@ -174,3 +175,10 @@ def test_a_bad_replay_payload_is_refused_with_the_field_and_the_remedy(inbox: Wh
 
     assert "FunctionError" in answer
     assert "limt: Extra inputs are not permitted" in answer["Payload"].read().decode()
+
+
+@pytest.mark.parametrize("payload", PAYLOADS, ids=lambda file: file.stem)
+def test_the_payloads_for_the_console_are_taken(inbox: WholeInbox, payload: Path) -> None:
+    asked = {**json.loads(payload.read_text()), "dry_run": True}
+
+    assert inbox.invoke("ReplayFunctionName", asked)["dry_run"] is True
