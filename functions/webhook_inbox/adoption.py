@@ -7,7 +7,7 @@ from webhook_inbox.claim import CLOCK_SKEW
 from webhook_inbox.conditions import Absent, every
 from webhook_inbox.errors import ConditionFailed
 from webhook_inbox.instants import to_ms, to_seconds
-from webhook_inbox.lanes import Lanes
+from webhook_inbox.lanes import Backlogs, Lanes
 from webhook_inbox.ledger import Ledger, Received
 from webhook_inbox.manifest import DEFAULT_LANE, Manifest
 from webhook_inbox.model import Run, Status, StoredEvent
@@ -29,6 +29,7 @@ class Adoption:
         ledger: Ledger,
         table: Table,
         lanes: Lanes,
+        backlogs: Backlogs,
         report: Report,
         now: datetime,
     ) -> None:
@@ -36,6 +37,7 @@ class Adoption:
         self._ledger = ledger
         self._table = table
         self._lanes = lanes
+        self._backlogs = backlogs
         self._report = report
         self._now = now
 
@@ -106,10 +108,13 @@ class Adoption:
         except ConditionFailed:
             self._report.add(Action.MOVED_ON)
             return
-        spec = self._manifest.handlers.get(handler)
-        reference = Reference(event.source, event.event_id, handler)
-        self._lanes.send([(spec.lane if spec else DEFAULT_LANE, reference)])
         self._report.add(Action.ADOPTED)
+        spec = self._manifest.handlers.get(handler)
+        lane = spec.lane if spec else DEFAULT_LANE
+        # Behind a large backlog its message waits like all others, and a second one for each
+        # would double it. The row is watched from now on: if none comes, it is overdue.
+        if not self._backlogs.is_large(lane):
+            self._lanes.send([(lane, Reference(event.source, event.event_id, handler))])
 
     def _watch(self, run: Run) -> None:
         # A first attempt is not in the index. If its worker died and its message is gone too,

@@ -1,11 +1,14 @@
 """The work queues, one per lane."""
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from webhook_inbox.errors import Unavailable
 from webhook_inbox.manifest import DEFAULT_LANE
-from webhook_inbox.ports import Outgoing, Queue
+from webhook_inbox.ports import Backlog, Outgoing, Queue
 from webhook_inbox.reference import Reference
+
+LARGE_BACKLOG: Final = 1000
 
 
 class Lanes:
@@ -37,3 +40,21 @@ class Lanes:
             if refused:
                 cause = f"{len(refused)} of {len(messages)} messages not taken"
                 raise Unavailable("sqs", "SendMessageBatch", cause)
+
+
+class Backlogs:
+    """How much waits in each lane, asked for once a pass."""
+
+    def __init__(self, lanes: Lanes) -> None:
+        self._lanes = lanes
+        self._known: dict[str, Backlog] = {}
+
+    def of(self, lane: str) -> Backlog:
+        """Returns a lane's backlog; raises Unavailable."""
+        if lane not in self._known:
+            self._known[lane] = self._lanes.queue(lane).backlog()
+        return self._known[lane]
+
+    def is_large(self, lane: str) -> bool:
+        """Tells whether a message that did not come is most likely among those that wait."""
+        return self.of(lane).visible > LARGE_BACKLOG

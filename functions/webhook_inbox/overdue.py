@@ -8,36 +8,41 @@ from webhook_inbox.claim import CLOCK_SKEW
 from webhook_inbox.conditions import Condition, Equals, every
 from webhook_inbox.errors import ConditionFailed
 from webhook_inbox.instants import EPOCH, to_ms
-from webhook_inbox.lanes import Lanes
+from webhook_inbox.lanes import Backlogs, Lanes
 from webhook_inbox.manifest import DEFAULT_LANE, Manifest
 from webhook_inbox.model import Run, Status
-from webhook_inbox.ports import Backlog, Change, Item, Table
+from webhook_inbox.ports import Change, Item, Table
 from webhook_inbox.reconciliation import Action, Report
 from webhook_inbox.reference import Reference
 from webhook_inbox.rows import run_from, run_key
 from webhook_inbox.schedule import RESENDS, event_end, last_call, next_resend, overdue_at
 from webhook_inbox.settle import as_seen, give_up
 
-# With more than this visible, a message that did not come is most likely in the backlog.
-LARGE_BACKLOG: Final = 1000
 POSTPONED: Final = timedelta(minutes=15)
-# Parked runs woken in one pass: 20 a second over the minute until the next.
+# Runs woken, and as many sent again, in one pass: 20 a second over the minute until the next.
 DRAIN: Final = 1200
 A_DAY: Final = timedelta(days=1)
 
 
 class Overdue:
-    """Looks at runs, one pass long: it asks for each lane's backlog once."""
+    """Looks at runs, one pass long."""
 
     def __init__(
-        self, *, manifest: Manifest, table: Table, lanes: Lanes, report: Report, now: datetime
+        self,
+        *,
+        manifest: Manifest,
+        table: Table,
+        lanes: Lanes,
+        backlogs: Backlogs,
+        report: Report,
+        now: datetime,
     ) -> None:
         self._manifest = manifest
         self._table = table
         self._lanes = lanes
         self._report = report
         self._now = now
-        self._backlogs: dict[str, Backlog] = {}
+        self._backlogs = backlogs
 
     def look(self, row: Item) -> None:
         """Does what a run needs; every write is conditional on the row as it was read.
@@ -97,16 +102,17 @@ class Overdue:
 
     def _resend(self, run: Run, unchanged: Condition) -> None:
         lane = self._lane(run)
-        backlog = self._backlog(lane)
-        if backlog.visible > LARGE_BACKLOG:
+        if self._backlogs.is_large(lane):
             self._move(run, self._now + POSTPONED, unchanged)
             return
-        missed = overdue_at(_expected(run)) + (backlog.oldest or timedelta(0))
+        missed = overdue_at(_expected(run)) + (self._backlogs.of(lane).oldest or timedelta(0))
         if run.resends == 0 and missed > self._now:
             self._move(run, missed, unchanged)
             return
         if run.resends >= len(RESENDS):
             self._give_up(run, f"lost: sent {run.resends} times, never received", Action.LOST)
+            return
+        if self._report.count(Action.RESENT) >= DRAIN:
             return
         sent = run.resends + 1
         change = Change(
@@ -142,11 +148,6 @@ class Overdue:
     def _lane(self, run: Run) -> str:
         spec = self._manifest.handlers.get(run.handler)
         return spec.lane if spec else DEFAULT_LANE
-
-    def _backlog(self, lane: str) -> Backlog:
-        if lane not in self._backlogs:
-            self._backlogs[lane] = self._lanes.queue(lane).backlog()
-        return self._backlogs[lane]
 
 
 def _expected(run: Run) -> datetime:

@@ -15,7 +15,7 @@ from typing import Final
 from webhook_inbox import dead_letters
 from webhook_inbox.adoption import Adoption
 from webhook_inbox.instants import to_ms
-from webhook_inbox.lanes import Lanes
+from webhook_inbox.lanes import Backlogs, Lanes
 from webhook_inbox.ledger import Ledger
 from webhook_inbox.manifest import Manifest
 from webhook_inbox.overdue import Overdue
@@ -61,21 +61,30 @@ class Reconciler:
         Raises:
             Unavailable: so many calls failed that the rest was left for the next minute.
         """
-        now, report = self._clock.now(), Report()
-        self._look_at_attention(now, report, deadline)
+        now, report, backlogs = self._clock.now(), Report(), Backlogs(self._lanes)
+        # What is rarely due goes first: a minute in which it takes all the time is followed by
+        # minutes that belong to the index.
         if now.minute % 5 == 0:
-            self._look_at_received(now - WINDOW[0], now - WINDOW[1], report, deadline)
+            self._look_at_received((now - WINDOW[0], now - WINDOW[1]), report, backlogs, deadline)
         if now.minute == SLOW_SWEEP_MINUTE:
             for age in SWEPT_AGES:
-                high = now - age
-                self._look_at_received(high - AN_HOUR, high, report, deadline, thorough=True)
+                hour = (now - age - AN_HOUR, now - age)
+                self._look_at_received(hour, report, backlogs, deadline, thorough=True)
         if now.minute == DLQ_MINUTE:
             self._sweep_dead_letters(report, deadline)
+        self._look_at_attention(now, report, backlogs, deadline)
         return report
 
-    def _look_at_attention(self, now: datetime, report: Report, deadline: datetime) -> None:
+    def _look_at_attention(
+        self, now: datetime, report: Report, backlogs: Backlogs, deadline: datetime
+    ) -> None:
         overdue = Overdue(
-            manifest=self._manifest, table=self._table, lanes=self._lanes, report=report, now=now
+            manifest=self._manifest,
+            table=self._table,
+            lanes=self._lanes,
+            backlogs=backlogs,
+            report=report,
+            now=now,
         )
         # Another shard first each minute, so that one that takes all the time starves no other.
         for place in range(ATTENTION_SHARDS):
@@ -88,9 +97,9 @@ class Reconciler:
 
     def _look_at_received(
         self,
-        low: datetime,
-        high: datetime,
+        span: tuple[datetime, datetime],
         report: Report,
+        backlogs: Backlogs,
         deadline: datetime,
         *,
         thorough: bool = False,
@@ -100,10 +109,11 @@ class Reconciler:
             ledger=self._ledger,
             table=self._table,
             lanes=self._lanes,
+            backlogs=backlogs,
             report=report,
             now=self._clock.now(),
         )
-        for page in self._ledger.received(low, high):
+        for page in self._ledger.received(*span):
             if self._stop(report, deadline):
                 return
             adoption.look(page, thorough=thorough)

@@ -6,8 +6,10 @@ import pytest
 
 from tests.unit.core.world import VISIBILITY, World, handler, with_handlers
 from webhook_inbox.errors import Unavailable
+from webhook_inbox.lanes import LARGE_BACKLOG
 from webhook_inbox.memory import Fault
 from webhook_inbox.model import Status
+from webhook_inbox.ports import Backlog
 from webhook_inbox.reconciliation import Action
 
 
@@ -32,6 +34,19 @@ def test_a_run_that_was_never_sent_is_adopted_and_sent(world: World) -> None:
     assert (run.status, run.attempt_count) == (Status.PENDING, 0)
     assert world.tickets() == [0]
     world.work()
+    assert world.run().status is Status.DONE
+
+
+def test_behind_a_large_backlog_an_adopted_run_is_watched_and_not_sent_twice(world: World) -> None:
+    unsent(world)
+    world.clock.advance(minutes=5)
+    queue = world.queues["default"]
+    asked = queue.backlog
+    queue.backlog = lambda: Backlog(LARGE_BACKLOG + 1, None)  # type: ignore[method-assign]
+    assert adopted(world) == 1
+    assert world.messages() == []
+    queue.backlog = asked  # type: ignore[method-assign]
+    world.pass_minutes(35)
     assert world.run().status is Status.DONE
 
 

@@ -8,9 +8,10 @@ import pytest
 from tests.unit.core.world import World
 from webhook_inbox.errors import Deferred, Transient
 from webhook_inbox.instants import from_ms, to_ms
+from webhook_inbox.lanes import LARGE_BACKLOG
 from webhook_inbox.memory import Fault
 from webhook_inbox.model import Run, Status
-from webhook_inbox.overdue import DRAIN, LARGE_BACKLOG
+from webhook_inbox.overdue import DRAIN
 from webhook_inbox.ports import Backlog, Outgoing
 from webhook_inbox.reconciliation import Action
 
@@ -241,6 +242,15 @@ def test_so_many_parked_runs_are_woken_a_minute_and_no_more(world: World) -> Non
     world.clock.advance(hours=2)
     assert world.reconcile().count(Action.WOKEN) == DRAIN
     assert world.reconcile().count(Action.WOKEN) == 30
+
+
+def test_so_many_overdue_runs_are_sent_again_a_minute_and_no_more(world: World) -> None:
+    for number in range(DRAIN + 30):
+        waiting(world, event_id=f"evt-{number}")
+    world.clock.advance(hours=2, minutes=1)
+    assert world.reconcile().count(Action.RESENT) == DRAIN
+    world.drop_messages()
+    assert world.reconcile().count(Action.RESENT) == 30
 
 
 def test_a_run_parked_for_longer_than_a_day_is_looked_at_daily(world: World) -> None:
