@@ -2,12 +2,18 @@
 
 import base64
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from webhook_inbox.errors import InboxError
+
+NOT_OURS: Final = "cursor: not one this function returned for such a request"
+# What a cursor points behind: an entry of the attention index, or one of an event's runs.
+_ENTRY: Final = {"pk": str, "sk": str, "attention": str, "attention_at": int}
+_MARK: Final = {"source": str, "handler": str}
 
 
 class InvalidRequestError(InboxError):
@@ -52,6 +58,16 @@ class ReplayRequest(BaseModel):
             raise ValueError("force needs event_ids and handler: finished work is named one by one")
         return self
 
+    @model_validator(mode="after")
+    def _cursor_of_this_search(self) -> "ReplayRequest":
+        """Refuses a foreign cursor before anything is audited or replayed."""
+        if self.cursor:
+            _, within = read_cursor(self.cursor)
+            keys = _MARK if self.event_ids else _ENTRY
+            if within is not None and {name: type(v) for name, v in within.items()} != keys:
+                raise ValueError(NOT_OURS)
+        return self
+
     @classmethod
     def read(cls, payload: object) -> "ReplayRequest":
         """Reads a payload.
@@ -62,11 +78,15 @@ class ReplayRequest(BaseModel):
         try:
             return cls.model_validate(payload)
         except ValidationError as error:
-            faults = (
-                f"{'.'.join(map(str, fault['loc'])) or 'payload'}: {fault['msg']}"
-                for fault in error.errors(include_url=False)
-            )
-            raise InvalidRequestError("replay: " + "; ".join(faults)) from error
+            faults = "; ".join(_spelled(fault) for fault in error.errors(include_url=False))
+            raise InvalidRequestError(f"replay: {faults}") from error
+
+
+def _spelled(fault: Mapping[str, Any]) -> str:
+    place, text = ".".join(map(str, fault["loc"])), fault["msg"].removeprefix("Value error, ")
+    if place:
+        return f"{place}: {text}"
+    return text if fault["type"] == "value_error" else f"payload: {text}"
 
 
 Position = tuple[int, dict[str, Any] | None]
@@ -81,12 +101,12 @@ def read_cursor(text: str) -> Position:
     """Reads what `write_cursor` wrote.
 
     Raises:
-        InvalidRequestError: it is none of ours.
+        ValueError: it is none of ours.
     """
     try:
         part, within = json.loads(base64.urlsafe_b64decode(text.encode()))
     except (ValueError, TypeError) as error:
-        raise InvalidRequestError("replay: cursor: not one this function returned") from error
+        raise ValueError(NOT_OURS) from error
     if not isinstance(part, int) or part < 0 or not isinstance(within, dict | None):
-        raise InvalidRequestError("replay: cursor: not one this function returned")
+        raise ValueError(NOT_OURS)
     return part, within

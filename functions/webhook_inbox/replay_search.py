@@ -37,7 +37,6 @@ class Search:
         """Yields candidates from the request's cursor on.
 
         Raises:
-            InvalidRequestError: the cursor is none of ours.
             Unavailable: the ledger failed.
         """
         if request.event_ids is not None:
