@@ -15,11 +15,14 @@ from webhook_inbox.model import Run
 from webhookctl.local.inbox import LocalInbox
 
 # Seconds between two kills, at least and at most: new workers need a few to begin.
-BETWEEN_KILLS: Final = (6.0, 9.0)
+BETWEEN_KILLS: Final = (3.5, 5.5)
+# The sink stays until workers were killed so often.
+KILLS_FIRST: Final = 3
 # Long enough for every processor to be in the middle of a handler, waiting for the sink.
 FROZEN: Final = 0.8
 # Every so many kills ingest's workers go as well.
-INGEST_TOO: Final = 3
+INGEST_TOO: Final = 2
+LOOK: Final = 0.05
 CLI_LIMIT: Final = 180
 # With this in handlers/__init__.py every handler's attempts are spent in seconds. The examples'
 # own backoff would outlast any outage of the sink that this script has the time for.
@@ -33,19 +36,26 @@ routing.BACKOFFS["steady"] = routing.BACKOFFS["fast"]
 class Chaos:
     """What goes wrong during a run, counted."""
 
-    def __init__(self, inbox: LocalInbox, chance: random.Random, *, outage: float) -> None:
-        """Takes the inbox to break and the seconds that the sink will be away."""
+    def __init__(
+        self, inbox: LocalInbox, chance: random.Random, *, outage: float, end: float
+    ) -> None:
+        """Takes the inbox to break, the seconds without the sink, and the run's monotonic end."""
         self._inbox = inbox
         self._chance = chance
         self._outage = outage
+        self._end = end
         self._over = threading.Event()
         self._sink = threading.Lock()
+        self.kills = 0
         self.killed = 0
         self.killed_ingest = 0
 
     @contextmanager
     def reigning(self, *, when: Callable[[], bool]) -> Iterator[None]:
-        """Breaks things while the block runs and until the sink is back; it goes when `when`."""
+        """Breaks things while the block runs and until the sink is back; it goes when `when`.
+
+        What workers are killed in the middle of is what the block brings about: it has to last.
+        """
         # Or else a killed worker's message would come back after six minutes.
         self._inbox.hurry()
         killer = threading.Thread(target=self._kill_again_and_again)
@@ -60,20 +70,19 @@ class Chaos:
             killer.join()
 
     def _kill_again_and_again(self) -> None:
-        kills = 0
         while not self._over.wait(self._chance.uniform(*BETWEEN_KILLS)):
-            kills += 1
+            self.kills += 1
             # What they asked of the sink it does when it thaws, and their answer reaches nobody:
             # the worst moment to die.
             with self._sink, self._inbox.frozen_sink():
                 time.sleep(FROZEN)
                 self.killed += self._inbox.kill_workers("processor")
-            if kills % INGEST_TOO == 0:
+            if self.kills % INGEST_TOO == 0:
                 self.killed_ingest += self._inbox.kill_workers("ingest")
 
     def _take_the_sink_away(self, when: Callable[[], bool]) -> None:
-        while not when():
-            time.sleep(0.05)
+        while not (when() and self.kills >= KILLS_FIRST) and time.monotonic() < self._end:
+            time.sleep(LOOK)
         # Nobody is killed meanwhile, or nothing would be tried often enough to be given up.
         with self._sink:
             self._inbox.stop_sink()

@@ -65,12 +65,13 @@ class Run:
         if inbox is None:
             message = "chaos needs a session of its own"
             raise LocalError(message)
-        chaos = Chaos(inbox, self._chance, outage=outage)
+        chaos = Chaos(inbox, self._chance, outage=outage, end=end)
         some = len(self._payloads) // SHARE_BEFORE_OUTAGE
         with chaos.reigning(when=lambda: self._sender.events_begun >= some):
             self._deliver(end)
         self._wait(end)
         self.result.counts |= {
+            "kills": chaos.kills,
             "workers killed": chaos.killed + chaos.killed_ingest,
             "of these ingest's": chaos.killed_ingest,
             "attempts lost with their worker": self._outcomes()["lost"],
