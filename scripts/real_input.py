@@ -79,7 +79,9 @@ def options() -> argparse.Namespace:
     )
     parser.add_argument("--own", action="store_true", help="start a session for this")
     parser.add_argument("--chaos", action="store_true", help="break things; implies --own")
-    parser.add_argument("--outage", type=float, default=OUTAGE, help="seconds without the sink")
+    parser.add_argument(
+        "--outage", type=float, default=OUTAGE, help="seconds without the sink; 20 at least"
+    )
     parser.add_argument("--state", type=Path, default=ROOT / ".local", help="of the session")
     parser.add_argument(
         "--secret", action="append", default=[], metavar="SOURCE=VALUE", help="as given to it"
