@@ -1,4 +1,5 @@
 import asyncio
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -12,6 +13,26 @@ from webhookctl.local.ports import free_port
 POST = Request(b"POST", b"/a?b=%2F", ((b"Host", b"h"), (b"X-Odd-CASE", b"kept")), b"\x00\xff")
 
 
+def _whole_request(connection: socket.socket) -> bytes:
+    """Reads up to the end that the request itself tells: it may come in several pieces.
+
+    What were left unread would turn the close into a reset.
+    """
+    received = b""
+    while not _is_whole(received):
+        piece = connection.recv(65536)
+        if not piece:
+            break
+        received += piece
+    return received
+
+
+def _is_whole(received: bytes) -> bool:
+    head, end, body = received.partition(b"\r\n\r\n")
+    length = re.search(rb"Content-Length: (\d+)", head)
+    return bool(end) and len(body) >= (int(length[1]) if length else 0)
+
+
 @contextmanager
 def _server(answer: bytes) -> Iterator[tuple[int, list[bytes]]]:
     """Takes one connection, remembers what comes, answers as told and closes."""
@@ -20,7 +41,7 @@ def _server(answer: bytes) -> Iterator[tuple[int, list[bytes]]]:
     def serve() -> None:
         connection, _ = listener.accept()
         with connection:
-            received.append(connection.recv(65536))
+            received.append(_whole_request(connection))
             connection.sendall(answer)
 
     with socket.create_server(("127.0.0.1", 0)) as listener:

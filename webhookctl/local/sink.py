@@ -9,6 +9,7 @@ import argparse
 import json
 import sys
 import threading
+from collections.abc import Callable
 from datetime import UTC, datetime
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -77,9 +78,16 @@ class Sink(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 512
 
-    def __init__(self, port: int, journal: Path) -> None:
-        """Listens on the loopback interface; port 0 takes a free one."""
+    def __init__(self, port: int, journal: Path, tell: Callable[[str], None]) -> None:
+        """Listens on the loopback interface.
+
+        Args:
+            port: 0 takes a free one.
+            journal: what happened before, and from now on.
+            tell: receives a line per request, before its answer.
+        """
         self.effects = Effects(journal)
+        self.tell = tell
         super().__init__((LOOPBACK, port), _Handler)
 
 
@@ -145,7 +153,7 @@ class _Handler(BaseHTTPRequestHandler):
         if len(shown) > SHOWN:
             shown = f"{shown[:SHOWN]}…"
         time = f"{datetime.now(UTC).astimezone():%H:%M:%S}"
-        _say(f"{time} sink   {what} POST {self.path} {shown} key={key}")
+        self.server.tell(f"{time} sink   {what} POST {self.path} {shown} key={key}")
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - http.server's name
         """Says nothing: one line per effect is enough."""
@@ -166,7 +174,7 @@ def main() -> None:
         require_free(options.port, purpose="the sink", option="--port")
     except LocalError as error:
         sys.exit(f"sink: {error}")
-    with Sink(options.port, options.journal) as server:
+    with Sink(options.port, options.journal, _say) as server:
         server.serve_forever()
 
 
