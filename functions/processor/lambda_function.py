@@ -11,7 +11,6 @@ from compiled_manifest import MANIFEST
 from processor.loader import load
 from processor.records import Records, deadline_of, respond
 from webhook_inbox.adapters.chance import SystemChance
-from webhook_inbox.adapters.clients import steady
 from webhook_inbox.adapters.clock import SystemClock
 from webhook_inbox.adapters.dynamodb import DynamoTable
 from webhook_inbox.adapters.environment import ProcessorEnvironment
@@ -19,6 +18,7 @@ from webhook_inbox.adapters.executor import ThreadExecutor
 from webhook_inbox.adapters.s3 import S3Blobs
 from webhook_inbox.adapters.secretsmanager import SecretsManagerStore
 from webhook_inbox.adapters.sqs import SqsQueue
+from webhook_inbox.adapters.steady import steady
 from webhook_inbox.lanes import Lanes
 from webhook_inbox.live_secrets import LiveSecrets
 from webhook_inbox.manifest import Manifest

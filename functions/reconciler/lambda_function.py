@@ -7,12 +7,12 @@ from aws_lambda_powertools import Logger, Metrics
 from compiled_manifest import MANIFEST
 
 from reconciler.telemetry import observe
-from webhook_inbox.adapters.clients import steady
 from webhook_inbox.adapters.clock import SystemClock
 from webhook_inbox.adapters.cloudwatch import OldestMessage
 from webhook_inbox.adapters.dynamodb import DynamoTable
 from webhook_inbox.adapters.environment import ResenderEnvironment
 from webhook_inbox.adapters.sqs import SqsQueue
+from webhook_inbox.adapters.steady import steady
 from webhook_inbox.lanes import Lanes
 from webhook_inbox.ledger import Ledger
 from webhook_inbox.manifest import Manifest

@@ -8,11 +8,11 @@ from compiled_manifest import MANIFEST
 
 from replay.telemetry import observe
 from webhook_inbox.adapters.chance import SystemChance
-from webhook_inbox.adapters.clients import steady
 from webhook_inbox.adapters.clock import SystemClock
 from webhook_inbox.adapters.dynamodb import DynamoTable
 from webhook_inbox.adapters.environment import ResenderEnvironment
 from webhook_inbox.adapters.sqs import SqsQueue
+from webhook_inbox.adapters.steady import steady
 from webhook_inbox.lanes import Lanes
 from webhook_inbox.ledger import Ledger
 from webhook_inbox.manifest import Manifest

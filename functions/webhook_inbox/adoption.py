@@ -9,12 +9,12 @@ from webhook_inbox.errors import ConditionFailed
 from webhook_inbox.instants import to_ms, to_seconds
 from webhook_inbox.lanes import Backlogs, Lanes
 from webhook_inbox.ledger import Ledger, Received
-from webhook_inbox.manifest import DEFAULT_LANE, Manifest
+from webhook_inbox.manifest import Manifest
 from webhook_inbox.model import Run, Status, StoredEvent
 from webhook_inbox.ports import Change, Item, Table
 from webhook_inbox.reconciliation import Action, Report
 from webhook_inbox.reference import Reference
-from webhook_inbox.rows import RUN_LIFE, attention_shard, run_from, run_key
+from webhook_inbox.rows import RUN_LIFE, attention_shard, carries, run_from, run_key
 from webhook_inbox.schedule import overdue_at
 from webhook_inbox.settle import as_seen
 
@@ -103,18 +103,19 @@ class Adoption:
             },
             default={"first_at": to_ms(self._now)},
         )
+        lane = self._manifest.lane_of(handler)
+        send = not self._backlogs.is_large(lane)
         try:
             self._table.update(key, change, when=Absent("pk"))
-        except ConditionFailed:
-            self._report.add(Action.MOVED_ON)
-            return
-        self._report.add(Action.ADOPTED)
-        spec = self._manifest.handlers.get(handler)
-        lane = spec.lane if spec else DEFAULT_LANE
+        except ConditionFailed as error:
+            if not carries(error.old, change.set):
+                self._report.add(Action.MOVED_ON)
+                return
         # Behind a large backlog its message waits like all others, and a second one for each
         # would double it. The row is watched from now on: if none comes, it is overdue.
-        if not self._backlogs.is_large(lane):
+        if send:
             self._lanes.send([(lane, Reference(event.source, event.event_id, handler))])
+        self._report.add(Action.ADOPTED)
 
     def _watch(self, run: Run) -> None:
         # A first attempt is not in the index. If its worker died and its message is gone too,

@@ -23,7 +23,7 @@ from webhook_inbox.fingerprints import fingerprint
 from webhook_inbox.instants import from_ms, to_ms, to_seconds
 from webhook_inbox.lanes import Lanes
 from webhook_inbox.live_secrets import LiveSecrets
-from webhook_inbox.manifest import DEFAULT_LANE, Manifest, SourceSpec
+from webhook_inbox.manifest import Manifest, SourceSpec
 from webhook_inbox.model import Delivery, StoredEvent
 from webhook_inbox.ports import Blobs, Item, Table
 from webhook_inbox.recipe import Answer, Identity, Recipe, Verified
@@ -205,7 +205,7 @@ class Ingest:
             runs=tuple(spec.name for spec in runs),
             signature_hash=sha256(verified.signature.encode()).hexdigest(),
             verified_with=verified.secret,
-            occurred_at=identity.occurred_at,
+            occurred_at=identity.occurred_at or verified.signed_at,
             guard="" if content is None else guard.content_hash(content),
             request_id=delivery.request_id,
         )
@@ -242,12 +242,9 @@ class Ingest:
 
     def _send(self, event: StoredEvent, handlers: Iterable[str]) -> None:
         self._lanes.send(
-            (self._lane(name), Reference(event.source, event.event_id, name)) for name in handlers
+            (self._manifest.lane_of(name), Reference(event.source, event.event_id, name))
+            for name in handlers
         )
-
-    def _lane(self, handler: str) -> str:
-        spec = self._manifest.handlers.get(handler)
-        return spec.lane if spec else DEFAULT_LANE
 
     def _keep_conflict(self, event: StoredEvent, known: Item) -> None:
         packed = bodies.pack(event.body, source=event.source)

@@ -22,10 +22,6 @@ class Lanes:
         found = self._queues.get(lane)
         return self._queues[DEFAULT_LANE] if found is None else found
 
-    def items(self) -> Iterable[tuple[str, Queue]]:
-        """Returns each lane with its queue."""
-        return self._queues.items()
-
     def send(self, references: Iterable[tuple[str, Reference]], *, delay: int = 0) -> None:
         """Sends (lane, reference) pairs; all of them, or it raises.
 

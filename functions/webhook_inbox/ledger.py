@@ -63,13 +63,13 @@ class Ledger:
         )
 
     def received(
-        self, low: datetime, high: datetime, *, newest_first: bool = False
+        self, low: datetime, high: datetime, *, first_shard: int = 0
     ) -> Iterator[list[Received]]:
-        """Yields pages of the events received in [low, high], hour by hour, newest hour first.
+        """Yields pages of the events received in [low, high], the oldest hour first.
 
-        Within an hour events come shard by shard. Eventually consistent.
+        Within an hour events come shard by shard, `first_shard` first. Eventually consistent.
         """
-        for bucket in received_buckets(low, high):
+        for bucket in received_buckets(low, high, newest_first=False, first_shard=first_shard):
             start: Mapping[str, Any] | None = None
             while True:
                 page = self._table.query_index(
@@ -77,7 +77,6 @@ class Ledger:
                     bucket,
                     low=to_ms(low),
                     high=to_ms(high),
-                    newest_first=newest_first,
                     limit=PAGE,
                     start=start,
                 )

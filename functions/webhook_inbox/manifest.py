@@ -87,6 +87,11 @@ class Manifest:
             if spec.source == source and matches(spec.types, type_)
         )
 
+    def lane_of(self, handler: str) -> str:
+        """Returns the lane of a handler; the default one if it has left the manifest."""
+        spec = self.handlers.get(handler)
+        return spec.lane if spec else DEFAULT_LANE
+
     @property
     def lanes(self) -> tuple[str, ...]:
         """The default lane and every other that a handler asks for."""

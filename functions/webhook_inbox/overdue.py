@@ -1,20 +1,19 @@
 """What the reconciler does with a run whose time in the `attention` index has come."""
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from webhook_inbox.claim import CLOCK_SKEW
 from webhook_inbox.conditions import Condition, Equals, every
 from webhook_inbox.errors import ConditionFailed
 from webhook_inbox.instants import EPOCH, to_ms
 from webhook_inbox.lanes import Backlogs, Lanes
-from webhook_inbox.manifest import DEFAULT_LANE, Manifest
+from webhook_inbox.manifest import Manifest
 from webhook_inbox.model import Run, Status
 from webhook_inbox.ports import Change, Item, Table
 from webhook_inbox.reconciliation import Action, Report
 from webhook_inbox.reference import Reference
-from webhook_inbox.rows import run_from, run_key
+from webhook_inbox.rows import carries, run_from, run_key
 from webhook_inbox.schedule import RESENDS, event_end, last_call, next_resend, overdue_at
 from webhook_inbox.settle import as_seen, give_up
 
@@ -101,7 +100,7 @@ class Overdue:
         self._report.add(Action.WOKEN)
 
     def _resend(self, run: Run, unchanged: Condition) -> None:
-        lane = self._lane(run)
+        lane = self._manifest.lane_of(run.handler)
         if self._backlogs.is_large(lane):
             self._move(run, self._now + POSTPONED, unchanged)
             return
@@ -137,17 +136,13 @@ class Overdue:
             self._table.update(key, change, when=unchanged)
         except ConditionFailed as error:
             # Our own: an earlier try of this call succeeded and its answer was lost.
-            if error.old is None or not _carries(error.old, change.set):
+            if not carries(error.old, change.set):
                 raise
 
     def _send(self, run: Run) -> None:
         # The current ticket: what already waits in the queue is not starved.
         reference = Reference(run.source, run.event_id, run.handler, run.ticket)
-        self._lanes.send([(self._lane(run), reference)])
-
-    def _lane(self, run: Run) -> str:
-        spec = self._manifest.handlers.get(run.handler)
-        return spec.lane if spec else DEFAULT_LANE
+        self._lanes.send([(self._manifest.lane_of(run.handler), reference)])
 
 
 def _expected(run: Run) -> datetime:
@@ -157,7 +152,3 @@ def _expected(run: Run) -> datetime:
     if run.next_attempt_at is not None:
         return run.next_attempt_at
     return run.last_at or run.first_at or EPOCH
-
-
-def _carries(row: Item, values: Mapping[str, Any]) -> bool:
-    return all(row.get(name) == value for name, value in values.items())

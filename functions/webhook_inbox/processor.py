@@ -8,7 +8,7 @@ from webhook_inbox import bodies
 from webhook_inbox.claim import Lease, NotClaimable, claim
 from webhook_inbox.conclusion import Attempt, Conclusion
 from webhook_inbox.context import Context, Event
-from webhook_inbox.errors import ForeignMessage, Permanent, Unavailable
+from webhook_inbox.errors import Deferred, ForeignMessage, Permanent, Unavailable
 from webhook_inbox.lanes import Lanes
 from webhook_inbox.live_secrets import LiveSecrets
 from webhook_inbox.manifest import HandlerSpec, Manifest
@@ -27,6 +27,7 @@ SETTLE_MARGIN: Final = timedelta(seconds=2)
 SHORTEST_ATTEMPT: Final = timedelta(seconds=1)
 # A message may be received before a restored table has its event again.
 YOUNG: Final = timedelta(minutes=15)
+STORAGE_PAUSE: Final = timedelta(minutes=1)
 # More attempts than any handler may declare.
 UNCOUNTED: Final = 1_000_000
 
@@ -84,7 +85,7 @@ class Processor:
         row = live(self._table.get(event_key(reference.source, reference.event_id)), now)
         if row is None:
             return self._eventless(message, reference, worker, now)
-        event, body = event_from(row, b""), self._body(row)
+        event = event_from(row, b"")
         known = self._manifest.handlers.get(reference.handler)
         try:
             run = claim(
@@ -101,16 +102,7 @@ class Processor:
         attempt = Attempt(run, message, reference, worker)
         if known is None:
             return self._conclusion.unknown_handler(attempt)
-        error = self._call(event, body, known, run, deadline)
-        return self._conclusion.of(attempt, known, error)
-
-    def _body(self, row: Item) -> bytes | Permanent:
-        # Before the claim: storage that fails must not cost an attempt. A body that is gone is
-        # found out once, and its run is settled like any that failed for good.
-        try:
-            return bodies.unpack(row, self._blobs)
-        except Permanent as error:
-            return error
+        return self._conclusion.of(attempt, known, self._call(event, row, known, run, deadline))
 
     def _lease(self, worker: Worker, deadline: datetime) -> Lease:
         until = deadline + LEASE_MARGIN
@@ -127,14 +119,19 @@ class Processor:
     def _call(
         self,
         event: StoredEvent,
-        body: bytes | Permanent,
+        row: Item,
         spec: HandlerSpec,
         run: Run,
         deadline: datetime,
     ) -> BaseException | None:
         """Runs the handler and returns what it raised."""
-        if isinstance(body, Permanent):
-            return body
+        try:
+            body = bodies.unpack(row, self._blobs)
+        except Permanent as error:
+            return error
+        except Unavailable as error:
+            # The handler has not begun: that storage is down costs the run no attempt.
+            return Deferred(self._clock.now() + STORAGE_PAUSE, f"its body cannot be read: {error}")
         now = self._clock.now()
         end = min(deadline - SETTLE_MARGIN, now + timedelta(seconds=spec.timeout))
 

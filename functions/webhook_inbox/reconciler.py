@@ -2,7 +2,7 @@
 
     every minute      runs whose time in the `attention` index has come
     every 5 minutes   events of the last 3 to 60 minutes: runs without a row are sent
-    every hour        events of some older hours, each read whole; copies in the DLQs
+    every hour        events of five older hours, each read whole; copies in the DLQs
 
 Every write is conditional on the row being as it was read, so two reconcilers may overlap. It
 never infers a death from time alone: a backlog is not a death.
@@ -21,16 +21,23 @@ from webhook_inbox.manifest import Manifest
 from webhook_inbox.overdue import Overdue
 from webhook_inbox.ports import Clock, Queue, Table
 from webhook_inbox.reconciliation import Action, Report
-from webhook_inbox.rows import ATTENTION_SHARDS
+from webhook_inbox.rows import ATTENTION_SHARDS, RECEIVED_SHARDS
 
 # Younger events are still on their way, and the index lags; older ones the slow sweep sees.
 WINDOW: Final = (timedelta(minutes=60), timedelta(minutes=3))
-# Ages that the slow sweep looks at: soon after the window, then ever more rarely, and last past
-# the queue's retention of 7 days, when no message can be left.
-SWEPT_AGES: Final = tuple(timedelta(hours=hours) for hours in (1, 6, 24, 72, 7 * 24 + 1))
+# What the slow sweep looks at, each age in a minute of its own: soon after the window, then ever
+# more rarely, and last past the queue's retention of 7 days, when no message can be left.
+SWEEPS: Final = {
+    7: timedelta(hours=1),
+    17: timedelta(hours=6),
+    27: timedelta(hours=24),
+    47: timedelta(hours=72),
+    57: timedelta(hours=7 * 24 + 1),
+}
 AN_HOUR: Final = timedelta(hours=1)
-SLOW_SWEEP_MINUTE: Final = 7
 DLQ_MINUTE: Final = 37
+# Seconds between two passes over the window.
+ROTATION: Final = 300
 # What is left of the invocation for its report.
 STOP_MARGIN: Final = timedelta(seconds=10)
 
@@ -66,10 +73,9 @@ class Reconciler:
         # minutes that belong to the index.
         if now.minute % 5 == 0:
             self._look_at_received((now - WINDOW[0], now - WINDOW[1]), report, backlogs, deadline)
-        if now.minute == SLOW_SWEEP_MINUTE:
-            for age in SWEPT_AGES:
-                hour = (now - age - AN_HOUR, now - age)
-                self._look_at_received(hour, report, backlogs, deadline, thorough=True)
+        if now.minute in SWEEPS:
+            end = now - SWEEPS[now.minute]
+            self._look_at_received((end - AN_HOUR, end), report, backlogs, deadline, thorough=True)
         if now.minute == DLQ_MINUTE:
             self._sweep_dead_letters(report, deadline)
         self._look_at_attention(now, report, backlogs, deadline)
@@ -113,7 +119,10 @@ class Reconciler:
             report=report,
             now=self._clock.now(),
         )
-        for page in self._ledger.received(*span):
+        # The oldest hour first, since its events leave the window next, and another shard first
+        # each time, so that none is always the one for which no time is left.
+        turn = int(self._clock.now().timestamp()) // ROTATION
+        for page in self._ledger.received(*span, first_shard=turn % RECEIVED_SHARDS):
             if self._stop(report, deadline):
                 return
             adoption.look(page, thorough=thorough)

@@ -19,7 +19,7 @@ from webhook_inbox.errors import ConditionFailed, Unavailable
 from webhook_inbox.instants import to_ms, to_seconds
 from webhook_inbox.lanes import Lanes
 from webhook_inbox.ledger import Ledger
-from webhook_inbox.manifest import DEFAULT_LANE, Manifest
+from webhook_inbox.manifest import Manifest
 from webhook_inbox.model import Run, Status
 from webhook_inbox.ports import Chance, Change, Clock, Queue, Table
 from webhook_inbox.reference import Reference
@@ -178,10 +178,9 @@ class Replay:
         except ConditionFailed as error:
             done = error.old is not None and error.old.get("status") in _FINISHED
             return Outcome.FINISHED if done else Outcome.IN_USE
-        spec = self._manifest.handlers.get(run.handler)
         reference = Reference(run.source, run.event_id, run.handler, run.ticket + 1)
         try:
-            self._lanes.send([(spec.lane if spec else DEFAULT_LANE, reference)])
+            self._lanes.send([(self._manifest.lane_of(run.handler), reference)])
         except Unavailable:
             return Outcome.UNSENT
         return Outcome.REPLAYED

@@ -40,6 +40,7 @@ class Router:
         timeout: float = 50.0,
         backoff: str | Backoff = "steady",
         lane: str = DEFAULT_LANE,
+        max_age: float = 14 * 86400.0,
     ) -> Callable[[Function], Function]:
         """Registers the decorated function, sync or async, for events of these types.
 
@@ -51,6 +52,7 @@ class Router:
             timeout: seconds an attempt may take, 1-55.
             backoff: a preset, "steady" or "fast", or a Backoff.
             lane: the queue the runs go through.
+            max_age: seconds that a run may wait by deferring itself, 60-2419200 (28 days).
 
         Raises:
             ConfigurationError: a value is out of bounds, or the name is taken.
@@ -67,6 +69,7 @@ class Router:
                 timeout=float(timeout),
                 lane=lane,
                 backoff=_backoff(backoff),
+                max_age=float(max_age),
             )
             _check(spec)
             if spec.name in self._handlers:
@@ -101,6 +104,7 @@ def _check(spec: HandlerSpec) -> None:
         "a lane is 1-64 of a-z 0-9 _ . -": not NAME.fullmatch(spec.lane),
         "name at least one event type, '*' for all": not spec.types,
         "max_attempts is 1-100": not 1 <= spec.max_attempts <= 100,
+        "max_age is 60-2419200 seconds": not 60 <= spec.max_age <= 2_419_200,
         "timeout is 1-55 seconds": not 1 <= spec.timeout <= 55,
         "a backoff has 0 < base <= cap <= 604800 seconds and a factor of 1-100": not (
             0 < spec.backoff.base <= spec.backoff.cap <= 604_800 and 1 <= spec.backoff.factor <= 100

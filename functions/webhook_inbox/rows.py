@@ -97,13 +97,16 @@ def received_bucket(moment: datetime, event_id: str) -> str:
     return f"{moment:%Y-%m-%dT%H}#{_shard(event_id, RECEIVED_SHARDS)}"
 
 
-def received_buckets(low: datetime, high: datetime) -> Iterator[str]:
-    """Yields every `by_received` partition that holds a time in [low, high], newest hour first."""
-    hour = high.replace(minute=0, second=0, microsecond=0)
-    while hour + timedelta(hours=1) > low:
-        for shard in range(RECEIVED_SHARDS):
-            yield f"{hour:%Y-%m-%dT%H}#{shard}"
-        hour -= timedelta(hours=1)
+def received_buckets(
+    low: datetime, high: datetime, *, newest_first: bool = True, first_shard: int = 0
+) -> Iterator[str]:
+    """Yields every `by_received` partition that holds a time in [low, high], hour by hour."""
+    first = low.replace(minute=0, second=0, microsecond=0)
+    last = high.replace(minute=0, second=0, microsecond=0)
+    hours = [first + timedelta(hours=n) for n in range((last - first) // timedelta(hours=1) + 1)]
+    for hour in reversed(hours) if newest_first else hours:
+        for place in range(RECEIVED_SHARDS):
+            yield f"{hour:%Y-%m-%dT%H}#{(first_shard + place) % RECEIVED_SHARDS}"
 
 
 def attention_shard(key: Key) -> str:
@@ -116,6 +119,11 @@ def live(item: Item | None, now: datetime) -> Item | None:
     if item is None or item.get("expires_at", 1 << 62) <= to_seconds(now):
         return None
     return item
+
+
+def carries(row: Item | None, values: Mapping[str, Any]) -> bool:
+    """Tells whether a row holds what we wrote: an earlier try succeeded, its answer was lost."""
+    return row is not None and all(row.get(name) == value for name, value in values.items())
 
 
 def absent(now: datetime) -> Condition:

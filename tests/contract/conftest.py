@@ -19,6 +19,7 @@ from webhook_inbox.adapters import clients
 from webhook_inbox.adapters.dynamodb import DynamoTable
 from webhook_inbox.adapters.s3 import S3Blobs
 from webhook_inbox.adapters.sqs import SqsQueue
+from webhook_inbox.adapters.steady import steady
 from webhook_inbox.memory import (
     ManualClock,
     MemoryBlobs,
@@ -58,9 +59,9 @@ def _no_account(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def _own_session() -> Iterator[None]:
     """Keeps a session made before moto was imported out: it would reach for the real AWS."""
-    clients._session.cache_clear()
+    clients.session.cache_clear()
     yield
-    clients._session.cache_clear()
+    clients.session.cache_clear()
 
 
 Clients = Callable[[str], Any]
@@ -75,10 +76,10 @@ def aws(
         yield None
     elif request.param == "moto":
         with mock_aws():
-            yield clients.steady
+            yield steady
     else:
         monkeypatch.setenv("AWS_ENDPOINT_URL", request.getfixturevalue("ministack_url"))
-        yield clients.steady
+        yield steady
 
 
 @pytest.fixture

@@ -34,11 +34,11 @@ def _no_account(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def _installed_faults() -> Iterator[Faults]:
     """Between the functions' clients and AWS; one session, as in a Lambda's process."""
-    clients._session.cache_clear()
+    clients.session.cache_clear()
     faults = Faults()
-    faults.install(clients._session())
+    faults.install(clients.session())
     yield faults
-    clients._session.cache_clear()
+    clients.session.cache_clear()
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
-"""Clients of AWS services, set up for how long their caller can wait.
+"""Clients for ingest, which cannot wait long; `steady` has those of all others.
 
 They are botocore's, which are what boto3's low-level clients are; boto3 itself would add 60 ms
-of CPU to a cold start for resources and transfers that nothing here uses. The region, the
+of CPU to a cold start for resources and transfers that ingest does not use. The region, the
 credentials and, for the local runtime, AWS_ENDPOINT_URL come from the process's environment.
 """
 
@@ -20,14 +20,12 @@ from webhook_inbox.adapters.patience import Patience
 QUICK: Final = (0.25, 0.7)
 # A body of some megabytes takes longer than a row.
 QUICK_BLOBS: Final = (0.25, 1.0)
-STEADY: Final = (1.0, 5.0)
-STEADY_ATTEMPTS: Final = 4
 
 
 def quick(service: str) -> Any:
     """Returns a client that tries once and soon gives up; `Patience` retries. For ingest."""
     connect, read = _limits(service)
-    client = _session().create_client(
+    client = session().create_client(
         service,
         config=Config(
             connect_timeout=connect,
@@ -48,19 +46,6 @@ def quick_caller(service: str, patience: Patience) -> Caller:
     connect, read = _limits(service)
     # The time-out of connecting counts twice, for TCP and for TLS.
     return patience.attempts_of(2 * connect + read)
-
-
-def steady(service: str) -> Any:
-    """Returns a client that retries by botocore's standard mode. For all but ingest."""
-    return _session().create_client(
-        service,
-        config=Config(
-            connect_timeout=STEADY[0],
-            read_timeout=STEADY[1],
-            retries={"mode": "standard", "total_max_attempts": STEADY_ATTEMPTS},
-            tcp_keepalive=True,
-        ),
-    )
 
 
 class Lazy:
@@ -85,6 +70,7 @@ def _limits(service: str) -> tuple[float, float]:
 
 
 @cache
-def _session() -> Any:
-    # One for all clients of a process: its loader keeps the parsed service models.
+def session() -> Any:
+    """Returns the process's one session."""
+    # One for all clients: its loader keeps the parsed service models.
     return botocore.session.get_session()

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from webhook_inbox.adapters import calls
+from webhook_inbox.errors import Unavailable
 from webhook_inbox.instants import from_ms
 from webhook_inbox.limits import DELAY_SECONDS, MESSAGE_BYTES, SEND_BATCH, sendable, text_size
 from webhook_inbox.ports import Backlog, Message, Outgoing
@@ -80,8 +81,15 @@ class SqsQueue:
         )
         return Backlog(
             visible=int(answer["Attributes"]["ApproximateNumberOfMessages"]),
-            oldest=self._age(self._url.rpartition("/")[2]) if self._age else None,
+            oldest=self._oldest(),
         )
+
+    def _oldest(self) -> timedelta | None:
+        # Good to know, and no reason to let a lost message wait while CloudWatch is down.
+        try:
+            return self._age(self._url.rpartition("/")[2]) if self._age else None
+        except Unavailable:
+            return None
 
     def _send_batch(self, batch: Sequence[Outgoing]) -> list[Outgoing]:
         answer = self._ask(

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from webhook_inbox.adapters import clients
-from webhook_inbox.adapters.clients import Lazy, quick, quick_caller, steady
+from webhook_inbox.adapters.clients import Lazy, quick, quick_caller
 from webhook_inbox.adapters.dynamodb import DynamoTable
 from webhook_inbox.adapters.patience import Patience
 from webhook_inbox.adapters.s3 import S3Blobs
 from webhook_inbox.adapters.sqs import SqsQueue
+from webhook_inbox.adapters.steady import steady
 from webhook_inbox.errors import Unavailable
 from webhook_inbox.ports import Key, Outgoing
 
@@ -22,9 +23,9 @@ def _no_account(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setenv(name, "test")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     monkeypatch.setenv("NO_PROXY", "*")
-    clients._session.cache_clear()
+    clients.session.cache_clear()
     yield
-    clients._session.cache_clear()
+    clients.session.cache_clear()
 
 
 @pytest.fixture

@@ -1,16 +1,22 @@
 """Runs that were never enqueued are adopted; first attempts that were abandoned are watched."""
 
+from collections.abc import Iterator
 from contextlib import suppress
+from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from tests.unit.core.world import VISIBILITY, World, handler, with_handlers
 from webhook_inbox.errors import Unavailable
 from webhook_inbox.lanes import LARGE_BACKLOG
+from webhook_inbox.ledger import Received
 from webhook_inbox.memory import Fault
 from webhook_inbox.model import Status
 from webhook_inbox.ports import Backlog
+from webhook_inbox.reconciler import DLQ_MINUTE, SWEEPS
 from webhook_inbox.reconciliation import Action
+from webhook_inbox.rows import RECEIVED_SHARDS
 
 
 def unsent(world: World, event_id: str = "evt-1") -> None:
@@ -155,11 +161,47 @@ def test_a_run_of_a_handler_that_has_left_is_found_by_the_slow_sweep(world: Worl
     assert world.reconcile_at(7).count(Action.ADOPTED) == 1
 
 
-@pytest.mark.parametrize("hours", [1, 6, 24, 72, 169])
-def test_the_slow_sweep_sees_what_the_window_missed(world: World, hours: int) -> None:
+@pytest.mark.parametrize(("minute", "age"), SWEEPS.items())
+def test_the_slow_sweep_sees_what_the_window_missed(
+    world: World, minute: int, age: timedelta
+) -> None:
     unsent(world)
-    world.clock.advance(hours=hours)
-    assert world.reconcile_at(7).count(Action.ADOPTED) == 1
+    world.clock.advance(hours=age / timedelta(hours=1))
+    assert world.reconcile_at(minute).count(Action.ADOPTED) == 1
+
+
+def test_each_age_has_a_minute_in_which_nothing_else_takes_its_time() -> None:
+    assert not any(minute % 5 == 0 or minute == DLQ_MINUTE for minute in SWEEPS)
+
+
+def test_over_an_hour_of_passes_every_shard_comes_first(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first: set[str] = set()
+
+    def received(*_: object, first_shard: int = 0) -> Iterator[list[Received]]:
+        first.add(str(first_shard))
+        return iter(())
+
+    monkeypatch.setattr(world.ledger, "received", received)
+    for _ in range(60):
+        world.clock.advance(minutes=1)
+        world.reconcile()
+    assert len(first) == RECEIVED_SHARDS
+
+
+def test_an_adoption_that_the_sdk_tried_twice_is_ours(world: World) -> None:
+    unsent(world)
+    world.clock.advance(minutes=5)
+    update = world.table.update
+
+    def twice(*parts: Any, **named: Any) -> Any:
+        update(*parts, **named)
+        return update(*parts, **named)
+
+    world.table.update = twice  # type: ignore[method-assign]
+    assert adopted(world) == 1
+    assert world.tickets() == [0]
 
 
 @pytest.mark.parametrize("fault", list(Fault))

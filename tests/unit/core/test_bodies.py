@@ -101,6 +101,9 @@ def test_a_bucket_that_is_down_costs_no_attempt(world: World, fault: Fault) -> N
     world.deliver(body=noise(20_000))
     world.plan.fail("GetObject", fault)
     world.work()
+    run = world.run()
+    assert (run.status, run.attempt_count) == (Status.DEFERRED, 0)
+    assert "cannot be read" in run.last_error
     world.run_until_quiet()
     assert world.run().status is Status.DONE
     assert world.run().attempt_count == 1

@@ -34,7 +34,7 @@ from webhook_inbox.outcomes import Outcome, Result, Worker
 from webhook_inbox.ports import Item, Message
 from webhook_inbox.processor import Processor
 from webhook_inbox.recipe import Recipe, Sample
-from webhook_inbox.reconciler import Reconciler
+from webhook_inbox.reconciler import SWEEPS, Reconciler
 from webhook_inbox.reconciliation import Report as Reconciliation
 from webhook_inbox.reference import Reference
 from webhook_inbox.replay import Replay
@@ -343,9 +343,9 @@ class World:
         times = [from_ms(at) for at in visible if at is not None]
         looks = [row["attention_at"] for row in self.table if "attention" in row]
         times += [_full_minute(from_ms(at)) for at in looks]
-        # The reconciler's own times: every fifth minute, and once an hour the slow sweep.
+        # The reconciler's own times: every fifth minute, and the slow sweeps'.
         times += [minute + timedelta(minutes=-minute.minute % 5)]
-        times += [minute + timedelta(minutes=(7 - minute.minute) % 60)]
+        times += [minute + timedelta(minutes=(at - minute.minute) % 60) for at in SWEEPS]
         future = [at for at in times if at > self.now]
         self.clock.advance(seconds=(min(future) - self.now).total_seconds())
 
