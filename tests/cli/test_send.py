@@ -217,6 +217,15 @@ def test_an_unknown_source_names_those_there_are(cli: Cli, order: str) -> None:
     assert "inbox.toml has no source acne; it has: acme, github, stripe, hashed" in shown.err
 
 
+def test_a_source_that_this_machine_has_not_loaded_yet_asks_to_wait(cli: Cli) -> None:
+    cli.local = True
+    shown = cli("send", sample("any.json"), "--source", "hashed")
+    assert shown.code == 1
+    assert "hashed is not loaded yet: wait for `make dev` to say `new source: …/hashed`" in (
+        shown.err
+    )
+
+
 def test_a_source_that_is_not_deployed_yet_asks_for_a_deployment(cli: Cli) -> None:
     shown = cli("send", sample("any.json"), "--source", "hashed", "--secret", SECRET)
     assert shown.code == 1

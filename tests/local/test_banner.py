@@ -40,6 +40,10 @@ def test_it_says_where_to_post_for_every_source(runtime: Runtime) -> None:
     assert "http://127.0.0.1:8787/webhooks/acme  (hmac)" in text
 
 
+def test_it_says_how_long_things_live(runtime: Runtime) -> None:
+    assert "Events and effects live as long as this session" in banner(runtime, seconds=1)
+
+
 def test_it_shows_fake_secrets_and_never_given_ones(runtime: Runtime) -> None:
     text = banner(runtime, seconds=1)
     assert "dev-only-github-1" in text

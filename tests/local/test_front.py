@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from webhookctl.local.exchange import Request, Response
 from webhookctl.local.front import BODY_LIMIT, Front
-from webhookctl.local.gateway import Gateway
+from webhookctl.local.gateway import Gateway, as_json
 from webhookctl.local.ports import free_port
 
 PATH = "/webhooks/acme"
@@ -236,6 +237,21 @@ def test_one_line_a_request_with_the_event_and_without_the_query(
     assert " POST /webhooks/acme 202 " in line
     assert " ms 2 B event_id=evt_1" in line
     assert "secret" not in line
+
+
+class Refusing(Gateway):
+    """What stands behind the front when ingest refuses a delivery."""
+
+    async def call(self, request: Request) -> Response:
+        return as_json(401, {"status": "rejected", "reason": "invalid-signature"})
+
+
+def test_a_refusal_is_logged_with_its_reason(
+    serve: Callable[[Gateway | None], Front], lines: list[str]
+) -> None:
+    assert _post(serve(Refusing(free_port(), "absent", "absent")))[0] == 401
+    (line,) = lines
+    assert line.endswith(" status=rejected reason=invalid-signature")
 
 
 def test_a_path_cannot_forge_a_line(front: Front, lines: list[str]) -> None:

@@ -12,6 +12,7 @@ from webhookctl.local.child import members
 from webhookctl.local.errors import LocalError
 from webhookctl.local.fleet import Deployed, Fleet
 from webhookctl.local.inbox import LocalInbox
+from webhookctl.local.sink import Effects
 
 NEW_SOURCE = '\n[sources.partner]\nprovider = "standard-webhooks"\n'
 
@@ -119,7 +120,7 @@ def test_a_reload_brings_new_code_to_the_processor_alone(
 
 def test_a_reload_without_edits_does_nothing(inbox: LocalInbox, told: list[str]) -> None:
     before = list(told)
-    inbox.reload()
+    assert inbox.reload() is False
     assert [line for line in told[len(before) :] if line.startswith("reloaded")] == []
 
 
@@ -141,7 +142,10 @@ def test_a_new_source_is_deployed_with_a_secret_of_its_own(
     assert call(url, "POST", b"{}")[0] == 404
     toml = inbox.functions / "inbox.toml"
     toml.write_text(toml.read_text() + NEW_SOURCE)
+    before = len(told)
     inbox.reload()
+    assert told[before] == "inbox.toml changed: reloading the stack …"
+    assert "reloaded: the stack" in told[before:]
     assert call(url, "POST", b"{}")[0] in {400, 401}
     secret = inbox.secrets["partner"]
     assert f"new source: {url} (standard-webhooks), secret: {secret}" in told
@@ -163,6 +167,14 @@ def test_code_that_cannot_be_imported_is_named_with_its_reason(inbox: LocalInbox
     finally:
         client.update_function_configuration(FunctionName=function.name, Handler=before)
     Fleet(inbox.client).warm({function: 2})
+
+
+def test_a_new_session_knows_no_effects_of_the_one_before(tmp_path: Path) -> None:
+    journal = tmp_path / "state" / "sink.jsonl"
+    Effects(journal).perform("of an earlier session", "/notes", {})
+    functions = write_functions(tmp_path / "given")
+    with LocalInbox(functions, state=tmp_path / "state") as inbox:
+        assert effects(inbox.sink_url) == []
 
 
 def test_a_start_that_fails_leaves_nothing(given: Path, tmp_path: Path) -> None:

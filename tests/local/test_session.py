@@ -112,6 +112,10 @@ def test_a_session_from_its_banner_to_ctrl_c(project: Path, started: list[Sessio
     assert deliver(front, secret[1], "three")[0] == 202
     assert eventually(lambda: {"title": "three", "version": "second"} in effects(sink))
 
+    (handlers / "notes.py").write_text(NOTES.replace('"first"', '"second"'))
+    assert session.says("mended: what is in functions/ is what runs")
+    assert session.text.count("reloaded: processor") == 1
+
     assert session.stop() == 0
     assert session.text.splitlines()[-1] == "stopped"
     assert [members(group) for group in groups.values()] == [[], []]
@@ -135,6 +139,21 @@ def test_a_busy_port_is_one_line_that_names_it_and_the_remedy(
     assert done.stderr == (
         f"webhookctl dev: port {front.port} for the front is in use: stop what listens there,"
         " or choose another with --port\n"
+    )
+
+
+def test_one_port_for_two_things_is_one_line(project: Path) -> None:
+    command = [sys.executable, "-m", "webhookctl.local.session"]
+    done = subprocess.run(
+        [*command, "--port", "9000", "--sink-port", "9000"],
+        cwd=project,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "webhookctl dev: --port and --sink-port are both 9000: give them different ones\n"
     )
 
 

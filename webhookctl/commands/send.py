@@ -58,10 +58,10 @@ def send(  # noqa: PLR0913 - one option for each thing a provider may vary
         raise typer.BadParameter("--id names one event: give one FILE, and no --new-id")
     apart = url is not None and bool(secret or secret_env)
     spec = _spec(source, stage="local" if apart else call.target.stage)
+    address = url or _address(call, source)
     key = _secret(call, spec, secret, secret_env)
     forge = Forge(recipe=providers.load(spec), spec=spec, secret=key, clock=call.clock)
     drafts = [forge.draft(file, type_=type_, event_id=event_id, new_id=new_id) for file in files]
-    address = url or _address(call, source)
     with ThreadPoolExecutor(IN_FLIGHT) as pool:
         repeated = [draft for draft in drafts for _ in range(times)]
         answers = list(pool.map(lambda draft: post(address, draft), repeated))
@@ -80,6 +80,11 @@ def _spec(source: str, *, stage: str) -> SourceSpec:
 def _address(call: Invocation, source: str) -> str:
     urls = call.target.urls
     if source not in urls:
+        if call.target.local:
+            raise CommandError(
+                f"the source {source} is not loaded yet: wait for `make dev` to say"
+                f" `new source: …/{source}`, or why it did not reload"
+            )
         raise CommandError(
             f"the inbox that runs has no source {source} (it has: {', '.join(urls)}): deploy first"
         )

@@ -25,6 +25,7 @@ def banner(runtime: Runtime, *, seconds: float) -> str:
             *_suggestions(runtime),
             "",
             f"Effects of the example handlers: {runtime.sink_url}/effects",
+            "Events and effects live as long as this session; the next one begins empty.",
             f"AWS on this machine: {runtime.ministack.endpoint}",
             "Edit functions/ and it reloads; Ctrl-C stops everything.",
             *_warnings(runtime),

@@ -23,6 +23,7 @@ GATEWAY_LIMIT: Final = 30.0  # after so many seconds API Gateway answers by itse
 # Each request in flight is a process of its own at ministack, without bound; a burst of two
 # hundred would be two hundred cold interpreters. The rest waits here.
 IN_FLIGHT: Final = 4
+SHOWN: Final = ("event_id", "status", "reason", "message")  # of an answer, in the log
 BODILESS_STATUSES: Final = frozenset({204, 304})
 HELP: Final = b"""webhook-inbox on this machine.
 
@@ -216,5 +217,5 @@ def _outcome(response: Response) -> str:
         return ""
     if not isinstance(content, dict):
         return ""
-    shown = [f"{k}={content[k]}" for k in ("event_id", "status", "message") if k in content]
+    shown = [f"{k}={content[k]}" for k in SHOWN if k in content]
     return "".join(f" {item}" for item in shown)

@@ -114,9 +114,9 @@ class LocalInbox:
         text = (self._given / "inbox.toml").read_text()
         (self.functions / "inbox.toml").write_text(text.replace(USUAL_SINK, self.sink_url))
 
-    def reload(self) -> None:
-        """Does what a session does after an edit of `functions`."""
-        self._runtime.reload()
+    def reload(self) -> bool:
+        """Does what a session does after an edit of `functions`; tells whether it mattered."""
+        return self._runtime.reload()
 
     def start_sink(self) -> None:
         """Starts the sink again; it knows what it did before."""

@@ -44,14 +44,14 @@ class Versions:
 
     def replace(
         self, made: Mapping[str, Bundle], functions: Sequence[Deployed], tell: Callable[[str], None]
-    ) -> None:
-        """Updates the functions whose bundle differs and tells which.
+    ) -> bool:
+        """Updates the functions whose bundle differs, tells which, and returns whether any did.
 
         Code that cannot be imported is taken back. Raises LocalError in its words.
         """
         changed = [f for f in functions if made[f.kind].digest != self.running[f.kind].digest]
         if not changed:
-            return
+            return False
         self._put(made, changed)
         try:
             self._fleet.warm(dict.fromkeys(changed, 1))
@@ -60,6 +60,7 @@ class Versions:
             raise
         self.running = dict(made)
         tell(", ".join(function.shown for function in changed))
+        return True
 
     def _put(self, made: Mapping[str, Bundle], functions: Sequence[Deployed]) -> None:
         archives: dict[Path, bytes] = {}

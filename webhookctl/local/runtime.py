@@ -71,6 +71,7 @@ class Runtime:
         self._versions = Versions(self._fleet, {})
         self._logs: LogFollower | None = None
         self._sink: Child | None = None
+        self._journal = project.state / "sink.jsonl"
 
     def start(self) -> None:
         """Starts all of it; raises LocalError or ConfigurationError, and then nothing runs."""
@@ -84,26 +85,30 @@ class Runtime:
         """Stops all of it; may be called twice."""
         self._closing.close()
 
-    def reload(self) -> None:
-        """Brings the edited files into what runs.
+    def reload(self) -> bool:
+        """Brings the edited files into what runs; returns whether they differ from it.
 
         Raises LocalError or ConfigurationError where they cannot be used; what ran before goes
         on running.
         """
         manifest = compiled(self.project)
         if template_inputs(manifest) != template_inputs(self.manifest):
+            # It takes ten seconds, in which somebody may already post to a new source.
+            self._tell(f"{_changed(self.manifest, manifest)} changed: reloading the stack …")
             self._deploy(manifest)
             self._fleet.warm(dict.fromkeys(self.functions, 1))
             self._follow_logs()
             self._write_state()
             self._tell("reloaded: the stack")
             self._announce(manifest)
+            differs = True
         else:
             made = bundles(self.project, manifest)
-            self._versions.replace(
+            differs = self._versions.replace(
                 made, self.functions, lambda names: self._tell(f"reloaded: {names}")
             )
         self.manifest = manifest
+        return differs
 
     def check(self) -> None:
         """Raises LocalError where ministack has ended by itself."""
@@ -112,10 +117,9 @@ class Runtime:
             raise LocalError(message)
 
     def start_sink(self) -> None:
-        """Starts the sink; it knows the effects of earlier starts."""
-        journal = self.project.state / "sink.jsonl"
+        """Starts the sink; it knows the effects of this runtime's earlier starts."""
         port = str(self.settings.sink_port)
-        command = ["webhookctl.local.sink", "--port", port, "--journal", str(journal)]
+        command = ["webhookctl.local.sink", "--port", port, "--journal", str(self._journal)]
         with contextlib.ExitStack() as closing:
             log = self.settings.sink_log
             output = closing.enter_context(log.open("ab")) if log is not None else None
@@ -148,6 +152,8 @@ class Runtime:
         self.manifest = manifest
         self._fleet.warm({f: WARM.get(f.kind, 1) for f in self.functions})
         self._closing.callback(self.stop_sink)
+        # The ledger begins empty: old effects would answer for events that it does not know.
+        self._journal.unlink(missing_ok=True)
         self.start_sink()
         self._closing.callback(self._stop_logs)
         self._follow_logs()
@@ -210,6 +216,11 @@ class Runtime:
                 children=children,
             ),
         )
+
+
+def _changed(before: Manifest, after: Manifest) -> str:
+    configured = before.sources == after.sources and before.secrets == after.secrets
+    return "what a handler asks for" if configured else "inbox.toml"
 
 
 def api_id(outputs: Mapping[str, str]) -> str:

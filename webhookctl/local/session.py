@@ -89,21 +89,33 @@ def _run(root: Path, settings: Settings) -> int:
 
 
 def _serve(runtime: Runtime, watch: Watch) -> None:
+    broken = False
     while True:
         time.sleep(INTERVAL)
         runtime.check()
-        if not watch.changed():
-            continue
-        try:
-            runtime.reload()
-        except (LocalError, ConfigurationError) as error:
-            _tell(f"not reloaded, the old version runs on: {error}")
+        if watch.changed():
+            broken = not _reloaded(runtime, was_broken=broken)
+
+
+def _reloaded(runtime: Runtime, *, was_broken: bool) -> bool:
+    """Brings an edit in; returns whether what is in functions/ is what runs now."""
+    try:
+        differed = runtime.reload()
+    except (LocalError, ConfigurationError) as error:
+        _tell(f"not reloaded, the old version runs on: {error}")
+        return False
+    if was_broken and not differed:
+        _tell("mended: what is in functions/ is what runs")
+    return True
 
 
 def _require_alone(project: Project, settings: Settings) -> None:
     running = state.read(project.state)
     if running is not None:
         message = f"it runs already (process {running.pid}, {running.front}): stop that one first"
+        raise LocalError(message)
+    if settings.port == settings.sink_port:
+        message = f"--port and --sink-port are both {settings.port}: give them different ones"
         raise LocalError(message)
     require_free(settings.port, purpose="the front", option="--port")
     require_free(settings.sink_port, purpose="the sink", option="--sink-port")

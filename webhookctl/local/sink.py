@@ -25,6 +25,11 @@ LARGEST_BODY: Final = 8 * 1024 * 1024
 SHOWN: Final = 120  # characters of a body on the terminal
 
 
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
 class Effects:
     """What happened, by idempotency key; a line in the journal before each answer."""
 
@@ -78,7 +83,7 @@ class Sink(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 512
 
-    def __init__(self, port: int, journal: Path, tell: Callable[[str], None]) -> None:
+    def __init__(self, port: int, journal: Path, tell: Callable[[str], None] = _say) -> None:
         """Listens on the loopback interface.
 
         Args:
@@ -159,11 +164,6 @@ class _Handler(BaseHTTPRequestHandler):
         """Says nothing: one line per effect is enough."""
 
 
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
-
-
 def main() -> None:
     """Serves until it is stopped."""
     parser = argparse.ArgumentParser(description="A sink with idempotency keys.")
@@ -174,7 +174,7 @@ def main() -> None:
         require_free(options.port, purpose="the sink", option="--port")
     except LocalError as error:
         sys.exit(f"sink: {error}")
-    with Sink(options.port, options.journal, _say) as server:
+    with Sink(options.port, options.journal) as server:
         server.serve_forever()
 
 
