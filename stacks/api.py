@@ -46,7 +46,7 @@ class Api(Construct):
             self, "Http", description="webhook-inbox", create_default_stage=False
         )
         # Its id is part of every address that was given to a provider: it survives the stack.
-        self.api.apply_removal_policy(RemovalPolicy.RETAIN)
+        self.api.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         self.api.add_routes(
             path="/webhooks/{source}",
             methods=[apigatewayv2.HttpMethod.ANY],

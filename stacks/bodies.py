@@ -1,11 +1,18 @@
 """The bucket of large bodies."""
 
+from datetime import timedelta
+from typing import Final
+
 from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-# An event lives 35 days and its effects 14 more; a body outlives every row that names it.
-BODY_DAYS = 49
+from webhook_inbox import bodies, rejected, rows
+
+# DynamoDB deletes expired rows days late; a body outlives every event's row that names it.
+BODY_LIFE: Final = rows.EVENT_LIFE + timedelta(days=14)
+# Bodies of deliveries that nobody could verify: anybody may have sent them.
+REJECTED: Final = "rejected/"
 
 
 class Bodies(Construct):
@@ -21,15 +28,23 @@ class Bodies(Construct):
             encryption=s3.BucketEncryption.S3_MANAGED,
             enforce_ssl=True,
             lifecycle_rules=[
-                s3.LifecycleRule(
-                    expiration=Duration.days(BODY_DAYS),
-                    abort_incomplete_multipart_upload_after=Duration.days(1),
-                )
+                _expiry(bodies.PREFIX, BODY_LIFE),
+                _expiry(REJECTED, rejected.LIFE),
+                s3.LifecycleRule(abort_incomplete_multipart_upload_after=Duration.days(1)),
             ],
-            removal_policy=RemovalPolicy.RETAIN,
+            removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )
 
     @property
     def objects(self) -> str:
-        """The ARN pattern of the bodies."""
-        return self.bucket.arn_for_objects("bodies/*")
+        """The ARN pattern of the events' bodies."""
+        return self.bucket.arn_for_objects(f"{bodies.PREFIX}*")
+
+    @property
+    def rejected_objects(self) -> str:
+        """The ARN pattern of the bodies that were kept without an event."""
+        return self.bucket.arn_for_objects(f"{REJECTED}*")
+
+
+def _expiry(prefix: str, life: timedelta) -> s3.LifecycleRule:
+    return s3.LifecycleRule(prefix=prefix, expiration=Duration.days(life.days))

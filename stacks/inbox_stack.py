@@ -10,7 +10,7 @@ from constructs import Construct
 
 from stacks.bundle import HOME
 from stacks.permissions import handler_rights
-from stacks.processor import Placement
+from stacks.processor import DEFAULT_CONCURRENCY, Placement
 from stacks.webhook_inbox import InboxProps, WebhookInbox
 from webhook_inbox.errors import ConfigurationError
 
@@ -42,8 +42,9 @@ class InboxStack(Stack):
 
     def _placement(self) -> Placement:
         context = self.node.try_get_context
+        many = _number("max_concurrency", context("max_concurrency"))
         return Placement(
-            max_concurrency=_number("max_concurrency", context("max_concurrency")) or 10,
+            max_concurrency=DEFAULT_CONCURRENCY if many is None else many,
             reserved_concurrency=_number("reserved_concurrency", context("reserved_concurrency")),
             vpc=self._vpc(context("vpc")),
             rights=handler_rights(),

@@ -36,5 +36,5 @@ class Ingest(InboxFunction):
             on=[boxes.table],
         )
         self.allow("sqs:SendMessage", on=boxes.work_queues)
-        self.allow("s3:PutObject", on=[boxes.bodies.objects])
+        self.allow("s3:PutObject", on=[boxes.bodies.objects, boxes.bodies.rejected_objects])
         self.allow("secretsmanager:GetSecretValue", on=boxes.secrets.arns(boxes.source_secrets))

@@ -21,7 +21,11 @@ class Ledger(Construct):
                 point_in_time_recovery_enabled=True
             ),
             global_secondary_indexes=[_by_received(), _attention()],
-            removal_policy=RemovalPolicy.RETAIN,
+            # A rolled-back first deployment takes its empty table along, but not a protected one:
+            # that deletion would fail, and the rollback with it.
+            removal_policy=(
+                RemovalPolicy.RETAIN if protected else RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
+            ),
             deletion_protection=protected,
         )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
@@ -15,6 +16,7 @@ from webhook_inbox.adapters.environment import ProcessorEnvironment
 from webhook_inbox.errors import ConfigurationError
 
 TIMEOUT = VISIBILITY_TIMEOUT // 6
+DEFAULT_CONCURRENCY: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,9 @@ class Placement:
     """Where processors run and how many at once.
 
     Attributes:
-        max_concurrency: handlers at work at once in each lane, 2-1000.
+        max_concurrency: handlers at work at once in each lane, 2-1000. All functions of an
+            account share its concurrent executions, 10 in a new account and 1000 in others; few
+            by default, so that a backlog leaves some to ingest, which has to answer.
         reserved_concurrency: invocations that the account sets aside for each lane and that it
             cannot exceed; at least `max_concurrency`.
         vpc: a network to run in, for handlers that reach private systems.
@@ -30,7 +34,7 @@ class Placement:
         rights: what handlers may do beside their own work.
     """
 
-    max_concurrency: int = 10
+    max_concurrency: int = DEFAULT_CONCURRENCY
     reserved_concurrency: int | None = None
     vpc: ec2.IVpc | None = None
     vpc_subnets: ec2.SubnetSelection | None = None
@@ -86,13 +90,7 @@ class Processor(InboxFunction):
         )
 
     def _grant(self, boxes: Boxes, lane: Lane) -> None:
-        self.allow(
-            "dynamodb:GetItem",
-            "dynamodb:PutItem",
-            "dynamodb:Query",
-            "dynamodb:UpdateItem",
-            on=[boxes.table],
-        )
+        self.allow("dynamodb:GetItem", "dynamodb:UpdateItem", on=[boxes.table])
         self.allow(
             "sqs:ChangeMessageVisibility",
             "sqs:DeleteMessage",

@@ -48,7 +48,7 @@ class Lane(Construct):
                 redrive_permission=sqs.RedrivePermission.BY_QUEUE,
                 source_queues=[self._by_name(queue_name)],
             ),
-            removal_policy=RemovalPolicy.RETAIN,
+            removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )
         self.work = sqs.Queue(
             self,

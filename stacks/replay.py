@@ -11,3 +11,5 @@ class Replay(Resender):
 
     def __init__(self, scope: Construct, construct_id: str, boxes: Boxes) -> None:
         super().__init__(scope, construct_id, name="replay", boxes=boxes)
+        # Who asked for what: a row for each replay.
+        self.allow("dynamodb:PutItem", on=[boxes.table])

@@ -35,7 +35,6 @@ class Resender(InboxFunction):
         self.allow(
             "dynamodb:BatchGetItem",
             "dynamodb:GetItem",
-            "dynamodb:PutItem",
             "dynamodb:Query",
             "dynamodb:UpdateItem",
             on=[boxes.table],
@@ -45,7 +44,6 @@ class Resender(InboxFunction):
         self.allow(
             "sqs:ChangeMessageVisibility",
             "sqs:DeleteMessage",
-            "sqs:GetQueueAttributes",
             "sqs:ReceiveMessage",
             on=boxes.dead_letter_queues,
         )

@@ -12,6 +12,10 @@ class Secrets(Construct):
 
     The low-level construct, because the other one would generate a value, which no provider
     knows; ingest would then refuse true deliveries instead of keeping them.
+
+    They have names, so one that is left would be in the next one's way: those of a first
+    deployment that was rolled back go with it. Those of a deleted stack stay;
+    `cdk deploy --import-existing-resources` takes them over.
     """
 
     def __init__(
@@ -37,5 +41,5 @@ class Secrets(Construct):
             name=f"{self.prefix}{name}",
             description="webhook-inbox: set it with `webhookctl secrets set`",
         )
-        secret.apply_removal_policy(RemovalPolicy.RETAIN)
+        secret.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         return secret

@@ -8,6 +8,9 @@ from typing import Any
 
 Properties = dict[str, Any]
 
+# Kept, except by the rollback of the very deployment that made it: nothing is in it yet.
+KEPT_ONCE_DEPLOYED = ("RetainExceptOnCreate", "Retain")
+
 
 @dataclass(frozen=True)
 class Template:
@@ -63,6 +66,11 @@ class Template:
             for resource in _listed(statement["Resource"]):
                 found.setdefault(named(resource), set()).update(_listed(statement["Action"]))
         return found
+
+
+def survival(resource: Mapping[str, Any]) -> tuple[str, str]:
+    """What happens to a resource at the end of its stack, and where another one replaces it."""
+    return resource["DeletionPolicy"], resource["UpdateReplacePolicy"]
 
 
 def named(value: Any) -> str:

@@ -4,7 +4,7 @@ import json
 
 from stacks.api import ACCESS_LOG
 from tests.infra.conftest import Synthesize
-from tests.infra.template import Template, named
+from tests.infra.template import KEPT_ONCE_DEPLOYED, Template, named, survival
 
 STAGE = "AWS::ApiGatewayV2::Stage"
 
@@ -67,5 +67,4 @@ def test_access_log_holds_nothing_that_may_be_a_secret() -> None:
 
 
 def test_api_survives_its_stack(dev: Template) -> None:
-    api = dev.resource("AWS::ApiGatewayV2::Api")
-    assert (api["DeletionPolicy"], api["UpdateReplacePolicy"]) == ("Retain", "Retain")
+    assert survival(dev.resource("AWS::ApiGatewayV2::Api")) == KEPT_ONCE_DEPLOYED

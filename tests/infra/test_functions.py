@@ -14,13 +14,8 @@ from webhook_inbox.adapters.environment import (
 )
 
 FUNCTIONS = ("ingest", "processor", "replay", "reconciler")
-ROWS = {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem"}
-DEAD = {
-    "sqs:ChangeMessageVisibility",
-    "sqs:DeleteMessage",
-    "sqs:GetQueueAttributes",
-    "sqs:ReceiveMessage",
-}
+ROWS = {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"}
+DEAD = {"sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:ReceiveMessage"}
 LOGS = {"logs:CreateLogStream", "logs:PutLogEvents"}
 
 
@@ -50,10 +45,11 @@ def _short(resource: str) -> str:
 def test_ingest_writes_sends_and_reads_its_sources_secrets_only(dev: Template) -> None:
     assert rights(dev, "ingest") == {
         "logs": LOGS,
-        "table": ROWS,
+        "table": {*ROWS, "dynamodb:PutItem"},
         "work": {"sqs:SendMessage"},
         "slow work": {"sqs:SendMessage"},
         "bucket/bodies/*": {"s3:PutObject"},
+        "bucket/rejected/*": {"s3:PutObject"},
         "secret github": {"secretsmanager:GetSecretValue"},
         "secret stripe": {"secretsmanager:GetSecretValue"},
     }
@@ -62,8 +58,8 @@ def test_ingest_writes_sends_and_reads_its_sources_secrets_only(dev: Template) -
 def test_processor_reaches_its_own_lane_and_the_handlers_secrets_only(dev: Template) -> None:
     assert rights(dev, "processor") == {
         "logs": LOGS,
-        "table": ROWS,
-        "work": {*DEAD, "sqs:SendMessage"},
+        "table": {"dynamodb:GetItem", "dynamodb:UpdateItem"},
+        "work": {*DEAD, "sqs:GetQueueAttributes", "sqs:SendMessage"},
         "bucket": {"s3:ListBucket"},
         "bucket/bodies/*": {"s3:GetObject"},
         "secret openai": {"secretsmanager:GetSecretValue"},
@@ -73,7 +69,7 @@ def test_processor_reaches_its_own_lane_and_the_handlers_secrets_only(dev: Templ
 def test_replay_finds_changes_and_sends_runs_and_clears_dead_copies(dev: Template) -> None:
     assert rights(dev, "replay") == {
         "logs": LOGS,
-        "table": {*ROWS, "dynamodb:BatchGetItem"},
+        "table": {*ROWS, "dynamodb:BatchGetItem", "dynamodb:PutItem"},
         "table/index/*": {"dynamodb:Query"},
         "work": {"sqs:SendMessage"},
         "slow work": {"sqs:SendMessage"},
@@ -82,9 +78,10 @@ def test_replay_finds_changes_and_sends_runs_and_clears_dead_copies(dev: Templat
     }
 
 
-def test_reconciler_may_look_at_the_backlog_beside_what_replay_may(dev: Template) -> None:
+def test_reconciler_looks_at_the_backlog_and_keeps_no_audit(dev: Template) -> None:
     assert rights(dev, "reconciler") == {
         **rights(dev, "replay"),
+        "table": {*ROWS, "dynamodb:BatchGetItem"},
         "work": {"sqs:SendMessage", "sqs:GetQueueAttributes"},
         "slow work": {"sqs:SendMessage", "sqs:GetQueueAttributes"},
         "*": {"cloudwatch:GetMetricStatistics"},

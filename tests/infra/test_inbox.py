@@ -53,7 +53,7 @@ def test_everything_retained_is_known(dev: Template) -> None:
     retained = {
         dev.ids[name]
         for name, resource in dev.body["Resources"].items()
-        if resource.get("DeletionPolicy") == "Retain"
+        if resource.get("DeletionPolicy", "Delete") != "Delete"
     }
     assert retained == {
         "AWS::ApiGatewayV2::Api",

@@ -1,8 +1,19 @@
 """The table and the bucket: what must not get lost, and what must not get out."""
 
-from tests.infra.template import Template, named
+import random
+from datetime import timedelta
+
+from tests.infra.template import KEPT_ONCE_DEPLOYED, Properties, Template, named, survival
+from webhook_inbox import bodies, rejected, rows
 
 TABLE = "AWS::DynamoDB::GlobalTable"
+LARGE = random.Random(1).randbytes(64 * 1024)
+
+
+def lifecycle(template: Template) -> dict[str, Properties]:
+    """The bucket's lifecycle rules by their prefix."""
+    rules = template.one("AWS::S3::Bucket")["LifecycleConfiguration"]["Rules"]
+    return {rule.get("Prefix", ""): rule for rule in rules}
 
 
 def test_table_has_the_ledger_s_keys_and_is_paid_by_use(dev: Template) -> None:
@@ -50,8 +61,11 @@ def test_rows_expire_and_can_be_restored(dev: Template) -> None:
 
 
 def test_table_survives_its_stack_and_a_replacement(dev: Template) -> None:
-    table = dev.resource(TABLE)
-    assert (table["DeletionPolicy"], table["UpdateReplacePolicy"]) == ("Retain", "Retain")
+    assert survival(dev.resource(TABLE)) == KEPT_ONCE_DEPLOYED
+
+
+def test_a_rollback_leaves_a_protected_table_alone(prod: Template) -> None:
+    assert survival(prod.resource(TABLE)) == ("Retain", "Retain")
 
 
 def test_only_production_refuses_the_table_s_deletion(dev: Template, prod: Template) -> None:
@@ -82,14 +96,27 @@ def test_bodies_travel_by_tls_only(dev: Template) -> None:
 
 
 def test_bodies_outlive_every_row_that_names_them(dev: Template) -> None:
-    [rule] = dev.one("AWS::S3::Bucket")["LifecycleConfiguration"]["Rules"]
+    rule = lifecycle(dev)["bodies/"]
     assert (rule["Status"], rule["ExpirationInDays"]) == ("Enabled", 35 + 14)
-    assert rule["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
+    assert timedelta(days=rule["ExpirationInDays"]) > rows.RUN_LIFE
+    assert bodies.pack(LARGE, source="a").blob_key.startswith("bodies/")
+
+
+def test_bodies_without_an_event_go_after_a_week(dev: Template) -> None:
+    rule = lifecycle(dev)["rejected/"]
+    assert (rule["Status"], rule["ExpirationInDays"]) == ("Enabled", 7)
+    assert timedelta(days=rule["ExpirationInDays"]) == rejected.LIFE
+
+
+def test_unfinished_uploads_are_aborted_wherever_they_go(dev: Template) -> None:
+    rules = lifecycle(dev)
+    assert set(rules) == {"", "bodies/", "rejected/"}
+    assert rules[""]["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
+    assert "ExpirationInDays" not in rules[""]
 
 
 def test_bucket_survives_its_stack(dev: Template) -> None:
-    bucket = dev.resource("AWS::S3::Bucket")
-    assert (bucket["DeletionPolicy"], bucket["UpdateReplacePolicy"]) == ("Retain", "Retain")
+    assert survival(dev.resource("AWS::S3::Bucket")) == KEPT_ONCE_DEPLOYED
 
 
 def test_every_secret_is_there_without_a_value(dev: Template) -> None:
@@ -103,10 +130,9 @@ def test_every_secret_is_there_without_a_value(dev: Template) -> None:
         assert not {"SecretString", "GenerateSecretString"} & set(secret)
 
 
-def test_secrets_survive_their_stack(dev: Template) -> None:
+def test_secrets_survive_their_stack_but_not_a_first_deployment_that_fails(dev: Template) -> None:
     for name in dev.all("AWS::SecretsManager::Secret"):
-        resource = dev.body["Resources"][name]
-        assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == ("Retain", "Retain")
+        assert survival(dev.body["Resources"][name]) == KEPT_ONCE_DEPLOYED
 
 
 def test_no_secret_has_a_value_in_the_template(dev: Template) -> None:

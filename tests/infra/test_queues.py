@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from aws_cdk import App, Stack
 
-from stacks.processor import Placement
+from stacks.processor import DEFAULT_CONCURRENCY, Placement
 from stacks.queue import Lane
 from stacks.webhook_inbox import max_receive_count
 from tests.infra.conftest import Synthesize
-from tests.infra.template import Template, named
+from tests.infra.template import KEPT_ONCE_DEPLOYED, Template, named, survival
 from webhook_inbox import schedule
 from webhook_inbox.errors import ConfigurationError
 from webhook_inbox.manifest import HandlerSpec, Manifest
@@ -95,15 +95,20 @@ def test_queues_are_reached_by_tls_only(dev: Template) -> None:
 
 def test_dead_letters_survive_their_stack(dev: Template) -> None:
     for lane in ("default", "slow"):
-        dead = dev.resource(QUEUE, f"{lane}DeadLetters")
-        assert (dead["DeletionPolicy"], dead["UpdateReplacePolicy"]) == ("Retain", "Retain")
+        assert survival(dev.resource(QUEUE, f"{lane}DeadLetters")) == KEPT_ONCE_DEPLOYED
 
 
 def test_messages_come_one_at_a_time_and_fail_one_at_a_time(dev: Template) -> None:
     for mapping in dev.all(MAPPING).values():
         assert mapping["BatchSize"] == 1
         assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
-        assert mapping["ScalingConfig"]["MaximumConcurrency"] == 10
+
+
+def test_a_backlog_leaves_a_new_account_s_invocations_to_ingest(dev: Template) -> None:
+    new_account = 10
+    for mapping in dev.all(MAPPING).values():
+        assert mapping["ScalingConfig"]["MaximumConcurrency"] == DEFAULT_CONCURRENCY
+    assert new_account / 2 >= DEFAULT_CONCURRENCY
 
 
 def test_reserved_concurrency_may_equal_what_sqs_hands_out(synthesize: Synthesize) -> None:
@@ -113,8 +118,8 @@ def test_reserved_concurrency_may_equal_what_sqs_hands_out(synthesize: Synthesiz
 
 
 def test_reserved_concurrency_below_what_sqs_hands_out_is_refused(synthesize: Synthesize) -> None:
-    with pytest.raises(ConfigurationError, match="reserve at least 10 or lower max_concurrency"):
-        synthesize(Placement(reserved_concurrency=9))
+    with pytest.raises(ConfigurationError, match="reserve at least 5 or lower max_concurrency"):
+        synthesize(Placement(reserved_concurrency=4))
 
 
 @pytest.mark.parametrize("many", [0, 1, 1001])
