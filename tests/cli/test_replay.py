@@ -52,7 +52,7 @@ def test_the_report_as_json_is_the_functions(cli: Cli, dead: Inbox) -> None:
     assert shown.data == {
         "dry_run": True,
         "matched": 1,
-        "counts": {"replayed": 1},
+        "counts": {"would_replay": 1},
         "sample": [
             {
                 "source": "acme",
@@ -60,7 +60,7 @@ def test_the_report_as_json_is_the_functions(cli: Cli, dead: Inbox) -> None:
                 "handler": "acme.notify",
                 "status": "dead_letter",
                 "last_error": "permanent: 422: no such order",
-                "outcome": "replayed",
+                "outcome": "would_replay",
             }
         ],
         "cursor": None,
@@ -119,7 +119,7 @@ def test_the_cursor_is_followed_to_the_end(cli: Cli, dead: Inbox) -> None:
     assert replays[0]["cursor"] is None
     assert len({payload["cursor"] for payload in replays}) == 3
     assert statuses(dead) == [Status.PENDING] * 3
-    assert shown.err.splitlines()[:3] == ["replayed 1 of 3", "replayed 2 of 3", "replayed 3 of 3"]
+    assert shown.err.splitlines()[:3] == [f"worked through {n} of 3" for n in (1, 2, 3)]
 
 
 def test_the_runs_of_a_named_event_are_stepped_through_once_each(cli: Cli, inbox: Inbox) -> None:
@@ -150,6 +150,12 @@ def test_what_was_left_alone_is_told(cli: Cli, dead: Inbox) -> None:
     shown = cli("replay", "--event-id", "fine", "--event-id", "evt-0", "--yes")
     assert "  1 sent again\n" in shown.out
     assert "  1 left alone: finished" in shown.out
+
+
+def test_where_nothing_is_sent_nothing_says_replayed(cli: Cli, dead: Inbox) -> None:
+    shown = cli("replay", "--event-id", "fine", "--yes")
+    assert shown.out.startswith("nothing was sent\n  1 run found\n")
+    assert "replayed" not in shown.out + shown.err
 
 
 def test_force_repeats_finished_work_that_is_named(cli: Cli, dead: Inbox) -> None:

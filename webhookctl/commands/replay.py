@@ -18,15 +18,17 @@ from webhookctl.target import Target
 # An invocation does about so many seconds' worth at the given rate, to show how far it is.
 STEP_SECONDS: Final = 5
 COLUMNS: Final = ("SOURCE", "EVENT_ID", "HANDLER", "STATUS", "OUTCOME", "LAST_ERROR")
-WOULD: Final = "would be sent again"
 MEANINGS: Final = {
     Outcome.REPLAYED: "sent again",
+    Outcome.WOULD_REPLAY: "would be sent again",
     Outcome.UNSENT: "reset; the queue failed, so the reconciler sends them",
     Outcome.FINISHED: "left alone: finished (--force with --event-id and --handler repeats one)",
     Outcome.IN_USE: "left alone: a worker is at it",
     Outcome.EXPIRED: "left alone: the event has expired; ask the provider to send it again",
     Outcome.MISSING: "not found: no event of this id",
 }
+# What is sent, or would be.
+SENT: Final = (Outcome.REPLAYED, Outcome.WOULD_REPLAY, Outcome.UNSENT)
 
 Payload = dict[str, Any]
 
@@ -82,7 +84,7 @@ def _run(call: Invocation, target: Target, request: Payload, limit: int) -> Repo
     expected = _total(target, request, limit)
     total = Report(dry_run=False)
     step = max(1, int(request["rate_per_second"] * STEP_SECONDS))
-    with call.output.progress("replayed", expected.matched) as advance:
+    with call.output.progress("worked through", expected.matched) as advance:
         for part in _reports(target, {**request, "dry_run": False}, limit, step):
             _add(total, part)
             if part.matched:
@@ -147,28 +149,37 @@ def _show(call: Invocation, report: Report, limit: int) -> None:
 
 
 def _print(call: Invocation, report: Report) -> None:
-    call.output.line("dry run, nothing was sent" if report.dry_run else "replayed")
+    call.output.line(_heading(report))
     call.output.line(f"  {counted(report.matched, 'run')} found")
     for outcome, count in report.counts.items():
-        would = report.dry_run and outcome == Outcome.REPLAYED
-        call.output.line(f"  {count} {WOULD if would else MEANINGS[Outcome(outcome)]}")
+        call.output.line(f"  {count} {MEANINGS[Outcome(outcome)]}")
     if report.dlq_removed:
         removed = counted(report.dlq_removed, "message")
         call.output.line(f"  {removed} removed from the DLQs, their runs being done or replayed")
     if report.sample:
         call.output.line()
-        call.output.table(COLUMNS, [_row(entry, report.dry_run) for entry in report.sample])
+        call.output.table(COLUMNS, [_row(entry) for entry in report.sample])
 
 
-def _row(entry: Mapping[str, Any], dry_run: bool) -> list[object]:  # noqa: FBT001
-    would = dry_run and entry.get("outcome") == Outcome.REPLAYED
-    shown = {**entry, "outcome": WOULD} if would else entry
+def _heading(report: Report) -> str:
+    if report.dry_run:
+        return "dry run, nothing was sent"
+    return "replayed" if _sent(report) else "nothing was sent"
+
+
+def _sent(report: Report) -> int:
+    return sum(report.counts.get(outcome, 0) for outcome in SENT)
+
+
+def _row(entry: Mapping[str, Any]) -> list[object]:
+    would = entry.get("outcome") == Outcome.WOULD_REPLAY
+    shown = {**entry, "outcome": MEANINGS[Outcome.WOULD_REPLAY]} if would else entry
     return [shown.get(name.lower(), "") for name in COLUMNS]
 
 
 def _next_step(report: Report, limit: int) -> str:
     more = f" There are more than {limit}: raise --limit." if report.cursor else ""
-    if not report.counts.get(Outcome.REPLAYED) and not report.counts.get(Outcome.UNSENT):
+    if not _sent(report):
         return "Nothing to replay; see `webhookctl inbox list --status dead_letter`." + more
     if report.dry_run:
         return "Add --yes to do it." + more
