@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_iam as iam
@@ -11,6 +11,9 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from stacks.bundle import Bundle
+
+# Of the metrics that the functions write.
+NAMESPACE: Final = "WebhookInbox"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ class InboxFunction(lambda_.Function):
             environment={
                 **shape.environment,
                 "POWERTOOLS_SERVICE_NAME": shape.name,
-                "POWERTOOLS_METRICS_NAMESPACE": "WebhookInbox",
+                "POWERTOOLS_METRICS_NAMESPACE": NAMESPACE,
             },
             logging_format=lambda_.LoggingFormat.JSON,
             log_group=log_group,

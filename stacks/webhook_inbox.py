@@ -78,7 +78,10 @@ class WebhookInbox(Construct):
         replay = Replay(self, "Replay", boxes)
         reconciler = Reconciler(self, "Reconciler", boxes)
         api = Api(self, "Api", ingest=ingest, rate=props.throttle_rate, burst=props.throttle_burst)
-        self._alarms(props, boxes).watch_intake(api.api, ingest)
+        alarms = self._alarms(props, boxes)
+        alarms.watch_intake(api.api, ingest)
+        alarms.watch_reconciler(reconciler)
+        alarms.watch_replay(replay)
         self._outputs(
             {
                 "Stage": props.stage,
@@ -120,7 +123,8 @@ class WebhookInbox(Construct):
         settings = configuration.load(props.functions / "inbox.toml", stage=props.stage)
         alarms = Alarms(self, "Alarms", addresses=[*settings.alarms.notify, *settings.alarms.page])
         for lane in boxes.lanes.values():
-            alarms.watch_lane(lane)
+            alarms.watch_lane(lane, self.processors[lane.name])
+        alarms.watch_sources(self.manifest.sources)
         return alarms
 
     def _outputs(self, values: dict[str, str]) -> None:

@@ -11,7 +11,7 @@ from aws_cdk import aws_sns as sns
 
 from stacks.processor import Placement
 from stacks.webhook_inbox import InboxProps, WebhookInbox
-from tests.infra.conftest import INBOX, Synthesize, write_functions
+from tests.infra.conftest import INBOX, write_functions
 from tests.infra.template import Template, named
 from webhook_inbox.errors import ConfigurationError
 
@@ -147,37 +147,3 @@ def test_processors_run_in_a_network_on_request(props: InboxProps, tmp_path: Pat
     assert all(name.startswith("InboxProcessor") for name in placed)
     assert template.function("processor")["VpcConfig"]["SubnetIds"] == ["subnet-a", "subnet-b"]
     assert "ec2:CreateNetworkInterface" in template.rights("processor")["*"]
-
-
-def test_alarms_watch_dead_letters_backlog_and_intake(dev: Template) -> None:
-    alarms = dev.all("AWS::CloudWatch::Alarm").values()
-    assert sorted(alarm["MetricName"] for alarm in alarms) == [
-        "5xx",
-        "ApproximateAgeOfOldestMessage",
-        "ApproximateAgeOfOldestMessage",
-        "ApproximateNumberOfMessagesVisible",
-        "ApproximateNumberOfMessagesVisible",
-        "Errors",
-    ]
-    for alarm in alarms:
-        assert alarm["TreatMissingData"] == "notBreaching"
-        assert "AlarmActions" not in alarm
-
-
-def test_one_dead_letter_is_enough(dev: Template) -> None:
-    alarm = dev.one("AWS::CloudWatch::Alarm", "DeadLettersdefault")
-    [queue] = alarm["Dimensions"]
-    assert named(queue["Value"]).startswith("${InboxLanedefaultDeadLetters")
-    assert (alarm["Threshold"], alarm["EvaluationPeriods"], alarm["Statistic"]) == (1, 1, "Maximum")
-    assert alarm["ComparisonOperator"] == "GreaterThanOrEqualToThreshold"
-
-
-def test_alarms_tell_whom_the_configuration_names(tmp_path: Path, synthesize: Synthesize) -> None:
-    people = '[alarms]\nnotify = ["mailto:team@a.example"]\npage = ["https://pager.example/x"]\n'
-    template = synthesize(functions=write_functions(tmp_path, inbox=INBOX + people))
-    [topic] = template.all("AWS::SNS::Topic")
-    told = {(s["Protocol"], s["Endpoint"]) for s in template.all("AWS::SNS::Subscription").values()}
-    assert told == {("email", "team@a.example"), ("https", "https://pager.example/x")}
-    for alarm in template.all("AWS::CloudWatch::Alarm").values():
-        assert alarm["AlarmActions"] == alarm["OKActions"] == [{"Ref": topic}]
-    assert "aws:SecureTransport" in str(template.one("AWS::SNS::TopicPolicy"))
