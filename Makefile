@@ -31,7 +31,9 @@ check: setup ## lint, types, import rules, unit tests; under a minute
 	$(BIN)/pytest tests/unit tests/architecture --quiet --numprocesses 2
 
 test: check ## everything
-	$(BIN)/pytest tests --ignore tests/unit --ignore tests/architecture --quiet
+	$(BIN)/pytest tests/contract tests/functions tests/infra tests/cli tests/readme \
+		--quiet --numprocesses 2 --dist loadscope
+	$(BIN)/pytest tests/local tests/e2e --quiet
 
 lock: ## write the locks under requirements/ again; needs uv
 	scripts/lock.sh

@@ -15,9 +15,10 @@ def observe(
     """Logs and counts a replay, and returns its report as JSON data."""
     data = report.to_data()
     metrics.add_metric(name="ReplayMatched", unit=MetricUnit.Count, value=report.matched)
-    for outcome, number in report.counts.items():
+    # What a dry run would do is not done.
+    for outcome, number in ({} if report.dry_run else report.counts).items():
         name = f"Replay{str(outcome).title().replace('_', '')}"
-        metrics.add_metric(name=name, unit=MetricUnit.Count, value=0 if report.dry_run else number)
+        metrics.add_metric(name=name, unit=MetricUnit.Count, value=number)
     metrics.flush_metrics()
     asked = request.model_dump(mode="json", exclude_none=True)
     logger.info("replay", extra={"request": asked, "counts": data["counts"]})

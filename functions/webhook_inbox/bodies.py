@@ -14,6 +14,8 @@ WRITE_UNIT: Final = 1024
 # A row's other attributes, roughly: what the body is added to before units are rounded up.
 ROW_OVERHEAD: Final = 600
 PREFIX: Final = "bodies/"
+# Of deliveries that were never verified: they go after a week.
+REJECTED_PREFIX: Final = "bodies/_rejected/"  # no source can be called that
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +27,17 @@ class Packed:
     blob: bytes = b""
 
 
-def pack(body: bytes, *, source: str) -> Packed:
+def pack(body: bytes, *, source: str, prefix: str = PREFIX) -> Packed:
     """Returns how to store a body.
 
     A spilled body's key ends in the SHA-256 of the body, so nothing else can take its place.
+    The bucket's lifecycle goes by the prefix.
     """
     data, encoding = _compress(body)
     attributes: Item = {"body_encoding": encoding, "body_size": len(body)}
     if len(data) <= INLINE_LIMIT:
         return Packed({**attributes, "body": data})
-    key = f"{PREFIX}{source}/{sha256(body).hexdigest()}"
+    key = f"{prefix}{source}/{sha256(body).hexdigest()}"
     return Packed({**attributes, "body_ref": key}, blob_key=key, blob=data)
 
 

@@ -32,7 +32,7 @@ def keep(
     expires_at = to_seconds(delivery.received_at + LIFE)
     if not _within_bound(table, delivery, expires_at):
         return False
-    packed = bodies.pack(delivery.body, source=delivery.source)
+    packed = bodies.pack(delivery.body, source=delivery.source, prefix=bodies.REJECTED_PREFIX)
     if packed.blob_key:
         blobs.put(packed.blob_key, packed.blob)
     digest = sha256(delivery.body).hexdigest()

@@ -49,6 +49,7 @@ class Outcome(StrEnum):
     """What replay did with a run."""
 
     REPLAYED = "replayed"  # reset and sent
+    WOULD_REPLAY = "would_replay"  # the same, in a dry run
     UNSENT = "unsent"  # reset; the queue failed, and the reconciler sends it
     FINISHED = "finished"  # done or skipped, and not forced
     IN_USE = "in_use"  # a worker holds its lease
@@ -155,7 +156,7 @@ class Replay:
         if obstacle is not None:
             report.add(obstacle, run)
         elif request.dry_run:
-            report.add(Outcome.REPLAYED, run)
+            report.add(Outcome.WOULD_REPLAY, run)
         else:
             report.add(self._reset_and_send(run, request), run)
 

@@ -44,8 +44,8 @@ def comes_back(inbox: Inbox, message: dict[str, Any]) -> None:
 @FAULTS
 @pytest.mark.parametrize(
     ("operation", "skip"),
-    [("GetItem", 0), ("UpdateItem", 0), ("GetObject", 0), ("UpdateItem", 1)],
-    ids=["event", "claim", "body", "settle"],
+    [("GetItem", 0), ("UpdateItem", 0), ("UpdateItem", 1)],
+    ids=["event", "claim", "settle"],
 )
 def test_a_call_that_fails_keeps_the_message(
     inbox: Inbox,
@@ -64,6 +64,21 @@ def test_a_call_that_fails_keeps_the_message(
     assert line["outcome"] in {"unavailable", "failed-kept"}
     faults.clear()
     comes_back(inbox, message)
+
+
+@WHEN
+@FAULTS
+def test_a_body_that_cannot_be_read_is_waited_for_and_costs_no_attempt(
+    inbox: Inbox, faults: Faults, message: dict[str, Any], fault: Fault, after: bool
+) -> None:
+    faults.set("GetObject", fault, after=after)
+
+    assert inbox.process(message) == []
+
+    run = inbox.account.run("acme", "evt-1", "lab.fine")
+    assert run is not None
+    assert (run.status, run.attempt_count) == (Status.DEFERRED, 0)
+    assert "cannot be read" in run.last_error
 
 
 @WHEN

@@ -12,6 +12,7 @@ import httpx
 import pytest
 import typer
 
+from scripts import reference
 from stacks.queue import DEAD_RETENTION, RETENTION
 from tests.readme.blocks import blocks
 from webhook_inbox import configuration
@@ -179,6 +180,10 @@ def test_the_limits_are_the_code_s() -> None:
         f"{defaults.max_attempts} attempts over up to 9.8 hours",
     ):
         assert claim in " ".join(TEXT.split())
+
+
+def test_the_reference_is_fresh() -> None:
+    assert reference.FILE.read_text(encoding="utf-8") == reference.render()
 
 
 def test_every_path_it_names_is_there() -> None:

@@ -1,5 +1,6 @@
 """Clients that retry by themselves, for every function but ingest."""
 
+from functools import cache
 from typing import Any, Final
 
 import boto3
@@ -15,7 +16,7 @@ ATTEMPTS: Final = 4
 
 def steady(service: str) -> Any:
     """Returns a client of a service; it retries by botocore's standard mode."""
-    return boto3.Session(botocore_session=session()).client(
+    return _over(session()).client(
         service,
         config=Config(
             connect_timeout=CONNECT_TIMEOUT,
@@ -24,3 +25,9 @@ def steady(service: str) -> Any:
             tcp_keepalive=True,
         ),
     )
+
+
+@cache
+def _over(base: Any) -> Any:
+    # Once for each: boto3 refuses to add its own to a session twice.
+    return boto3.Session(botocore_session=base)

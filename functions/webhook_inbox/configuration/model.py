@@ -165,8 +165,8 @@ class Destination(Table):
 class Alarms(Table):
     """Whom to tell."""
 
-    notify: list[Address] = Field(default=[], description="who reads about it in the morning")
-    page: list[Address] = Field(default=[], description="who is woken")
+    notify: list[Address] = Field(default=[], description="who is told of every alarm")
+    page: list[Address] = Field(default=[], description="who is woken; told of every alarm as yet")
 
 
 class Overrides(Table):

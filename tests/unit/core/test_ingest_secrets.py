@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from hashlib import sha256
 
 import pytest
 
 from tests.unit.core.world import ACME, SECRET, World, with_source
+from webhook_inbox.bodies import REJECTED_PREFIX
 from webhook_inbox.ingest import Outcome
 from webhook_inbox.manifest import SourceSpec
 from webhook_inbox.memory import Fault
@@ -212,3 +214,11 @@ def test_while_the_store_is_down_known_secrets_go_on_for_an_hour(world: World) -
 def test_two_sources_may_share_a_secret() -> None:
     world = World(with_source(replace(ACME, name="twin")))
     assert world.deliver(source="twin").outcome is Outcome.ACCEPTED
+
+
+def test_a_large_body_that_is_kept_goes_where_it_ends_after_a_week(world: World) -> None:
+    world.vault.remove("acme")
+    world.deliver(body=b"".join(sha256(bytes([n % 256, n // 256])).digest() for n in range(600)))
+    (kept,) = world.rows("rejected#acme")
+    assert kept["body_ref"].startswith(REJECTED_PREFIX)
+    assert list(world.blobs.objects) == [kept["body_ref"]]

@@ -259,7 +259,7 @@ def test_a_dry_run_tells_what_would_happen_and_changes_nothing(world: World) -> 
     world.dead()
     before = list(world.table)
     report = world.replay(dry_run=True)
-    assert (report.dry_run, report.matched, report.counts) == (True, 1, {"replayed": 1})
+    assert (report.dry_run, report.matched, report.counts) == (True, 1, {"would_replay": 1})
     assert list(world.table) == before
     assert world.messages() == []
 
@@ -282,7 +282,7 @@ def test_the_sample_shows_what_the_runs_are_and_what_is_done_with_them(world: Wo
             "handler": "acme.fulfil",
             "status": "dead_letter",
             "last_error": "permanent: no such order",
-            "outcome": "replayed",
+            "outcome": "would_replay",
         }
     ]
 

@@ -1,0 +1,120 @@
+"""Writes docs/reference.md from the code it describes: `python -m scripts.reference`."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, get_args
+
+from pydantic import BaseModel
+
+from webhook_inbox.configuration import model
+from webhook_inbox.routing import BACKOFFS
+
+FILE: Final = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
+TABLES: Final[tuple[tuple[str, type[BaseModel]], ...]] = (
+    ("`[sources.NAME]`, every provider", model.Source),
+    ('`[sources.NAME]` with `provider = "hmac"`, besides', model.DeclaredSource),
+    ("`signature = { … }`", model.Signature),
+    ("`timestamp = { … }`", model.Timestamp),
+    ("`event_id = { … }`, one of", model.EventId),
+    ("`event_type = { … }`, one of", model.EventType),
+    ("`[destinations.NAME]`", model.Destination),
+    ("`[alarms]`", model.Alarms),
+)
+HANDLERS: Final = """\
+## A handler
+
+`Router("name")` collects the handlers of the source of that name; `Router("name", source="…")` of
+another. A module may have several.
+
+`@router.on(*types, …)`: glob patterns of event types, and
+
+| option | default | meaning |
+|---|---|---|
+| `name` | `router.function` | the handler's name, part of its keys: a rename is a new handler |
+| `max_attempts` | 8 | attempts before it is a dead letter, 1-100 |
+| `timeout` | 50 | seconds for one attempt, 1-55 |
+| `backoff` | `"steady"` | {presets}; or `Backoff(base, factor, cap)` in seconds |
+| `lane` | `"default"` | a queue with a function of its own; handlers of one lane share workers |
+| `max_age` | 14 days | seconds that a run may wait by raising `Deferred` |
+
+## Statuses
+
+| run | meaning | what happens next |
+|---|---|---|
+| `pending` | sent (again) by replay or reconciler, not begun | a worker takes it |
+| `processing` | a worker is on it, or died on it | if it died: again when its lease is over |
+| `failed` | an attempt failed | tried again at its due time |
+| `deferred` | waits for something outside; no attempt was spent | looked at again at its due time |
+| `held` | waits for a person | nothing by itself |
+| `dead_letter` | given up | nothing until it is replayed or redriven |
+| `done` | finished | nothing, ever, unless forced |
+| `skipped` | there was nothing to do | nothing |
+
+An event has the first of `dead_letter`, `held`, `failed`, `deferred`, `processing`, `pending`,
+`accepted` (a run has not begun), `done`, `skipped` that fits any of its runs. One that came before
+its handler was written is `skipped`; send it again under a new id, or ask the provider to.
+
+## What a provider is answered
+
+| status | body's `status` | meaning |
+|---|---|---|
+| 202 | `accepted` | stored and sent; Slack gets 200 |
+| 200 | `duplicate` | known, and under way or done |
+| 200 | `replayed` | this very content came before under another id: not run |
+| 200 | `ignored` | a type that this source does not store |
+| 400, 401 | `rejected` | failed verification; `reason` says which check |
+| 404 | `unknown-source` | no such source |
+| 405 | `wrong-method` | POST only |
+| 409 | `conflict` | a known id with other content: refused and kept |
+| 503 | `no-secret`, `unavailable`, `broken` | not stored; the provider retries |
+"""
+
+
+def render() -> str:
+    """Returns the page."""
+    intro = (
+        "# Reference\n\nWritten by `python -m scripts.reference`; a test keeps it fresh.\n\n"
+        "## `functions/inbox.toml`\n\nAny table may differ by stage, under `[stages.STAGE.…]`. "
+        '`handler_secrets = ["openai"]` at the top names secrets for `ctx.secret`.\n'
+    )
+    tables = "\n".join(f"### {title}\n\n{_table(which)}" for title, which in TABLES)
+    presets = ", ".join(
+        f'`"{name}"` {b.base:g} s, times {b.factor:g} each, up to {b.cap:g} s'
+        for name, b in BACKOFFS.items()
+    )
+    return f"{intro}\n{tables}\n{HANDLERS.format(presets=presets)}"
+
+
+def _table(which: type[BaseModel]) -> str:
+    rows = "".join(_rows(which))
+    return f"| key | meaning | default |\n|---|---|---|\n{rows}"
+
+
+def _rows(which: type[BaseModel]) -> Iterator[str]:
+    inherited = model.Source.model_fields if which is model.DeclaredSource else {}
+    for key, field in which.model_fields.items():
+        if key in inherited:
+            continue
+        default = "required" if field.is_required() else _shown(field.default)
+        choices = _choices(field.annotation)
+        yield f"| `{field.alias or key}` | {field.description}{choices} | {default} |\n"
+
+
+def _choices(annotation: Any) -> str:
+    words = [word for word in get_args(annotation) if isinstance(word, str)]
+    return f" ({', '.join(words)})" if words else ""
+
+
+def _shown(value: object) -> str:
+    return "" if value in (None, "", []) else f"`{value}`"
+
+
+def main() -> int:
+    """Writes the page; returns the exit status."""
+    FILE.write_text(render(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
