@@ -15,7 +15,7 @@ WRITE_UNIT: Final = 1024
 ROW_OVERHEAD: Final = 600
 PREFIX: Final = "bodies/"
 # Of deliveries that were never verified: they go after a week.
-REJECTED_PREFIX: Final = "bodies/_rejected/"  # no source can be called that
+REJECTED_PREFIX: Final = "rejected/"
 
 
 @dataclass(frozen=True, slots=True)
