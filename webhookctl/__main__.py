@@ -4,6 +4,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 
+from webhookctl.advice import program
 from webhookctl.app import app
 from webhookctl.faults import explain
 from webhookctl.invocation import World
@@ -19,7 +20,7 @@ def main(arguments: Sequence[str] | None = None, *, world: World | None = None) 
         arguments: of the process, by default.
         world: what is outside of the process; the real one, by default.
     """
-    outside = world or World()
+    outside = world or World(program=program())
     for stream in (sys.stdout, sys.stderr):
         _never_fails(stream)
     try:

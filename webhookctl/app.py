@@ -1,11 +1,13 @@
 """The command line's tree: a command for each thing an operator does."""
 
-from typing import Final
+from importlib.metadata import version
+from typing import Annotated, Final
 
 import typer
 
 from webhookctl.commands import check, dev, inbox, replay, secrets, send
 from webhookctl.invocation import Invocation, takes_options
+from webhookctl.output import Output
 
 # Plain help: it reads the same on a terminal, in a pipe and in an issue.
 app: Final = typer.Typer(
@@ -18,9 +20,20 @@ app: Final = typer.Typer(
 )
 
 
+def _version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it
+    if wanted:
+        Output(as_json=False).line(f"webhookctl {version('webhook-inbox')}")
+        raise typer.Exit
+
+
 @app.callback()
 @takes_options
-def webhookctl(call: Invocation) -> None:
+def webhookctl(
+    call: Invocation,
+    show_version: Annotated[  # noqa: FBT002 - its callback does it
+        bool, typer.Option("--version", help="Show the version.", is_eager=True, callback=_version)
+    ] = False,
+) -> None:
     """Operate a webhook inbox: one on this machine (--local) or in AWS (--stack NAME)."""
 
 

@@ -57,9 +57,30 @@ def known_provider(source: str, stage: str) -> str:
 
 def known_limits(stage: str) -> Mapping[str, int]:
     """Returns each handler's max_attempts; empty where no checkout tells them."""
+    handlers = _known(stage).handlers
+    return {name: spec.max_attempts for name, spec in handlers.items()}
+
+
+def known_handlers(stage: str) -> tuple[str, ...]:
+    """Returns the handlers' names; empty where no checkout tells them."""
+    return tuple(_known(stage).handlers)
+
+
+def known_sources(stage: str) -> tuple[str, ...]:
+    """Returns the sources' names; empty where no checkout tells them."""
+    return tuple(_known(stage).sources)
+
+
+def known_secrets(stage: str) -> tuple[str, ...]:
+    """Returns the names of all secrets; empty where no checkout tells them."""
+    manifest = _known(stage)
+    of_sources = (spec.secret for spec in manifest.sources.values())
+    return tuple(dict.fromkeys((*of_sources, *manifest.secrets)))
+
+
+def _known(stage: str) -> Manifest:
     found = Checkout.find()
     try:
-        manifest = Manifest() if found is None else found.manifest(stage)
+        return Manifest() if found is None else found.manifest(stage)
     except ConfigurationError:
-        return {}
-    return {name: spec.max_attempts for name, spec in manifest.handlers.items()}
+        return Manifest()

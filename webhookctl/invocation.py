@@ -10,17 +10,22 @@ import typer
 
 from webhook_inbox.adapters.clock import SystemClock
 from webhook_inbox.ports import Clock
+from webhookctl import advice
 from webhookctl.output import Output
 from webhookctl.target import Selection, Target, connect
 
 
 @dataclass(slots=True)
 class World:
-    """What is outside of the process, and whether the user wants to see tracebacks."""
+    """What is outside of the process, and whether the user wants to see tracebacks.
+
+    `program` is how the process was called.
+    """
 
     connect: Callable[[Selection], Target] = connect
     clock: Clock = field(default_factory=SystemClock)
     debug: bool = False
+    program: str = advice.NAME
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,10 @@ class Invocation:
     def output(self) -> Output:
         """Where results go."""
         return Output(as_json=self.as_json)
+
+    def pasteable(self, text: str) -> str:
+        """Returns a text whose commands can be pasted, target and all."""
+        return advice.pasteable(text, called=self.world.program, selection=self.selection)
 
     def told(self, options: dict[str, Any]) -> "Invocation":
         """Returns it with more options, given behind the command's name."""

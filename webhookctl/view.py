@@ -51,9 +51,9 @@ def runs_in_short(overview: Overview) -> str:
 
 
 def print_event(
-    output: Output, overview: Overview, *, provider: str, now: datetime, limits: Limits
+    output: Output, overview: Overview, *, provider: str, now: datetime, advice: str
 ) -> None:
-    """Prints all that the ledger knows of an event."""
+    """Prints all that the ledger knows of an event, and what to do."""
     event = overview.event
     output.fields(
         {
@@ -65,7 +65,7 @@ def print_event(
             "received_at": _told(event.received_at, now),
             "status": overview.status,
             "fingerprint": event.fingerprint,
-            "next_action": next_action(overview, now=now, max_attempts=limits),
+            "next_action": advice,
         }
     )
     by_name = {run.handler: run for run in overview.runs}

@@ -154,6 +154,7 @@ class Cli:
         self.replay = Lambda(inbox)
         self.urls = {name: f"https://inbox.example/webhooks/{name}" for name in MANIFEST.sources}
         self.local = False
+        self.program = "webhookctl"
         self.selected: list[Selection] = []
         self._capsys = capsys
         self._monkeypatch = monkeypatch
@@ -162,8 +163,9 @@ class Cli:
         stream = io.StringIO(stdin) if isinstance(stdin, str) else stdin
         self._monkeypatch.setattr("sys.stdin", stream)
         self._capsys.readouterr()
+        outside = Outside(self._connect, self.inbox.clock, program=self.program)
         with pytest.raises(SystemExit) as ended:
-            main(arguments, world=Outside(connect=self._connect, clock=self.inbox.clock))
+            main(arguments, world=outside)
         captured = self._capsys.readouterr()
         return Result(int(ended.value.code or 0), captured.out, captured.err)
 

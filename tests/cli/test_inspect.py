@@ -300,3 +300,9 @@ def test_an_id_known_only_from_a_refusal_says_so(cli: Cli, inbox: Inbox) -> None
     shown = cli("inbox", "inspect", "evt-1")
     assert shown.code == 1
     assert "the event itself has expired; acme: a delivery of this id with other" in shown.err
+
+
+def test_an_unknown_source_is_told_instead_of_an_unknown_event(cli: Cli) -> None:
+    shown = cli("inbox", "inspect", "evt-9", "--source", "acne")
+    assert (shown.code, shown.out) == (1, "")
+    assert shown.err == "webhookctl: no source acne; there are: acme, github, stripe\n"

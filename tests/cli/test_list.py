@@ -81,6 +81,29 @@ def test_without_a_time_the_last_day_is_looked_at(cli: Cli, inbox: Inbox) -> Non
     assert "No such events in the last 24 hours" in cli("inbox", "list").err
 
 
+def test_an_unknown_source_is_an_error_that_names_the_known_ones(cli: Cli) -> None:
+    shown = cli("inbox", "list", "--source", "acne")
+    assert (shown.code, shown.out) == (1, "")
+    assert shown.err == "webhookctl: no source acne; there are: acme, github, stripe\n"
+    assert cli("inbox", "list", "--source", "acme").code == 0
+
+
+def test_a_source_that_left_the_configuration_is_listed_while_it_has_events(
+    cli: Cli, inbox: Inbox
+) -> None:
+    inbox.deliver("evt-1")
+    del cli.urls["acme"]
+    assert ids(cli, "--source", "acme") == ["evt-1"]
+
+
+@pytest.mark.usefixtures("checkout")
+def test_an_unknown_handler_is_an_error_where_a_checkout_tells_them(cli: Cli) -> None:
+    shown = cli("inbox", "list", "--handler", "acme.fulfill")
+    assert shown.code == 1
+    assert shown.err == "webhookctl: no handler acme.fulfill; there are: acme.fulfil\n"
+    assert cli("inbox", "list", "--handler", "acme.fulfil").code == 0
+
+
 def test_since_leaves_out_what_came_before(cli: Cli, inbox: Inbox) -> None:
     inbox.deliver("before")
     inbox.clock.advance(hours=3)

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,11 @@ def test_so_does_a_look_at_aws_and_an_endpoint_that_is_silent_is_one_line() -> N
     said, imported = ended.stderr.splitlines()
     assert said.startswith("webhookctl: Could not connect to the endpoint URL")
     assert imported == "end"
+
+
+def test_the_version_is_told() -> None:
+    ended = run("-m", "webhookctl", "--version")
+    assert (ended.returncode, ended.stdout) == (0, f"webhookctl {version('webhook-inbox')}\n")
 
 
 def test_a_wrong_call_is_status_two() -> None:

@@ -178,6 +178,21 @@ def test_an_unknown_event_is_an_error(cli: Cli, dead: Inbox) -> None:
     assert "  1 not found: no event of this id\n" in shown.out
 
 
+def test_an_unknown_source_is_an_error_that_names_the_known_ones(cli: Cli, dead: Inbox) -> None:
+    shown = cli("replay", "--source", "acne")
+    assert (shown.code, shown.out) == (1, "")
+    assert shown.err == "webhookctl: no source acne; there are: acme, github, stripe\n"
+
+
+@pytest.mark.usefixtures("checkout")
+def test_so_is_an_unknown_handler_where_a_checkout_tells_them(cli: Cli, dead: Inbox) -> None:
+    shown = cli("replay", "--handler", "acme.fulfill", "--yes")
+    assert (shown.code, shown.out) == (1, "")
+    assert shown.err.endswith("webhookctl: no handler acme.fulfill; there are: acme.fulfil\n")
+    # One that has left the code may still have dead letters.
+    assert cli("replay", "--handler", "acme.notify").code == 0
+
+
 def test_nothing_to_replay_is_none(cli: Cli) -> None:
     shown = cli("replay", "--yes")
     assert shown.code == 0

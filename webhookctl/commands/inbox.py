@@ -7,11 +7,13 @@ from typing import Annotated, Final
 import typer
 
 from webhook_inbox.model import EventStatus, Overview
+from webhook_inbox.next_action import next_action
 from webhook_inbox.rows import conflict_key, dedupe_key
 from webhookctl.checkout import known_limits, known_provider
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, takes_options
 from webhookctl.moments import iso, moment
+from webhookctl.naming import require_known
 from webhookctl.search import ATTENDED, WINDOW, Wanted, find
 from webhookctl.target import Target
 from webhookctl.view import body_object, event_object, print_event, runs_in_short
@@ -47,6 +49,8 @@ def list_events(
     low = None if since is None else moment(since, now)
     wanted = Wanted(source, type_, status, handler, low)
     found = list(islice(find(call.target.table, wanted, now=now), limit))
+    if not found:
+        require_known(call.target, source=source, handler=handler)
     if call.as_json:
         for overview in found:
             call.output.json(event_object(overview, now=now))
@@ -96,7 +100,8 @@ def inspect_event(
         output.json({**event_object(overview, now=now, limits=limits), **shown})
         return
     provider = known_provider(event.source, target.stage)
-    print_event(output, overview, provider=provider, now=now, limits=limits)
+    advice = call.pasteable(next_action(overview, now=now, max_attempts=limits))
+    print_event(output, overview, provider=provider, now=now, advice=advice)
     for words in _conflicts(target, event.source, event.event_id):
         output.line()
         output.line(words)
@@ -115,17 +120,19 @@ def _the_one(call: Invocation, event_id: str, sources: list[str], *, body: bool)
         names = ", ".join(overview.event.source for overview in found)
         raise CommandError(f"{event_id} is an event of {names}: choose one with --source")
     if not found:
-        raise CommandError(_unknown(call.target, key, sources))
+        raise CommandError(_unknown(call, key, sources))
     return found[0]
 
 
-def _unknown(target: Target, event_id: str, sources: list[str]) -> str:
-    refused = [w for name in sources for w in _conflicts(target, name, event_id)]
+def _unknown(call: Invocation, event_id: str, sources: list[str]) -> str:
+    refused = [w for name in sources for w in _conflicts(call.target, name, event_id)]
     if refused:
         return f"the event itself has expired; {'; '.join(refused)}"
-    return (
+    for name in sources:
+        require_known(call.target, source=name, handler=None)
+    return call.pasteable(
         f"no event {event_id} of {', '.join(sources) or 'any source'}: compare the id with the"
-        " provider's, look it up with `inbox list`, or ask the provider to send it again"
+        " provider's, look it up with `webhookctl inbox list`, or ask the provider to send it again"
         " (events are kept for 35 days, and only those that were verified)"
     )
 

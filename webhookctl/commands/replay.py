@@ -12,6 +12,7 @@ from webhook_inbox.replay import SAMPLE, Outcome, Report
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, takes_options
 from webhookctl.moments import iso, moment
+from webhookctl.naming import require_known
 from webhookctl.output import counted
 from webhookctl.target import Target
 
@@ -76,6 +77,8 @@ def replay(  # noqa: PLR0913 - one option for each of the function's filters
     target = call.target
     request["requested_by"] = requested_by or _caller(target)
     report = _run(call, target, request, limit) if yes else _total(target, request, limit)
+    if report.matched == 0:
+        require_known(target, source=source, handler=handler)
     _show(call, report, limit)
 
 
@@ -143,7 +146,7 @@ def _show(call: Invocation, report: Report, limit: int) -> None:
         call.output.json(report.to_data())
     else:
         _print(call, report)
-        call.output.note(_next_step(report, limit))
+        call.output.note(call.pasteable(_next_step(report, limit)))
     if report.matched == 0 and report.counts.get(Outcome.MISSING):
         raise typer.Exit(1)
 

@@ -114,9 +114,8 @@ def _stored(call: Invocation, spec: SourceSpec) -> str:
             " --secret-env"
         ) from error
     if not values:
-        raise CommandError(
-            f"the secret {spec.secret} is not set: `webhookctl secrets set {spec.secret}`"
-        )
+        command = call.pasteable(f"webhookctl secrets set {spec.secret}")
+        raise CommandError(f"the secret {spec.secret} is not set: `{command}`")
     return values[0]
 
 

@@ -1,0 +1,42 @@
+"""Commands that a text suggests, made such that they can be pasted into this shell."""
+
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+from shlex import quote
+from typing import Final
+
+from webhookctl.target import Selection
+
+NAME: Final = "webhookctl"
+# A suggested command begins like this, wherever its words come from.
+_COMMAND: Final = re.compile(rf"\b{NAME} (?=(?:inbox|replay|secrets|send)\b)")
+
+
+def program(called: str | None = None) -> str:
+    """Returns how this process was called, in words that a shell in this directory takes."""
+    path = Path(called or sys.argv[0])
+    if path.name == "__main__.py":
+        return f"python -m {NAME}"
+    found = shutil.which(NAME)
+    if found is not None and path.exists() and Path(found).samefile(path):
+        return NAME
+    if path.name != NAME:
+        return NAME
+    here = Path.cwd()
+    absolute = Path(os.path.abspath(path))  # noqa: PTH100 - a link to the program stays one
+    return quote(str(absolute.relative_to(here) if here in absolute.parents else path))
+
+
+def pasteable(text: str, *, called: str, selection: Selection) -> str:
+    """Returns a text whose commands call the program as it was called, on the same target."""
+    options = {
+        "--stack": selection.stack,
+        "--profile": selection.profile,
+        "--region": selection.region,
+    }
+    given = [f"{option} {quote(value)}" for option, value in options.items() if value]
+    words = [called, *(["--local"] if selection.local else []), *given]
+    return _COMMAND.sub(lambda _: " ".join(words) + " ", text)
