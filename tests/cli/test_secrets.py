@@ -4,8 +4,10 @@ import io
 
 import pytest
 import typer
+from botocore.exceptions import ClientError
 
 from tests.cli.stage import PREFIX, STACK, Cli, client
+from webhook_inbox.adapters.secretsmanager import SecretsManagerStore
 
 VALUE = "whsec_a-value-nobody-may-see"
 
@@ -26,7 +28,10 @@ def _declared(cli: Cli) -> None:
 @pytest.mark.parametrize("end", ["", "\n", "\r\n"])
 def test_the_value_is_standard_input_without_its_last_line_break(cli: Cli, end: str) -> None:
     shown = cli("secrets", "set", "acme", stdin=VALUE + end)
-    assert (shown.code, shown.out) == (0, "Set webhook-inbox/test/acme.\n")
+    assert (shown.code, shown.out) == (
+        0,
+        "Set webhook-inbox/test/acme, which had no value.\n",
+    )
     assert stored() == VALUE
 
 
@@ -47,6 +52,7 @@ def test_as_json(cli: Cli) -> None:
         "name": "acme",
         "secret": "webhook-inbox/test/acme",
         "created": False,
+        "change": "created",
         "seen_within_seconds": 60,
     }
 
@@ -59,6 +65,44 @@ def test_the_value_before_stays_as_the_previous_one(cli: Cli) -> None:
         SecretId=f"{PREFIX}acme", VersionStage="AWSPREVIOUS"
     )
     assert answer["SecretString"] == "the-first-value"
+
+
+@pytest.mark.usefixtures("_declared")
+def test_the_same_value_once_more_changes_nothing_and_ends_no_overlap(cli: Cli) -> None:
+    cli("secrets", "set", "acme", stdin="the-first-value")
+    replaced = cli("secrets", "set", "acme", stdin=VALUE)
+    assert replaced.out == (
+        "Replaced webhook-inbox/test/acme: the value before stays valid until the next one.\n"
+    )
+    again = cli("secrets", "set", "acme", stdin=VALUE)
+    assert (again.code, again.out) == (
+        0,
+        "Unchanged: webhook-inbox/test/acme has this value already.\n",
+    )
+    assert cli("secrets", "set", "acme", "--json", stdin=VALUE).data["change"] == "unchanged"
+    store = SecretsManagerStore(client("secretsmanager"), PREFIX)
+    assert store.fetch("acme") == (VALUE, "the-first-value")
+
+
+@pytest.mark.usefixtures("_declared")
+def test_who_may_not_read_it_may_still_set_it(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(**_: str) -> None:
+        raise ClientError({"Error": {"Code": "AccessDeniedException"}}, "GetSecretValue")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(client("secretsmanager"), "get_secret_value", denied)
+        shown = cli("secrets", "set", "acme", stdin=VALUE)
+    assert shown.out.startswith("Set webhook-inbox/test/acme: ")
+    assert stored() == VALUE
+
+
+@pytest.mark.usefixtures("_declared", "checkout")
+def test_a_name_that_nothing_uses_is_noted(cli: Cli) -> None:
+    cli.local = True
+    shown = cli("secrets", "set", "acne", stdin=VALUE)
+    assert shown.code == 0
+    assert "nothing in inbox.toml uses a secret acne; it names: acme, github, stripe" in shown.err
+    assert "nothing in inbox.toml" not in cli("secrets", "set", "acme", stdin=VALUE).err
 
 
 @pytest.mark.usefixtures("_declared")

@@ -1,15 +1,37 @@
 """`secrets set`: gives a source, a destination or a handler its secret."""
 
 import sys
-from typing import Annotated, Final
+from enum import StrEnum
+from typing import Annotated, Any, Final
 
 import typer
 from botocore.exceptions import ClientError
 
 from webhook_inbox.live_secrets import LIFE
+from webhookctl.checkout import known_secrets
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, takes_options
 from webhookctl.target import Target
+
+# Whoever may set a secret need not be allowed to read it.
+DENIED: Final = frozenset({"AccessDenied", "AccessDeniedException"})
+
+
+class Change(StrEnum):
+    """What setting a secret does to it."""
+
+    CREATED = "created"  # it had no value
+    REPLACED = "replaced"
+    UNCHANGED = "unchanged"
+    UNKNOWN = "unknown"  # set, whatever it was before: it may not be read
+
+
+WORDS: Final = {
+    Change.CREATED: "Set {}, which had no value.",
+    Change.REPLACED: "Replaced {}: the value before stays valid until the next one.",
+    Change.UNCHANGED: "Unchanged: {} has this value already.",
+    Change.UNKNOWN: "Set {}: a value before stays valid until the next one.",
+}
 
 app: Final = typer.Typer(no_args_is_help=True, help="Set secrets.", rich_markup_mode=None)
 
@@ -28,17 +50,24 @@ def set_secret(
     """Set a secret to the value on standard input, without its last line break."""
     target = call.target
     value = read_value(f"Value of {name}: ")
-    created = _put(target, name, value)
-    seconds = int(LIFE.total_seconds())
+    _warn(call, name)
+    change, created = _put(target, name, value)
+    secret, seconds = target.secret_prefix + name, int(LIFE.total_seconds())
     if call.as_json:
-        data = {"name": name, "secret": target.secret_prefix + name, "created": created}
+        data = {"name": name, "secret": secret, "created": created, "change": str(change)}
         call.output.json({**data, "seen_within_seconds": seconds})
         return
-    call.output.line(f"Set {target.secret_prefix}{name}.")
-    call.output.note(
-        f"The functions use it within {seconds} s; the value before it is accepted as well until"
-        " it is replaced once more."
-    )
+    call.output.line(WORDS[change].format(secret))
+    if change is not Change.UNCHANGED:
+        call.output.note(f"The functions use it within {seconds} s.")
+
+
+def _warn(call: Invocation, name: str) -> None:
+    known = known_secrets(call.target.stage)
+    if known and name not in known:
+        call.output.note(
+            f"Note: nothing in inbox.toml uses a secret {name}; it names: {', '.join(known)}"
+        )
 
 
 def read_value(prompt: str) -> str:
@@ -64,10 +93,14 @@ def read_value(prompt: str) -> str:
     return value
 
 
-def _put(target: Target, name: str, value: str) -> bool:
-    """Stores the value; returns whether the secret had to be created."""
+def _put(target: Target, name: str, value: str) -> tuple[Change, bool]:
+    """Stores the value; returns what it changes, and whether the secret had to be created."""
     vault = target.client("secretsmanager")
     secret_id = target.secret_prefix + name
+    change = _change(vault, secret_id, value)
+    if change is Change.UNCHANGED:
+        # Put once more, it would be its own predecessor and push out the one still in use.
+        return change, False
     try:
         vault.put_secret_value(SecretId=secret_id, SecretString=value)
     except ClientError as error:
@@ -79,6 +112,19 @@ def _put(target: Target, name: str, value: str) -> bool:
                 " first; its functions have no right to read any other"
             ) from error
     else:
-        return False
+        return change, False
     vault.create_secret(Name=secret_id, SecretString=value)
-    return True
+    return change, True
+
+
+def _change(vault: Any, secret_id: str, value: str) -> Change:
+    try:
+        current = vault.get_secret_value(SecretId=secret_id).get("SecretString")
+    except ClientError as error:
+        code = error.response["Error"]["Code"]
+        if code == "ResourceNotFoundException":
+            return Change.CREATED
+        if code in DENIED:
+            return Change.UNKNOWN
+        raise
+    return Change.UNCHANGED if current == value else Change.REPLACED
