@@ -106,7 +106,7 @@ class Alarms(Construct):
             missing=cloudwatch.TreatMissingData.BREACHING,
             text="No pass of the reconciler for 10 minutes: parked and lost runs are not woken."
             " See its schedule and its logs; what waits:"
-            f" `{self._ctl} inbox list --status deferred`. Passing right after a first deployment.",
+            f" `{self._ctl} inbox list --status deferred`. A first deployment may ring it once.",
         )
         self._alarm(
             "ReconcilerCrashes",

@@ -11,8 +11,6 @@ from webhook_inbox import bodies, rejected, rows
 
 # DynamoDB deletes expired rows days late; a body outlives every event's row that names it.
 BODY_LIFE: Final = rows.EVENT_LIFE + timedelta(days=14)
-# Bodies of deliveries that nobody could verify: anybody may have sent them.
-REJECTED: Final = "rejected/"
 
 
 class Bodies(Construct):
@@ -29,7 +27,7 @@ class Bodies(Construct):
             enforce_ssl=True,
             lifecycle_rules=[
                 _expiry(bodies.PREFIX, BODY_LIFE),
-                _expiry(REJECTED, rejected.LIFE),
+                _expiry(bodies.REJECTED_PREFIX, rejected.LIFE),
                 s3.LifecycleRule(abort_incomplete_multipart_upload_after=Duration.days(1)),
             ],
             removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
@@ -43,7 +41,7 @@ class Bodies(Construct):
     @property
     def rejected_objects(self) -> str:
         """The ARN pattern of the bodies that were kept without an event."""
-        return self.bucket.arn_for_objects(f"{REJECTED}*")
+        return self.bucket.arn_for_objects(f"{bodies.REJECTED_PREFIX}*")
 
 
 def _expiry(prefix: str, life: timedelta) -> s3.LifecycleRule:

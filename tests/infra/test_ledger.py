@@ -106,6 +106,8 @@ def test_bodies_without_an_event_go_after_a_week(dev: Template) -> None:
     rule = lifecycle(dev)["rejected/"]
     assert (rule["Status"], rule["ExpirationInDays"]) == ("Enabled", 7)
     assert timedelta(days=rule["ExpirationInDays"]) == rejected.LIFE
+    packed = bodies.pack(LARGE, source="a", prefix=bodies.REJECTED_PREFIX)
+    assert packed.blob_key.startswith("rejected/")
 
 
 def test_unfinished_uploads_are_aborted_wherever_they_go(dev: Template) -> None:
