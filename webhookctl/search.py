@@ -1,6 +1,6 @@
 """Finding events: by when they came, or because one of their runs needs attention."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,7 +11,7 @@ from typing import Any, Final
 from webhook_inbox.instants import from_ms, to_ms
 from webhook_inbox.ledger import Ledger, Received
 from webhook_inbox.manifest import matches
-from webhook_inbox.model import EventStatus, Overview
+from webhook_inbox.model import EventStatus, Overview, Run, StoredEvent
 from webhook_inbox.ports import Table
 from webhook_inbox.rows import BY_RECEIVED, RUN_LIFE, identify, received_buckets
 
@@ -19,6 +19,9 @@ from webhook_inbox.rows import BY_RECEIVED, RUN_LIFE, identify, received_buckets
 WINDOW: Final = timedelta(hours=24)
 WORKERS: Final = 8
 PAGE: Final = 100
+
+# By source and event id.
+Attended = dict[tuple[str, str], tuple[Received, list[Run]]]
 
 # An event of such a status has a run that the `attention` index lists.
 ATTENDED: Final = frozenset(
@@ -64,20 +67,29 @@ class Wanted:
 
 
 def find(table: Table, wanted: Wanted, *, now: datetime) -> Iterator[Overview]:
-    """Yields the events that fit, newest first, without their bodies."""
+    """Yields the events that fit, newest first, without their bodies.
+
+    A run outlives its event by a week. One that still needs attention then stands for it, with
+    what the run's row knows of the event.
+    """
     ledger = Ledger(table=table)
-    candidates = _once(filter(wanted.names, _candidates(table, ledger, wanted, now)))
-    return filter(wanted.fits, _read(ledger, candidates, now))
+    looked_up = wanted.status in {*ATTENDED, EventStatus.PROCESSING}
+    attended = _attended(ledger) if looked_up else {}
+    candidates = _once(filter(wanted.names, _candidates(table, attended, wanted, now)))
+    return filter(wanted.fits, _read(ledger, candidates, attended, now))
 
 
-def _candidates(table: Table, ledger: Ledger, wanted: Wanted, now: datetime) -> Iterator[Received]:
+def _candidates(
+    table: Table, attended: Attended, wanted: Wanted, now: datetime
+) -> Iterator[Received]:
+    newest_first = iter(sorted((event for event, _ in attended.values()), key=_newest))
     if wanted.status in ATTENDED:
-        return iter(_attended(ledger))
+        return newest_first
     received = _received(table, wanted.since or now - WINDOW, now)
     if wanted.status is not EventStatus.PROCESSING:
         return received
     # The first attempt of a run is not in the index, later ones are, however old their event.
-    return merge(received, _attended(ledger), key=_newest)
+    return merge(received, newest_first, key=_newest)
 
 
 def _once(found: Iterator[Received]) -> Iterator[Received]:
@@ -88,14 +100,30 @@ def _once(found: Iterator[Received]) -> Iterator[Received]:
             yield event
 
 
-def _attended(ledger: Ledger) -> list[Received]:
-    """Returns the events with a run that needs attention, newest first."""
-    found = {
-        Received(run.source, run.event_id, run.type, run.expires_at - RUN_LIFE)
-        for run in ledger.attention_runs()
-        if run.expires_at is not None
-    }
-    return sorted(found, key=_newest)
+def _attended(ledger: Ledger) -> Attended:
+    """Returns the events with a run that needs attention, and those runs."""
+    found: Attended = {}
+    for run in ledger.attention_runs():
+        if run.expires_at is not None:
+            received_at = run.expires_at - RUN_LIFE
+            event = Received(run.source, run.event_id, run.type, received_at)
+            found.setdefault((run.source, run.event_id), (event, []))[1].append(run)
+    return found
+
+
+def _remains(known: Received, runs: Sequence[Run]) -> Overview:
+    """Returns an expired event as its runs know it."""
+    event = StoredEvent(
+        source=known.source,
+        event_id=known.event_id,
+        type=known.type,
+        received_at=known.received_at,
+        body=b"",
+        fingerprint="",
+        headers={},
+        runs=tuple(run.handler for run in runs),
+    )
+    return Overview(event, tuple(runs))
 
 
 def _received(table: Table, low: datetime, high: datetime) -> Iterator[Received]:
@@ -132,11 +160,15 @@ def _newest(found: Received) -> float:
     return -found.received_at.timestamp()
 
 
-def _read(ledger: Ledger, found: Iterator[Received], now: datetime) -> Iterator[Overview]:
+def _read(
+    ledger: Ledger, found: Iterator[Received], attended: Attended, now: datetime
+) -> Iterator[Overview]:
     """Reads the events themselves, some at a time, in order."""
 
     def one(event: Received) -> Overview | None:
-        return ledger.overview(event.source, event.event_id, now=now)
+        overview = ledger.overview(event.source, event.event_id, now=now)
+        remains = attended.get((event.source, event.event_id))
+        return _remains(*remains) if overview is None and remains else overview
 
     with ThreadPoolExecutor(WORKERS) as pool:
         while batch := list(islice(found, WORKERS)):

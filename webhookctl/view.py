@@ -8,7 +8,7 @@ from typing import Any, Final
 from webhook_inbox.instants import from_ms
 from webhook_inbox.model import Attempt, EventStatus, Overview, Run
 from webhook_inbox.next_action import next_action
-from webhook_inbox.rows import EFFECT_PREFIX
+from webhook_inbox.rows import EFFECT_PREFIX, EVENT_LIFE
 from webhook_inbox.spans import relative, span
 from webhookctl.moments import iso
 from webhookctl.output import GAP, Output
@@ -30,9 +30,16 @@ def event_object(
         "received_at": iso(event.received_at),
         "status": str(overview.status),
         "fingerprint": event.fingerprint,
-        "next_action": next_action(overview, now=now, max_attempts=limits),
+        "next_action": advice(overview, now=now, limits=limits),
         "runs": [_run_object(overview, name) for name in _names(overview)],
     }
+
+
+def advice(overview: Overview, *, now: datetime, limits: Limits | None = None) -> str:
+    """Returns what to do next about an event, which may have expired before its runs."""
+    if overview.event.received_at + EVENT_LIFE <= now:
+        return "Ask the provider to send it again: the event has expired, its runs end with it."
+    return next_action(overview, now=now, max_attempts=limits)
 
 
 def body_object(body: bytes) -> dict[str, str]:
@@ -51,7 +58,7 @@ def runs_in_short(overview: Overview) -> str:
 
 
 def print_event(
-    output: Output, overview: Overview, *, provider: str, now: datetime, advice: str
+    output: Output, overview: Overview, *, provider: str, now: datetime, words: str
 ) -> None:
     """Prints all that the ledger knows of an event, and what to do."""
     event = overview.event
@@ -65,7 +72,7 @@ def print_event(
             "received_at": _told(event.received_at, now),
             "status": overview.status,
             "fingerprint": event.fingerprint,
-            "next_action": advice,
+            "next_action": words,
         }
     )
     by_name = {run.handler: run for run in overview.runs}

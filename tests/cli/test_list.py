@@ -5,7 +5,7 @@ import pytest
 from tests.cli.stage import Cli, Inbox
 from webhook_inbox.errors import Deferred, Permanent, Transient
 from webhook_inbox.model import EventStatus
-from webhook_inbox.rows import run_key
+from webhook_inbox.rows import EVENT_LIFE, run_key
 from webhookctl.search import WINDOW
 
 HEADINGS = ["RECEIVED", "SOURCE", "TYPE", "EVENT_ID", "STATUS", "RUNS"]
@@ -102,6 +102,21 @@ def test_an_unknown_handler_is_an_error_where_a_checkout_tells_them(cli: Cli) ->
     assert shown.code == 1
     assert shown.err == "webhookctl: no handler acme.fulfill; there are: acme.fulfil\n"
     assert cli("inbox", "list", "--handler", "acme.fulfil").code == 0
+
+
+def test_a_dead_run_that_outlives_its_event_is_still_listed(cli: Cli, inbox: Inbox) -> None:
+    inbox.fails("acme.notify", Permanent("422"))
+    inbox.deliver("evt-1", type_="refunded")
+    inbox.work()
+    inbox.clock.advance(seconds=EVENT_LIFE.total_seconds() + 3600)
+    (shown,) = cli("inbox", "list", "--status", "dead_letter", "--json").objects
+    assert (shown["source"], shown["event_id"], shown["type"]) == ("acme", "evt-1", "refunded")
+    assert shown["received_at"].startswith("2026-01-01T00:00:00")
+    assert [(run["handler"], run["status"]) for run in shown["runs"]] == [
+        ("acme.notify", "dead_letter")
+    ]
+    assert shown["next_action"].startswith("Ask the provider to send it again")
+    assert ids(cli, "--status", "dead_letter", "--source", "github") == []
 
 
 def test_since_leaves_out_what_came_before(cli: Cli, inbox: Inbox) -> None:

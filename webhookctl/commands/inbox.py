@@ -7,7 +7,6 @@ from typing import Annotated, Final
 import typer
 
 from webhook_inbox.model import EventStatus, Overview
-from webhook_inbox.next_action import next_action
 from webhook_inbox.rows import conflict_key, dedupe_key
 from webhookctl.checkout import known_limits, known_provider
 from webhookctl.errors import CommandError
@@ -16,7 +15,7 @@ from webhookctl.moments import iso, moment
 from webhookctl.naming import require_known
 from webhookctl.search import ATTENDED, WINDOW, Wanted, find
 from webhookctl.target import Target
-from webhookctl.view import body_object, event_object, print_event, runs_in_short
+from webhookctl.view import advice, body_object, event_object, print_event, runs_in_short
 
 HOUR: Final = timedelta(hours=1)
 COLUMNS: Final = ("RECEIVED", "SOURCE", "TYPE", "EVENT_ID", "STATUS", "RUNS")
@@ -100,8 +99,8 @@ def inspect_event(
         output.json({**event_object(overview, now=now, limits=limits), **shown})
         return
     provider = known_provider(event.source, target.stage)
-    advice = call.pasteable(next_action(overview, now=now, max_attempts=limits))
-    print_event(output, overview, provider=provider, now=now, advice=advice)
+    words = call.pasteable(advice(overview, now=now, limits=limits))
+    print_event(output, overview, provider=provider, now=now, words=words)
     for words in _conflicts(target, event.source, event.event_id):
         output.line()
         output.line(words)
