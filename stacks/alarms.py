@@ -121,6 +121,13 @@ class Alarms(Construct):
             text="The reconciler has failed on some runs for 15 minutes; its logs say on which"
             f" and why: `{self._ctl} inbox inspect EVENT_ID`.",
         )
+        self._alarm(
+            "ReconcilerIncomplete",
+            _reconciler("Incomplete"),
+            periods=3,
+            text="For 15 minutes the reconciler has not seen all it had to in its time: there is"
+            f" more than it can look at. What waits: `{self._ctl} inbox list --status failed`.",
+        )
         self._watch_runs_found()
 
     def watch_replay(self, replay: lambda_.IFunction) -> None:

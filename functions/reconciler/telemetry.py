@@ -13,6 +13,8 @@ def observe(logger: Logger, metrics: Metrics, report: Report) -> dict[str, Any]:
     """Logs and counts a pass, and returns its report as JSON data."""
     data = asdict(report)
     metrics.add_metric(name="ReconcilerPasses", unit=MetricUnit.Count, value=1)
+    if not report.complete:
+        metrics.add_metric(name="ReconcilerIncomplete", unit=MetricUnit.Count, value=1)
     for action, number in report.counts.items():
         name = f"Reconciler{str(action).title().replace('_', '')}"
         metrics.add_metric(name=name, unit=MetricUnit.Count, value=number)

@@ -157,6 +157,7 @@ def test_a_pass_whose_time_is_up_says_that_it_is_not_complete(inbox: Inbox, minu
     report = inbox.invoke("reconciler", SCHEDULE, remaining=9)
 
     assert (report["complete"], report["counts"]) == (False, {})
+    assert inbox.output.metrics()[-1]["ReconcilerIncomplete"] == [1.0]
 
 
 def test_a_ledger_that_is_down_fails_the_invocation_and_so_its_alarm(

@@ -60,7 +60,12 @@ def test_alarms_are_these_with_and_without_people(dev: Template, told: Template)
         f"{kind}{lane}" for kind in ("DeadLetters", "Backlog", "ProcessorCrashes") for lane in LANES
     }
     expected |= {"IntakeErrors", "IngestCrashes", "ReplayErrors"}
-    expected |= {"ReconcilerStopped", "ReconcilerCrashes", "ReconcilerFailed"}
+    expected |= {
+        "ReconcilerStopped",
+        "ReconcilerCrashes",
+        "ReconcilerFailed",
+        "ReconcilerIncomplete",
+    }
     expected |= {"RunsLost", "RunsExpired", "RunsAtLastCall"}
     for template in (dev, told):
         names = {name[len("InboxAlarms") : -8] for name in template.all(ALARM)}
@@ -135,6 +140,8 @@ def test_one_run_that_the_reconciler_gives_up_or_calls_last_is_enough(
 def test_what_the_reconciler_fails_on_may_pass_within_a_quarter_of_an_hour(dev: Template) -> None:
     failed = alarm(dev, "ReconcilerFailed")
     assert watched(failed) == ("WebhookInbox", "ReconcilerFailed", "Sum", 300)
+    incomplete = alarm(dev, "ReconcilerIncomplete")
+    assert watched(incomplete) == ("WebhookInbox", "ReconcilerIncomplete", "Sum", 300)
     assert fires(failed) == (AT_LEAST, 1, 3)
 
 
