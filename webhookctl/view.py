@@ -6,9 +6,10 @@ from datetime import datetime
 from typing import Any, Final
 
 from webhook_inbox.instants import from_ms
-from webhook_inbox.model import Attempt, EventStatus, Overview, Run
+from webhook_inbox.model import Attempt, EventStatus, Overview, Run, Status
 from webhook_inbox.next_action import next_action
 from webhook_inbox.rows import EFFECT_PREFIX, EVENT_LIFE
+from webhook_inbox.settle import with_lost
 from webhook_inbox.spans import relative, span
 from webhookctl.moments import iso
 from webhookctl.output import GAP, Output
@@ -99,7 +100,7 @@ def _print_run(output: Output, overview: Overview, run: Run, now: datetime) -> N
         },
         indent=GAP,
     )
-    _print_list(output, "attempts", map(_attempt_line, run.attempts))
+    _print_list(output, "attempts", map(_attempt_line, _attempts(run)))
     _print_list(output, "effects", map(_effect_line, _effects(overview, run.handler)))
     _print_list(output, "replays", map(_replay_line, run.replays))
 
@@ -129,7 +130,7 @@ def _run_object(overview: Overview, name: str) -> dict[str, Any]:
         "next_attempt_at": iso(run.next_attempt_at if run else None),
         "done_at": iso(run.done_at if run else None),
         "last_error": run.last_error or None if run else None,
-        "attempts": [_attempt_object(attempt) for attempt in (run.attempts if run else ())],
+        "attempts": [_attempt_object(attempt) for attempt in (_attempts(run) if run else ())],
         "effects": list(_effects(overview, name)),
     }
 
@@ -185,3 +186,10 @@ def _effect_line(effect: Mapping[str, Any]) -> str:
 def _replay_line(replay: Mapping[str, Any]) -> str:
     by, reason = replay.get("by") or "somebody", replay.get("reason")
     return f"{iso(from_ms(replay['at']))}  by {by}" + (f": {reason}" if reason else "")
+
+
+def _attempts(run: Run) -> tuple[Attempt, ...]:
+    """Returns a run's attempts, those that died unreported under the one in progress included."""
+    if run.status is not Status.PROCESSING or run.claimed_at is None:
+        return run.attempts
+    return with_lost(run, before=run.attempt_count, noticed_at=run.claimed_at)

@@ -97,19 +97,24 @@ def as_seen(run: Run) -> Condition:
 
 
 def history(run: Run, entry: Attempt) -> tuple[Attempt, ...]:
-    """Returns the run's history with the entry added: its first and last nine attempts.
-
-    Attempts that no worker reported are entered as lost, at the time they were noticed.
-    """
-    reported = run.attempts[-1].number if run.attempts else 0
-    lost = tuple(
-        Attempt(place, entry.started_at, entry.started_at, "lost", "its worker stopped silently")
-        for place in range(reported + 1, entry.number)
-    )
-    entries = (*run.attempts, *lost, entry)
+    """Returns the run's history with the entry added: its first and last nine attempts."""
+    entries = (*with_lost(run, before=entry.number, noticed_at=entry.started_at), entry)
     if len(entries) <= 2 * HISTORY_ENDS:
         return entries
     return (*entries[:HISTORY_ENDS], *entries[-HISTORY_ENDS:])
+
+
+def with_lost(run: Run, *, before: int, noticed_at: datetime) -> tuple[Attempt, ...]:
+    """Returns the run's history with the attempts, earlier than `before`, that no worker reported.
+
+    They are entered as lost, at the time when they were noticed.
+    """
+    reported = run.attempts[-1].number if run.attempts else 0
+    lost = (
+        Attempt(place, noticed_at, noticed_at, "lost", "its worker stopped silently")
+        for place in range(reported + 1, before)
+    )
+    return (*run.attempts, *lost)
 
 
 def _change(run: Run, settlement: Settlement, sent_at: datetime) -> Change:

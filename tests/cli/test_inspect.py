@@ -87,6 +87,18 @@ def test_a_failing_run_shows_every_attempt_and_when_the_next_one_is_due(
     assert run["last_error"] == "and again"
 
 
+def test_an_attempt_that_died_shows_while_the_next_one_is_on(cli: Cli, inbox: Inbox) -> None:
+    inbox.deliver(type_="refunded")
+    inbox.begin()
+    inbox.clock.advance(minutes=10)
+    inbox.begin()
+    [run] = cli("inbox", "inspect", "evt-1", "--json").data["runs"]
+    assert run["attempt_count"] == 2
+    assert [(a["number"], a["outcome"], a["error"]) for a in run["attempts"]] == [
+        (1, "lost", "its worker stopped silently")
+    ]
+
+
 @pytest.mark.parametrize(
     ("error", "status", "words"),
     [
