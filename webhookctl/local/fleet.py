@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 from webhookctl.local.errors import LocalError
 
 TAKEN_ALONG: Final = "Worker process exited immediately"
+TRIES: Final = 3
 RAISED: Final = "Runtime.HandlerError"
 # Invocations that start a function's imports and change nothing.
 HARMLESS: Final[Mapping[str, Any]] = {
@@ -67,7 +68,7 @@ class Fleet:
         """
         wanted = [function for function, times in functions.items() for _ in range(times)]
         with ThreadPoolExecutor(max(len(wanted), 1)) as pool:
-            failures = [failure for failure in pool.map(self._failure, wanted) if failure]
+            failures = [failure for failure in pool.map(self._lasting_failure, wanted) if failure]
         if failures:
             # A worker that cannot start takes its like with it: the first to go knows why.
             raise LocalError(min(failures, key=lambda failure: TAKEN_ALONG in failure))
@@ -86,6 +87,15 @@ class Fleet:
         found = self._lambda.get_function_configuration(FunctionName=function.name)
         group = found.get("LoggingConfig", {}).get("LogGroup")
         return str(group or f"/aws/lambda/{function.name}")
+
+    def _lasting_failure(self, function: Deployed) -> str:
+        # A worker that ended without a word was most likely taken along, by another's start or
+        # by a change of its function's code: another one says what is really wrong, if anything.
+        for _ in range(TRIES):
+            failure = self._failure(function)
+            if TAKEN_ALONG not in failure:
+                break
+        return failure
 
     def _failure(self, function: Deployed) -> str:
         payload = json.dumps(HARMLESS[function.kind]).encode()
