@@ -14,7 +14,7 @@ BODY_LIFE: Final = rows.EVENT_LIFE + timedelta(days=14)
 
 
 class Bodies(Construct):
-    """A private bucket; nothing is overwritten in it, and everything in it expires."""
+    """A private bucket; a body's key ends in its hash, and everything in it expires."""
 
     def __init__(self, scope: Construct, construct_id: str) -> None:
         super().__init__(scope, construct_id)
