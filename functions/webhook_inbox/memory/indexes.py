@@ -55,6 +55,14 @@ class View:
         if new is not None and self.index.holds(new):
             self._partitions.setdefault(new[self.index.partition], {})[key] = new
 
+    def snapshot(self) -> dict[str, dict[Key, Item]]:
+        """Returns its rows by partition, for `restore`."""
+        return {value: rows.copy() for value, rows in self._partitions.items() if rows}
+
+    def restore(self, snapshot: dict[str, dict[Key, Item]]) -> None:
+        """Makes the view what it was."""
+        self._partitions = {value: rows.copy() for value, rows in snapshot.items()}
+
     def between(
         self,
         value: str,

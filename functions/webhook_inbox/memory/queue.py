@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import count
 from typing import Final
 
 from webhook_inbox.errors import Unavailable
@@ -23,6 +22,10 @@ class _Stored:
     visible_at: int
     receive_count: int = 0
     receipt: str = ""
+
+
+# How many messages were ever sent, and each that is there, field by field.
+Snapshot = tuple[int, tuple[tuple[str, str, int, int, int, str], ...]]
 
 
 def _refuses_none(_: Outgoing) -> bool:
@@ -61,7 +64,7 @@ class MemoryQueue:
         self._max_receive_count = max_receive_count
         self._retention = retention // timedelta(milliseconds=1)
         self._messages: dict[str, _Stored] = {}
-        self._numbers = count(1)
+        self._sent = 0
 
     def send(self, messages: Sequence[Outgoing]) -> Sequence[Outgoing]:
         """See the port."""
@@ -142,6 +145,39 @@ class MemoryQueue:
         """When something can be received, in epoch ms; a simulation advances its clock to it."""
         return min((stored.visible_at for stored in self._messages.values()), default=None)
 
+    # -- what only a simulation does: no call, no fault
+
+    def visible(self) -> list[str]:
+        """Returns the ids of the messages that can be received now."""
+        now = self._now()
+        self._expire(now)
+        return [stored.id for stored in self._messages.values() if stored.visible_at <= now]
+
+    def take(self, id_: str, *, hidden_for: int) -> Message | None:
+        """Receives this visible message, whatever came first; None if that moved it to the DLQ."""
+        stored, now = self._messages[id_], self._now()
+        return None if self._bury(stored) else self._hand_out(stored, now + hidden_for * 1000)
+
+    def show(self, id_: str) -> None:
+        """Makes a message visible at once: at least once is not once, even while it is hidden."""
+        self._messages[id_].visible_at = self._now()
+
+    def lose(self, id_: str) -> None:
+        """Takes a message away, as a queue does whose retention is over."""
+        del self._messages[id_]
+
+    def snapshot(self) -> Snapshot:
+        """Returns all there is to know of the queue, for `restore`; equal where queues are."""
+        return self._sent, tuple(
+            (s.id, s.body, s.sent_at, s.visible_at, s.receive_count, s.receipt)
+            for s in self._messages.values()
+        )
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Makes the queue what it was."""
+        self._sent, messages = snapshot
+        self._messages = {message[0]: _Stored(*message) for message in messages}
+
     def _available(self, now: int) -> list[_Stored]:
         self._expire(now)
         visible = [s for s in self._messages.values() if s.visible_at <= now]
@@ -170,7 +206,8 @@ class MemoryQueue:
 
     def _enqueue(self, body: str, *, delay: int) -> None:
         now = self._now()
-        id_ = f"{self._name}-{next(self._numbers)}"
+        self._sent += 1
+        id_ = f"{self._name}-{self._sent}"
         self._messages[id_] = _Stored(id_, body, now, now + delay * 1000)
 
     def _takes(self, message: Outgoing) -> bool:

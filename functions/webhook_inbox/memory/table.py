@@ -16,6 +16,14 @@ Lag = Callable[[int], int]
 
 _SCALARS: Final = frozenset({str, int, bool, bytes})
 
+Partitions = dict[str, dict[str, Item]]
+Snapshot = tuple[
+    Partitions,
+    Partitions,
+    dict[str, dict[str, dict[Key, Item]]],
+    tuple[tuple[Key, Item | None], ...],
+]
+
 
 class MemoryTable:
     """DynamoDB as the port `Table` uses it.
@@ -39,8 +47,8 @@ class MemoryTable:
         self.faults = faults
         self.lag = lag
         self._indexes = indexes
-        self._rows: dict[str, dict[str, Item]] = {}
-        self._replica: dict[str, dict[str, Item]] = {}
+        self._rows: Partitions = {}
+        self._replica: Partitions = {}
         self._views = {index.name: View(index) for index in indexes}
         self._unseen: deque[tuple[Key, Item | None]] = deque()
 
@@ -121,13 +129,26 @@ class MemoryTable:
         for rows in list(self._rows.values()):
             yield from (_copied(row) for row in list(rows.values()))
 
+    def snapshot(self) -> Snapshot:
+        """Returns all there is to know of the table, for `restore`; rows are shared, not copied."""
+        views = {name: view.snapshot() for name, view in self._views.items()}
+        return _shallow(self._rows), _shallow(self._replica), views, tuple(self._unseen)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Makes the table what it was."""
+        rows, replica, views, unseen = snapshot
+        self._rows, self._replica = _shallow(rows), _shallow(replica)
+        for name, view in self._views.items():
+            view.restore(views[name])
+        self._unseen = deque(unseen)
+
     def _call(self, operation: str) -> Call:
         return Call(self.faults, "dynamodb", operation)
 
     def _row(self, key: Key) -> Item | None:
         return self._rows.get(key.pk, {}).get(key.sk)
 
-    def _partitions(self, *, consistent: bool) -> dict[str, dict[str, Item]]:
+    def _partitions(self, *, consistent: bool) -> Partitions:
         if consistent:
             return self._rows
         misses = self.lag(len(self._unseen)) if self.lag and self._unseen else 0
@@ -157,11 +178,15 @@ class MemoryTable:
                 raise _invalid(operation, f"a key of index {index.name} has the wrong type")
 
 
-def _write(partitions: dict[str, dict[str, Item]], key: Key, row: Item | None) -> None:
+def _write(partitions: Partitions, key: Key, row: Item | None) -> None:
     if row is not None:
         partitions.setdefault(key.pk, {})[key.sk] = row
     elif key.pk in partitions:
         partitions[key.pk].pop(key.sk, None)
+
+
+def _shallow(partitions: Partitions) -> Partitions:
+    return {pk: rows.copy() for pk, rows in partitions.items()}
 
 
 def _changed(key: Key, old: Item | None, change: Change) -> Item:
