@@ -9,6 +9,8 @@ compile() { # name, then the inputs
 }
 compile ingest --group ingest
 compile processor --group processor
-compile handlers --group handlers --constraint requirements/processor.txt
+compile verification --group verification
+compile handlers --group handlers --constraint requirements/processor.txt \
+  --constraint requirements/verification.txt
 compile dev pyproject.toml --group handlers --group cdk --group local --group dev
 compile build requirements/build.in

@@ -44,8 +44,12 @@ class Contents:
 
 
 CONTENTS: Final[Mapping[str, Contents]] = {
-    "ingest": Contents(("ingest", "webhook_inbox"), ("ingest",)),
-    "processor": Contents(("processor", "webhook_inbox", "handlers"), ("processor", "handlers")),
+    "ingest": Contents(("ingest", "webhook_inbox"), ("ingest", "verification")),
+    "processor": Contents(
+        # It splits batches by their providers' recipes, some of which import what verifies them.
+        ("processor", "webhook_inbox", "handlers"),
+        ("processor", "verification", "handlers"),
+    ),
     "replay": Contents(("replay", "webhook_inbox"), ("processor",)),
     "reconciler": Contents(("reconciler", "webhook_inbox"), ("ingest",)),
 }

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from stacks.bundle import CONTENTS, HOME, LEFT_OUT, Workshop
+from stacks.vendor import GROUPS
 from tests.infra.conftest import GITHUB, write_functions
 from webhook_inbox.compiler import compile_manifest
 from webhook_inbox.errors import ConfigurationError
@@ -67,7 +68,7 @@ def test_a_change_of_a_declaration_changes_all_that_read_the_manifest(functions:
 def test_a_change_of_a_lock_changes_who_ships_it(functions: Path) -> None:
     locks = functions.parent / "requirements"
     locks.mkdir()
-    for group in ("ingest", "processor", "handlers"):
+    for group in GROUPS:
         (locks / f"{group}.txt").write_text("")
     shop = replace(workshop(functions), wheels=True)
     before = {name: shop.make(name).digest for name in CONTENTS}
@@ -155,9 +156,9 @@ def test_wheels_lie_beside_our_sources(
     monkeypatch.setattr("stacks.bundle.vendored", unpacked)
     shop = replace(workshop(functions), wheels=True)
     directory = shop.make("processor").directory
-    assert files(directory / "shared") == {"processor.py", "handlers.py"}
+    assert files(directory / "shared") == {"processor.py", "verification.py", "handlers.py"}
     assert (directory / "handlers" / "billing.py").is_file()
-    assert files(shop.make("ingest").directory / "shared") == {"ingest.py"}
+    assert files(shop.make("ingest").directory / "shared") == {"ingest.py", "verification.py"}
 
 
 @pytest.mark.parametrize("name", CONTENTS)
