@@ -55,6 +55,10 @@ class View:
         if new is not None and self.index.holds(new):
             self._partitions.setdefault(new[self.index.partition], {})[key] = new
 
+    def holds_any(self, value: str) -> bool:
+        """Tells whether a partition has rows."""
+        return bool(self._partitions.get(value))
+
     def snapshot(self) -> dict[str, dict[Key, Item]]:
         """Returns its rows by partition, for `restore`."""
         return {value: rows.copy() for value, rows in self._partitions.items() if rows}

@@ -1,0 +1,10 @@
+"""The real code under crashes and interleavings: a deterministic simulation.
+
+scenario ─► world (doubles, virtual time) ◄─ one call at a time ─ the real use cases
+│                                                     ingest, processor,
+│ which of all that may happen next?                  replay, reconciler
+├─ exhaustive: all of it, state by state
+└─ walks: a seeded dice
+│
+└─► invariants at every step, and once all has healed ─► story, shrunk
+"""

@@ -1,0 +1,221 @@
+"""What may happen next in a world, and letting it happen."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from simulation.moments import next_moment
+from simulation.programs import Verdict
+from simulation.scenario import SUCCEEDS, Letter
+from simulation.stepping import Call
+from simulation.world import Job, World
+
+# What happens, to whom or by whom, and how.
+Choice = tuple[str, ...]
+
+WRITES: Final = frozenset({"put", "update", "delete", "send", "hide"})
+LAGGING: Final = frozenset({"query_index", "get_many"})
+
+
+def choices(world: World) -> Iterator[Choice]:
+    """Yields all that may happen next, the ordinary first."""
+    for slot, job in world.jobs.items():
+        yield from _of_job(world, slot, job)
+    yield from _of_senders(world)
+    yield from _of_queues(world)
+    for number in range(len(world.late)):
+        yield ("lands", str(number))
+    left = world.left
+    if left.jumps and (moment := next_moment(world)) is not None:
+        yield ("time", str(moment - world.clock.ms))
+    if left.passes and world.free("reconciler", 2):
+        yield ("reconciles",)
+    if left.replays and world.free("replay", 2):
+        yield from (("replays", str(n)) for n in range(len(world.scenario.requests)))
+    if left.redrives:
+        yield from (("redrives", lane) for lane, dlq in world.dlqs.items() if dlq.visible())
+    if left.deployments:
+        others = (d for d in world.scenario.deployments if d is not world.deployment)
+        yield from (("deploys", other.name) for other in others)
+
+
+def _of_job(world: World, slot: str, job: Job) -> Iterator[Choice]:
+    call = job.place.call
+    if call is not None and call.method == "begin":
+        yield from _verdicts(world, slot, call)
+    elif job.wakes <= world.clock.ms:
+        yield ("step", slot, "ok")
+        if world.left.faults:
+            yield from (("step", slot, how) for how in _faults(world, job, call))
+    if world.left.faults and "killed" in world.scenario.faults:
+        yield ("killed", slot)
+
+
+def _verdicts(world: World, slot: str, call: Call) -> Iterator[Choice]:
+    handler = call.args[0]
+    if handler in world.scenario.always:
+        yield ("handles", slot, "always")
+        return
+    yield ("handles", slot, "well")
+    if world.left.misdeeds:
+        for number in range(len(world.scenario.verdicts.get(handler, ()))):
+            yield ("handles", slot, str(number))
+
+
+def _faults(world: World, job: Job, call: Call | None) -> Iterator[str]:
+    kinds = world.scenario.faults
+    if call is None:
+        if job.kind == "processor" and not job.place.result.outcome.keeps_message:
+            yield "undeleted"
+        return
+    if call.port == "clock":
+        return
+    if "before" in kinds:
+        yield "before"
+    if call.method in WRITES or call.port == "sink":
+        yield from (kind for kind in ("after", "delayed") if kind in kinds)
+    if call.method in WRITES and "twice" in kinds:
+        yield "twice"
+    if call.method == "send" and "refused" in kinds:
+        yield "refused"
+    if call.method in LAGGING and world.scenario.lag:
+        yield "stale"
+
+
+def _of_senders(world: World) -> Iterator[Choice]:
+    if not world.free("ingest", world.scenario.receivers):
+        return
+    for letter in world.scenario.letters:
+        if letter.name not in world.tries:
+            yield ("sends", letter.name)
+
+
+def _of_queues(world: World) -> Iterator[Choice]:
+    worker = world.free("worker", world.scenario.workers)
+    troubles = world.scenario.faults if world.left.faults else ()
+    for lane, queue in world.queues.items():
+        visible = queue.visible()
+        if worker:
+            yield from (("receives", lane, id_) for id_ in visible)
+        if "burned" in troubles:
+            yield from (("burns", lane, id_) for id_ in visible)
+        if "lost" in troubles:
+            yield from (("loses", lane, message[0]) for message in queue.snapshot()[1])
+        if "again" in troubles:
+            hidden = (m[0] for m in queue.snapshot()[1] if m[0] not in visible)
+            yield from (("shows", lane, id_) for id_ in hidden)
+
+
+def take(world: World, choice: Choice) -> None:
+    """Lets it happen, at the expense of the budget."""
+    TAKERS[choice[0]](world, choice)
+
+
+def _spend(world: World, kind: str) -> None:
+    world.left = replace(world.left, **{kind: getattr(world.left, kind) - 1})
+
+
+def _step(world: World, choice: Choice) -> None:
+    if choice[2] != "ok":
+        _spend(world, "faults")
+    world.step(choice[1], choice[2])
+
+
+def _handles(world: World, choice: Choice) -> None:
+    world.verdict(choice[1], verdict_of(world, choice))
+    if choice[2] not in {"well", "always"}:
+        _spend(world, "misdeeds")
+
+
+def verdict_of(world: World, choice: Choice) -> Verdict:
+    """Returns how a handler goes."""
+    call = world.jobs[choice[1]].place.call
+    handler = call.args[0] if call else ""
+    if choice[2] == "well":
+        return SUCCEEDS
+    if choice[2] == "always":
+        return world.scenario.always[handler]
+    return world.scenario.verdicts[handler][int(choice[2])]
+
+
+def _killed(world: World, choice: Choice) -> None:
+    _spend(world, "faults")
+    world.kill(choice[1])
+
+
+def _sends(world: World, choice: Choice) -> None:
+    world.deliver(letter_of(world, choice[1]))
+
+
+def letter_of(world: World, name: str) -> Letter:
+    """Returns the letter of this name."""
+    return next(letter for letter in world.scenario.letters if letter.name == name)
+
+
+def _receives(world: World, choice: Choice) -> None:
+    world.receive(choice[1], choice[2])
+
+
+def _burns(world: World, choice: Choice) -> None:
+    # A throttled invocation: received, never processed, back after the visibility timeout.
+    _spend(world, "faults")
+    world.burn(choice[1], choice[2])
+
+
+def _loses(world: World, choice: Choice) -> None:
+    _spend(world, "faults")
+    world.lose(choice[1], choice[2])
+
+
+def _shows(world: World, choice: Choice) -> None:
+    _spend(world, "faults")
+    world.queues[choice[1]].show(choice[2])
+
+
+def _lands(world: World, choice: Choice) -> None:
+    world.land(int(choice[1]))
+
+
+def _time(world: World, choice: Choice) -> None:
+    _spend(world, "jumps")
+    world.advance(world.clock.ms + int(choice[1]))
+
+
+def _reconciles(world: World, choice: Choice) -> None:
+    _spend(world, "passes")
+    world.reconcile()
+
+
+def _replays(world: World, choice: Choice) -> None:
+    _spend(world, "replays")
+    world.replay(int(choice[1]))
+
+
+def _redrives(world: World, choice: Choice) -> None:
+    # Nobody redrives within the millisecond of a death.
+    _spend(world, "redrives")
+    world.advance(world.clock.ms + 1)
+    world.dlqs[choice[1]].redrive(world.queues[choice[1]])
+
+
+def _deploys(world: World, choice: Choice) -> None:
+    _spend(world, "deployments")
+    world.deploy(choice[1])
+
+
+TAKERS: Final = {
+    "step": _step,
+    "handles": _handles,
+    "killed": _killed,
+    "sends": _sends,
+    "receives": _receives,
+    "burns": _burns,
+    "loses": _loses,
+    "shows": _shows,
+    "lands": _lands,
+    "time": _time,
+    "reconciles": _reconciles,
+    "replays": _replays,
+    "redrives": _redrives,
+    "deploys": _deploys,
+}

@@ -1,0 +1,101 @@
+"""Every schedule of a small world: all that may happen, from every state, each state once."""
+
+from dataclasses import dataclass, field
+
+from simulation.choices import Choice, choices, take
+from simulation.healing import heal
+from simulation.scenario import Scenario
+from simulation.stepping import Stepping
+from simulation.truth import Violation
+from simulation.world import World
+
+
+class Failure(Exception):
+    """A schedule that broke a guarantee."""
+
+    def __init__(self, scenario: str, schedule: tuple[Choice, ...], violation: Violation) -> None:
+        super().__init__(f"{scenario}: {violation}")
+        self.scenario = scenario
+        self.schedule = schedule
+        self.violation = violation
+
+
+@dataclass(slots=True)
+class Explored:
+    """What was explored.
+
+    Attributes:
+        states: different states of the world.
+        schedules: ways through them, each until it ended or met a state that was known.
+        steps: things that happened.
+        healed: states from which the world was let heal.
+        deepest: the most steps of one schedule.
+    """
+
+    states: int = 0
+    schedules: int = 0
+    steps: int = 0
+    healed: int = 0
+    deepest: int = 0
+    complete: bool = True
+    stepping: Stepping = field(default_factory=Stepping)
+
+
+def explore(scenario: Scenario, *, states: int = 10_000_000) -> Explored:
+    """Explores a scenario, at most so many states of it.
+
+    Raises:
+        Failure: a guarantee is broken.
+    """
+    found = Explored()
+    world = World(scenario, found.stepping)
+    seen = {hash(world.key())}
+    stack = [(world.snapshot(), list(choices(world)))]
+    path: list[Choice] = []
+    while stack:
+        snapshot, left = stack[-1]
+        if not left:
+            stack.pop()
+            if path:
+                path.pop()
+            continue
+        choice = left.pop()
+        world.restore(snapshot)
+        path.append(choice)
+        try:
+            fresh = _step(world, choice, seen, found, len(path))
+        except Violation as violation:
+            raise Failure(scenario.name, tuple(path), violation) from violation
+        if fresh and found.states < states:
+            options = list(choices(world))
+            if options:
+                stack.append((world.snapshot(), options))
+                _heal_here(world, scenario, path, found)
+                continue
+            _heal_here(world, scenario, path, found)
+        found.complete = found.complete and (not fresh or found.states < states)
+        found.schedules += 1
+        path.pop()
+    return found
+
+
+def _step(world: World, choice: Choice, seen: set[int], found: Explored, depth: int) -> bool:
+    take(world, choice)
+    found.steps += 1
+    found.deepest = max(found.deepest, depth)
+    key = hash(world.key())
+    if key in seen:
+        return False
+    seen.add(key)
+    found.states += 1
+    return True
+
+
+def _heal_here(world: World, scenario: Scenario, path: list[Choice], found: Explored) -> None:
+    if world.jobs:
+        return
+    found.healed += 1
+    try:
+        heal(world)
+    except Violation as violation:
+        raise Failure(scenario.name, (*path, ("heals",)), violation) from violation

@@ -1,0 +1,164 @@
+"""Letting a world heal, and what has to hold once it has.
+
+Nothing fails any more, senders who persist are heard, workers work, the reconciler runs in every
+minute in which it finds something: then every event ends, and what the ledger says is so.
+"""
+
+from typing import Final
+
+from simulation.moments import next_moment, next_pass
+from simulation.scenario import SUCCEEDS
+from simulation.truth import RunName, Violation
+from simulation.world import World
+from webhook_inbox.reference import Reference
+from webhook_inbox.rows import RUN_PREFIX, event_key, run_key
+
+STEPS: Final = 3_000
+# The reconciler gives a run up after about three and a half days of silence, the slow sweep ends
+# after a week, a failing handler after ten hours a round.
+HEALED_WITHIN_MS: Final = 12 * 86_400_000
+ENDED: Final = frozenset({"done", "skipped", "dead_letter", "held"})
+NEVER_RECEIVED: Final = ("lost:", "expired:")
+
+
+def heal(world: World) -> None:
+    """Lets everything heal and checks what has come of it.
+
+    Raises:
+        Violation: it does not heal, or not to what it should be.
+    """
+    began = world.clock.ms
+    for _ in range(STEPS):
+        if _goes_on(world):
+            continue
+        if _quiet(world):
+            check(world)
+            return
+        moment = next_moment(world)
+        if moment is None or moment - began > HEALED_WITHIN_MS:
+            break
+        due = next_pass(world)
+        world.advance(moment)
+        if due == moment:
+            world.reconcile()
+    raise Violation("G1", f"not settled after {(world.clock.ms - began) / 3_600_000:.1f} h")
+
+
+def _goes_on(world: World) -> bool:
+    """Does one thing that can be done now; False if there is none."""
+    for slot, job in world.jobs.items():
+        if job.wakes <= world.clock.ms:
+            _step(world, slot)
+            return True
+    if world.late:
+        world.land(0)
+        return True
+    return _begins(world)
+
+
+def _begins(world: World) -> bool:
+    for letter in world.scenario.letters:
+        heard = world.answered.get(letter.name, 500) < 500
+        waits = letter.name in world.tries and not heard
+        if letter.persists and waits and world.free("ingest", 1):
+            world.deliver(letter)
+            return True
+    for lane, queue in world.queues.items():
+        visible = queue.visible()
+        if visible and world.free("worker", 1):
+            world.receive(lane, visible[0])
+            return True
+    return False
+
+
+def _step(world: World, slot: str) -> None:
+    call = world.jobs[slot].place.call
+    if call is not None and call.method == "begin":
+        world.verdict(slot, world.scenario.always.get(call.args[0], SUCCEEDS))
+    else:
+        world.step(slot, "ok")
+
+
+def _quiet(world: World) -> bool:
+    if world.jobs or any(map(len, world.queues.values())):
+        return False
+    return next_pass(world) is None
+
+
+def check(world: World) -> None:
+    """Checks a world in which nothing will happen any more without a person."""
+    _check_events(world)
+    _check_letters(world)
+    for row in world.table.rows():
+        if row["sk"].startswith(RUN_PREFIX):
+            _check_run(world, (row["source"], row["event_id"], row["handler"]))
+    _check_dead_letters(world)
+
+
+def _check_events(world: World) -> None:
+    for source, event_id in world.truth.acknowledged:
+        row = world.table.row(event_key(source, event_id))
+        if row is None:
+            raise Violation("G1", f"{source} {event_id} was acknowledged and is gone")
+    for row in list(world.table.rows()):
+        if row["sk"] != "event":
+            continue
+        for name in row["runs"]:
+            run = world.table.row(run_key(row["source"], row["event_id"], name))
+            if run is None or run["status"] not in ENDED:
+                raise Violation("G1", f"{name} of {row['event_id']} ended as {run and run['status']}")
+
+
+def _check_letters(world: World) -> None:
+    for letter in world.scenario.letters:
+        heard = world.answered.get(letter.name)
+        persisted = letter.name in world.tries and letter.persists
+        if persisted and (heard is None or heard >= 500):
+            raise Violation("G1", f"{letter.name} was never heard")
+
+
+def _check_run(world: World, run: RunName) -> None:
+    truth, row = world.truth, world.table.row(run_key(*run))
+    assert row is not None
+    if row["status"] == "done" and not truth.posts.get(run):
+        raise Violation("G1", f"{run} is done and its sink knows nothing")
+    bound = _bound(world, run)
+    if truth.sends.get(run, 0) > bound:
+        raise Violation("flood", f"{truth.sends[run]} messages for {run}, {bound} would do")
+    fails = run[2] in world.scenario.always
+    if fails or run in truth.troubled or run in truth.misdone or run in truth.forced:
+        return
+    seen = row["status"], row.get("attempt_count"), truth.posts.get(run)
+    if seen != ("done", 1, 1):
+        raise Violation("G8", f"nothing went wrong for {run}: {seen}")
+
+
+def _bound(world: World, run: RunName) -> int:
+    """Returns how many messages a run may cost, by what happened to it."""
+    row = world.table.row(run_key(*run)) or {}
+    tries = sum(
+        world.tries.get(letter.name, 0)
+        for letter in world.scenario.letters
+        if (letter.source, letter.event_id) == run[:2]
+    )
+    budget = world.scenario.budget
+    attempts = max(row.get("attempt_count", 0), 1) + budget.misdeeds
+    return tries + 2 * attempts + budget.replays + 2 * budget.faults + budget.passes + 8
+
+
+def _check_dead_letters(world: World) -> None:
+    buried: set[RunName] = set()
+    for queue in world.dlqs.values():
+        for message in queue.snapshot()[1]:
+            reference = Reference.decode(message[1])
+            run = reference.source, reference.event_id, reference.handler
+            row = world.table.row(run_key(*run)) or {}
+            if row.get("status") != "dead_letter":
+                raise Violation("G1", f"{run} is {row.get('status')} and in the DLQ")
+            buried.add(run)
+    for row in world.table.rows():
+        if row.get("status") == "dead_letter":
+            run = row["source"], row["event_id"], row["handler"]
+            lost = row["last_error"].startswith(NEVER_RECEIVED) or run in world.truth.troubled
+            if run not in buried and not lost:
+                raise Violation("G1", f"{run} is dead and not in the DLQ")

@@ -1,0 +1,109 @@
+"""When something can happen next: what virtual time jumps to."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from simulation.world import World
+from webhook_inbox.model import SETTLED
+from webhook_inbox.ports import Item
+from webhook_inbox.reconciler import DLQ_MINUTE, SWEEPS, WINDOW
+from webhook_inbox.reference import Reference
+from webhook_inbox.rows import RUN_PREFIX, run_key
+
+MINUTE: Final = 60_000
+SKEW: Final = 5_000
+DAY: Final = 86_400_000
+WINDOW_MS: Final = tuple(int(age.total_seconds() * 1000) for age in WINDOW)
+HOUR: Final = 60 * MINUTE
+
+
+def next_moment(world: World) -> int | None:
+    """Returns the next time at which something can happen that cannot happen now, in ms."""
+    now = world.clock.ms
+    times = (*_of_jobs(world), *_of_messages(world), *_of_rows(world), *_of_passes(world))
+    return min((at for at in times if at > now), default=None)
+
+
+def next_pass(world: World) -> int | None:
+    """Returns the next full minute in which the reconciler finds something to do, in ms."""
+    now = world.clock.ms
+    return min((at for at in _of_passes(world) if at > now), default=None)
+
+
+def _of_jobs(world: World) -> Iterator[int]:
+    for job in world.jobs.values():
+        yield job.wakes
+        yield job.ends
+
+
+def _of_messages(world: World) -> Iterator[int]:
+    for queue in world.queues.values():
+        yield from (message[3] for message in queue.snapshot()[1])
+
+
+def _of_rows(world: World) -> Iterator[int]:
+    for row in _runs(world):
+        if row["status"] == "processing":
+            yield row["claimed_until"] + SKEW + 1
+        if "next_attempt_at" in row:
+            yield row["next_attempt_at"]
+
+
+def _of_passes(world: World) -> Iterator[int]:
+    now = world.clock.ms
+    runs = list(_runs(world))
+    for row in runs:
+        if "attention" in row and row["status"] != "dead_letter":
+            yield _full_minute(max(row["attention_at"], now + 1))
+    begun = {(row["pk"], row["sk"]) for row in runs if not _abandoned(row, now)}
+    for row in world.table.rows():
+        if row["sk"] == "event" and any(
+            (row["pk"], RUN_PREFIX + name) not in begun for name in row["runs"]
+        ):
+            yield _next_look(row["received_at"], now)
+    if any(_superfluous(world, message[1]) for q in world.dlqs.values() for message in q.snapshot()[1]):
+        yield _at_minute(now, DLQ_MINUTE)
+
+
+def _next_look(received_at: int, now: int) -> int:
+    """Returns when the reconciler next looks at an event of this age."""
+    at = _full_minute(max(now + 1, received_at + WINDOW_MS[1]))
+    at += -at % (5 * MINUTE)
+    if at <= received_at + WINDOW_MS[0]:
+        return at
+    looks = []
+    for minute, age in SWEEPS.items():
+        first = received_at + int(age.total_seconds() * 1000)
+        look = _at_minute(max(first, now + 1) - 1, minute)
+        if look <= first + HOUR:
+            looks.append(look)
+    return min(looks, default=now + DAY)
+
+
+def _abandoned(row: Item, now: int) -> bool:
+    # A first attempt that was lost is off the index: only a look at its event finds it.
+    lost = row["status"] == "processing" and "attention" not in row
+    return lost and row["claimed_until"] + SKEW < now
+
+
+def _superfluous(world: World, text: str) -> bool:
+    reference = Reference.decode(text)
+    row = world.table.row(run_key(reference.source, reference.event_id, reference.handler))
+    return row is not None and (
+        row["status"] in SETTLED or row.get("ticket", 0) > reference.ticket
+    )
+
+
+def _runs(world: World) -> Iterator[Item]:
+    return (row for row in world.table.rows() if row["sk"].startswith(RUN_PREFIX))
+
+
+def _full_minute(at: int) -> int:
+    return at + -at % MINUTE
+
+
+def _at_minute(now: int, minute: int) -> int:
+    """Returns the next time, after now, at this minute of an hour."""
+    hour = now - now % HOUR
+    at = hour + minute * MINUTE
+    return at if at > now else at + HOUR

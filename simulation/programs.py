@@ -1,0 +1,234 @@
+"""The real use cases as programs: every port is a `Remote`, which asks the scheduler."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cache
+from hashlib import sha256
+from typing import Any, Final, cast
+
+from simulation.stepping import Ask, Call, Program
+from webhook_inbox import providers
+from webhook_inbox.context import Context, Event
+from webhook_inbox.errors import Deferred, HandlerTimedOut, Permanent, Transient, Unavailable
+from webhook_inbox.ingest import Ingest, Receipt
+from webhook_inbox.lanes import Lanes
+from webhook_inbox.ledger import Ledger
+from webhook_inbox.live_secrets import LiveSecrets
+from webhook_inbox.manifest import HandlerSpec, Manifest, SourceSpec
+from webhook_inbox.model import Delivery
+from webhook_inbox.outcomes import Worker
+from webhook_inbox.ports import Blobs, Chance, Clock, Message, Queue, SecretStore, Table
+from webhook_inbox.processor import Processor, Work
+from webhook_inbox.recipe import Recipe
+from webhook_inbox.reconciler import Reconciler
+from webhook_inbox.replay import Replay
+from webhook_inbox.replay_request import ReplayRequest
+
+# As deployed: each function's timeout. Ingest answers within 2.5 s by itself.
+TIMEOUTS: Final[Mapping[str, timedelta]] = {
+    "ingest": timedelta(seconds=10),
+    "processor": timedelta(seconds=60),
+    "replay": timedelta(seconds=300),
+    "reconciler": timedelta(seconds=300),
+}
+
+
+class Remote:
+    """Any port: each method asks for the answer instead of having one."""
+
+    def __init__(self, ask: Ask, port: str) -> None:
+        self._ask = ask
+        self._port = port
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        def call(*args: Any, **options: Any) -> Any:
+            return self._ask(Call(self._port, method, args, tuple(options.items())))
+
+        return call
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How one attempt of a handler goes.
+
+    Attributes:
+        posts: whether it reaches its sink.
+        error: what it raises, after its effect if it has one: "transient", "permanent" or
+            "deferred"; "" for nothing.
+        seconds: what `error` asks to wait for, or how long the handler takes without one.
+    """
+
+    posts: bool = True
+    error: str = ""
+    seconds: int = 0
+
+
+class Ports:
+    """What a use case is given."""
+
+    def __init__(self, ask: Ask, lanes: tuple[str, ...]) -> None:
+        self.table = cast(Table, Remote(ask, "table"))
+        self.blobs = cast(Blobs, Remote(ask, "blobs"))
+        self.clock = cast(Clock, Remote(ask, "clock"))
+        self.chance = cast(Chance, Remote(ask, "chance"))
+        self.secrets = LiveSecrets(
+            store=cast(SecretStore, Remote(ask, "secrets")), clock=self.clock
+        )
+        self.lanes = Lanes({name: cast(Queue, Remote(ask, f"queue {name}")) for name in lanes})
+        self.dlqs = {name: cast(Queue, Remote(ask, f"dlq {name}")) for name in lanes}
+        self.ledger = Ledger(table=self.table, blobs=self.blobs)
+
+
+class TimedExecutor:
+    """Runs a handler where it is called; one that moved the clock past its limit timed out.
+
+    What it did by then is done, what it raised is not heard of.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def run(self, work: Callable[[], None], *, seconds: float) -> None:
+        """See the port."""
+        end = self._clock.now() + timedelta(seconds=seconds)
+        try:
+            work()
+        finally:
+            if self._clock.now() > end:
+                raise HandlerTimedOut(f"still running after {seconds:g} s")
+
+
+@cache
+def recipe_of(name: str, provider: str, settings: str) -> Recipe:
+    """Returns a source's recipe; made once, since it keeps no state."""
+    return providers.load(SourceSpec(name, provider, name, settings=dict(_SETTINGS[settings])))
+
+
+_SETTINGS: dict[str, Mapping[str, Any]] = {}
+
+
+def recipes(source: SourceSpec) -> Recipe:
+    """Returns a source's recipe."""
+    marked = repr(sorted(source.settings.items()))
+    _SETTINGS.setdefault(marked, source.settings)
+    return recipe_of(source.name, source.provider, marked)
+
+
+def ingest(manifest: Manifest, delivery: Delivery) -> Program:
+    """Returns ingest with one delivery; ends with its receipt."""
+
+    def run(ask: Ask) -> Receipt:
+        ports = Ports(ask, manifest.lanes)
+        use_case = Ingest(
+            manifest=manifest,
+            recipes=recipes,
+            table=ports.table,
+            lanes=ports.lanes,
+            blobs=ports.blobs,
+            secrets=ports.secrets,
+        )
+        return use_case.receive(delivery)
+
+    return run
+
+
+def processor(
+    manifest: Manifest, broken: frozenset[str], message: Message, worker: Worker, until: datetime
+) -> Program:
+    """Returns the processor with one message, ends with its result.
+
+    Args:
+        manifest: what is deployed.
+        broken: the handlers whose modules cannot be imported.
+        message: as it was received.
+        worker: who processes it.
+        until: when the invocation ends.
+    """
+
+    def run(ask: Ask) -> Any:
+        ports = Ports(ask, manifest.lanes)
+
+        def load(spec: HandlerSpec) -> Work:
+            if spec.name in broken:
+                raise ImportError(f"no module named {spec.module!r}")
+            return lambda event, context: handle(ask, event, context)
+
+        use_case = Processor(
+            manifest=manifest,
+            handlers=load,
+            table=ports.table,
+            lanes=ports.lanes,
+            blobs=ports.blobs,
+            secrets=ports.secrets,
+            executor=TimedExecutor(ports.clock),
+            clock=ports.clock,
+            chance=ports.chance,
+        )
+        return use_case.process(message, worker=worker, deadline=until)
+
+    return run
+
+
+def handle(ask: Ask, event: Event, context: Context) -> None:
+    """A handler: it asks how this attempt goes, posts to its sink, and ends so."""
+    key = context.idempotency_key("effect")
+    told = (context.handler, event.source, event.id, context.attempt, sha256(event.body).hexdigest())
+    verdict = Verdict(*ask(Call("handler", "begin", told)))
+    if verdict.seconds and not verdict.error:
+        ask(Call("clock", "sleep", (verdict.seconds,)))
+    if verdict.posts:
+        try:
+            ask(Call("sink", "post", (key, *told[:3])))
+        except Unavailable as error:
+            raise Transient("the sink did not answer") from error
+    wait = timedelta(seconds=verdict.seconds)
+    if verdict.error == "transient":
+        raise Transient("down", retry_after=wait)
+    if verdict.error == "permanent":
+        raise Permanent("no such order")
+    if verdict.error == "deferred":
+        raise Deferred(ask(Call("clock", "now")) + wait)
+
+
+def reconciler(manifest: Manifest, until: datetime) -> Program:
+    """Returns one pass of the reconciler; ends with its report, or the error that ended it."""
+
+    def run(ask: Ask) -> Any:
+        ports = Ports(ask, manifest.lanes)
+        use_case = Reconciler(
+            manifest=manifest,
+            ledger=ports.ledger,
+            table=ports.table,
+            lanes=ports.lanes,
+            dlqs=ports.dlqs,
+            clock=ports.clock,
+        )
+        try:
+            return use_case.run(deadline=until)
+        except Unavailable as error:
+            return error
+
+    return run
+
+
+def replay(manifest: Manifest, request: ReplayRequest, until: datetime) -> Program:
+    """Returns one replay; ends with its report, or the error that ended it."""
+
+    def run(ask: Ask) -> Any:
+        ports = Ports(ask, manifest.lanes)
+        use_case = Replay(
+            manifest=manifest,
+            ledger=ports.ledger,
+            table=ports.table,
+            lanes=ports.lanes,
+            dlqs=ports.dlqs,
+            clock=ports.clock,
+            chance=ports.chance,
+        )
+        try:
+            return use_case.run(request, deadline=until)
+        except Unavailable as error:
+            return error
+
+    return run

@@ -1,0 +1,221 @@
+"""Runs the real code one call at a time, and remembers where each answer led.
+
+A use case knows the world by its ports alone, so it is a function of what they answered: after
+the same answers it makes the same next call. A program's *place* is the node its answers lead to
+in a tree. A place that was reached before costs one lookup; a new one is found by resuming the
+program where it stopped, in the middle of its stack, or by running it again from its beginning
+with the answers recorded. So thousands of schedules share what they have in common, and a state
+of the world can be put back although Python's stacks cannot be copied.
+"""
+
+import marshal
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from greenlet import GreenletExit, getcurrent, greenlet
+
+from webhook_inbox.instants import to_ms
+from webhook_inbox.ports import Backlog, Message, Outgoing, Page
+
+# Programs kept stopped in the middle of their stacks; others are run again when needed.
+STOPPED_KEPT: Final = 256
+# Places remembered before all is forgotten and found anew; some 2 KB each.
+PLACES_KEPT: Final = 400_000
+
+
+class Call(NamedTuple):
+    """A call of a port: which one, what, and with what."""
+
+    port: str
+    method: str
+    args: tuple[Any, ...] = ()
+    options: tuple[tuple[str, Any], ...] = ()
+
+
+class Answer(NamedTuple):
+    """What a call gave: a value, or an error's class and its arguments."""
+
+    value: Any = None
+    error: type[Exception] | None = None
+
+    @property
+    def key(self) -> Hashable:
+        """What tells two answers apart."""
+        return self.error, _key(self.value)
+
+
+Ask = Callable[[Call], Any]
+Program = Callable[[Ask], Any]
+
+
+class Crashed(NamedTuple):
+    """How a program ends that raised what it should not have."""
+
+    error: Exception
+
+
+class Nondeterminism(AssertionError):
+    """The same answers led to another call: something goes round the ports."""
+
+
+class Place:
+    """Where a program stands: it makes `call` next, or has ended with `result`."""
+
+    __slots__ = ("answer", "call", "next", "number", "parent", "program", "result")
+
+    def __init__(
+        self, number: int, program: Program, parent: "Place | None", answer: Answer | None
+    ) -> None:
+        self.number = number
+        self.program = program
+        self.parent = parent
+        self.answer = answer
+        self.call: Call | None = None
+        self.result: Any = None
+        self.next: dict[Hashable, Place] = {}
+
+
+@dataclass(slots=True)
+class _Stopped:
+    """A program in the middle of its stack."""
+
+    stack: Any
+    abandoned: bool = False
+
+
+class Stepping:
+    """Every place of every program that was reached, and how to go on from it."""
+
+    def __init__(self) -> None:
+        self._roots: dict[Hashable, Place] = {}
+        self._stopped: OrderedDict[int, _Stopped] = OrderedDict()
+        self._numbers = 0
+        self._places = 0
+
+    def begin(self, key: Hashable, program: Program) -> Place:
+        """Returns the first place of a program; `key` tells it from every other."""
+        root = self._roots.get(key)
+        if root is None:
+            root = self._place(program, None, None)
+            self._reach(root, self._resume(_Stopped(None), root, Answer()))
+            self._roots[key] = root
+        return root
+
+    def advance(self, place: Place, answer: Answer) -> Place:
+        """Returns where the program stands after this answer to its call."""
+        key = answer.key
+        found = place.next.get(key)
+        if found is None:
+            found = self._place(place.program, place, answer)
+            stopped = self._stopped.pop(place.number, None) or self._run_again(place)
+            self._reach(found, self._resume(stopped, found, answer))
+            place.next[key] = found
+        return found
+
+    @property
+    def crowded(self) -> bool:
+        """Whether so much is remembered that `forget` is due."""
+        return self._places > PLACES_KEPT
+
+    def forget(self) -> None:
+        """Forgets every place; those still held by a caller stay usable."""
+        for stopped in self._stopped.values():
+            _abandon(stopped)
+        self._stopped.clear()
+        self._roots.clear()
+        self._places = 0
+
+    def _place(self, program: Program, parent: Place | None, answer: Answer | None) -> Place:
+        self._numbers += 1
+        self._places += 1
+        return Place(self._numbers, program, parent, answer)
+
+    def _reach(self, place: Place, stopped: _Stopped) -> None:
+        if place.call is None:
+            return
+        self._stopped[place.number] = stopped
+        if len(self._stopped) > STOPPED_KEPT:
+            _abandon(self._stopped.popitem(last=False)[1])
+
+    def _resume(self, stopped: _Stopped, place: Place, answer: Answer) -> _Stopped:
+        """Lets the program run to its next call or its end, and notes which at `place`."""
+        made = _go(stopped, place.program, answer)
+        if stopped.stack.dead:
+            place.result = made
+        else:
+            place.call = made
+        return stopped
+
+    def _run_again(self, place: Place) -> _Stopped:
+        path: list[Place] = []
+        at: Place | None = place
+        while at is not None:
+            path.append(at)
+            at = at.parent
+        stopped = _Stopped(None)
+        for at in reversed(path):
+            call = _go(stopped, at.program, at.answer or Answer())
+            if call != at.call:
+                raise Nondeterminism(f"{call} instead of {at.call}")
+        return stopped
+
+
+def _go(stopped: _Stopped, program: Program, answer: Answer) -> Any:
+    if stopped.stack is not None:
+        return stopped.stack.switch(answer)
+    home = getcurrent()
+
+    def ask(call: Call) -> Any:
+        if stopped.abandoned:
+            raise GreenletExit
+        given: Answer = home.switch(call)
+        if given.error is not None:
+            raise given.error(*given.value)
+        return given.value
+
+    def body() -> Any:
+        try:
+            return program(ask)
+        except Exception as error:  # noqa: BLE001 - it is the simulation that tells of it
+            return Crashed(error)
+
+    stopped.stack = greenlet(body, parent=home)
+    return stopped.stack.switch()
+
+
+def _abandon(stopped: _Stopped) -> None:
+    # As with kill -9 nothing it still tries has an effect: every further call ends it again.
+    stopped.abandoned = True
+    stopped.stack.throw(GreenletExit)
+
+
+def _key(value: Any) -> Hashable:
+    kind = type(value)
+    if kind is str or kind is int or value is None:
+        return value  # type: ignore[no-any-return]
+    try:
+        return marshal.dumps(_plain(value), 2)
+    except ValueError as error:
+        raise TypeError(f"no key for {value!r}") from error
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case dict():
+            return value
+        case datetime():
+            return to_ms(value)
+        case Message():
+            return value.id, value.receipt, value.body, to_ms(value.sent_at), value.receive_count
+        case Page():
+            return list(value.items), value.next
+        case Backlog():
+            return value.visible, value.oldest and value.oldest.total_seconds()
+        case Outgoing():
+            return value.body, value.delay
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [_plain(entry) for entry in value]
+    return value
