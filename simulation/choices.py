@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from typing import Final
 
 from simulation.moments import next_moment
@@ -9,10 +10,14 @@ from simulation.programs import Verdict
 from simulation.scenario import SUCCEEDS, Letter
 from simulation.stepping import Call
 from simulation.world import Job, World
+from webhook_inbox.instants import to_ms
+from webhook_inbox.memory.clock import START
 
 # What happens, to whom or by whom, and how.
 Choice = tuple[str, ...]
 
+# The reconciler may be away so long; from what is older its last sweep heals.
+TROUBLED_UNTIL: Final = to_ms(START + timedelta(days=3))
 WRITES: Final = frozenset({"put", "update", "delete", "send", "hide"})
 LAGGING: Final = frozenset({"query_index", "get_many"})
 
@@ -26,8 +31,10 @@ def choices(world: World) -> Iterator[Choice]:
     for number in range(len(world.late)):
         yield ("lands", str(number))
     left = world.left
-    if left.jumps and (moment := next_moment(world)) is not None:
-        yield ("time", str(moment - world.clock.ms))
+    if left.jumps:
+        moment = next_moment(world)
+        if moment is not None and moment <= TROUBLED_UNTIL:
+            yield ("time", str(moment - world.clock.ms))
     if left.passes and world.free("reconciler", 2):
         yield ("reconciles",)
     if left.replays and world.free("replay", 2):

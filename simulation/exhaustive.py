@@ -3,21 +3,12 @@
 from dataclasses import dataclass, field
 
 from simulation.choices import Choice, choices, take
+from simulation.failure import Failure
 from simulation.healing import heal
 from simulation.scenario import Scenario
 from simulation.stepping import Stepping
 from simulation.truth import Violation
 from simulation.world import World
-
-
-class Failure(Exception):
-    """A schedule that broke a guarantee."""
-
-    def __init__(self, scenario: str, schedule: tuple[Choice, ...], violation: Violation) -> None:
-        super().__init__(f"{scenario}: {violation}")
-        self.scenario = scenario
-        self.schedule = schedule
-        self.violation = violation
 
 
 @dataclass(slots=True)
@@ -65,7 +56,7 @@ def explore(scenario: Scenario, *, states: int = 10_000_000) -> Explored:
         try:
             fresh = _step(world, choice, seen, found, len(path))
         except Violation as violation:
-            raise Failure(scenario.name, tuple(path), violation) from violation
+            raise Failure(scenario, tuple(path), violation) from violation
         if fresh and found.states < states:
             options = list(choices(world))
             if options:
@@ -98,4 +89,4 @@ def _heal_here(world: World, scenario: Scenario, path: list[Choice], found: Expl
     try:
         heal(world)
     except Violation as violation:
-        raise Failure(scenario.name, (*path, ("heals",)), violation) from violation
+        raise Failure(scenario, (*path, ("heals",)), violation) from violation

@@ -55,12 +55,13 @@ def _of_passes(world: World) -> Iterator[int]:
     for row in runs:
         if "attention" in row and row["status"] != "dead_letter":
             yield _full_minute(max(row["attention_at"], now + 1))
-    begun = {(row["pk"], row["sk"]) for row in runs if not _abandoned(row, now)}
+    seen = {(row["pk"], row["sk"]): _unseen_from(row) for row in runs}
     for row in world.table.rows():
-        if row["sk"] == "event" and any(
-            (row["pk"], RUN_PREFIX + name) not in begun for name in row["runs"]
-        ):
-            yield _next_look(row["received_at"], now)
+        if row["sk"] == "event":
+            for name in row["runs"]:
+                since = seen.get((row["pk"], RUN_PREFIX + name), 0)
+                if since is not None:
+                    yield _next_look(row["received_at"], max(now, since))
     if any(_superfluous(world, message[1]) for q in world.dlqs.values() for message in q.snapshot()[1]):
         yield _at_minute(now, DLQ_MINUTE)
 
@@ -80,10 +81,10 @@ def _next_look(received_at: int, now: int) -> int:
     return min(looks, default=now + DAY)
 
 
-def _abandoned(row: Item, now: int) -> bool:
-    # A first attempt that was lost is off the index: only a look at its event finds it.
-    lost = row["status"] == "processing" and "attention" not in row
-    return lost and row["claimed_until"] + SKEW < now
+def _unseen_from(run: Item) -> int | None:
+    """Returns from when only a look at its event finds a run, None where never."""
+    first_attempt = run["status"] == "processing" and "attention" not in run
+    return run["claimed_until"] + SKEW if first_attempt else None
 
 
 def _superfluous(world: World, text: str) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Final
 
 from simulation.programs import Verdict, recipes
@@ -50,13 +51,18 @@ def manifest(*handlers: HandlerSpec) -> Manifest:
     return Manifest("sim", "1", SOURCES, {spec.name: spec for spec in handlers})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Deployment:
     """What runs: a manifest, and the handlers whose modules cannot be imported."""
 
     name: str
     manifest: Manifest
     broken: frozenset[str] = frozenset()
+
+    @cached_property
+    def identity(self) -> str:
+        """What tells it from any other deployment of any scenario."""
+        return f"{self.manifest!r} {sorted(self.broken)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -213,7 +213,7 @@ def _plain(value: Any) -> Any:
         case Page():
             return list(value.items), value.next
         case Backlog():
-            return value.visible, value.oldest and value.oldest.total_seconds()
+            return value.visible, str(value.oldest)
         case Outgoing():
             return value.body, value.delay
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):

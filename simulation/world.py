@@ -2,6 +2,7 @@
 
 import marshal
 from collections.abc import Hashable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
@@ -68,6 +69,11 @@ class World:
         self._targets: dict[str, Any] = {"table": self.table, "blobs": self.blobs}
         for lane in dict.fromkeys(n for d in scenario.deployments for n in d.manifest.lanes):
             self._add_lane(lane)
+        self._limits = {
+            name: spec.max_attempts
+            for deployed in scenario.deployments
+            for name, spec in deployed.manifest.handlers.items()
+        }
         self.jobs: dict[str, Job] = {}
         self.late: tuple[Call, ...] = ()
         self.deployment: Deployment = scenario.deployments[0]
@@ -150,7 +156,7 @@ class World:
         request_id = f"{letter.name}/{tried}"
         delivery = letter.delivered(self.clock.now(), request_id)
         program = programs.ingest(self.deployment.manifest, delivery)
-        key = ("ingest", self.deployment.name, request_id, self.clock.ms)
+        key = ("ingest", self.deployment.identity, letter, tried, self.clock.ms)
         self._begin(slot, "ingest", key, program, letter=letter)
 
     def receive(self, lane: str, message_id: str) -> None:
@@ -165,14 +171,14 @@ class World:
         worker = programs.Worker(slot, "v1", lane, self.scenario.max_receive_count)
         deployed = self.deployment
         program = programs.processor(deployed.manifest, deployed.broken, message, worker, until)
-        key = ("processor", deployed.name, slot, lane, message, self.clock.ms)
+        key = ("processor", deployed.identity, worker, message, skew, self.clock.ms)
         self._begin(slot, "processor", key, program, skew=skew, message=message, lane=lane)
 
     def reconcile(self) -> None:
         """A pass of the reconciler begins."""
         until = self.clock.now() + programs.TIMEOUTS["reconciler"]
         program = programs.reconciler(self.deployment.manifest, until)
-        key = ("reconciler", self.deployment.name, self.clock.ms)
+        key = ("reconciler", self.deployment.identity, self.clock.ms)
         self._begin(self.free("reconciler", 2), "reconciler", key, program)
 
     def replay(self, number: int) -> None:
@@ -180,7 +186,7 @@ class World:
         request = self.scenario.requests[number]
         until = self.clock.now() + programs.TIMEOUTS["replay"]
         program = programs.replay(self.deployment.manifest, request, until)
-        key = ("replay", self.deployment.name, number, self.clock.ms)
+        key = ("replay", self.deployment.identity, request, self.clock.ms)
         self._begin(self.free("replay", 2), "replay", key, program, force=request.force)
 
     def free(self, kind: str, number: int) -> str:
@@ -223,9 +229,8 @@ class World:
         handler, source, event_id, _, content = call.args
         run = source, event_id, handler
         busy = any(other.handling == run for other in self.jobs.values())
-        spec = self.deployment.manifest.handlers[handler]
         row = self.table.row(run_key(source, event_id, handler))
-        self.truth.begins(run, content, row, spec.max_attempts, busy=busy)
+        self.truth.begins(run, content, row, self._limits[handler], busy=busy)
         if verdict != programs.Verdict():
             self.truth.misdone.add(run)
         answer = Answer((verdict.posts, verdict.error, verdict.seconds))
@@ -327,6 +332,8 @@ class World:
     # -- calls
 
     def _answer(self, job: Job, call: Call, how: str) -> tuple[Job, Answer]:
+        if call.port == "clock":
+            return job, Answer()  # It has slept.
         actor = self._actor(job)
         if how not in {"ok", "stale"}:
             self.touch(job)
@@ -342,7 +349,7 @@ class World:
         if how == "after":
             return job, LOST_ANSWER
         if how == "twice":
-            return job, self._execute(call, self._actor(job)._replace(kind="late"))
+            return job, self._execute(call, replace(self._actor(job), kind="late"))
         return job, answer
 
     def _leased(self, job: Job, call: Call, answer: Answer) -> Job:

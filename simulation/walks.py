@@ -1,0 +1,102 @@
+"""Schedules of large worlds, drawn by a seeded dice: the same seed, the same schedule."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final
+
+from simulation.choices import Choice, choices, take
+from simulation.failure import Failure
+from simulation.healing import heal
+from simulation.scenario import Scenario
+from simulation.stepping import Stepping
+from simulation.truth import Violation
+from simulation.worlds import drawn
+from simulation.world import World
+
+LONGEST: Final = 150
+# How likely each kind of thing is, beside an ordinary step.
+WEIGHTS: Final = {
+    "step": 10.0,
+    "handles": 10.0,
+    "receives": 6.0,
+    "sends": 4.0,
+    "lands": 1.0,
+    "time": 3.0,
+    "reconciles": 1.5,
+    "replays": 0.7,
+    "redrives": 1.0,
+    "deploys": 0.3,
+    "killed": 0.3,
+    "burns": 0.2,
+    "loses": 0.1,
+    "shows": 0.2,
+}
+FAULTY: Final = 0.5
+
+
+@dataclass(slots=True)
+class Walked:
+    """What was walked."""
+
+    schedules: int = 0
+    steps: int = 0
+    stepping: Stepping = field(default_factory=Stepping)
+
+
+def walk(seed: int, walked: Walked) -> None:
+    """Walks one schedule and lets the world heal.
+
+    Raises:
+        Failure: a guarantee is broken.
+    """
+    dice = Random(seed)  # noqa: S311 - repeatable on purpose
+    scenario = drawn(dice)
+    world = World(scenario, walked.stepping)
+    path: list[Choice] = []
+    try:
+        for _ in range(dice.randint(10, LONGEST)):
+            options = list(choices(world))
+            if not options:
+                break
+            (choice,) = dice.choices(options, [_weight(option) for option in options])
+            path.append(choice)
+            take(world, choice)
+        path.append(("heals",))
+        heal(world)
+    except Violation as violation:
+        raise Failure(scenario, tuple(path), violation, seed) from violation
+    walked.schedules += 1
+    walked.steps += len(path)
+    if walked.stepping.crowded:
+        walked.stepping.forget()
+
+
+def follow(scenario: Scenario, schedule: Sequence[Choice]) -> Iterator[tuple[World, Choice]]:
+    """Lets a schedule happen again, as far as it can, then heals; yields before each step.
+
+    What cannot happen any more, because something before it was left out, is left out too.
+
+    Raises:
+        Violation: a guarantee is broken.
+    """
+    world = World(scenario, Stepping())
+    for choice in schedule:
+        possible = _possible(world, choice)
+        if possible is not None:
+            yield world, possible
+            take(world, possible)
+    yield world, ("heals",)
+    heal(world)
+
+
+def _possible(world: World, choice: Choice) -> Choice | None:
+    for option in choices(world):
+        if option == choice or (option[0] == "time" == choice[0]):
+            return option
+    return None
+
+
+def _weight(choice: Choice) -> float:
+    ordinary = choice[0] != "step" or choice[2] == "ok"
+    return WEIGHTS[choice[0]] if ordinary else FAULTY
