@@ -49,6 +49,6 @@ def response(receipt: Receipt) -> dict[str, Any]:
 def _handshake(answer: Answer) -> dict[str, Any]:
     return {
         "statusCode": answer.status,
-        "headers": {"content-type": answer.content_type},
+        "headers": {"content-type": answer.content_type, **answer.headers},
         "body": answer.body.decode("utf-8", "replace"),
     }

@@ -13,6 +13,7 @@ from webhook_inbox.adapters.clients import Lazy, quick, quick_caller
 from webhook_inbox.adapters.clock import SystemClock
 from webhook_inbox.adapters.dynamodb import DynamoTable
 from webhook_inbox.adapters.environment import IngestEnvironment
+from webhook_inbox.adapters.https import LONGEST, HttpsFetcher
 from webhook_inbox.adapters.patience import Patience
 from webhook_inbox.adapters.s3 import S3Blobs
 from webhook_inbox.adapters.secretsmanager import SecretsManagerStore
@@ -30,6 +31,9 @@ patience: Final = Patience()
 dynamodb, sqs, secretsmanager = map(quick, ("dynamodb", "sqs", "secretsmanager"))
 # Only a large body needs it.
 s3: Final = Lazy(partial(quick, "s3"))
+store: Final = SecretsManagerStore(
+    secretsmanager, environment.secret_prefix, call=quick_caller("secretsmanager", patience)
+)
 ingest: Final = Ingest(
     manifest=Manifest.from_data(MANIFEST),
     recipes=providers.load,
@@ -41,14 +45,9 @@ ingest: Final = Ingest(
         }
     ),
     blobs=S3Blobs(s3, environment.bucket_name, call=quick_caller("s3", patience)),
-    secrets=LiveSecrets(
-        store=SecretsManagerStore(
-            secretsmanager,
-            environment.secret_prefix,
-            call=quick_caller("secretsmanager", patience),
-        ),
-        clock=clock,
-    ),
+    secrets=LiveSecrets(store=store, clock=clock),
+    fetcher=HttpsFetcher(call=patience.attempts_of(LONGEST)),
+    vault=store,
 )
 
 

@@ -19,6 +19,8 @@ class Reason(StrEnum):
     FUTURE = "future"  # signed too far ahead of our clock
     MISSING_EVENT_ID = "missing-event-id"  # nothing to deduplicate by
     NO_SECRET = "no-secret"  # the source's secret is not set yet
+    KEY_UNAVAILABLE = "key-unavailable"  # the provider's published key cannot be fetched now
+    NOT_ENROLLING = "not-enrolling"  # a secret was offered, and no operator is waiting for one
 
 
 class Rejected(InboxError):

@@ -12,6 +12,8 @@ from typing import Any, Final
 # The module that a build writes into each bundle; its `MANIFEST` is `Manifest.to_data()`.
 MODULE: Final = "compiled_manifest"
 DEFAULT_LANE: Final = "default"
+# The built-in handler that splits batches; no other may be called so.
+SPLIT: Final = "split"
 
 
 @dataclass(frozen=True, slots=True)

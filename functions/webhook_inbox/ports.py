@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from webhook_inbox.conditions import Condition
+from webhook_inbox.errors import Unavailable
 
 # A row: attribute values are str, int, bool, bytes, or lists and dicts of these.
 Item = dict[str, Any]
@@ -80,10 +81,20 @@ class Table(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A message to send: its text, and the seconds (0-900) before it can be received."""
+    """A message to send.
+
+    Attributes:
+        body: its text.
+        delay: the seconds (0-900) before it can be received; 0 on a FIFO queue.
+        group: on a FIFO queue, and only there, what it is kept in order with.
+        dedup: on a FIFO queue, and only there, what a second one within 5 minutes is known by,
+            and not delivered.
+    """
 
     body: str
     delay: int = 0
+    group: str = ""
+    dedup: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +153,49 @@ class SecretStore(Protocol):
 
         Raises `Unavailable`.
         """
+
+
+class Vault(Protocol):
+    """Where a secret that a provider delivers is put."""
+
+    def rotate(self, name: str, value: str) -> None:
+        """Sets the current value; the one before it stays live. Raises `Unavailable`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """A request for something public: a GET of an https URL, or a POST where there is a body.
+
+    Whoever makes one has pinned its host: the URL may come from a stranger.
+    """
+
+    url: str
+    body: bytes | None = None
+
+
+class Fetcher(Protocol):
+    """Fetches keys and certificates that providers publish."""
+
+    def fetch(self, wanted: Fetch) -> bytes:
+        """Returns the answer's body, at most 64 KB; follows no redirect.
+
+        Raises `Unavailable` for all else than a 200 within the time that ingest has.
+        """
+
+
+class Nowhere:
+    """The double of both where nothing is fetched and no secret delivered."""
+
+    def fetch(self, wanted: Fetch) -> bytes:
+        """See `Fetcher`."""
+        raise Unavailable("https", "GET", f"{wanted.url} cannot be reached from here")
+
+    def rotate(self, name: str, value: str) -> None:  # noqa: ARG002 - part of the port
+        """See `Vault`."""
+        raise Unavailable("vault", "PutSecretValue", f"{name} cannot be set from here")
+
+
+NOWHERE: Final = Nowhere()
 
 
 class Clock(Protocol):

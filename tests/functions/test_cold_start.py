@@ -18,9 +18,10 @@ print(json.dumps(sorted(sys.modules)))
 """
 # Of the library, what receiving a delivery is made of.
 INGESTS = {
-    "adapters", "bodies", "conditions", "durations", "errors", "fingerprints", "guard",
-    "ingest", "instants", "lanes", "limits", "live_secrets", "manifest", "model", "ports",
-    "providers", "recipe", "reference", "rejected", "rows", "schemes",
+    "acceptance", "adapters", "bodies", "conditions", "durations", "enrolment", "errors",
+    "events", "fingerprints", "guard", "ingest", "instants", "lanes", "limits", "live_secrets",
+    "manifest", "model", "ports", "providers", "published_keys", "recipe", "reference",
+    "rejected", "rows", "schemes", "verification",
 }  # fmt: skip
 
 
@@ -58,6 +59,8 @@ def test_ingest_loads_no_library_that_it_does_not_use(loaded: Loaded) -> None:
 
     for absent in (
         "pydantic",
+        "cryptography",
+        "jwt",
         "typer",
         "rich",
         "httpx",

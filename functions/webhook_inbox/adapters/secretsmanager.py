@@ -33,6 +33,14 @@ class SecretsManagerStore:
                 values.append(value)
         return tuple(values)
 
+    def rotate(self, name: str, value: str) -> None:
+        """See the port `Vault`."""
+        self._call(
+            "secretsmanager",
+            "PutSecretValue",
+            lambda: self._client.put_secret_value(SecretId=self._prefix + name, SecretString=value),
+        )
+
     def _value(self, name: str, stage: str) -> str | None:
         try:
             answer = self._call(

@@ -46,7 +46,7 @@ def recipe(settings: Mapping[str, Any]) -> Recipe:
         signature_headers=scheme.reads,
         identify=naming.identify,
         sign=sign,
-        guard=None if _signed_name(scheme.signs, id_) else guard,
+        guard=None if _signed_name(_signs(settings), id_) else guard,
         kept_headers=frozenset(h.lower() for t in (id_, type_) if (h := t.get("header"))),
     )
 

@@ -9,10 +9,11 @@ from datetime import datetime
 from typing import Any, Final
 
 from webhook_inbox.recipe import Recipe, Sample
+from webhook_inbox.schemes.documents import at
 from webhook_inbox.schemes.headers import first
 from webhook_inbox.schemes.layouts import Whole
 from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, Reading, at, header
+from webhook_inbox.schemes.naming import Naming, Reading, header
 
 SCHEME: Final = Hmac(headers=("x-hub-signature-256",), layout=Whole("sha256="))
 

@@ -11,9 +11,10 @@ from typing import Any, Final
 
 from webhook_inbox.model import Delivery
 from webhook_inbox.recipe import Answer, Recipe, Sample
+from webhook_inbox.schemes.documents import at
 from webhook_inbox.schemes.layouts import Whole
 from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, Reading, at, content_hash, in_json
+from webhook_inbox.schemes.naming import Naming, Reading, content_hash, in_json
 from webhook_inbox.schemes.templates import Template
 from webhook_inbox.schemes.window import Window
 
@@ -40,7 +41,7 @@ def recipe(settings: Mapping[str, Any]) -> Recipe:  # noqa: ARG001 - Slack has n
     )
 
 
-def _handshake(delivery: Delivery) -> Answer | None:
+def _handshake(delivery: Delivery, _: str) -> Answer | None:
     """Answers `url_verification`, which Slack signs like every event."""
     if b"url_verification" not in delivery.body:  # spares every other body a parse
         return None

@@ -4,7 +4,8 @@ Decoding what was sent would let in what decoders forgive: spaces and upper case
 base64, stray bits in its last character.
 """
 
-from base64 import b64encode
+import binascii
+from base64 import b64decode, b64encode, urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
 from typing import Final
 
@@ -21,4 +22,30 @@ def base64(digest: bytes) -> str:
     return b64encode(digest).decode()
 
 
-ENCODINGS: Final[dict[str, Encoding]] = {"hex": hexadecimal, "base64": base64}
+def base64url(digest: bytes) -> str:
+    """Writes unpadded base64 of the alphabet for URLs."""
+    return urlsafe_b64encode(digest).decode().rstrip("=")
+
+
+ENCODINGS: Final[dict[str, Encoding]] = {
+    "hex": hexadecimal,
+    "base64": base64,
+    "base64url": base64url,
+}
+_DECODERS: Final[dict[Encoding, Callable[[str], bytes]]] = {
+    hexadecimal: bytes.fromhex,
+    base64: lambda text: b64decode(text, validate=True),
+    base64url: lambda text: urlsafe_b64decode(text + "=" * (-len(text) % 4)),
+}
+
+
+def decoded(text: str, encoding: Encoding) -> bytes | None:
+    """Returns the bytes of a text that the encoding itself could have written; otherwise None.
+
+    For signatures that cannot be made again to compare them.
+    """
+    try:
+        found = _DECODERS[encoding](text)
+    except (ValueError, binascii.Error):
+        return None
+    return found if encoding(found) == text else None

@@ -5,9 +5,12 @@ names its reader and nothing is guessed.
 """
 
 import binascii
+import json
 from base64 import b64decode
 from collections.abc import Callable
+from hashlib import sha1
 from typing import Final
+from unicodedata import normalize
 
 KeyReader = Callable[[str], bytes]
 
@@ -31,6 +34,37 @@ def base64(secret: str) -> bytes:
 def whsec(secret: str) -> bytes:
     """Returns the key of Standard Webhooks: base64, with or without `whsec_` before it."""
     return base64(secret.removeprefix("whsec_"))
+
+
+def sha1_of(secret: str) -> bytes:
+    """Returns the SHA-1 of the secret's UTF-8, which Braintree signs with."""
+    return sha1(secret.encode(), usedforsecurity=False).digest() if secret else b""
+
+
+def nfkd(secret: str) -> bytes:
+    """Returns the UTF-8 of the secret in Unicode's form NFKD, as EasyPost does."""
+    return normalize("NFKD", secret).encode()
+
+
+def part(secret: str, name: str, *, bare: bool = False) -> str:
+    """Returns one part of a secret of several: `{"client_id": "…", "secret": "…"}`.
+
+    A secret that is no JSON object has one part, the one that is asked for with `bare`.
+    Returns "" where the part is missing.
+    """
+    try:
+        parts = json.loads(secret) if secret.startswith("{") else None
+    except (ValueError, RecursionError):
+        parts = None
+    if not isinstance(parts, dict):
+        return secret if bare else ""
+    found = parts.get(name, "")
+    return found if isinstance(found, str) else ""
+
+
+def of_part(name: str, reader: KeyReader = text) -> KeyReader:
+    """Returns a reader of one part of a secret, or of the whole where it has no parts."""
+    return lambda secret: reader(part(secret, name, bare=True))
 
 
 READERS: Final[dict[str, KeyReader]] = {"text": text, "hex": hexadecimal, "base64": base64}

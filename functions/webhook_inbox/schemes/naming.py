@@ -1,6 +1,5 @@
 """How a verified delivery is named: its event id, its type, and when the event happened."""
 
-import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,26 +10,24 @@ from typing import Final
 from urllib.parse import parse_qs
 
 from webhook_inbox.errors import Reason, Rejected
-from webhook_inbox.instants import from_seconds
+from webhook_inbox.instants import from_ms, from_seconds
 from webhook_inbox.model import Delivery
 from webhook_inbox.recipe import Identity
+from webhook_inbox.schemes.documents import at, parse
 from webhook_inbox.schemes.headers import first
+from webhook_inbox.schemes.urls import query_field
 
 UNKNOWN: Final = "unknown"
 TYPE_LIMIT: Final = 256
 FORM_FIELDS: Final = 1000
+COUNT_DIGITS: Final = 9
+LARGEST: Final = 10**100
+# Epoch seconds beyond the year 5138 are milliseconds.
+LAST_SECOND: Final = 10**11
 
 # Control characters spoil logs and terminals; a lone surrogate, which JSON can spell, is not
 # text that any store accepts.
 _UNFIT: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-
-
-def parse(raw: bytes | str) -> object:
-    """Returns the JSON value; raises ValueError for all that can be wrong with it."""
-    try:
-        return json.loads(raw)
-    except RecursionError as error:
-        raise ValueError("the JSON is nested too deeply") from error
 
 
 class Reading:
@@ -68,11 +65,51 @@ class Reading:
 
 
 Finder = Callable[[Reading], object]
+# Joins the parts of a composite key; a part that holds it is escaped, so that no two keys meet.
+JOINT: Final = "|"
 
 
-def header(*names: str) -> Finder:
+@dataclass(frozen=True, slots=True)
+class InHeader:
     """Finds the first of these headers that is there."""
-    return lambda reading: first(reading.delivery.headers, names)
+
+    names: tuple[str, ...]
+
+    def __call__(self, reading: Reading) -> object:
+        """Returns the header's value, or None."""
+        return first(reading.delivery.headers, self.names)
+
+
+def header(*names: str) -> InHeader:
+    """Finds the first of these headers that is there."""
+    return InHeader(names)
+
+
+def joined(*finders: Finder) -> Finder:
+    """Finds a composite key, where one field is not enough; only where each part is found."""
+
+    def find(reading: Reading) -> object:
+        parts = [_plain(finder(reading)) for finder in finders]
+        if not all(parts):
+            return None
+        return JOINT.join(part.replace("\\", "\\\\").replace(JOINT, "\\" + JOINT) for part in parts)
+
+    return find
+
+
+def dotted(*finders: Finder) -> Finder:
+    """Finds a type of several words: those that are there, with dots between them."""
+    return lambda reading: ".".join(filter(None, (_plain(f(reading)) for f in finders)))
+
+
+def in_form(name: str) -> Finder:
+    """Finds a field of the body as a form."""
+    return lambda reading: reading.form.get(name)
+
+
+def in_query(name: str) -> Finder:
+    """Finds a field of the query."""
+    return lambda reading: query_field(reading.delivery, name)
 
 
 def in_json(path: str) -> Finder:
@@ -90,13 +127,6 @@ def fixed(value: str) -> Finder:
     return lambda _: value
 
 
-def at(document: object, path: str) -> object:
-    """Returns the value that the dotted path leads to, or None."""
-    for name in path.split("."):
-        document = document.get(name) if isinstance(document, dict) else None
-    return document
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Naming:
     """Where the id, the type and the time stand; of several finders the first that finds one."""
@@ -104,6 +134,8 @@ class Naming:
     id: tuple[Finder, ...]
     type: tuple[Finder, ...]
     occurred_at: tuple[Finder, ...] = ()
+    retry: tuple[Finder, ...] = ()
+    retry_reason: tuple[Finder, ...] = ()
 
     def identify(self, delivery: Delivery) -> Identity:
         """Names the event.
@@ -120,6 +152,8 @@ class Naming:
             event_id=event_id(found),
             type=event_type(_find(self.type, reading)),
             occurred_at=instant(_find(self.occurred_at, reading)),
+            retry=count(_find(self.retry, reading)),
+            retry_reason=_plain(_find(self.retry_reason, reading))[:TYPE_LIMIT],
         )
 
 
@@ -141,18 +175,34 @@ def event_id(value: object) -> str:
 
 def event_type(value: object) -> str:
     """Returns the type as text; `unknown` where there is none, since no event is lost for it."""
+    return _plain(value)[:TYPE_LIMIT] or UNKNOWN
+
+
+def count(value: object) -> int | None:
+    """Returns a small number, or None."""
+    text = _plain(value)
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < COUNT_DIGITS else None
+
+
+def _plain(value: object) -> str:
+    """Returns text that can be stored and shown, "" where it is none."""
     if isinstance(value, int) and not isinstance(value, bool):
-        value = str(value)
+        value = _decimal(value)
     if not isinstance(value, str) or not value.strip() or _UNFIT.search(value):
-        return UNKNOWN
-    return value[:TYPE_LIMIT]
+        return ""
+    return value
+
+
+def _decimal(value: int) -> str:
+    # str() refuses numbers of more than 4,300 digits with an exception of its own.
+    return str(value) if abs(value) < LARGEST else ""
 
 
 def instant(value: object) -> datetime | None:
-    """Returns the time that epoch seconds or ISO 8601 text with an offset give, or None."""
+    """Returns the time that epoch seconds, epoch milliseconds or ISO 8601 text give, or None."""
     try:
         if isinstance(value, int) and not isinstance(value, bool):
-            return from_seconds(value)
+            return from_ms(value) if abs(value) > LAST_SECOND else from_seconds(value)
         if isinstance(value, str):
             moment = datetime.fromisoformat(value)
             return None if moment.tzinfo is None else moment.astimezone(UTC)

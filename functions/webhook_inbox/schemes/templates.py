@@ -7,7 +7,9 @@ from typing import Final
 
 from webhook_inbox.errors import ConfigurationError, Reason, Rejected
 
-FIELDS: Final = ("body", "timestamp", "id", "method")
+FIELDS: Final = ("body", "timestamp", "id", "method", "url", "path", "query", "form")
+# `{header:X-Nonce}`, `{json:data.token}`: what stands under that name in the delivery.
+NAMED: Final = ("header", "json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +20,12 @@ class Template:
     parts: tuple[tuple[str, bytes], ...]
 
     @classmethod
-    def parse(cls, text: str) -> "Template":
+    def parse(cls, text: str, *, without_body: bool = False) -> "Template":
         """Reads `{field}` and literals; a brace itself is written twice.
+
+        Args:
+            text: what is signed.
+            without_body: the provider does not sign the body, and that is known.
 
         Raises:
             ConfigurationError: a field is unknown or used twice, or the body is not signed.
@@ -35,11 +41,16 @@ class Template:
         names = [name for name, _ in parts]
         if len(set(names)) < len(names):
             raise ConfigurationError("a field stands twice in what is signed; name each once")
-        if "body" not in names:
+        if "body" not in names and "form" not in names and not without_body:
             raise ConfigurationError(
                 "{body} is not signed; add it, since anyone could change a body that is not"
             )
         return cls(head, tuple(parts))
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of the fields, in order."""
+        return tuple(name for name, _ in self.parts)
 
     def __contains__(self, field: str) -> bool:
         return any(name == field for name, _ in self.parts)
@@ -85,8 +96,15 @@ def _pieces(text: str) -> list[tuple[bytes, str | None]]:
         pieces = list(Formatter().parse(text))
     except ValueError as error:
         raise ConfigurationError(f"{error}; write a brace itself twice") from error
-    for _, field, spec, conversion in pieces:
-        if field is not None and (field not in FIELDS or spec or conversion):
-            choices = ", ".join(f"{{{name}}}" for name in FIELDS)
-            raise ConfigurationError(f"{{{field}}} is not a field; choose from {choices}")
-    return [(literal.encode(), field) for literal, field, _, _ in pieces]
+    return [(literal.encode(), _field(*rest)) for literal, *rest in pieces]
+
+
+def _field(field: str | None, spec: str | None, conversion: str | None) -> str | None:
+    if field is None or (field in FIELDS and not spec and not conversion):
+        return field
+    if field == "header" and spec and not conversion:
+        return f"header:{spec.lower()}"
+    if field in NAMED and spec and not conversion:
+        return f"{field}:{spec}"
+    choices = ", ".join(f"{{{name}}}" for name in (*FIELDS, "header:NAME", "json:PATH"))
+    raise ConfigurationError(f"{{{field}}} is not a field; choose from {choices}")

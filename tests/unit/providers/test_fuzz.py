@@ -66,7 +66,7 @@ def test_any_verified_request_is_named_or_rejected(
     recipe, sent = RECIPES[provider], delivery(headers, body)
 
     named = name_of(recipe, sent)
-    answer = recipe.handshake(sent) if recipe.handshake else None
+    answer = recipe.handshake(sent, SECRET) if recipe.handshake else None
 
     assert answer is None or isinstance(answer, Answer)
     if isinstance(named, Identity):

@@ -8,6 +8,7 @@ import pytest
 
 from tests.unit.providers.deliveries import (
     OTHER,
+    SECRET,
     delivery,
     name_of,
     recipe_of,
@@ -24,7 +25,7 @@ URL_VERIFICATION = b'{"token":"t","challenge":"3eZbrw1a","type":"url_verificatio
 
 def answer(body: bytes) -> Answer | None:
     assert RECIPE.handshake is not None
-    return RECIPE.handshake(delivery({}, body))
+    return RECIPE.handshake(delivery({}, body), SECRET)
 
 
 def named(body: bytes) -> Identity:

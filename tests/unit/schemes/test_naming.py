@@ -5,6 +5,7 @@ import pytest
 from webhook_inbox.errors import Reason, Rejected
 from webhook_inbox.model import Delivery
 from webhook_inbox.schemes import naming
+from webhook_inbox.schemes.documents import at
 from webhook_inbox.schemes.naming import Naming, Reading
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
@@ -62,7 +63,8 @@ def test_nothing_else_is_an_id(value: object) -> None:
         (0, datetime(1970, 1, 1, tzinfo=UTC)),
         ("2023-11-14T22:13:20Z", datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)),
         ("2023-11-14T14:13:20-08:00", datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)),
-        (1700000000000, None),
+        (1700000000000, datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)),
+        (-1700000000000, datetime(1916, 2, 18, 1, 46, 40, tzinfo=UTC)),
         (10**400, None),
         (-(10**20), None),
         (True, None),
@@ -74,9 +76,9 @@ def test_nothing_else_is_an_id(value: object) -> None:
         (None, None),
         ({}, None),
     ],
-    ids=range(15),
+    ids=range(16),
 )
-def test_a_time_is_seconds_or_iso_text_with_an_offset(
+def test_a_time_is_seconds_milliseconds_or_iso_text_with_an_offset(
     value: object, moment: datetime | None
 ) -> None:
     assert naming.instant(value) == moment
@@ -84,10 +86,14 @@ def test_a_time_is_seconds_or_iso_text_with_an_offset(
 
 @pytest.mark.parametrize(
     ("path", "value"),
-    [("a", {"b": [1]}), ("a.b", [1]), ("a.b.0", None), ("x", None), ("a.x.b", None), ("", None)],
-)
-def test_a_path_leads_through_objects_alone(path: str, value: object) -> None:
-    assert naming.at({"a": {"b": [1]}}, path) == value
+    [
+        ("a", {"b": [1]}), ("a.b", [1]), ("a.b.0", 1), ("a.b.1", None), ("a.b.-1", None),
+        ("a.b.x", None), ("a.b.0.c", None), ("x", None), ("a.x.b", None), ("", None),
+        ("a.b." + "9" * 5000, None), ("a.b.\u0660", None),
+    ],
+)  # fmt: skip
+def test_a_path_leads_through_objects_and_lists(path: str, value: object) -> None:
+    assert at({"a": {"b": [1]}}, path) == value
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,126 @@
+"""Recording an event once and sending its runs; for one that came alone or in a batch.
+
+    event ──► guard ──► event row (conditional put) ──► one message per run
+                              │ exists
+                              ├─ same fingerprint: duplicate; runs without a row are sent
+                              └─ other fingerprint: conflict (G7)
+
+A crash between put and send heals when the event comes again (G5) or by the reconciler.
+"""
+
+from collections.abc import Iterable
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any, Final
+
+from webhook_inbox import bodies, guard
+from webhook_inbox.errors import ConditionFailed
+from webhook_inbox.instants import from_ms, to_ms, to_seconds
+from webhook_inbox.lanes import Lanes
+from webhook_inbox.manifest import Manifest
+from webhook_inbox.model import StoredEvent
+from webhook_inbox.ports import Blobs, Item, Table
+from webhook_inbox.reference import Reference
+from webhook_inbox.rows import (
+    EVENT_LIFE,
+    RUN_PREFIX,
+    absent,
+    conflict_key,
+    event_key,
+    event_to,
+    live,
+)
+
+# From this age on the reconciler has looked at an event, so a duplicate need not.
+RECONCILED: Final = timedelta(minutes=15)
+
+
+class Taken(StrEnum):
+    """What became of a verified event."""
+
+    ACCEPTED = "accepted"  # new: stored, its runs sent
+    DUPLICATE = "duplicate"  # known, and its runs are under way or done
+    REPLAYED = "replayed"  # known content under a fresh id: not run (G6)
+    CONFLICT = "conflict"  # known id, other content: refused and kept (G7)
+
+
+class Acceptance:
+    """Takes verified events in."""
+
+    def __init__(self, *, manifest: Manifest, table: Table, lanes: Lanes, blobs: Blobs) -> None:
+        self._manifest = manifest
+        self._table = table
+        self._lanes = lanes
+        self._blobs = blobs
+
+    def take(self, event: StoredEvent) -> Taken:
+        """Records an event, or tells which way it was known.
+
+        Raises:
+            Unavailable: storage or queue failed; the event may be stored and some runs sent.
+        """
+        if event.guard and guard.check(self._table, event) is guard.Seen.REPLAYED:
+            return Taken.REPLAYED
+        known = self._record(event)
+        if known is None:
+            self._send(event, event.runs)
+            return Taken.ACCEPTED
+        if known["fingerprint"] != event.fingerprint:
+            self._keep_conflict(event, known)
+            return Taken.CONFLICT
+        self._heal(event, known)
+        return Taken.DUPLICATE
+
+    def _record(self, event: StoredEvent) -> Item | None:
+        """Writes the event's row; returns the one that was there before, if any."""
+        packed = bodies.pack(event.body, source=event.source)
+        if packed.blob_key:
+            # Read first, so that a duplicate uploads nothing.
+            known = live(
+                self._table.get(event_key(event.source, event.event_id)), event.received_at
+            )
+            if known is not None:
+                return known
+            self._blobs.put(packed.blob_key, packed.blob)
+        row = {**event_to(event), **packed.attributes}
+        try:
+            self._table.put(row, when=absent(event.received_at))
+        except ConditionFailed as error:
+            # Our own row: an earlier try of this call succeeded and its answer was lost. The
+            # request's id tells it from another delivery in the same millisecond.
+            return None if error.old == row else error.old
+        return None
+
+    def _heal(self, event: StoredEvent, known: Item) -> None:
+        """Sends the runs that a crash between put and send left without a message (G5)."""
+        if from_ms(known["received_at"]) < event.received_at - RECONCILED:
+            return
+        begun = {
+            row["sk"].removeprefix(RUN_PREFIX)
+            for row in self._table.query(known["pk"], sk_prefix=RUN_PREFIX)
+        }
+        self._send(event, [name for name in known["runs"] if name not in begun])
+
+    def _send(self, event: StoredEvent, handlers: Iterable[str]) -> None:
+        self._lanes.send(
+            (self._manifest.lane_of(name), Reference(event.source, event.event_id, name))
+            for name in handlers
+        )
+
+    def _keep_conflict(self, event: StoredEvent, known: Item) -> None:
+        packed = bodies.pack(event.body, source=event.source)
+        if packed.blob_key:
+            self._blobs.put(packed.blob_key, packed.blob)
+        key = conflict_key(event.source, event.event_id, event.fingerprint)
+        row: dict[str, Any] = {
+            "pk": key.pk,
+            "sk": key.sk,
+            "type": event.type,
+            "received_at": to_ms(event.received_at),
+            "expires_at": to_seconds(event.received_at + EVENT_LIFE),
+            "fingerprint": event.fingerprint,
+            "stored_fingerprint": known["fingerprint"],
+            "headers": dict(event.headers),
+            **packed.attributes,
+        }
+        self._table.put(row)

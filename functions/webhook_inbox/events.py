@@ -1,0 +1,54 @@
+"""Making the record of an event from a verified delivery."""
+
+from hashlib import sha256
+from typing import Final
+
+from webhook_inbox import guard
+from webhook_inbox.fingerprints import fingerprint
+from webhook_inbox.manifest import SPLIT
+from webhook_inbox.model import Delivery, StoredEvent
+from webhook_inbox.recipe import Identity, Recipe, Verified
+from webhook_inbox.rows import dedupe_key
+
+GENERAL_HEADERS: Final = frozenset({"content-type", "user-agent", "traceparent", "tracestate"})
+HEADER_LIMIT: Final = 1024
+# The type of a delivery that holds many events, and what its id begins with.
+BATCH: Final = "batch"
+
+
+def new_event(
+    delivery: Delivery,
+    recipe: Recipe,
+    identity: Identity,
+    verified: Verified,
+    runs: tuple[str, ...],
+) -> StoredEvent:
+    """Returns the event that a delivery holds."""
+    kept = GENERAL_HEADERS | recipe.kept_headers
+    content = recipe.guard(delivery, identity) if recipe.guard else None
+    return StoredEvent(
+        source=delivery.source,
+        event_id=dedupe_key(identity.event_id),
+        type=identity.type,
+        received_at=delivery.received_at,
+        body=delivery.body,
+        fingerprint=fingerprint(delivery.body, recipe.volatile),
+        headers={k: storable(v) for k, v in delivery.headers.items() if k in kept},
+        runs=runs,
+        signature_hash=sha256(verified.signature.encode(errors="replace")).hexdigest(),
+        verified_with=verified.secret,
+        occurred_at=identity.occurred_at or verified.signed_at,
+        guard="" if content is None else guard.content_hash(content),
+        request_id=delivery.request_id,
+    )
+
+
+def batch_event(delivery: Delivery, recipe: Recipe, verified: Verified) -> StoredEvent:
+    """Returns the event that a whole batch is: named by its content, split by its only run."""
+    name = Identity(f"{BATCH}:{fingerprint(delivery.body, recipe.volatile)}", BATCH)
+    return new_event(delivery, recipe, name, verified, (SPLIT,))
+
+
+def storable(value: str) -> str:
+    """Returns a header's value as it can be stored: cut, and valid text."""
+    return value[:HEADER_LIMIT].encode(errors="replace").decode()

@@ -1,0 +1,52 @@
+"""What a source's table in inbox.toml may say to its provider's module."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from webhook_inbox.errors import ConfigurationError
+
+
+def text(settings: Mapping[str, Any], key: str, *, default: str | None = None) -> str:
+    """Returns a setting's text.
+
+    Raises:
+        ConfigurationError: it is missing and has no default, or is no text.
+    """
+    value = settings.get(key, default)
+    if value is None:
+        raise ConfigurationError(f'{key}: missing; give it as text, {key} = "…"')
+    if not isinstance(value, str) or (not value and default != ""):
+        raise ConfigurationError(f'{key}: must be text in quotes; write {key} = "…"')
+    return value
+
+
+def texts(settings: Mapping[str, Any], key: str, *, default: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns a setting's list of texts; raises ConfigurationError where it is none."""
+    value = settings.get(key, default)
+    if isinstance(value, str) or not isinstance(value, list | tuple):
+        raise ConfigurationError(f'{key}: must be a list; write {key} = ["…"]')
+    if not all(isinstance(item, str) and item for item in value):
+        raise ConfigurationError(f"{key}: must hold texts only, none of them empty")
+    return tuple(value)
+
+
+def choice(settings: Mapping[str, Any], key: str, *, of: tuple[str, ...]) -> str:
+    """Returns one of these words, the first by default; raises ConfigurationError."""
+    value = text(settings, key, default=of[0])
+    if value not in of:
+        raise ConfigurationError(f'{key}: "{value}" is not known; choose from {", ".join(of)}')
+    return value
+
+
+def public_url(settings: Mapping[str, Any]) -> str:
+    """Returns the setting `url`, the source's address without a query; "" where it is not given.
+
+    Raises:
+        ConfigurationError: it is no such address.
+    """
+    value = text(settings, "url", default="")
+    if value and (not value.startswith(("https://", "http://")) or "?" in value or "#" in value):
+        raise ConfigurationError(
+            f'url: "{value}" is no address; write it as the provider calls it, without a query'
+        )
+    return value

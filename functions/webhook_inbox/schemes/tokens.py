@@ -1,0 +1,92 @@
+"""Secrets that are sent as they are. They prove who sends, and nothing about what is sent."""
+
+import hmac
+from base64 import b64encode
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from webhook_inbox.errors import ConfigurationError, Reason, Rejected
+from webhook_inbox.model import Delivery
+from webhook_inbox.recipe import Sample, Verified
+from webhook_inbox.schemes import urls
+
+# All values that a delivery carries where the token should be; () where it carries none.
+Carried = Callable[[Delivery], Sequence[str]]
+
+
+def plain(secret: str) -> str:
+    """Sends the secret as it is."""
+    return secret
+
+
+def bearer(secret: str) -> str:
+    """Sends `Bearer …`."""
+    return f"Bearer {secret}"
+
+
+def basic(secret: str) -> str:
+    """Sends `Basic …`, of a secret that is `user:password`."""
+    return f"Basic {b64encode(secret.encode(errors='replace')).decode()}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """A token that has to equal the secret.
+
+    Attributes:
+        headers: lower-case names of the header with it, in order of preference.
+        fields: names of query fields with it, looked at where no header has it.
+        find: finds it elsewhere; where it finds several, every one has to be right.
+        write: how a secret is sent.
+    """
+
+    headers: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
+    find: Carried | None = None
+    write: Callable[[str], str] = plain
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The lower-case names of the headers that `verify` reads."""
+        return frozenset(self.headers)
+
+    def verify(self, delivery: Delivery, secrets: Sequence[str]) -> Verified:
+        """Compares the token, in constant time.
+
+        Raises:
+            Rejected: always with a reason, whatever the input; nothing else is ever raised.
+        """
+        carried = self._carried(delivery)
+        if not carried:
+            raise Rejected(Reason.MISSING_SIGNATURE, "no token where this provider sends it")
+        for place, secret in enumerate(secrets):
+            # An empty token is none: everybody has it.
+            if secret and all(matches(token, self.write(secret)) for token in carried):
+                return Verified(place, self.write(secret))
+        if not any(secrets):
+            raise Rejected(Reason.NO_SECRET, "the source's token is not set")
+        raise Rejected(Reason.INVALID_SIGNATURE, "the token is not the source's")
+
+    def sign(self, sample: Sample, secret: str, now: datetime) -> dict[str, str]:  # noqa: ARG002 - a token has neither content nor time
+        """Returns the headers of a delivery with the token; raises ConfigurationError."""
+        if not secret:
+            raise ConfigurationError("the secret is empty")
+        sent = {"content-type": "application/json"}
+        return sent | ({self.headers[0]: self.write(secret)} if self.headers else {})
+
+    def _carried(self, delivery: Delivery) -> Sequence[str]:
+        if self.find is not None:
+            return self.find(delivery)
+        found = [value for name in self.headers if (value := delivery.headers.get(name))]
+        if found:
+            return found[:1]
+        # Compared as `write` sends it, which in a query is as it is.
+        values = [urls.query_field(delivery, name) for name in self.fields]
+        return [self.write(value) for value in values if value][:1]
+
+
+def matches(sent: str, expected: str) -> bool:
+    """Tells in constant time whether two texts are the same, whatever they are."""
+    ours, theirs = (text.encode(errors="surrogatepass") for text in (expected, sent))
+    return hmac.compare_digest(ours, theirs)
