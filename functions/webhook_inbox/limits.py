@@ -1,9 +1,10 @@
 """What DynamoDB and SQS take: known here, so that adapters and doubles refuse the same."""
 
 import re
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from webhook_inbox.ports import Item
+from webhook_inbox.ports import Item, Outgoing
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 ITEM_BYTES: Final = 400 * 1024
@@ -11,14 +12,18 @@ PK_BYTES: Final = 2048
 SK_BYTES: Final = 1024
 NUMBER_LIMIT: Final = 10**38  # numbers have 38 digits
 GET_BATCH: Final = 100
+PAGE_BYTES: Final = 1024 * 1024  # of what one query reads
 
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
 MESSAGE_BYTES: Final = 1024 * 1024  # of one message, and of all messages of one batch
 SEND_BATCH: Final = 10
+RECEIVE_BATCH: Final = 10
 DELAY_SECONDS: Final = 900
-HIDE_SECONDS: Final = 43200
+HIDE_SECONDS: Final = 43200  # at once, and altogether from the receive
 # The characters of XML 1.0; SQS rejects a message with any other.
 _TEXT: Final = re.compile("[\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]+")
+# What a FIFO message's group and its deduplication id are made of.
+_TOKEN: Final = re.compile("[!-~]{1,128}")
 
 
 def text_size(text: str) -> int:
@@ -29,6 +34,33 @@ def text_size(text: str) -> int:
 def sendable(body: str) -> bool:
     """Tells whether SQS takes a message: not empty, no control characters, not too long."""
     return _TEXT.fullmatch(body) is not None and text_size(body) <= MESSAGE_BYTES
+
+
+def takes(message: Outgoing, *, fifo: bool = False) -> bool:
+    """Tells whether a queue takes a message: one that it does not can fail its whole batch.
+
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
+    """
+    if fifo:
+        named = _TOKEN.fullmatch(message.group) and _TOKEN.fullmatch(message.dedup)
+        return named is not None and message.delay == 0 and sendable(message.body)
+    plain = not message.group and not message.dedup
+    return plain and 0 <= message.delay <= DELAY_SECONDS and sendable(message.body)
+
+
+def batches(messages: Sequence[Outgoing]) -> Iterator[list[Outgoing]]:
+    """Yields the messages in batches of up to 10 that are together no longer than one may be."""
+    batch: list[Outgoing] = []
+    size = 0
+    for message in messages:
+        added = text_size(message.body)
+        if batch and (len(batch) == SEND_BATCH or size + added > MESSAGE_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(message)
+        size += added
+    if batch:
+        yield batch
 
 
 def item_size(item: Item) -> int:

@@ -1,13 +1,13 @@
 """A queue in SQS."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
 from webhook_inbox.adapters import calls
 from webhook_inbox.errors import Unavailable
 from webhook_inbox.instants import from_ms
-from webhook_inbox.limits import DELAY_SECONDS, MESSAGE_BYTES, SEND_BATCH, sendable, text_size
+from webhook_inbox.limits import batches, takes
 from webhook_inbox.ports import Backlog, Message, Outgoing
 
 # Given a queue's name, the age of its oldest message; see `cloudwatch.OldestMessage`.
@@ -15,11 +15,11 @@ Age = Callable[[str], timedelta | None]
 
 
 class SqsQueue:
-    """The port `Queue` over one standard queue.
+    """The port `Queue` over one queue.
 
     Args:
         client: a low-level SQS client.
-        url: the queue's URL.
+        url: the queue's URL; a FIFO queue's ends in ".fifo".
         age: where the age of its oldest message is known; SQS itself does not tell.
         call: how calls are made; `calls.once`, or `clients.quick_caller`.
     """
@@ -34,6 +34,7 @@ class SqsQueue:
     ) -> None:
         self._client = client
         self._url = url
+        self._fifo = url.endswith(".fifo")
         self._age = age
         self._call = call
 
@@ -42,8 +43,8 @@ class SqsQueue:
 
         What SQS would refuse is not even sent: one such message would fail its whole batch.
         """
-        refused = [message for message in messages if not _sendable(message)]
-        for batch in _batches([message for message in messages if _sendable(message)]):
+        refused = [message for message in messages if not takes(message, fifo=self._fifo)]
+        for batch in batches([m for m in messages if takes(m, fifo=self._fifo)]):
             refused += self._send_batch(batch)
         return refused
 
@@ -95,35 +96,21 @@ class SqsQueue:
         answer = self._ask(
             "SendMessageBatch",
             self._client.send_message_batch,
-            Entries=[
-                {"Id": str(number), "MessageBody": message.body, "DelaySeconds": message.delay}
-                for number, message in enumerate(batch)
-            ],
+            Entries=[self._entry(number, message) for number, message in enumerate(batch)],
         )
         taken = {entry["Id"] for entry in answer.get("Successful", [])}
         return [message for number, message in enumerate(batch) if str(number) not in taken]
 
+    def _entry(self, number: int, message: Outgoing) -> dict[str, Any]:
+        entry = {"Id": str(number), "MessageBody": message.body}
+        if not self._fifo:
+            return entry | {"DelaySeconds": message.delay}
+        # A FIFO queue knows no delay of a single message.
+        named = {"MessageGroupId": message.group, "MessageDeduplicationId": message.dedup}
+        return entry | named
+
     def _ask(self, operation: str, method: Callable[..., Any], **parameters: Any) -> Any:
         return self._call("sqs", operation, lambda: method(QueueUrl=self._url, **parameters))
-
-
-def _sendable(message: Outgoing) -> bool:
-    return sendable(message.body) and 0 <= message.delay <= DELAY_SECONDS
-
-
-def _batches(messages: Sequence[Outgoing]) -> Iterator[list[Outgoing]]:
-    """Yields the messages in batches of up to 10 that are together no longer than one may be."""
-    batch: list[Outgoing] = []
-    size = 0
-    for message in messages:
-        added = text_size(message.body)
-        if batch and (len(batch) == SEND_BATCH or size + added > MESSAGE_BYTES):
-            yield batch
-            batch, size = [], 0
-        batch.append(message)
-        size += added
-    if batch:
-        yield batch
 
 
 def _message(received: dict[str, Any]) -> Message:

@@ -9,6 +9,8 @@ from webhook_inbox.memory.chance import SeededChance
 from webhook_inbox.memory.clock import ManualClock
 from webhook_inbox.memory.executor import InlineExecutor
 from webhook_inbox.memory.faults import Fault, Faults, no_faults
+from webhook_inbox.memory.fifo import MemoryFifo
+from webhook_inbox.memory.mapping import MemoryMapping
 from webhook_inbox.memory.queue import MemoryQueue
 from webhook_inbox.memory.secrets import MemorySecrets
 from webhook_inbox.memory.table import MemoryTable
@@ -19,6 +21,8 @@ __all__ = [
     "InlineExecutor",
     "ManualClock",
     "MemoryBlobs",
+    "MemoryFifo",
+    "MemoryMapping",
     "MemoryQueue",
     "MemorySecrets",
     "MemoryTable",

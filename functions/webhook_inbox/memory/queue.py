@@ -1,35 +1,17 @@
 """SQS standard queues in memory."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
-from typing import Final
+from typing import ClassVar, Final
 
 from webhook_inbox.errors import Unavailable
-from webhook_inbox.instants import from_ms, to_ms
-from webhook_inbox.limits import DELAY_SECONDS, HIDE_SECONDS, SEND_BATCH, sendable
+from webhook_inbox.instants import to_ms
+from webhook_inbox.limits import HIDE_SECONDS, RECEIVE_BATCH, batches, takes
 from webhook_inbox.memory.faults import Call, Faults, no_faults
+from webhook_inbox.memory.stored import Snapshot, Stored
 from webhook_inbox.ports import Backlog, Clock, Message, Outgoing
 
 WEEK: Final = timedelta(days=7)
-
-
-@dataclass(slots=True)
-class _Stored:
-    id: str
-    body: str
-    sent_at: int
-    visible_at: int
-    receive_count: int = 0
-    receipt: str = ""
-
-
-# How many messages were ever sent, and each that is there, field by field.
-Snapshot = tuple[int, tuple[tuple[str, str, int, int, int, str], ...]]
-
-
-def _refuses_none(_: Outgoing) -> bool:
-    return False
 
 
 class MemoryQueue:
@@ -38,12 +20,14 @@ class MemoryQueue:
     Args:
         clock: what visibility, delay and retention are judged by.
         name: the first part of its messages' ids; unique among queues that share a DLQ.
-        dead_letters: where messages go that were received too often.
+        dead_letters: where messages go that were received too often; a queue of the same kind.
         max_receive_count: how often a message is received before it goes there, 1-1000.
         retention: from its first sending to a message's silent end, DLQ included.
         faults: which calls fail, and when.
         refuses: which entries of a batch the queue does not take, as it may any.
     """
+
+    fifo: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -54,7 +38,7 @@ class MemoryQueue:
         max_receive_count: int = 13,
         retention: timedelta = WEEK,
         faults: Faults = no_faults,
-        refuses: Callable[[Outgoing], bool] = _refuses_none,
+        refuses: Callable[[Outgoing], bool] = lambda _: False,
     ) -> None:
         self.faults = faults
         self.refuses = refuses
@@ -63,46 +47,56 @@ class MemoryQueue:
         self._dead_letters = dead_letters
         self._max_receive_count = max_receive_count
         self._retention = retention // timedelta(milliseconds=1)
-        self._messages: dict[str, _Stored] = {}
+        self._messages: dict[str, Stored] = {}
+        self._remembered: dict[str, int] = {}
         self._sent = 0
+        self._sources: dict[str, MemoryQueue] = {}
+        if dead_letters is not None:
+            dead_letters._serve(self)  # noqa: SLF001 - its own class
 
-    def send(self, messages: Sequence[Outgoing]) -> Sequence[Outgoing]:
-        """See the port."""
-        refused: list[Outgoing] = []
-        for start in range(0, len(messages), SEND_BATCH):
+    def send(self, messages: Sequence[Outgoing], *, hops: int = 0) -> Sequence[Outgoing]:
+        """See the port; `hops` is how many invocations led to these messages."""
+        refused = [message for message in messages if not takes(message, fifo=self.fifo)]
+        for batch in batches([m for m in messages if m not in refused] if refused else messages):
             with self._call("SendMessageBatch"):
-                for message in messages[start : start + SEND_BATCH]:
-                    if self._takes(message):
-                        self._enqueue(message.body, delay=message.delay)
-                    else:
+                for message in batch:
+                    if self.refuses(message):
                         refused.append(message)
+                    else:
+                        self._enqueue(message, hops)
         return refused
 
     def hide(self, receipt: str, seconds: int) -> None:
-        """See the port."""
+        """See the port; the 12 hours begin with the receive, not with this call."""
         with self._call("ChangeMessageVisibility"):
-            if not 0 <= seconds <= HIDE_SECONDS:
-                raise self._invalid("InvalidParameterValue: VisibilityTimeout")
-            stored, now = self._held(receipt), self._now()
+            stored, now = self._held(receipt, "ChangeMessageVisibility"), self._now()
+            visible_at = now + seconds * 1000
             if stored is None:
-                raise self._invalid("InvalidParameterValue: ReceiptHandle")
+                raise refusal("ChangeMessageVisibility", "InvalidParameterValue: ReceiptHandle")
             if stored.visible_at <= now:
-                raise self._invalid("MessageNotInflight")
-            stored.visible_at = now + seconds * 1000
+                raise refusal("ChangeMessageVisibility", "MessageNotInflight")
+            if not 0 <= seconds <= HIDE_SECONDS - (now - stored.received_at) / 1000:
+                raise refusal("ChangeMessageVisibility", "InvalidParameterValue: too long")
+            stored.visible_at = visible_at
 
     def receive(self, limit: int, *, hidden_for: int) -> Sequence[Message]:
         """See the port."""
         with self._call("ReceiveMessage"):
+            if not (1 <= limit <= RECEIVE_BATCH and 0 <= hidden_for <= HIDE_SECONDS):
+                raise refusal("ReceiveMessage", "InvalidParameterValue: too much or too long")
             now = self._now()
-            return [
-                self._hand_out(stored, now + hidden_for * 1000)
-                for stored in self._available(now)[:limit]
-            ]
+            received: list[Message] = []
+            for stored in self._available(now):
+                if len(received) == limit:
+                    break
+                if not self._bury(stored):
+                    received.append(stored.handed_out(self._name, now, hidden_for))
+            return received
 
     def delete(self, receipt: str) -> None:
         """See the port; an outdated receipt deletes nothing and is no error, as on AWS."""
         with self._call("DeleteMessage"):
-            stored = self._held(receipt)
+            stored = self._held(receipt, "DeleteMessage")
             if stored is not None:
                 del self._messages[stored.id]
 
@@ -111,23 +105,32 @@ class MemoryQueue:
         with self._call("GetQueueAttributes"):
             now = self._now()
             self._expire(now)
-            sent = [stored.sent_at for stored in self._messages.values()]
             visible = sum(stored.visible_at <= now for stored in self._messages.values())
-            oldest = timedelta(milliseconds=now - min(sent)) if sent else None
-            return Backlog(visible=visible, oldest=oldest)
+            ages = [timedelta(milliseconds=now - stored.sent_at) for stored in self._aging()]
+            return Backlog(visible=visible, oldest=max(ages, default=None))
 
-    def redrive(self, to: "MemoryQueue", *, limit: int | None = None) -> int:
-        """Moves visible messages as StartMessageMoveTask does; returns how many.
+    def redrive(self, to: "MemoryQueue | None" = None, *, limit: int | None = None) -> int:
+        """Moves visible messages, the oldest first, as StartMessageMoveTask does; returns how many.
 
-        Each becomes a new message: new id, new SentTimestamp, never received. A message that
-        was sent to this queue by hand is moved too, where AWS would give up.
+        Each becomes a new message: new id, new SentTimestamp, never received.
+
+        Args:
+            to: where to; None for wherever each of them died.
+            limit: after how many the task is cancelled.
+
+        Raises:
+            Unavailable: one was sent here by hand, so that nobody knows where it died; those
+                before it have been moved.
         """
         now = self._now()
         self._expire(now)
         moved = [s for s in self._messages.values() if s.visible_at <= now][:limit]
         for stored in moved:
+            target = self._sources.get(stored.id.rpartition("-")[0]) if to is None else to
+            if target is None:
+                raise refusal("StartMessageMoveTask", "CouldNotDetermineMessageSource")
             del self._messages[stored.id]
-            to._enqueue(stored.body, delay=0)  # noqa: SLF001 - its own class
+            target._enqueue(Outgoing(stored.body, 0, stored.group, stored.id), 0)  # noqa: SLF001
         return len(moved)
 
     def __len__(self) -> int:
@@ -143,6 +146,7 @@ class MemoryQueue:
 
     def next_visible_at(self) -> int | None:
         """When something can be received, in epoch ms; a simulation advances its clock to it."""
+        self._expire(self._now())
         return min((stored.visible_at for stored in self._messages.values()), default=None)
 
     # -- what only a simulation does: no call, no fault
@@ -156,7 +160,7 @@ class MemoryQueue:
     def take(self, id_: str, *, hidden_for: int) -> Message | None:
         """Receives this visible message, whatever came first; None if that moved it to the DLQ."""
         stored, now = self._messages[id_], self._now()
-        return None if self._bury(stored) else self._hand_out(stored, now + hidden_for * 1000)
+        return None if self._bury(stored) else stored.handed_out(self._name, now, hidden_for)
 
     def show(self, id_: str) -> None:
         """Makes a message visible at once: at least once is not once, even while it is hidden."""
@@ -166,56 +170,64 @@ class MemoryQueue:
         """Takes a message away, as a queue does whose retention is over."""
         del self._messages[id_]
 
+    def hops(self, id_: str) -> int:
+        """Returns how many invocations led to a message."""
+        return self._messages[id_].hops
+
     def snapshot(self) -> Snapshot:
         """Returns all there is to know of the queue, for `restore`; equal where queues are."""
-        return self._sent, tuple(
-            (s.id, s.body, s.sent_at, s.visible_at, s.receive_count, s.receipt)
-            for s in self._messages.values()
-        )
+        now = self._now()
+        self._expire(now)
+        messages = tuple([stored.fields(now) for stored in self._messages.values()])
+        return self._sent, messages, tuple(self._remembered.items())
 
     def restore(self, snapshot: Snapshot) -> None:
         """Makes the queue what it was."""
-        self._sent, messages = snapshot
-        self._messages = {message[0]: _Stored(*message) for message in messages}
+        self._sent, messages, remembered = snapshot
+        self._messages = {fields[0]: Stored(*fields) for fields in messages}
+        self._remembered = dict(remembered)
 
-    def _available(self, now: int) -> list[_Stored]:
+    def _available(self, now: int) -> list[Stored]:
+        """Returns what can be received, in the order in which it is."""
         self._expire(now)
         visible = [s for s in self._messages.values() if s.visible_at <= now]
-        visible.sort(key=lambda stored: stored.visible_at)
-        return [stored for stored in visible if not self._bury(stored)]
+        visible.sort(key=lambda stored: (stored.poison, stored.visible_at))
+        return visible
 
-    def _bury(self, stored: _Stored) -> bool:
-        # AWS moves a message when it would be received once more, not when its last try fails.
-        if self._dead_letters is None or stored.receive_count < self._max_receive_count:
-            return False
-        self._messages.pop(stored.id)
-        self._dead_letters._messages[stored.id] = stored  # noqa: SLF001 - its own class
-        return True
+    def _aging(self) -> Iterable[Stored]:
+        """Returns the messages that ApproximateAgeOfOldestMessage looks at."""
+        return (stored for stored in self._messages.values() if not stored.poison)
 
-    def _hand_out(self, stored: _Stored, visible_at: int) -> Message:
-        stored.receive_count += 1
-        stored.visible_at = visible_at
-        stored.receipt = f"{stored.id}/{stored.receive_count}"
-        return Message(
-            id=stored.id,
-            receipt=stored.receipt,
-            body=stored.body,
-            sent_at=from_ms(stored.sent_at),
-            receive_count=stored.receive_count,
-        )
-
-    def _enqueue(self, body: str, *, delay: int) -> None:
+    def _enqueue(self, message: Outgoing, hops: int) -> None:
         now = self._now()
         self._sent += 1
         id_ = f"{self._name}-{self._sent}"
-        self._messages[id_] = _Stored(id_, body, now, now + delay * 1000)
+        stored = Stored(id_, message.body, now, now + message.delay * 1000)
+        stored.group, stored.hops = message.group, hops
+        self._messages[id_] = stored
 
-    def _takes(self, message: Outgoing) -> bool:
-        fits = sendable(message.body) and 0 <= message.delay <= DELAY_SECONDS
-        return fits and not self.refuses(message)
+    def _adopt(self, stored: Stored) -> None:
+        """Takes a dead message in as it is: neither its age nor its count begins anew."""
+        self._messages[stored.id] = stored
 
-    def _held(self, receipt: str) -> _Stored | None:
-        stored = self._messages.get(receipt.rpartition("/")[0])
+    def _serve(self, source: "MemoryQueue") -> None:
+        if source.fifo is not self.fifo:
+            raise ValueError("a queue and its dead-letter queue are of the same kind")
+        self._sources[source._name] = source  # noqa: SLF001 - its own class
+
+    def _bury(self, stored: Stored) -> bool:
+        # AWS moves a message when it would be received once more, not when its last try fails.
+        if self._dead_letters is None or stored.receive_count < self._max_receive_count:
+            return False
+        del self._messages[stored.id]
+        self._dead_letters._adopt(stored)  # noqa: SLF001 - its own class
+        return True
+
+    def _held(self, receipt: str, operation: str) -> Stored | None:
+        """Returns the message last received with this receipt; None if that is over."""
+        if not receipt.startswith(f"{self._name}/"):
+            raise refusal(operation, "ReceiptHandleIsInvalid")
+        stored = self._messages.get(receipt[len(self._name) + 1 :].rpartition("/")[0])
         return stored if stored is not None and stored.receipt == receipt else None
 
     def _expire(self, now: int) -> None:
@@ -230,6 +242,7 @@ class MemoryQueue:
     def _call(self, operation: str) -> Call:
         return Call(self.faults, "sqs", operation)
 
-    @staticmethod
-    def _invalid(text: str) -> Unavailable:
-        return Unavailable("sqs", "ChangeMessageVisibility", text)
+
+def refusal(operation: str, code: str) -> Unavailable:
+    """Returns SQS's error of that code."""
+    return Unavailable("sqs", operation, code)

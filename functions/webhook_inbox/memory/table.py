@@ -2,19 +2,24 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from webhook_inbox.conditions import Condition
-from webhook_inbox.errors import ConditionFailed, Unavailable
-from webhook_inbox.limits import ITEM_BYTES, PK_BYTES, SK_BYTES, item_size, text_size
+from webhook_inbox.errors import ConditionFailed
+from webhook_inbox.instants import to_seconds
+from webhook_inbox.limits import GET_BATCH, ITEM_BYTES, PAGE_BYTES, item_size
+from webhook_inbox.memory.changes import changed, copied
 from webhook_inbox.memory.faults import Call, Faults, no_faults
 from webhook_inbox.memory.indexes import INDEXES, Index, View
+from webhook_inbox.memory.validation import check_change, check_key, check_query, invalid
 from webhook_inbox.ports import Change, Item, Key, Page
 
 # How many of so many unseen writes, the latest ones, an eventually consistent read misses.
 Lag = Callable[[int], int]
 
-_SCALARS: Final = frozenset({str, int, bool, bytes})
+# DynamoDB deletes what expired, but nothing that seems to have expired so long ago.
+_TTL_REACH: Final = timedelta(days=5 * 365)
 
 Partitions = dict[str, dict[str, Item]]
 Snapshot = tuple[
@@ -55,19 +60,22 @@ class MemoryTable:
     def get(self, key: Key, *, consistent: bool = True) -> Item | None:
         """See the port."""
         with self._call("GetItem"):
-            _check_key(key, "GetItem")
+            check_key(key, "GetItem")
             found = self._partitions(consistent=consistent).get(key.pk, {}).get(key.sk)
-            return None if found is None else _copied(found)
+            return None if found is None else copied(found)
 
     def get_many(self, keys: Sequence[Key]) -> list[Item]:
         """See the port."""
         found: list[Item] = []
         unique = list(dict.fromkeys(keys))
-        for start in range(0, len(unique), 100):
+        for start in range(0, len(unique), GET_BATCH):
             with self._call("BatchGetItem"):
+                batch = unique[start : start + GET_BATCH]
+                for key in batch:
+                    check_key(key, "BatchGetItem")
                 partitions = self._partitions(consistent=False)
-                rows = (partitions.get(pk, {}).get(sk) for pk, sk in unique[start : start + 100])
-                found += (_copied(row) for row in rows if row is not None)
+                rows = (partitions.get(pk, {}).get(sk) for pk, sk in batch)
+                found += (copied(row) for row in rows if row is not None)
         return found
 
     def put(self, item: Item, *, when: Condition | None = None) -> None:
@@ -76,30 +84,31 @@ class MemoryTable:
             key = Key(item["pk"], item["sk"])
             self._check_row(key, item, "PutItem")
             _check_condition(when, self._row(key))
-            self._store(key, _copied(item))
+            self._store(key, copied(item))
 
     def update(self, key: Key, change: Change, *, when: Condition | None = None) -> Item:
         """See the port."""
         with self._call("UpdateItem"):
-            _check_change(change)
+            check_change(change)
             old = self._row(key)
             _check_condition(when, old)
-            new = _changed(key, old, change)
+            new = changed(key, old, change)
             self._check_row(key, new, "UpdateItem")
             self._store(key, new)
-            return _copied(new)
+            return copied(new)
 
     def delete(self, key: Key) -> None:
         """See the port."""
         with self._call("DeleteItem"):
-            _check_key(key, "DeleteItem")
+            check_key(key, "DeleteItem")
             self._store(key, None)
 
     def query(self, pk: str, *, sk_prefix: str = "", consistent: bool = True) -> Iterator[Item]:
         """See the port."""
         with self._call("Query"):
+            check_query(pk)
             rows = self._partitions(consistent=consistent).get(pk, {})
-            found = [_copied(rows[sk]) for sk in sorted(rows) if sk.startswith(sk_prefix)]
+            found = [copied(rows[sk]) for sk in sorted(rows) if sk.startswith(sk_prefix)]
         yield from found
 
     def query_index(
@@ -115,19 +124,37 @@ class MemoryTable:
     ) -> Page:
         """See the port."""
         with self._call("Query"):
+            check_query(value, low, high, limit)
             self._partitions(consistent=False)
             view = self._views[index]
             rows = view.between(value, low, high, newest_first=newest_first, start=start)
-            chosen = rows[:limit]
+            found = [view.index.project(row) for row in rows[:limit]]
+            page = _one_page(found)
             # As AWS does: a page that is full names a next one, even if that will be empty.
-            full = limit is not None and len(chosen) == limit
-            last = view.index.position(chosen[-1]) if full else None
-            return Page([view.index.project(row) for row in chosen], last)
+            full = len(page) == limit or len(page) < len(found)
+            return Page(page, view.index.position(page[-1]) if full else None)
 
     def __iter__(self) -> Iterator[Item]:
         """Yields every row as it is, for assertions: no call, no fault, no lag."""
         for rows in list(self._rows.values()):
-            yield from (_copied(row) for row in list(rows.values()))
+            yield from (copied(row) for row in list(rows.values()))
+
+    def expired(self, now: datetime) -> list[Key]:
+        """Returns the rows that TTL may delete: their time is over, to the second, and is sane."""
+        end, begin = to_seconds(now), to_seconds(now - _TTL_REACH)
+        return [
+            Key(pk, sk)
+            for pk, rows in self._rows.items()
+            for sk, row in rows.items()
+            if type(at := row.get("expires_at")) is int and begin < at < end
+        ]
+
+    def delete_expired(self, now: datetime, *, only: Callable[[Key], bool] | None = None) -> int:
+        """Deletes expired rows as TTL does some day: no call, no fault; indexes lag as ever."""
+        keys = [key for key in self.expired(now) if only is None or only(key)]
+        for key in keys:
+            self._store(key, None)
+        return len(keys)
 
     def snapshot(self) -> Snapshot:
         """Returns all there is to know of the table, for `restore`; rows are shared, not copied."""
@@ -170,12 +197,12 @@ class MemoryTable:
             view.replace(key, old, row)
 
     def _check_row(self, key: Key, row: Item, operation: str) -> None:
-        _check_key(key, operation)
+        check_key(key, operation)
         if item_size(row) > ITEM_BYTES:
-            raise _invalid(operation, "Item size has exceeded the maximum allowed size")
+            raise invalid(operation, "Item size has exceeded the maximum allowed size")
         for index in self._indexes:
             if not index.fits(row):
-                raise _invalid(operation, f"a key of index {index.name} has the wrong type")
+                raise invalid(operation, f"a key of index {index.name} has the wrong type")
 
 
 def _write(partitions: Partitions, key: Key, row: Item | None) -> None:
@@ -189,46 +216,17 @@ def _shallow(partitions: Partitions) -> Partitions:
     return {pk: rows.copy() for pk, rows in partitions.items()}
 
 
-def _changed(key: Key, old: Item | None, change: Change) -> Item:
-    before: Item = {"pk": key.pk, "sk": key.sk} if old is None else old
-    new = {name: value for name, value in before.items() if name not in change.remove}
-    new.update((k, _copy(v)) for k, v in change.default.items() if k not in before)
-    new.update((k, _copy(v)) for k, v in change.set.items())
-    for name, amount in change.add.items():
-        start = before.get(name, 0)
-        if type(start) is not int:
-            raise _invalid("UpdateItem", f"ADD to {name}, which is no number")
-        new[name] = start + amount
-    return new
-
-
 def _check_condition(when: Condition | None, old: Item | None) -> None:
     if when is not None and not when.holds(old if old is not None else {}):
-        raise ConditionFailed(None if old is None else _copied(old))
+        raise ConditionFailed(None if old is None else copied(old))
 
 
-def _check_change(change: Change) -> None:
-    names = [*change.set, *change.default, *change.add, *change.remove]
-    if len(set(names)) != len(names):
-        raise _invalid("UpdateItem", "Two document paths overlap with each other")
-    if "pk" in names or "sk" in names:
-        raise _invalid("UpdateItem", "Cannot update attribute: part of the key")
-
-
-def _check_key(key: Key, operation: str) -> None:
-    if not (0 < text_size(key.pk) <= PK_BYTES and 0 < text_size(key.sk) <= SK_BYTES):
-        raise _invalid(operation, "a key is empty or too long")
-
-
-def _invalid(operation: str, text: str) -> Unavailable:
-    return Unavailable("dynamodb", operation, f"ValidationException: {text}")
-
-
-def _copied(row: Item) -> Item:
-    return {k: v if type(v) in _SCALARS else _copy(v) for k, v in row.items()}
-
-
-def _copy(value: Any) -> Any:
-    if isinstance(value, dict):
-        return _copied(value)
-    return [_copy(entry) for entry in value] if isinstance(value, list) else value
+def _one_page(entries: list[Item]) -> list[Item]:
+    """Returns the entries that come before 1 MB is full."""
+    size = 0
+    # Two rows are always less, whatever they hold.
+    for number, entry in enumerate(entries if len(entries) * ITEM_BYTES > PAGE_BYTES else ()):
+        size += item_size(entry)
+        if size > PAGE_BYTES:
+            return entries[:number]
+    return entries

@@ -174,11 +174,18 @@ def test_hiding_a_message_that_is_not_in_flight_is_refused(
         work.hide(message.receipt, 10)
 
 
-def test_a_receipt_that_is_none_is_refused(work: MemoryQueue) -> None:
-    for receipt in ("", "work-1", "work-1/1", "nonsense"):
-        with pytest.raises(Unavailable, match="ReceiptHandle"):
+def test_a_receipt_of_another_queue_is_refused(work: MemoryQueue, dead: MemoryQueue) -> None:
+    """Also of the DLQ: a message that has moved there is no longer this queue's.
+
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_DeleteMessage.html
+    lists ReceiptHandleIsInvalid for a receipt that is none of the queue's.
+    """
+    dead.send([Outgoing("x")])
+    for receipt in ("", "work-1", "work-1/1", "nonsense", receive(dead).receipt):
+        with pytest.raises(Unavailable, match="ReceiptHandleIsInvalid"):
             work.hide(receipt, 1)
-        work.delete(receipt)
+        with pytest.raises(Unavailable, match="ReceiptHandleIsInvalid"):
+            work.delete(receipt)
 
 
 def test_a_late_receipt_still_deletes_until_the_next_receive(
