@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Final
 
 from simulation.programs import Verdict, recipes
@@ -92,8 +92,7 @@ class Letter:
     @property
     def body(self) -> bytes:
         """The raw body."""
-        filler = "".join(f"{n * 2654435761 % 2**32:08x}" for n in range(self.padding // 8))
-        return f'{{"content": "{self.content}", "filler": "{filler}"}}'.encode()
+        return _body(self.content, self.padding)
 
     @property
     def honest(self) -> bool:
@@ -108,6 +107,12 @@ class Letter:
         headers = {name.lower(): value for name, value in signed.items()}
         path = f"/webhooks/{self.source}"
         return Delivery(self.source, "POST", path, "", headers, self.body, now, request_id)
+
+
+@cache
+def _body(content: str, padding: int) -> bytes:
+    filler = "".join(f"{n * 2654435761 % 2**32:08x}" for n in range(padding // 8))
+    return f'{{"content": "{content}", "filler": "{filler}"}}'.encode()
 
 
 @dataclass(frozen=True, slots=True)

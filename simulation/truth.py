@@ -77,6 +77,7 @@ class Truth:
         forced: finished runs that an operator had replayed by name.
         troubled: runs something went wrong for, beyond their handler's own doing.
         misdone: runs whose handler did not simply succeed.
+        shaken: handlers that were missing or broken in a deployment.
     """
 
     acknowledged: set[tuple[str, str]] = field(default_factory=set)
@@ -90,6 +91,7 @@ class Truth:
     forced: set[RunName] = field(default_factory=set)
     troubled: set[RunName] = field(default_factory=set)
     misdone: set[RunName] = field(default_factory=set)
+    shaken: set[str] = field(default_factory=set)
 
     # -- keeping
 

@@ -18,6 +18,8 @@ from webhook_inbox.ports import Message, Outgoing
 from webhook_inbox.reference import Reference
 from webhook_inbox.rows import event_key, run_key
 
+# How long a request that was given up may still be on its way.
+ON_ITS_WAY_MS: Final = 10_000
 VISIBILITY: Final = 360
 DLQ_RETENTION: Final = timedelta(days=14)
 LOST_ANSWER: Final = Answer(("aws", "Call", "did not answer (injected)"), Unavailable)
@@ -178,8 +180,11 @@ class World:
         """A pass of the reconciler begins."""
         until = self.clock.now() + programs.TIMEOUTS["reconciler"]
         program = programs.reconciler(self.deployment.manifest, until)
-        key = ("reconciler", self.deployment.identity, self.clock.ms)
-        self._begin(self.free("reconciler", 2), "reconciler", key, program)
+        slot = self.free("reconciler", 2)
+        # Two passes never begin in the very same millisecond.
+        skew = int(slot[-1]) - 1
+        key = ("reconciler", self.deployment.identity, skew, self.clock.ms)
+        self._begin(slot, "reconciler", key, program, skew=skew)
 
     def replay(self, number: int) -> None:
         """An operator asks for the scenario's n-th replay."""
@@ -264,12 +269,14 @@ class World:
     def deploy(self, name: str) -> None:
         """Another deployment replaces the code, for invocations that begin from now on."""
         self.deployment = next(d for d in self.scenario.deployments if d.name == name)
-        for row in self.table.rows():
-            if row["sk"] == "event":
-                self.truth.trouble((row["source"], row["event_id"]), row["runs"])
+        gone = self._limits.keys() - self.deployment.manifest.handlers.keys()
+        self.truth.shaken |= gone | self.deployment.broken
 
     def advance(self, to: int) -> None:
         """Time passes; invocations whose time is over are stopped."""
+        if to > self.clock.ms + ON_ITS_WAY_MS:
+            while self.late:
+                self.land(0)
         self.clock.ms = to
         for slot in [s for s, job in self.jobs.items() if job.ends <= to]:
             self.kill(slot)
@@ -319,6 +326,8 @@ class World:
         # A read that finds nothing now would as well have been made at another moment.
         if call.method == "query_index":
             return self.table.is_empty(call.args[0], call.args[1])
+        if call.method == "get_many":
+            return not call.args[0]
         return call.port.startswith("dlq") and not len(self._targets[call.port])
 
     def _drawn(self, slot: str, job: Job, call: Call) -> tuple[Job, Answer]:
