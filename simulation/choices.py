@@ -32,9 +32,7 @@ def choices(world: World) -> Iterator[Choice]:
         yield ("lands", str(number))
     left = world.left
     if left.jumps:
-        moment = next_moment(world)
-        if moment is not None and moment <= TROUBLED_UNTIL:
-            yield ("time", str(moment - world.clock.ms))
+        yield ("time",)
     if left.passes and world.free("reconciler", 2):
         yield ("reconciles",)
     if left.replays and world.free("replay", 2):
@@ -184,8 +182,11 @@ def _lands(world: World, choice: Choice) -> None:
 
 
 def _time(world: World, choice: Choice) -> None:
-    _spend(world, "jumps")
-    world.advance(world.clock.ms + int(choice[1]))
+    moment = next_moment(world)
+    # Where nothing is to be waited for, nothing changes.
+    if moment is not None and moment <= TROUBLED_UNTIL:
+        _spend(world, "jumps")
+        world.advance(moment)
 
 
 def _reconciles(world: World, choice: Choice) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from simulation.choices import Choice, letter_of, verdict_of
+from simulation.moments import next_moment
 from simulation.scenario import Scenario
 from simulation.stepping import Call
 from simulation.truth import Violation
@@ -68,7 +69,7 @@ def _sentence(world: World, choice: Choice) -> str:
         case "lands":
             return f"at last arrives: {_call(world.late[int(parts[0])])}"
         case "time":
-            return f"{int(parts[0]) / 1000:g} s pass"
+            return f"{((next_moment(world) or world.clock.ms) - world.clock.ms) / 1000:g} s pass"
         case "replays":
             return f"an operator replays {world.scenario.requests[int(parts[0])].model_dump(exclude_defaults=True)}"
         case "redrives":

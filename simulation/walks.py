@@ -11,7 +11,7 @@ from simulation.healing import heal
 from simulation.scenario import Scenario
 from simulation.stepping import Stepping
 from simulation.truth import Violation
-from simulation.worlds import drawn
+from simulation.drawn import drawn
 from simulation.world import World
 
 LONGEST: Final = 150
@@ -82,19 +82,11 @@ def follow(scenario: Scenario, schedule: Sequence[Choice]) -> Iterator[tuple[Wor
     """
     world = World(scenario, Stepping())
     for choice in schedule:
-        possible = _possible(world, choice)
-        if possible is not None:
-            yield world, possible
-            take(world, possible)
+        if choice in choices(world):
+            yield world, choice
+            take(world, choice)
     yield world, ("heals",)
     heal(world)
-
-
-def _possible(world: World, choice: Choice) -> Choice | None:
-    for option in choices(world):
-        if option == choice or (option[0] == "time" == choice[0]):
-            return option
-    return None
 
 
 def _weight(choice: Choice) -> float:

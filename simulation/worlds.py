@@ -1,6 +1,6 @@
-"""The worlds: small ones that are explored whole, and large ones that a dice draws."""
+"""Small worlds, each about one thing, that are explored whole."""
 
-from random import Random
+from dataclasses import replace
 from typing import Any, Final
 
 from simulation.scenario import (
@@ -19,106 +19,132 @@ from simulation.scenario import (
 )
 from webhook_inbox.replay_request import ReplayRequest
 
-ALL_FAULTS: Final = (
-    "before",
-    "after",
-    "twice",
-    "delayed",
-    "refused",
-    "killed",
-    "burned",
-    "lost",
-    "again",
+MAIL: Final = Deployment("mail", manifest(handler("mail")))
+BOTH: Final = Deployment("both", manifest(handler("mail"), handler("bill", lane="slow")))
+GITHUB: Final = Deployment("github", manifest(handler("note", "github")))
+FIRST: Final = Letter("first")
+AGAIN: Final = Letter("again")
+EVERYTHING: Final = ReplayRequest(rate_per_second=500)
+BY_NAME: Final = ReplayRequest(event_ids=("e1",), rate_per_second=500)
+FORCED: Final = ReplayRequest(event_ids=("e1",), handler="mail", force=True, rate_per_second=500)
+
+
+def world(name: str, *letters: Letter, on: Deployment = MAIL, **parts: Any) -> Scenario:
+    """Returns a small world; what is not told is as in most of them."""
+    budget = Budget(**parts.pop("budget"))
+    return Scenario(name, letters or (FIRST,), (on, *parts.pop("then", ())), budget=budget, **parts)
+
+
+SMALL: Final = (
+    world("duplicates at once", FIRST, AGAIN, budget={"faults": 1}),
+    world("one event, two faults", budget={"faults": 2, "jumps": 2}),
+    world(
+        "three faults",
+        faults=("before", "killed"),
+        workers=1,
+        budget={"faults": 3, "jumps": 2},
+    ),
+    world(
+        "answers lost, calls repeated",
+        faults=("after", "twice", "delayed"),
+        budget={"faults": 2, "jumps": 1},
+    ),
+    world(
+        "a failing handler",
+        verdicts={"mail": (FAILS, FAILS_AFTER)},
+        budget={"faults": 1, "misdeeds": 2, "jumps": 2},
+    ),
+    world(
+        "a handler that waits",
+        verdicts={"mail": (DEFERS, DEFERS_LONG)},
+        budget={"faults": 1, "misdeeds": 2, "jumps": 3, "passes": 1},
+    ),
+    world(
+        "a handler that stalls",
+        verdicts={"mail": (STALLS,)},
+        budget={"faults": 1, "misdeeds": 1, "jumps": 3},
+    ),
+    world(
+        "dead, redriven and replayed",
+        verdicts={"mail": (REFUSES,)},
+        requests=(EVERYTHING,),
+        faults=("killed", "after"),
+        budget={"faults": 1, "misdeeds": 2, "redrives": 1, "replays": 1},
+        max_receive_count=3,
+    ),
+    world(
+        "replayed while it is worked on",
+        requests=(BY_NAME, FORCED),
+        faults=("killed", "before", "twice"),
+        budget={"faults": 1, "replays": 2, "jumps": 1},
+    ),
+    world(
+        "never enqueued",
+        faults=("killed", "before", "after", "refused"),
+        budget={"faults": 2, "jumps": 2, "passes": 2},
+        workers=1,
+    ),
+    world(
+        "the reconciler and a stale index",
+        lag=True,
+        faults=("killed",),
+        budget={"faults": 2, "jumps": 2, "passes": 2},
+        workers=1,
+        receivers=1,
+    ),
+    world(
+        "a careless queue",
+        faults=("burned", "lost", "again"),
+        budget={"faults": 2, "jumps": 3, "passes": 1},
+        max_receive_count=3,
+    ),
+    world(
+        "two handlers",
+        on=BOTH,
+        verdicts={"mail": (FAILS, REFUSES)},
+        budget={"faults": 1, "misdeeds": 1},
+        workers=2,
+    ),
+    world("one handler always fails", on=BOTH, always={"mail": REFUSES}, budget={"faults": 1}),
+    world(
+        "forged, and in conflict",
+        FIRST,
+        Letter("other content", content="43"),
+        Letter("forged", forged=True, persists=False),
+        budget={"faults": 1},
+        workers=1,
+    ),
+    world(
+        "a captured body",
+        Letter("honest", "github", "e1"),
+        Letter("captured", "github", "e2", captured=True, persists=False),
+        on=GITHUB,
+        budget={"faults": 1, "jumps": 1},
+        workers=1,
+    ),
+    world(
+        "large bodies",
+        replace(FIRST, padding=20_000),
+        replace(AGAIN, padding=20_000),
+        budget={"faults": 1},
+        workers=1,
+    ),
+    world(
+        "a handler comes and goes",
+        then=(
+            Deployment("none", manifest()),
+            Deployment("broken", MAIL.manifest, frozenset({"mail"})),
+        ),
+        budget={"deployments": 2, "jumps": 2, "faults": 1},
+        faults=("killed",),
+        workers=1,
+    ),
+    world(
+        "clocks apart",
+        skews=(2400, -2400),
+        verdicts={"mail": (FAILS, DEFERS, REFUSES)},
+        budget={"faults": 1, "misdeeds": 1, "jumps": 3, "redrives": 1},
+        faults=("killed", "again"),
+        max_receive_count=3,
+    ),
 )
-ANY_VERDICT: Final = (FAILS, FAILS_AFTER, REFUSES, DEFERS, DEFERS_LONG, STALLS)
-HANDLERS: Final = ("mail", "bill", "ship")
-
-
-def drawn(dice: Random) -> Scenario:
-    """Draws a large world."""
-    handlers = HANDLERS[: dice.randint(1, 3)]
-    letters = tuple(_letters(dice))
-    specs = [
-        handler(
-            name,
-            dice.choice(["acme", "github"]) if name == "ship" else "acme",
-            max_attempts=dice.choice([1, 2, 3]),
-            lane=dice.choice(["default", "default", "slow"]),
-        )
-        for name in handlers
-    ]
-    whole = Deployment("whole", manifest(*specs))
-    deployments = [
-        whole,
-        Deployment("fewer", manifest(*specs[:-1])),
-        Deployment("broken", manifest(*specs), frozenset(handlers[:1])),
-    ]
-    always = {handlers[-1]: dice.choice([FAILS, REFUSES])} if dice.random() < 0.15 else {}
-    return Scenario(
-        "drawn",
-        letters,
-        tuple(deployments),
-        workers=dice.randint(2, 4),
-        receivers=dice.randint(1, 3),
-        budget=_budget(dice),
-        verdicts=dict.fromkeys(handlers, ANY_VERDICT),
-        always=always,
-        requests=tuple(_requests(letters)),
-        skews=tuple(dice.choice([0, 0, -2400, 2400, 7]) for _ in range(4)),
-        faults=ALL_FAULTS,
-        lag=dice.random() < 0.3,
-        jitter=dice.choice([0.0, 0.2, 1.0]),
-        max_receive_count=8,
-    )
-
-
-def _letters(dice: Random) -> list[Letter]:
-    letters = []
-    for number in range(dice.randint(1, 3)):
-        source = dice.choice(["acme", "acme", "github"])
-        honest = Letter(
-            f"{source} e{number}",
-            source,
-            f"e{number}",
-            f"{number}",
-            persists=source != "github",
-        )
-        letters.append(honest)
-        for kind in dice.sample(["again", "other", "forged", "captured", "large"], dice.randint(0, 2)):
-            letters.append(_variant(honest, kind))
-    return letters
-
-
-def _variant(letter: Letter, kind: str) -> Letter:
-    changes: dict[str, dict[str, Any]] = {
-        "again": {},
-        "other": {"content": "other"},
-        "forged": {"forged": True, "persists": False},
-        "captured": {"event_id": f"{letter.event_id}x", "captured": True, "persists": False},
-        "large": {"event_id": f"{letter.event_id}l", "content": "large", "padding": 20_000},
-    }
-    parts: dict[str, Any] = {"source": letter.source, "event_id": letter.event_id, "content": letter.content}
-    parts["persists"] = letter.persists
-    return Letter(f"{letter.name} {kind}", **{**parts, **changes[kind]})
-
-
-def _budget(dice: Random) -> Budget:
-    return Budget(
-        faults=dice.choice([0, 1, 2, 4, 8]),
-        misdeeds=dice.choice([0, 1, 3]),
-        jumps=dice.randint(0, 30),
-        passes=dice.randint(0, 6),
-        replays=dice.choice([0, 0, 1, 2]),
-        redrives=dice.choice([0, 0, 1, 2]),
-        deployments=dice.choice([0, 0, 0, 2]),
-    )
-
-
-def _requests(letters: tuple[Letter, ...]) -> list[ReplayRequest]:
-    named = letters[0].event_id
-    return [
-        ReplayRequest(rate_per_second=500),
-        ReplayRequest(event_ids=(named,), rate_per_second=500),
-        ReplayRequest(event_ids=(named,), handler="mail", force=True, rate_per_second=500),
-    ]
-

@@ -1,0 +1,124 @@
+"""Large worlds, drawn by a dice."""
+
+from random import Random
+from typing import Any, Final
+
+from simulation.scenario import (
+    DEFERS,
+    DEFERS_LONG,
+    FAILS,
+    FAILS_AFTER,
+    REFUSES,
+    STALLS,
+    Budget,
+    Deployment,
+    Letter,
+    Scenario,
+    handler,
+    manifest,
+)
+from webhook_inbox.replay_request import ReplayRequest
+
+ALL_FAULTS: Final = (
+    "before",
+    "after",
+    "twice",
+    "delayed",
+    "refused",
+    "killed",
+    "burned",
+    "lost",
+    "again",
+)
+ANY_VERDICT: Final = (FAILS, FAILS_AFTER, REFUSES, DEFERS, DEFERS_LONG, STALLS)
+HANDLERS: Final = ("mail", "bill", "ship")
+
+
+def drawn(dice: Random) -> Scenario:
+    """Draws a large world."""
+    handlers = HANDLERS[: dice.randint(1, 3)]
+    letters = tuple(_letters(dice))
+    specs = [
+        handler(
+            name,
+            dice.choice(["acme", "github"]) if name == "ship" else "acme",
+            max_attempts=dice.choice([1, 2, 3]),
+            lane=dice.choice(["default", "default", "slow"]),
+        )
+        for name in handlers
+    ]
+    whole = Deployment("whole", manifest(*specs))
+    deployments = [
+        whole,
+        Deployment("fewer", manifest(*specs[:-1])),
+        Deployment("broken", manifest(*specs), frozenset(handlers[:1])),
+    ]
+    always = {handlers[-1]: dice.choice([FAILS, REFUSES])} if dice.random() < 0.15 else {}
+    return Scenario(
+        "drawn",
+        letters,
+        tuple(deployments),
+        workers=dice.randint(2, 4),
+        receivers=dice.randint(1, 3),
+        budget=_budget(dice),
+        verdicts=dict.fromkeys(handlers, ANY_VERDICT),
+        always=always,
+        requests=tuple(_requests(letters)),
+        skews=tuple(dice.choice([0, 0, -2400, 2400, 7]) for _ in range(4)),
+        faults=ALL_FAULTS,
+        lag=dice.random() < 0.3,
+        jitter=dice.choice([0.0, 0.2, 1.0]),
+        max_receive_count=8,
+    )
+
+
+def _letters(dice: Random) -> list[Letter]:
+    letters = []
+    for number in range(dice.randint(1, 3)):
+        source = dice.choice(["acme", "acme", "github"])
+        honest = Letter(
+            f"{source} e{number}",
+            source,
+            f"e{number}",
+            f"{number}",
+            persists=source != "github",
+        )
+        letters.append(honest)
+        for kind in dice.sample(["again", "other", "forged", "captured", "large"], dice.randint(0, 2)):
+            letters.append(_variant(honest, kind))
+    return letters
+
+
+def _variant(letter: Letter, kind: str) -> Letter:
+    changes: dict[str, dict[str, Any]] = {
+        "again": {},
+        "other": {"content": "other"},
+        "forged": {"forged": True, "persists": False},
+        "captured": {"event_id": f"{letter.event_id}x", "captured": True, "persists": False},
+        "large": {"event_id": f"{letter.event_id}l", "content": "large", "padding": 20_000},
+    }
+    parts: dict[str, Any] = {"source": letter.source, "event_id": letter.event_id, "content": letter.content}
+    parts["persists"] = letter.persists
+    return Letter(f"{letter.name} {kind}", **{**parts, **changes[kind]})
+
+
+def _budget(dice: Random) -> Budget:
+    return Budget(
+        faults=dice.choice([0, 1, 2, 4, 8]),
+        misdeeds=dice.choice([0, 1, 3]),
+        jumps=dice.randint(0, 30),
+        passes=dice.randint(0, 6),
+        replays=dice.choice([0, 0, 1, 2]),
+        redrives=dice.choice([0, 0, 1, 2]),
+        deployments=dice.choice([0, 0, 0, 2]),
+    )
+
+
+def _requests(letters: tuple[Letter, ...]) -> list[ReplayRequest]:
+    named = letters[0].event_id
+    return [
+        ReplayRequest(rate_per_second=500),
+        ReplayRequest(event_ids=(named,), rate_per_second=500),
+        ReplayRequest(event_ids=(named,), handler="mail", force=True, rate_per_second=500),
+    ]
+
