@@ -26,6 +26,7 @@ LEFT_OUT: Final = frozenset(
     {
         "compiler.py",
         "configuration",
+        "conformance.py",
         "declarations.py",
         "memory",
         "next_action.py",

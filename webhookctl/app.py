@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 import typer
 
-from webhookctl.commands import check, dev, inbox, replay, secrets, send
+from webhookctl.commands import check, conformance, dev, inbox, replay, secrets, send
 from webhookctl.invocation import Invocation, takes_options
 from webhookctl.output import Output
 
@@ -43,3 +43,4 @@ app.command("send")(send.send)
 app.add_typer(inbox.app, name="inbox")
 app.command("replay")(replay.replay)
 app.command("check")(check.check)
+app.command("conformance")(conformance.conformance)

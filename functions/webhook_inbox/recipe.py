@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Final
+from datetime import datetime, timedelta
+from typing import Final, Literal
 
 from webhook_inbox.errors import Reason
 from webhook_inbox.model import Delivery
@@ -99,24 +99,26 @@ class Facts:
     Attributes:
         title: the provider's own name.
         scheme: the signature in a few words.
+        body: how much of the body it covers: whole, partly or none.
         window: how old a delivery may be.
         event_id: what an event is deduplicated by.
         handshake: what the provider asks before it sends.
         answer_within: how long it waits for an answer.
         retries: when it sends again.
-        secret: where the secret is found, and who makes it.
+        key_from: where the secret is found, and who makes it.
         resend: how one event is sent again from the provider's side.
         recalled: which of these were recalled rather than read at the source.
     """
 
     title: str
     scheme: str
+    body: Literal["whole", "partly", "none"] = "whole"
     window: str = "none"
     event_id: str
     handshake: str = "none"
     answer_within: str = "not documented"
     retries: str = "not documented"
-    secret: str
+    key_from: str
     resend: str = "not documented"
     recalled: tuple[str, ...] = ()
 
@@ -145,6 +147,7 @@ class Recipe:
         offer: delivery to the secret that the provider delivers with it, or None.
         batch: verified delivery to one delivery for each event in it, or None where it is an
             event itself; raises Rejected where it holds none.
+        window: how far the signed time may lie in the past; None where none is judged.
         guard: verified delivery and identity to the signed content that must not run twice
             under another id; None where id or time are signed.
         volatile: JSON fields, by dotted path, that change between honest retries of one event.
@@ -173,6 +176,7 @@ class Recipe:
     handshake: Callable[[Delivery, str], Answer | None] | None = None
     offer: Callable[[Delivery], Offer | None] | None = None
     batch: Callable[[Delivery], Sequence[Delivery] | None] | None = None
+    window: timedelta | None = None
     guard: Callable[[Delivery, Identity], bytes] | None = None
     volatile: tuple[str, ...] = ()
     kept_headers: frozenset[str] = frozenset()

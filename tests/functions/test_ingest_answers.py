@@ -112,7 +112,7 @@ def test_a_valid_delivery_with_one_header_broken_is_rejected(
 
     assert (response["statusCode"], response["headers"]) == (status, JSON)
     assert json.loads(response["body"]) == {"status": "rejected", "reason": reason}
-    assert inbox.account.rows() == []
+    assert inbox.account.rows("event#") == []
     assert inbox.account.receive() == []
 
 
@@ -123,7 +123,7 @@ def test_a_signed_time_far_from_ours_is_rejected(inbox: Inbox, minutes: int, rea
     answer = inbox.post("acme", BODY, inbox.sign("acme", BODY, at=at))
 
     assert (answer.status, answer.json) == (400, {"status": "rejected", "reason": reason})
-    assert inbox.account.rows() == []
+    assert inbox.account.rows("event#") == []
 
 
 def test_a_body_changed_by_one_byte_is_rejected(inbox: Inbox) -> None:
@@ -135,12 +135,12 @@ def test_a_body_changed_by_one_byte_is_rejected(inbox: Inbox) -> None:
 def test_a_forgery_with_a_real_id_changes_nothing(inbox: Inbox) -> None:
     """G6: neither a duplicate's answer, which would tell that the id exists, nor a row."""
     inbox.deliver("lab.fine")
-    before = inbox.account.rows()
+    before = inbox.account.rows("event#")
 
     answer = inbox.post("acme", BODY, inbox.sign("acme", BODY, secret=OTHER))
 
     assert (answer.status, answer.json["reason"]) == (401, "invalid-signature")
-    assert inbox.account.rows() == before
+    assert inbox.account.rows("event#") == before
 
 
 @pytest.mark.parametrize(

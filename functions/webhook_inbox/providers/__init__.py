@@ -1,7 +1,8 @@
 """Every provider there is, by the name that inbox.toml gives it.
 
-A provider's module has `recipe(settings) -> Recipe` and, where its sources take keys of their
-own, names them in `SETTINGS`. Only the modules of configured providers are imported.
+A provider's module has a `RECIPE`; or, where its sources take keys of their own, names them in
+`SETTINGS` and has `recipe(settings) -> Recipe`, with an `EXAMPLE` of the keys that are required.
+Only the modules of configured providers are imported.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,13 +27,21 @@ def registry(entries: Iterable[tuple[str, str]]) -> Mapping[str, str]:
 
 MODULES: Final = registry(
     (
+        ("adyen", "adyen"),
+        ("asana", "asana"),
+        ("aws-sns", "aws_sns"),
         ("cycles", "cycles"),
+        ("discord", "discord"),
         ("github", "github"),
         ("hmac", "declared"),
+        ("netlify", "netlify"),
+        ("sendgrid", "sendgrid"),
         ("shopify", "shopify"),
         ("slack", "slack"),
         ("standard-webhooks", "standard_webhooks"),
         ("stripe", "stripe"),
+        ("twilio", "twilio"),
+        ("zoom", "zoom"),
     )
 )
 
@@ -61,5 +70,5 @@ def _recipe(spec: SourceSpec) -> Recipe:
     for key in sorted(spec.settings.keys() - known):
         choices = ", ".join(sorted(known | {"provider", "secret", "types", "volatile"}))
         raise ConfigurationError(f"{key}: unknown key; the keys of this source are {choices}")
-    recipe: Recipe = module.recipe(spec.settings)
+    recipe: Recipe = module.recipe(spec.settings) if known else module.RECIPE
     return recipe

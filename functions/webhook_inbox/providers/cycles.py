@@ -3,11 +3,10 @@
 Source: the webhook event delivery protocol of runcycles/docs.
 """
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
-from webhook_inbox.recipe import Recipe, Sample
+from webhook_inbox.recipe import Facts, Recipe, Sample
 from webhook_inbox.schemes.layouts import Whole
 from webhook_inbox.schemes.mac import Hmac
 from webhook_inbox.schemes.naming import Naming, header, in_json
@@ -20,21 +19,28 @@ NAMING: Final = Naming(
 )
 
 
-def recipe(settings: Mapping[str, Any]) -> Recipe:  # noqa: ARG001 - Cycles has no settings
-    """Returns Cycles' recipe."""
-    return Recipe(
-        name="cycles",
-        verify=SCHEME.verify,
-        signature_headers=SCHEME.reads,
-        identify=NAMING.identify,
-        sign=_sign,
-        guard=lambda delivery, _: delivery.body,
-        kept_headers=frozenset({"x-cycles-event-id", "x-cycles-event-type", "x-cycles-trace-id"}),
-    )
-
-
 def _sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
     return SCHEME.sign(sample, secret, now) | {
         "x-cycles-event-id": sample.event_id,
         "x-cycles-event-type": sample.type,
     }
+
+
+RECIPE: Final = Recipe(
+    name="cycles",
+    verify=SCHEME.verify,
+    signature_headers=SCHEME.reads,
+    identify=NAMING.identify,
+    sign=_sign,
+    guard=lambda delivery, _: delivery.body,
+    kept_headers=frozenset({"x-cycles-event-id", "x-cycles-event-type", "x-cycles-trace-id"}),
+    facts=Facts(
+        title="Cycles",
+        scheme="HMAC-SHA256 over the body, hex",
+        event_id="`X-Cycles-Event-Id`",
+        handshake="none; `system.webhook_test` is an event",
+        answer_within="30 s",
+        retries="5: after 1, 2, 4, 8 and 16 s; disabled after 10 failures",
+        key_from="made by the server or chosen by you when the subscription is made",
+    ),
+)

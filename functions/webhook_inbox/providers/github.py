@@ -4,11 +4,10 @@ Source: GitHub's page on validating deliveries. The SHA-1 header `X-Hub-Signatur
 still sends beside it, never counts.
 """
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
-from webhook_inbox.recipe import Recipe, Sample
+from webhook_inbox.recipe import Facts, Recipe, Sample
 from webhook_inbox.schemes.documents import at
 from webhook_inbox.schemes.headers import first
 from webhook_inbox.schemes.layouts import Whole
@@ -16,27 +15,6 @@ from webhook_inbox.schemes.mac import Hmac
 from webhook_inbox.schemes.naming import Naming, Reading, header
 
 SCHEME: Final = Hmac(headers=("x-hub-signature-256",), layout=Whole("sha256="))
-
-
-def recipe(settings: Mapping[str, Any]) -> Recipe:  # noqa: ARG001 - GitHub has no settings
-    """Returns GitHub's recipe."""
-    return Recipe(
-        name="github",
-        verify=SCHEME.verify,
-        signature_headers=SCHEME.reads,
-        identify=NAMING.identify,
-        sign=_sign,
-        guard=lambda delivery, _: delivery.body,
-        kept_headers=frozenset(
-            {
-                "x-github-delivery",
-                "x-github-event",
-                "x-github-hook-id",
-                "x-github-hook-installation-target-id",
-                "x-github-hook-installation-target-type",
-            }
-        ),
-    )
 
 
 def _type(reading: Reading) -> str | None:
@@ -57,3 +35,33 @@ def _sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
         "x-github-event": sample.type.partition(".")[0],
         "user-agent": "GitHub-Hookshot/sample",
     }
+
+
+RECIPE: Final = Recipe(
+    name="github",
+    verify=SCHEME.verify,
+    signature_headers=SCHEME.reads,
+    identify=NAMING.identify,
+    sign=_sign,
+    guard=lambda delivery, _: delivery.body,
+    kept_headers=frozenset(
+        {
+            "x-github-delivery",
+            "x-github-event",
+            "x-github-hook-id",
+            "x-github-hook-installation-target-id",
+            "x-github-hook-installation-target-type",
+        }
+    ),
+    facts=Facts(
+        title="GitHub",
+        scheme="HMAC-SHA256 over the body, hex",
+        event_id="`X-GitHub-Delivery`",
+        handshake="none; the first delivery is `ping`",
+        answer_within="10 s",
+        retries="none by itself",
+        key_from="free text that you choose in the webhook's settings",
+        resend="the delivery's Redeliver button, or the API, for 3 days",
+        recalled=("event_id", "handshake", "answer_within", "retries"),
+    ),
+)

@@ -4,14 +4,14 @@ The Events product sends the same under `shopify-*` names and without an event i
 Source: @shopify/shopify-api `lib/utils/hmac-validator` and `lib/webhooks/types`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from webhook_inbox.errors import Reason, Rejected
 from webhook_inbox.instants import from_ms, to_ms
 from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import STATUSES, Identity, Recipe, Sample, Verified
+from webhook_inbox.recipe import STATUSES, Facts, Identity, Recipe, Sample, Verified
 from webhook_inbox.schemes.encodings import base64
 from webhook_inbox.schemes.mac import Hmac
 from webhook_inbox.schemes.naming import Naming, header
@@ -27,21 +27,6 @@ NAMING: Final = Naming(
     occurred_at=(header("x-shopify-triggered-at", "shopify-triggered-at"),),
 )
 _KEPT: Final = ("api-version", "event-id", "shop-domain", "topic", "triggered-at", "webhook-id")
-
-
-def recipe(settings: Mapping[str, Any]) -> Recipe:  # noqa: ARG001 - Shopify has no settings
-    """Returns Shopify's recipe."""
-    return Recipe(
-        name="shopify",
-        verify=_verify,
-        signature_headers=SCHEME.reads,
-        identify=NAMING.identify,
-        sign=_sign,
-        guard=_guard,
-        kept_headers=frozenset(f"{x}shopify-{name}" for name in _KEPT for x in ("", "x-")),
-        # The compliance topics' review sends bad signatures and wants exactly this.
-        statuses={**STATUSES, Reason.MALFORMED: 401},
-    )
 
 
 def _verify(delivery: Delivery, secrets: Sequence[str]) -> Verified:
@@ -69,3 +54,26 @@ def _sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
         "x-shopify-shop-domain": "example.myshopify.com",
         "x-shopify-triggered-at": triggered_at.replace("+00:00", "Z"),
     }
+
+
+RECIPE: Final = Recipe(
+    name="shopify",
+    verify=_verify,
+    signature_headers=SCHEME.reads,
+    identify=NAMING.identify,
+    sign=_sign,
+    guard=_guard,
+    kept_headers=frozenset(f"{x}shopify-{name}" for name in _KEPT for x in ("", "x-")),
+    # The compliance topics' review sends bad signatures and wants exactly this.
+    statuses={**STATUSES, Reason.MALFORMED: 401},
+    facts=Facts(
+        title="Shopify",
+        scheme="HMAC-SHA256 over the body, base64",
+        event_id="`X-Shopify-Event-Id`",
+        handshake="none; compliance topics are tried with bad signatures",
+        answer_within="5 s",
+        retries="8 over 4 hours, then the subscription is removed",
+        key_from="the app's client secret; webhooks made in the admin have the store's own",
+        recalled=("handshake", "answer_within", "retries", "key_from"),
+    ),
+)

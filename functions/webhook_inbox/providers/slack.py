@@ -5,18 +5,17 @@ an id; a command has its `trigger_id`; what has neither is named by its content.
 Source: slack-sdk `signature/`, and Slack's page on verifying requests.
 """
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Answer, Recipe, Sample
+from webhook_inbox.recipe import Answer, Facts, Recipe, Sample
 from webhook_inbox.schemes.documents import at
 from webhook_inbox.schemes.layouts import Whole
 from webhook_inbox.schemes.mac import Hmac
 from webhook_inbox.schemes.naming import Naming, Reading, content_hash, in_json
 from webhook_inbox.schemes.templates import Template
-from webhook_inbox.schemes.window import Window
+from webhook_inbox.schemes.window import DEFAULT_TOLERANCE, Window
 
 SCHEME: Final = Hmac(
     headers=("x-slack-signature",),
@@ -24,21 +23,6 @@ SCHEME: Final = Hmac(
     signs=Template.parse("v0:{timestamp}:{body}"),
     window=Window(headers=("x-slack-request-timestamp",)),
 )
-
-
-def recipe(settings: Mapping[str, Any]) -> Recipe:  # noqa: ARG001 - Slack has no settings
-    """Returns Slack's recipe."""
-    return Recipe(
-        name="slack",
-        verify=SCHEME.verify,
-        signature_headers=SCHEME.reads,
-        identify=NAMING.identify,
-        sign=_sign,
-        handshake=_handshake,
-        kept_headers=frozenset({"x-slack-retry-num", "x-slack-retry-reason"}),
-        # A slash command shows the user an error for any status but 200.
-        accepted_status=200,
-    )
 
 
 def _handshake(delivery: Delivery, _: str) -> Answer | None:
@@ -76,3 +60,27 @@ def _sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
     json = sample.body.lstrip().startswith(b"{")
     kind = "application/json" if json else "application/x-www-form-urlencoded"
     return SCHEME.sign(sample, secret, now) | {"content-type": kind}
+
+
+RECIPE: Final = Recipe(
+    name="slack",
+    verify=SCHEME.verify,
+    signature_headers=SCHEME.reads,
+    identify=NAMING.identify,
+    sign=_sign,
+    handshake=_handshake,
+    kept_headers=frozenset({"x-slack-retry-num", "x-slack-retry-reason"}),
+    # A slash command shows the user an error for any status but 200.
+    accepted_status=200,
+    window=DEFAULT_TOLERANCE,
+    facts=Facts(
+        title="Slack",
+        scheme="HMAC-SHA256 over `v0:{timestamp}:{body}`, hex",
+        event_id="`event_id`; of commands and interactions `trigger_id`",
+        handshake="`url_verification`, signed: the challenge is sent back",
+        answer_within="3 s",
+        retries="3: at once, after 1 and 5 minutes",
+        key_from="the app's signing secret, on its Basic Information page",
+        recalled=("event_id", "answer_within", "retries"),
+    ),
+)

@@ -6,17 +6,16 @@ Source: the specification; the reference library also takes fractions of a secon
 specification does not.
 """
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-from webhook_inbox.recipe import Recipe
+from webhook_inbox.recipe import Facts, Recipe
 from webhook_inbox.schemes import keys
 from webhook_inbox.schemes.encodings import base64
 from webhook_inbox.schemes.layouts import Versions
 from webhook_inbox.schemes.mac import Hmac
 from webhook_inbox.schemes.naming import Naming, header, in_json
 from webhook_inbox.schemes.templates import Template
-from webhook_inbox.schemes.window import Window
+from webhook_inbox.schemes.window import DEFAULT_TOLERANCE, Window
 
 _ID: Final = ("webhook-id", "svix-id")
 
@@ -34,12 +33,20 @@ NAMING: Final = Naming(
 )
 
 
-def recipe(settings: Mapping[str, Any]) -> Recipe:  # noqa: ARG001 - it has no settings
-    """Returns the recipe of Standard Webhooks."""
-    return Recipe(
-        name="standard-webhooks",
-        verify=SCHEME.verify,
-        signature_headers=SCHEME.reads,
-        identify=NAMING.identify,
-        sign=SCHEME.sign,
-    )
+RECIPE: Final = Recipe(
+    name="standard-webhooks",
+    verify=SCHEME.verify,
+    signature_headers=SCHEME.reads,
+    identify=NAMING.identify,
+    sign=SCHEME.sign,
+    window=DEFAULT_TOLERANCE,
+    facts=Facts(
+        title="Standard Webhooks",
+        scheme="HMAC-SHA256 over `{id}.{timestamp}.{body}`, base64",
+        event_id="`webhook-id`",
+        handshake="none",
+        answer_within="15 to 30 s",
+        retries="by the sender; the specification's example runs for days",
+        key_from="`whsec_…`, shown by the sender",
+    ),
+)

@@ -3,16 +3,15 @@
 Source: stripe-python `_webhook.py`, which takes any time in the future; we do not.
 """
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
-from webhook_inbox.recipe import Recipe, Sample
+from webhook_inbox.recipe import Facts, Recipe, Sample
 from webhook_inbox.schemes.layouts import Pairs
 from webhook_inbox.schemes.mac import Hmac
 from webhook_inbox.schemes.naming import Naming, in_json
 from webhook_inbox.schemes.templates import Template
-from webhook_inbox.schemes.window import Window
+from webhook_inbox.schemes.window import DEFAULT_TOLERANCE, Window
 
 # The secret's `whsec_…` is the key as it stands, nothing in it is base64.
 SCHEME: Final = Hmac(
@@ -26,19 +25,29 @@ NAMING: Final = Naming(
 )
 
 
-def recipe(settings: Mapping[str, Any]) -> Recipe:  # noqa: ARG001 - Stripe has no settings
-    """Returns Stripe's recipe."""
-    return Recipe(
-        name="stripe",
-        verify=SCHEME.verify,
-        signature_headers=SCHEME.reads,
-        identify=NAMING.identify,
-        sign=_sign,
-        # Counts the endpoints that have not answered yet, so a retry may carry another number.
-        volatile=("pending_webhooks",),
-    )
-
-
 def _sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
     headers = SCHEME.sign(sample, secret, now)
     return headers | {"content-type": "application/json; charset=utf-8"}
+
+
+RECIPE: Final = Recipe(
+    name="stripe",
+    verify=SCHEME.verify,
+    signature_headers=SCHEME.reads,
+    identify=NAMING.identify,
+    sign=_sign,
+    # Counts the endpoints that have not answered yet, so a retry may carry another number.
+    volatile=("pending_webhooks",),
+    window=DEFAULT_TOLERANCE,
+    facts=Facts(
+        title="Stripe",
+        scheme="HMAC-SHA256 over `{timestamp}.{body}`, hex",
+        event_id="`id`",
+        handshake="none",
+        answer_within="about 20 s",
+        retries="live: up to 3 days, exponential; sandbox: 3 in a few hours",
+        key_from="`whsec_…` of the endpoint, in the dashboard",
+        resend="`stripe events resend`, or the dashboard",
+        recalled=("event_id", "answer_within", "retries"),
+    ),
+)

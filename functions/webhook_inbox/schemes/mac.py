@@ -25,6 +25,16 @@ class Hmac(Signed):
     encoding: Encoding = hexadecimal
     key: keys.KeyReader = keys.text
 
+    def usable(self, secret: str) -> bool:
+        """Tells whether a secret is of the form that the scheme's keys have."""
+        return self._usable(secret) is not None
+
+    def made(self, secret: str, content: bytes, signature: str) -> bool:
+        """Tells in constant time whether a secret made this signature."""
+        expected = self._made(secret, content)
+        sent = signature.encode(errors="surrogatepass")
+        return expected is not None and hmac.compare_digest(expected.encode(), sent)
+
     def _match(
         self, contents: Sequence[bytes], candidates: Sequence[str], secrets: Sequence[str]
     ) -> Match:

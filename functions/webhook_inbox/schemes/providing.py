@@ -49,6 +49,7 @@ def provider(name: str, scheme: Scheme, naming: Naming, *, facts: Facts, **more:
         sign=_signer(scheme, naming),
         facts=facts,
         kept_headers=_named(naming) - scheme.reads,
+        window=scheme.window.tolerance if isinstance(scheme, Signed) and scheme.window else None,
     )
     if _needs_guard(scheme, naming):
         recipe = replace(recipe, guard=lambda delivery, _: delivery.body)

@@ -19,6 +19,7 @@ ISO: Final = re.compile(
     r"([Zz]|[+-][0-9]{2}:?[0-9]{2})",
     re.ASCII,
 )
+DEFAULT_TOLERANCE: Final = timedelta(minutes=5)
 MICROSECONDS: Final = 7  # with the point
 
 # A stamp to epoch milliseconds; raises ValueError.
@@ -74,7 +75,7 @@ class Window:
     """
 
     headers: tuple[str, ...] = ()
-    tolerance: timedelta | None = timedelta(minutes=5)
+    tolerance: timedelta | None = DEFAULT_TOLERANCE
     clockwork: Clockwork = seconds
     find: Callable[[Delivery], str | None] | None = None
     ahead: timedelta | None = None

@@ -1,0 +1,92 @@
+"""Adyen's payment webhooks: an HMAC inside each item of the body, over some of its fields.
+
+Every item is checked; an item without a signature, or no item at all, fails the whole. The key is
+hex. Fields are joined by colons without escaping, absent ones empty. Adyen wants `[accepted]`.
+Source: Adyen/adyen-python-api-library `util.py`, `test/UtilTest.py`.
+"""
+
+import json
+from datetime import datetime
+from typing import Final
+
+from webhook_inbox.errors import Reason, Rejected
+from webhook_inbox.recipe import Answer, Facts, Sample, Sent
+from webhook_inbox.schemes import keys
+from webhook_inbox.schemes.batches import elements, split_at
+from webhook_inbox.schemes.documents import at
+from webhook_inbox.schemes.encodings import base64
+from webhook_inbox.schemes.headers import encoded
+from webhook_inbox.schemes.items import EachItem
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, in_json, joined
+from webhook_inbox.schemes.providing import provider
+
+LIST: Final = "notificationItems"
+ITEM: Final = "NotificationRequestItem"
+SIGNATURE: Final = "additionalData.hmacSignature"
+FIELDS: Final = (
+    "pspReference", "originalReference", "merchantAccountCode", "merchantReference",
+    "amount.value", "amount.currency", "eventCode", "success",
+)  # fmt: skip
+
+
+def _signed(item: object) -> bytes:
+    return encoded(":".join(_text(at(item, f"{ITEM}.{field}")) for field in FIELDS))
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return format(value, "d") if abs(value) < 10**100 else ""
+    if not isinstance(value, str):
+        raise Rejected(Reason.MALFORMED, "a signed field of an item is no text")
+    return value
+
+
+SCHEME: Final = EachItem(
+    mac=Hmac(encoding=base64, key=keys.of_part("hmac", keys.hexadecimal)),
+    items=lambda delivery: elements(delivery, LIST),
+    signature=lambda item: at(item, f"{ITEM}.{SIGNATURE}"),
+    signs=_signed,
+)
+
+
+def _compose(sample: Sample, secret: str, now: datetime) -> Sent:
+    del now  # neither signed nor sent
+    item = json.loads(sample.body)
+    signature = SCHEME.mac.signature(secret, _signed({ITEM: item}))
+    item["additionalData"] = {**item.get("additionalData", {}), "hmacSignature": signature}
+    body = json.dumps({"live": "false", LIST: [{ITEM: item}]}).encode()
+    return Sent({"content-type": "application/json"}, body)
+
+
+RECIPE: Final = provider(
+    "adyen",
+    SCHEME,
+    Naming(
+        id=(
+            joined(in_json("pspReference"), in_json("eventCode"), in_json("success")),
+            joined(in_json("pspReference"), in_json("eventCode")),
+        ),
+        type=(in_json("eventCode"),),
+        occurred_at=(in_json("eventDate"),),
+    ),
+    batch=split_at(LIST, inside=ITEM),
+    compose=_compose,
+    sign=lambda sample, secret, now: dict(_compose(sample, secret, now).headers),
+    acknowledgement=Answer(200, b"[accepted]"),
+    facts=Facts(
+        title="Adyen (payments)",
+        body="partly",
+        scheme="HMAC-SHA256 inside each item, over eight fields, base64; key in hex",
+        event_id="`pspReference`, `eventCode` and `success`",
+        handshake="none; every answer is `[accepted]`",
+        answer_within="10 s",
+        retries="3 at once, then every 2 minutes to 8 hours for 30 days",
+        key_from="the HMAC key, generated on the webhook's page of the Customer Area",
+        recalled=("event_id", "answer_within", "retries"),
+    ),
+)

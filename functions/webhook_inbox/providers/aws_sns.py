@@ -1,0 +1,139 @@
+"""AWS SNS: RSA over some fields of the body, under a certificate of SNS's own host.
+
+`SignatureVersion` 1 is SHA-1, 2 is SHA-256. `MessageAttributes` are not signed. The topic is
+pinned: any AWS account can have SNS sign messages of a topic of its own. A subscription is
+confirmed by fetching `SubscribeURL`, for the pinned topic and SNS's host alone.
+Source: aws/aws-js-sns-message-validator, aws/aws-php-sns-message-validator (which also takes
+UnsubscribeConfirmation, as we do).
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
+
+from cryptography.hazmat.primitives import hashes
+
+from webhook_inbox.errors import Reason, Rejected
+from webhook_inbox.model import Delivery
+from webhook_inbox.ports import Fetch
+from webhook_inbox.recipe import PLAIN_TEXT, Answer, Facts, Recipe, Sample, Sent, Verified
+from webhook_inbox.schemes import settings as given
+from webhook_inbox.schemes.asymmetric import Rsa
+from webhook_inbox.schemes.documents import document, text_at
+from webhook_inbox.schemes.fetching import pinned
+from webhook_inbox.schemes.naming import Naming, header, in_json
+from webhook_inbox.schemes.providing import provider
+from webhook_inbox.schemes.sealed import sealed
+from webhook_inbox.schemes.tokens import matches
+
+SETTINGS: Final = frozenset({"topic_arn"})
+EXAMPLE: Final = {"topic_arn": "arn:aws:sns:eu-west-1:123456789012:orders"}
+HOST: Final = re.compile(r"sns\.[a-z0-9-]{3,32}\.amazonaws\.com(\.cn)?", re.ASCII)
+CERTIFICATE: Final = re.compile(r"/[A-Za-z0-9._-]{1,128}\.pem", re.ASCII)
+FIELDS: Final = (
+    "Message", "MessageId", "Subject", "SubscribeURL", "Timestamp", "Token", "TopicArn", "Type",
+)  # fmt: skip
+REQUIRED: Final = ("Message", "MessageId", "Timestamp", "TopicArn", "Type")
+# A notification has none of these, whatever its body holds.
+CONFIRMING: Final = frozenset({"SubscribeURL", "Token"})
+NOTIFICATION: Final = "Notification"
+FACTS: Final = Facts(
+    title="AWS SNS",
+    body="partly",
+    scheme="RSA PKCS#1 v1.5 with SHA-1 or SHA-256 over fields of the body, certificate fetched",
+    window="none: AWS advises one hour",
+    event_id="`MessageId`",
+    handshake="SubscriptionConfirmation of the pinned topic: its `SubscribeURL` is fetched",
+    answer_within="15 s",
+    retries="about 50 in four phases by default",
+    key_from="none: pin the topic with `topic_arn`",
+    recalled=("window",),
+)
+
+
+def recipe(settings: Mapping[str, Any]) -> Recipe:
+    """Returns the recipe of one topic."""
+    topic = given.text(settings, "topic_arn")
+
+    def verify(delivery: Delivery, keys: Sequence[str]) -> Verified:
+        verified = _scheme(delivery).verify(delivery, keys)
+        if not matches(text_at(delivery, "TopicArn") or "", topic):
+            raise Rejected(Reason.INVALID_SIGNATURE, "the message is of another topic")
+        return verified
+
+    def compose(sample: Sample, secret: str, now: datetime) -> Sent:
+        return _sent(sample, secret, now, topic)
+
+    made = provider("aws-sns", SHA256, NAMING, facts=FACTS)
+    return replace(
+        made,
+        verify=verify,
+        sign=lambda sample, secret, now: dict(compose(sample, secret, now).headers),
+        compose=compose,
+        needs_secret=False,
+        fetches=_certificate,
+        handshake=_confirm,
+        accepted_status=200,
+    )
+
+
+def _content(delivery: Delivery) -> Sequence[bytes]:
+    body = document(delivery)
+    if not isinstance(body, dict):
+        raise Rejected(Reason.MALFORMED, "the body is no message of SNS")
+    signed = [n for n in FIELDS if body.get("Type") != NOTIFICATION or n not in CONFIRMING]
+    values = {name: body[name] for name in signed if body.get(name) is not None}
+    if not all(isinstance(value, str) for value in values.values()):
+        raise Rejected(Reason.MALFORMED, "a signed field of the message is no text")
+    if not values.keys() >= set(REQUIRED):
+        raise Rejected(Reason.MALFORMED, "a signed field of the message is missing")
+    text = "".join(f"{name}\n{value}\n" for name, value in values.items())
+    return [text.encode(errors="surrogatepass")]
+
+
+SHA256: Final = Rsa(find=lambda delivery: text_at(delivery, "Signature"), signs=_content)
+SHA1: Final = replace(SHA256, algorithm=hashes.SHA1)
+NAMING: Final = Naming(
+    id=(in_json("MessageId"),),
+    type=(in_json("Type"), header("x-amz-sns-message-type")),
+    occurred_at=(in_json("Timestamp"),),
+)
+
+
+def _scheme(delivery: Delivery) -> Rsa:
+    schemes = {"1": SHA1, "2": SHA256}
+    version = text_at(delivery, "SignatureVersion") or ""
+    if version not in schemes:
+        raise Rejected(Reason.MALFORMED, "the message's SignatureVersion is neither 1 nor 2")
+    return schemes[version]
+
+
+def _certificate(delivery: Delivery, _: Sequence[str]) -> Fetch:
+    if not text_at(delivery, "Signature"):
+        raise Rejected(Reason.MISSING_SIGNATURE, "the message has no Signature")
+    # Messages in the form that Lambda gets spell it otherwise.
+    url = text_at(delivery, "SigningCertURL") or text_at(delivery, "SigningCertUrl")
+    return pinned(url, host=HOST, path=CERTIFICATE)
+
+
+def _confirm(delivery: Delivery, _: str) -> Answer | None:
+    kind = text_at(delivery, "Type")
+    if kind == "SubscriptionConfirmation":
+        return Answer(200, visit=pinned(text_at(delivery, "SubscribeURL"), host=HOST))
+    return Answer(200) if kind == "UnsubscribeConfirmation" else None
+
+
+def _sent(sample: Sample, secret: str, now: datetime, topic: str) -> Sent:
+    message = {
+        "Type": NOTIFICATION,
+        "MessageId": sample.event_id,
+        "TopicArn": topic,
+        "Message": sample.body.decode(errors="replace"),
+        "Timestamp": now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "SignatureVersion": "2",
+        "SigningCertURL": "https://sns.eu-west-1.amazonaws.com/sample.pem",
+    }
+    headers = {"content-type": PLAIN_TEXT, "x-amz-sns-message-type": NOTIFICATION}
+    return sealed(SHA256, message, "Signature", headers=headers, secret=secret, now=now)

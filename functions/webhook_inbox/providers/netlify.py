@@ -1,0 +1,28 @@
+"""Netlify: a JWT (HS256) in `X-Webhook-Signature` that claims the body's SHA-256.
+
+It has neither time nor id, so it stays good for ever.
+Source: webhook-co's adapter for Netlify.
+"""
+
+from typing import Final
+
+from webhook_inbox.recipe import Facts
+from webhook_inbox.schemes.jwts import Jwt
+from webhook_inbox.schemes.naming import Naming, content_hash, header, in_json
+from webhook_inbox.schemes.providing import provider
+
+RECIPE: Final = provider(
+    "netlify",
+    Jwt(header="x-webhook-signature", claims={"iss": "netlify"}, body_hash="sha256"),
+    # One deploy passes through several states under one id, so the content names the event.
+    Naming(id=(content_hash,), type=(header("x-netlify-event"), in_json("state"))),
+    facts=Facts(
+        title="Netlify",
+        scheme="JWT, HS256, claims `iss` and the body's `sha256`",
+        event_id="the body's hash: a deploy keeps its `id` from state to state",
+        answer_within="10 s",
+        retries="six failures in a row disable the hook",
+        key_from="the JWS secret token that you choose in the notification's settings",
+        recalled=("event_id", "answer_within", "retries"),
+    ),
+)

@@ -1,0 +1,41 @@
+"""SendGrid's event webhook: ECDSA P-256 over `{timestamp}{body}`; a body is a list of events.
+
+The body ends in CRLF, and that is signed. The library checks no window, and retries go on for a
+day: none is kept.
+Source: sendgrid/sendgrid-python `helpers/eventwebhook`, `test_eventwebhook.py`.
+"""
+
+from typing import Final
+
+from webhook_inbox.recipe import Facts
+from webhook_inbox.schemes.asymmetric import Ecdsa
+from webhook_inbox.schemes.batches import split_at
+from webhook_inbox.schemes.naming import Naming, in_json
+from webhook_inbox.schemes.providing import provider
+from webhook_inbox.schemes.templates import Template
+from webhook_inbox.schemes.window import Window
+
+RECIPE: Final = provider(
+    "sendgrid",
+    Ecdsa(
+        headers=("x-twilio-email-event-webhook-signature",),
+        signs=Template.parse("{timestamp}{body}"),
+        window=Window(headers=("x-twilio-email-event-webhook-timestamp",), tolerance=None),
+    ),
+    Naming(
+        id=(in_json("sg_event_id"),),
+        type=(in_json("event"),),
+        occurred_at=(in_json("timestamp"),),
+    ),
+    batch=split_at(),
+    facts=Facts(
+        title="SendGrid",
+        scheme="ECDSA P-256 with SHA-256 over timestamp and body, base64 of DER",
+        window="signed, no bound",
+        event_id="`sg_event_id` of each event in the list",
+        answer_within="10 s",
+        retries="for up to 24 hours",
+        key_from="the verification key from the event webhook's settings",
+        recalled=("answer_within", "retries"),
+    ),
+)

@@ -1,0 +1,96 @@
+"""Twilio: HMAC-SHA1 over the public URL and, for forms, the sorted fields.
+
+Fields are joined as name and value, repeated values once and sorted. Of a JSON body only its hash
+is covered, by `bodySHA256` in the signed URL. The signer may or may not have written the default
+port, so both ways are tried, as the library does.
+Source: twilio/twilio-python `request_validator.py` and its tests.
+"""
+
+import hmac
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from typing import Any, Final
+from urllib.parse import urlsplit, urlunsplit
+
+from webhook_inbox.errors import Reason, Rejected
+from webhook_inbox.model import Delivery
+from webhook_inbox.recipe import Facts, Recipe
+from webhook_inbox.schemes import settings as given
+from webhook_inbox.schemes import urls
+from webhook_inbox.schemes.encodings import base64
+from webhook_inbox.schemes.headers import encoded
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import (
+    Naming,
+    content_hash,
+    fixed,
+    header,
+    in_form,
+    joined,
+)
+from webhook_inbox.schemes.providing import provider
+
+SETTINGS: Final = frozenset({"url"})
+EXAMPLE: Final = {"url": "https://inbox.example/webhooks/twilio"}
+PORTS: Final = {"https": 443, "http": 80}
+HASH: Final = "bodySHA256"
+NAMING: Final = Naming(
+    id=(
+        header("i-twilio-idempotency-token"),
+        joined(in_form("MessageSid"), in_form("MessageStatus")),
+        joined(in_form("CallSid"), in_form("CallStatus")),
+        content_hash,
+    ),
+    type=(in_form("MessageStatus"), in_form("CallStatus"), in_form("SmsStatus"), fixed("request")),
+)
+FACTS: Final = Facts(
+    title="Twilio",
+    scheme="HMAC-SHA1 over URL and sorted form fields, base64",
+    event_id="`I-Twilio-Idempotency-Token`, or the SID and its status",
+    answer_within="15 s",
+    retries="none but after failed connections, unless `#rc=` in the URL asks for them",
+    key_from="the account's auth token, in the console",
+    recalled=("event_id", "answer_within", "retries"),
+)
+
+
+def recipe(settings: Mapping[str, Any]) -> Recipe:
+    """Returns Twilio's recipe; `url` is the address without its query."""
+    base = given.public_url(settings)
+
+    def signs(delivery: Delivery) -> Sequence[bytes]:
+        suffix = _suffix(delivery)
+        return [encoded(url + suffix) for url in _spellings(urls.public(delivery, base))]
+
+    scheme = Hmac(
+        headers=("x-twilio-signature",), signs=signs, algorithm="sha1", encoding=base64, url=base
+    )
+    return provider("twilio", scheme, NAMING, facts=FACTS)
+
+
+def _suffix(delivery: Delivery) -> str:
+    claimed = urls.query_field(delivery, HASH)
+    if claimed is not None:
+        digest = sha256(delivery.body).hexdigest()
+        if not hmac.compare_digest(claimed.encode(errors="replace"), digest.encode()):
+            raise Rejected(Reason.INVALID_SIGNATURE, f"the body is not the one {HASH} names")
+        return ""
+    values: dict[str, set[str]] = defaultdict(set)
+    for name, value in urls.form(delivery):
+        values[name].add(value)
+    if delivery.body and not values:
+        raise Rejected(Reason.MALFORMED, f"the body is no form, and no {HASH} covers it")
+    return "".join(name + value for name in sorted(values) for value in sorted(values[name]))
+
+
+def _spellings(url: str) -> Sequence[str]:
+    """Returns the URL with its port as it is, with the default one, and with none."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError as error:
+        raise Rejected(Reason.MALFORMED, "the request's URL cannot be read") from error
+    default = f"{host}:{port or PORTS.get(parts.scheme, 0)}"
+    found = [url, *(urlunsplit(parts._replace(netloc=place)) for place in (host, default))]
+    return list(dict.fromkeys(found))

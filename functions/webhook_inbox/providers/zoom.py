@@ -1,0 +1,57 @@
+"""Zoom: `x-zm-signature: v0=<hex>` over `v0:{timestamp}:{body}`.
+
+The validation of an endpoint is itself signed, and wants the HMAC of a token of Zoom's under the
+same key: a token with a colon could be `v0:…:…`, so one is never computed of it.
+Source: zoom/webhook-sample `index.js`; @zoom/rivet's event verifier. Neither checks an age.
+"""
+
+import hmac
+import re
+from typing import Final
+
+from webhook_inbox.model import Delivery
+from webhook_inbox.recipe import Answer, Facts
+from webhook_inbox.schemes.documents import at
+from webhook_inbox.schemes.handshakes import challenge_in, json_answer
+from webhook_inbox.schemes.layouts import Whole
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, Reading, content_hash, in_json
+from webhook_inbox.schemes.providing import provider
+from webhook_inbox.schemes.templates import Template
+from webhook_inbox.schemes.window import Window
+
+_TOKEN: Final = re.compile(r"[A-Za-z0-9_+/=-]{8,128}", re.ASCII)
+
+
+def _validation(delivery: Delivery, secret: str) -> Answer | None:
+    if at(Reading(delivery).document, "event") != "endpoint.url_validation":
+        return None
+    token = challenge_in(delivery, in_json("payload.plainToken"))
+    if token is None or _TOKEN.fullmatch(token) is None:
+        return None
+    made = hmac.digest(secret.encode(), token.encode(), "sha256").hex()
+    return json_answer({"plainToken": token, "encryptedToken": made})
+
+
+RECIPE: Final = provider(
+    "zoom",
+    Hmac(
+        headers=("x-zm-signature",),
+        layout=Whole("v0="),
+        signs=Template.parse("v0:{timestamp}:{body}"),
+        window=Window(headers=("x-zm-request-timestamp",)),
+    ),
+    Naming(id=(content_hash,), type=(in_json("event"),), occurred_at=(in_json("event_ts"),)),
+    handshake=_validation,
+    facts=Facts(
+        title="Zoom",
+        scheme="HMAC-SHA256 over `v0:{timestamp}:{body}`, hex",
+        window="5 minutes",
+        event_id="the body's hash: none is documented",
+        handshake="`endpoint.url_validation`, signed: answered with the token's HMAC",
+        answer_within="3 s",
+        retries="3: after 5, 30 and 90 minutes",
+        key_from="the app's Secret Token, on its Feature page",
+        recalled=("event_id", "retries"),
+    ),
+)

@@ -1,0 +1,168 @@
+"""Valid deliveries of every registered provider: its vectors, and its samples signed by us.
+
+A test takes a case, breaks one part of it, and asks for the verdict.
+"""
+
+import json
+from base64 import b64decode
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from tests.unit.providers.deliveries import NOW, SECRET, SETTINGS
+from webhook_inbox import conformance, providers
+from webhook_inbox.errors import ConfigurationError, Reason, Rejected, Unavailable
+from webhook_inbox.manifest import SourceSpec
+from webhook_inbox.model import Delivery
+from webhook_inbox.ports import Fetch
+from webhook_inbox.published_keys import PublishedKeys
+from webhook_inbox.recipe import Recipe, Sample, Verified
+from webhook_inbox.verification import verify
+
+ROOT = Path(__file__).parents[3]
+VECTORS = ROOT / "tests" / "vectors"
+SAMPLES = ROOT / "events" / "ingest"
+# The declared scheme has no provider, so nobody publishes vectors of it.
+DECLARED = "hmac"
+# Of every form that providers give: text and base64, hex, the parts of several.
+SECRETS = (SECRET, "00ff" * 16, json.dumps({"client_id": "it", "secret": SECRET}))
+NAMES = sorted(providers.MODULES)
+PUBLISHED = [name for name in NAMES if name != DECLARED]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A valid delivery and what it is judged with.
+
+    `published` is what the provider publishes, `material` stands for it when it is fetched.
+    """
+
+    provider: str
+    recipe: Recipe
+    delivery: Delivery
+    secrets: tuple[str, ...]
+    published: bytes = b""
+    fetched: list[str] = field(default_factory=list)
+
+    def verdict(
+        self, delivery: Delivery | None = None, secrets: tuple[str, ...] | None = None
+    ) -> Verified | Reason:
+        """Returns what verifying gives; anything but Verified or Rejected is a test's failure."""
+        keys = PublishedKeys(self)
+        live = self.secrets if secrets is None else secrets
+        try:
+            return verify(self.recipe, delivery or self.delivery, live, keys)
+        except Rejected as error:
+            return error.reason
+
+    def fetch(self, wanted: Fetch) -> bytes:
+        """Answers as the provider would, and notes what was asked for."""
+        self.fetched.append(wanted.url)
+        if not self.published:
+            raise Unavailable("https", "GET", "nothing is published")
+        return self.published
+
+    def signed_again(self, body: bytes) -> Delivery:
+        """Returns the sample's delivery with another body, validly signed."""
+        sample = sample_of(self.provider)
+        return signed(self.provider, replace(sample, body=body)).delivery
+
+    def at(self, shift: timedelta) -> Delivery:
+        """Returns the delivery as it comes so much later."""
+        return replace(self.delivery, received_at=self.delivery.received_at + shift)
+
+    def with_header(self, name: str, value: str | None) -> Delivery:
+        """Returns the delivery with one header changed, or left out."""
+        rest = {key: text for key, text in self.delivery.headers.items() if key != name}
+        return replace(self.delivery, headers=rest if value is None else {**rest, name: value})
+
+
+def module_of(provider: str) -> str:
+    """Returns the name of a provider's module, which is that of its vectors' file."""
+    return providers.MODULES[provider]
+
+
+def example(provider: str) -> Mapping[str, Any]:
+    """Returns settings with which a source of this provider can be configured."""
+    module = import_module(f"webhook_inbox.providers.{module_of(provider)}")
+    given: Mapping[str, Any] = getattr(module, "EXAMPLE", SETTINGS.get(provider, {}))
+    return given
+
+
+def recipe_of(provider: str) -> Recipe:
+    """Returns a provider's recipe with its example's settings."""
+    return providers.load(SourceSpec("it", provider, "it", settings=example(provider)))
+
+
+@cache
+def pair_of(provider: str) -> tuple[str, str]:
+    """Returns what signs and what verifies; the same where a secret is shared."""
+    recipe = recipe_of(provider)
+    if recipe.pair is not None:
+        return recipe.pair()
+    for secret in SECRETS[:-1]:
+        try:
+            recipe.send(sample_of(provider), secret, NOW)
+        except ConfigurationError:
+            continue
+        return secret, secret
+    return SECRETS[-1], SECRETS[-1]
+
+
+def vectors_of(provider: str) -> list[dict[str, Any]]:
+    """Returns a provider's vectors; none where the file is missing."""
+    path = VECTORS / f"{module_of(provider)}.json"
+    found: list[dict[str, Any]] = json.loads(path.read_text()) if path.is_file() else []
+    return found
+
+
+def samples_of(provider: str) -> list[Path]:
+    """Returns a provider's sample bodies."""
+    directory = "acme" if provider == DECLARED else provider
+    return sorted((SAMPLES / directory).glob("*.json"))
+
+
+def sample_of(provider: str) -> Sample:
+    """Returns a provider's first sample."""
+    path = samples_of(provider)[0]
+    return Sample("sample-1", unquote(path.stem.partition("__")[0]), path.read_bytes())
+
+
+def signed(provider: str, sample: Sample | None = None) -> Case:
+    """Returns a sample's delivery, signed by us as the provider would."""
+    recipe = recipe_of(provider)
+    private, public = pair_of(provider)
+    sent = recipe.send(sample or sample_of(provider), private, NOW)
+    headers = {"host": "inbox.example", **sent.headers}
+    # As `sign` takes the path to be.
+    delivery = Delivery("it", "POST", "/webhooks/it", sent.query, headers, sent.body, NOW)
+    secrets = (public,) if recipe.needs_secret and recipe.fetches is None else ()
+    published = public.encode() if recipe.fetches is not None else b""
+    return Case(provider, recipe, delivery, secrets, published)
+
+
+def recorded(vector: Mapping[str, Any]) -> Case:
+    """Returns a vector's delivery."""
+    spec = conformance.source_of(vector)
+    recipe = providers.load(spec)
+    published = b""
+    if recipe.fetches is not None:
+        key = vector.get("public_key_base64")
+        published = b64decode(key) if key else json.dumps(vector["jwk"]).encode()
+    secrets = conformance.secrets_of(vector) if recipe.needs_secret else ()
+    return Case(spec.provider, recipe, conformance.delivery_of(vector), secrets, published)
+
+
+def valid_vectors() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields one valid vector of every kind of signature that a provider has."""
+    for provider in PUBLISHED:
+        seen: set[str] = set()
+        for vector in vectors_of(provider):
+            if vector["expect"] == conformance.VALID and vector["scheme"] not in seen:
+                seen.add(vector["scheme"])
+                yield provider, vector

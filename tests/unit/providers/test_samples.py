@@ -1,0 +1,28 @@
+"""The sample events are what their file names say, signed by the recipes that will send them."""
+
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from tests.unit.providers.cases import NAMES, samples_of, signed
+from webhook_inbox.events import BATCH
+from webhook_inbox.recipe import Sample, Verified
+
+EVENTS = [
+    pytest.param(name, path, id=f"{name}/{path.stem}")
+    for name in NAMES
+    for path in samples_of(name)
+]
+
+
+@pytest.mark.parametrize(("provider", "path"), EVENTS)
+def test_a_sample_is_signed_verified_and_named_by_its_file(provider: str, path: Path) -> None:
+    kind = unquote(path.stem.partition("__")[0])
+    case = signed(provider, Sample("sample-1", kind, path.read_bytes()))
+
+    assert isinstance(case.verdict(), Verified)
+    parts = case.recipe.batch(case.delivery) if case.recipe.batch else None
+    named = [case.recipe.identify(part) for part in parts or (case.delivery,)]
+    assert {BATCH if parts else identity.type for identity in named} == {kind}
+    assert len({identity.event_id for identity in named}) == len(named)
