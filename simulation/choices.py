@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
+from simulation import invocations
 from simulation.moments import next_moment
 from simulation.programs import Verdict
 from simulation.scenario import SUCCEEDS, Letter
@@ -38,7 +39,7 @@ def choices(world: World) -> Iterator[Choice]:
     if left.replays and world.free("replay", 2):
         yield from (("replays", str(n)) for n in range(len(world.scenario.requests)))
     if left.redrives:
-        yield from (("redrives", lane) for lane, dlq in world.dlqs.items() if dlq.visible())
+        yield from (("redrives", lane) for lane, dlq in world.aws.dlqs.items() if dlq.visible())
     if left.deployments:
         others = (d for d in world.scenario.deployments if d is not world.deployment)
         yield from (("deploys", other.name) for other in others)
@@ -98,7 +99,7 @@ def _of_senders(world: World) -> Iterator[Choice]:
 def _of_queues(world: World) -> Iterator[Choice]:
     worker = world.free("worker", world.scenario.workers)
     troubles = world.scenario.faults if world.left.faults else ()
-    for lane, queue in world.queues.items():
+    for lane, queue in world.aws.queues.items():
         visible = queue.visible()
         if worker:
             yield from (("receives", lane, id_) for id_ in visible)
@@ -123,11 +124,11 @@ def _spend(world: World, kind: str) -> None:
 def _step(world: World, choice: Choice) -> None:
     if choice[2] != "ok":
         _spend(world, "faults")
-    world.step(choice[1], choice[2])
+    invocations.step(world, choice[1], choice[2])
 
 
 def _handles(world: World, choice: Choice) -> None:
-    world.verdict(choice[1], verdict_of(world, choice))
+    invocations.handle(world, choice[1], verdict_of(world, choice))
     if choice[2] not in {"well", "always"}:
         _spend(world, "misdeeds")
 
@@ -149,7 +150,7 @@ def _killed(world: World, choice: Choice) -> None:
 
 
 def _sends(world: World, choice: Choice) -> None:
-    world.deliver(letter_of(world, choice[1]))
+    invocations.deliver(world, letter_of(world, choice[1]))
 
 
 def letter_of(world: World, name: str) -> Letter:
@@ -158,7 +159,7 @@ def letter_of(world: World, name: str) -> Letter:
 
 
 def _receives(world: World, choice: Choice) -> None:
-    world.receive(choice[1], choice[2])
+    invocations.receive(world, choice[1], choice[2])
 
 
 def _burns(world: World, choice: Choice) -> None:
@@ -174,14 +175,14 @@ def _loses(world: World, choice: Choice) -> None:
 
 def _shows(world: World, choice: Choice) -> None:
     _spend(world, "faults")
-    world.queues[choice[1]].show(choice[2])
+    world.aws.queues[choice[1]].show(choice[2])
 
 
 def _lands(world: World, choice: Choice) -> None:
     world.land(int(choice[1]))
 
 
-def _time(world: World, choice: Choice) -> None:
+def _time(world: World, _: Choice) -> None:
     moment = next_moment(world)
     # Where nothing is to be waited for, nothing changes.
     if moment is not None and moment <= TROUBLED_UNTIL:
@@ -189,21 +190,21 @@ def _time(world: World, choice: Choice) -> None:
         world.advance(moment)
 
 
-def _reconciles(world: World, choice: Choice) -> None:
+def _reconciles(world: World, _: Choice) -> None:
     _spend(world, "passes")
-    world.reconcile()
+    invocations.reconcile(world)
 
 
 def _replays(world: World, choice: Choice) -> None:
     _spend(world, "replays")
-    world.replay(int(choice[1]))
+    invocations.replay(world, int(choice[1]))
 
 
 def _redrives(world: World, choice: Choice) -> None:
     # Nobody redrives within the millisecond of a death.
     _spend(world, "redrives")
     world.advance(world.clock.ms + 1)
-    world.dlqs[choice[1]].redrive(world.queues[choice[1]])
+    world.aws.dlqs[choice[1]].redrive(world.aws.queues[choice[1]])
 
 
 def _deploys(world: World, choice: Choice) -> None:

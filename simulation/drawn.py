@@ -84,7 +84,9 @@ def _letters(dice: Random) -> list[Letter]:
             persists=source != "github",
         )
         letters.append(honest)
-        for kind in dice.sample(["again", "other", "forged", "captured", "large"], dice.randint(0, 2)):
+        for kind in dice.sample(
+            ["again", "other", "forged", "captured", "large"], dice.randint(0, 2)
+        ):
             letters.append(_variant(honest, kind))
     return letters
 
@@ -97,7 +99,11 @@ def _variant(letter: Letter, kind: str) -> Letter:
         "captured": {"event_id": f"{letter.event_id}x", "captured": True, "persists": False},
         "large": {"event_id": f"{letter.event_id}l", "content": "large", "padding": 20_000},
     }
-    parts: dict[str, Any] = {"source": letter.source, "event_id": letter.event_id, "content": letter.content}
+    parts: dict[str, Any] = {
+        "source": letter.source,
+        "event_id": letter.event_id,
+        "content": letter.content,
+    }
     parts["persists"] = letter.persists
     return Letter(f"{letter.name} {kind}", **{**parts, **changes[kind]})
 
@@ -121,4 +127,3 @@ def _requests(letters: tuple[Letter, ...]) -> list[ReplayRequest]:
         ReplayRequest(event_ids=(named,), rate_per_second=500),
         ReplayRequest(event_ids=(named,), handler="mail", force=True, rate_per_second=500),
     ]
-

@@ -6,10 +6,12 @@ minute in which it finds something: then every event ends, and what the ledger s
 
 from typing import Final
 
+from simulation import invocations
 from simulation.moments import next_moment, next_pass
 from simulation.scenario import SUCCEEDS, Letter
 from simulation.truth import RunName, Violation
 from simulation.world import World
+from webhook_inbox.ports import Item
 from webhook_inbox.reference import Reference
 from webhook_inbox.rows import RUN_PREFIX, event_key, run_key
 
@@ -45,9 +47,9 @@ def heal(world: World) -> None:
         due = next_pass(world)
         world.advance(moment)
         if due == moment:
-            world.reconcile()
+            invocations.reconcile(world)
         if retried == moment:
-            world.deliver(unheard[0])
+            invocations.deliver(world, unheard[0])
     raise Violation("G1", f"not settled after {(world.clock.ms - began) / 3_600_000:.1f} h")
 
 
@@ -60,10 +62,10 @@ def _goes_on(world: World) -> bool:
     if world.late:
         world.land(0)
         return True
-    for lane, queue in world.queues.items():
+    for lane, queue in world.aws.queues.items():
         visible = queue.visible()
         if visible and world.free("worker", 1):
-            world.receive(lane, visible[0])
+            invocations.receive(world, lane, visible[0])
             return True
     return False
 
@@ -76,13 +78,13 @@ def _waits(world: World, letter: Letter) -> bool:
 def _step(world: World, slot: str) -> None:
     call = world.jobs[slot].place.call
     if call is not None and call.method == "begin":
-        world.verdict(slot, world.scenario.always.get(call.args[0], SUCCEEDS))
+        invocations.handle(world, slot, world.scenario.always.get(call.args[0], SUCCEEDS))
     else:
-        world.step(slot, "ok")
+        invocations.step(world, slot, "ok")
 
 
 def _quiet(world: World) -> bool:
-    if world.jobs or any(map(len, world.queues.values())):
+    if world.jobs or any(map(len, world.aws.queues.values())):
         return False
     return next_pass(world) is None
 
@@ -90,32 +92,33 @@ def _quiet(world: World) -> bool:
 def check(world: World) -> None:
     """Checks a world in which nothing will happen any more without a person."""
     _check_events(world)
-    for row in world.table.rows():
+    for row in world.aws.table.rows():
         if row["sk"].startswith(RUN_PREFIX):
-            _check_run(world, (row["source"], row["event_id"], row["handler"]))
+            _check_run(world, row)
     _check_dead_letters(world)
 
 
 def _check_events(world: World) -> None:
     for source, event_id in world.truth.acknowledged:
-        row = world.table.row(event_key(source, event_id))
+        row = world.aws.table.row(event_key(source, event_id))
         if row is None:
             raise Violation("G1", f"{source} {event_id} was acknowledged and is gone")
-    for row in list(world.table.rows()):
+    for row in list(world.aws.table.rows()):
         if row["sk"] != "event":
             continue
         for name in row["runs"]:
-            run = world.table.row(run_key(row["source"], row["event_id"], name))
+            run = world.aws.table.row(run_key(row["source"], row["event_id"], name))
             if run is None or run["status"] not in ENDED:
-                raise Violation("G1", f"{name} of {row['event_id']} ended as {run and run['status']}")
+                raise Violation(
+                    "G1", f"{name} of {row['event_id']} ended as {run and run['status']}"
+                )
 
 
-def _check_run(world: World, run: RunName) -> None:
-    truth, row = world.truth, world.table.row(run_key(*run))
-    assert row is not None
+def _check_run(world: World, row: Item) -> None:
+    truth, run = world.truth, (row["source"], row["event_id"], row["handler"])
     if row["status"] == "done" and not truth.posts.get(run):
         raise Violation("G1", f"{run} is done and its sink knows nothing")
-    bound = _bound(world, run)
+    bound = _bound(world, run, row)
     if truth.sends.get(run, 0) > bound:
         raise Violation("flood", f"{truth.sends[run]} messages for {run}, {bound} would do")
     fails = run[2] in world.scenario.always or run[2] in truth.shaken
@@ -126,31 +129,30 @@ def _check_run(world: World, run: RunName) -> None:
         raise Violation("G8", f"nothing went wrong for {run}: {seen}")
 
 
-def _bound(world: World, run: RunName) -> int:
+def _bound(world: World, run: RunName, row: Item) -> int:
     """Returns how many messages a run may cost, by what happened to it."""
-    row = world.table.row(run_key(*run)) or {}
     tries = sum(
         world.tries.get(letter.name, 0)
         for letter in world.scenario.letters
         if (letter.source, letter.event_id) == run[:2]
     )
     budget = world.scenario.budget
-    attempts = max(row.get("attempt_count", 0), 1) + budget.misdeeds
+    attempts: int = max(row.get("attempt_count", 0), 1) + budget.misdeeds
     rolling = A_ROLLING_HOUR if budget.deployments else 0
     return rolling + tries + 2 * attempts + budget.replays + 2 * budget.faults + budget.passes + 8
 
 
 def _check_dead_letters(world: World) -> None:
     buried: set[RunName] = set()
-    for queue in world.dlqs.values():
+    for queue in world.aws.dlqs.values():
         for message in queue.snapshot()[1]:
             reference = Reference.decode(message[1])
             run = reference.source, reference.event_id, reference.handler
-            row = world.table.row(run_key(*run)) or {}
+            row = world.aws.table.row(run_key(*run)) or {}
             if row.get("status") != "dead_letter":
                 raise Violation("G1", f"{run} is {row.get('status')} and in the DLQ")
             buried.add(run)
-    for row in world.table.rows():
+    for row in world.aws.table.rows():
         if row.get("status") == "dead_letter":
             run = row["source"], row["event_id"], row["handler"]
             lost = row["last_error"].startswith(NEVER_RECEIVED) or run in world.truth.troubled

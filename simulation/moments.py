@@ -37,7 +37,7 @@ def _of_jobs(world: World) -> Iterator[int]:
 
 
 def _of_messages(world: World) -> Iterator[int]:
-    for queue in world.queues.values():
+    for queue in world.aws.queues.values():
         yield from (message[3] for message in queue.snapshot()[1])
 
 
@@ -56,13 +56,17 @@ def _of_passes(world: World) -> Iterator[int]:
         if "attention" in row and row["status"] != "dead_letter":
             yield _full_minute(max(row["attention_at"], now + 1))
     seen = {(row["pk"], row["sk"]): _unseen_from(row) for row in runs}
-    for row in world.table.rows():
+    for row in world.aws.table.rows():
         if row["sk"] == "event":
             for name in row["runs"]:
                 since = seen.get((row["pk"], RUN_PREFIX + name), 0)
                 if since is not None:
                     yield _next_look(row["received_at"], max(now, since))
-    if any(_superfluous(world, message[1]) for q in world.dlqs.values() for message in q.snapshot()[1]):
+    if any(
+        _superfluous(world, message[1])
+        for q in world.aws.dlqs.values()
+        for message in q.snapshot()[1]
+    ):
         yield _at_minute(now, DLQ_MINUTE)
 
 
@@ -89,14 +93,12 @@ def _unseen_from(run: Item) -> int | None:
 
 def _superfluous(world: World, text: str) -> bool:
     reference = Reference.decode(text)
-    row = world.table.row(run_key(reference.source, reference.event_id, reference.handler))
-    return row is not None and (
-        row["status"] in SETTLED or row.get("ticket", 0) > reference.ticket
-    )
+    row = world.aws.table.row(run_key(reference.source, reference.event_id, reference.handler))
+    return row is not None and (row["status"] in SETTLED or row.get("ticket", 0) > reference.ticket)
 
 
 def _runs(world: World) -> Iterator[Item]:
-    return (row for row in world.table.rows() if row["sk"].startswith(RUN_PREFIX))
+    return (row for row in world.aws.table.rows() if row["sk"].startswith(RUN_PREFIX))
 
 
 def _full_minute(at: int) -> int:

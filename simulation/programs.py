@@ -173,7 +173,13 @@ def processor(
 def handle(ask: Ask, event: Event, context: Context) -> None:
     """A handler: it asks how this attempt goes, posts to its sink, and ends so."""
     key = context.idempotency_key("effect")
-    told = (context.handler, event.source, event.id, context.attempt, sha256(event.body).hexdigest())
+    told = (
+        context.handler,
+        event.source,
+        event.id,
+        context.attempt,
+        sha256(event.body).hexdigest(),
+    )
     verdict = Verdict(*ask(Call("handler", "begin", told)))
     if verdict.seconds and not verdict.error:
         ask(Call("clock", "sleep", (verdict.seconds,)))

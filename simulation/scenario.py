@@ -37,12 +37,10 @@ DEFERS: Final = Verdict(posts=False, error="deferred", seconds=20)
 DEFERS_LONG: Final = Verdict(posts=False, error="deferred", seconds=3600)
 STALLS: Final = Verdict(seconds=59)
 
-DEFER_BACKOFF: Final = Backoff(base=10, factor=4)
-
 
 def handler(name: str, source: str = "acme", **settings: Any) -> HandlerSpec:
     """Returns a handler's declaration."""
-    settings = {"max_attempts": 2, "backoff": DEFER_BACKOFF, **settings}
+    settings = {"max_attempts": 2, "backoff": Backoff(base=10, factor=4), **settings}
     return HandlerSpec(name, name, "handle", source, ("*",), **settings)
 
 

@@ -203,19 +203,19 @@ def _key(value: Any) -> Hashable:
 
 
 def _plain(value: Any) -> Any:
-    match value:
-        case dict():
-            return value
-        case datetime():
-            return to_ms(value)
-        case Message():
-            return value.id, value.receipt, value.body, to_ms(value.sent_at), value.receive_count
-        case Page():
-            return list(value.items), value.next
-        case Backlog():
-            return value.visible, str(value.oldest)
-        case Outgoing():
-            return value.body, value.delay
+    kind = type(value)
+    if kind in _PLAIN:
+        return _PLAIN[kind](value)
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return [_plain(entry) for entry in value]
     return value
+
+
+_PLAIN: Final[dict[type, Callable[[Any], Any]]] = {
+    dict: lambda value: value,
+    datetime: to_ms,
+    Message: lambda m: (m.id, m.receipt, m.body, to_ms(m.sent_at), m.receive_count),
+    Page: lambda page: (list(page.items), page.next),
+    Backlog: lambda backlog: (backlog.visible, str(backlog.oldest)),
+    Outgoing: lambda outgoing: (outgoing.body, outgoing.delay),
+}

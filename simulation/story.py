@@ -1,6 +1,6 @@
 """Tells a schedule so that a person can follow it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from simulation.choices import Choice, letter_of, verdict_of
@@ -26,6 +26,8 @@ HOW: Final = {
     "stale": " — reads what was there a while ago",
     "undeleted": " — the deletion fails",
 }
+# The world before it happens, the choice's parts, and the call it is about.
+Sentence = Callable[[World, list[str], Call | None], str]
 SHOWN: Final = ("status", "ticket", "attempt_count", "attempts_in_round", "lease_id")
 
 
@@ -50,48 +52,12 @@ def _time(world: World) -> str:
 
 def _sentence(world: World, choice: Choice) -> str:
     kind, *parts = choice
-    match kind:
-        case "step":
-            call = world.jobs[parts[0]].place.call
-            return f"{parts[0]}: {_call(call)}{HOW[parts[1]]}"
-        case "handles":
-            call = world.jobs[parts[0]].place.call
-            name = call.args[0] if call else ""
-            return f"{parts[0]}: handler {name} begins: {verdict_of(world, choice)}"
-        case "killed":
-            call = world.jobs[parts[0]].place.call
-            return f"{parts[0]} is killed before: {_call(call)}"
-        case "sends":
-            letter = letter_of(world, parts[0])
-            return f"{letter.name} is sent: {letter.source} {letter.event_id}"
-        case "receives" | "burns" | "loses" | "shows":
-            return f"{_MESSAGES[kind]} {parts[1]}: {_body(world, *parts)}"
-        case "lands":
-            return f"at last arrives: {_call(world.late[int(parts[0])])}"
-        case "time":
-            return f"{((next_moment(world) or world.clock.ms) - world.clock.ms) / 1000:g} s pass"
-        case "replays":
-            return f"an operator replays {world.scenario.requests[int(parts[0])].model_dump(exclude_defaults=True)}"
-        case "redrives":
-            return f"an operator redrives the DLQ of lane {parts[0]}"
-        case "deploys":
-            return f"deployment {parts[0]} replaces {world.deployment.name}"
-    return {"reconciles": "the reconciler begins a pass", "heals": "nothing fails any more"}[kind]
+    return _SENTENCES[kind](world, parts, _pending(world, parts))
 
 
-_MESSAGES: Final = {
-    "receives": "received is",
-    "burns": "received and throttled is",
-    "loses": "lost is",
-    "shows": "visible again is",
-}
-
-
-def _body(world: World, lane: str, message_id: str) -> str:
-    message = next(m for m in world.queues[lane].snapshot()[1] if m[0] == message_id)
-    reference = Reference.decode(message[1])
-    run = f"{reference.handler} of {reference.event_id}"
-    return f"{run}, ticket {reference.ticket}, receive {message[4] + 1}"
+def _pending(world: World, parts: list[str]) -> Call | None:
+    job = world.jobs.get(parts[0]) if parts else None
+    return job.place.call if job else None
 
 
 def _call(call: Call | None) -> str:
@@ -109,7 +75,7 @@ def _brief(value: object) -> str:
 
 
 def _changes(world: World, known: dict[str, str]) -> Iterator[str]:
-    for row in world.table.rows():
+    for row in world.aws.table.rows():
         if row["sk"].startswith(RUN_PREFIX):
             name, text = f"{row['sk']} of {row['event_id']}", _row(row)
             if known.get(name) != text:
@@ -117,5 +83,56 @@ def _changes(world: World, known: dict[str, str]) -> Iterator[str]:
                 yield f"              {name} is {text}"
 
 
+def _handles(world: World, parts: list[str], call: Call | None) -> str:
+    name = call.args[0] if call else ""
+    verdict = verdict_of(world, ("handles", *parts))
+    return f"{parts[0]}: the handler {name} begins: {verdict}"
+
+
+def _sends(world: World, parts: list[str], _: Call | None) -> str:
+    letter = letter_of(world, parts[0])
+    return f"{letter.name!r} is sent: {letter.source} {letter.event_id}"
+
+
+def _passes(world: World, _parts: list[str], _: Call | None) -> str:
+    moment = next_moment(world) or world.clock.ms
+    return f"{(moment - world.clock.ms) / 1000:g} s pass"
+
+
+def _replays(world: World, parts: list[str], _: Call | None) -> str:
+    request = world.scenario.requests[int(parts[0])]
+    return f"an operator replays {request.model_dump(exclude_defaults=True)}"
+
+
+def _of_message(verb: str) -> Sentence:
+    def sentence(world: World, parts: list[str], _: Call | None) -> str:
+        lane, message_id = parts
+        message = next(m for m in world.aws.queues[lane].snapshot()[1] if m[0] == message_id)
+        reference = Reference.decode(message[1])
+        run = f"{reference.handler} of {reference.event_id}"
+        return f"{message_id} {verb}: {run}, ticket {reference.ticket}, receive {message[4] + 1}"
+
+    return sentence
+
+
 def _row(row: Item) -> str:
     return ", ".join(f"{name} {row[name]}" for name in SHOWN if name in row)
+
+
+_SENTENCES: Final[dict[str, Sentence]] = {
+    "step": lambda _, parts, call: f"{parts[0]}: {_call(call)}{HOW[parts[1]]}",
+    "handles": _handles,
+    "killed": lambda _, parts, call: f"{parts[0]} is killed before {_call(call)}",
+    "sends": _sends,
+    "receives": _of_message("is received"),
+    "burns": _of_message("is received, and throttled"),
+    "loses": _of_message("is lost"),
+    "shows": _of_message("is visible again"),
+    "lands": lambda world, parts, _: f"arrives at last: {_call(world.late[int(parts[0])])}",
+    "time": _passes,
+    "reconciles": lambda *_: "the reconciler begins a pass",
+    "replays": _replays,
+    "redrives": lambda _, parts, __: f"an operator redrives the DLQ of lane {parts[0]}",
+    "deploys": lambda world, parts, _: f"{parts[0]!r} replaces {world.deployment.name!r}",
+    "heals": lambda *_: "nothing fails any more",
+}

@@ -6,20 +6,18 @@ hold once everything has healed is in `healing`.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from hashlib import sha256
+from typing import Any, Final
 
+from simulation.scenario import Letter
 from webhook_inbox import bodies
 from webhook_inbox.ingest import Outcome, Receipt
 from webhook_inbox.memory import MemoryBlobs
 from webhook_inbox.model import Status
 from webhook_inbox.ports import Item, Key
 from webhook_inbox.reference import Reference
-from webhook_inbox.rows import RUN_PREFIX, event_key, event_pk, identify
+from webhook_inbox.rows import RUN_PREFIX, identify
 
-if TYPE_CHECKING:
-    from simulation.scenario import Letter
-
-SKEW_MS: Final = 5_000
 RESEND_PAUSE_MS: Final = 15 * 60_000
 FINISHED: Final = frozenset({"done", "skipped"})
 OPEN: Final = frozenset({"pending", "failed", "deferred", "held", "dead_letter"})
@@ -56,7 +54,7 @@ class Actor:
 
     kind: str
     lease: str = ""
-    letter: "Letter | None" = None
+    letter: Letter | None = None
     force: bool = False
     held: frozenset[str] = frozenset()
 
@@ -106,7 +104,7 @@ class Truth:
 
     # -- ingest
 
-    def answered(self, letter: "Letter", receipt: Receipt, row: Item | None) -> None:
+    def answered(self, letter: Letter, receipt: Receipt, row: Item | None) -> None:
         """Notes the answer to a delivery; `row` is its event's, as it is stored."""
         if letter.forged:
             refused = {Outcome.REJECTED, Outcome.UNAVAILABLE, Outcome.BROKEN}
@@ -126,7 +124,13 @@ class Truth:
     # -- writes
 
     def wrote(
-        self, actor: Actor, key: Key, old: Item | None, new: Item | None, now: int, blobs: MemoryBlobs
+        self,
+        actor: Actor,
+        key: Key,
+        old: Item | None,
+        new: Item | None,
+        now: int,
+        blobs: MemoryBlobs,
     ) -> None:
         """Checks one write of the table."""
         if actor.letter is not None and actor.letter.forged:
@@ -197,12 +201,14 @@ class Truth:
                 _must("flood", last <= now - RESEND_PAUSE_MS, f"{run} was sent again at once")
                 self.resent[run, reference.ticket] = now
 
-    def begins(self, run: RunName, content: str, row: Item | None, limit: int, busy: bool) -> None:
+    def begins(
+        self, run: RunName, content: str, row: Item | None, *, limit: int, busy: bool
+    ) -> None:
         """Checks that an attempt may reach its handler."""
         _must("G2", not busy, f"{run}: two attempts at once")
         stored = row or {}
         _must("G3", stored.get("status") not in FINISHED, f"{run} was finished and is run again")
-        expected = bodies.sha256(self.contents[run[:2]]).hexdigest()
+        expected = sha256(self.contents[run[:2]]).hexdigest()
         _must("G7", content == expected, f"{run}: the handler was given other content")
         _must("G1", self.spent.get(run, 0) <= limit, f"{run}: more attempts than {limit}")
 
@@ -216,16 +222,6 @@ class Truth:
     def trouble(self, event: tuple[str, str], handlers: Iterable[str]) -> None:
         """Notes that something went wrong for these runs."""
         self.troubled.update((*event, handler) for handler in handlers)
-
-
-def stored_event(source: str, event_id: str) -> Key:
-    """Returns an event row's key."""
-    return event_key(source, event_id)
-
-
-def partition(run: RunName) -> str:
-    """Returns the partition of a run's event."""
-    return event_pk(run[0], run[1])
 
 
 def _must(guarantee: str, holds: bool, text: str) -> None:  # noqa: FBT001 - reads as a sentence

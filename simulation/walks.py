@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Final
+from typing import Final, NamedTuple
 
 from simulation.choices import Choice, choices, take
+from simulation.drawn import drawn
 from simulation.failure import Failure
 from simulation.healing import heal
 from simulation.scenario import Scenario
 from simulation.stepping import Stepping
 from simulation.truth import Violation
-from simulation.drawn import drawn
 from simulation.world import World
 
 LONGEST: Final = 150
@@ -35,6 +35,13 @@ WEIGHTS: Final = {
 FAULTY: Final = 0.5
 
 
+class Path(NamedTuple):
+    """A schedule that was walked, and in which world."""
+
+    scenario: Scenario
+    schedule: tuple[Choice, ...]
+
+
 @dataclass(slots=True)
 class Walked:
     """What was walked."""
@@ -44,8 +51,8 @@ class Walked:
     stepping: Stepping = field(default_factory=Stepping)
 
 
-def walk(seed: int, walked: Walked) -> None:
-    """Walks one schedule and lets the world heal.
+def walk(seed: int, walked: Walked) -> Path:
+    """Walks one schedule, lets the world heal, and returns what happened.
 
     Raises:
         Failure: a guarantee is broken.
@@ -70,6 +77,7 @@ def walk(seed: int, walked: Walked) -> None:
     walked.steps += len(path)
     if walked.stepping.crowded:
         walked.stepping.forget()
+    return Path(scenario, tuple(path))
 
 
 def follow(scenario: Scenario, schedule: Sequence[Choice]) -> Iterator[tuple[World, Choice]]:

@@ -1,0 +1,176 @@
+"""`python -m simulation`: explores, walks, tells.
+
+    python -m simulation explore [--states N] [WORLD …]     every schedule of the small worlds
+    python -m simulation walk [--seeds A:B]                 drawn schedules of large worlds
+    python -m simulation tell SEED                          one drawn schedule as a story
+    python -m simulation worlds                             the small worlds' names
+
+Exit status 1 where a guarantee is broken; the schedule is then shrunk and told.
+"""
+
+import argparse
+import gc
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from typing import Final, NamedTuple, TypeVar
+
+from simulation.exhaustive import explore
+from simulation.failure import Failure
+from simulation.shrinking import shrink
+from simulation.story import tell
+from simulation.walks import Walked, walk
+from simulation.worlds import SMALL
+
+PROCESSES: Final = 2
+SEEDS_AT_ONCE: Final = 500
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Explored(NamedTuple):
+    """What became of one small world; `story` is empty where nothing broke."""
+
+    name: str
+    states: int
+    schedules: int
+    healed: int
+    complete: bool
+    seconds: float
+    story: tuple[str, ...] = ()
+
+
+class Span(NamedTuple):
+    """What became of a span of seeds; `story` is empty where nothing broke."""
+
+    walked: int
+    steps: int
+    story: tuple[str, ...] = ()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Does what the command line says and returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m simulation")
+    commands = parser.add_subparsers(dest="command", required=True)
+    exploring = commands.add_parser("explore", help="every schedule of the small worlds")
+    exploring.add_argument("--states", type=int, default=10_000_000, help="at most, of each world")
+    exploring.add_argument("worlds", nargs="*", metavar="WORLD")
+    walking = commands.add_parser("walk", help="drawn schedules of large worlds")
+    walking.add_argument("--seeds", type=_seeds, default=range(1000), metavar="A:B")
+    telling = commands.add_parser("tell", help="one drawn schedule as a story")
+    telling.add_argument("seed", type=int)
+    commands.add_parser("worlds", help="the small worlds' names")
+    given = parser.parse_args(arguments)
+    match given.command:
+        case "explore":
+            return _explore(given.states, given.worlds)
+        case "walk":
+            return _walk(given.seeds)
+        case "tell":
+            return _tell(given.seed)
+    print(*(world.name for world in SMALL), sep="\n")
+    return 0
+
+
+def _seeds(text: str) -> range:
+    first, _, end = text.partition(":")
+    return range(int(first), int(end))
+
+
+def _explore(states: int, names: Sequence[str]) -> int:
+    unknown = set(names) - {world.name for world in SMALL}
+    if unknown:
+        print(f"no such world: {', '.join(sorted(unknown))}", file=sys.stderr)
+        return 2
+    chosen = [n for n, world in enumerate(SMALL) if not names or world.name in names]
+    print(f"{'world':36}{'states':>10}{'schedules':>11}{'healed':>9}{'seconds':>9}")
+    found = []
+    for one in _in_processes(partial(explored, states=states), chosen):
+        found.append(one)
+        cut = "" if one.complete else "  (cut)"
+        print(
+            f"{one.name:36}{one.states:10,}{one.schedules:11,}{one.healed:9,}"
+            f"{one.seconds:9.1f}{cut}",
+            flush=True,
+        )
+        if one.story:
+            print("", *one.story, sep="\n")
+    total = sum(one.schedules for one in found)
+    print(f"{total:,} schedules through {sum(one.states for one in found):,} states")
+    return 1 if any(one.story for one in found) else 0
+
+
+def explored(number: int, *, states: int) -> Explored:
+    """Explores one of the small worlds."""
+    scenario, began = SMALL[number], time.perf_counter()
+    try:
+        found = explore(scenario, states=states)
+    except Failure as failure:
+        seconds = time.perf_counter() - began
+        return Explored(
+            scenario.name, 0, 0, 0, complete=False, seconds=seconds, story=_told(failure)
+        )
+    finally:
+        gc.collect()
+    return Explored(
+        scenario.name,
+        found.states,
+        found.schedules,
+        found.healed,
+        found.complete,
+        time.perf_counter() - began,
+    )
+
+
+def _walk(seeds: range) -> int:
+    spans = [seeds[n : n + SEEDS_AT_ONCE] for n in range(0, len(seeds), SEEDS_AT_ONCE)]
+    walked = steps = broken = 0
+    for span in _in_processes(walked_span, spans):
+        walked, steps = walked + span.walked, steps + span.steps
+        if span.story:
+            broken += 1
+            print(*span.story, "", sep="\n", flush=True)
+    print(f"{walked:,} drawn schedules walked, {steps:,} steps, {broken} broken")
+    return 1 if broken else 0
+
+
+def walked_span(seeds: range) -> Span:
+    """Walks a span of seeds, up to the first failure."""
+    walked = Walked()
+    try:
+        for seed in seeds:
+            walk(seed, walked)
+    except Failure as failure:
+        return Span(walked.schedules, walked.steps, _told(failure))
+    finally:
+        gc.collect()
+    return Span(walked.schedules, walked.steps)
+
+
+def _tell(seed: int) -> int:
+    try:
+        path = walk(seed, Walked())
+    except Failure as failure:
+        print(*_told(failure), sep="\n")
+        return 1
+    print(*tell(path.scenario, path.schedule), sep="\n")
+    return 0
+
+
+def _told(failure: Failure) -> tuple[str, ...]:
+    again = "" if failure.seed is None else f"  (python -m simulation tell {failure.seed})"
+    shrunk = shrink(failure)
+    return (f"BROKEN {failure}{again}", *tell(shrunk.scenario, shrunk.schedule))
+
+
+def _in_processes(work: Callable[[T], R], subjects: Iterable[T]) -> Iterator[R]:
+    # Python's cyclic garbage collector would walk all that is remembered, over and over.
+    with ProcessPoolExecutor(PROCESSES, initializer=gc.disable) as pool:
+        yield from pool.map(work, subjects)
+
+
+if __name__ == "__main__":
+    gc.disable()
+    sys.exit(main())

@@ -1,0 +1,204 @@
+"""Invocations: how they begin, what each of their calls is answered, how they end."""
+
+from collections.abc import Hashable
+from dataclasses import replace
+from typing import Any
+
+from simulation import programs
+from simulation.programs import Verdict
+from simulation.scenario import SECRET, Letter
+from simulation.stepping import Answer, Call, Crashed, Program
+from simulation.truth import Actor, Violation
+from simulation.world import VISIBILITY, Job, World
+from webhook_inbox.errors import Unavailable
+from webhook_inbox.instants import from_ms
+from webhook_inbox.outcomes import Worker
+from webhook_inbox.rows import event_key, run_key
+
+LOST_ANSWER = Answer(("aws", "Call", "did not answer (injected)"), Unavailable)
+IN_HANDLER = frozenset({"sink", "handler", "clock"})
+
+
+# -- they begin
+
+
+def deliver(world: World, letter: Letter) -> None:
+    """A sender sends a letter."""
+    tried = world.tries.get(letter.name, 0) + 1
+    world.tries[letter.name] = tried
+    slot = world.free("ingest", world.scenario.receivers)
+    delivery = letter.delivered(world.clock.now(), f"{letter.name}/{tried}")
+    program = programs.ingest(world.deployment.manifest, delivery)
+    _begin(world, slot, "ingest", (letter, tried), program, letter=letter)
+
+
+def receive(world: World, lane: str, message_id: str) -> None:
+    """A worker receives a message; or SQS moves it to the DLQ, received too often already."""
+    message = world.aws.queues[lane].take(message_id, hidden_for=VISIBILITY)
+    if message is None:
+        return
+    slot = world.free("worker", world.scenario.workers)
+    skews = world.scenario.skews
+    skew = skews[(int(slot[-1]) - 1) % len(skews)]
+    until = from_ms(world.clock.ms + skew) + programs.TIMEOUTS["processor"]
+    worker = Worker(slot, "v1", lane, world.scenario.max_receive_count)
+    now = world.deployment
+    program = programs.processor(now.manifest, now.broken, message, worker, until)
+    about = worker, message, skew
+    _begin(world, slot, "processor", about, program, skew=skew, message=message, lane=lane)
+
+
+def reconcile(world: World) -> None:
+    """A pass of the reconciler begins."""
+    until = world.clock.now() + programs.TIMEOUTS["reconciler"]
+    program = programs.reconciler(world.deployment.manifest, until)
+    slot = world.free("reconciler", 2)
+    # Two passes never begin in the very same millisecond.
+    skew = int(slot[-1]) - 1
+    _begin(world, slot, "reconciler", skew, program, skew=skew)
+
+
+def replay(world: World, number: int) -> None:
+    """An operator asks for the scenario's n-th replay."""
+    request = world.scenario.requests[number]
+    until = world.clock.now() + programs.TIMEOUTS["replay"]
+    program = programs.replay(world.deployment.manifest, request, until)
+    slot = world.free("replay", 2)
+    _begin(world, slot, "replay", request, program, force=request.force)
+
+
+def _begin(
+    world: World, slot: str, kind: str, about: Hashable, program: Program, **parts: Any
+) -> None:
+    key = kind, world.deployment.identity, about, world.clock.ms
+    place = world.stepping.begin(key, program)
+    ends = world.clock.ms + int(programs.TIMEOUTS[kind].total_seconds() * 1000)
+    _stand(world, slot, Job(kind, place, ends, **parts))
+
+
+# -- they go on
+
+
+def step(world: World, slot: str, how: str) -> None:
+    """An invocation makes its next call, or ends.
+
+    Args:
+        world: where.
+        slot: which one.
+        how: "ok", or what goes wrong: "before" (it fails), "after" (it has its effect and its
+            answer is lost), "twice" (the SDK repeats it), "delayed" (it fails and has its effect
+            later), "refused" (the queue does not take every message), "stale" (an eventually
+            consistent read misses what was written), "undeleted" (at its end: the message stays).
+    """
+    job = world.jobs[slot]
+    if job.place.call is None:
+        _end(world, slot, job, how)
+        return
+    job, answer = _answered(world, job, job.place.call, how)
+    place = world.stepping.advance(job.place, answer)
+    _stand(world, slot, job._replace(place=place, wakes=0))
+
+
+def handle(world: World, slot: str, verdict: Verdict) -> None:
+    """A handler begins, and will go like this."""
+    job = world.jobs[slot]
+    call = job.place.call
+    if call is None:
+        raise ValueError(f"{slot} has ended")
+    name, source, event_id, _, content = call.args
+    run = source, event_id, name
+    busy = any(other.handling == run for other in world.jobs.values())
+    row = world.aws.table.row(run_key(source, event_id, name))
+    world.truth.begins(run, content, row, limit=world.limits[name], busy=busy)
+    if verdict != Verdict():
+        world.truth.misdone.add(run)
+    if not verdict.error:
+        world.truth.succeeded.add(run)
+    answer = Answer((verdict.posts, verdict.error, verdict.seconds))
+    place = world.stepping.advance(job.place, answer)
+    _stand(world, slot, job._replace(place=place, handling=run))
+
+
+def _stand(world: World, slot: str, job: Job) -> None:
+    """Answers what nothing can go wrong with, up to the next call that counts."""
+    while (call := job.place.call) is not None:
+        if call.method == "sleep":
+            job = job._replace(wakes=world.clock.ms + max(1, round(call.args[0] * 1000)))
+            break
+        job, answer = _plain(world, slot, job, call)
+        if answer is None:
+            break
+        job = job._replace(place=world.stepping.advance(job.place, answer))
+    if job.handling and (call is None or call.port not in IN_HANDLER):
+        job = job._replace(handling=None)
+    world.jobs[slot] = job
+    if call is None and job.kind in {"reconciler", "replay"}:
+        _end(world, slot, job, "ok")
+
+
+def _plain(world: World, slot: str, job: Job, call: Call) -> tuple[Job, Answer | None]:
+    match call.port:
+        case "clock":
+            return job, Answer(from_ms(world.clock.ms + job.skew))
+        case "chance" if call.method == "uniform":
+            low, high = call.args
+            return job, Answer(low + (high - low) * world.scenario.jitter)
+        case "chance":
+            # A receipt names one receive of one message, so no two leases are the same.
+            name = job.message.receipt if job.message else f"{slot}@{world.clock.ms}"
+            return job._replace(drawn=job.drawn + 1), Answer(f"{name}.{job.drawn}")
+        case "secrets":
+            return job, Answer((SECRET,))
+    # A read that finds nothing now would as well have been made at another moment.
+    found = world.aws.finds_nothing(call)
+    return job, world.execute(call, Actor(job.kind)) if found else None
+
+
+def _answered(world: World, job: Job, call: Call, how: str) -> tuple[Job, Answer]:
+    if call.port == "clock":
+        return job, Answer()  # It has slept.
+    if how not in {"ok", "stale"}:
+        world.touch(job)
+    if how == "before":
+        return job, LOST_ANSWER
+    if how == "delayed":
+        world.late = (*world.late, call)
+        return job, LOST_ANSWER
+    world.aws.stale = how == "stale"
+    answer = world.execute(call, _actor(world, job), refuses=how == "refused")
+    world.aws.stale = False
+    job = _leased(job, call, answer)
+    if how == "twice":
+        return job, world.execute(call, replace(_actor(world, job), kind="late"))
+    return job, LOST_ANSWER if how == "after" else answer
+
+
+def _leased(job: Job, call: Call, answer: Answer) -> Job:
+    if job.kind != "processor" or call.method != "update" or answer.error is not None:
+        return job
+    mine = answer.value["status"] == "processing"
+    return job._replace(lease=answer.value["lease_id"] if mine else "")
+
+
+def _actor(world: World, job: Job) -> Actor:
+    held = frozenset(j.lease for j in world.jobs.values() if j.lease and j is not job)
+    return Actor(job.kind, job.lease, job.letter, job.force, held)
+
+
+# -- they end
+
+
+def _end(world: World, slot: str, job: Job, how: str) -> None:
+    del world.jobs[slot]
+    result = job.place.result
+    if isinstance(result, Crashed):
+        raise Violation("G1", f"{slot} raised {result.error!r}")
+    if job.letter is not None:
+        world.answered[job.letter.name] = result.status
+        row = world.aws.table.row(event_key(job.letter.source, job.letter.event_id))
+        world.truth.answered(job.letter, result, row)
+    elif job.message is not None and not result.outcome.keeps_message:
+        if how == "ok":
+            world.aws.queues[job.lane].delete(job.message.receipt)
+        else:
+            world.touch(job)
