@@ -10,7 +10,7 @@ import pytest
 from webhook_inbox.adapters.clock import SystemClock
 from webhook_inbox.adapters.secretsmanager import SecretsManagerStore
 from webhook_inbox.memory import ManualClock, MemorySecrets
-from webhook_inbox.ports import Message, Queue, SecretStore
+from webhook_inbox.ports import Message, Outgoing, Queue, SecretStore
 
 T = TypeVar("T")
 BACKENDS = ("memory", "moto", "ministack")
@@ -18,9 +18,31 @@ BACKENDS = ("memory", "moto", "ministack")
 DEADLINE = timedelta(seconds=20)
 
 
-def only(*backends: str) -> pytest.MarkDecorator:
-    """Runs a test over these backends alone; the test says how the others differ from AWS."""
-    return pytest.mark.parametrize("aws", backends, indirect=True)
+def aws_differs(page: str, **others: str) -> pytest.MarkDecorator:
+    """Marks a test of what AWS documents and not every backend does.
+
+    It runs on those as well and has to fail there: if one comes round, that shows.
+
+    Args:
+        page: the address of AWS's page.
+        others: what the other backends do, by name, as `docs/doubles.md` says it.
+    """
+    assert page.startswith("https://docs.aws.amazon.com/"), page
+    return undocumented(**others)
+
+
+def undocumented(**others: str) -> pytest.MarkDecorator:
+    """Marks a test of what AWS's pages leave open: the double does the stricter thing.
+
+    Args:
+        others: what the backends do that are not as strict, by name.
+    """
+    assert set(others) < set(BACKENDS), others
+    parameters = [
+        pytest.param(name, marks=[pytest.mark.differs(others[name])] if name in others else [])
+        for name in BACKENDS
+    ]
+    return pytest.mark.parametrize("aws", parameters, indirect=True)
 
 
 @dataclass
@@ -30,6 +52,10 @@ class Lane:
     queue: Queue
     dead_letters: Queue
     clock: ManualClock | None = None
+
+    def wait(self, seconds: float) -> None:
+        """Lets time pass."""
+        (self.clock or SystemClock()).sleep(seconds)
 
     def until(self, look: Callable[[], T]) -> T:
         """Returns the first true thing that `look` sees."""
@@ -41,9 +67,32 @@ class Lane:
             clock.sleep(0.05)
         return seen
 
+    def send(self, *bodies: str) -> None:
+        """Sends messages."""
+        assert self.queue.send([Outgoing(body) for body in bodies]) == []
+
     def receive(self, *, hidden_for: int = 60) -> Message:
         """Returns the next message, waiting for one."""
         return self.until(lambda: self.queue.receive(1, hidden_for=hidden_for))[0]
+
+    def received(self, amount: int) -> list[str]:
+        """Returns the bodies of as many messages as are expected, in the order they came."""
+        bodies: list[str] = []
+
+        def look() -> bool:
+            bodies.extend(message.body for message in self.queue.receive(10, hidden_for=60))
+            return len(bodies) >= amount
+
+        self.until(look)
+        return bodies
+
+    def fail(self, times: int = 2) -> Message:
+        """Receives the next message so often and shows it again; returns it as it first came."""
+        first = self.receive()
+        self.queue.hide(first.receipt, 0)
+        for _ in range(times - 1):
+            self.queue.hide(self.receive().receipt, 0)
+        return first
 
 
 class Vault(Protocol):

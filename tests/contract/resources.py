@@ -32,16 +32,19 @@ def create_table(client: Any, name: str) -> str:
     return name
 
 
-def create_queues(client: Any, name: str, *, max_receive_count: int) -> tuple[str, str]:
-    """Creates a queue with a DLQ; returns their URLs."""
-    dead: str = client.create_queue(QueueName=f"{name}-dlq")["QueueUrl"]
+def create_queues(
+    client: Any, name: str, *, max_receive_count: int, fifo: bool = False
+) -> tuple[str, str]:
+    """Creates a queue with a DLQ of its kind; returns their URLs."""
+    suffix, kind = (".fifo", {"FifoQueue": "true"}) if fifo else ("", {})
+    dead: str = client.create_queue(QueueName=f"{name}-dlq{suffix}", Attributes=kind)["QueueUrl"]
     attributes = client.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])
     policy = {
         "deadLetterTargetArn": attributes["Attributes"]["QueueArn"],
         "maxReceiveCount": max_receive_count,
     }
     work: str = client.create_queue(
-        QueueName=name, Attributes={"RedrivePolicy": json.dumps(policy)}
+        QueueName=name + suffix, Attributes=kind | {"RedrivePolicy": json.dumps(policy)}
     )["QueueUrl"]
     return work, dead
 

@@ -1,5 +1,9 @@
 """Large bodies."""
 
+import pytest
+
+from tests.contract.backends import aws_differs
+from webhook_inbox.errors import Unavailable
 from webhook_inbox.ports import Blobs
 
 
@@ -31,3 +35,29 @@ def test_a_key_may_hold_any_text(blobs: Blobs) -> None:
     blobs.put(key, b"x")
 
     assert blobs.get(key) == b"x"
+
+
+def test_a_key_may_be_1024_bytes_long(blobs: Blobs) -> None:
+    key = "é" * 512
+
+    blobs.put(key, b"x")
+
+    assert blobs.get(key) == b"x"
+
+
+@pytest.mark.parametrize("key", ["x" * 1025, "é" * 513], ids=["ASCII", "UTF-8"])
+@aws_differs(
+    "https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html",
+    moto="takes it",
+    ministack="takes it",
+)
+def test_a_longer_key_is_refused(blobs: Blobs, key: str) -> None:
+    with pytest.raises(Unavailable, match="KeyTooLong"):
+        blobs.put(key, b"x")
+    with pytest.raises(Unavailable, match="KeyTooLong"):
+        blobs.get(key)
+
+
+def test_an_empty_key_is_refused(blobs: Blobs) -> None:
+    with pytest.raises(Unavailable):
+        blobs.put("", b"x")

@@ -24,6 +24,20 @@ def test_a_rotated_secret_has_the_current_value_first_and_then_the_previous(vaul
     assert vault.store.fetch("stripe") == ("three", "two")
 
 
+def test_a_value_that_was_set_twice_is_one_value(vault: Vault) -> None:
+    for value in ("one", "two", "two"):
+        vault.set("stripe", value)
+
+    assert vault.store.fetch("stripe") == ("two",)
+
+
+def test_a_value_that_comes_back_is_the_current_one(vault: Vault) -> None:
+    for value in ("one", "two", "one"):
+        vault.set("stripe", value)
+
+    assert vault.store.fetch("stripe") == ("one", "two")
+
+
 def test_secrets_are_apart(vault: Vault) -> None:
     vault.set("stripe", "a")
     vault.set("github", "b")

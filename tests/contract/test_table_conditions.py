@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.contract.backends import aws_differs
 from webhook_inbox.conditions import (
     Absent,
     Condition,
@@ -60,6 +61,11 @@ CASES = [
     (OneOf("a", ("x", "y")), row(a="y"), True),
     (OneOf("a", ("x", "y")), row(a="z"), False),
     (OneOf("a", ("x",)), row(a="x"), True),
+    (OneOf("a", ("1",)), row(a=1), False),
+    (OneOf("a", ("x",)), row(a=["x"]), False),
+    (Equals("a", "x"), row(a=b"x"), False),
+    (Equals("a", 10**37), row(a=10**37 + 1), False),
+    (Less("a", 10**37 + 1), row(a=10**37), True),
     (every(Present("a"), Equals("b", 2)), row(a=1, b=2), True),
     (every(Present("a"), Equals("b", 2)), row(b=2), False),
     (either(Absent("a"), Less("a", 2)), None, True),
@@ -88,6 +94,29 @@ def test_a_write_happens_if_its_condition_holds(
         assert failed.value.old == before
 
     assert table.get(KEY) == after
+
+
+STRANGERS = [
+    (Less("a", 5), "4"),
+    (Less("a", 5), b"4"),
+    (Less("a", 5), True),
+    (Less("a", 5), [4]),
+    (Equals("a", 1), True),
+    (Equals("a", 0), False),
+]
+
+
+@aws_differs(
+    "https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Condition.html",
+    moto="compares as Python does",
+)
+def test_a_comparison_with_another_type_does_not_hold(table: Table) -> None:
+    """AWS: a value of a different type than the one provided does not match."""
+    for condition, value in STRANGERS:
+        table.put(row(a=value))
+
+        with pytest.raises(ConditionFailed):
+            table.update(KEY, MARK, when=condition)
 
 
 def test_put_overwrites_the_whole_row_if_its_condition_holds(table: Table) -> None:

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from tests.contract.backends import aws_differs, undocumented
+from webhook_inbox.errors import Unavailable
 from webhook_inbox.ports import Change, Item, Key, Page, Table
 
 PK = "event#s#1"
@@ -119,6 +121,58 @@ def test_pages_together_are_the_whole(table: Table, limit: int, newest_first: bo
     times = [item["received_at"] for page in found for item in page.items]
     assert times == sorted(times, reverse=newest_first)
     assert sorted(n for page in found for n in numbers(page)) == list(range(9))
+
+
+def test_a_page_of_an_index_ends_at_1_mb(table: Table) -> None:
+    for number in range(5):
+        table.put(event(number, number) | {"type": "t" * 300 * 1024})
+
+    first = table.query_index("by_received", HOUR, low=0, high=99)
+    rest = table.query_index("by_received", HOUR, low=0, high=99, start=first.next)
+
+    assert (numbers(first), numbers(rest)) == ([0, 1, 2], [3, 4])
+    assert rest.next is None
+
+
+@aws_differs(
+    "https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Query.html",
+    moto="looks ahead and names none",
+)
+def test_a_full_page_names_a_next_one_even_if_that_is_empty(table: Table) -> None:
+    """AWS: that LastEvaluatedKey is there does not mean that there is more data."""
+    for number in range(3):
+        table.put(event(number, number))
+
+    first = table.query_index("by_received", HOUR, low=0, high=99, limit=3)
+    assert first.next is not None
+
+    rest = table.query_index("by_received", HOUR, low=0, high=99, limit=3, start=first.next)
+    assert rest == Page([], None)
+
+
+@undocumented(moto="goes on from there")
+def test_a_start_outside_of_what_is_asked_for_is_refused(table: Table) -> None:
+    for number in range(3):
+        table.put(event(number, number))
+    first = table.query_index("by_received", HOUR, low=0, high=99, limit=1)
+
+    with pytest.raises(Unavailable, match="ValidationException"):
+        table.query_index("by_received", HOUR, low=1, high=99, start=first.next)
+
+
+@undocumented(moto="answers with nothing")
+def test_a_range_the_wrong_way_round_is_refused(table: Table) -> None:
+    with pytest.raises(Unavailable, match="ValidationException"):
+        table.query_index("by_received", HOUR, low=2, high=1)
+
+
+def test_a_query_of_no_partition_or_for_no_row_is_refused(table: Table) -> None:
+    with pytest.raises(Unavailable):
+        list(table.query(""))
+    with pytest.raises(Unavailable):
+        table.query_index("by_received", "", low=0, high=99)
+    with pytest.raises(Unavailable):
+        table.query_index("by_received", HOUR, low=0, high=99, limit=0)
 
 
 def test_a_page_goes_on_after_its_start_was_deleted(table: Table) -> None:

@@ -1,6 +1,13 @@
 """S3 in memory."""
 
+from typing import Final
+
+from webhook_inbox.errors import Unavailable
+from webhook_inbox.limits import text_size
 from webhook_inbox.memory.faults import Call, Faults, no_faults
+
+# https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html
+KEY_BYTES: Final = 1024
 
 
 class MemoryBlobs:
@@ -13,9 +20,16 @@ class MemoryBlobs:
     def put(self, key: str, data: bytes) -> None:
         """See the port."""
         with Call(self.faults, "s3", "PutObject"):
+            _check(key, "PutObject")
             self.objects[key] = data
 
     def get(self, key: str) -> bytes | None:
         """See the port."""
         with Call(self.faults, "s3", "GetObject"):
+            _check(key, "GetObject")
             return self.objects.get(key)
+
+
+def _check(key: str, operation: str) -> None:
+    if not 0 < text_size(key) <= KEY_BYTES:
+        raise Unavailable("s3", operation, "KeyTooLongError, or none at all")

@@ -26,6 +26,10 @@ class Index:
         partition, sort = row.get(self.partition, "?"), row.get(self.sort, 0)
         return isinstance(partition, str) and partition != "" and type(sort) is int
 
+    def covers(self, row: Mapping[str, Any], value: str, low: int, high: int) -> bool:
+        """Tells whether a query of a partition's range may start after this row."""
+        return bool(row[self.partition] == value and low <= row[self.sort] <= high)
+
     def position(self, row: Item) -> Item:
         """Returns where a row stands: what DynamoDB calls LastEvaluatedKey."""
         return {name: row[name] for name in ("pk", "sk", self.partition, self.sort)}

@@ -22,7 +22,8 @@ class MemorySecrets:
     def fetch(self, name: str) -> tuple[str, ...]:
         """See the port."""
         with Call(self.faults, "secretsmanager", "GetSecretValue"):
-            return self._values.get(name, ())
+            # A value that was set twice is one value; an empty one is none.
+            return tuple(dict.fromkeys(value for value in self._values.get(name, ()) if value))
 
     def rotate(self, name: str, value: str) -> None:
         """Sets the current value; the one before it becomes the previous, and that one is gone."""

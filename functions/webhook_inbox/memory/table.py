@@ -124,9 +124,11 @@ class MemoryTable:
     ) -> Page:
         """See the port."""
         with self._call("Query"):
-            check_query(value, low, high, limit)
-            self._partitions(consistent=False)
             view = self._views[index]
+            check_query(value, low, high, limit)
+            if start is not None and not view.index.covers(start, value, low, high):
+                raise invalid("Query", "The provided starting key is outside query boundaries")
+            self._partitions(consistent=False)
             rows = view.between(value, low, high, newest_first=newest_first, start=start)
             found = [view.index.project(row) for row in rows[:limit]]
             page = _one_page(found)

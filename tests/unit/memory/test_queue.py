@@ -1,87 +1,48 @@
-"""The queue in memory: redrive, retention, faults."""
+"""The queue in memory: order, visibility, retention, and what only a simulation does."""
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
+from tests.unit.memory.receiving import receive
 from webhook_inbox.errors import Unavailable
-from webhook_inbox.memory import Fault, ManualClock, MemoryQueue
-from webhook_inbox.ports import Backlog, Message, Outgoing
+from webhook_inbox.memory import ManualClock, MemoryQueue
+from webhook_inbox.ports import Backlog, Outgoing
 
 
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def dead(clock: ManualClock) -> MemoryQueue:
-    return MemoryQueue(clock, name="dead", retention=timedelta(days=14))
-
-
-@pytest.fixture
-def work(clock: ManualClock, dead: MemoryQueue) -> MemoryQueue:
-    return MemoryQueue(clock, name="work", dead_letters=dead, max_receive_count=2)
-
-
-def receive(queue: MemoryQueue, *, hidden_for: int = 60) -> Message:
-    [message] = queue.receive(1, hidden_for=hidden_for)
-    return message
-
-
-def exhaust(work: MemoryQueue) -> Message:
-    """Receives the only message as often as it may be, and once more; returns the first."""
-    first = receive(work, hidden_for=60)
-    work.hide(first.receipt, 0)
-    work.hide(receive(work).receipt, 0)
-    assert work.receive(1, hidden_for=60) == []
-    return first
-
-
-def test_a_redriven_message_is_a_new_message(
-    clock: ManualClock, work: MemoryQueue, dead: MemoryQueue
+def test_a_message_that_was_received_three_times_comes_last(
+    clock: ManualClock, patient: MemoryQueue
 ) -> None:
-    work.send([Outgoing("x")])
-    first = exhaust(work)
-    assert (len(work), len(dead)) == (0, 1)
-    clock.advance(hours=1)
+    """AWS moves such a message to the back of the queue, redrive policy or not.
 
-    assert dead.redrive(work) == 1
-
-    again = receive(work)
-    assert (len(work), len(dead)) == (1, 0)
-    assert again.body == first.body
-    assert again.id != first.id
-    assert again.sent_at == clock.now() > first.sent_at
-    assert again.receive_count == 1
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
+    """
+    patient.send([Outgoing("old")])
+    for expected in (["old", "new"], ["old", "new"], ["old", "new"], ["new", "old"]):
+        clock.advance(seconds=1)
+        patient.send([Outgoing("new")])
+        received = patient.receive(10, hidden_for=0)
+        assert [message.body for message in received] == expected
+        patient.delete(next(m.receipt for m in received if m.body == "new"))
 
 
-def test_a_redrive_moves_as_many_as_it_is_told_and_no_hidden_ones(
-    work: MemoryQueue, dead: MemoryQueue
+def test_a_backlog_is_as_old_as_what_was_received_less_than_three_times(
+    clock: ManualClock, patient: MemoryQueue
 ) -> None:
-    dead.send([Outgoing(letter) for letter in "abcd"])
-    receive(dead)
+    """AWS leaves a poison pill out of ApproximateAgeOfOldestMessage.
 
-    assert dead.redrive(work, limit=2) == 2
-    assert (work.bodies, dead.bodies) == (["b", "c"], ["a", "d"])
-    assert dead.redrive(work) == 1
-    assert dead.bodies == ["a"]
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
+    """
+    patient.send([Outgoing("old")])
+    clock.advance(minutes=5)
+    patient.send([Outgoing("new", delay=60)])
+    for _ in range(2):
+        receive(patient, hidden_for=0)
+    assert patient.backlog().oldest == timedelta(minutes=5)
 
+    receive(patient, hidden_for=0)
 
-def test_a_message_goes_to_the_dead_letters_when_received_and_not_before(
-    clock: ManualClock, work: MemoryQueue, dead: MemoryQueue
-) -> None:
-    work.send([Outgoing("x")])
-    receive(work, hidden_for=5)
-    clock.advance(seconds=5)
-    receive(work, hidden_for=5)
-    clock.advance(days=1)
-    assert (len(work), len(dead)) == (1, 0)
-
-    work.receive(1, hidden_for=5)
-
-    assert (len(work), len(dead)) == (0, 1)
+    assert patient.backlog() == Backlog(visible=1, oldest=timedelta(0))
 
 
 def test_without_dead_letters_a_message_comes_for_ever(clock: ManualClock) -> None:
@@ -97,6 +58,10 @@ def test_without_dead_letters_a_message_comes_for_ever(clock: ManualClock) -> No
 
 
 def test_a_message_ends_silently_with_its_retention(clock: ManualClock) -> None:
+    """https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_DeleteMessage.html
+
+    SQS deletes what is in a queue for longer than its retention period.
+    """
     queue = MemoryQueue(clock, retention=timedelta(days=7))
     queue.send([Outgoing("x")])
     clock.advance(days=7, seconds=-1)
@@ -107,32 +72,6 @@ def test_a_message_ends_silently_with_its_retention(clock: ManualClock) -> None:
     assert len(queue) == 0
     assert queue.receive(1, hidden_for=1) == []
     assert queue.backlog() == Backlog(visible=0, oldest=None)
-
-
-def test_moving_to_the_dead_letters_does_not_restart_retention(
-    clock: ManualClock, work: MemoryQueue, dead: MemoryQueue
-) -> None:
-    work.send([Outgoing("x")])
-    clock.advance(days=6)
-    first = exhaust(work)
-
-    clock.advance(days=8, seconds=-1)
-    assert receive(dead, hidden_for=1).sent_at == first.sent_at
-    clock.advance(seconds=1)
-    assert len(dead) == 0
-
-
-def test_a_redrive_restarts_retention(
-    clock: ManualClock, work: MemoryQueue, dead: MemoryQueue
-) -> None:
-    work.send([Outgoing("x")])
-    clock.advance(days=6)
-    exhaust(work)
-
-    dead.redrive(work)
-    clock.advance(days=6)
-
-    assert len(work) == 1
 
 
 def test_visibility_ends_to_the_second(clock: ManualClock, work: MemoryQueue) -> None:
@@ -174,20 +113,6 @@ def test_hiding_a_message_that_is_not_in_flight_is_refused(
         work.hide(message.receipt, 10)
 
 
-def test_a_receipt_of_another_queue_is_refused(work: MemoryQueue, dead: MemoryQueue) -> None:
-    """Also of the DLQ: a message that has moved there is no longer this queue's.
-
-    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_DeleteMessage.html
-    lists ReceiptHandleIsInvalid for a receipt that is none of the queue's.
-    """
-    dead.send([Outgoing("x")])
-    for receipt in ("", "work-1", "work-1/1", "nonsense", receive(dead).receipt):
-        with pytest.raises(Unavailable, match="ReceiptHandleIsInvalid"):
-            work.hide(receipt, 1)
-        with pytest.raises(Unavailable, match="ReceiptHandleIsInvalid"):
-            work.delete(receipt)
-
-
 def test_a_late_receipt_still_deletes_until_the_next_receive(
     clock: ManualClock, work: MemoryQueue
 ) -> None:
@@ -211,6 +136,19 @@ def test_the_backlogs_age_counts_from_the_first_sending(
     assert work.backlog() == Backlog(visible=1, oldest=timedelta(minutes=5))
 
 
+def test_a_message_in_flight_ends_with_its_retention_too(clock: ManualClock) -> None:
+    queue = MemoryQueue(clock, retention=timedelta(hours=1))
+    queue.send([Outgoing("x")])
+    clock.advance(minutes=59)
+    message = receive(queue, hidden_for=3600)
+
+    clock.advance(minutes=1)
+
+    assert queue.next_visible_at() is None
+    assert queue.snapshot()[1] == ()
+    queue.delete(message.receipt)
+
+
 def test_entries_can_be_refused(work: MemoryQueue) -> None:
     work.refuses = lambda message: message.body == "b"
 
@@ -218,74 +156,88 @@ def test_entries_can_be_refused(work: MemoryQueue) -> None:
     assert work.bodies == ["a", "c"]
 
 
-CALLS: dict[str, Any] = {
-    "SendMessageBatch": lambda queue, receipt: queue.send([Outgoing("new")]),
-    "ReceiveMessage": lambda queue, receipt: queue.receive(1, hidden_for=60),
-    "ChangeMessageVisibility": lambda queue, receipt: queue.hide(receipt, 0),
-    "DeleteMessage": lambda queue, receipt: queue.delete(receipt),
-    "GetQueueAttributes": lambda queue, receipt: queue.backlog(),
-}
+# -- what only a simulation does
 
 
-def state(queue: MemoryQueue) -> tuple[int, int]:
-    queue.faults = lambda service, operation: None
-    return len(queue), queue.backlog().visible
-
-
-@pytest.mark.parametrize("operation", CALLS)
-def test_a_fault_before_a_call_changes_nothing(work: MemoryQueue, operation: str) -> None:
-    work.send([Outgoing("held"), Outgoing("waiting")])
-    receipt = receive(work).receipt
-    work.faults = lambda service, name: Fault.BEFORE if name == operation else None
-
-    with pytest.raises(Unavailable, match=f"sqs {operation}"):
-        CALLS[operation](work, receipt)
-
-    assert state(work) == (2, 1)
-
-
-@pytest.mark.parametrize(
-    ("operation", "expected"),
-    [
-        ("SendMessageBatch", (3, 2)),
-        ("ReceiveMessage", (2, 0)),
-        ("ChangeMessageVisibility", (2, 2)),
-        ("DeleteMessage", (1, 1)),
-        ("GetQueueAttributes", (2, 1)),
-    ],
-)
-def test_a_fault_after_a_call_hides_that_it_happened(
-    work: MemoryQueue, operation: str, expected: tuple[int, int]
+def test_a_simulation_takes_what_it_will_of_what_can_be_received(
+    clock: ManualClock, work: MemoryQueue
 ) -> None:
-    work.send([Outgoing("held"), Outgoing("waiting")])
-    receipt = receive(work).receipt
-    work.faults = lambda service, name: Fault.AFTER if name == operation else None
+    """https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/standard-queues.html
 
-    with pytest.raises(Unavailable, match=f"sqs {operation}"):
-        CALLS[operation](work, receipt)
+    A standard queue keeps the order of messages as well as it can, no better.
+    """
+    work.send([Outgoing("a"), Outgoing("b"), Outgoing("c", delay=5)])
+    assert work.visible() == ["work-1", "work-2"]
 
-    assert state(work) == expected
+    taken = work.take("work-2", hidden_for=60)
 
-
-def test_a_send_that_fails_in_its_second_batch_has_sent_the_first(work: MemoryQueue) -> None:
-    faults = iter([None, Fault.BEFORE])
-    work.faults = lambda service, operation: next(faults)
-
-    with pytest.raises(Unavailable):
-        work.send([Outgoing(str(number)) for number in range(15)])
-
-    work.faults = lambda service, operation: None
-    assert len(work) == 10
+    assert taken is not None
+    assert (taken.body, taken.receive_count) == ("b", 1)
+    assert work.visible() == ["work-1"]
+    clock.advance(seconds=5)
+    assert work.visible() == ["work-1", "work-3"]
 
 
-def test_a_message_whose_receipt_was_lost_comes_back(clock: ManualClock, work: MemoryQueue) -> None:
+def test_taking_a_message_once_too_often_moves_it(work: MemoryQueue, dead: MemoryQueue) -> None:
     work.send([Outgoing("x")])
-    work.faults = lambda service, operation: Fault.AFTER
-    with pytest.raises(Unavailable):
-        work.receive(1, hidden_for=30)
-    work.faults = lambda service, operation: None
-    assert work.receive(1, hidden_for=30) == []
+    for _ in range(2):
+        assert work.take("work-1", hidden_for=0) is not None
 
-    clock.advance(seconds=30)
+    assert work.take("work-1", hidden_for=0) is None
 
-    assert receive(work).receive_count == 2
+    assert (len(work), dead.bodies) == (0, ["x"])
+
+
+def test_a_message_in_flight_can_come_a_second_time(work: MemoryQueue) -> None:
+    """https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/standard-queues-at-least-once-delivery.html
+
+    A copy on a server that was not there is delivered again: at least once is not once.
+    """
+    work.send([Outgoing("x")])
+    first = receive(work)
+
+    work.show(first.id)
+
+    second = receive(work)
+    assert (second.id, second.receive_count) == (first.id, 2)
+
+
+def test_a_message_can_be_lost(work: MemoryQueue) -> None:
+    work.send([Outgoing("x"), Outgoing("y")])
+
+    work.lose("work-1")
+
+    assert work.bodies == ["y"]
+
+
+def test_a_queue_can_be_put_back(clock: ManualClock, work: MemoryQueue, dead: MemoryQueue) -> None:
+    work.send([Outgoing("a"), Outgoing("b")], hops=3)
+    held = receive(work)
+    before = work.snapshot()
+
+    work.delete(held.receipt)
+    work.send([Outgoing("c")])
+    receive(work)
+    work.restore(before)
+
+    assert work.snapshot() == before
+    assert work.bodies == ["a", "b"]
+    assert work.hops("work-1") == 3
+    work.hide(held.receipt, 0)
+    assert receive(work).id == held.id
+    work.send([Outgoing("d")])
+    assert work.visible() == ["work-2", "work-3"]
+
+
+def test_queues_are_equal_whenever_what_waits_was_received(clock: ManualClock) -> None:
+    """Once a message is visible again it no longer matters since when it was hidden."""
+    found = []
+    for pause in (1, 2):
+        queue = MemoryQueue(ManualClock(clock.now()))
+        queue.send([Outgoing("x")])
+        queue._clock.sleep(pause)
+        queue.hide(receive(queue).receipt, 3 - pause)
+        queue._clock.sleep(3 - pause)
+        found.append(queue.snapshot())
+
+    assert found[0] == found[1]

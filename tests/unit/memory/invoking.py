@@ -1,0 +1,27 @@
+"""Mappings in memory, and what they receive."""
+
+from typing import Any, Final
+
+from webhook_inbox.memory import MemoryMapping, MemoryQueue
+from webhook_inbox.memory.mapping import Batch
+from webhook_inbox.ports import Outgoing
+
+VISIBILITY: Final = 360
+
+
+def mapping(queue: MemoryQueue, **settings: Any) -> MemoryMapping:
+    """Returns a mapping of a queue whose visibility timeout is 6 minutes."""
+    return MemoryMapping(queue, hidden_for=VISIBILITY, **settings)
+
+
+def filled(queue: MemoryQueue, *bodies: str) -> MemoryQueue:
+    """Returns the queue, with these messages in it."""
+    assert queue.send([Outgoing(body) for body in bodies]) == []
+    return queue
+
+
+def polled(source: MemoryMapping) -> Batch:
+    """Returns the next invocation's batch; there has to be one."""
+    batch = source.poll()
+    assert batch is not None
+    return batch
