@@ -47,6 +47,7 @@ def resources(code_key: str) -> dict[str, Any]:
                 "Runtime": "python3.13",
                 "Handler": "echo.lambda_handler",
                 "Role": {"Fn::GetAtt": ["Role", "Arn"]},
+                "Timeout": 900,
                 "Code": {"S3Bucket": {"Fn::Sub": BUCKET}, "S3Key": code_key},
             },
         },

@@ -15,11 +15,17 @@ from webhookctl.local.ports import accepts, free_port, require_free
 
 # Has a child of its own, deaf to SIGTERM, and says when both are there.
 FAMILY = """
-import signal, subprocess, sys, time
+import subprocess, sys, time
+deaf = '''
+import signal, sys, time
 from pathlib import Path
-deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
-subprocess.Popen([sys.executable, "-c", deaf])
-Path(sys.argv[1]).write_text(" ".join(sys.argv[1:]))
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+draft = Path(sys.argv[1] + ".draft")
+draft.write_text(" ".join(sys.argv[1:]))
+draft.replace(sys.argv[1])
+time.sleep(600)
+'''
+subprocess.Popen([sys.executable, "-c", deaf, *sys.argv[1:]])
 time.sleep(600)
 """
 

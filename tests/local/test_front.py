@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.local.projects import DEADLINE
 from webhookctl.local.exchange import Request, Response
 from webhookctl.local.front import BODY_LIMIT, Front
 from webhookctl.local.gateway import Gateway, as_json
@@ -25,7 +26,7 @@ def _post(
     path: str = PATH,
     method: str = "POST",
 ) -> tuple[int, dict[str, Any]]:
-    connection = HTTPConnection("127.0.0.1", front.port, timeout=30)
+    connection = HTTPConnection("127.0.0.1", front.port, timeout=DEADLINE)
     try:
         connection.request(method, path, body=body, headers=headers or {})
         answer = connection.getresponse()
@@ -36,7 +37,7 @@ def _post(
 
 def _raw(front: Front, sent: bytes) -> bytes:
     """Sends bytes as they are and returns all that comes back."""
-    with socket.create_connection(("127.0.0.1", front.port), timeout=30) as client:
+    with socket.create_connection(("127.0.0.1", front.port), timeout=DEADLINE) as client:
         client.sendall(sent)
         client.shutdown(socket.SHUT_WR)
         received = b""
@@ -115,7 +116,7 @@ def test_a_chunked_body_arrives_whole(front: Front) -> None:
         yield b"1" * 70_000
         yield b"}"
 
-    connection = HTTPConnection("127.0.0.1", front.port, timeout=30)
+    connection = HTTPConnection("127.0.0.1", front.port, timeout=DEADLINE)
     headers = {"Content-Type": "application/json"}
     connection.request("POST", PATH, body=chunks(), headers=headers, encode_chunked=True)
     seen = json.loads(connection.getresponse().read())
@@ -126,7 +127,7 @@ def test_a_chunked_body_arrives_whole(front: Front) -> None:
 
 def test_a_client_that_asks_first_is_told_to_go_on(front: Front) -> None:
     head = b"POST /webhooks/acme HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n"
-    with socket.create_connection(("127.0.0.1", front.port), timeout=30) as client:
+    with socket.create_connection(("127.0.0.1", front.port), timeout=DEADLINE) as client:
         client.sendall(head + b"Expect: 100-continue\r\n\r\n")
         assert client.recv(1024).startswith(b"HTTP/1.1 100 ")
         client.sendall(b"{}")
@@ -166,7 +167,7 @@ def test_status_and_headers_come_back_as_the_function_gave_them(front: Front) ->
 
 @pytest.mark.parametrize("body", [b"{}", b"\xff"], ids=["through the API", "by the stand-in"])
 def test_an_answer_without_a_body_is_framed_right(front: Front, body: bytes) -> None:
-    connection = HTTPConnection("127.0.0.1", front.port, timeout=30)
+    connection = HTTPConnection("127.0.0.1", front.port, timeout=DEADLINE)
     for status in (204, 202, 304):
         headers = {"Content-Type": "text/plain", "X-Wanted-Status": str(status)}
         connection.request("POST", PATH, body=body, headers=headers)
@@ -177,7 +178,7 @@ def test_an_answer_without_a_body_is_framed_right(front: Front, body: bytes) -> 
 
 
 def test_head_has_no_body_and_the_connection_stays_usable(front: Front) -> None:
-    connection = HTTPConnection("127.0.0.1", front.port, timeout=30)
+    connection = HTTPConnection("127.0.0.1", front.port, timeout=DEADLINE)
     for method in ("HEAD", "POST", "HEAD", "GET"):
         connection.request(method, PATH)
         answer = connection.getresponse()
@@ -215,7 +216,7 @@ def test_an_unknown_path_is_the_apis_404(front: Front) -> None:
 
 def test_many_at_once_on_kept_connections_are_all_answered(front: Front) -> None:
     def three(number: int) -> list[str]:
-        connection = HTTPConnection("127.0.0.1", front.port, timeout=60)
+        connection = HTTPConnection("127.0.0.1", front.port, timeout=DEADLINE)
         found = []
         for turn in range(3):
             headers = {"X-Event-Id": f"{number}-{turn}", "Content-Type": "application/json"}

@@ -5,7 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.local.projects import NOTES, call, deliver, effects, eventually, write_functions
+from tests.local.projects import (
+    NOTES,
+    call,
+    deliver,
+    effects,
+    eventually,
+    post,
+    write_functions,
+)
 from webhook_inbox.errors import ConfigurationError
 from webhookctl.local import state
 from webhookctl.local.child import members
@@ -14,6 +22,8 @@ from webhookctl.local.fleet import Deployed, Fleet
 from webhookctl.local.inbox import LocalInbox
 from webhookctl.local.sink import Effects
 
+ACCEPTED = {200, 202}
+OLD = "of an earlier session"
 NEW_SOURCE = '\n[sources.partner]\nprovider = "standard-webhooks"\n'
 
 
@@ -31,7 +41,9 @@ def told() -> list[str]:
 def inbox(
     given: Path, told: list[str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LocalInbox]:
-    with LocalInbox(given, state=tmp_path_factory.mktemp("state"), tell=told.append) as running:
+    directory = tmp_path_factory.mktemp("state")
+    Effects(directory / "sink.jsonl").perform(OLD, "/notes", {"title": OLD})
+    with LocalInbox(given, state=directory, tell=told.append) as running:
         yield running
     assert members(running.group) == []
 
@@ -49,7 +61,7 @@ def test_a_delivery_becomes_an_effect_once_however_often_it_comes(inbox: LocalIn
         statuses = set(
             pool.map(lambda n: _deliver(inbox, f"often{n % 3}", delivery=f"d{n % 3}"), range(12))
         )
-    assert statuses <= {200, 202}
+    assert statuses <= ACCEPTED
     assert eventually(lambda: {"often0", "often1", "often2"} <= set(_titles(inbox)))
     assert len(_titles(inbox)) == len(set(_titles(inbox)))
 
@@ -66,17 +78,20 @@ def test_its_state_file_leads_to_everything(inbox: LocalInbox) -> None:
     assert call(f"{found.sink}/effects")[0] == 200
 
 
+def test_a_new_session_knows_no_effects_of_the_one_before(inbox: LocalInbox) -> None:
+    assert OLD not in _titles(inbox)
+    assert OLD not in (inbox.functions.parent / "sink.jsonl").read_text()
+
+
 def test_killed_workers_are_replaced_and_the_next_event_is_handled(inbox: LocalInbox) -> None:
     assert eventually(lambda: bool(inbox.workers()))
-    before = inbox.workers()
-    assert inbox.kill_workers() == len(before)
-    assert eventually(lambda: not set(before) & set(inbox.workers()))
-    # The first invocation finds the dead worker and its message waits for the visibility
-    # timeout; what comes after that is handled by a new one.
-    for number in range(len(before) + 1):
-        assert _deliver(inbox, f"after the kill {number}") == 202
-    assert eventually(lambda: any(title.startswith("after the kill") for title in _titles(inbox)))
-    assert inbox.workers("ingest")
+    before, ingest = set(inbox.workers()), set(inbox.workers("ingest"))
+    assert inbox.kill_workers() >= len(before)
+    assert not before & set(inbox.workers())
+    assert _deliver(inbox, "after the kill") in ACCEPTED
+    assert eventually(lambda: "after the kill" in _titles(inbox))
+    assert inbox.workers()
+    assert ingest <= set(inbox.workers("ingest"))
 
 
 def test_a_sink_that_was_away_knows_what_it_did(inbox: LocalInbox) -> None:
@@ -105,24 +120,30 @@ def test_hurry_shortens_what_a_killed_worker_costs(inbox: LocalInbox) -> None:
     assert function["Environment"]["Variables"]["TABLE_NAME"] == inbox.outputs["TableName"]
 
 
+def _of_reloads(lines: list[str]) -> list[str]:
+    """Returns what reloads say; the functions and the front may say something at any time."""
+    return [line for line in lines if line.startswith("reloaded: ") or "changed: relo" in line]
+
+
 def test_a_reload_brings_new_code_to_the_processor_alone(
     inbox: LocalInbox, told: list[str]
 ) -> None:
-    ingest = inbox.workers("ingest")
+    ingest = set(inbox.workers("ingest"))
     notes = inbox.functions / "handlers" / "notes.py"
     notes.write_text(NOTES.replace('"first"', '"second"'))
+    before = len(told)
     inbox.reload()
-    assert told[-1] == "reloaded: processor"
-    assert inbox.workers("ingest") == ingest
+    assert _of_reloads(told[before:]) == ["reloaded: processor"]
+    assert ingest <= set(inbox.workers("ingest"))
     _deliver(inbox, "reloaded")
     expected = {"title": "reloaded", "version": "second"}
     assert eventually(lambda: expected in effects(inbox.sink_url))
 
 
 def test_a_reload_without_edits_does_nothing(inbox: LocalInbox, told: list[str]) -> None:
-    before = list(told)
+    before = len(told)
     assert inbox.reload() is False
-    assert [line for line in told[len(before) :] if line.startswith("reloaded")] == []
+    assert _of_reloads(told[before:]) == []
 
 
 def test_a_broken_edit_is_refused_and_the_old_version_runs_on(inbox: LocalInbox) -> None:
@@ -140,14 +161,16 @@ def test_a_new_source_is_deployed_with_a_secret_of_its_own(
     inbox: LocalInbox, told: list[str]
 ) -> None:
     url = f"{inbox.front_url}/webhooks/partner"
-    assert call(url, "POST", b"{}")[0] == 404
+    assert post(url, b"{}")[0] == 404
     toml = inbox.functions / "inbox.toml"
     toml.write_text(toml.read_text() + NEW_SOURCE)
     before = len(told)
     inbox.reload()
-    assert told[before] == "inbox.toml changed: reloading the stack …"
-    assert "reloaded: the stack" in told[before:]
-    assert call(url, "POST", b"{}")[0] in {400, 401}
+    assert _of_reloads(told[before:]) == [
+        "inbox.toml changed: reloading the stack …",
+        "reloaded: the stack",
+    ]
+    assert post(url, b"{}")[0] in {400, 401}
     secret = inbox.secrets["partner"]
     assert f"new source: {url} (standard-webhooks), secret: {secret}" in told
     found = state.read(inbox.functions.parent)
@@ -168,14 +191,6 @@ def test_code_that_cannot_be_imported_is_named_with_its_reason(inbox: LocalInbox
     finally:
         client.update_function_configuration(FunctionName=function.name, Handler=before)
     Fleet(inbox.client).warm({function: 2})
-
-
-def test_a_new_session_knows_no_effects_of_the_one_before(tmp_path: Path) -> None:
-    journal = tmp_path / "state" / "sink.jsonl"
-    Effects(journal).perform("of an earlier session", "/notes", {})
-    functions = write_functions(tmp_path / "given")
-    with LocalInbox(functions, state=tmp_path / "state") as inbox:
-        assert effects(inbox.sink_url) == []
 
 
 def test_a_start_that_fails_leaves_nothing(given: Path, tmp_path: Path) -> None:

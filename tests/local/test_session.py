@@ -10,7 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.local.projects import NOTES, deliver, effects, eventually, write_project
+from tests.local.projects import (
+    DEADLINE,
+    NOTES,
+    deliver,
+    effects,
+    eventually,
+    write_project,
+)
 from webhookctl.local import state
 from webhookctl.local.child import members
 from webhookctl.local.front import Front
@@ -22,10 +29,12 @@ READY = "Ctrl-C stops everything."
 class Session:
     """A `webhookctl dev` of its own, with what it printed."""
 
-    def __init__(self, root: Path, *, env: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, root: Path, *, sink_port: int | None = None, env: dict[str, str] | None = None
+    ) -> None:
         self.root = root
         self.port = free_port()
-        self.sink_port = free_port()
+        self.sink_port = sink_port or free_port()
         self.log = root / "terminal.txt"
         ports = ["--port", str(self.port), "--sink-port", str(self.sink_port)]
         with self.log.open("wb") as output:
@@ -49,7 +58,7 @@ class Session:
 
     def stop(self, number: int = signal.SIGINT) -> int:
         self.process.send_signal(number)
-        return self.process.wait(20)
+        return self.process.wait(DEADLINE)
 
 
 @pytest.fixture
@@ -68,18 +77,25 @@ def started(project: Path) -> Iterator[list[Session]]:
 
 def _ended(session: Session) -> tuple[int, str]:
     """Returns the exit status and the one line that a failed start leaves."""
-    status = session.process.wait(30)
+    status = session.process.wait(DEADLINE)
     lines = [line for line in session.text.splitlines() if line != "starting …"]
     assert len(lines) == 1, session.text
     return status, lines[0]
 
 
+def _save(project: Path, text: str) -> None:
+    """Puts other handlers in place at once, so that no look finds half of them."""
+    draft = project / "draft.py"
+    draft.write_text(text)
+    draft.replace(project / "functions" / "handlers" / "notes.py")
+
+
 def test_a_session_from_its_banner_to_ctrl_c(project: Path, started: list[Session]) -> None:
-    session = Session(project)
-    started.append(session)
-    handlers = project / "functions" / "handlers"
+    sink_port = free_port()
     toml = project / "functions" / "inbox.toml"
-    toml.write_text(toml.read_text().replace("8788", str(session.sink_port)))
+    toml.write_text(toml.read_text().replace("8788", str(sink_port)))
+    session = Session(project, sink_port=sink_port)
+    started.append(session)
     assert session.says(READY), session.text
     front, sink = f"http://127.0.0.1:{session.port}", f"http://127.0.0.1:{session.sink_port}"
     assert f"{front}/webhooks/github  (github)" in session.text
@@ -101,18 +117,18 @@ def test_a_session_from_its_banner_to_ctrl_c(project: Path, started: list[Sessio
     assert session.says("RuntimeError: the handler's own words")
     assert "notes.py" in session.text
 
-    (handlers / "notes.py").write_text(NOTES.replace('"first"', '"second"'))
+    _save(project, NOTES.replace('"first"', '"second"'))
     assert session.says("reloaded: processor")
     assert deliver(front, secret[1], "two")[0] == 202
     assert eventually(lambda: {"title": "two", "version": "second"} in effects(sink))
 
-    (handlers / "notes.py").write_text("this is no Python")
+    _save(project, "this is no Python")
     assert session.says("handlers/notes.py:1: cannot be imported: SyntaxError")
     assert "not reloaded, the old version runs on: " in session.text
     assert deliver(front, secret[1], "three")[0] == 202
     assert eventually(lambda: {"title": "three", "version": "second"} in effects(sink))
 
-    (handlers / "notes.py").write_text(NOTES.replace('"first"', '"second"'))
+    _save(project, NOTES.replace('"first"', '"second"'))
     assert session.says("mended: what is in functions/ is what runs")
     assert session.text.count("reloaded: processor") == 1
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.local.projects import DEADLINE
 from webhookctl.local.sink import Effects, Sink
 
 
@@ -38,7 +39,7 @@ def sink(journal: Path, told: list[str]) -> Iterator[Sink]:
 def _call(
     port: int, method: str, path: str, body: bytes | None = None, key: str = ""
 ) -> tuple[int, Any]:
-    connection = HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = HTTPConnection("127.0.0.1", port, timeout=DEADLINE)
     connection.request(method, path, body=body, headers={"Idempotency-Key": key} if key else {})
     answer = connection.getresponse()
     content = json.loads(answer.read())

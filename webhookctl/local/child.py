@@ -6,11 +6,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Final
 
 GRACE: Final = 3.0  # seconds between SIGTERM and SIGKILL
+# Seconds until what was killed is gone; it takes that long only where the machine is overloaded.
+BURIAL: Final = 30.0
 POLL: Final = 0.02
 
 
@@ -66,13 +68,21 @@ class Child:
         self._process.wait()
         if self._process.stdin is not None:
             self._process.stdin.close()
-        deadline = time.monotonic() + GRACE
-        while members(self.pid) and time.monotonic() < deadline:
-            time.sleep(POLL)
+        await_end(self.pid)
 
     def _signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)
+
+
+def await_end(group: int, pids: Collection[int] | None = None) -> None:
+    """Waits until killed processes of a group are gone, by default all of the group."""
+    deadline = time.monotonic() + BURIAL
+    while time.monotonic() < deadline:
+        alive = members(group)
+        if not (alive if pids is None else set(alive) & set(pids)):
+            return
+        time.sleep(POLL)
 
 
 def members(group: int) -> list[int]:

@@ -13,7 +13,7 @@ from webhookctl.local.ministack import REGION
 BOOTSTRAP_PARAMETER: Final = "/cdk-bootstrap/hnb659fds/version"
 BOOTSTRAP_VERSION: Final = "30"
 CAPABILITIES: Final = ["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"]
-LIMIT: Final = 60.0  # seconds; forty resources take one
+LIMIT: Final = 180.0  # seconds; forty resources take one
 POLL: Final = 0.05
 TABLE_TYPES: Final = frozenset({"AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable"})
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from webhookctl.local import embedding
-from webhookctl.local.child import commands, members
+from webhookctl.local.child import await_end, commands, members
 from webhookctl.local.fleet import Deployed
 from webhookctl.local.ports import LOOPBACK, free_port
 from webhookctl.local.project import Project
@@ -146,13 +146,17 @@ class LocalInbox:
         ]
 
     def kill_workers(self, kind: str = "processor") -> int:
-        """Kills the workers of a kind of function as `kill -9` does; returns how many."""
-        killed = 0
+        """Kills the workers of a kind of function as `kill -9` does; returns how many.
+
+        They are gone when it returns: ministack would hand work to one that is still dying.
+        """
+        killed = []
         for pid in self.workers(kind):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-                killed += 1
-        return killed
+                killed.append(pid)
+        await_end(self.group, killed)
+        return len(killed)
 
     def hurry(self, *, timeout: int = 6, visibility: int = 20) -> None:
         """Shortens the time until a killed worker's message comes back.

@@ -10,7 +10,8 @@ from typing import Any, Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 INTERVAL: Final = 0.4
-OVERLAP: Final = 2000  # milliseconds
+OVERLAP: Final = 10_000  # milliseconds
+LAST_LOOK: Final = 10.0  # seconds that the end waits for; it takes milliseconds
 # The service's own lines, and what the library says when all is well: the front's line, the
 # sink's line and `webhookctl inbox list` say it already.
 PLATFORM: Final = ("START RequestId:", "END RequestId:", "REPORT RequestId:")
@@ -67,7 +68,7 @@ class LogFollower:
         """Shows what is still there and stops; may be called twice."""
         self._stopping.set()
         if self._thread.is_alive():
-            self._thread.join(timeout=2.0)
+            self._thread.join(timeout=LAST_LOOK)
 
     def _follow(self) -> None:
         while not self._stopping.wait(INTERVAL):

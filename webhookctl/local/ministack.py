@@ -19,7 +19,7 @@ from webhookctl.local.errors import LocalError
 from webhookctl.local.ports import LOOPBACK, free_port, require_free
 
 REGION: Final = "us-east-1"
-START_LIMIT: Final = 30.0  # seconds; it takes half a one
+START_LIMIT: Final = 60.0  # seconds; it takes half a one
 POLL: Final = 0.05
 # What programs need to run and nothing that names an account, a proxy or a profile: the
 # functions inherit ministack's environment.

@@ -27,7 +27,7 @@ from webhookctl.local.synth import synthesize
 API_HOST: Final = re.compile(r"https?://([^./]+)\.execute-api\.")
 # One worker of each at the start; ingest gets as many as the front ever uses at once.
 WARM: Final[Mapping[str, int]] = {"ingest": IN_FLIGHT, "processor": 2}
-SINK_LIMIT: Final = 10.0
+SINK_LIMIT: Final = 60.0  # seconds; it takes half a one
 POLL: Final = 0.02
 
 
@@ -146,15 +146,16 @@ class Runtime:
         manifest = compiled(self.project)
         self._closing.callback(self.front.stop)
         self._listen()
+        self._closing.callback(self.stop_sink)
+        # The ledger begins empty: old effects would answer for events that it does not know.
+        self._journal.unlink(missing_ok=True)
+        # At once, as the front: somebody else could take its port while the stack is deployed.
+        self.start_sink()
         self._closing.callback(self.ministack.stop)
         self.ministack.start()
         self._deploy(manifest)
         self.manifest = manifest
         self._fleet.warm({f: WARM.get(f.kind, 1) for f in self.functions})
-        self._closing.callback(self.stop_sink)
-        # The ledger begins empty: old effects would answer for events that it does not know.
-        self._journal.unlink(missing_ok=True)
-        self.start_sink()
         self._closing.callback(self._stop_logs)
         self._follow_logs()
         self._closing.callback(state.remove, self.project.state)
