@@ -15,7 +15,7 @@ from typing import Any, Self
 import botocore.session
 from botocore.config import Config
 
-from tests.e2e.http_call import call
+from tests.e2e.http_call import PATIENCE, call
 from tests.e2e.inquiry import Inquiry
 from tests.e2e.project import REPOSITORY, shift_reconciler, write_functions
 from tests.e2e.waiting import eventually
@@ -63,7 +63,7 @@ class GuardedInbox(Inquiry):
             aws_access_key_id=CREDENTIALS["AWS_ACCESS_KEY_ID"],
             aws_secret_access_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
             verify=str(self._certificate),
-            config=Config(s3={"addressing_style": "path"}, proxies={}, read_timeout=60),
+            config=Config(s3={"addressing_style": "path"}, proxies={}, read_timeout=PATIENCE),
         )
 
     @property
@@ -119,6 +119,7 @@ class GuardedInbox(Inquiry):
         )
         self.outputs = Deployer(self.client).deploy(synthesize(project))
         self._spell_out_batches()
+        self.stop_schedule()
         self.secrets = dev_secrets.choose(manifest, {}, project.state)
         vault = self.client("secretsmanager")
         dev_secrets.store(self.secrets, prefix=self.outputs["SecretPrefix"], vault=vault)

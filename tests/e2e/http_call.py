@@ -2,25 +2,48 @@
 
 import json
 import ssl
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from http import HTTPStatus
 from http.client import HTTPConnection, HTTPSConnection
 from typing import Any
 from urllib.parse import urlsplit
 
-PATIENCE = 60.0
+PATIENCE = 300.0
+SENDINGS = 5
 
 
 @dataclass(frozen=True)
 class Answer:
-    """An HTTP response; header names are lower-case."""
+    """An HTTP response, and how often it was asked for; header names are lower-case."""
 
     status: int
     headers: dict[str, str]
     body: bytes
+    sendings: int = 1
 
     @property
     def json(self) -> Any:
         return json.loads(self.body)
+
+    @property
+    def was_lost(self) -> bool:
+        """Whether nobody decided anything: a provider sends it again.
+
+        ministack may lose a worker (502), and on a slow machine ingest's 2.5 seconds, or the
+        front's 30, may not be enough ("unavailable"). A missing secret is another matter.
+        """
+        if self.status != HTTPStatus.SERVICE_UNAVAILABLE:
+            return self.status == HTTPStatus.BAD_GATEWAY
+        return bool(self.json.get("status", "unavailable") == "unavailable")
+
+
+def insist(send: Callable[[], Answer]) -> Answer:
+    """Sends, and again what was lost, as providers do."""
+    answer = send()
+    while answer.was_lost and answer.sendings < SENDINGS:
+        answer = replace(send(), sendings=answer.sendings + 1)
+    return answer
 
 
 def call(

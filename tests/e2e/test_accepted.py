@@ -47,7 +47,9 @@ def test_an_event_delivered_five_times_at_once_is_handled_once(
     answers = inbox.deliver_times(5, source, type_, body, event_id=event_id)
 
     outcomes = Counter(answer.json["status"] for answer in answers)
-    assert outcomes == {"accepted": 1, "duplicate": 4}
+    # An answer that was lost and asked for again may have been the one that accepted.
+    lost = any(answer.sendings > 1 for answer in answers)
+    assert outcomes == {"accepted": 1, "duplicate": 4} or (lost and outcomes == {"duplicate": 5})
     assert {answer.json["event_id"] for answer in answers} == {event_id}
     found = inbox.settled(source, event_id)
     assert found.event.type == type_

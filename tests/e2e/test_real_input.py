@@ -10,7 +10,7 @@ from tests.e2e.project import REPOSITORY
 from tests.e2e.whole_inbox import WholeInbox
 
 EVENTS = 40
-LIMIT = 120
+LIMIT = 600
 
 
 def test_real_payloads_are_stored_once_and_handled_once(inbox: WholeInbox) -> None:

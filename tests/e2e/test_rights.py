@@ -13,6 +13,7 @@ from tests.e2e.test_reconciled import (
     OF_THE_DLQ,
     accept_without_sending,
     reconcile,
+    tidy,
 )
 from webhook_inbox.model import Status
 
@@ -60,6 +61,7 @@ def test_a_run_is_tried_again_given_up_buried_and_replayed(
 
 
 def test_the_reconciler_finds_and_sends_what_was_lost(guarded: GuardedInbox) -> None:
+    tidy(guarded)
     event_id = accept_without_sending(guarded, "patient")
 
     assert reconcile(guarded, EVERY_FIFTH)["adopted"] == 1
@@ -68,6 +70,7 @@ def test_the_reconciler_finds_and_sends_what_was_lost(guarded: GuardedInbox) -> 
 
 
 def test_the_reconciler_sends_an_overdue_run_again(guarded: GuardedInbox) -> None:
+    tidy(guarded)
     event_id = accept_without_sending(guarded, "task")
     guarded.lose_pending("lab", event_id, "lab.work")
 

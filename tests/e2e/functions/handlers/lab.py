@@ -2,7 +2,7 @@
 
 An event's body may hold `mood`, what to do after the effect, and `while`, a file: the mood lasts
 as long as the file exists. Removing it is what a fix in a downstream system, or a better version
-of the handler, is in earnest.
+of the handler, is in earnest. Who dies once removes it first.
 """
 
 import os
@@ -32,9 +32,9 @@ def work(event: Event, ctx: Context) -> None:
     _obey(event, ctx)
 
 
-@lab.on("brief", backoff="fast", max_attempts=2, timeout=1)
+@lab.on("brief", backoff="fast", max_attempts=2, timeout=10)
 def hurry(event: Event, ctx: Context) -> None:
-    """Has a second."""
+    """Has ten seconds: a cold worker's imports take some of them on a slow machine."""
     _obey(event, ctx)
 
 
@@ -63,7 +63,9 @@ def _obey(event: Event, ctx: Context) -> None:
         return
     if wish["mood"] == "raise":
         raise RuntimeError("the handler's own words")
-    if wish["mood"] == "die":
+    if wish["mood"] == "die once":
+        Path(wish["while"]).unlink()
+    if wish["mood"].startswith("die"):
         os._exit(3)
     while Path(wish["while"]).exists():
         time.sleep(LOOK)

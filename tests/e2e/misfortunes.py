@@ -1,0 +1,91 @@
+"""What takes half a minute by itself: set off when the inbox starts, judged by the last tests.
+
+A lane notices after its visibility timeout that it lost a worker; in that time the other tests
+run.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.e2e.waiting import eventually
+from tests.e2e.whole_inbox import WholeInbox
+from webhook_inbox.model import Status
+
+HANDLERS_AT_WORK = 4
+AT_WORK = {Status.PROCESSING}
+ROUNDS = 5
+
+
+@dataclass(frozen=True)
+class Misfortunes:
+    """Events of the laboratory by what becomes of their handlers.
+
+    Attributes:
+        killed: their workers were killed in the middle of them.
+        lethal: kills its process every time.
+        once_lethal: kills its process the first time.
+        hanging: hangs as long as its gate exists.
+        gate: of the hanging one.
+        unhindered: a task of the default lane, accepted when the others were dying and hanging.
+    """
+
+    killed: list[str]
+    lethal: str
+    once_lethal: str
+    hanging: str
+    gate: Path
+    unhindered: str
+
+
+def set_off(inbox: WholeInbox, directory: Path) -> Misfortunes:
+    """Lets workers die and handlers hang, and does not wait for what becomes of it."""
+    killed = _killed_at_work(inbox, directory)
+    gate = _gate(directory / "hanging")
+    return Misfortunes(
+        killed=killed,
+        lethal=_send(inbox, "lethal", "die", _gate(directory / "lethal")),
+        once_lethal=_send(inbox, "patient", "die once", _gate(directory / "once")),
+        hanging=_send(inbox, "brief", "hang", gate),
+        gate=gate,
+        unhindered=inbox.accept("task"),
+    )
+
+
+def _killed_at_work(inbox: WholeInbox, directory: Path) -> list[str]:
+    """Returns the events of handlers whose workers were killed in the middle of them."""
+    # The first round starts the workers: cold ones are not at work together for long.
+    with _at_work(inbox, directory / "warm") as events:
+        pass
+    for number in range(ROUNDS):
+        for event_id in events:
+            inbox.settled("lab", event_id)
+        with _at_work(inbox, directory / f"killed-{number}") as events:
+            assert inbox.kill_workers() >= HANDLERS_AT_WORK
+            # Nobody is left who could settle them.
+            if {run.status for e in events for run in inbox.runs("lab", e).values()} == AT_WORK:
+                return events
+    raise AssertionError(f"in {ROUNDS} rounds {HANDLERS_AT_WORK} handlers never worked together")
+
+
+@contextlib.contextmanager
+def _at_work(inbox: WholeInbox, file: Path) -> Iterator[list[str]]:
+    """Brings handlers to their middle, and lets them go on at the end."""
+    gate = _gate(file)
+    accept = lambda: _send(inbox, "patient", "wait", gate)  # noqa: E731
+    events = inbox.at_once(HANDLERS_AT_WORK, accept)
+    eventually(lambda: all(map(inbox.effects, events)), what="every handler in its middle")
+    try:
+        yield events
+    finally:
+        gate.unlink()
+
+
+def _gate(file: Path) -> Path:
+    file.touch()
+    return file
+
+
+def _send(inbox: WholeInbox, type_: str, mood: str, gate: Path) -> str:
+    return inbox.accept(type_, mood=mood, **{"while": str(gate)})
