@@ -1,12 +1,23 @@
 """What DynamoDB and SQS take."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook_inbox.limits import MESSAGE_BYTES, item_size, sendable, text_size
+from webhook_inbox.limits import (
+    DELAY_SECONDS,
+    MESSAGE_BYTES,
+    SEND_BATCH,
+    batches,
+    item_size,
+    sendable,
+    takes,
+    text_size,
+)
+from webhook_inbox.ports import Outgoing
 
 
 @pytest.mark.parametrize(("text", "size"), [("", 0), ("abc", 3), ("é", 2), ("☃", 3), ("🦄", 4)])
@@ -52,6 +63,59 @@ def test_a_message_is_bounded_in_bytes() -> None:
     assert not sendable("x" * (MESSAGE_BYTES + 1))
     assert sendable("é" * (MESSAGE_BYTES // 2))
     assert not sendable("é" * (MESSAGE_BYTES // 2) + "x")
+
+
+@pytest.mark.parametrize("delay", [0, 1, DELAY_SECONDS])
+def test_a_standard_queue_takes_a_delayed_message(delay: int) -> None:
+    assert takes(Outgoing("x", delay=delay))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Outgoing(""),
+        Outgoing("x", delay=-1),
+        Outgoing("x", delay=DELAY_SECONDS + 1),
+        Outgoing("x", group="g"),
+        Outgoing("x", dedup="d"),
+    ],
+    ids=repr,
+)
+def test_a_standard_queue_does_not_take(message: Outgoing) -> None:
+    assert not takes(message)
+
+
+@pytest.mark.parametrize("name", ["g", "!", "~", "handler#entity", "x" * 128])
+def test_a_fifo_queue_takes_a_group_and_an_id(name: str) -> None:
+    assert takes(Outgoing("x", group=name, dedup="d"), fifo=True)
+    assert takes(Outgoing("x", group="g", dedup=name), fifo=True)
+
+
+@pytest.mark.parametrize("name", ["", " ", "a b", "é", "\x7f", "x" * 129, "x\n"])
+def test_a_fifo_queue_takes_no_other_group_or_id(name: str) -> None:
+    assert not takes(Outgoing("x", group=name, dedup="d"), fifo=True)
+    assert not takes(Outgoing("x", group="g", dedup=name), fifo=True)
+
+
+def test_a_fifo_queue_takes_no_delay_and_no_control_character() -> None:
+    assert not takes(Outgoing("x", delay=1, group="g", dedup="d"), fifo=True)
+    assert not takes(Outgoing("\x00", group="g", dedup="d"), fifo=True)
+
+
+@given(st.lists(st.integers(1, MESSAGE_BYTES), max_size=40))
+def test_batches_hold_all_in_order_and_are_within_bounds(sizes: list[int]) -> None:
+    messages = [Outgoing("x" * size) for size in sizes]
+
+    made = list(batches(messages))
+
+    assert [message for batch in made for message in batch] == messages
+    assert all(1 <= len(batch) <= SEND_BATCH for batch in made)
+    assert all(sum(len(m.body) for m in batch) <= MESSAGE_BYTES for batch in made)
+    # Each begins because its first message had no place in the one before.
+    for before, after in pairwise(made):
+        full = len(before) == SEND_BATCH
+        long = sum(len(m.body) for m in [*before, after[0]]) > MESSAGE_BYTES
+        assert full or long
 
 
 @pytest.mark.parametrize(

@@ -94,6 +94,32 @@ def test_a_batch_is_no_longer_than_a_message_may_be() -> None:
     assert [len(entries) for entries in batches(client)] == [2, 1]
 
 
+def test_a_fifo_queue_is_told_groups_and_ids_and_no_delay() -> None:
+    client = FakeClient(taken(0, 1))
+    sent = [Outgoing(f"m{n}", group="g", dedup=f"d{n}") for n in range(2)]
+
+    assert SqsQueue(client, URL + ".fifo").send(sent) == []
+
+    assert batches(client) == [
+        [
+            {
+                "Id": str(n),
+                "MessageBody": f"m{n}",
+                "MessageGroupId": "g",
+                "MessageDeduplicationId": f"d{n}",
+            }
+            for n in range(2)
+        ]
+    ]
+
+
+def test_neither_kind_of_queue_is_sent_what_the_other_takes() -> None:
+    plain, grouped = Outgoing("x"), Outgoing("x", group="g", dedup="d")
+
+    assert SqsQueue(FakeClient(), URL).send([grouped]) == [grouped]
+    assert SqsQueue(FakeClient(), URL + ".fifo").send([plain]) == [plain]
+
+
 def test_receiving_does_not_wait_and_asks_for_what_a_message_carries() -> None:
     client = FakeClient({})
 
