@@ -1,7 +1,8 @@
 """A double of every port, in memory: exact, deterministic, and cheap enough to simulate with.
 
 Each double behaves as AWS does where the inbox can notice; one suite of contract tests runs
-over the doubles and over the adapters.
+over the doubles and over the adapters. `docs/doubles.md` lists where that is not what other
+doubles of AWS do.
 """
 
 from webhook_inbox.memory.blobs import MemoryBlobs
