@@ -48,7 +48,7 @@ class Loaded:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=300,
             check=True,
         )
         return set(json.loads(ended.stdout))

@@ -324,8 +324,9 @@ def test_the_lease_outlives_the_invocation_and_ends_before_the_message_is_back(
     inbox.process(message, remaining=60)
 
     [(lease, deadline)] = leases
-    assert timedelta(seconds=64) < lease < timedelta(seconds=66)
-    assert deadline < timedelta(seconds=50.1)
+    # 65 s and 50 s, but for what a slow machine needs between the moments they count from.
+    assert timedelta(seconds=60) < lease <= timedelta(seconds=65)
+    assert timedelta(seconds=50) <= deadline < timedelta(seconds=55)
 
 
 def test_each_message_is_counted_by_lane_handler_and_outcome(inbox: Inbox) -> None:

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -22,8 +21,10 @@ from tests.functions.invocations import sqs_event, sqs_record
 from webhook_inbox.model import Run, Status
 
 ROOT = FUNCTIONS.parent
-# Seconds that an invocation has; at two before its end an attempt is ended.
-REMAINING = 4.0
+# Seconds that an invocation has; at two before its end an attempt is ended. What does not hang
+# has all the time that a slow machine may need.
+USUAL = 60.0
+SHORT = 8.0
 WORKER = """
 import json, sys
 from processor.lambda_function import lambda_handler
@@ -39,20 +40,18 @@ class Worker:
 
     environment: dict[str, str]
 
-    def process(self, message: dict[str, Any]) -> "Ended":
-        began = time.monotonic()
+    def process(self, message: dict[str, Any], *, remaining: float = USUAL) -> "Ended":
         ended = subprocess.run(
-            [sys.executable, "-c", WORKER, str(REMAINING)],
+            [sys.executable, "-c", WORKER, str(remaining)],
             input=json.dumps(sqs_event([sqs_record(message)])),
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=300,
             check=False,
         )
         lines = [json.loads(line) for line in ended.stdout.splitlines() if line.startswith("{")]
-        seconds = time.monotonic() - began
-        return Ended(ended.returncode, lines, seconds, ended.stderr)
+        return Ended(ended.returncode, lines, ended.stderr)
 
 
 @dataclass
@@ -61,7 +60,6 @@ class Ended:
 
     status: int
     lines: list[dict[str, Any]]
-    seconds: float
     errors: str
 
     @property
@@ -116,7 +114,7 @@ def test_a_handler_that_hangs_fails_in_time_and_its_process_ends(
     inbox.deliver("lab.hang")
     message = message_of(inbox.account)
 
-    ended = worker.process(message)
+    ended = worker.process(message, remaining=SHORT)
 
     assert (ended.status, ended.kept) == (1, None)
     failed = run(inbox, "lab.hang")
@@ -124,7 +122,7 @@ def test_a_handler_that_hangs_fails_in_time_and_its_process_ends(
     assert failed.last_error.startswith("still running after ")
     assert [attempt.outcome for attempt in failed.attempts] == ["timed out"]
     [attempt] = failed.attempts
-    assert (attempt.ended_at - attempt.started_at).total_seconds() < REMAINING
+    assert (attempt.ended_at - attempt.started_at).total_seconds() < SHORT
     assert ended.lines[-1]["message"].startswith("ending the process")
     assert any("Messages" in line for line in ended.lines)
 
@@ -167,7 +165,7 @@ def test_a_module_that_hangs_when_it_is_imported_spends_an_attempt_like_a_handle
     inbox.deliver("lab.fragile")
     message = message_of(inbox.account)
 
-    assert worker.process(message).status == 1
+    assert worker.process(message, remaining=SHORT).status == 1
     assert run(inbox, "fragile.touch").status is Status.FAILED
 
     module.write_text(whole)
