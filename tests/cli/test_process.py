@@ -26,7 +26,7 @@ def run(*command: str, **environment: str) -> "subprocess.CompletedProcess[str]"
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
 
@@ -67,7 +67,7 @@ def test_a_reader_that_leaves_early_is_no_traceback(checkout: Path) -> None:
             stdout=nobody,
             stderr=subprocess.PIPE,
             text=True,
-            timeout=60,
+            timeout=300,
             check=False,
         )
     assert ended.returncode == 1
