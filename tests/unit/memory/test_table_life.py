@@ -72,6 +72,7 @@ FIVE_YEARS = int(timedelta(days=5 * 365).total_seconds())
         (SECOND - FIVE_YEARS + 1, True),
         (SECOND - FIVE_YEARS, False),
         (str(SECOND - 1), False),
+        (b"1", False),
         (True, False),
         (0, False),
     ],
