@@ -1,7 +1,7 @@
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webhook_inbox.errors import ConfigurationError, Reason, Rejected
@@ -93,6 +93,7 @@ def test_an_id_that_holds_the_literal_beside_it_is_malformed(text: str, id_: byt
     assert raised.value.reason is Reason.MALFORMED
 
 
+@settings(deadline=None)
 @given(
     text=st.sampled_from(["{id}.{body}", "{body}.{id}", "{id}..{body}", "{body}..{id}"]),
     one=st.tuples(st.text("a.", max_size=5), st.text("a.", max_size=5)),
