@@ -25,6 +25,8 @@ LARGEST: Final = 10**100
 # Epoch seconds beyond the year 5138 are milliseconds.
 LAST_SECOND: Final = 10**11
 
+# Epoch seconds or milliseconds as text; no date of ISO 8601 has as many digits in a row.
+_EPOCH: Final = re.compile(r"[0-9]{10}([0-9]{3})?", re.ASCII)
 # Control characters spoil logs and terminals; a lone surrogate, which JSON can spell, is not
 # text that any store accepts.
 _UNFIT: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -117,6 +119,26 @@ def in_json(path: str) -> Finder:
     return lambda reading: at(reading.document, path)
 
 
+def utc(finder: Finder) -> Finder:
+    """Finds a time that is written without an offset and is UTC."""
+
+    def find(reading: Reading) -> object:
+        found = finder(reading)
+        return f"{found}Z" if isinstance(found, str) else found
+
+    return find
+
+
+def repeats(attempt: Finder) -> Finder:
+    """Finds how often a delivery was repeated: its attempt's number, from 1 on, less one."""
+
+    def find(reading: Reading) -> object:
+        number = count(attempt(reading))
+        return None if number is None else max(number - 1, 0)
+
+    return find
+
+
 def content_hash(reading: Reading) -> object:
     """Names a body by its content, where a provider gives no id: equal bodies are one event."""
     return "sha256:" + sha256(reading.delivery.body).hexdigest()
@@ -200,6 +222,8 @@ def _decimal(value: int) -> str:
 
 def instant(value: object) -> datetime | None:
     """Returns the time that epoch seconds, epoch milliseconds or ISO 8601 text give, or None."""
+    if isinstance(value, str) and _EPOCH.fullmatch(value):
+        value = int(value)
     try:
         if isinstance(value, int) and not isinstance(value, bool):
             return from_ms(value) if abs(value) > LAST_SECOND else from_seconds(value)

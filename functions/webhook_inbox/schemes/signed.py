@@ -73,6 +73,11 @@ class Signed:
         window = self.window
         if window is None:
             return Verified(*self._match(self.contents(delivery, ""), claim.signatures, secrets))
+        if self._dated_by_body(window):
+            # What was not signed is not asked for its time.
+            match = self._match(self.contents(delivery, ""), claim.signatures, secrets)
+            moment = window.read(self._stamp(delivery, window, None))
+            return Verified(*match, window.judge(moment, now=delivery.received_at))
         stamp = self._stamp(delivery, window, claim.timestamp)
         moment = window.read(stamp)
         match = self._match(self.contents(delivery, stamp), claim.signatures, secrets)
@@ -145,6 +150,11 @@ class Signed:
         if not self.every:
             return self.layout.read(found[0])
         return Claim(tuple(s for value in found for s in self.layout.read(value).signatures))
+
+    def _dated_by_body(self, window: Window) -> bool:
+        """Tells whether the time is signed as a part of the body, and not beside it."""
+        beside = isinstance(self.signs, Template) and "timestamp" in self.signs
+        return window.find is not None and not beside
 
     def _stamp(self, delivery: Delivery, window: Window, claimed: str | None) -> str:
         if window.find is not None:

@@ -8,10 +8,11 @@ from webhook_inbox.errors import Reason, Rejected
 from webhook_inbox.model import Delivery
 from webhook_inbox.recipe import Sample
 from webhook_inbox.schemes import encodings, keys
+from webhook_inbox.schemes.documents import text_at
 from webhook_inbox.schemes.layouts import Pairs, Versions
 from webhook_inbox.schemes.mac import Hmac
 from webhook_inbox.schemes.templates import Template
-from webhook_inbox.schemes.window import Window
+from webhook_inbox.schemes.window import Window, milliseconds
 
 NOW = datetime(2026, 11, 21, 8, 0, 0, 500_000, tzinfo=UTC)
 SAMPLE = Sample("id-1", "a.b", b"{}")
@@ -89,3 +90,37 @@ def test_any_of_many_signatures_and_secrets_may_match() -> None:
     assert PAGERDUTY.verify(sent, ("current", "previous")).secret == 0
     assert PAGERDUTY.verify(sent, ("next", "", "current")).secret == 2
     assert PAGERDUTY.verify(sent, ("current",)).signature == right.removeprefix("v1=")
+
+
+LINEAR = Hmac(
+    headers=("sig",),
+    window=Window(clockwork=milliseconds, find=lambda sent: text_at(sent, "at")),
+)
+
+
+@pytest.mark.parametrize("body", [b"{}", b"{", b'{"at":"x"}', b'{"at":1}'])
+def test_what_was_not_signed_is_called_forged_whatever_time_it_holds(body: bytes) -> None:
+    sent = LINEAR.sign(SAMPLE, "another", NOW)
+
+    with pytest.raises(Rejected) as raised:
+        LINEAR.verify(delivery(sent, body), ("s",))
+    assert raised.value.reason is Reason.INVALID_SIGNATURE
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [(b"{}", Reason.MALFORMED), (b'{"at":"x"}', Reason.MALFORMED), (b'{"at":1}', Reason.STALE)],
+)
+def test_a_signed_body_is_asked_for_its_time(body: bytes, reason: Reason) -> None:
+    sent = LINEAR.sign(Sample("id-1", "a.b", body), "s", NOW)
+
+    with pytest.raises(Rejected) as raised:
+        LINEAR.verify(delivery(sent, body), ("s",))
+    assert raised.value.reason is reason
+
+
+def test_a_time_in_the_body_is_the_signed_time() -> None:
+    body = b'{"at":1795248000500}'
+    sent = LINEAR.sign(Sample("id-1", "a.b", body), "s", NOW)
+
+    assert LINEAR.verify(delivery(sent, body), ("s",)).signed_at == NOW

@@ -64,6 +64,9 @@ def test_nothing_else_is_an_id(value: object) -> None:
         ("2023-11-14T22:13:20Z", datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)),
         ("2023-11-14T14:13:20-08:00", datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)),
         (1700000000000, datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)),
+        ("1700000000", datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)),
+        ("1700000000000", datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)),
+        ("20231114", None),
         (-1700000000000, datetime(1916, 2, 18, 1, 46, 40, tzinfo=UTC)),
         (10**400, None),
         (-(10**20), None),
@@ -76,12 +79,38 @@ def test_nothing_else_is_an_id(value: object) -> None:
         (None, None),
         ({}, None),
     ],
-    ids=range(16),
+    ids=range(19),
 )
 def test_a_time_is_seconds_milliseconds_or_iso_text_with_an_offset(
     value: object, moment: datetime | None
 ) -> None:
     assert naming.instant(value) == moment
+
+
+@pytest.mark.parametrize(
+    ("value", "moment"),
+    [
+        ("2023-11-14T22:13:20.5", datetime(2023, 11, 14, 22, 13, 20, 500_000, tzinfo=UTC)),
+        (1700000000, datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)),
+        ("2023-11-14T22:13:20+01:00", None),
+        (None, None),
+    ],
+)
+def test_a_time_without_an_offset_is_read_where_it_is_known_to_be_utc(
+    value: object, moment: datetime | None
+) -> None:
+    find = naming.utc(lambda _: value)
+
+    assert naming.instant(find(Reading(delivery(b"")))) == moment
+
+
+@pytest.mark.parametrize(
+    ("attempt", "retries"), [(1, 0), ("3", 2), (0, 0), ("x", None), (None, None), (-2, None)]
+)
+def test_the_first_attempt_is_no_repetition(attempt: object, retries: int | None) -> None:
+    find = naming.repeats(lambda _: attempt)
+
+    assert find(Reading(delivery(b""))) == retries
 
 
 @pytest.mark.parametrize(
