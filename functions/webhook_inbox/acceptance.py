@@ -23,6 +23,7 @@ from webhook_inbox.ports import Blobs, Item, Table
 from webhook_inbox.reference import Reference
 from webhook_inbox.rows import (
     EVENT_LIFE,
+    RUN_LIFE,
     RUN_PREFIX,
     absent,
     conflict_key,
@@ -95,9 +96,12 @@ class Acceptance:
         """Sends the runs that a crash between put and send left without a message (G5)."""
         if from_ms(known["received_at"]) < event.received_at - RECONCILED:
             return
+        # A run that ends before this event's would is of an older event with its id.
+        end = to_seconds(from_ms(known["received_at"]) + RUN_LIFE)
         begun = {
             row["sk"].removeprefix(RUN_PREFIX)
             for row in self._table.query(known["pk"], sk_prefix=RUN_PREFIX)
+            if row["expires_at"] >= end
         }
         self._send(event, [name for name in known["runs"] if name not in begun])
 

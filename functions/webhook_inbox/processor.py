@@ -17,7 +17,7 @@ from webhook_inbox.outcomes import Outcome, Result, Worker
 from webhook_inbox.ports import Blobs, Chance, Clock, Executor, Item, Message, Table
 from webhook_inbox.reference import Reference
 from webhook_inbox.rows import event_from, event_key, live
-from webhook_inbox.settle import LeaseLost
+from webhook_inbox.settle import LeaseLost, prolong
 
 # The lease outlives the invocation, so that no worker outlives its lease.
 LEASE_MARGIN: Final = timedelta(seconds=5)
@@ -98,6 +98,8 @@ class Processor:
                 now=now,
             )
         except NotClaimable as refused:
+            if refused.run is not None:
+                prolong(self._table, refused.run, event)
             return self._conclusion.refused(refused, message, reference, worker)
         attempt = Attempt(run, message, reference, worker)
         if known is None:

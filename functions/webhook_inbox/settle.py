@@ -1,17 +1,25 @@
 """Settling a run: what its worker writes when an attempt is over, fenced by the lease (G2)."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
 from webhook_inbox.conditions import Absent, Condition, Equals, every, number
 from webhook_inbox.errors import ConditionFailed, InboxError
-from webhook_inbox.instants import to_ms
-from webhook_inbox.model import Attempt, Run, Status
+from webhook_inbox.instants import to_ms, to_seconds
+from webhook_inbox.model import Attempt, Run, Status, StoredEvent
 from webhook_inbox.ports import Change, Table
 from webhook_inbox.retry import Wait
-from webhook_inbox.rows import EVENT_LIFE, attempt_to, attention_shard, run_from, run_key
+from webhook_inbox.rows import (
+    EVENT_LIFE,
+    RUN_LIFE,
+    attempt_to,
+    attention_shard,
+    run_from,
+    run_key,
+)
 from webhook_inbox.schedule import last_call, overdue_at
 
 ERROR_LIMIT: Final = 1024
@@ -80,6 +88,24 @@ def give_up(table: Table, run: Run, *, error: str, now: datetime, sent_at: datet
     except ConditionFailed:
         return False
     return True
+
+
+def prolong(table: Table, run: Run, event: StoredEvent) -> None:
+    """Lets a run that cannot be claimed live as long as its event.
+
+    An event whose id comes again after it expired is a new one, and meets the run of the old
+    one, which expires a week later: nobody would then know that the event was handled.
+
+    Raises:
+        Unavailable: the table failed.
+    """
+    end = to_seconds(event.received_at + RUN_LIFE)
+    if run.expires_at is None or to_seconds(run.expires_at) >= end:
+        return
+    listed = {"attention_at": end * 1000} if run.status is Status.DEAD_LETTER else {}
+    key = run_key(run.source, run.event_id, run.handler)
+    with suppress(ConditionFailed):  # It has moved on, and lives on.
+        table.update(key, Change(set={"expires_at": end, **listed}), when=as_seen(run))
 
 
 def as_seen(run: Run) -> Condition:

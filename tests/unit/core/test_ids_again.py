@@ -1,0 +1,74 @@
+"""An event id that comes again after its event has expired: a new event, which meets an old run."""
+
+from tests.unit.core.world import World
+from webhook_inbox.ingest import Outcome
+from webhook_inbox.instants import from_seconds, to_seconds
+from webhook_inbox.model import Status
+from webhook_inbox.rows import EVENT_LIFE, RUN_LIFE
+
+
+def test_a_run_that_is_done_stays_done_as_long_as_the_new_event_lives(world: World) -> None:
+    world.deliver()
+    world.run_until_quiet()
+    world.clock.advance(days=36)
+
+    assert world.deliver().outcome is Outcome.ACCEPTED
+    received_at = world.overview().event.received_at
+    world.run_until_quiet()
+
+    assert len(world.handled) == 1
+    assert world.run().status is Status.DONE
+    assert world.run().expires_at == from_seconds(to_seconds(received_at + RUN_LIFE))
+
+
+def test_the_same_where_the_old_run_has_expired_and_is_not_deleted_yet(world: World) -> None:
+    world.deliver()
+    world.run_until_quiet()
+    world.clock.advance(days=43)
+
+    world.deliver()
+    world.run_until_quiet()
+    world.clock.advance(days=34)
+    world.table.delete_expired(world.now)
+
+    assert world.run().status is Status.DONE
+
+
+def test_a_run_that_died_is_tried_again_for_the_new_event(world: World) -> None:
+    world.fails("acme.fulfil", ValueError("no such order"))
+    world.deliver()
+    world.run_until_quiet()
+    assert world.run().status is Status.DEAD_LETTER
+    world.clock.advance(days=36)
+    world.behaviours.clear()
+
+    world.deliver()
+    world.run_until_quiet()
+
+    assert world.run().status is Status.DONE
+
+
+def test_a_duplicate_sends_it_where_the_new_event_was_never_enqueued(world: World) -> None:
+    world.fails("acme.fulfil", ValueError("no such order"))
+    world.deliver()
+    world.run_until_quiet()
+    world.behaviours.clear()
+    world.clock.advance(days=EVENT_LIFE.days + 1)
+    world.plan.fail("SendMessageBatch")
+    assert world.deliver().outcome is Outcome.UNAVAILABLE
+
+    assert world.deliver().outcome is Outcome.DUPLICATE
+    world.run_until_quiet()
+
+    assert world.run().status is Status.DONE
+
+
+def test_within_its_events_life_no_write_is_spent_on_it(world: World) -> None:
+    world.deliver()
+    message = world.taken()
+    world.process(message)
+    world.plan.operations()
+
+    world.process(message)
+
+    assert world.plan.operations().count("UpdateItem") == 1
