@@ -2,23 +2,22 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
 from typing import Final
 
 from simulation import invocations
-from simulation.moments import next_moment
+from simulation.moments import next_moment, quiet, unheard
 from simulation.programs import Verdict
 from simulation.scenario import SUCCEEDS, Letter
 from simulation.stepping import Call
-from simulation.world import Job, World
-from webhook_inbox.instants import to_ms
-from webhook_inbox.memory.clock import START
+from simulation.world import DAY_MS, Job, World
 
 # What happens, to whom or by whom, and how.
 Choice = tuple[str, ...]
 
 # The reconciler may be away so long; from what is older its last sweep heals.
-TROUBLED_UNTIL: Final = to_ms(START + timedelta(days=3))
+TROUBLED_MS: Final = 3 * DAY_MS
+# How often a sender tries, before all heals.
+TRIES: Final = 3
 WRITES: Final = frozenset({"put", "update", "delete", "send", "hide"})
 LAGGING: Final = frozenset({"query_index", "get_many"})
 
@@ -34,6 +33,7 @@ def choices(world: World) -> Iterator[Choice]:
     left = world.left
     if left.jumps:
         yield ("time",)
+    yield from _of_age(world)
     if left.passes and world.free("reconciler", 2):
         yield ("reconciles",)
     if left.replays and world.free("replay", 2):
@@ -91,9 +91,20 @@ def _faults(world: World, job: Job, call: Call | None) -> Iterator[str]:
 def _of_senders(world: World) -> Iterator[Choice]:
     if not world.free("ingest", world.scenario.receivers):
         return
+    under_way = {job.letter for job in world.jobs.values()}
     for letter in world.scenario.letters:
-        if letter.name not in world.tries:
+        tries = world.tries.get(letter.name, 0)
+        heard = world.answered.get(letter.name, 500) < 500
+        again = letter.persists and not heard and tries < TRIES and letter not in under_way
+        if not tries or again:
             yield ("sends", letter.name)
+
+
+def _of_age(world: World) -> Iterator[Choice]:
+    if world.left.ages and not world.late and quiet(world) and not unheard(world):
+        yield from (("ages", days) for days in ("8", "36", "43"))
+    if world.scenario.budget.ages and world.aws.table.expired(world.clock.now()):
+        yield ("expires",)
 
 
 def _of_queues(world: World) -> Iterator[Choice]:
@@ -185,7 +196,7 @@ def _lands(world: World, choice: Choice) -> None:
 def _time(world: World, _: Choice) -> None:
     moment = next_moment(world)
     # Where nothing is to be waited for, nothing changes.
-    if moment is not None and moment <= TROUBLED_UNTIL:
+    if moment is not None and moment <= world.era + TROUBLED_MS:
         _spend(world, "jumps")
         world.advance(moment)
 
@@ -193,6 +204,15 @@ def _time(world: World, _: Choice) -> None:
 def _reconciles(world: World, _: Choice) -> None:
     _spend(world, "passes")
     invocations.reconcile(world)
+
+
+def _ages(world: World, choice: Choice) -> None:
+    _spend(world, "ages")
+    world.age(int(choice[1]))
+
+
+def _expires(world: World, _: Choice) -> None:
+    world.expire()
 
 
 def _replays(world: World, choice: Choice) -> None:
@@ -224,6 +244,8 @@ TAKERS: Final = {
     "lands": _lands,
     "time": _time,
     "reconciles": _reconciles,
+    "ages": _ages,
+    "expires": _expires,
     "replays": _replays,
     "redrives": _redrives,
     "deploys": _deploys,

@@ -117,6 +117,7 @@ def _budget(dice: Random) -> Budget:
         replays=dice.choice([0, 0, 1, 2]),
         redrives=dice.choice([0, 0, 1, 2]),
         deployments=dice.choice([0, 0, 0, 2]),
+        ages=dice.choice([0, 0, 0, 1]),
     )
 
 

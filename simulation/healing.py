@@ -7,10 +7,10 @@ minute in which it finds something: then every event ends, and what the ledger s
 from typing import Final
 
 from simulation import invocations
-from simulation.moments import next_moment, next_pass
-from simulation.scenario import SUCCEEDS, Letter
+from simulation.moments import next_moment, next_pass, quiet, unheard
+from simulation.scenario import SUCCEEDS
 from simulation.truth import RunName, Violation
-from simulation.world import World
+from simulation.world import DAY_MS, World
 from webhook_inbox.ports import Item
 from webhook_inbox.reference import Reference
 from webhook_inbox.rows import RUN_PREFIX, event_key, run_key
@@ -21,8 +21,9 @@ STEPS: Final = 3_000
 RETRY_MS: Final = 60_000
 # The reconciler gives a run up after about three and a half days of silence, the slow sweep ends
 # after a week, a failing handler after ten hours a round.
-HEALED_WITHIN_MS: Final = 12 * 86_400_000
+HEALED_WITHIN_MS: Final = 12 * DAY_MS
 ENDED: Final = frozenset({"done", "skipped", "dead_letter", "held"})
+DLQ_RETENTION_MS: Final = 14 * DAY_MS
 NEVER_RECEIVED: Final = ("lost:", "expired:")
 
 
@@ -36,11 +37,11 @@ def heal(world: World) -> None:
     for _ in range(STEPS):
         if _goes_on(world):
             continue
-        unheard = [letter for letter in world.scenario.letters if _waits(world, letter)]
-        if not unheard and _quiet(world):
+        waiting = unheard(world)
+        if not waiting and quiet(world):
             check(world)
             return
-        retried = world.clock.ms + RETRY_MS if unheard else None
+        retried = world.clock.ms + RETRY_MS if waiting else None
         moment = min((at for at in (next_moment(world), retried) if at), default=None)
         if moment is None or moment - began > HEALED_WITHIN_MS:
             break
@@ -49,7 +50,7 @@ def heal(world: World) -> None:
         if due == moment:
             invocations.reconcile(world)
         if retried == moment:
-            invocations.deliver(world, unheard[0])
+            invocations.deliver(world, waiting[0])
     raise Violation("G1", f"not settled after {(world.clock.ms - began) / 3_600_000:.1f} h")
 
 
@@ -70,23 +71,12 @@ def _goes_on(world: World) -> bool:
     return False
 
 
-def _waits(world: World, letter: Letter) -> bool:
-    heard = world.answered.get(letter.name, 500) < 500
-    return letter.persists and letter.name in world.tries and not heard
-
-
 def _step(world: World, slot: str) -> None:
     call = world.jobs[slot].place.call
     if call is not None and call.method == "begin":
         invocations.handle(world, slot, world.scenario.always.get(call.args[0], SUCCEEDS))
     else:
         invocations.step(world, slot, "ok")
-
-
-def _quiet(world: World) -> bool:
-    if world.jobs or any(map(len, world.aws.queues.values())):
-        return False
-    return next_pass(world) is None
 
 
 def check(world: World) -> None:
@@ -155,6 +145,9 @@ def _check_dead_letters(world: World) -> None:
     for row in world.aws.table.rows():
         if row.get("status") == "dead_letter":
             run = row["source"], row["event_id"], row["handler"]
-            lost = row["last_error"].startswith(NEVER_RECEIVED) or run in world.truth.troubled
+            aged = row["dead_at"] + DLQ_RETENTION_MS <= world.clock.ms
+            lost = (
+                aged or row["last_error"].startswith(NEVER_RECEIVED) or run in world.truth.troubled
+            )
             if run not in buried and not lost:
                 raise Violation("G1", f"{run} is dead and not in the DLQ")

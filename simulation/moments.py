@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from simulation.scenario import Letter
 from simulation.world import World
 from webhook_inbox.model import SETTLED
 from webhook_inbox.ports import Item
@@ -28,6 +29,24 @@ def next_pass(world: World) -> int | None:
     """Returns the next full minute in which the reconciler finds something to do, in ms."""
     now = world.clock.ms
     return min((at for at in _of_passes(world) if at > now), default=None)
+
+
+def unheard(world: World) -> list[Letter]:
+    """Returns the letters whose senders will try again."""
+    return [
+        letter
+        for letter in world.scenario.letters
+        if letter.persists
+        and letter.name in world.tries
+        and world.answered.get(letter.name, 500) >= 500
+    ]
+
+
+def quiet(world: World) -> bool:
+    """Tells whether nothing will happen any more without a person."""
+    if world.jobs or any(map(len, world.aws.queues.values())):
+        return False
+    return next_pass(world) is None
 
 
 def _of_jobs(world: World) -> Iterator[int]:

@@ -124,6 +124,7 @@ class Budget:
     replays: int = 0
     redrives: int = 0
     deployments: int = 0
+    ages: int = 0  # weeks in which nothing happens, until events, and then runs, have expired
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,6 +130,8 @@ _SENTENCES: Final[dict[str, Sentence]] = {
     "shows": _of_message("is visible again"),
     "lands": lambda world, parts, _: f"arrives at last: {_call(world.late[int(parts[0])])}",
     "time": _passes,
+    "ages": lambda _, parts, __: f"{parts[0]} days pass in which nothing happens",
+    "expires": lambda *_: "TTL deletes what has expired",
     "reconciles": lambda *_: "the reconciler begins a pass",
     "replays": _replays,
     "redrives": lambda _, parts, __: f"an operator redrives the DLQ of lane {parts[0]}",

@@ -102,6 +102,17 @@ class Truth:
         notes = (getattr(self, name) for name in self.__slots__)
         return tuple(frozenset(n.items() if isinstance(n, dict) else n) for n in notes)
 
+    def forget_event(self, event: tuple[str, str]) -> None:
+        """An event has expired: its id may be used again, and nobody answers for it."""
+        self.acknowledged.discard(event)
+        self.contents.pop(event, None)
+
+    def forget_run(self, run: RunName) -> None:
+        """A run's row is gone: an event of the same id begins it anew."""
+        for notes in (self.posts, self.spent, self.sends):
+            notes.pop(run, None)
+        self.succeeded.discard(run)
+
     # -- ingest
 
     def answered(self, letter: Letter, receipt: Receipt, row: Item | None) -> None:

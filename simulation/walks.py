@@ -27,6 +27,8 @@ WEIGHTS: Final = {
     "replays": 0.7,
     "redrives": 1.0,
     "deploys": 0.3,
+    "ages": 2.0,
+    "expires": 0.5,
     "killed": 0.3,
     "burns": 0.2,
     "loses": 0.1,

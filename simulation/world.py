@@ -6,13 +6,15 @@ from typing import Any, Final, NamedTuple
 from simulation.doubles import Doubles, VirtualClock
 from simulation.scenario import Deployment, Letter, Scenario
 from simulation.stepping import Answer, Call, Place, Stepping
-from simulation.truth import Actor, RunName, Truth, named
+from simulation.truth import Actor, RunName, Truth, named, run_name
 from webhook_inbox.ports import Message
 from webhook_inbox.reference import Reference
+from webhook_inbox.rows import RUN_PREFIX
 
 # How long a request that its sender gave up may still be on its way.
 ON_ITS_WAY_MS: Final = 10_000
 VISIBILITY: Final = 360
+DAY_MS: Final = 86_400_000
 
 
 class Job(NamedTuple):
@@ -56,6 +58,7 @@ class World:
         tries: how often each letter was sent.
         answered: the HTTP status each letter got last.
         left: what may still happen to it.
+        era: when its troubles began, in ms.
         limits: how many attempts a round of each handler's runs has.
     """
 
@@ -81,6 +84,7 @@ class World:
         self.tries: dict[str, int] = {}
         self.answered: dict[str, int] = {}
         self.left = scenario.budget
+        self.era = self.clock.ms
         self.truth = Truth()
 
     # -- being put back, being told apart
@@ -96,6 +100,7 @@ class World:
             self.tries.copy(),
             self.answered.copy(),
             self.left,
+            self.era,
             self.truth.copy(),
         )
 
@@ -106,8 +111,8 @@ class World:
         self.jobs = snapshot[2].copy()
         self.late, self.deployment = snapshot[3], snapshot[4]
         self.tries, self.answered = snapshot[5].copy(), snapshot[6].copy()
-        self.left = snapshot[7]
-        self.truth = snapshot[8].copy()
+        self.left, self.era = snapshot[7], snapshot[8]
+        self.truth = snapshot[9].copy()
 
     def key(self) -> Hashable:
         """Returns what tells this state of the world from others, whatever led to it."""
@@ -140,9 +145,27 @@ class World:
         if to > self.clock.ms + ON_ITS_WAY_MS:
             while self.late:
                 self.land(0)
+        for job in self.jobs.values():
+            self.touch(job)  # It was slow, and its handler may run out of time.
         self.clock.ms = to
         for slot in [s for s, job in self.jobs.items() if job.ends <= to]:
             self.kill(slot)
+
+    def age(self, days: int) -> None:
+        """Days pass in which nothing happens; what TTL may delete is still there."""
+        self.era = self.clock.ms + days * DAY_MS
+        self.advance(self.era)
+        for row in self.aws.table.rows():
+            if row["sk"] == "event" and row["expires_at"] * 1000 <= self.clock.ms:
+                self.truth.forget_event((row["source"], row["event_id"]))
+
+    def expire(self) -> None:
+        """TTL deletes what has expired."""
+        self.aws.table.delete_expired(self.clock.now())
+        for key, _, _ in self.aws.table.written:
+            if key.sk.startswith(RUN_PREFIX):
+                self.truth.forget_run(run_name(key))
+        self.aws.table.written.clear()
 
     def land(self, number: int) -> None:
         """A call that was given up arrives after all."""

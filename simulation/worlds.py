@@ -77,14 +77,14 @@ SMALL: Final = (
     world(
         "replayed while it is worked on",
         requests=(BY_NAME,),
-        faults=("killed", "before", "twice"),
+        faults=("killed", "twice"),
         budget={"faults": 1, "replays": 1, "jumps": 1},
     ),
     world(
         "two replays, one by force",
         requests=(BY_NAME, FORCED),
         workers=1,
-        budget={"replays": 2, "jumps": 1},
+        budget={"replays": 2},
     ),
     world(
         "never enqueued",
@@ -154,6 +154,18 @@ SMALL: Final = (
         budget={"deployments": 1, "jumps": 2, "faults": 1},
         faults=("killed",),
         workers=1,
+    ),
+    world(
+        "years of events",
+        FIRST,
+        AGAIN,
+        verdicts={"mail": (REFUSES,)},
+        requests=(EVERYTHING,),
+        faults=("killed",),
+        workers=1,
+        receivers=1,
+        budget={"ages": 1, "misdeeds": 1, "replays": 1, "faults": 1},
+        max_receive_count=3,
     ),
     world(
         "clocks apart",
