@@ -28,19 +28,26 @@ def registry(entries: Iterable[tuple[str, str]]) -> Mapping[str, str]:
 MODULES: Final = registry(
     (
         ("adyen", "adyen"),
+        ("adyen-platform", "adyen_platform"),
+        ("airtable", "airtable"),
         ("asana", "asana"),
         ("aws-sns", "aws_sns"),
+        ("bitbucket", "bitbucket"),
+        ("circleci", "circleci"),
+        ("coinbase-commerce", "coinbase_commerce"),
         ("cycles", "cycles"),
         ("discord", "discord"),
         ("github", "github"),
         ("hmac", "declared"),
         ("netlify", "netlify"),
+        ("razorpay", "razorpay"),
         ("sendgrid", "sendgrid"),
         ("shopify", "shopify"),
         ("slack", "slack"),
         ("standard-webhooks", "standard_webhooks"),
         ("stripe", "stripe"),
         ("twilio", "twilio"),
+        ("woocommerce", "woocommerce"),
         ("zoom", "zoom"),
     )
 )

@@ -1,0 +1,40 @@
+"""Adyen's webhooks for platforms and management: `HmacSignature: <base64>` over the body.
+
+Unlike those for payments, they are signed in a header, as a whole. The key is hex there too, and
+the answer is the same `[accepted]`. They have no id of their own.
+Source: Adyen/adyen-python-api-library `util.py`, `test/UtilTest.py`.
+"""
+
+from typing import Final
+
+from webhook_inbox.recipe import Answer, Facts
+from webhook_inbox.schemes import keys
+from webhook_inbox.schemes.encodings import base64
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, content_hash, in_json
+from webhook_inbox.schemes.providing import provider
+
+RECIPE: Final = provider(
+    "adyen-platform",
+    Hmac(
+        headers=("hmacsignature",),
+        encoding=base64,
+        key=keys.of_part("hmac", keys.hexadecimal),
+    ),
+    Naming(
+        id=(content_hash,),
+        type=(in_json("type"),),
+        occurred_at=(in_json("timestamp"), in_json("createdAt")),
+    ),
+    acknowledgement=Answer(200, b"[accepted]"),
+    facts=Facts(
+        title="Adyen (platforms and management)",
+        scheme="HMAC-SHA256 over the body, base64; key in hex",
+        event_id="the body's hash: none is documented",
+        handshake="none; every answer is `[accepted]`",
+        answer_within="10 s",
+        retries="3 at once, then every 2 minutes to 8 hours for 30 days",
+        key_from="the HMAC key, generated on the webhook's page of the Customer Area",
+        recalled=("event_id", "handshake", "answer_within", "retries"),
+    ),
+)

@@ -1,0 +1,35 @@
+"""Airtable: `X-Airtable-Content-MAC: hmac-sha256=<hex>` over the body; the key is base64.
+
+A delivery says only that something changed: its consumer fetches the payloads with a cursor of its
+own. It has neither id nor type, and its `timestamp` is that of the delivery.
+Source: hookdeck's notes and webhook-co's configuration for Airtable.
+"""
+
+from typing import Final
+
+from webhook_inbox.recipe import Answer, Facts
+from webhook_inbox.schemes import keys
+from webhook_inbox.schemes.layouts import Whole
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, content_hash, fixed, in_json
+from webhook_inbox.schemes.providing import provider
+
+RECIPE: Final = provider(
+    "airtable",
+    Hmac(
+        headers=("x-airtable-content-mac",),
+        layout=Whole("hmac-sha256="),
+        key=keys.of_part("macSecretBase64", keys.base64),
+    ),
+    Naming(id=(content_hash,), type=(fixed("ping"),), occurred_at=(in_json("timestamp"),)),
+    # Airtable takes 200 and 204, with nothing in the body.
+    acknowledgement=Answer(200),
+    facts=Facts(
+        title="Airtable",
+        scheme="HMAC-SHA256 over the body, hex after `hmac-sha256=`; key in base64",
+        event_id="the body's hash: a ping has none",
+        answer_within="25 s",
+        retries="13 in about a day, then disabled; a webhook expires after 7 days",
+        key_from="`macSecretBase64`, which the API returns once, when the webhook is created",
+    ),
+)

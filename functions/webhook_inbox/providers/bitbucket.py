@@ -1,0 +1,35 @@
+"""Bitbucket Cloud: `X-Hub-Signature: sha256=<hex>` over the body; neither id nor time is signed.
+
+The header is called like GitHub's old one, which is SHA-1, and like Intercom's: the digest is told
+by the provider and not by the name. A webhook without a secret sends no signature and is refused.
+Source: Atlassian's vector for Bitbucket webhooks, as public code quotes it.
+"""
+
+from typing import Final
+
+from webhook_inbox.recipe import Facts
+from webhook_inbox.schemes.layouts import Whole
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, header, repeats
+from webhook_inbox.schemes.providing import provider
+
+RECIPE: Final = provider(
+    "bitbucket",
+    Hmac(headers=("x-hub-signature",), layout=Whole("sha256=")),
+    Naming(
+        id=(header("x-request-uuid"),),
+        type=(header("x-event-key"),),
+        retry=(repeats(header("x-attempt-number")),),
+    ),
+    kept_headers=frozenset({"x-attempt-number", "x-hook-uuid"}),
+    facts=Facts(
+        title="Bitbucket Cloud",
+        scheme="HMAC-SHA256 over the body, hex after `sha256=`",
+        event_id="`X-Request-UUID`",
+        answer_within="10 s",
+        retries="2, after 5xx and timeouts",
+        key_from="free text that you choose in the webhook's settings; optional there",
+        resend="the request's Resend button, under View requests of the webhook",
+        recalled=("handshake", "answer_within", "retries", "resend"),
+    ),
+)

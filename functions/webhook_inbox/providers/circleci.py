@@ -1,0 +1,31 @@
+"""CircleCI: `circleci-signature: v1=<hex>` over the body, a list of versions of which v1 is known.
+
+The body says the event's type as the header does, and is signed.
+Source: circleci/circleci-docs `outbound-webhooks.adoc`.
+"""
+
+from typing import Final
+
+from webhook_inbox.recipe import Facts
+from webhook_inbox.schemes.layouts import Versions
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, header, in_json
+from webhook_inbox.schemes.providing import provider
+
+RECIPE: Final = provider(
+    "circleci",
+    Hmac(headers=("circleci-signature",), layout=Versions("v1", separator=",", mark="=")),
+    Naming(
+        id=(in_json("id"),),
+        type=(in_json("type"), header("circleci-event-type")),
+        occurred_at=(in_json("happened_at"),),
+    ),
+    facts=Facts(
+        title="CircleCI",
+        scheme="HMAC-SHA256 over the body, hex after `v1=`",
+        event_id="`id`",
+        answer_within="10 s",
+        retries="later, after any answer but 2xx",
+        key_from="the secret token that you choose in the webhook's settings; optional there",
+    ),
+)

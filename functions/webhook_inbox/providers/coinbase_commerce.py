@@ -1,0 +1,33 @@
+"""Coinbase Commerce: `X-CC-Webhook-Signature: <hex>` over the body.
+
+The body is a delivery around an event: its own `id`, number of attempt and time change from retry
+to retry, the event inside does not, and its `id` is the one that counts.
+Source: coinbase/coinbase-commerce-python `webhook.py`, `tests/test_webhook.py`.
+"""
+
+from typing import Final
+
+from webhook_inbox.recipe import Facts
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, in_json, repeats
+from webhook_inbox.schemes.providing import provider
+
+RECIPE: Final = provider(
+    "coinbase-commerce",
+    Hmac(headers=("x-cc-webhook-signature",)),
+    Naming(
+        id=(in_json("event.id"),),
+        type=(in_json("event.type"),),
+        occurred_at=(in_json("event.created_at"),),
+        retry=(repeats(in_json("attempt_number")),),
+    ),
+    volatile=("id", "attempt_number", "scheduled_for"),
+    facts=Facts(
+        title="Coinbase Commerce",
+        scheme="HMAC-SHA256 over the body, hex",
+        event_id="`event.id`; the outer `id` is the delivery's",
+        retries="hourly for up to 3 days",
+        key_from="the webhook's shared secret, in the dashboard's notification settings",
+        recalled=("event_id", "handshake", "answer_within", "retries"),
+    ),
+)

@@ -1,0 +1,32 @@
+"""Razorpay: `X-Razorpay-Signature: <hex>` over the body; the id is in a header and not signed.
+
+The key is the webhook's secret and not that of the API. A delivery that Razorpay sends again is
+signed with the secret of its day, so keep the previous one for a day when you change it.
+Source: razorpay/razorpay-python `utility.py`, `tests/test_client_utility.py`.
+"""
+
+from typing import Final
+
+from webhook_inbox.recipe import Facts
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, content_hash, header, in_json
+from webhook_inbox.schemes.providing import provider
+
+RECIPE: Final = provider(
+    "razorpay",
+    Hmac(headers=("x-razorpay-signature",)),
+    Naming(
+        id=(header("x-razorpay-event-id"), content_hash),
+        type=(in_json("event"),),
+        occurred_at=(in_json("created_at"),),
+    ),
+    facts=Facts(
+        title="Razorpay",
+        scheme="HMAC-SHA256 over the body, hex",
+        event_id="`x-razorpay-event-id`, the body's hash where it is missing",
+        answer_within="5 s",
+        retries="24 hours, exponential, then the webhook is disabled",
+        key_from="free text that you choose with the webhook, not the API's secret",
+        recalled=("event_id", "handshake", "answer_within", "retries"),
+    ),
+)

@@ -1,0 +1,61 @@
+"""WooCommerce: `X-WC-Webhook-Signature: <base64>` over the body; neither id nor topic is signed.
+
+When a webhook is saved, its endpoint is tried with an unsigned form, `webhook_id=<number>`. Times
+in bodies are UTC and do not say so.
+Source: hookdeck/webhook-skills `woocommerce-webhooks`.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from webhook_inbox.model import Delivery
+from webhook_inbox.recipe import Answer, Facts, Identity
+from webhook_inbox.schemes.encodings import base64
+from webhook_inbox.schemes.handshakes import EMPTY
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, header, in_json, utc
+from webhook_inbox.schemes.providing import provider
+
+SIGNATURE: Final = "x-wc-webhook-signature"
+PING: Final = re.compile(rb"webhook_id=[0-9]{1,20}")
+
+
+def _ping(delivery: Delivery, _: Sequence[str]) -> Answer | None:
+    """Answers what says nothing but a webhook's number; an event is JSON and signed."""
+    unsigned = SIGNATURE not in delivery.headers
+    if delivery.method == "POST" and unsigned and PING.fullmatch(delivery.body):
+        return EMPTY
+    return None
+
+
+def _guard(delivery: Delivery, identity: Identity) -> bytes:
+    """Returns topic and body: one order gives `created` and `updated` with the same body.
+
+    The price: whoever captured a delivery can send it once more under a topic it did not have.
+    """
+    return identity.type.encode() + b"\n" + delivery.body
+
+
+RECIPE: Final = provider(
+    "woocommerce",
+    Hmac(headers=(SIGNATURE,), encoding=base64),
+    Naming(
+        id=(header("x-wc-webhook-delivery-id"),),
+        type=(header("x-wc-webhook-topic"),),
+        occurred_at=(utc(in_json("date_modified_gmt")), utc(in_json("date_created_gmt"))),
+    ),
+    kept_headers=frozenset({"x-wc-webhook-id", "x-wc-webhook-source"}),
+    greet=_ping,
+    guard=_guard,
+    facts=Facts(
+        title="WooCommerce",
+        scheme="HMAC-SHA256 over the body, base64",
+        event_id="`X-WC-Webhook-Delivery-ID`",
+        handshake="`webhook_id=…` as an unsigned form, answered with 200",
+        answer_within="60 s",
+        retries="none; five failures in a row disable the webhook",
+        key_from="the webhook's secret, in WooCommerce's advanced settings",
+        recalled=("handshake", "answer_within", "retries"),
+    ),
+)
