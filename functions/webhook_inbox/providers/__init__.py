@@ -39,6 +39,8 @@ MODULES: Final = registry(
         ("discord", "discord"),
         ("github", "github"),
         ("hmac", "declared"),
+        ("linear", "linear"),
+        ("meta", "meta"),
         ("netlify", "netlify"),
         ("razorpay", "razorpay"),
         ("sendgrid", "sendgrid"),
@@ -48,6 +50,7 @@ MODULES: Final = registry(
         ("stripe", "stripe"),
         ("twilio", "twilio"),
         ("woocommerce", "woocommerce"),
+        ("xero", "xero"),
         ("zoom", "zoom"),
     )
 )

@@ -1,0 +1,80 @@
+"""Linear: `Linear-Signature: <hex>` over the body, which says when it was sent.
+
+The time is `webhookTimestamp`, in milliseconds and a number; the header `Linear-Timestamp` is not
+signed and never counts. A retry is stamped anew, so bodies of one delivery differ in it. Linear
+takes any answer but 200 for a failure.
+Source: @linear/sdk 98 `webhooks`.
+"""
+
+import json
+from datetime import datetime, timedelta
+from typing import Final
+
+from webhook_inbox.errors import ConfigurationError
+from webhook_inbox.model import Delivery
+from webhook_inbox.recipe import Facts, Sample, Sent
+from webhook_inbox.schemes.documents import at, document, parse
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, dotted, header, in_json
+from webhook_inbox.schemes.providing import provider
+from webhook_inbox.schemes.window import Window, milliseconds
+
+TIMESTAMP: Final = "webhookTimestamp"
+
+
+def _timestamp(delivery: Delivery) -> str | None:
+    found = at(document(delivery), TIMESTAMP)
+    # Not text: the SDK refuses that, however well it can be read.
+    return str(found) if isinstance(found, int) and not isinstance(found, bool) else None
+
+
+WINDOW: Final = Window(tolerance=timedelta(seconds=60), clockwork=milliseconds, find=_timestamp)
+SCHEME: Final = Hmac(headers=("linear-signature",), window=WINDOW)
+
+
+def _compose(sample: Sample, secret: str, now: datetime) -> Sent:
+    """Returns the sample sent now: of another time, it would be refused."""
+    try:
+        event = parse(sample.body)
+    except ValueError:
+        event = None
+    if not isinstance(event, dict):
+        raise ConfigurationError("Linear's events are JSON objects; give one")
+    stamped = {**event, TIMESTAMP: int(WINDOW.write(now))}
+    body = json.dumps(stamped, separators=(",", ":"), ensure_ascii=False).encode()
+    headers = SCHEME.sign(Sample(sample.event_id, sample.type, body), secret, now)
+    return Sent({**headers, **_named(sample)}, body)
+
+
+def _named(sample: Sample) -> dict[str, str]:
+    return {
+        "content-type": "application/json; charset=utf-8",
+        "linear-delivery": sample.event_id,
+        "linear-event": sample.type.partition(".")[0],
+    }
+
+
+RECIPE: Final = provider(
+    "linear",
+    SCHEME,
+    Naming(
+        id=(header("linear-delivery"),),
+        type=(dotted(header("linear-event"), in_json("action")),),
+        occurred_at=(in_json("createdAt"),),
+    ),
+    kept_headers=frozenset({"linear-event"}),
+    volatile=(TIMESTAMP,),
+    compose=_compose,
+    sign=lambda sample, secret, now: dict(_compose(sample, secret, now).headers),
+    accepted_status=200,
+    facts=Facts(
+        title="Linear",
+        scheme="HMAC-SHA256 over the body, hex",
+        window="60 s, by the body's `webhookTimestamp`",
+        event_id="`Linear-Delivery`",
+        answer_within="5 s",
+        retries="3: after 1 minute, 1 hour and 6 hours; any answer but 200 is a failure",
+        key_from="`lin_wh_…`, on the webhook's page",
+        recalled=("handshake", "answer_within", "retries", "key_from"),
+    ),
+)

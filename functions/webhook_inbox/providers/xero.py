@@ -1,0 +1,50 @@
+"""Xero: `x-xero-signature: <base64>` over the body; a body is a list of events.
+
+The key looks like base64 and is text. Before it sends, Xero tries the endpoint with an empty list,
+rightly and wrongly signed (intent to receive), and wants 200 or exactly 401, with nothing in the
+body. Events have no id; their times are UTC and do not say so.
+Source: hookdeck's notes and webhook-co's configuration for Xero.
+"""
+
+from typing import Final
+
+from webhook_inbox.errors import Reason
+from webhook_inbox.model import Delivery
+from webhook_inbox.recipe import STATUSES, Answer, Facts
+from webhook_inbox.schemes.batches import split_at
+from webhook_inbox.schemes.documents import at, document
+from webhook_inbox.schemes.encodings import base64
+from webhook_inbox.schemes.handshakes import EMPTY
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, dotted, in_json, joined, utc
+from webhook_inbox.schemes.providing import provider
+
+
+def _intent(delivery: Delivery, _: str) -> Answer | None:
+    return EMPTY if at(document(delivery), "events") == [] else None
+
+
+RECIPE: Final = provider(
+    "xero",
+    Hmac(headers=("x-xero-signature",), encoding=base64),
+    Naming(
+        id=(joined(in_json("resourceId"), in_json("eventDateUtc")),),
+        type=(dotted(in_json("eventCategory"), in_json("eventType")),),
+        occurred_at=(utc(in_json("eventDateUtc")),),
+    ),
+    handshake=_intent,
+    batch=split_at("events"),
+    statuses={**STATUSES, Reason.MALFORMED: 401},
+    refusal=Answer(401),
+    acknowledgement=Answer(200),
+    facts=Facts(
+        title="Xero",
+        scheme="HMAC-SHA256 over the body, base64",
+        event_id="`resourceId` and `eventDateUtc` of each event in the list",
+        handshake="intent to receive: 200 for the rightly, 401 for the wrongly signed, both empty",
+        answer_within="5 s",
+        retries="for up to 24 hours, then the webhook is disabled",
+        key_from="the webhooks key, on the app's Webhooks page; text, though it looks like base64",
+        recalled=("answer_within", "retries"),
+    ),
+)
