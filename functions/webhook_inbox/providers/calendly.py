@@ -1,0 +1,45 @@
+"""Calendly: `Calendly-Webhook-Signature: t=<seconds>,v1=<hex>` over `{t}.{body}`.
+
+Events have no id: the object's URI and the event's name are one, and the time tells apart what
+happens to an object again and again (`event_type.updated`).
+Source: hookdeck's notes on Calendly; webhook-co's recipe.
+"""
+
+from datetime import timedelta
+from typing import Final
+
+from webhook_inbox.recipe import Facts
+from webhook_inbox.schemes.layouts import Pairs
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, content_hash, in_json, joined
+from webhook_inbox.schemes.providing import provider
+from webhook_inbox.schemes.templates import Template
+from webhook_inbox.schemes.window import Window
+
+_URI: Final = in_json("payload.uri")
+_EVENT: Final = in_json("event")
+_TIME: Final = in_json("created_at")
+
+RECIPE: Final = provider(
+    "calendly",
+    Hmac(
+        headers=("calendly-webhook-signature",),
+        layout=Pairs(signature="v1", timestamp="t"),
+        signs=Template.parse("{timestamp}.{body}"),
+        window=Window(tolerance=timedelta(minutes=3)),
+    ),
+    Naming(
+        id=(joined(_URI, _EVENT, _TIME), joined(_URI, _EVENT), content_hash),
+        type=(_EVENT,),
+        occurred_at=(_TIME,),
+    ),
+    facts=Facts(
+        title="Calendly",
+        scheme="HMAC-SHA256 over `{t}.{body}`, hex",
+        window="3 minutes",
+        event_id="`payload.uri`, `event` and `created_at`: there is no id",
+        retries="for 24 hours, then the subscription is disabled",
+        key_from="the signing key that the API returns, or that you give, when you subscribe",
+        recalled=("event_id", "retries"),
+    ),
+)

@@ -1,0 +1,47 @@
+"""Intercom: `X-Hub-Signature: sha1=<hex>` over the body, SHA-1 where others' header is SHA-256.
+
+A `ping`, signed like an event and with or without an id, is sent when topics are saved and by the
+API at any time; the URL itself is tried with HEAD. Source: intercom/intercom-webhooks, its Node
+and Ruby samples; Intercom's pages on setting up webhooks and on pinging a subscription.
+"""
+
+from typing import Final
+
+from webhook_inbox.model import Delivery
+from webhook_inbox.recipe import Answer, Facts
+from webhook_inbox.schemes.documents import text_at
+from webhook_inbox.schemes.handshakes import EMPTY, probed
+from webhook_inbox.schemes.layouts import Whole
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, in_json, repeats
+from webhook_inbox.schemes.providing import provider
+
+
+def _ping(delivery: Delivery, _: str) -> Answer | None:
+    return EMPTY if text_at(delivery, "topic") == "ping" else None
+
+
+RECIPE: Final = provider(
+    "intercom",
+    Hmac(headers=("x-hub-signature",), layout=Whole("sha1="), algorithm="sha1"),
+    Naming(
+        id=(in_json("id"),),
+        type=(in_json("topic"),),
+        occurred_at=(in_json("created_at"),),
+        retry=(repeats(in_json("delivery_attempts")),),
+    ),
+    greet=probed("HEAD"),
+    handshake=_ping,
+    # They tell of the delivery, not of the event.
+    volatile=("delivered_at", "delivery_attempts", "delivery_status"),
+    facts=Facts(
+        title="Intercom",
+        scheme="HMAC-SHA1 over the body, hex",
+        event_id="`id`",
+        handshake="HEAD tries the URL; a signed `ping` when topics are saved",
+        answer_within="5 s",
+        retries="for a few hours, then deliveries pause",
+        key_from="the app's client secret, on its Basic information page",
+        recalled=("answer_within", "retries"),
+    ),
+)

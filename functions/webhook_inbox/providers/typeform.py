@@ -1,0 +1,34 @@
+"""Typeform: `Typeform-Signature: sha256=<base64>` over the body. Base64, whatever the prefix says.
+
+Source: hookdeck's notes on Typeform; webhook-co's recipe. Answers 404 and 410 end a webhook, so
+none of ours is one of them.
+"""
+
+from typing import Final
+
+from webhook_inbox.recipe import Facts
+from webhook_inbox.schemes.encodings import base64
+from webhook_inbox.schemes.layouts import Whole
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, in_json
+from webhook_inbox.schemes.providing import provider
+
+RECIPE: Final = provider(
+    "typeform",
+    Hmac(headers=("typeform-signature",), layout=Whole("sha256="), encoding=base64),
+    Naming(
+        id=(in_json("event_id"),),
+        type=(in_json("event_type"),),
+        occurred_at=(in_json("form_response.submitted_at"),),
+    ),
+    facts=Facts(
+        title="Typeform",
+        scheme="HMAC-SHA256 over the body, base64 after `sha256=`",
+        event_id="`event_id`",
+        answer_within="30 s",
+        retries="429, 408, 503 and 423 every 2 to 3 minutes for 10 hours, others about 5 times;"
+        " 404 and 410 disable the webhook",
+        key_from="free text that you choose in the webhook's settings",
+        recalled=("answer_within",),
+    ),
+)
