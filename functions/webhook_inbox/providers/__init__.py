@@ -38,6 +38,8 @@ MODULES: Final = registry(
         ("coinbase-commerce", "coinbase_commerce"),
         ("cycles", "cycles"),
         ("discord", "discord"),
+        ("docusign", "docusign"),
+        ("dropbox", "dropbox"),
         ("github", "github"),
         ("hmac", "declared"),
         ("intercom", "intercom"),
@@ -54,6 +56,7 @@ MODULES: Final = registry(
         ("typeform", "typeform"),
         ("woocommerce", "woocommerce"),
         ("xero", "xero"),
+        ("zendesk", "zendesk"),
         ("zoom", "zoom"),
     )
 )

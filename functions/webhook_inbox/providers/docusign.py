@@ -1,0 +1,44 @@
+"""DocuSign Connect: `X-DocuSign-Signature-1` to `-100`, base64 over the body, one for each key.
+
+Any of them counts. An envelope has the same event once for each recipient, so the time belongs to
+the key; a body that is XML is named by its hash. Source: webhook-co's recipe, hookdeck's notes.
+"""
+
+from typing import Final
+
+from webhook_inbox.recipe import Facts
+from webhook_inbox.schemes.encodings import base64
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, content_hash, in_json, joined
+from webhook_inbox.schemes.providing import provider
+
+KEYS: Final = 100  # as many as an account can have
+_ENVELOPE: Final = in_json("data.envelopeId")
+_EVENT: Final = in_json("event")
+_TIME: Final = in_json("generatedDateTime")
+
+RECIPE: Final = provider(
+    "docusign",
+    Hmac(
+        headers=tuple(f"x-docusign-signature-{number}" for number in range(1, KEYS + 1)),
+        every=True,
+        encoding=base64,
+    ),
+    Naming(
+        id=(joined(_ENVELOPE, _EVENT, _TIME), joined(_ENVELOPE, _EVENT), content_hash),
+        type=(_EVENT,),
+        occurred_at=(_TIME,),
+        retry=(in_json("retryCount"),),
+    ),
+    volatile=("retryCount",),
+    facts=Facts(
+        title="DocuSign Connect",
+        scheme="HMAC-SHA256 over the body, base64, one header for each key",
+        event_id="`data.envelopeId`, `event` and `generatedDateTime`",
+        answer_within="100 s",
+        retries="after about 5 minutes, doubling, for 15 days",
+        key_from="Connect Keys, made by DocuSign in the account's settings; up to 100 are active",
+        resend="the Publish page of Connect, or its API",
+        recalled=("event_id", "answer_within", "resend"),
+    ),
+)
