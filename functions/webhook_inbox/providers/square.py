@@ -1,0 +1,57 @@
+"""Square: `x-square-hmacsha256-signature: <base64>` over the notification URL and the body.
+
+The URL is the one that the subscription was made with, so set `url` wherever a proxy or a domain
+of your own changes what a request shows. Square's libraries refuse an empty body. The older
+`x-square-signature` is SHA-1 and never counts.
+Source: square/square-python-sdk `webhooks_helper.py` and its tests; square/square-nodejs-sdk.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from webhook_inbox.errors import Reason, Rejected
+from webhook_inbox.model import Delivery
+from webhook_inbox.recipe import Facts, Recipe, Verified
+from webhook_inbox.schemes import settings as given
+from webhook_inbox.schemes.encodings import base64
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, header, in_json
+from webhook_inbox.schemes.providing import provider
+from webhook_inbox.schemes.templates import Template
+
+SETTINGS: Final = frozenset({"url"})
+EXAMPLE: Final = {"url": "https://inbox.example/webhooks/square"}
+NAMING: Final = Naming(
+    id=(in_json("event_id"),),
+    type=(in_json("type"),),
+    occurred_at=(in_json("created_at"),),
+    retry=(header("square-retry-number"),),
+    retry_reason=(header("square-retry-reason"),),
+)
+FACTS: Final = Facts(
+    title="Square",
+    scheme="HMAC-SHA256 over URL and body, base64",
+    event_id="`event_id`",
+    answer_within="10 s",
+    retries="up to 11 within 24 hours",
+    key_from="the subscription's signature key, in the Developer Console",
+    recalled=("handshake", "answer_within", "retries"),
+)
+
+
+def recipe(settings: Mapping[str, Any]) -> Recipe:
+    """Returns Square's recipe; `url` is the notification URL without its query."""
+    scheme = Hmac(
+        headers=("x-square-hmacsha256-signature",),
+        signs=Template.parse("{url}{body}"),
+        encoding=base64,
+        url=given.public_url(settings),
+    )
+
+    def verify(delivery: Delivery, secrets: Sequence[str]) -> Verified:
+        verified = scheme.verify(delivery, secrets)
+        if not delivery.body:
+            raise Rejected(Reason.INVALID_SIGNATURE, "Square never signs an empty body")
+        return verified
+
+    return provider("square", scheme, NAMING, facts=FACTS, verify=verify)

@@ -1,0 +1,45 @@
+"""Wise: `X-Signature-SHA256`, RSA with SHA-256 over the body, under a key that Wise publishes.
+
+Production and sandbox have a key each. A test notification, marked by an unsigned header, is
+answered and not kept. The older `X-Signature` is SHA-1 and never counts.
+Source: transferwise/digital-signatures-examples `verify-webhook-signature`; Wise's page on event
+handling.
+"""
+
+from typing import Final
+
+from webhook_inbox.model import Delivery
+from webhook_inbox.recipe import Answer, Facts
+from webhook_inbox.schemes.asymmetric import Rsa, spki
+from webhook_inbox.schemes.handshakes import EMPTY
+from webhook_inbox.schemes.naming import Naming, header, in_json
+from webhook_inbox.schemes.providing import provider
+
+TEST: Final = "x-test-notification"
+
+
+def _test(delivery: Delivery, _: str) -> Answer | None:
+    return EMPTY if delivery.headers.get(TEST) == "true" else None
+
+
+RECIPE: Final = provider(
+    "wise",
+    Rsa(headers=("x-signature-sha256",), load=spki),
+    Naming(
+        id=(header("x-delivery-id"),),
+        type=(in_json("event_type"),),
+        occurred_at=(in_json("data.occurred_at"), in_json("sent_at")),
+    ),
+    handshake=_test,
+    kept_headers=frozenset({TEST}),
+    facts=Facts(
+        title="Wise",
+        scheme="RSA PKCS#1 v1.5 with SHA-256 over the body, base64",
+        event_id="`X-Delivery-Id`",
+        handshake="a signed test notification with `X-Test-Notification: true`, answered with 200",
+        answer_within="5 s",
+        retries="25 within two weeks",
+        key_from="the public key on Wise's page on webhooks, sandbox and production apart",
+        recalled=("event_id", "handshake"),
+    ),
+)
