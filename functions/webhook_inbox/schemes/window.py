@@ -72,6 +72,7 @@ class Window:
         find: finds it in the delivery's body.
         ahead: how far it may lie in the future, where that differs. The future is refused like
             the past: a signature dated ahead would stay good for that much longer.
+        exclusive: what is exactly as old as the tolerance is too old already.
     """
 
     headers: tuple[str, ...] = ()
@@ -79,6 +80,7 @@ class Window:
     clockwork: Clockwork = seconds
     find: Callable[[Delivery], str | None] | None = None
     ahead: timedelta | None = None
+    exclusive: bool = False
 
     def read(self, stamp: str) -> int:
         """Returns the epoch milliseconds; raises Rejected (malformed)."""
@@ -101,7 +103,7 @@ class Window:
             age = to_ms(now) - moment
             behind = self.tolerance // timedelta(milliseconds=1)
             ahead = behind if self.ahead is None else self.ahead // timedelta(milliseconds=1)
-            if age > behind:
+            if age > behind or (self.exclusive and age == behind):
                 raise Rejected(Reason.STALE, f"signed more than {behind / 1000:.0f} s ago")
             if -age > ahead:
                 limit = f"{ahead / 1000:.0f} s ahead of our clock"

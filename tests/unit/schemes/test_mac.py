@@ -32,6 +32,8 @@ TWITCH = Hmac(
 )
 ADYEN = Hmac(headers=("sig",), encoding=encodings.base64, key=keys.hexadecimal)
 
+CONTENTFUL = Window(tolerance=timedelta(seconds=30), clockwork=milliseconds, exclusive=True)
+
 
 def delivery(headers: dict[str, str], body: bytes = b"{}") -> Delivery:
     return Delivery("it", "POST", "/webhooks/it", "", headers, body, NOW)
@@ -90,6 +92,19 @@ def test_any_of_many_signatures_and_secrets_may_match() -> None:
     assert PAGERDUTY.verify(sent, ("current", "previous")).secret == 0
     assert PAGERDUTY.verify(sent, ("next", "", "current")).secret == 2
     assert PAGERDUTY.verify(sent, ("current",)).signature == right.removeprefix("v1=")
+
+
+@pytest.mark.parametrize("milliseconds_ago", [29_999, -30_000])
+def test_what_is_within_an_exclusive_window_is_good(milliseconds_ago: int) -> None:
+    moment = NOW - timedelta(milliseconds=milliseconds_ago)
+
+    assert CONTENTFUL.judge(int(CONTENTFUL.write(moment)), now=NOW) == moment
+
+
+def test_the_bound_of_an_exclusive_window_is_stale() -> None:
+    with pytest.raises(Rejected) as raised:
+        CONTENTFUL.judge(int(CONTENTFUL.write(NOW - timedelta(seconds=30))), now=NOW)
+    assert raised.value.reason is Reason.STALE
 
 
 LINEAR = Hmac(
