@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.x509 import load_pem_x509_certificate
 
 from webhook_inbox.errors import Reason, Rejected
+from webhook_inbox.schemes import keys
 from webhook_inbox.schemes.encodings import Encoding, base64, decoded, hexadecimal
 from webhook_inbox.schemes.signed import Match, Signed
 
@@ -43,6 +44,11 @@ def spki(text: str) -> Any:
 def raw_ed25519(text: str) -> Any:
     """Reads an Ed25519 public key from 64 hex digits."""
     return ed25519.Ed25519PublicKey.from_public_bytes(bytes.fromhex(text))
+
+
+def whpk(text: str) -> Any:
+    """Reads an Ed25519 public key of Standard Webhooks: base64 after `whpk_`."""
+    return ed25519.Ed25519PublicKey.from_public_bytes(keys.base64(text.removeprefix(keys.PUBLIC)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,8 @@ from typing import Final
 from unicodedata import normalize
 
 KeyReader = Callable[[str], bytes]
+# What a public key of Standard Webhooks begins with; a shared secret never does.
+PUBLIC: Final = "whpk_"
 
 
 def text(secret: str) -> bytes:

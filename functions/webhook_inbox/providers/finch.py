@@ -1,0 +1,25 @@
+"""Finch: Standard Webhooks under other header names; the secret is base64 without a prefix.
+
+Source: finch-api (PyPI) `resources/webhooks.py`, `tests/api_resources/test_webhooks.py`.
+"""
+
+from typing import Final
+
+from webhook_inbox.recipe import Facts
+from webhook_inbox.schemes import keys
+from webhook_inbox.schemes.standard import Names, standard
+
+RECIPE: Final = standard(
+    "finch",
+    Names("finch-event-id", "finch-timestamp", "finch-signature"),
+    key=keys.base64,
+    type_at="event_type",
+    facts=Facts(
+        title="Finch",
+        scheme="Standard Webhooks: HMAC-SHA256 over `{id}.{timestamp}.{body}`, base64",
+        window="5 minutes",
+        event_id="`Finch-Event-Id`",
+        key_from="the webhook secret, in the developer dashboard",
+        recalled=("handshake", "answer_within", "retries", "key_from"),
+    ),
+)

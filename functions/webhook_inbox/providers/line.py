@@ -1,0 +1,56 @@
+"""LINE: `X-Line-Signature: <base64>` over the body, which holds a list of events.
+
+The console's Verify button sends an empty list, signed. A redelivery says so in each event, and
+nothing else of it differs.
+Source: line/line-bot-sdk-python `v3/webhook.py` and its tests; @line/bot-sdk.
+"""
+
+from typing import Final
+
+from webhook_inbox.model import Delivery
+from webhook_inbox.recipe import Answer, Facts
+from webhook_inbox.schemes.batches import split_at
+from webhook_inbox.schemes.documents import at, document
+from webhook_inbox.schemes.encodings import base64
+from webhook_inbox.schemes.handshakes import EMPTY
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, Reading, in_json
+from webhook_inbox.schemes.providing import provider
+
+REDELIVERED: Final = "deliveryContext.isRedelivery"
+
+
+def _verification(delivery: Delivery, _: str) -> Answer | None:
+    return EMPTY if at(document(delivery), "events") == [] else None
+
+
+def _retry(reading: Reading) -> int | None:
+    """LINE tells that an event comes again, not how often."""
+    found = at(reading.document, REDELIVERED)
+    return int(found) if isinstance(found, bool) else None
+
+
+RECIPE: Final = provider(
+    "line",
+    Hmac(headers=("x-line-signature",), encoding=base64),
+    Naming(
+        id=(in_json("webhookEventId"),),
+        type=(in_json("type"),),
+        occurred_at=(in_json("timestamp"),),
+        retry=(_retry,),
+    ),
+    batch=split_at("events"),
+    handshake=_verification,
+    volatile=(REDELIVERED, f"events.{REDELIVERED}"),
+    accepted_status=200,
+    facts=Facts(
+        title="LINE",
+        scheme="HMAC-SHA256 over the body, base64",
+        event_id="`webhookEventId` of each event in `events`",
+        handshake="Verify sends an empty list of events, signed: answered 200",
+        answer_within="2 s",
+        retries="none unless redelivery is switched on for the channel",
+        key_from="the channel secret, on the channel's Basic settings page",
+        recalled=("handshake", "answer_within", "key_from"),
+    ),
+)

@@ -1,0 +1,100 @@
+"""Mailgun: an HMAC inside the body, over its own time and a random token and nothing else.
+
+Whoever saw one delivery could send any event with its signature, so the signed part is guarded
+and ages. Mailgun repeats for eight hours and may repeat a signature: a day is allowed, its library
+allows 15 minutes. `parent-signature` is that of a subaccount's parent. Older webhooks and routes
+send forms; one in parts (multipart) is not read.
+Source: mailgun (PyPI) `security.py`; hookdeck's notes.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+from hashlib import sha256
+from typing import Final
+
+from webhook_inbox.errors import Reason, Rejected
+from webhook_inbox.model import Delivery
+from webhook_inbox.recipe import Facts, Sample, Sent, Verified
+from webhook_inbox.schemes import urls
+from webhook_inbox.schemes.documents import at, document, text_at
+from webhook_inbox.schemes.headers import encoded
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import LAST_SECOND, Naming, Reading, in_form, in_json
+from webhook_inbox.schemes.providing import provider
+from webhook_inbox.schemes.window import Window
+
+WINDOW: Final = Window(
+    find=lambda delivery: _field(delivery, "timestamp"),
+    tolerance=timedelta(days=1),
+    ahead=timedelta(minutes=15),
+)
+
+
+def _field(delivery: Delivery, name: str) -> str | None:
+    if document(delivery) is not None:
+        return text_at(delivery, f"signature.{name}")
+    return next((value for key, value in urls.form(delivery) if key == name), None)
+
+
+def _signs(delivery: Delivery) -> Sequence[bytes]:
+    parts = [_field(delivery, name) for name in ("timestamp", "token")]
+    if not all(parts):
+        raise Rejected(Reason.MALFORMED, "the body has no time or token, which are signed")
+    return [encoded("".join(part or "" for part in parts))]
+
+
+SCHEME: Final = Hmac(find=partial(_field, name="signature"), signs=_signs, window=WINDOW)
+PARENT: Final = replace(SCHEME, find=partial(_field, name="parent-signature"))
+
+
+def _verify(delivery: Delivery, secrets: Sequence[str]) -> Verified:
+    try:
+        return SCHEME.verify(delivery, secrets)
+    except Rejected as error:
+        parent = _field(delivery, "parent-signature")
+        if error.reason is not Reason.INVALID_SIGNATURE or parent is None:
+            raise
+    return PARENT.verify(delivery, secrets)
+
+
+def _occurred_at(reading: Reading) -> object:
+    found = at(reading.document, "event-data.timestamp")
+    # Seconds with a fraction.
+    return int(found * 1000) if isinstance(found, float) and 0 < found < LAST_SECOND else found
+
+
+def _compose(sample: Sample, secret: str, now: datetime) -> Sent:
+    stamp = WINDOW.write(now)
+    token = sha256(sample.event_id.encode()).hexdigest()[:50]
+    signature = SCHEME.signature(secret, (stamp + token).encode())
+    claim = {"token": token, "timestamp": stamp, "signature": signature}
+    body = json.dumps({"signature": claim, "event-data": json.loads(sample.body)})
+    return Sent({"content-type": "application/json"}, body.encode())
+
+
+RECIPE: Final = provider(
+    "mailgun",
+    SCHEME,
+    Naming(
+        id=(in_json("event-data.id"), in_form("token")),
+        type=(in_json("event-data.event"), in_form("event")),
+        occurred_at=(_occurred_at,),
+    ),
+    verify=_verify,
+    guard=lambda delivery, _: SCHEME.content(delivery),
+    compose=_compose,
+    sign=lambda sample, secret, now: dict(_compose(sample, secret, now).headers),
+    facts=Facts(
+        title="Mailgun",
+        body="none",
+        scheme="HMAC-SHA256 over time and token inside the body, hex",
+        window="1 day back, 15 minutes ahead",
+        event_id="`event-data.id`",
+        retries="for 8 hours: after 10, 10, 15, 30 minutes, 1, 2 and 4 hours; 406 ends them",
+        key_from="the HTTP webhook signing key (not the API key), in the account's settings",
+        recalled=("event_id", "handshake", "retries"),
+    ),
+)

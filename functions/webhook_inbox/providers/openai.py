@@ -1,0 +1,33 @@
+"""OpenAI: Standard Webhooks. A secret without `whsec_` is the key as it stands.
+
+Its library also takes a signature without a version; here only `v1` counts.
+Source: openai/openai-python `lib/_webhooks.py`, `tests/lib/test_webhooks.py`.
+"""
+
+from typing import Final
+
+from webhook_inbox.recipe import Facts
+from webhook_inbox.schemes import keys
+from webhook_inbox.schemes.standard import WEBHOOK, standard
+
+
+def _key(secret: str) -> bytes:
+    return keys.whsec(secret) if secret.startswith("whsec_") else keys.text(secret)
+
+
+RECIPE: Final = standard(
+    "openai",
+    WEBHOOK,
+    key=_key,
+    occurred_at="created_at",
+    facts=Facts(
+        title="OpenAI",
+        scheme="Standard Webhooks: HMAC-SHA256 over `{id}.{timestamp}.{body}`, base64",
+        window="5 minutes",
+        event_id="`webhook-id`",
+        answer_within="a few seconds",
+        retries="for up to 72 hours, exponential",
+        key_from="`whsec_…`, shown once when the webhook is made in the project's settings",
+        recalled=("handshake", "answer_within", "retries", "key_from"),
+    ),
+)

@@ -1,0 +1,52 @@
+"""PagerDuty v3: `X-PagerDuty-Signature: v1=<hex>,v1=<hex>` over the body, one for each live secret.
+
+Its library decodes the hex and so takes upper case; here a signature counts as PagerDuty writes
+it. An empty body is malformed. The statuses are those that the library advises.
+Source: PagerDuty/go-pagerduty `webhookv3/webhookv3.go` and its test.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from webhook_inbox.errors import Reason, Rejected
+from webhook_inbox.model import Delivery
+from webhook_inbox.recipe import STATUSES, Facts, Verified
+from webhook_inbox.schemes.layouts import Versions
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, in_json
+from webhook_inbox.schemes.providing import provider
+
+SCHEME: Final = Hmac(
+    headers=("x-pagerduty-signature",), layout=Versions("v1", separator=",", mark="=")
+)
+
+
+def _verify(delivery: Delivery, secrets: Sequence[str]) -> Verified:
+    if not delivery.body:
+        raise Rejected(Reason.MALFORMED, "PagerDuty never sends an empty body")
+    return SCHEME.verify(delivery, secrets)
+
+
+RECIPE: Final = provider(
+    "pagerduty",
+    SCHEME,
+    Naming(
+        id=(in_json("event.id"),),
+        type=(in_json("event.event_type"),),
+        occurred_at=(in_json("event.occurred_at"),),
+    ),
+    verify=_verify,
+    kept_headers=frozenset({"x-webhook-id", "x-webhook-subscription"}),
+    # Either stops PagerDuty from sending again; the rejected delivery is kept here.
+    statuses={**STATUSES, Reason.INVALID_SIGNATURE: 403, Reason.MISSING_SIGNATURE: 400},
+    facts=Facts(
+        title="PagerDuty v3",
+        scheme="HMAC-SHA256 over the body, hex, one signature for each live secret",
+        event_id="`event.id`",
+        handshake="none; the test sends `pagey.ping`, an event like any other",
+        answer_within="5 s",
+        retries="up to 10 tries; a 4xx other than 429 ends them",
+        key_from="shown once when the webhook subscription is made",
+        recalled=("event_id", "handshake", "answer_within", "retries", "key_from"),
+    ),
+)

@@ -1,0 +1,120 @@
+"""PayPal: RSA over `{id}|{time}|{webhook id}|{CRC-32 of the body}`, certificate fetched.
+
+The certificate comes from PayPal's own host over TLS, which stands for a check of its chain; its
+name and its dates are checked. A CRC-32 is no hash: whoever saw a delivery can make another body
+for its signature. So the body has to be JSON, and what is signed runs under one event id only.
+The library would also take SHA-1; `PAYPAL-AUTH-ALGO` has to be SHA-256 here.
+Source: paypal/PayPal-Python-SDK `notifications.py` and its tests.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
+from zlib import crc32
+
+from cryptography.x509 import load_pem_x509_certificate
+from cryptography.x509.oid import NameOID
+
+from webhook_inbox.errors import Reason, Rejected
+from webhook_inbox.model import Delivery
+from webhook_inbox.ports import Fetch
+from webhook_inbox.recipe import Facts, Recipe, Sample, Verified
+from webhook_inbox.schemes import settings as given
+from webhook_inbox.schemes.asymmetric import Rsa
+from webhook_inbox.schemes.documents import document
+from webhook_inbox.schemes.fetching import pinned
+from webhook_inbox.schemes.headers import encoded, required
+from webhook_inbox.schemes.naming import Naming, in_json
+from webhook_inbox.schemes.providing import provider
+from webhook_inbox.schemes.window import Window, iso
+
+SETTINGS: Final = frozenset({"webhook_id"})
+EXAMPLE: Final = {"webhook_id": "4JH86294D6297924G"}
+ID: Final = "paypal-transmission-id"
+TIME: Final = "paypal-transmission-time"
+SIGNATURE: Final = "paypal-transmission-sig"
+CERTIFICATE: Final = "paypal-cert-url"
+ALGORITHM: Final = "paypal-auth-algo"
+SHA256: Final = "SHA256withRSA"
+HOST: Final = re.compile(r"api(-m)?(\.sandbox)?\.paypal\.com", re.ASCII)
+PATH: Final = re.compile(r"/v1/notifications/certs/[A-Za-z0-9_-]{1,128}", re.ASCII)
+OWNER: Final = re.compile(r"messageverificationcerts(\.[a-z0-9-]{1,63})?\.paypal\.com", re.ASCII)
+SAMPLE_URL: Final = "https://api.paypal.com/v1/notifications/certs/CERT-sample"
+NAMING: Final = Naming(
+    id=(in_json("id"),), type=(in_json("event_type"),), occurred_at=(in_json("create_time"),)
+)
+FACTS: Final = Facts(
+    title="PayPal",
+    body="partly",
+    scheme="RSA PKCS#1 v1.5 with SHA-256 over a CRC-32 of the body, certificate fetched",
+    window="signed, no bound",
+    event_id="`id`",
+    retries="up to 25 times over 3 days",
+    key_from="none: give the webhook's id, from the app's page, as `webhook_id`",
+    resend="the dashboard, or `POST /v1/notifications/webhooks-events/{id}/resend`",
+    recalled=("handshake", "retries"),
+)
+
+
+def recipe(settings: Mapping[str, Any]) -> Recipe:
+    """Returns the recipe of one webhook, whose id is part of what is signed."""
+    scheme = Rsa(
+        headers=(SIGNATURE,),
+        signs=partial(_signs, given.text(settings, "webhook_id")),
+        window=Window(headers=(TIME,), clockwork=iso, tolerance=None),
+        ids=(ID,),
+    )
+
+    def sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
+        sent = {CERTIFICATE: SAMPLE_URL, ALGORITHM: SHA256}
+        return scheme.sign(sample, secret, now) | sent
+
+    return provider(
+        "paypal",
+        scheme,
+        NAMING,
+        facts=FACTS,
+        verify=partial(_verify, scheme),
+        sign=sign,
+        needs_secret=False,
+        fetches=_certificate,
+        signature_headers=scheme.reads | {CERTIFICATE, ALGORITHM},
+        guard=lambda delivery, _: scheme.content(delivery),
+    )
+
+
+def _signs(webhook: str, delivery: Delivery) -> Sequence[bytes]:
+    id_, time = (required(delivery.headers, (name,)) for name in (ID, TIME))
+    return [encoded(f"{id_}|{time}|{webhook}|{crc32(delivery.body)}")]
+
+
+def _verify(scheme: Rsa, delivery: Delivery, keys: Sequence[str]) -> Verified:
+    if delivery.headers.get(ALGORITHM) != SHA256:
+        raise Rejected(Reason.MALFORMED, f"the {ALGORITHM} header is not {SHA256}")
+    for text in keys:
+        _certified(text, delivery.received_at)
+    verified = scheme.verify(delivery, keys)
+    if not isinstance(document(delivery), dict):
+        raise Rejected(Reason.MALFORMED, "the body is no event of PayPal")
+    return verified
+
+
+def _certificate(delivery: Delivery, _: Sequence[str]) -> Fetch:
+    if not delivery.headers.get(SIGNATURE):
+        raise Rejected(Reason.MISSING_SIGNATURE, f"no {SIGNATURE} header")
+    return pinned(delivery.headers.get(CERTIFICATE), host=HOST, path=PATH)
+
+
+def _certified(text: str, now: datetime) -> None:
+    """Checks whose a certificate is and when; raises Rejected."""
+    try:
+        certificate = load_pem_x509_certificate(text.encode())
+        named = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    except ValueError:
+        return  # no certificate: whether it is a key is the scheme's to say
+    if not any(OWNER.fullmatch(str(name.value)) for name in named):
+        raise Rejected(Reason.INVALID_SIGNATURE, "the certificate is not that of PayPal's messages")
+    if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
+        raise Rejected(Reason.INVALID_SIGNATURE, "the certificate is not valid at this time")

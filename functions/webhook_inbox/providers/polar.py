@@ -1,0 +1,27 @@
+"""Polar: Standard Webhooks, but the key is the secret's text as it stands, nothing of it base64.
+
+Source: @polar-sh/sdk `webhooks.ts`, which encodes the secret before the library decodes it.
+"""
+
+from typing import Final
+
+from webhook_inbox.recipe import Facts
+from webhook_inbox.schemes import keys
+from webhook_inbox.schemes.standard import WEBHOOK, standard
+
+RECIPE: Final = standard(
+    "polar",
+    WEBHOOK,
+    key=keys.text,
+    facts=Facts(
+        title="Polar",
+        scheme="Standard Webhooks with the secret's text as key: HMAC-SHA256, base64",
+        window="5 minutes",
+        event_id="`webhook-id`",
+        answer_within="10 s",
+        retries="10; disabled after 10 failures",
+        key_from="the endpoint's secret, in the organization's settings; keep its prefix",
+        resend="the delivery's Redeliver in the organization's settings",
+        recalled=("key_from", "resend"),
+    ),
+)

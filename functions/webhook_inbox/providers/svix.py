@@ -1,0 +1,27 @@
+"""Svix, which sends the webhooks of many others: Standard Webhooks under its own header names.
+
+Source: svix/svix-webhooks, whose libraries take `webhook-…` for the same headers; svix/svix-docs
+`retries.mdx`.
+"""
+
+from typing import Final
+
+from webhook_inbox.recipe import Facts
+from webhook_inbox.schemes.standard import SVIX, WEBHOOK, standard
+
+RECIPE: Final = standard(
+    "svix",
+    SVIX,
+    WEBHOOK,
+    facts=Facts(
+        title="Svix",
+        scheme="Standard Webhooks: HMAC-SHA256 or Ed25519 over `{id}.{timestamp}.{body}`, base64",
+        window="5 minutes",
+        event_id="`svix-id`",
+        answer_within="15 s",
+        retries="7: after 5 s, 5 and 30 minutes, 2, 5, 10 and 10 hours",
+        key_from="`whsec_…` of the endpoint, in the sender's portal",
+        resend="the message's Resend in the sender's portal",
+        recalled=("resend",),
+    ),
+)

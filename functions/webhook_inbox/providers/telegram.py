@@ -1,0 +1,44 @@
+"""Telegram's bot updates: the token in `X-Telegram-Bot-Api-Secret-Token` is the one you chose.
+
+Nothing is signed. An update is one object beside `update_id`, and its name is the type. What is
+answered may be taken for a call of the Bot API, so the answer is empty.
+Source: webhook-co's table of tokens; Telegram's `setWebhook`, recalled.
+"""
+
+from typing import Final
+
+from webhook_inbox.recipe import Facts
+from webhook_inbox.schemes.handshakes import EMPTY
+from webhook_inbox.schemes.naming import Naming, Reading, in_json
+from webhook_inbox.schemes.providing import provider
+from webhook_inbox.schemes.tokens import Token
+
+TOKEN: Final = "x-telegram-bot-api-secret-token"  # noqa: S105 - a header's name
+
+
+def _type(reading: Reading) -> str | None:
+    update = reading.document if isinstance(reading.document, dict) else {}
+    return next((name for name, value in update.items() if isinstance(value, dict)), None)
+
+
+def _date(reading: Reading) -> object:
+    return in_json(f"{_type(reading)}.date")(reading)
+
+
+RECIPE: Final = provider(
+    "telegram",
+    Token(headers=(TOKEN,)),
+    Naming(id=(in_json("update_id"),), type=(_type,), occurred_at=(_date,)),
+    token_headers=frozenset({TOKEN}),
+    acknowledgement=EMPTY,
+    facts=Facts(
+        title="Telegram",
+        scheme="a token in a header",
+        body="none",
+        event_id="`update_id`",
+        answer_within="not documented; about 60 s",
+        retries="for up to 24 hours",
+        key_from="you choose it: `secret_token` of `setWebhook`, 1 to 256 of A-Z a-z 0-9 _ -",
+        recalled=("event_id", "handshake", "answer_within", "retries", "key_from"),
+    ),
+)

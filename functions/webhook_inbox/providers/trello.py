@@ -1,0 +1,50 @@
+"""Trello: `X-Trello-Webhook: <base64>`, HMAC-SHA1 over the body and then the callback URL.
+
+The URL is the one that the webhook was made with, query included. Before a webhook is made,
+Trello tries it with HEAD, unsigned.
+Source: hookdeck's notes; webhook-co's configuration; Atlassian's page on Trello's webhooks.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from webhook_inbox.recipe import Facts, Recipe
+from webhook_inbox.schemes import settings as given
+from webhook_inbox.schemes.encodings import base64
+from webhook_inbox.schemes.handshakes import probed
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, in_json
+from webhook_inbox.schemes.providing import provider
+from webhook_inbox.schemes.templates import Template
+
+SETTINGS: Final = frozenset({"url"})
+EXAMPLE: Final = {"url": "https://inbox.example/webhooks/trello"}
+FACTS: Final = Facts(
+    title="Trello",
+    scheme="HMAC-SHA1 over the body and the callback URL, base64",
+    event_id="`action.id`",
+    handshake="HEAD when the webhook is made: answered 200",
+    answer_within="30 s",
+    retries="3: after 30, 60 and 120 s; disabled after 30 days of failures",
+    key_from="the API secret, on the Power-Up's API key page",
+    recalled=("event_id", "answer_within"),
+)
+
+
+def recipe(settings: Mapping[str, Any]) -> Recipe:
+    """Returns Trello's recipe; `url` is the callback URL without its query."""
+    scheme = Hmac(
+        headers=("x-trello-webhook",),
+        signs=Template.parse("{body}{url}"),
+        algorithm="sha1",
+        encoding=base64,
+        url=given.public_url(settings),
+    )
+    naming = Naming(
+        id=(in_json("action.id"),),
+        type=(in_json("action.type"),),
+        occurred_at=(in_json("action.date"),),
+    )
+    return provider(
+        "trello", scheme, naming, facts=FACTS, greet=probed("HEAD"), accepted_status=200
+    )
