@@ -1,18 +1,18 @@
 """Deliveries that hold many events."""
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
 from webhook_inbox.errors import Reason, Rejected
 from webhook_inbox.model import Delivery
 from webhook_inbox.schemes.documents import at, document
+from webhook_inbox.schemes.excerpts import excerpt
 
 # Ten times what any provider of ours sends at once.
 LIMIT: Final = 10_000
 
-Splitter = Callable[[Delivery], Sequence[Delivery] | None]
+Parts = Callable[[Delivery], Sequence[Delivery] | None]
 
 
 def elements(delivery: Delivery, path: str = "") -> list[object]:
@@ -30,28 +30,39 @@ def elements(delivery: Delivery, path: str = "") -> list[object]:
     return found
 
 
-def split_at(path: str = "", *, inside: str = "", content_type: str = "") -> Splitter:
-    """Splits a delivery into one for each element of a list; its JSON becomes the body.
+def split_at(path: str = "", *, inside: str = "", content_type: str = "") -> Parts:
+    """Splits a delivery into one for each element of a list.
+
+    The body of each is its element as it stands in the whole: numbers to the last digit, blanks,
+    escapes, the order of names. What surrounds the list is in no part; the headers are in all.
 
     Args:
-        path: where the list stands.
-        inside: where the event stands in an element.
+        path: where the list stands; names of objects, with dots between them.
+        inside: where the event stands in an element, likewise.
         content_type: what an element is sent as, where that differs from the whole.
     """
 
     def split(delivery: Delivery) -> Sequence[Delivery]:
+        found = elements(delivery, path)
         headers = delivery.headers
         if content_type:
             headers = {**headers, "content-type": content_type}
+        try:
+            bodies = list(_bodies(delivery.body, path, inside))
+        except RecursionError as error:
+            raise Rejected(Reason.MALFORMED, "the batch is nested too deeply") from error
         return [
-            replace(delivery, headers=headers, body=_written(at(item, inside) if inside else item))
-            for item in elements(delivery, path)
+            replace(delivery, headers=headers, body=body)
+            for body, _ in zip(bodies, found, strict=True)
         ]
 
     return split
 
 
-def _written(item: object) -> bytes:
-    if not isinstance(item, dict):
-        raise Rejected(Reason.MALFORMED, "an event of the batch is no object")
-    return json.dumps(item, separators=(",", ":")).encode()
+def _bodies(body: bytes, path: str, inside: str) -> Iterator[bytes]:
+    whole = excerpt(body).at(path)
+    for element in whole.elements() if whole else ():
+        event = element.at(inside)
+        if event is None or not event.is_object:
+            raise Rejected(Reason.MALFORMED, "an event of the batch is no object")
+        yield event.raw
