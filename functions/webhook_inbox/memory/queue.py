@@ -176,15 +176,15 @@ class MemoryQueue:
 
     def snapshot(self) -> Snapshot:
         """Returns all there is to know of the queue, for `restore`; equal where queues are."""
-        now = self._now()
-        self._expire(now)
-        messages = tuple([stored.fields(now) for stored in self._messages.values()])
+        self._expire(self._now())
+        messages = tuple([stored.fields() for stored in self._messages.values()])
         return self._sent, messages, tuple(self._remembered.items())
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Makes the queue what it was."""
+        """Makes the queue what it was, as if what is hidden had been received just now."""
         self._sent, messages, remembered = snapshot
-        self._messages = {fields[0]: Stored(*fields) for fields in messages}
+        now = self._now()
+        self._messages = {fields[0]: Stored(*fields, received_at=now) for fields in messages}
         self._remembered = dict(remembered)
 
     def _available(self, now: int) -> list[Stored]:

@@ -9,7 +9,7 @@ from webhook_inbox.ports import Message
 # A message received so often goes to the back of the queue, and its age is counted no more.
 POISON: Final = 3
 
-Fields = tuple[str, str, int, int, int, str, int, str, int]
+Fields = tuple[str, str, int, int, int, str, str, int]
 # How many messages were ever sent, each that is there, and the deduplication ids in force.
 Snapshot = tuple[int, tuple[Fields, ...], tuple[tuple[str, int], ...]]
 
@@ -24,9 +24,9 @@ class Stored:
     visible_at: int
     receive_count: int = 0
     receipt: str = ""
-    received_at: int = 0
     group: str = ""
     hops: int = 0
+    received_at: int = 0
 
     @property
     def poison(self) -> bool:
@@ -47,8 +47,12 @@ class Stored:
             receive_count=self.receive_count,
         )
 
-    def fields(self, now: int) -> Fields:
-        """Returns what tells it from others; when it was received counts while it is hidden."""
+    def fields(self) -> Fields:
+        """Returns what tells it from others, in the order of the attributes.
+
+        Not when it was received: that bounds how long it may be hidden, to 12 hours, and would
+        tell apart what goes on alike.
+        """
         return (
             self.id,
             self.body,
@@ -56,7 +60,6 @@ class Stored:
             self.visible_at,
             self.receive_count,
             self.receipt,
-            self.received_at if self.visible_at > now else 0,
             self.group,
             self.hops,
         )

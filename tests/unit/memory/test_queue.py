@@ -6,6 +6,7 @@ import pytest
 
 from tests.unit.memory.receiving import receive
 from webhook_inbox.errors import Unavailable
+from webhook_inbox.limits import HIDE_SECONDS
 from webhook_inbox.memory import ManualClock, MemoryQueue
 from webhook_inbox.ports import Backlog, Outgoing
 
@@ -229,15 +230,29 @@ def test_a_queue_can_be_put_back(clock: ManualClock, work: MemoryQueue, dead: Me
     assert work.visible() == ["work-2", "work-3"]
 
 
-def test_queues_are_equal_whenever_what_waits_was_received(clock: ManualClock) -> None:
-    """Once a message is visible again it no longer matters since when it was hidden."""
+def test_queues_are_equal_whenever_what_is_hidden_was_received(clock: ManualClock) -> None:
+    """A simulation would explore all that follows once for every such moment."""
     found = []
     for pause in (1, 2):
-        queue = MemoryQueue(ManualClock(clock.now()))
+        own = ManualClock(clock.now())
+        queue = MemoryQueue(own)
         queue.send([Outgoing("x")])
-        queue._clock.sleep(pause)
+        own.sleep(pause)
         queue.hide(receive(queue).receipt, 3 - pause)
-        queue._clock.sleep(3 - pause)
         found.append(queue.snapshot())
 
     assert found[0] == found[1]
+
+
+def test_a_queue_that_was_put_back_counts_the_12_hours_anew(
+    clock: ManualClock, work: MemoryQueue
+) -> None:
+    work.send([Outgoing("x")])
+    held = receive(work, hidden_for=HIDE_SECONDS)
+    clock.advance(hours=1)
+    with pytest.raises(Unavailable, match="InvalidParameterValue"):
+        work.hide(held.receipt, HIDE_SECONDS)
+
+    work.restore(work.snapshot())
+
+    work.hide(held.receipt, HIDE_SECONDS)
