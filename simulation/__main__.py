@@ -1,9 +1,9 @@
 """`python -m simulation`: explores, walks, tells.
 
-    python -m simulation explore [--states N] [WORLD …]     every schedule of the small worlds
-    python -m simulation walk [--seeds A:B]                 drawn schedules of large worlds
-    python -m simulation tell SEED                          one drawn schedule as a story
-    python -m simulation worlds                             the small worlds' names
+    python -m simulation explore [WORLD …]      every schedule of the small worlds
+    python -m simulation walk [--seeds A:B]     drawn schedules of large worlds
+    python -m simulation tell SEED              one drawn schedule as a story
+    python -m simulation worlds                 the small worlds' names
 
 Exit status 1 where a guarantee is broken; the schedule is then shrunk and told.
 """
@@ -22,7 +22,7 @@ from simulation.failure import Failure
 from simulation.shrinking import shrink
 from simulation.story import tell
 from simulation.walks import Walked, walk
-from simulation.worlds import SMALL
+from simulation.worlds import SMALL, wider
 
 PROCESSES: Final = 2
 SEEDS_AT_ONCE: Final = 500
@@ -56,6 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     exploring = commands.add_parser("explore", help="every schedule of the small worlds")
     exploring.add_argument("--states", type=int, default=10_000_000, help="at most, of each world")
+    exploring.add_argument(
+        "--wider", type=int, default=0, metavar="N", help="N more faults in each"
+    )
     exploring.add_argument("worlds", nargs="*", metavar="WORLD")
     walking = commands.add_parser("walk", help="drawn schedules of large worlds")
     walking.add_argument("--seeds", type=_seeds, default=range(1000), metavar="A:B")
@@ -65,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     match given.command:
         case "explore":
-            return _explore(given.states, given.worlds)
+            return _explore(given.states, given.wider, given.worlds)
         case "walk":
             return _walk(given.seeds)
         case "tell":
@@ -79,7 +82,7 @@ def _seeds(text: str) -> range:
     return range(int(first), int(end))
 
 
-def _explore(states: int, names: Sequence[str]) -> int:
+def _explore(states: int, more: int, names: Sequence[str]) -> int:
     unknown = set(names) - {world.name for world in SMALL}
     if unknown:
         print(f"no such world: {', '.join(sorted(unknown))}", file=sys.stderr)
@@ -87,7 +90,7 @@ def _explore(states: int, names: Sequence[str]) -> int:
     chosen = [n for n, world in enumerate(SMALL) if not names or world.name in names]
     print(f"{'world':36}{'states':>10}{'schedules':>11}{'healed':>9}{'seconds':>9}")
     found = []
-    for one in _in_processes(partial(explored, states=states), chosen):
+    for one in _in_processes(partial(explored, states=states, more=more), chosen):
         found.append(one)
         cut = "" if one.complete else "  (cut)"
         print(
@@ -102,9 +105,9 @@ def _explore(states: int, names: Sequence[str]) -> int:
     return 1 if any(one.story for one in found) else 0
 
 
-def explored(number: int, *, states: int) -> Explored:
+def explored(number: int, *, states: int, more: int = 0) -> Explored:
     """Explores one of the small worlds."""
-    scenario, began = SMALL[number], time.perf_counter()
+    scenario, began = wider(SMALL[number], more), time.perf_counter()
     try:
         found = explore(scenario, states=states)
     except Failure as failure:

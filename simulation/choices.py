@@ -16,8 +16,6 @@ Choice = tuple[str, ...]
 
 # The reconciler may be away so long; from what is older its last sweep heals.
 TROUBLED_MS: Final = 3 * DAY_MS
-# How often a sender tries, before all heals.
-TRIES: Final = 3
 WRITES: Final = frozenset({"put", "update", "delete", "send", "hide"})
 LAGGING: Final = frozenset({"query_index", "get_many"})
 
@@ -95,7 +93,12 @@ def _of_senders(world: World) -> Iterator[Choice]:
     for letter in world.scenario.letters:
         tries = world.tries.get(letter.name, 0)
         heard = world.answered.get(letter.name, 500) < 500
-        again = letter.persists and not heard and tries < TRIES and letter not in under_way
+        again = (
+            letter.persists
+            and not heard
+            and tries < world.scenario.tries
+            and letter not in under_way
+        )
         if not tries or again:
             yield ("sends", letter.name)
 

@@ -68,6 +68,7 @@ def drawn(dice: Random) -> Scenario:
         faults=ALL_FAULTS,
         lag=dice.random() < 0.3,
         jitter=dice.choice([0.0, 0.2, 1.0]),
+        tries=3,
         max_receive_count=8,
     )
 

@@ -145,6 +145,7 @@ class Scenario:
         faults: the kinds of faults.
         lag: whether eventually consistent reads may miss what was written.
         jitter: where in its range every random number lies, 0-1.
+        tries: how often a sender who persists sends a letter, before all heals.
         max_receive_count: after so many receives SQS moves a message to the DLQ.
     """
 
@@ -161,4 +162,5 @@ class Scenario:
     faults: tuple[str, ...] = ("before", "after", "killed")
     lag: bool = False
     jitter: float = 1.0
+    tries: int = 1
     max_receive_count: int = 7

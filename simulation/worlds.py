@@ -35,8 +35,16 @@ def world(name: str, *letters: Letter, on: Deployment = MAIL, **parts: Any) -> S
     return Scenario(name, letters or (FIRST,), (on, *parts.pop("then", ())), budget=budget, **parts)
 
 
+def wider(scenario: Scenario, more: int) -> Scenario:
+    """Returns the same world with so many more faults, and as many more moves of the clock."""
+    budget = scenario.budget
+    jumps = budget.jumps + (more if budget.jumps else 0)
+    return replace(scenario, budget=replace(budget, faults=budget.faults + more, jumps=jumps))
+
+
 SMALL: Final = (
     world("duplicates at once", FIRST, AGAIN, budget={"faults": 1}),
+    world("a sender who tries again", tries=3, budget={"faults": 2}, workers=1, receivers=1),
     world("one event, two faults", budget={"faults": 2, "jumps": 2}),
     world(
         "three faults",
@@ -96,7 +104,7 @@ SMALL: Final = (
     world(
         "two reconcilers",
         faults=("killed",),
-        budget={"faults": 1, "jumps": 2, "passes": 2},
+        budget={"faults": 1, "jumps": 1, "passes": 2},
         workers=1,
         receivers=1,
     ),
@@ -164,7 +172,7 @@ SMALL: Final = (
         faults=("killed",),
         workers=1,
         receivers=1,
-        budget={"ages": 1, "misdeeds": 1, "replays": 1, "faults": 1},
+        budget={"ages": 1, "misdeeds": 1, "replays": 1},
         max_receive_count=3,
     ),
     world(
