@@ -4,7 +4,7 @@ BIN := .venv/bin
 
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
-.PHONY: help setup dev check test lock clean
+.PHONY: help setup dev check test simulate mutants proof lock clean
 
 help: ## what there is
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -31,9 +31,17 @@ check: setup ## lint, types, import rules, unit tests; under a minute
 	$(BIN)/pytest tests/unit tests/architecture --quiet --numprocesses 2
 
 test: check ## everything
-	$(BIN)/pytest tests/contract tests/functions tests/infra tests/cli tests/readme \
-		--quiet --numprocesses 2 --dist loadscope
-	$(BIN)/pytest tests/local tests/e2e --quiet
+	$(BIN)/pytest tests/e2e tests/local tests/infra tests/functions tests/cli tests/contract tests/readme \
+		--quiet --numprocesses 2 --dist loadgroup --no-loadscope-reorder
+
+simulate: setup ## every schedule of small worlds, drawn ones of large worlds; 3 minutes
+	$(BIN)/python -m simulation explore
+	$(BIN)/python -m simulation walk --seeds 0:3000
+
+mutants: setup ## break the protocol on purpose, fault by fault: the simulation has to see each
+	$(BIN)/python -m simulation mutants
+
+proof: simulate mutants ## what takes too long for every test run
 
 lock: ## write the locks under requirements/ again; needs uv
 	scripts/lock.sh
