@@ -8,6 +8,7 @@ Source: webhook-co's table of tokens; Telegram's `setWebhook`, recalled.
 from typing import Final
 
 from webhook_inbox.recipe import Facts
+from webhook_inbox.schemes.documents import at
 from webhook_inbox.schemes.handshakes import EMPTY
 from webhook_inbox.schemes.naming import Naming, Reading, in_json
 from webhook_inbox.schemes.providing import provider
@@ -22,7 +23,7 @@ def _type(reading: Reading) -> str | None:
 
 
 def _date(reading: Reading) -> object:
-    return in_json(f"{_type(reading)}.date")(reading)
+    return at(reading.document, f"{_type(reading) or ''}.date")
 
 
 RECIPE: Final = provider(

@@ -1,0 +1,90 @@
+from dataclasses import replace
+from zlib import crc32
+
+import pytest
+
+from tests.unit.providers.cases import Case, recipe_of, recorded, signed, vectors_of
+from tests.unit.providers.deliveries import verdict
+from webhook_inbox.errors import ConfigurationError, Reason
+from webhook_inbox.manifest import SourceSpec
+from webhook_inbox.providers import load
+from webhook_inbox.recipe import Verified
+
+VECTORS = {vector["id"]: vector for vector in vectors_of("paypal")}
+REAL = "paypal-0128"
+
+
+def case(name: str) -> Case:
+    return recorded(VECTORS[name])
+
+
+def of_kind(kind: str) -> list[str]:
+    return [name for name, vector in VECTORS.items() if vector["kind"] == kind]
+
+
+@pytest.mark.parametrize("name", of_kind("cert-url"))
+def test_nothing_is_fetched_from_another_place(name: str) -> None:
+    judged = case(name)
+
+    assert judged.verdict() is Reason.MALFORMED
+    assert judged.fetched == []
+
+
+@pytest.mark.parametrize("name", of_kind("cert-host"))
+def test_the_certificate_is_fetched_from_each_of_paypals_hosts(name: str) -> None:
+    judged = case(name)
+
+    assert isinstance(judged.verdict(), Verified)
+    assert judged.fetched == [judged.delivery.headers["paypal-cert-url"]]
+
+
+def test_another_body_of_the_same_crc_32_has_the_same_guard() -> None:
+    """It cannot be told from the real one by its signature, so what is signed is guarded."""
+    (name,) = of_kind("crc-collision")
+    forged, real = case(name).delivery, case("own-paypal-001").delivery
+    guard = case(name).recipe.guard
+    assert guard is not None
+
+    assert forged.body != real.body
+    assert crc32(forged.body) == crc32(real.body)
+    identity = case(name).recipe.identify(real)
+    assert guard(forged, identity) == guard(real, identity)
+
+
+def test_the_time_that_is_told_is_the_transmissions() -> None:
+    judged = case(REAL)
+    verified = judged.verdict()
+
+    assert isinstance(verified, Verified)
+    assert verified.signed_at == judged.delivery.received_at
+
+
+def test_a_wrong_algorithm_is_refused_by_the_scheme_itself() -> None:
+    judged = signed("paypal")
+    sent = judged.with_header("paypal-auth-algo", "SHA1withRSA")
+
+    assert verdict(judged.recipe, sent, (judged.published.decode(),)) is Reason.MALFORMED
+
+
+def test_what_is_no_key_verifies_nothing() -> None:
+    for material in (b"", b"-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----", b"<html>"):
+        judged = replace(signed("paypal"), published=material)
+        assert judged.verdict() in {Reason.NO_SECRET, Reason.KEY_UNAVAILABLE}
+
+
+def test_a_delivery_without_a_signature_is_called_that() -> None:
+    sent = signed("paypal")
+
+    verdict_ = sent.verdict(sent.with_header("paypal-transmission-sig", None))
+
+    assert verdict_ is Reason.MISSING_SIGNATURE
+    assert sent.fetched == []
+
+
+def test_the_webhooks_id_is_required() -> None:
+    with pytest.raises(ConfigurationError, match="webhook_id: missing"):
+        load(SourceSpec("it", "paypal", "it"))
+
+
+def test_no_secret_is_shared_with_paypal() -> None:
+    assert not recipe_of("paypal").needs_secret
