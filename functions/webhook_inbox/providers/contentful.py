@@ -1,0 +1,122 @@
+"""Contentful: HMAC-SHA256 over method, path, some headers and body, one under the other, in hex.
+
+`x-contentful-signed-headers` lists the headers; the list and the time are always among them, so
+none can be left out. The query is escaped as one block, and then the whole path once more. What is
+exactly 30 s old is too old. The toolkit takes any time in the future; we do not.
+Source: contentful/node-apps-toolkit `src/requests`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+from webhook_inbox.errors import Reason, Rejected
+from webhook_inbox.model import Delivery
+from webhook_inbox.recipe import Facts, Recipe, Sample
+from webhook_inbox.schemes import settings as given
+from webhook_inbox.schemes.headers import encoded, required
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import (
+    Naming,
+    content_hash,
+    header,
+    in_json,
+    joined,
+    repeats,
+)
+from webhook_inbox.schemes.providing import provider
+from webhook_inbox.schemes.window import Window, milliseconds
+
+SETTINGS: Final = frozenset({"url"})
+EXAMPLE: Final = {"url": "https://inbox.example/webhooks/contentful"}
+SIGNATURE: Final = "x-contentful-signature"
+TIMESTAMP: Final = "x-contentful-timestamp"
+LIST: Final = "x-contentful-signed-headers"
+ATTEMPT: Final = "x-contentful-webhook-request-attempt"
+TOPIC: Final = "x-contentful-topic"
+# What `encodeURI` and `querystring.escape` leave as it is, beside letters and digits.
+IN_PATHS: Final = ";,/?:@&=+$-_.!~*'()#"
+IN_QUERIES: Final = "-_.!~*'()"
+# Headers that may be signed: a rejected delivery can be verified again only with them.
+KEPT: Final = frozenset(
+    {ATTEMPT}
+    | {
+        f"x-contentful-{name}"
+        for name in (
+            "app-id", "crn", "environment-id", "space-id", "user-id", "webhook-name",
+        )
+    }
+)  # fmt: skip
+WINDOW: Final = Window(
+    headers=(TIMESTAMP,), tolerance=timedelta(seconds=30), clockwork=milliseconds, exclusive=True
+)
+NAMING: Final = Naming(
+    id=(
+        header("x-contentful-idempotency-key"),
+        joined(header(TOPIC), in_json("sys.id"), in_json("sys.revision")),
+        content_hash,
+    ),
+    type=(header(TOPIC),),
+    occurred_at=(header("x-contentful-event-datetime"), in_json("sys.updatedAt")),
+    retry=(repeats(header(ATTEMPT)),),
+)
+FACTS: Final = Facts(
+    title="Contentful",
+    scheme="HMAC-SHA256 over method, path, listed headers and body, hex",
+    window="30 s",
+    event_id="`X-Contentful-Idempotency-Key`, or topic, `sys.id` and `sys.revision`",
+    answer_within="30 s",
+    retries="2, about 30 s apart, after 429 and 5xx",
+    key_from="the 64 characters of the webhooks' signing secret, made in the space's settings",
+    recalled=("event_id", "handshake", "answer_within", "retries"),
+)
+
+
+def recipe(settings: Mapping[str, Any]) -> Recipe:
+    """Returns Contentful's recipe; of `url` the path counts."""
+    base = given.public_url(settings)
+
+    def signs(delivery: Delivery) -> Sequence[bytes]:
+        path = urlsplit(base).path or "/" if base else delivery.path
+        parts = (delivery.method, _address(path, delivery.query), _listed(delivery.headers))
+        return [b"\n".join((*map(encoded, parts), delivery.body))]
+
+    scheme = Hmac(headers=(SIGNATURE,), signs=signs, window=WINDOW)
+
+    def sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
+        signed = {
+            "content-type": "application/vnd.contentful.management.v1+json",
+            "x-contentful-idempotency-key": sample.event_id,
+            TIMESTAMP: WINDOW.write(now),
+            TOPIC: sample.type,
+        }
+        headers = {**signed, LIST: ",".join(sorted((*signed, LIST)))}
+        sent = Delivery("it", "POST", "/webhooks/it", "", headers, sample.body, now)
+        return {**headers, SIGNATURE: scheme.signature(secret, signs(sent)[0])}
+
+    made = provider("contentful", scheme, NAMING, sign=sign, kept_headers=KEPT, facts=FACTS)
+    return replace(made, signature_headers=made.signature_headers | {LIST})
+
+
+def _address(path: str, query: str) -> str:
+    """Returns path and query as Contentful writes them: the query escaped twice."""
+    # The toolkit drops what follows a second question mark.
+    search = quote(query.partition("?")[0], safe=IN_QUERIES, errors="replace")
+    return quote(f"{path}?{search}" if search else path, safe=IN_PATHS, errors="replace")
+
+
+def _listed(headers: Mapping[str, str]) -> str:
+    """Returns the listed headers that are there, in order, the list written anew.
+
+    Raises:
+        Rejected: it lists less than itself and the time, which are always signed (malformed).
+    """
+    names = required(headers, (LIST,)).split(",")
+    if len(names) < 2:
+        raise Rejected(Reason.MALFORMED, f"{LIST} lists too few headers")
+    signed = {name: headers[name].strip() for name in names if name in headers}
+    signed[TIMESTAMP] = headers.get(TIMESTAMP, "")
+    signed[LIST] = ",".join(sorted({*signed, LIST}))
+    return ";".join(f"{name}:{signed[name]}" for name in sorted(signed))

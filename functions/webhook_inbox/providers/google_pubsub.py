@@ -1,0 +1,103 @@
+"""Google Pub/Sub push: an OIDC token (RS256) in `Authorization`, which covers no byte of the body.
+
+Any Google service account can have a token made for any audience, so the account is pinned: that
+claim is what tells who sends. Keys come from Google's JWK set. A subscription may also send the
+bare message, its metadata in headers.
+Source: recalled; Google's pages on push authentication and payload unwrapping.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from webhook_inbox.errors import Reason, Rejected
+from webhook_inbox.model import Delivery
+from webhook_inbox.ports import Fetch
+from webhook_inbox.recipe import Facts, Recipe, Sample
+from webhook_inbox.schemes import settings as given
+from webhook_inbox.schemes.asymmetric import Rsa
+from webhook_inbox.schemes.jwts import Claims, Jwt, published
+from webhook_inbox.schemes.naming import Naming, header, in_json, repeats
+from webhook_inbox.schemes.providing import provider
+
+SETTINGS: Final = frozenset({"audience", "service_account", "url"})
+EXAMPLE: Final = {
+    "audience": "https://inbox.example/webhooks/google-pubsub",
+    "service_account": "push@example-project.iam.gserviceaccount.com",
+}
+HEADER: Final = "authorization"
+ISSUER: Final = "https://accounts.google.com"
+KEYS: Final = Fetch("https://www.googleapis.com/oauth2/v3/certs")
+NAMING: Final = Naming(
+    id=(in_json("message.messageId"), header("x-goog-pubsub-message-id")),
+    type=(
+        in_json("message.attributes.eventType"),
+        in_json("message.attributes.type"),
+        in_json("subscription"),
+        header("x-goog-pubsub-subscription-name"),
+    ),
+    occurred_at=(in_json("message.publishTime"), header("x-goog-pubsub-publish-time")),
+    retry=(repeats(in_json("deliveryAttempt")),),
+)
+FACTS: Final = Facts(
+    title="Google Pub/Sub push",
+    body="none",
+    scheme="OIDC token, RS256, claims `iss`, `aud`, `email` and `exp`; covers no body",
+    window="as long as the token: 1 hour",
+    event_id="`message.messageId`",
+    answer_within="the subscription's acknowledgement deadline, 10 to 600 s",
+    retries="until acknowledged, or for 7 days",
+    key_from="none: pin the push subscription's `service_account`, and its `audience` if it has one"
+    " that is not the endpoint's URL",
+    resend="`gcloud pubsub subscriptions seek`",
+    recalled=(
+        "scheme", "window", "event_id", "handshake", "answer_within", "retries", "key_from",
+        "resend",
+    ),
+)  # fmt: skip
+
+
+def recipe(settings: Mapping[str, Any]) -> Recipe:
+    """Returns the recipe of one push subscription.
+
+    Its `audience` is the endpoint's URL unless the setting says otherwise, as at Google.
+    """
+    account = given.text(settings, "service_account")
+    audience = given.text(settings, "audience", default="")
+    scheme = Jwt(
+        header=HEADER,
+        prefix="Bearer ",
+        algorithms=("RS256",),
+        keys=published,
+        claims={"iss": ISSUER, "email": account} | ({"aud": audience} if audience else {}),
+        audience=not audience,
+        requires=("exp",),
+        check=_email_is_verified,
+        url=given.public_url(settings),
+    )
+
+    def keys(delivery: Delivery, _: Sequence[str]) -> Fetch:
+        scheme.token(delivery)  # nothing is fetched for a delivery without one
+        return KEYS
+
+    def sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
+        return scheme.issue(sample, secret, now, {"email_verified": True})
+
+    return provider(
+        "google-pubsub",
+        scheme,
+        NAMING,
+        sign=sign,
+        pair=Rsa().pair,
+        needs_secret=False,
+        fetches=keys,
+        token_headers=frozenset({HEADER}),
+        volatile=("deliveryAttempt",),
+        facts=FACTS,
+    )
+
+
+def _email_is_verified(claims: Claims, _: Delivery) -> None:
+    # Exactly true: as text it would also be "false".
+    if claims.get("email_verified") is not True:
+        raise Rejected(Reason.INVALID_SIGNATURE, "the token's email is not verified")

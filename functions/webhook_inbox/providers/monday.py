@@ -1,0 +1,55 @@
+"""monday.com: a JWT (HS256) in `Authorization`, without `Bearer`; it covers no byte of the body.
+
+It is for one endpoint (`aud`) and a few minutes: whoever takes one from a delivery can send another
+body with it for as long. Webhooks made in the interface carry none and are refused; make them with
+an app's token.
+Source: hookdeck's notes and webhook-co's adapter for monday.com.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from webhook_inbox.recipe import Facts, Recipe
+from webhook_inbox.schemes import settings as given
+from webhook_inbox.schemes.handshakes import as_json, greets
+from webhook_inbox.schemes.jwts import Jwt
+from webhook_inbox.schemes.naming import Naming, Reading, in_json
+from webhook_inbox.schemes.providing import provider
+
+SETTINGS: Final = frozenset({"url"})
+EXAMPLE: Final = {"url": "https://inbox.example/webhooks/monday"}
+HEADER: Final = "authorization"
+NAMING: Final = Naming(
+    id=(in_json("event.triggerUuid"),),
+    type=(in_json("event.type"),),
+    occurred_at=(in_json("event.triggerTime"),),
+)
+FACTS: Final = Facts(
+    title="monday.com",
+    body="none",
+    scheme="JWT, HS256, claims `aud` (the endpoint's URL) and `exp`; covers no body",
+    window="as long as the token: 5 minutes",
+    event_id="`event.triggerUuid`",
+    handshake="a `challenge` alone, unsigned, sent back as JSON",
+    retries="once a minute for 30 minutes",
+    key_from="the app's signing secret; webhooks made in the interface are not signed",
+    recalled=("answer_within",),
+)
+
+
+def _alone(reading: Reading) -> bool:
+    body = reading.document
+    return isinstance(body, dict) and body.keys() == {"challenge"}
+
+
+def recipe(settings: Mapping[str, Any]) -> Recipe:
+    """Returns the recipe of one endpoint; `url` is its address without a query."""
+    scheme = Jwt(header=HEADER, audience=True, requires=("exp",), url=given.public_url(settings))
+    return provider(
+        "monday",
+        scheme,
+        NAMING,
+        greet=greets(in_json("challenge"), as_json("challenge"), when=_alone),
+        token_headers=frozenset({HEADER}),
+        facts=FACTS,
+    )
