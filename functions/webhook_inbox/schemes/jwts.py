@@ -127,11 +127,14 @@ class Jwt:
         return kid
 
     def claim(self, name: str) -> Finder:
-        """Returns a finder of a claim, for naming a verified delivery."""
+        """Returns a finder of a claim, for naming a verified delivery; None where there is none."""
 
         def find(reading: Reading) -> object:
-            body = self.token(reading.delivery).split(".")[1]
-            claims = parse(jwt.utils.base64url_decode(body.encode()))
+            try:
+                body = self.token(reading.delivery).split(".")[1]
+                claims = parse(jwt.utils.base64url_decode(body.encode()))
+            except (Rejected, IndexError, ValueError):
+                return None
             return claims.get(name) if isinstance(claims, dict) else None
 
         return find

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from webhook_inbox.errors import ConfigurationError
 
@@ -38,15 +39,23 @@ def choice(settings: Mapping[str, Any], key: str, *, of: tuple[str, ...]) -> str
     return value
 
 
-def public_url(settings: Mapping[str, Any]) -> str:
-    """Returns the setting `url`, the source's address without a query; "" where it is not given.
+def public_url(settings: Mapping[str, Any], key: str = "url") -> str:
+    """Returns an address without a query, by default the source's own; "" where it is not given.
 
     Raises:
         ConfigurationError: it is no such address.
     """
-    value = text(settings, "url", default="")
-    if value and (not value.startswith(("https://", "http://")) or "?" in value or "#" in value):
+    value = text(settings, key, default="")
+    if value and not _is_address(value):
         raise ConfigurationError(
-            f'url: "{value}" is no address; write it as the provider calls it, without a query'
+            f'{key}: "{value}" is no address; write it as the provider calls it, without a query'
         )
     return value
+
+
+def _is_address(value: str) -> bool:
+    try:
+        parts = urlsplit(value)
+    except ValueError:
+        return False
+    return parts.scheme in {"https", "http"} and parts.netloc != "" and not set(value) & {"?", "#"}

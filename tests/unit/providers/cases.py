@@ -141,7 +141,9 @@ def signed(provider: str, sample: Sample | None = None) -> Case:
     headers = {"host": "inbox.example", **sent.headers}
     # As `sign` takes the path to be.
     delivery = Delivery("it", "POST", "/webhooks/it", sent.query, headers, sent.body, NOW)
-    secrets = (public,) if recipe.needs_secret and recipe.fetches is None else ()
+    # Who fetches a key may have to show who asks.
+    shared = public if recipe.fetches is None else SECRETS[-1]
+    secrets = (shared,) if recipe.needs_secret else ()
     published = public.encode() if recipe.fetches is not None else b""
     return Case(provider, recipe, delivery, secrets, published)
 
