@@ -1,0 +1,70 @@
+"""GitLab: Standard Webhooks under a signing token, or a secret token sent as it is.
+
+A hook may send both. A source takes the signature, unless `proof = "token"` says that its GitLab
+has none; then the token alone counts, which proves nothing about the body.
+Source: gitlab-org/gitlab!230944 and !231325 (the signing token is `whsec_` and base64 of 32
+bytes); gitlabhq/gitlabhq `doc/user/project/integrations/webhooks.md`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from webhook_inbox.recipe import Facts, Recipe
+from webhook_inbox.schemes import keys
+from webhook_inbox.schemes import settings as given
+from webhook_inbox.schemes.encodings import base64
+from webhook_inbox.schemes.layouts import Versions
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, header, in_json
+from webhook_inbox.schemes.providing import provider
+from webhook_inbox.schemes.templates import Template
+from webhook_inbox.schemes.tokens import Token
+from webhook_inbox.schemes.window import Window
+
+SETTINGS: Final = frozenset({"proof"})
+PROOFS: Final = ("signature", "token")
+VARIANTS: Final = {"gitlab-signed": {"proof": "signature"}, "gitlab-token": {"proof": "token"}}
+ID: Final = ("webhook-id",)
+TOKEN_HEADER: Final = "x-gitlab-token"  # noqa: S105 - a header's name
+SIGNATURE: Final = Hmac(
+    headers=("webhook-signature",),
+    layout=Versions("v1"),
+    signs=Template.parse("{id}.{timestamp}.{body}"),
+    encoding=base64,
+    key=keys.whsec,
+    window=Window(headers=("webhook-timestamp",)),
+    ids=ID,
+)
+NAMING: Final = Naming(id=(header(*ID),), type=(header("x-gitlab-event"), in_json("object_kind")))
+# Older releases send no webhook-id. A hook that another hook set off shares the event's UUID, so
+# it comes last.
+UNSIGNED: Final = replace(NAMING, id=(header(*ID, "idempotency-key", "x-gitlab-event-uuid"),))
+KEPT: Final = frozenset(
+    {"idempotency-key", "x-gitlab-event-uuid", "x-gitlab-instance", "x-gitlab-webhook-uuid"}
+)
+FACTS: Final = Facts(
+    title="GitLab",
+    scheme="HMAC-SHA256 over `{id}.{timestamp}.{body}`, base64; or the secret token",
+    window="5 minutes",
+    event_id="`webhook-id`, the same over retries",
+    answer_within="10 s",
+    retries="none to rely on: a hook that fails is disabled for a while, then for good",
+    key_from="the hook's signing token, `whsec_…`, made by GitLab; the secret token is yours",
+    resend="the hook's Recent events, Resend request; or the API",
+    recalled=("event_id", "handshake", "answer_within", "retries", "resend"),
+)
+
+
+def recipe(settings: Mapping[str, Any]) -> Recipe:
+    """Returns GitLab's recipe, by signature or, with `proof = "token"`, by token."""
+    if given.choice(settings, "proof", of=PROOFS) == "signature":
+        return provider("gitlab", SIGNATURE, NAMING, facts=FACTS, kept_headers=KEPT)
+    return provider(
+        "gitlab",
+        Token(headers=(TOKEN_HEADER,)),
+        UNSIGNED,
+        facts=replace(FACTS, body="none", window="none"),
+        kept_headers=KEPT,
+        token_headers=frozenset({TOKEN_HEADER}),
+    )

@@ -1,0 +1,120 @@
+"""HubSpot: base64 over method, URL, body and time (v3); hashes of secret and content (v1, v2).
+
+A request may carry an old signature beside the new one. Only that of the source's `version` is
+looked at: an old one that is right never makes up for a new one that is wrong. HubSpot writes some
+characters of the URL plainly that are sent encoded, so the URL is tried as sent, with those of
+HubSpot's table decoded, and with all of them but the question mark.
+`eventId` is not promised to be unique: what comes under a known one with other content is kept as
+a conflict, not dropped.
+Source: HubSpot/hubspot-api-python `utils/signature.py` and its tests; HubSpot/hubspot-api-nodejs
+`signature.spec.ts`; HubSpot's page on validating requests. The Python library takes any time ahead
+of the clock; we do not.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
+from urllib.parse import unquote, unquote_to_bytes
+
+from webhook_inbox.errors import Reason, Rejected
+from webhook_inbox.model import Delivery
+from webhook_inbox.recipe import Facts, Recipe, Sample, Verified
+from webhook_inbox.schemes import settings as given
+from webhook_inbox.schemes import urls
+from webhook_inbox.schemes.batches import split_at
+from webhook_inbox.schemes.encodings import base64
+from webhook_inbox.schemes.headers import encoded, required
+from webhook_inbox.schemes.mac import Hmac, PlainHash
+from webhook_inbox.schemes.naming import Naming, in_json
+from webhook_inbox.schemes.providing import provider
+from webhook_inbox.schemes.templates import Template
+from webhook_inbox.schemes.window import Window, milliseconds
+
+SETTINGS: Final = frozenset({"url", "version"})
+EXAMPLE: Final = {"url": "https://inbox.example/webhooks/hubspot"}
+VERSIONS: Final = ("v3", "v2", "v1")
+VARIANTS: Final = {f"hubspot-{version}": {"version": version} for version in VERSIONS}
+TIME: Final = "x-hubspot-request-timestamp"
+VERSION: Final = "x-hubspot-signature-version"
+OLD: Final = {"v1": "{body}", "v2": "{method}{url}{body}"}
+# As on HubSpot's page: : / ? @ ! $ ' ( ) * , ;
+TABLE: Final = re.compile(r"%(?:3A|2F|3F|40|21|24|27|28|29|2A|2C|3B)", re.IGNORECASE)
+QUESTION_MARK: Final = re.compile(r"(%3F)", re.IGNORECASE)
+NAMING: Final = Naming(
+    id=(in_json("eventId"),),
+    type=(in_json("subscriptionType"),),
+    occurred_at=(in_json("occurredAt"),),
+    retry=(in_json("attemptNumber"),),
+)
+FACTS: Final = Facts(
+    title="HubSpot",
+    scheme="HMAC-SHA256 over method, URL, body and time, base64 (v3)",
+    window="5 minutes",
+    event_id="`eventId` of each event of a batch",
+    answer_within="5 s",
+    retries="10 within 24 hours",
+    key_from="the app's client secret, on its Auth page",
+    recalled=("handshake", "answer_within", "retries"),
+)
+
+
+def recipe(settings: Mapping[str, Any]) -> Recipe:
+    """Returns the recipe of one version of the signature; `url` is the address without a query."""
+    base = given.public_url(settings)
+    version = given.choice(settings, "version", of=VERSIONS)
+    made = _newest(base) if version == "v3" else _older(version, base)
+    return replace(made, batch=split_at(), volatile=("attemptNumber",))
+
+
+def _newest(base: str) -> Recipe:
+    def signs(delivery: Delivery) -> Sequence[bytes]:
+        stamp = encoded(required(delivery.headers, (TIME,)))
+        method = encoded(delivery.method)
+        spellings = _spellings(urls.public(delivery, base))
+        return [method + url + delivery.body + stamp for url in spellings]
+
+    scheme = Hmac(
+        headers=("x-hubspot-signature-v3",),
+        signs=signs,
+        encoding=base64,
+        window=Window(headers=(TIME,), clockwork=milliseconds),
+        url=base,
+    )
+    return provider("hubspot", scheme, NAMING, facts=FACTS)
+
+
+def _spellings(url: str) -> Sequence[bytes]:
+    table = TABLE.sub(lambda found: unquote(found[0]), url)
+    pieces = QUESTION_MARK.split(url)
+    # Every second piece is a question mark, which stays.
+    whole = [encoded(p) if n % 2 else unquote_to_bytes(encoded(p)) for n, p in enumerate(pieces)]
+    return list(dict.fromkeys((encoded(url), encoded(table), b"".join(whole))))
+
+
+def _older(version: str, base: str) -> Recipe:
+    scheme = PlainHash(
+        headers=("x-hubspot-signature",), signs=Template.parse(OLD[version]), url=base
+    )
+
+    def verify(delivery: Delivery, secrets: Sequence[str]) -> Verified:
+        verified = scheme.verify(delivery, secrets)
+        if delivery.headers.get(VERSION) != version:
+            raise Rejected(Reason.MALFORMED, f"{VERSION} is not {version}")
+        return verified
+
+    def sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
+        return scheme.sign(sample, secret, now) | {VERSION: version}
+
+    content = "secret, method, URL and body" if version == "v2" else "secret and body"
+    facts = replace(FACTS, scheme=f"SHA-256 of {content}, hex ({version})", window="none")
+    return provider(
+        "hubspot",
+        scheme,
+        NAMING,
+        facts=facts,
+        verify=verify,
+        sign=sign,
+        signature_headers=scheme.reads | {VERSION},
+    )

@@ -1,0 +1,113 @@
+"""Jira: `X-Hub-Signature: sha256=<hex>` over the body; to Connect apps a JWT in `Authorization`.
+
+The method before `=` may change one day. Any other than SHA-256 is refused until it is known here,
+SHA-1 for ever. Hooks without a secret are unsigned and never verified.
+With `proof = "connect"` a source is a Connect app's: HS256 under its shared secret, taken as text,
+over a hash of method, path and query (`qsh`). That leaves the body unsigned. A token of the
+frontend, whose `qsh` is `context-qsh`, counts for no request.
+Source: Atlassian's pages on webhooks, on understanding JWT and on the query string hash.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from hashlib import sha256
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+from webhook_inbox.errors import Reason, Rejected
+from webhook_inbox.model import Delivery
+from webhook_inbox.recipe import Facts, Recipe, Sample
+from webhook_inbox.schemes import settings as given
+from webhook_inbox.schemes import urls
+from webhook_inbox.schemes.layouts import Whole
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, header, in_json
+from webhook_inbox.schemes.providing import provider
+from webhook_inbox.schemes.tokens import matches
+
+SETTINGS: Final = frozenset({"proof", "url", "base_url"})
+PROOFS: Final = ("signature", "connect")
+VARIANTS: Final = {"jira-connect": {"proof": "connect"}}
+SIGNATURE: Final = Hmac(headers=("x-hub-signature",), layout=Whole("sha256="))
+IDENTIFIER: Final = "x-atlassian-webhook-identifier"
+NAMING: Final = Naming(
+    id=(header(IDENTIFIER),),
+    type=(in_json("webhookEvent"),),
+    occurred_at=(in_json("timestamp"),),
+    retry=(header("x-atlassian-webhook-retry"),),
+)
+FACTS: Final = Facts(
+    title="Jira",
+    scheme="HMAC-SHA256 over the body, hex; Connect apps: JWT, HS256, `qsh` of the request",
+    event_id="`X-Atlassian-Webhook-Identifier`, the same over retries",
+    answer_within="20 to 30 s",
+    retries="up to 5, 5 to 15 minutes apart",
+    key_from="the secret that you give the webhook; of Connect apps the installation's shared one",
+    recalled=("handshake", "answer_within", "retries"),
+)
+
+
+def recipe(settings: Mapping[str, Any]) -> Recipe:
+    """Returns Jira's recipe, by signature or, with `proof = "connect"`, by a Connect app's token.
+
+    For the latter `url` is the source's address and `base_url` the descriptor's `baseUrl`, whose
+    path is no part of what is signed.
+    """
+    if given.choice(settings, "proof", of=PROOFS) == "connect":
+        return _connect(given.public_url(settings), given.public_url(settings, "base_url"))
+    # Jira repeats what is answered with 409.
+    return provider("jira", SIGNATURE, NAMING, facts=FACTS, conflict_status=400)
+
+
+def _connect(url: str, base_url: str) -> Recipe:
+    # Loaded where it is needed: the library behind it is large.
+    from webhook_inbox.schemes.jwts import Claims, Jwt  # noqa: PLC0415
+
+    def check(claims: Claims, delivery: Delivery) -> None:
+        signed = claims["qsh"]
+        if not isinstance(signed, str) or not matches(signed, _hash(delivery, url, base_url)):
+            raise Rejected(Reason.INVALID_SIGNATURE, "the token is of another request")
+
+    scheme = Jwt(
+        header="authorization",
+        prefix="JWT ",
+        requires=("iss", "exp", "qsh"),
+        check=check,
+        url=url,
+    )
+
+    def sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
+        delivery = Delivery("it", "POST", "/webhooks/it", "", {}, sample.body, now)
+        claims = {"iss": "sample", "qsh": _hash(delivery, url, base_url)}
+        return {IDENTIFIER: sample.event_id, **scheme.issue(sample, secret, now, claims)}
+
+    facts = replace(FACTS, body="none", window="the token's `exp`")
+    return provider("jira", scheme, NAMING, facts=facts, sign=sign, conflict_status=400)
+
+
+def _hash(delivery: Delivery, url: str, base_url: str) -> str:
+    """Returns the hex SHA-256 of Atlassian's canonical request."""
+    path = urlsplit(url).path if url else delivery.path
+    base = urlsplit(base_url).path.rstrip("/")
+    if path == base or path.startswith(f"{base}/"):
+        path = path[len(base) :]
+    path = (path.rstrip("/") or "/").replace("&", "%26")
+    request = f"{delivery.method.upper()}&{path}&{_query(delivery)}"
+    return sha256(request.encode(errors="replace")).hexdigest()
+
+
+def _query(delivery: Delivery) -> str:
+    values: dict[str, list[str]] = defaultdict(list)
+    for name, value in urls.fields(delivery.query):
+        values[name].append(value)
+    values.pop("jwt", None)
+    return "&".join(
+        f"{_quoted(name)}={','.join(map(_quoted, sorted(listed)))}"
+        for name, listed in sorted(values.items())
+    )
+
+
+def _quoted(text: str) -> str:
+    return quote(text, safe="", errors="replace")

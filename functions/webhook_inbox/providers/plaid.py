@@ -1,0 +1,97 @@
+"""Plaid: an ES256 JWT in `Plaid-Verification` that claims the body's SHA-256 and when it was made.
+
+Its key is asked for by `kid` with the account's credentials, so the secret has two parts:
+`{"client_id": "…", "secret": "…"}`. A key that Plaid calls expired is none.
+There is no id. An item says the same again (`SYNC_UPDATES_AVAILABLE`) whenever there is news, so
+item and code alone, once thought to be a key, would lose all but the first: the token's time
+belongs to it. Source: Plaid's page on verifying webhooks; webhook-co's adapter.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Final
+
+from webhook_inbox.errors import Reason, Rejected
+from webhook_inbox.model import Delivery
+from webhook_inbox.ports import Fetch
+from webhook_inbox.recipe import Facts, Recipe
+from webhook_inbox.schemes import keys
+from webhook_inbox.schemes import settings as given
+from webhook_inbox.schemes.asymmetric import Ecdsa
+from webhook_inbox.schemes.documents import at, parse
+from webhook_inbox.schemes.jwts import Claims, Jwt, published
+from webhook_inbox.schemes.naming import Naming, content_hash, dotted, in_json, joined
+from webhook_inbox.schemes.providing import provider
+
+SETTINGS: Final = frozenset({"environment"})
+ENVIRONMENTS: Final = ("production", "sandbox")
+WINDOW: Final = timedelta(minutes=5)
+# A stranger's token chooses what is asked of Plaid; its own are UUIDs.
+KEY_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
+
+
+def _current(material: str, header: Claims) -> Sequence[Any]:
+    try:
+        found = parse(material) if material.startswith("{") else None
+    except ValueError:
+        return ()
+    over = any(at(found, path) is not None for path in ("key.expired_at", "expired_at"))
+    return () if over else published(material, header)
+
+
+SCHEME: Final = Jwt(
+    header="plaid-verification",
+    algorithms=("ES256",),
+    keys=_current,
+    body_hash="request_body_sha256",
+    max_age=WINDOW,
+)
+_MADE_AT: Final = SCHEME.claim("iat")
+NAMING: Final = Naming(
+    id=(
+        joined(in_json("item_id"), in_json("webhook_code"), _MADE_AT),
+        # Not every webhook is about an item.
+        joined(content_hash, _MADE_AT),
+        content_hash,
+    ),
+    type=(dotted(in_json("webhook_type"), in_json("webhook_code")),),
+)
+FACTS: Final = Facts(
+    title="Plaid",
+    scheme="JWT, ES256, claims `request_body_sha256`; its key is fetched by `kid`",
+    window="5 minutes",
+    event_id="`item_id`, `webhook_code` and the token's `iat`: there is no id",
+    answer_within="10 s",
+    retries="for 24 hours, after 30 s at first and then four times as long each time",
+    key_from="`client_id` and `secret` of the account, on the dashboard's Keys page, as JSON",
+    recalled=("event_id", "handshake", "answer_within", "retries"),
+)
+
+
+def recipe(settings: Mapping[str, Any]) -> Recipe:
+    """Returns the recipe of an environment, `production` unless `environment` says otherwise."""
+    environment = given.choice(settings, "environment", of=ENVIRONMENTS)
+
+    def key(delivery: Delivery, secrets: Sequence[str]) -> Fetch:
+        kid = SCHEME.kid(delivery)
+        if KEY_ID.fullmatch(kid) is None:
+            raise Rejected(Reason.MALFORMED, "the token's key is none that Plaid could have")
+        return _question(environment, kid, secrets)
+
+    return provider("plaid", SCHEME, NAMING, facts=FACTS, fetches=key, pair=_pair, window=WINDOW)
+
+
+def _question(environment: str, kid: str, secrets: Sequence[str]) -> Fetch:
+    for secret in secrets:
+        credentials = {name: keys.part(secret, name) for name in ("client_id", "secret")}
+        if all(credentials.values()):
+            url = f"https://{environment}.plaid.com/webhook_verification_key/get"
+            return Fetch(url, json.dumps({**credentials, "key_id": kid}).encode())
+    raise Rejected(Reason.NO_SECRET, "the secret is not client_id and secret, as JSON")
+
+
+def _pair() -> tuple[str, str]:
+    private, public = Ecdsa().pair()
+    return private, f"-----BEGIN PUBLIC KEY-----\n{public}\n-----END PUBLIC KEY-----\n"
