@@ -8,7 +8,8 @@
 A crash between put and send heals when the event comes again (G5) or by the reconciler.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Final
@@ -45,6 +46,14 @@ class Taken(StrEnum):
     CONFLICT = "conflict"  # known id, other content: refused and kept (G7)
 
 
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What became of a verified event, and which runs of it have to be sent, by (lane, run)."""
+
+    taken: Taken
+    runs: Sequence[tuple[str, Reference]] = ()
+
+
 class Acceptance:
     """Takes verified events in."""
 
@@ -55,24 +64,40 @@ class Acceptance:
         self._blobs = blobs
 
     def take(self, event: StoredEvent) -> Taken:
-        """Records an event, or tells which way it was known.
+        """Records an event and sends its runs, or tells which way it was known.
 
         Raises:
             Unavailable: storage or queue failed; the event may be stored and some runs sent.
         """
+        recorded = self.record(event)
+        self.send(recorded.runs)
+        return recorded.taken
+
+    def record(self, event: StoredEvent) -> Recorded:
+        """Records an event, or tells which way it was known; its runs have yet to be sent.
+
+        Raises:
+            Unavailable: storage failed; the event may be stored.
+        """
         if event.guard and guard.check(self._table, event) is guard.Seen.REPLAYED:
-            return Taken.REPLAYED
-        known = self._record(event)
+            return Recorded(Taken.REPLAYED)
+        known = self._store(event)
         if known is None:
-            self._send(event, event.runs)
-            return Taken.ACCEPTED
+            return Recorded(Taken.ACCEPTED, self._addressed(event, event.runs))
         if known["fingerprint"] != event.fingerprint:
             self._keep_conflict(event, known)
-            return Taken.CONFLICT
-        self._heal(event, known)
-        return Taken.DUPLICATE
+            return Recorded(Taken.CONFLICT)
+        return Recorded(Taken.DUPLICATE, self._addressed(event, self._unsent(event, known)))
 
-    def _record(self, event: StoredEvent) -> Item | None:
+    def send(self, runs: Iterable[tuple[str, Reference]]) -> None:
+        """Sends runs, up to ten of one lane in a call.
+
+        Raises:
+            Unavailable: the queue failed; some may be sent.
+        """
+        self._lanes.send(runs)
+
+    def _store(self, event: StoredEvent) -> Item | None:
         """Writes the event's row; returns the one that was there before, if any."""
         packed = bodies.pack(event.body, source=event.source)
         if packed.blob_key:
@@ -92,10 +117,10 @@ class Acceptance:
             return None if error.old == row else error.old
         return None
 
-    def _heal(self, event: StoredEvent, known: Item) -> None:
-        """Sends the runs that a crash between put and send left without a message (G5)."""
+    def _unsent(self, event: StoredEvent, known: Item) -> list[str]:
+        """Returns the runs that a crash between put and send left without a message (G5)."""
         if from_ms(known["received_at"]) < event.received_at - RECONCILED:
-            return
+            return []
         # A run that ends before this event's would is of an older event with its id.
         end = to_seconds(from_ms(known["received_at"]) + RUN_LIFE)
         begun = {
@@ -103,13 +128,15 @@ class Acceptance:
             for row in self._table.query(known["pk"], sk_prefix=RUN_PREFIX)
             if row["expires_at"] >= end
         }
-        self._send(event, [name for name in known["runs"] if name not in begun])
+        return [name for name in known["runs"] if name not in begun]
 
-    def _send(self, event: StoredEvent, handlers: Iterable[str]) -> None:
-        self._lanes.send(
+    def _addressed(
+        self, event: StoredEvent, handlers: Iterable[str]
+    ) -> list[tuple[str, Reference]]:
+        return [
             (self._manifest.lane_of(name), Reference(event.source, event.event_id, name))
             for name in handlers
-        )
+        ]
 
     def _keep_conflict(self, event: StoredEvent, known: Item) -> None:
         packed = bodies.pack(event.body, source=event.source)

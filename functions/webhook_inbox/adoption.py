@@ -6,10 +6,11 @@ from datetime import datetime
 from webhook_inbox.claim import CLOCK_SKEW
 from webhook_inbox.conditions import Absent, every
 from webhook_inbox.errors import ConditionFailed
+from webhook_inbox.events import is_batch
 from webhook_inbox.instants import to_ms, to_seconds
 from webhook_inbox.lanes import Backlogs, Lanes
 from webhook_inbox.ledger import Ledger, Received
-from webhook_inbox.manifest import Manifest
+from webhook_inbox.manifest import SPLIT, Manifest
 from webhook_inbox.model import Run, Status, StoredEvent
 from webhook_inbox.ports import Change, Item, Table
 from webhook_inbox.reconciliation import Action, Report
@@ -74,6 +75,8 @@ class Adoption:
         self._watch(run_from(row))
 
     def _handlers(self, event: Received) -> list[str]:
+        if is_batch(event.event_id, event.type):
+            return [SPLIT]
         return [spec.name for spec in self._manifest.runs_for(event.source, event.type)]
 
     def _look_at_event(self, received: Received) -> None:

@@ -6,16 +6,16 @@ Runs when the inbox is built or checked, never in a Lambda.
 import ast
 import json
 import pprint
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from webhook_inbox import configuration
+from webhook_inbox import configuration, providers
 from webhook_inbox.declarations import declared_by
 from webhook_inbox.errors import ConfigurationError
-from webhook_inbox.manifest import MODULE, HandlerSpec, Manifest
+from webhook_inbox.manifest import MODULE, SPLIT, SPLITTER, HandlerSpec, Manifest, SourceSpec
 from webhook_inbox.registration import module_file, registered_modules, shown
 
 IMPORT_TIMEOUT: Final = 30.0
@@ -37,6 +37,8 @@ def compile_manifest(root: Path, *, stage: str, import_timeout: float = IMPORT_T
     settings = configuration.load(root / "inbox.toml", stage=stage)
     handlers = collect_handlers(root, import_timeout=import_timeout)
     _check_sources(handlers, known=settings.sources, root=root)
+    if _any_batches(settings.sources.values()):
+        handlers[SPLIT] = SPLITTER
     manifest = Manifest(
         stage=stage,
         sources=settings.sources,
@@ -98,6 +100,10 @@ def _check_sources(
                 f" source {spec.source!r}, which inbox.toml does not have"
                 f" (it has: {', '.join(known) or 'none'}); add [sources.{spec.source}]"
             )
+
+
+def _any_batches(sources: Iterable[SourceSpec]) -> bool:
+    return any(providers.load(spec).batch is not None for spec in sources)
 
 
 def _version(manifest: Manifest) -> str:

@@ -1,5 +1,6 @@
 """Making the record of an event from a verified delivery."""
 
+from dataclasses import replace
 from hashlib import sha256
 from typing import Final
 
@@ -47,6 +48,25 @@ def batch_event(delivery: Delivery, recipe: Recipe, verified: Verified) -> Store
     """Returns the event that a whole batch is: named by its content, split by its only run."""
     name = Identity(f"{BATCH}:{fingerprint(delivery.body, recipe.volatile)}", BATCH)
     return new_event(delivery, recipe, name, verified, (SPLIT,))
+
+
+def is_batch(event_id: str, type_: str) -> bool:
+    """Tells whether an event with this id and type is a whole batch."""
+    return type_ == BATCH and event_id.startswith(f"{BATCH}:")
+
+
+def item_event(
+    item: Delivery,
+    recipe: Recipe,
+    identity: Identity,
+    runs: tuple[str, ...],
+    *,
+    batch: StoredEvent,
+) -> StoredEvent:
+    """Returns the event that an item of a batch is; it was verified when its batch was."""
+    verified = Verified(batch.verified_with, signature="", signed_at=batch.occurred_at)
+    event = new_event(item, recipe, identity, verified, runs)
+    return replace(event, signature_hash=batch.signature_hash)
 
 
 def storable(value: str) -> str:

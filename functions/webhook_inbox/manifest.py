@@ -12,7 +12,7 @@ from typing import Any, Final
 # The module that a build writes into each bundle; its `MANIFEST` is `Manifest.to_data()`.
 MODULE: Final = "compiled_manifest"
 DEFAULT_LANE: Final = "default"
-# The built-in handler that splits batches; no other may be called so.
+# The built-in handler that splits batches, of whatever source; no other may be called so.
 SPLIT: Final = "split"
 
 
@@ -39,6 +39,11 @@ class HandlerSpec:
     lane: str = DEFAULT_LANE
     backoff: Backoff = field(default_factory=Backoff)
     max_age: float = 14 * 86400.0
+
+
+# Declared wherever a source's provider sends batches. It belongs to no source, so that no event
+# but a whole batch, whose row names it, ever has a run of it.
+SPLITTER: Final = HandlerSpec(SPLIT, module="", function="", source="", types=())
 
 
 @dataclass(frozen=True, slots=True)

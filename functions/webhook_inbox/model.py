@@ -104,7 +104,11 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One handler's work on one event."""
+    """One handler's work on one event.
+
+    `progress` is what its worker leaves to the next attempt, and to who looks at it; only the
+    run that splits a batch has any.
+    """
 
     source: str
     event_id: str
@@ -131,6 +135,7 @@ class Run:
     attempts: tuple[Attempt, ...] = ()
     code_version: str = ""
     replays: tuple[Mapping[str, Any], ...] = ()
+    progress: Mapping[str, Any] = field(default_factory=dict)
     expires_at: datetime | None = None
     attended: bool = False  # whether the reconciler's index lists it
 

@@ -1,23 +1,25 @@
 """Processor: claim a run, call its handler, settle the run."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from webhook_inbox import bodies
+from webhook_inbox import bodies, providers
 from webhook_inbox.claim import Lease, NotClaimable, claim
 from webhook_inbox.conclusion import Attempt, Conclusion
 from webhook_inbox.context import Context, Event
 from webhook_inbox.errors import Deferred, ForeignMessage, Permanent, Unavailable
 from webhook_inbox.lanes import Lanes
 from webhook_inbox.live_secrets import LiveSecrets
-from webhook_inbox.manifest import HandlerSpec, Manifest
+from webhook_inbox.manifest import SPLIT, HandlerSpec, Manifest
 from webhook_inbox.model import Run, StoredEvent
 from webhook_inbox.outcomes import Outcome, Result, Worker
 from webhook_inbox.ports import Blobs, Chance, Clock, Executor, Item, Message, Table
 from webhook_inbox.reference import Reference
 from webhook_inbox.rows import event_from, event_key, live
 from webhook_inbox.settle import LeaseLost, prolong
+from webhook_inbox.split import Journal, Splitter
 
 # The lease outlives the invocation, so that no worker outlives its lease.
 LEASE_MARGIN: Final = timedelta(seconds=5)
@@ -35,7 +37,12 @@ Work = Callable[[Event, Context], None]
 
 
 class Processor:
-    """The processing use case. `handlers` gives a handler's function, importing its module."""
+    """The processing use case.
+
+    Args:
+        handlers: gives a handler's function, importing its module.
+        lanes: the queue of the worker's own lane; all of them where it splits batches.
+    """
 
     def __init__(
         self,
@@ -58,6 +65,14 @@ class Processor:
         self._executor = executor
         self._clock = clock
         self._chance = chance
+        self._splitter = Splitter(
+            manifest=manifest,
+            recipes=providers.load,
+            table=table,
+            lanes=lanes,
+            blobs=blobs,
+            clock=clock,
+        )
         self._conclusion = Conclusion(
             table=table, lanes=lanes, secrets=secrets, clock=clock, chance=chance
         )
@@ -101,10 +116,11 @@ class Processor:
             if refused.run is not None:
                 prolong(self._table, refused.run, event)
             return self._conclusion.refused(refused, message, reference, worker)
-        attempt = Attempt(run, message, reference, worker)
         if known is None:
+            attempt = Attempt(run, message, reference, worker)
             return self._conclusion.unknown_handler(attempt)
-        return self._conclusion.of(attempt, known, self._call(event, row, known, run, deadline))
+        run, error = self._call(event, row, known, run, deadline)
+        return self._conclusion.of(Attempt(run, message, reference, worker), known, error)
 
     def _lease(self, worker: Worker, deadline: datetime) -> Lease:
         until = deadline + LEASE_MARGIN
@@ -125,26 +141,36 @@ class Processor:
         spec: HandlerSpec,
         run: Run,
         deadline: datetime,
-    ) -> BaseException | None:
-        """Runs the handler and returns what it raised."""
+    ) -> tuple[Run, BaseException | None]:
+        """Runs the handler; returns the run as that leaves it, and what it raised."""
         try:
             body = bodies.unpack(row, self._blobs)
         except Permanent as error:
-            return error
+            return run, error
         except Unavailable as error:
             # The handler has not begun: that storage is down costs the run no attempt.
-            return Deferred(self._clock.now() + STORAGE_PAUSE, f"its body cannot be read: {error}")
+            until, why = self._clock.now() + STORAGE_PAUSE, f"its body cannot be read: {error}"
+            return run, Deferred(until, why)
         now = self._clock.now()
         end = min(deadline - SETTLE_MARGIN, now + timedelta(seconds=spec.timeout))
+        journal = Journal(run.progress)
 
         def work() -> None:
+            if spec.name == SPLIT:
+                batch = replace(event, body=body)
+                self._splitter.split(batch, journal, lease=run.lease_id, end=end)
+                return
             # The module is imported under the same limit: one that hangs or kills the process
             # spends an attempt like a handler that does.
             function = self._handlers(spec)
             function(_handed(event, body), self._context(event, run, end))
 
+        raised = self._raised_by(work, seconds=max((end - now).total_seconds(), 0.0))
+        return replace(run, progress=journal.progress), raised
+
+    def _raised_by(self, work: Callable[[], None], *, seconds: float) -> BaseException | None:
         try:
-            self._executor.run(work, seconds=max((end - now).total_seconds(), 0.0))
+            self._executor.run(work, seconds=seconds)
         except BaseException as error:  # noqa: BLE001 - a handler may raise anything, SystemExit too
             return error
         return None

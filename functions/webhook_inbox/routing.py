@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from webhook_inbox.errors import ConfigurationError
-from webhook_inbox.manifest import DEFAULT_LANE, Backoff, HandlerSpec
+from webhook_inbox.manifest import DEFAULT_LANE, SPLIT, Backoff, HandlerSpec
 
 NAME: Final = re.compile(r"[a-z0-9_.-]{1,64}")
 
@@ -101,6 +101,7 @@ def _backoff(given: str | Backoff) -> Backoff:
 def _check(spec: HandlerSpec) -> None:
     faults = {
         "a name is 1-64 of a-z 0-9 _ . -": not NAME.fullmatch(spec.name),
+        "this name is the inbox's own, choose another": spec.name == SPLIT,
         "a lane is 1-64 of a-z 0-9 _ . -": not NAME.fullmatch(spec.lane),
         "name at least one event type, '*' for all": not spec.types,
         "max_attempts is 1-100": not 1 <= spec.max_attempts <= 100,

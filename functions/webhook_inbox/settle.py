@@ -58,6 +58,8 @@ class Settlement:
 def settle(table: Table, run: Run, settlement: Settlement, *, sent_at: datetime) -> Run:
     """Ends the attempt that `run` holds the lease of, and returns the run as it is then.
 
+    What `run` says of its progress is kept, whatever the attempt ends in.
+
     Raises:
         LeaseLost: the lease is not ours any more.
         Unavailable: the table failed; the change may have been made.
@@ -147,6 +149,8 @@ def _change(run: Run, settlement: Settlement, sent_at: datetime) -> Change:
     now = settlement.now
     values: dict[str, Any] = {"status": str(settlement.status), "last_at": to_ms(now)}
     remove = ["claimed_until", "parked", "resends"]
+    if run.progress:
+        values["progress"] = dict(run.progress)
     if settlement.error:
         values["last_error"] = cut(settlement.error)
     if settlement.spent:
