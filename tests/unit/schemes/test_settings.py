@@ -11,8 +11,16 @@ def test_an_address_is_taken_as_it_is_written(url: str) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["inbox.example/it", "/it", "https:///it", "ftp://inbox.example", "https://[::1", "https://a?b"]
-    + ["https://a#b", 7],
+    [
+        "inbox.example/it",
+        "/it",
+        "https:///it",
+        "ftp://inbox.example",
+        "https://[::1",
+        "https://inbox.example/it?a",
+        "https://inbox.example/it#b",
+        7,
+    ],
 )
 @pytest.mark.parametrize("key", ["url", "base_url"])
 def test_what_is_no_address_without_a_query_is_refused_by_its_key(key: str, url: object) -> None:

@@ -1,0 +1,57 @@
+"""Providers without an id of their own: what an event is named by, part by part."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.unit.providers.cases import sample_of, signed
+from webhook_inbox.fingerprints import fingerprint
+
+
+def names(provider: str, *changes: dict[str, Any]) -> list[str]:
+    """Returns the ids of the sample and of the sample with each of these changes."""
+    case, document = signed(provider), json.loads(sample_of(provider).body)
+    bodies = [json.dumps({**document, **change}).encode() for change in ({}, *changes)]
+    return [case.recipe.identify(case.signed_again(body)).event_id for body in bodies]
+
+
+@pytest.mark.parametrize(
+    ("provider", "changes"),
+    [
+        (
+            "calendly",
+            [
+                {"event": "invitee.canceled"},
+                {"created_at": "2026-11-21T08:00:00.000000Z"},
+                {"payload": {"uri": "https://api.calendly.com/scheduled_events/D/invitees/E"}},
+                {"created_at": None},
+                {"payload": {}},
+            ],
+        ),
+        (
+            "docusign",
+            [
+                {"event": "envelope-sent"},
+                {"generatedDateTime": "2026-11-21T08:00:00.0000000Z"},
+                {"data": {"envelopeId": "another"}},
+                {"generatedDateTime": None},
+                {"data": {}},
+            ],
+        ),
+    ],
+)
+def test_every_part_of_a_key_tells_events_apart(
+    provider: str, changes: list[dict[str, Any]]
+) -> None:
+    found = names(provider, *changes)
+
+    assert len(set(found)) == len(changes) + 1
+
+
+def test_docusigns_retry_is_the_same_event() -> None:
+    assert len(set(names("docusign", {"retryCount": 2}))) == 1
+
+    recipe = signed("docusign").recipe
+    bodies = [json.dumps({"event": "e", "retryCount": count}).encode() for count in (0, 2)]
+    assert len({fingerprint(body, recipe.volatile) for body in bodies}) == 1

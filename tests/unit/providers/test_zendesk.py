@@ -1,0 +1,33 @@
+from dataclasses import replace
+from datetime import timedelta
+
+from tests.unit.providers.cases import Case, sample_of, signed
+from tests.unit.providers.deliveries import NOW
+from webhook_inbox.model import Delivery
+from webhook_inbox.recipe import Verified
+
+
+def guarded(case: Case, sent: Delivery) -> bytes:
+    assert case.recipe.guard is not None
+    return case.recipe.guard(sent, case.recipe.identify(sent))
+
+
+def test_a_captured_delivery_under_a_fresh_id_has_the_same_guard() -> None:
+    case = signed("zendesk")
+    again = case.with_header("x-zendesk-webhook-invocation-id", "another")
+
+    assert isinstance(case.verdict(again), Verified)
+    assert guarded(case, again) == guarded(case, case.delivery)
+
+
+def test_a_trigger_that_says_the_same_again_is_not_taken_for_a_captured_one() -> None:
+    case, sample = signed("zendesk"), sample_of("zendesk")
+    sent = case.recipe.send(sample, case.secrets[0], NOW + timedelta(minutes=1))
+    later = replace(case.delivery, headers={"host": "inbox.example", **sent.headers})
+
+    assert isinstance(case.verdict(later), Verified)
+    assert guarded(case, later) != guarded(case, case.delivery)
+
+
+def test_a_conflict_is_not_answered_with_what_zendesk_repeats() -> None:
+    assert signed("zendesk").recipe.conflict_status == 400
