@@ -20,6 +20,8 @@ from webhook_inbox.rows import EVENT_LIFE, absent, event_key, guard_key, live
 # Longer than an ingest invocation lives: whoever wrote a younger guard may still be storing
 # its event.
 SETTLING: Final = timedelta(seconds=30)
+# A guard of our own that is younger stays ours while we store: longer, too, than ingest lives.
+OURS_FOR: Final = timedelta(seconds=15)
 
 
 class Seen(StrEnum):
@@ -49,15 +51,17 @@ def check(table: Table, event: StoredEvent) -> Seen:
 
 def _known(table: Table, event: StoredEvent, guard: dict[str, Any]) -> Seen:
     holder = guard.get("event_id", "")
-    if holder == event.event_id:
+    ours = holder == event.event_id
+    if ours and guard["written_at"] > to_ms(event.received_at - OURS_FOR):
         return Seen.FIRST
     stored = live(table.get(event_key(event.source, holder)), event.received_at)
     if stored is not None and _ran(stored, event):
-        return Seen.REPLAYED
-    if guard.get("written_at", 0) > to_ms(event.received_at - SETTLING):
+        return Seen.FIRST if ours else Seen.REPLAYED
+    if not ours and guard.get("written_at", 0) > to_ms(event.received_at - SETTLING):
         raise Unavailable("ledger", "guard", "another delivery of this content is being stored")
     # Its writer died before storing an event, or was refused for a conflict: nothing of this
-    # content ever ran, so the guard must not keep it out.
+    # content ever ran, so the guard must not keep it out. One of our own is written anew, or
+    # whoever has seen its age could take it over while we store.
     unchanged = every(Equals("event_id", holder), Equals("written_at", guard["written_at"]))
     try:
         _write(table, event, unchanged)

@@ -132,6 +132,28 @@ def test_of_two_that_take_a_guard_over_at_once_one_goes_on(world: World) -> None
     assert len(world.messages()) == 1
 
 
+@pytest.mark.parametrize(("slow", "quick"), [("captured", "first"), ("first", "captured")])
+def test_of_a_retry_and_a_take_over_at_once_one_goes_on(
+    world: World, slow: str, quick: str
+) -> None:
+    """Both find the old guard of `first`: each could store the content while the other does."""
+    crash_before_the_event(world, "first")
+    world.clock.advance(seconds=31)
+    get, raced = world.table.get, []
+
+    def overtaken(key: tuple[str, str], **parts: bool) -> object:
+        found = get(key, **parts)  # type: ignore[arg-type]
+        if not raced:
+            raced.append(True)
+            assert send(world, quick).outcome is Outcome.ACCEPTED
+        return found
+
+    world.table.get = overtaken  # type: ignore[method-assign,assignment]
+    assert send(world, slow).status == 503
+    assert send(world, slow).outcome is Outcome.REPLAYED
+    assert len(world.messages()) == 1
+
+
 def test_a_guard_expires_with_its_event(world: World) -> None:
     send(world, "first")
     (row,) = world.rows("guard#")
