@@ -139,7 +139,8 @@ class Recipe:
         pair: makes (what `sign` takes, what `verify` takes), where the two differ.
         needs_secret: False where nothing secret is shared with the provider.
         fetches: (delivery, live secrets) to what has to be fetched to verify it, its host
-            pinned; raises Rejected and nothing else.
+            pinned, or to None where the secrets alone verify it; raises Rejected and nothing
+            else.
         greet: (delivery of any method, live secrets) to the answer of what the provider sends
             unsigned to try an endpoint; None if it is nothing of that kind.
         handshake: (verified delivery, the secret that verified it) to the answer of a
@@ -171,7 +172,7 @@ class Recipe:
     compose: Callable[[Sample, str, datetime], Sent] | None = None
     pair: Callable[[], tuple[str, str]] | None = None
     needs_secret: bool = True
-    fetches: Callable[[Delivery, Sequence[str]], Fetch] | None = None
+    fetches: Callable[[Delivery, Sequence[str]], Fetch | None] | None = None
     greet: Callable[[Delivery, Sequence[str]], Answer | None] | None = None
     handshake: Callable[[Delivery, str], Answer | None] | None = None
     offer: Callable[[Delivery], Offer | None] | None = None

@@ -30,6 +30,8 @@ def verify(
     if recipe.fetches is None:
         return recipe.verify(delivery, secrets)
     wanted = recipe.fetches(delivery, secrets)
+    if wanted is None:
+        return recipe.verify(delivery, secrets)
     try:
         return recipe.verify(delivery, (keys.get(wanted, delivery.received_at),))
     except Rejected as error:

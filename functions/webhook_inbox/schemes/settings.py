@@ -39,6 +39,20 @@ def choice(settings: Mapping[str, Any], key: str, *, of: tuple[str, ...]) -> str
     return value
 
 
+def whole(settings: Mapping[str, Any], key: str) -> int | None:
+    """Returns a setting's number, None where it is not given.
+
+    Raises:
+        ConfigurationError: it is no whole number above zero.
+    """
+    value = settings.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ConfigurationError(f"{key}: must be a whole number above zero; write {key} = 120")
+    return value
+
+
 def public_url(settings: Mapping[str, Any], key: str = "url") -> str:
     """Returns an address without a query, by default the source's own; "" where it is not given.
 

@@ -37,7 +37,8 @@ class Token:
     Attributes:
         headers: lower-case names of the header with it, in order of preference.
         fields: names of query fields with it, looked at where no header has it.
-        find: finds it elsewhere; where it finds several, every one has to be right.
+        find: finds it elsewhere; where it finds several, every one has to be right, though while
+            the secret is rotated one may be the current and another the previous.
         write: how a secret is sent.
     """
 
@@ -60,12 +61,15 @@ class Token:
         carried = self._carried(delivery)
         if not carried:
             raise Rejected(Reason.MISSING_SIGNATURE, "no token where this provider sends it")
-        for place, secret in enumerate(secrets):
-            # An empty token is none: everybody has it.
-            if secret and all(matches(token, self.write(secret)) for token in carried):
-                return Verified(place, self.write(secret))
-        if not any(secrets):
+        # An empty token is none: everybody has it.
+        live = [(place, self.write(secret)) for place, secret in enumerate(secrets) if secret]
+        if not live:
             raise Rejected(Reason.NO_SECRET, "the source's token is not set")
+        found = [{place for place, right in live if matches(token, right)} for token in carried]
+        if all(found):
+            # The oldest that is still in use.
+            place = max(min(places) for places in found)
+            return Verified(place, self.write(secrets[place]))
         raise Rejected(Reason.INVALID_SIGNATURE, "the token is not the source's")
 
     def sign(self, sample: Sample, secret: str, now: datetime) -> dict[str, str]:  # noqa: ARG002 - a token has neither content nor time
