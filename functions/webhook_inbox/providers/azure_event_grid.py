@@ -1,0 +1,110 @@
+"""Azure Event Grid in its own schema: a token that you put in the endpoint's URL, or Entra's.
+
+Nothing is signed. With `audience` and `tenants` set, deliveries bear a token of Entra's that was
+issued to Event Grid, and the URL needs none. A subscription is validated by the code that it sends;
+`validationUrl`, which comes from whoever sent the request, is never called. In the CloudEvents
+schema Event Grid is the provider cloudevents.
+Source: MicrosoftDocs/azure-docs `event-grid/webhook-event-delivery.md` and
+`event-grid/secure-webhook-delivery.md`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from webhook_inbox.errors import ConfigurationError
+from webhook_inbox.model import Delivery
+from webhook_inbox.ports import Fetch
+from webhook_inbox.recipe import Facts, Recipe, Sample, Sent
+from webhook_inbox.schemes import settings as given
+from webhook_inbox.schemes.batches import split_at
+from webhook_inbox.schemes.documents import at
+from webhook_inbox.schemes.handshakes import as_json, greets
+from webhook_inbox.schemes.naming import Naming, Reading, header, in_json
+from webhook_inbox.schemes.providing import provider
+from webhook_inbox.schemes.tokens import Token
+
+SETTINGS: Final = frozenset({"audience", "tenants"})
+# The second is how Azure calls its own keys.
+FIELDS: Final = ("token", "code")
+VALIDATION: Final = "Microsoft.EventGrid.SubscriptionValidationEvent"
+# Microsoft.EventGrid, in every tenant.
+PUBLISHER: Final = "4962773b-9cdb-44cf-a8bf-237846a00ab7"
+SCHEME: Final = Token(fields=FIELDS)
+NAMING: Final = Naming(
+    id=(in_json("id"),),
+    type=(in_json("eventType"), header("aeg-event-type")),
+    occurred_at=(in_json("eventTime"),),
+    retry=(header("aeg-delivery-count"),),
+)
+FACTS: Final = Facts(
+    title="Azure Event Grid",
+    scheme="a token in the URL's query, `token` or `code`; or a token of Entra's",
+    body="none",
+    event_id="`id` of each event in the list",
+    handshake="SubscriptionValidationEvent: answered with its `validationCode`",
+    answer_within="30 s",
+    retries="exponential, for up to 24 hours, then dead-lettered where you set that up",
+    key_from="a long random token: `webhookctl secrets set`, and `?token=…` in the endpoint's URL",
+    recalled=("scheme", "retries", "key_from"),
+)
+
+
+def recipe(settings: Mapping[str, Any]) -> Recipe:
+    """Returns the recipe of a topic's subscriptions."""
+    made = provider(
+        "azure-event-grid",
+        SCHEME,
+        NAMING,
+        facts=FACTS,
+        batch=split_at(),
+        greet=greets(
+            in_json("0.data.validationCode"), as_json("validationResponse"), when=_is_validation
+        ),
+        compose=_compose,
+        token_fields=frozenset(FIELDS),
+        accepted_status=200,
+    )
+    audience = given.text(settings, "audience", default="")
+    tenants = given.texts(settings, "tenants", default=())
+    if bool(audience) != bool(tenants):
+        raise ConfigurationError("audience, tenants: give both, or neither")
+    return _with_entra(made, audience, tenants) if audience else made
+
+
+def _with_entra(made: Recipe, audience: str, tenants: tuple[str, ...]) -> Recipe:
+    from webhook_inbox.schemes.entra import KEYS, entra  # noqa: PLC0415
+
+    scheme = entra(
+        "authorization",
+        audience=audience,
+        tenants=tenants,
+        publisher=PUBLISHER,
+        prefix="Bearer ",
+    )
+
+    def fetches(delivery: Delivery, _: Sequence[str]) -> Fetch:
+        scheme.kid(delivery)  # what holds no token is refused before anything is fetched
+        return KEYS
+
+    return replace(
+        made,
+        verify=scheme.verify,
+        fetches=fetches,
+        needs_secret=False,
+        signature_headers=scheme.reads,
+        token_headers=scheme.reads,
+    )
+
+
+def _is_validation(reading: Reading) -> bool:
+    listed = reading.document
+    only = isinstance(listed, list) and len(listed) == 1
+    return only and at(listed, "0.eventType") == VALIDATION
+
+
+def _compose(sample: Sample, secret: str, now: datetime) -> Sent:
+    headers = SCHEME.sign(sample, secret, now) | {"aeg-event-type": "Notification"}
+    return Sent(headers, sample.body, urlencode({FIELDS[0]: secret}))

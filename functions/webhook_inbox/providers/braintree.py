@@ -1,0 +1,139 @@
+"""Braintree: HMAC-SHA1 of the form's `bt_payload`, keyed with the SHA-1 of the private key.
+
+`bt_signature` lists `publicKey|<hex>` for each of the merchant's keys, joined by `&`. The payload
+is base64 of XML, in lines; the library also tries it with a last newline, which frameworks strip.
+A challenge is answered with an HMAC under the same key, so that is given of short hex only, and a
+payload of that shape is refused.
+Source: the package braintree, `webhook_notification_gateway.py` and `webhook_testing.py`.
+"""
+
+import binascii
+import re
+from base64 import decodebytes, encodebytes
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from webhook_inbox.errors import Reason, Rejected
+from webhook_inbox.model import Delivery
+from webhook_inbox.recipe import Answer, Facts, Recipe, Sample, Sent
+from webhook_inbox.schemes import keys, urls
+from webhook_inbox.schemes import settings as given
+from webhook_inbox.schemes.handshakes import as_text, computes
+from webhook_inbox.schemes.layouts import Claim
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Finder, Naming, Reading, in_query
+from webhook_inbox.schemes.providing import provider
+
+SETTINGS: Final = frozenset({"public_id"})
+EXAMPLE: Final = {"public_id": "integration_public_key"}
+SIGNATURE: Final = "bt_signature"
+PAYLOAD: Final = "bt_payload"
+CHALLENGE: Final = re.compile(r"[a-f0-9]{20,32}", re.ASCII)
+KIND: Final = re.compile(r"<kind>([a-z0-9_]+)</kind>", re.ASCII)
+TIME: Final = re.compile(r"<timestamp[^<>]*>([^<>]+)</timestamp>", re.ASCII)
+FACTS: Final = Facts(
+    title="Braintree",
+    scheme="HMAC-SHA1 over the form's `bt_payload`, hex, keyed with the private key's SHA-1",
+    event_id="the payload's hash: it has none",
+    handshake="`bt_challenge`: answered with its HMAC, where `public_id` is set",
+    answer_within="30 s",
+    retries="hourly, for up to 24 hours",
+    key_from="the API's private key; `public_id` is the public key beside it",
+    recalled=("event_id", "answer_within", "retries"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPairs:
+    """A list of `publicKey|signature`; only those of the configured public key count."""
+
+    public_id: str
+
+    def read(self, value: str) -> Claim:
+        """See `Layout`."""
+        pairs = [item.partition("|") for item in value.split("&")]
+        signed = [(name, text) for name, _, text in pairs if text]
+        if not signed:
+            raise Rejected(Reason.MALFORMED, f"{SIGNATURE} holds no signature")
+        ours = tuple(text for name, text in signed if self.public_id in {"", name})
+        if not ours:
+            raise Rejected(Reason.INVALID_SIGNATURE, "no signature is of our public key")
+        return Claim(ours)
+
+    def write(self, signature: str, timestamp: str) -> str:  # noqa: ARG002 - part of Layout
+        """See `Layout`."""
+        return f"{self.public_id}|{signature}"
+
+
+def recipe(settings: Mapping[str, Any]) -> Recipe:
+    """Returns the recipe of one merchant; without `public_id` challenges are not answered."""
+    public_id = given.text(settings, "public_id", default="")
+    scheme = Hmac(
+        find=lambda delivery: _field(delivery, SIGNATURE),
+        layout=KeyPairs(public_id),
+        signs=_payloads,
+        algorithm="sha1",
+        key=keys.sha1_of,
+    )
+
+    def compose(sample: Sample, secret: str, now: datetime) -> Sent:
+        del now  # signed as part of the sample, where it is
+        payload = encodebytes(sample.body)
+        signature = scheme.layout.write(scheme.signature(secret, payload), "")
+        form = urlencode({SIGNATURE: signature, PAYLOAD: payload})
+        return Sent({"content-type": "application/x-www-form-urlencoded"}, form.encode())
+
+    def answer(challenge: str, secret: str, _: Delivery) -> Answer:
+        return as_text(scheme.layout.write(scheme.signature(secret, challenge.encode()), ""))
+
+    return provider(
+        "braintree",
+        scheme,
+        Naming(id=(_hash,), type=(_in_xml(KIND),), occurred_at=(_in_xml(TIME),)),
+        facts=FACTS,
+        compose=compose,
+        sign=lambda sample, secret, now: dict(compose(sample, secret, now).headers),
+        greet=computes(in_query("bt_challenge"), answer, shape=CHALLENGE) if public_id else None,
+    )
+
+
+def _field(delivery: Delivery, name: str) -> str | None:
+    """Returns a field that stands in the form once: of two, one could be signed and one read."""
+    values = [value for key, value in urls.form(delivery) if key == name]
+    return values[0] if len(values) == 1 else None
+
+
+def _payloads(delivery: Delivery) -> Sequence[bytes]:
+    payload = _field(delivery, PAYLOAD)
+    if not payload:
+        raise Rejected(Reason.MALFORMED, f"the form has no {PAYLOAD}, or several")
+    if CHALLENGE.fullmatch(payload):
+        raise Rejected(Reason.INVALID_SIGNATURE, "a challenge's answer signs no payload")
+    raw = payload.encode(errors="surrogatepass")
+    return [raw, raw + b"\n"]
+
+
+def _in_xml(pattern: re.Pattern[str]) -> Finder:
+    """Finds what stands first: markup inside of a value is written with entities."""
+
+    def find(reading: Reading) -> object:
+        try:
+            raw = decodebytes((_field(reading.delivery, PAYLOAD) or "").encode())
+        except (binascii.Error, ValueError):
+            return None
+        found = pattern.search(raw.decode(errors="replace"))
+        return found[1] if found else None
+
+    return find
+
+
+def _hash(reading: Reading) -> object:
+    """Names what is a notification by its payload."""
+    if _in_xml(KIND)(reading) is None:
+        return None
+    payload = (_field(reading.delivery, PAYLOAD) or "").rstrip("\n")
+    return "sha256:" + sha256(payload.encode()).hexdigest()

@@ -1,0 +1,53 @@
+"""Docker Hub signs nothing: all there is is a token that you put in the URL, `?token=…`.
+
+A push has no id and no type. `callback_url` comes from whoever sent the request and is never
+called; what a body says is a hint to read the registry again.
+Source: recalled, and docs.docker.com `docker-hub/repos/manage/webhooks.md` for the fields.
+"""
+
+from datetime import datetime
+from typing import Final
+from urllib.parse import urlencode
+
+from webhook_inbox.recipe import Facts, Sample, Sent
+from webhook_inbox.schemes.documents import at
+from webhook_inbox.schemes.naming import Naming, Reading, fixed, in_json, joined
+from webhook_inbox.schemes.providing import provider
+from webhook_inbox.schemes.tokens import Token
+
+FIELD: Final = "token"
+SCHEME: Final = Token(fields=(FIELD,))
+
+
+def _compose(sample: Sample, secret: str, now: datetime) -> Sent:
+    return Sent(SCHEME.sign(sample, secret, now), sample.body, urlencode({FIELD: secret}))
+
+
+def _pushed_at(reading: Reading) -> object:
+    found = at(reading.document, "push_data.pushed_at")
+    # Some of Docker's own samples write seconds as 1.417566161e+09.
+    return int(found) if isinstance(found, float) and found.is_integer() else found
+
+
+RECIPE: Final = provider(
+    "docker-hub",
+    SCHEME,
+    Naming(
+        id=(joined(in_json("repository.repo_name"), in_json("push_data.tag"), _pushed_at),),
+        type=(fixed("push"),),
+        occurred_at=(_pushed_at,),
+    ),
+    compose=_compose,
+    token_fields=frozenset({FIELD}),
+    facts=Facts(
+        title="Docker Hub",
+        scheme="a token in the URL's query, `token`; nothing is signed",
+        body="none",
+        event_id="repository, tag and time of the push",
+        handshake="none; `callback_url` is not called",
+        retries="none",
+        key_from="a long random token: `webhookctl secrets set`, and `?token=…` in the webhook's"
+        " URL",
+        recalled=("scheme", "event_id", "handshake", "retries", "key_from"),
+    ),
+)

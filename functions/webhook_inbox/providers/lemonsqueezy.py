@@ -1,0 +1,28 @@
+"""Lemon Squeezy: `X-Signature: <hex>` over the body, which has no id and no time of sending.
+
+The type stands in a header too, which is not signed: the body's is taken.
+Source: webhook-co's configuration.
+"""
+
+from typing import Final
+
+from webhook_inbox.recipe import Facts
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, content_hash, header, in_json
+from webhook_inbox.schemes.providing import provider
+
+RECIPE: Final = provider(
+    "lemonsqueezy",
+    Hmac(headers=("x-signature",)),
+    Naming(id=(content_hash,), type=(in_json("meta.event_name"), header("x-event-name"))),
+    accepted_status=200,
+    facts=Facts(
+        title="Lemon Squeezy",
+        scheme="HMAC-SHA256 over the body, hex",
+        event_id="the body's hash: no id is documented",
+        retries="3: after 5, 25 and 125 s",
+        key_from="the signing secret of 6 to 40 characters that you choose in the webhook's form",
+        resend="the delivery's Resend button, on the webhook's page",
+        recalled=("event_id", "handshake", "retries", "key_from", "resend"),
+    ),
+)

@@ -1,0 +1,127 @@
+"""Microsoft Graph: every notification of a request repeats your subscription's `clientState`.
+
+Nothing is signed. One request mixes notifications of several subscriptions, of which every one has
+to be right, made before a rotation of the secret or after it. Rich notifications, which hold the
+resource, come with tokens of Entra's for each application and tenant; these are checked too where
+`audience`, the application's id, is set.
+Source: microsoftgraph/microsoft-graph-docs-contrib `change-notifications-delivery-webhooks.md` and
+`change-notifications-with-resource-data.md`.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
+
+from webhook_inbox.errors import ConfigurationError, Reason, Rejected
+from webhook_inbox.model import Delivery
+from webhook_inbox.ports import Fetch
+from webhook_inbox.recipe import Facts, Recipe, Sample, Sent, Verified
+from webhook_inbox.schemes import settings as given
+from webhook_inbox.schemes.batches import elements, split_at
+from webhook_inbox.schemes.documents import at, document
+from webhook_inbox.schemes.handshakes import greets
+from webhook_inbox.schemes.naming import Naming, Reading, content_hash, dotted, in_json, in_query
+from webhook_inbox.schemes.providing import provider
+from webhook_inbox.schemes.tokens import Token
+
+SETTINGS: Final = frozenset({"audience", "tenants"})
+LIST: Final = "value"
+STATE: Final = "clientState"
+TOKENS: Final = "validationTokens"
+# Microsoft Graph Change Tracking, in every tenant.
+PUBLISHER: Final = "0bf30f3b-4a52-48df-9a82-234910c4a086"
+# Where a token is put for the scheme that reads one from a header.
+PLACE: Final = "validation-token"
+
+
+def _states(delivery: Delivery) -> Sequence[str]:
+    found = [at(item, STATE) for item in elements(delivery, LIST)]
+    states = [state for state in found if isinstance(state, str) and state]
+    if len(states) < len(found):
+        raise Rejected(Reason.MALFORMED, f"a notification has no {STATE}")
+    return states
+
+
+SCHEME: Final = Token(find=_states)
+NAMING: Final = Naming(
+    # A resource may change twice in one way, so subscription, resource and change name no event.
+    id=(in_json("id"), content_hash),
+    type=(in_json("lifecycleEvent"), dotted(in_json("changeType"), in_json("resource"))),
+)
+FACTS: Final = Facts(
+    title="Microsoft Graph",
+    scheme="your `clientState` in each notification; rich ones also bear tokens of Entra's",
+    body="none",
+    event_id="`id` of each notification; where it has none, its hash",
+    handshake="`validationToken` in the query: answered as text within 10 s",
+    answer_within="3 s",
+    retries="for up to 4 hours",
+    key_from="the `clientState` that you choose when you create the subscription",
+)
+
+
+def recipe(settings: Mapping[str, Any]) -> Recipe:
+    """Returns the recipe of one application's subscriptions."""
+    made = provider(
+        "microsoft-graph",
+        SCHEME,
+        NAMING,
+        facts=FACTS,
+        batch=split_at(LIST),
+        greet=greets(in_query("validationToken")),
+        compose=_compose,
+    )
+    audience = given.text(settings, "audience", default="")
+    tenants = given.texts(settings, "tenants", default=())
+    if not audience and tenants:
+        raise ConfigurationError("audience: missing; without it no token is checked for tenants")
+    return _with_tokens(made, audience, tenants) if audience else made
+
+
+def _with_tokens(made: Recipe, audience: str, tenants: tuple[str, ...]) -> Recipe:
+    from webhook_inbox.schemes.entra import KEYS, entra  # noqa: PLC0415
+
+    scheme = entra(PLACE, audience=audience, tenants=tenants, publisher=PUBLISHER)
+
+    def fetches(delivery: Delivery, secrets: Sequence[str]) -> Fetch | None:
+        # What is fetched stands for the secrets, so they are asked before.
+        SCHEME.verify(delivery, secrets)
+        return KEYS if _is_rich(delivery) and _tokens(delivery) else None
+
+    def verify(delivery: Delivery, keys: Sequence[str]) -> Verified:
+        if not _is_rich(delivery):
+            return SCHEME.verify(delivery, keys)
+        bearing = [replace(delivery, headers={PLACE: token}) for token in _tokens(delivery)]
+        verified = [scheme.verify(bearer, keys) for bearer in bearing]
+        known = [scheme.claim("tid")(Reading(bearer)) for bearer in bearing]
+        if not all(at(item, "tenantId") in known for item in _rich(delivery)):
+            raise Rejected(Reason.INVALID_SIGNATURE, "no token is of a notification's tenant")
+        return verified[0]
+
+    return replace(made, fetches=fetches, verify=verify)
+
+
+def _is_rich(delivery: Delivery) -> bool:
+    return at(document(delivery), TOKENS) is not None or bool(_rich(delivery))
+
+
+def _rich(delivery: Delivery) -> Sequence[object]:
+    return [item for item in elements(delivery, LIST) if at(item, "encryptedContent") is not None]
+
+
+def _tokens(delivery: Delivery) -> Sequence[str]:
+    found = at(document(delivery), TOKENS)
+    tokens = found if isinstance(found, list) else []
+    if not tokens:
+        raise Rejected(Reason.MISSING_SIGNATURE, f"rich notifications come without {TOKENS}")
+    if not all(isinstance(token, str) and token for token in tokens):
+        raise Rejected(Reason.MALFORMED, f"{TOKENS} holds what is no token")
+    return tokens
+
+
+def _compose(sample: Sample, secret: str, now: datetime) -> Sent:
+    headers = SCHEME.sign(sample, secret, now)
+    notification = {**json.loads(sample.body), STATE: secret}
+    return Sent(headers, json.dumps({LIST: [notification]}).encode())

@@ -1,0 +1,53 @@
+"""Notion: `X-Notion-Signature: sha256=<hex>` over the body, under a token that Notion delivers.
+
+The first request to a new subscription brings the token, with nothing to verify it by; it is taken
+while an operator waits for it. A retry counts itself in the body.
+Source: hookdeck's notes and webhook-co's configuration.
+"""
+
+from typing import Final
+
+from webhook_inbox.model import Delivery
+from webhook_inbox.recipe import Facts, Offer
+from webhook_inbox.schemes.documents import document
+from webhook_inbox.schemes.handshakes import EMPTY
+from webhook_inbox.schemes.layouts import Whole
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, in_json, repeats
+from webhook_inbox.schemes.providing import provider
+
+OFFERED: Final = "verification_token"
+ATTEMPT: Final = "attempt_number"
+
+
+def _offer(delivery: Delivery) -> Offer | None:
+    body = document(delivery)
+    # An event has an id, whatever else it holds.
+    if not isinstance(body, dict) or "id" in body:
+        return None
+    token = body.get(OFFERED)
+    return Offer(token, EMPTY) if isinstance(token, str) and token else None
+
+
+RECIPE: Final = provider(
+    "notion",
+    Hmac(headers=("x-notion-signature",), layout=Whole("sha256=")),
+    Naming(
+        id=(in_json("id"),),
+        type=(in_json("type"),),
+        occurred_at=(in_json("timestamp"),),
+        retry=(repeats(in_json(ATTEMPT)),),
+    ),
+    offer=_offer,
+    volatile=(ATTEMPT,),
+    facts=Facts(
+        title="Notion",
+        scheme="HMAC-SHA256 over the body, hex after `sha256=`",
+        event_id="`id`",
+        handshake="the first request delivers the secret as `verification_token`",
+        retries="8 over 24 hours",
+        key_from="Notion makes it and delivers it: `webhookctl secrets enrol` before you create"
+        " the subscription, then give Notion the same token in its form",
+        recalled=("event_id", "retries"),
+    ),
+)

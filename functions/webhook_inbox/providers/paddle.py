@@ -1,0 +1,46 @@
+"""Paddle Billing: `Paddle-Signature: ts=<seconds>;h1=<hex>`, more `h1` while a secret is rotated.
+
+The window is the library's: five seconds, both ways, since every attempt is signed afresh. A replay
+from the dashboard has the same `event_id` under another `notification_id`.
+Source: PaddleHQ/paddle-python-sdk `Notifications/Verifier.py` and its tests. Paddle Classic signs
+otherwise, with RSA, and is not taken.
+"""
+
+from datetime import timedelta
+from typing import Final
+
+from webhook_inbox.recipe import Facts
+from webhook_inbox.schemes.layouts import Pairs
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, in_json
+from webhook_inbox.schemes.providing import provider
+from webhook_inbox.schemes.templates import Template
+from webhook_inbox.schemes.window import Window
+
+RECIPE: Final = provider(
+    "paddle",
+    Hmac(
+        headers=("paddle-signature",),
+        layout=Pairs(signature="h1", timestamp="ts", separator=";"),
+        signs=Template.parse("{timestamp}:{body}"),
+        window=Window(tolerance=timedelta(seconds=5)),
+    ),
+    Naming(
+        id=(in_json("event_id"), in_json("notification_id")),
+        type=(in_json("event_type"),),
+        occurred_at=(in_json("occurred_at"),),
+    ),
+    volatile=("notification_id",),
+    accepted_status=200,
+    facts=Facts(
+        title="Paddle Billing",
+        scheme="HMAC-SHA256 over `{timestamp}:{body}`, hex",
+        window="5 seconds",
+        event_id="`event_id`",
+        answer_within="5 s",
+        retries="live: 60 in 3 days; sandbox: 3 in 15 minutes",
+        key_from="`pdl_ntfset_…` of the notification destination, which Paddle makes",
+        resend="the notification's Replay, in the dashboard or the API",
+        recalled=("event_id", "handshake", "resend"),
+    ),
+)

@@ -1,0 +1,48 @@
+"""Sentry's integrations: `Sentry-Hook-Signature: <hex>` over the body.
+
+Neither the id nor the time is signed, nor the resource that is half of the type.
+Source: webhook-co's configuration. Sentry's page signs the JSON written anew; that the bytes are
+what its own JSON is written as is a claim, and holds for its vector.
+"""
+
+from datetime import datetime
+from typing import Final
+
+from webhook_inbox.recipe import Facts, Sample
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, content_hash, dotted, header, in_json
+from webhook_inbox.schemes.providing import provider
+
+RESOURCE: Final = "sentry-hook-resource"
+STAMP: Final = "sentry-hook-timestamp"
+SCHEME: Final = Hmac(headers=("sentry-hook-signature",))
+
+
+def _sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
+    return SCHEME.sign(sample, secret, now) | {
+        "request-id": sample.event_id,
+        RESOURCE: sample.type.partition(".")[0],
+        STAMP: str(int(now.timestamp())),
+    }
+
+
+RECIPE: Final = provider(
+    "sentry",
+    SCHEME,
+    Naming(
+        id=(header("request-id"), content_hash),
+        type=(dotted(header(RESOURCE), in_json("action")),),
+        occurred_at=(header(STAMP),),
+    ),
+    sign=_sign,
+    kept_headers=frozenset({RESOURCE}),
+    facts=Facts(
+        title="Sentry",
+        scheme="HMAC-SHA256 over the body, hex",
+        event_id="`Request-ID`",
+        answer_within="1 s",
+        retries="none, or few",
+        key_from="the integration's client secret, in its settings",
+        recalled=("event_id", "handshake", "answer_within", "retries", "key_from"),
+    ),
+)

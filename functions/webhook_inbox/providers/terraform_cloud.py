@@ -1,0 +1,66 @@
+"""HCP Terraform's notifications: `X-TFE-Notification-Signature: <hex>`, HMAC-SHA512 over the body.
+
+Run tasks are signed alike under a name of their own, and want exactly 200. A notification has no
+id: one run triggers `run:needs_attention` more than once, so the time at which the run changed is
+part of the name. Saving a configuration sends a notification of no run, unsigned while it has no
+token.
+Source: public handlers; what is said of run tasks and of the first notification is recalled.
+"""
+
+from typing import Final
+
+from webhook_inbox.model import Delivery
+from webhook_inbox.recipe import Answer, Facts
+from webhook_inbox.schemes.documents import at, document
+from webhook_inbox.schemes.handshakes import EMPTY
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, content_hash, in_json, joined
+from webhook_inbox.schemes.providing import provider
+
+TRIGGER: Final = "notifications.0.trigger"
+UPDATED: Final = "notifications.0.run_updated_at"
+SCHEME: Final = Hmac(
+    headers=("x-tfe-notification-signature", "x-tfc-task-signature"), algorithm="sha512"
+)
+
+
+def _verification(delivery: Delivery, _: object) -> Answer | None:
+    body = document(delivery)
+    return EMPTY if at(body, TRIGGER) == "verification" and at(body, "run_id") is None else None
+
+
+def _unsigned(delivery: Delivery, _: object) -> Answer | None:
+    # A signed one has to be signed well, or a wrong token would show at the first run only.
+    if delivery.method != "POST" or SCHEME.reads & delivery.headers.keys():
+        return None
+    return _verification(delivery, _)
+
+
+RECIPE: Final = provider(
+    "terraform-cloud",
+    SCHEME,
+    Naming(
+        id=(
+            joined(in_json("run_id"), in_json(TRIGGER), in_json(UPDATED)),
+            joined(in_json("run_id"), in_json(TRIGGER)),
+            in_json("task_result_id"),
+            content_hash,
+        ),
+        type=(in_json(TRIGGER), in_json("trigger"), in_json("stage")),
+        occurred_at=(in_json(UPDATED), in_json("run_created_at")),
+    ),
+    greet=_unsigned,
+    handshake=_verification,
+    accepted_status=200,
+    # Two configurations of a workspace tell of the same change.
+    volatile=("notification_configuration_id", "notification_configuration_url"),
+    facts=Facts(
+        title="HCP Terraform",
+        scheme="HMAC-SHA512 over the body, hex",
+        event_id="`run_id`, the trigger and when the run changed; of a run task `task_result_id`",
+        handshake="a notification with the trigger `verification`, answered 200",
+        retries="limited",
+        key_from="the token that you choose in the notification's settings; optional there",
+        recalled=("event_id", "handshake", "retries"),
+    ),
+)

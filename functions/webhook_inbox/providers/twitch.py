@@ -1,0 +1,64 @@
+"""Twitch EventSub: `Twitch-Eventsub-Message-Signature: sha256=<hex>` over id, time and body.
+
+Nothing stands between the three, but a time has one form, so neither can borrow from the other. The
+message's type is not signed: what a verification is told by is the challenge in its body.
+Source: hookdeck's notes and webhook-co's configuration.
+"""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from webhook_inbox.recipe import Facts, Sample
+from webhook_inbox.schemes.handshakes import echoes, says
+from webhook_inbox.schemes.layouts import Whole
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, dotted, header, in_json
+from webhook_inbox.schemes.providing import provider
+from webhook_inbox.schemes.templates import Template
+from webhook_inbox.schemes.window import Window, iso
+
+PREFIX: Final = "twitch-eventsub-message"
+ID: Final = f"{PREFIX}-id"
+STAMP: Final = f"{PREFIX}-timestamp"
+KIND: Final = f"{PREFIX}-type"
+SUBSCRIPTION: Final = "twitch-eventsub-subscription-type"
+SCHEME: Final = Hmac(
+    headers=(f"{PREFIX}-signature",),
+    layout=Whole("sha256="),
+    signs=Template.parse("{id}{timestamp}{body}"),
+    window=Window(headers=(STAMP,), tolerance=timedelta(minutes=10), clockwork=iso),
+    ids=(ID,),
+)
+
+
+def _sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
+    kind, _, subscription = sample.type.partition(".")
+    return SCHEME.sign(sample, secret, now) | {KIND: kind, SUBSCRIPTION: subscription}
+
+
+RECIPE: Final = provider(
+    "twitch",
+    SCHEME,
+    Naming(
+        id=(header(ID),),
+        # A revocation is of the same subscription type as what it ends.
+        type=(dotted(header(KIND), header(SUBSCRIPTION)),),
+        occurred_at=(header(STAMP),),
+        retry=(header(f"{PREFIX}-retry"),),
+    ),
+    sign=_sign,
+    handshake=echoes(
+        in_json("challenge"), when=says(header(KIND), "webhook_callback_verification")
+    ),
+    kept_headers=frozenset({KIND, SUBSCRIPTION, "twitch-eventsub-subscription-version"}),
+    facts=Facts(
+        title="Twitch EventSub",
+        scheme="HMAC-SHA256 over `{id}{timestamp}{body}`, hex after `sha256=`",
+        window="10 minutes",
+        event_id="`Twitch-Eventsub-Message-Id`",
+        handshake="`webhook_callback_verification`, signed: its challenge is answered as text",
+        answer_within="a few seconds",
+        retries="some, then the subscription is revoked",
+        key_from="10 to 100 ASCII characters that you choose when you create the subscription",
+    ),
+)

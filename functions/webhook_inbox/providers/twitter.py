@@ -1,0 +1,96 @@
+"""Twitter / X: `x-twitter-webhooks-signature: sha256=<base64>` over the body.
+
+Every hour X sends a token and wants its HMAC under the key that signs deliveries. Tokens and
+deliveries therefore never look alike: of what is no token no HMAC is given, and a body that is one
+is nobody's delivery. An event has no id but its object's, and one object is told of to several
+users.
+Source: hookdeck's notes, webhook-co's handshake code and its vector.
+"""
+
+import hmac
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from webhook_inbox.errors import Reason, Rejected
+from webhook_inbox.model import Delivery
+from webhook_inbox.recipe import Answer, Facts
+from webhook_inbox.schemes.documents import at
+from webhook_inbox.schemes.encodings import base64
+from webhook_inbox.schemes.handshakes import computes, json_answer
+from webhook_inbox.schemes.layouts import Whole
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import (
+    Finder,
+    Naming,
+    Reading,
+    content_hash,
+    in_json,
+    in_query,
+    joined,
+)
+from webhook_inbox.schemes.providing import provider
+
+PREFIX: Final = "sha256="
+TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/=-]{1,256}", re.ASCII)
+KINDS: Final = ("_events", "_event")
+
+
+def _content(delivery: Delivery) -> Sequence[bytes]:
+    if TOKEN.fullmatch(delivery.body.decode("latin-1")):
+        raise Rejected(Reason.INVALID_SIGNATURE, "a challenge's answer signs no delivery")
+    return [delivery.body]
+
+
+def _answer(token: str, secret: str, _: Delivery) -> Answer:
+    made = base64(hmac.digest(secret.encode(), token.encode(), "sha256"))
+    return json_answer({"response_token": PREFIX + made})
+
+
+def _kind(reading: Reading) -> object:
+    """Finds the key that holds the events, such as `tweet_create_events`."""
+    body = reading.document
+    names = body if isinstance(body, dict) else ()
+    return next((name for name in names if name.endswith(KINDS)), None)
+
+
+def _of_the_object(*paths: str) -> Finder:
+    """Finds a value in the only object; nothing where there are several."""
+
+    def find(reading: Reading) -> object:
+        listed = at(reading.document, str(_kind(reading)))
+        if not isinstance(listed, list) or len(listed) != 1:
+            return None
+        return next((found for path in paths if (found := at(listed[0], path))), None)
+
+    return find
+
+
+RECIPE: Final = provider(
+    "twitter",
+    Hmac(
+        headers=("x-twitter-webhooks-signature",),
+        layout=Whole(PREFIX),
+        signs=_content,
+        encoding=base64,
+    ),
+    Naming(
+        id=(
+            joined(in_json("for_user_id"), _kind, _of_the_object("id", "status.id")),
+            content_hash,
+        ),
+        type=(_kind,),
+        occurred_at=(_of_the_object("timestamp_ms", "created_timestamp"),),
+    ),
+    greet=computes(in_query("crc_token"), _answer, shape=TOKEN),
+    facts=Facts(
+        title="Twitter / X",
+        scheme="HMAC-SHA256 over the body, base64 after `sha256=`",
+        event_id="`for_user_id`, the type and the object's id, or the body's hash",
+        handshake="`crc_token`, every hour: answered with its HMAC",
+        answer_within="10 s, a challenge 3 s",
+        retries="at most one",
+        key_from="the app's consumer secret, in the developer portal",
+        recalled=("event_id", "answer_within"),
+    ),
+)
