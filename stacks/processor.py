@@ -1,4 +1,8 @@
-"""The function of one lane that runs handlers, and the mapping that feeds it."""
+"""The function of one lane that runs handlers, and the mapping that feeds it.
+
+Batches are split in one lane. Its function takes their items in as ingest takes events: it writes
+their rows and bodies, and sends their runs to every lane.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +18,7 @@ from stacks.function import InboxFunction, Shape
 from stacks.queue import VISIBILITY_TIMEOUT, Lane
 from webhook_inbox.adapters.environment import ProcessorEnvironment
 from webhook_inbox.errors import ConfigurationError
+from webhook_inbox.manifest import SPLIT
 
 TIMEOUT = VISIBILITY_TIMEOUT // 6
 DEFAULT_CONCURRENCY: Final = 5
@@ -62,7 +67,10 @@ class Placement:
 
 
 class Processor(InboxFunction):
-    """Claims, runs and settles the runs of one lane; it can reach no other lane's queue."""
+    """Claims, runs and settles the runs of one lane.
+
+    It can reach no other lane's queue, unless it splits batches.
+    """
 
     def __init__(
         self,
@@ -100,9 +108,18 @@ class Processor(InboxFunction):
             on=[lane.work.queue_arn],
         )
         self.allow("s3:GetObject", on=[boxes.bodies.objects])
+        if _splits(boxes, lane):
+            self.allow("dynamodb:PutItem", "dynamodb:Query", on=[boxes.table])
+            self.allow("sqs:SendMessage", on=boxes.work_queues)
+            self.allow("s3:PutObject", on=[boxes.bodies.objects])
         # Without it S3 answers "access denied" for a body that is gone, which would be retried.
         self.allow("s3:ListBucket", on=[boxes.bodies.bucket.bucket_arn])
         self.allow("secretsmanager:GetSecretValue", on=boxes.secrets.arns(boxes.handler_secrets))
+
+
+def _splits(boxes: Boxes, lane: Lane) -> bool:
+    spec = boxes.manifest.handlers.get(SPLIT)
+    return spec is not None and spec.lane == lane.name
 
 
 def _shape(boxes: Boxes, lane: Lane, placement: Placement) -> Shape:
@@ -110,7 +127,7 @@ def _shape(boxes: Boxes, lane: Lane, placement: Placement) -> Shape:
     environment = ProcessorEnvironment(
         table_name=boxes.ledger.table.table_name,
         bucket_name=boxes.bodies.bucket.bucket_name,
-        queue_urls={lane.name: lane.work.queue_url},
+        queue_urls=boxes.queue_urls if _splits(boxes, lane) else {lane.name: lane.work.queue_url},
         secret_prefix=boxes.secrets.prefix,
         lane=lane.name,
         max_receive_count=boxes.max_receive_count,

@@ -96,6 +96,7 @@ def _print_run(output: Output, overview: Overview, run: Run, now: datetime) -> N
             "claimed_until": _lease(run.claimed_until, now),
             "next_attempt_at": _told(run.next_attempt_at, now),
             "done_at": _told(run.done_at, now),
+            **({"items": _items_told(run)} if run.progress else {}),
             "last_error": run.last_error,
         },
         indent=GAP,
@@ -132,7 +133,19 @@ def _run_object(overview: Overview, name: str) -> dict[str, Any]:
         "last_error": run.last_error or None if run else None,
         "attempts": [_attempt_object(attempt) for attempt in (_attempts(run) if run else ())],
         "effects": list(_effects(overview, name)),
+        **({"items": _items(run)} if run and run.progress else {}),
     }
+
+
+def _items(run: Run) -> dict[str, Any]:
+    """Returns what became of the items of the batch that a run splits, by outcome, and of all."""
+    return {**run.progress["counts"], "of": run.progress["of"]}
+
+
+def _items_told(run: Run) -> str:
+    """Returns `9 accepted, 1 ignored, of 12`."""
+    counts = ", ".join(f"{count} {outcome}" for outcome, count in run.progress["counts"].items())
+    return f"{counts}, of {run.progress['of']}"
 
 
 def _attempt_object(attempt: Attempt) -> dict[str, Any]:

@@ -30,13 +30,14 @@ logger: Final = Logger()
 metrics: Final = Metrics()
 clock: Final = SystemClock()
 executor: Final = ThreadExecutor()
+sqs: Final = steady("sqs")
 store: Final = SecretsManagerStore(steady("secretsmanager"), environment.secret_prefix)
 secrets: Final = LiveSecrets(store=store, clock=clock)
 processor: Final = Processor(
     manifest=Manifest.from_data(MANIFEST),
     handlers=load,
     table=DynamoTable(steady("dynamodb"), environment.table_name),
-    lanes=Lanes({environment.lane: SqsQueue(steady("sqs"), environment.queue_url)}),
+    lanes=Lanes({lane: SqsQueue(sqs, url) for lane, url in environment.queue_urls.items()}),
     blobs=S3Blobs(steady("s3"), environment.bucket_name),
     secrets=secrets,
     executor=executor,

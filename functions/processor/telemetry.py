@@ -1,4 +1,4 @@
-"""One log line and one metric a message."""
+"""One log line and one metric a message, and one metric for each outcome of a batch's items."""
 
 from collections.abc import Callable
 from traceback import format_exception
@@ -30,29 +30,37 @@ def observe(
     `redact` takes the secrets out of a text (G10).
     """
     handler = result.reference.handler if result.reference else "none"
-    # One record, one set of dimensions: a batch may hold several handlers' messages.
-    with single_metric(
-        name="Messages", unit=MetricUnit.Count, value=1, namespace=metrics.namespace
-    ) as metric:
-        metric.add_dimension(name="lane", value=lane)
-        metric.add_dimension(name="handler", value=handler)
-        metric.add_dimension(name="outcome", value=str(result.outcome))
     reference = result.reference
+    source = reference.source if reference else ""
+    outcome = str(result.outcome)
+    _count(metrics, "Messages", 1, lane=lane, handler=handler, outcome=outcome)
+    for fate, items in result.items.items():
+        _count(metrics, "Items", items, source=source, outcome=fate)
     write = logger.warning if result.outcome in _WARNINGS else logger.info
     write = logger.error if result.outcome in _ERRORS else write
     write(
-        f"message {result.outcome}",
+        f"message {outcome}",
         extra={
-            "outcome": str(result.outcome),
+            "outcome": outcome,
             "handler": handler,
-            "source": reference.source if reference else "",
+            "source": source,
             "event_id": reference.event_id if reference else "",
             "ticket": reference.ticket if reference else 0,
             "attempt": result.attempt,
             "detail": result.detail,
+            **({"items": dict(result.items)} if result.items else {}),
             **_traceback(result.error, redact),
         },
     )
+
+
+def _count(metrics: Metrics, name: str, value: int, **dimensions: str) -> None:
+    # One record, one set of dimensions: a batch may hold several handlers' messages.
+    with single_metric(
+        name=name, unit=MetricUnit.Count, value=value, namespace=metrics.namespace
+    ) as metric:
+        for dimension, of in dimensions.items():
+            metric.add_dimension(name=dimension, value=of)
 
 
 def _traceback(error: BaseException | None, redact: Callable[[str], str]) -> dict[str, str]:

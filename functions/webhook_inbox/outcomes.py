@@ -1,6 +1,7 @@
 """What becomes of a queue message."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -57,10 +58,14 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The outcome of a message, which run it was for, and what went wrong if anything did."""
+    """The outcome of a message, which run it was for, and what went wrong if anything did.
+
+    `items` counts what became of a batch's items, by outcome, once all were looked at.
+    """
 
     outcome: Outcome
     reference: Reference | None = None
     attempt: int = 0
     detail: str = ""
     error: BaseException | None = None
+    items: Mapping[str, int] = field(default_factory=dict)

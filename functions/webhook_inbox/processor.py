@@ -119,8 +119,11 @@ class Processor:
         if known is None:
             attempt = Attempt(run, message, reference, worker)
             return self._conclusion.unknown_handler(attempt)
-        run, error = self._call(event, row, known, run, deadline)
-        return self._conclusion.of(Attempt(run, message, reference, worker), known, error)
+        journal = Journal(run.progress)
+        error = self._call(event, row, known, run, deadline, journal)
+        run = replace(run, progress=journal.progress)
+        result = self._conclusion.of(Attempt(run, message, reference, worker), known, error)
+        return replace(result, items=journal.items)
 
     def _lease(self, worker: Worker, deadline: datetime) -> Lease:
         until = deadline + LEASE_MARGIN
@@ -141,19 +144,18 @@ class Processor:
         spec: HandlerSpec,
         run: Run,
         deadline: datetime,
-    ) -> tuple[Run, BaseException | None]:
-        """Runs the handler; returns the run as that leaves it, and what it raised."""
+        journal: Journal,
+    ) -> BaseException | None:
+        """Runs the handler and returns what it raised."""
         try:
             body = bodies.unpack(row, self._blobs)
         except Permanent as error:
-            return run, error
+            return error
         except Unavailable as error:
             # The handler has not begun: that storage is down costs the run no attempt.
-            until, why = self._clock.now() + STORAGE_PAUSE, f"its body cannot be read: {error}"
-            return run, Deferred(until, why)
+            return Deferred(self._clock.now() + STORAGE_PAUSE, f"its body cannot be read: {error}")
         now = self._clock.now()
         end = min(deadline - SETTLE_MARGIN, now + timedelta(seconds=spec.timeout))
-        journal = Journal(run.progress)
 
         def work() -> None:
             if spec.name == SPLIT:
@@ -165,12 +167,8 @@ class Processor:
             function = self._handlers(spec)
             function(_handed(event, body), self._context(event, run, end))
 
-        raised = self._raised_by(work, seconds=max((end - now).total_seconds(), 0.0))
-        return replace(run, progress=journal.progress), raised
-
-    def _raised_by(self, work: Callable[[], None], *, seconds: float) -> BaseException | None:
         try:
-            self._executor.run(work, seconds=seconds)
+            self._executor.run(work, seconds=max((end - now).total_seconds(), 0.0))
         except BaseException as error:  # noqa: BLE001 - a handler may raise anything, SystemExit too
             return error
         return None

@@ -39,9 +39,15 @@ TOLD_LENGTH: Final = 160
 
 @dataclass(slots=True)
 class Journal:
-    """What the run keeps of an attempt, however that ends."""
+    """What is kept of an attempt, however that ends.
+
+    Attributes:
+        progress: how far the run has come; stored with it.
+        items: how many items were taken in which way, once a pass over the batch is over.
+    """
 
     progress: Mapping[str, Any]
+    items: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -141,6 +147,7 @@ class Splitter:
                 journal.progress = tally.progress()
             if late and not tally.finished:
                 raise Deferred(self._clock.now(), f"{tally.next} of {tally.of} items are taken")
+        journal.items = tally.counts
         if complaint := tally.complaint():
             raise Permanent(complaint)
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from webhook_inbox.manifest import HandlerSpec, Manifest, SourceSpec
+from webhook_inbox.manifest import SPLIT, HandlerSpec, Manifest, SourceSpec
 from webhookctl.checkout import Checkout
 from webhookctl.invocation import Invocation, takes_options
 from webhookctl.output import counted
@@ -18,7 +18,7 @@ def check(
     """Check inbox.toml and the handlers, and print what they say."""
     manifest = Checkout.required().manifest(stage)
     sources = [_source(spec) for spec in manifest.sources.values()]
-    handlers = [_handler(spec) for spec in manifest.handlers.values()]
+    handlers = [_handler(spec) for spec in _declared(manifest)]
     if call.as_json:
         head = {"stage": manifest.stage, "version": manifest.version}
         call.output.json({**head, "sources": sources, "handlers": handlers})
@@ -37,6 +37,11 @@ def _source(spec: SourceSpec) -> dict[str, Any]:
         "secret": spec.secret,
         "path": f"/webhooks/{spec.name}",
     }
+
+
+def _declared(manifest: Manifest) -> list[HandlerSpec]:
+    """Returns the user's handlers: the one that splits batches is the inbox's own."""
+    return [spec for spec in manifest.handlers.values() if spec.name != SPLIT]
 
 
 def _handler(spec: HandlerSpec) -> dict[str, Any]:
@@ -65,7 +70,7 @@ def _cell(value: object) -> object:
 def _summary(manifest: Manifest) -> str:
     counts = (
         counted(len(manifest.sources), "source"),
-        counted(len(manifest.handlers), "handler"),
+        counted(len(_declared(manifest)), "handler"),
         counted(len(manifest.lanes), "lane"),
     )
     return f"Fine for the stage {manifest.stage}: {', '.join(counts)}."

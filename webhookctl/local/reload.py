@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from stacks.bundle import CONTENTS, Bundle, Workshop
 from webhook_inbox.compiler import compile_manifest
-from webhook_inbox.manifest import Manifest
+from webhook_inbox.manifest import SPLIT, Manifest
 from webhookctl.local.assembly import archive
 from webhookctl.local.errors import LocalError
 from webhookctl.local.fleet import Deployed, Fleet
@@ -31,7 +31,8 @@ def template_inputs(manifest: Manifest) -> tuple[Any, ...]:
     """Returns what of a manifest shows in the template, beside the code's hashes."""
     attempts = max((handler.max_attempts for handler in manifest.handlers.values()), default=0)
     secrets = {name: source.secret for name, source in manifest.sources.items()}
-    return (manifest.lanes, manifest.secrets, secrets, attempts)
+    splits = SPLIT in manifest.handlers
+    return (manifest.lanes, manifest.secrets, secrets, attempts, splits)
 
 
 class Versions:

@@ -43,7 +43,7 @@ class IngestEnvironment(_Environment):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessorEnvironment(_Environment):
-    """One lane's processor."""
+    """One lane's processor; `queue_urls` has its own queue, and all where it splits batches."""
 
     table_name: str
     bucket_name: str
@@ -52,11 +52,6 @@ class ProcessorEnvironment(_Environment):
     lane: str
     max_receive_count: int
     code_version: str
-
-    @property
-    def queue_url(self) -> str:
-        """The queue of this lane."""
-        return self.queue_urls[self.lane]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,10 +63,6 @@ def test_other_variables_do_not_matter() -> None:
     assert ProcessorEnvironment.read({**PROCESSOR.variables(), "HOME": "/"}) == PROCESSOR
 
 
-def test_a_processor_knows_the_queue_of_its_lane() -> None:
-    assert ProcessorEnvironment.read(PROCESSOR.variables()).queue_url == URLS["slow"]
-
-
 @pytest.mark.parametrize("name", sorted(PROCESSOR.variables()))
 @pytest.mark.parametrize("value", [None, ""])
 def test_a_missing_variable_is_named(name: str, value: str | None) -> None:
