@@ -1,7 +1,7 @@
 """Twitch EventSub: `Twitch-Eventsub-Message-Signature: sha256=<hex>` over id, time and body.
 
 Nothing stands between the three, but a time has one form, so neither can borrow from the other. The
-message's type is not signed: what a verification is told by is the challenge in its body.
+message's type is not signed: events and verifications are told apart by their bodies.
 Source: hookdeck's notes and webhook-co's configuration.
 """
 
@@ -9,10 +9,11 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from webhook_inbox.recipe import Facts, Sample
-from webhook_inbox.schemes.handshakes import echoes, says
+from webhook_inbox.schemes.documents import at
+from webhook_inbox.schemes.handshakes import echoes
 from webhook_inbox.schemes.layouts import Whole
 from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, dotted, header, in_json
+from webhook_inbox.schemes.naming import Naming, Reading, dotted, header, in_json
 from webhook_inbox.schemes.providing import provider
 from webhook_inbox.schemes.templates import Template
 from webhook_inbox.schemes.window import Window, iso
@@ -21,7 +22,9 @@ PREFIX: Final = "twitch-eventsub-message"
 ID: Final = f"{PREFIX}-id"
 STAMP: Final = f"{PREFIX}-timestamp"
 KIND: Final = f"{PREFIX}-type"
+RETRY: Final = f"{PREFIX}-retry"
 SUBSCRIPTION: Final = "twitch-eventsub-subscription-type"
+NOTIFICATION: Final = "notification"
 SCHEME: Final = Hmac(
     headers=(f"{PREFIX}-signature",),
     layout=Whole("sha256="),
@@ -31,9 +34,21 @@ SCHEME: Final = Hmac(
 )
 
 
+def _is_notification(reading: Reading) -> bool:
+    # Entitlement grants come as a list.
+    return any(at(reading.document, name) is not None for name in ("event", "events"))
+
+
+def _kind(reading: Reading) -> object:
+    if _is_notification(reading):
+        return NOTIFICATION
+    return header(KIND)(reading)
+
+
 def _sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
     kind, _, subscription = sample.type.partition(".")
-    return SCHEME.sign(sample, secret, now) | {KIND: kind, SUBSCRIPTION: subscription}
+    sent = {KIND: kind, SUBSCRIPTION: subscription, RETRY: "0"}
+    return SCHEME.sign(sample, secret, now) | sent
 
 
 RECIPE: Final = provider(
@@ -42,14 +57,12 @@ RECIPE: Final = provider(
     Naming(
         id=(header(ID),),
         # A revocation is of the same subscription type as what it ends.
-        type=(dotted(header(KIND), header(SUBSCRIPTION)),),
+        type=(dotted(_kind, in_json("subscription.type")),),
         occurred_at=(header(STAMP),),
-        retry=(header(f"{PREFIX}-retry"),),
+        retry=(header(RETRY),),
     ),
     sign=_sign,
-    handshake=echoes(
-        in_json("challenge"), when=says(header(KIND), "webhook_callback_verification")
-    ),
+    handshake=echoes(in_json("challenge"), when=lambda reading: not _is_notification(reading)),
     kept_headers=frozenset({KIND, SUBSCRIPTION, "twitch-eventsub-subscription-version"}),
     facts=Facts(
         title="Twitch EventSub",
