@@ -53,6 +53,14 @@ def _of_job(world: World, slot: str, job: Job) -> Iterator[Choice]:
             yield from (("step", slot, how) for how in _faults(world, job, call))
     if world.left.faults and "killed" in world.scenario.faults:
         yield ("killed", slot)
+    if world.left.faults and _frozen(world, job):
+        yield ("freezes", slot)
+
+
+def _frozen(world: World, job: Job) -> bool:
+    """Tells whether a worker may be frozen now, and go on after its time."""
+    kinds = world.scenario.faults
+    return "frozen" in kinds and job.lease != "" and not job.overdue
 
 
 def _verdicts(world: World, slot: str, call: Call) -> Iterator[Choice]:
@@ -82,7 +90,8 @@ def _faults(world: World, job: Job, call: Call | None) -> Iterator[str]:
         yield "twice"
     if call.method == "send" and "refused" in kinds:
         yield "refused"
-    if call.method in LAGGING and world.scenario.lag:
+    lagging = call.method in LAGGING or ("consistent", False) in call.options
+    if lagging and world.scenario.lag:
         yield "stale"
 
 
@@ -122,7 +131,8 @@ def _of_queues(world: World) -> Iterator[Choice]:
         if "lost" in troubles:
             yield from (("loses", lane, message[0]) for message in queue.snapshot()[1])
         if "again" in troubles:
-            hidden = (m[0] for m in queue.snapshot()[1] if m[0] not in visible)
+            # One that was received: SQS does not show a delayed message early.
+            hidden = (m[0] for m in queue.snapshot()[1] if m[4] and m[0] not in visible)
             yield from (("shows", lane, id_) for id_ in hidden)
 
 
@@ -163,6 +173,11 @@ def _killed(world: World, choice: Choice) -> None:
     world.kill(choice[1])
 
 
+def _freezes(world: World, choice: Choice) -> None:
+    _spend(world, "faults")
+    world.freeze(choice[1])
+
+
 def _sends(world: World, choice: Choice) -> None:
     invocations.deliver(world, letter_of(world, choice[1]))
 
@@ -189,7 +204,7 @@ def _loses(world: World, choice: Choice) -> None:
 
 def _shows(world: World, choice: Choice) -> None:
     _spend(world, "faults")
-    world.aws.queues[choice[1]].show(choice[2])
+    world.show(choice[1], choice[2])
 
 
 def _lands(world: World, choice: Choice) -> None:
@@ -224,10 +239,8 @@ def _replays(world: World, choice: Choice) -> None:
 
 
 def _redrives(world: World, choice: Choice) -> None:
-    # Nobody redrives within the millisecond of a death.
     _spend(world, "redrives")
-    world.advance(world.clock.ms + 1)
-    world.aws.dlqs[choice[1]].redrive(world.aws.queues[choice[1]])
+    world.redrive(choice[1])
 
 
 def _deploys(world: World, choice: Choice) -> None:
@@ -239,6 +252,7 @@ TAKERS: Final = {
     "step": _step,
     "handles": _handles,
     "killed": _killed,
+    "freezes": _freezes,
     "sends": _sends,
     "receives": _receives,
     "burns": _burns,

@@ -29,6 +29,7 @@ ALL_FAULTS: Final = (
     "burned",
     "lost",
     "again",
+    "frozen",
 )
 ANY_VERDICT: Final = (FAILS, FAILS_AFTER, REFUSES, DEFERS, DEFERS_LONG, STALLS)
 HANDLERS: Final = ("mail", "bill", "ship")

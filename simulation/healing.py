@@ -9,7 +9,7 @@ from typing import Final
 from simulation import invocations
 from simulation.moments import next_moment, next_pass, quiet, unheard
 from simulation.scenario import SUCCEEDS
-from simulation.truth import RunName, Violation
+from simulation.truth import RunName, Violation, must
 from simulation.world import DAY_MS, World
 from webhook_inbox.ports import Item
 from webhook_inbox.reference import Reference
@@ -111,12 +111,17 @@ def _check_run(world: World, row: Item) -> None:
     bound = _bound(world, run, row)
     if truth.sends.get(run, 0) > bound:
         raise Violation("flood", f"{truth.sends[run]} messages for {run}, {bound} would do")
+    hope = truth.hopes.get(run)
+    if hope is not None and row["status"] != "done" and run[2] not in truth.shaken:
+        tried = truth.begun.get(run, 0) > hope
+        must("G1", tried or run in truth.lost, f"{run} was redriven and not tried again")
     fails = run[2] in world.scenario.always or run[2] in truth.shaken
     if fails or run in truth.troubled or run in truth.misdone or run in truth.forced:
         return
     seen = row["status"], row.get("attempt_count"), truth.posts.get(run)
-    if seen != ("done", 1, 1):
-        raise Violation("G8", f"nothing went wrong for {run}: {seen}")
+    must("G8", seen == ("done", 1, 1), f"nothing went wrong for {run}: {seen}")
+    received, sent = truth.receives[run], truth.sends[run]
+    must("G8", received <= sent, f"nothing went wrong for {run}: {sent} sent, {received} received")
 
 
 def _bound(world: World, run: RunName, row: Item) -> int:

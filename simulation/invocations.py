@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from simulation import programs
+from simulation.disposal import buried, deleted
 from simulation.programs import Verdict
 from simulation.scenario import SECRET, Letter
 from simulation.stepping import Answer, Call, Crashed, Program
@@ -13,9 +14,12 @@ from simulation.world import VISIBILITY, Job, World
 from webhook_inbox.errors import Unavailable
 from webhook_inbox.instants import from_ms
 from webhook_inbox.outcomes import Worker
+from webhook_inbox.reference import Reference
 from webhook_inbox.rows import event_key, run_key
 
 LOST_ANSWER = Answer(("aws", "Call", "did not answer (injected)"), Unavailable)
+# What goes wrong and must not be noticed: the inbox makes up for it by itself.
+UNNOTICED = frozenset({"ok", "stale", "twice"})
 IN_HANDLER = frozenset({"sink", "handler", "clock"})
 
 
@@ -34,9 +38,12 @@ def deliver(world: World, letter: Letter) -> None:
 
 def receive(world: World, lane: str, message_id: str) -> None:
     """A worker receives a message; or SQS moves it to the DLQ, received too often already."""
+    body = next(m[1] for m in world.aws.queues[lane].snapshot()[1] if m[0] == message_id)
     message = world.aws.queues[lane].take(message_id, hidden_for=VISIBILITY)
     if message is None:
+        buried(world, Reference.decode(body))
         return
+    world.truth.received(Reference.decode(body))
     slot = world.free("worker", world.scenario.workers)
     skews = world.scenario.skews
     skew = skews[(int(slot[-1]) - 1) % len(skews)]
@@ -157,7 +164,7 @@ def _plain(world: World, slot: str, job: Job, call: Call) -> tuple[Job, Answer |
 def _answered(world: World, job: Job, call: Call, how: str) -> tuple[Job, Answer]:
     if call.port == "clock":
         return job, Answer()  # It has slept.
-    if how not in {"ok", "stale"}:
+    if how not in UNNOTICED:
         world.touch(job)
     if how == "before":
         return job, LOST_ANSWER
@@ -181,8 +188,9 @@ def _leased(job: Job, call: Call, answer: Answer) -> Job:
 
 
 def _actor(world: World, job: Job) -> Actor:
-    held = frozenset(j.lease for j in world.jobs.values() if j.lease and j is not job)
-    return Actor(job.kind, job.lease, job.letter, job.force, held)
+    others = (j for j in world.jobs.values() if j is not job)
+    held = frozenset(j.lease for j in others if j.lease and not j.overdue)
+    return Actor(job.kind, job.lease, job.letter, job.message, job.force, held)
 
 
 # -- they end
@@ -199,6 +207,6 @@ def _end(world: World, slot: str, job: Job, how: str) -> None:
         world.truth.answered(job.letter, result, row)
     elif job.message is not None and not result.outcome.keeps_message:
         if how == "ok":
-            world.aws.queues[job.lane].delete(job.message.receipt)
+            deleted(world, job.lane, job.message)
         else:
             world.touch(job)

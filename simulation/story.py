@@ -123,6 +123,7 @@ _SENTENCES: Final[dict[str, Sentence]] = {
     "step": lambda _, parts, call: f"{parts[0]}: {_call(call)}{HOW[parts[1]]}",
     "handles": _handles,
     "killed": lambda _, parts, call: f"{parts[0]} is killed before {_call(call)}",
+    "freezes": lambda _, parts, __: f"{parts[0]} stands still until after its lease",
     "sends": _sends,
     "receives": _of_message("is received"),
     "burns": _of_message("is received, and throttled"),

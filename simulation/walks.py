@@ -30,6 +30,7 @@ WEIGHTS: Final = {
     "ages": 2.0,
     "expires": 0.5,
     "killed": 0.3,
+    "freezes": 0.2,
     "burns": 0.2,
     "loses": 0.1,
     "shows": 0.2,

@@ -6,13 +6,18 @@ from typing import Any, Final, NamedTuple
 from simulation.doubles import Doubles, VirtualClock
 from simulation.scenario import Deployment, Letter, Scenario
 from simulation.stepping import Answer, Call, Place, Stepping
-from simulation.truth import Actor, RunName, Truth, named, run_name
-from webhook_inbox.ports import Message
+from simulation.transitions import changed
+from simulation.truth import Actor, RunName, Truth, must, named, run_name
+from webhook_inbox.ports import Item, Key, Message
 from webhook_inbox.reference import Reference
-from webhook_inbox.rows import RUN_PREFIX
+from webhook_inbox.rows import RUN_PREFIX, run_key
 
 # How long a request that its sender gave up may still be on its way.
 ON_ITS_WAY_MS: Final = 10_000
+# Long enough for another worker to have taken the run over.
+THAWS_AFTER_MS: Final = 330_000
+# As long as clocks may be apart: a death and a redrive are told apart by their times.
+REDRIVEN_AFTER_MS: Final = 5_000
 VISIBILITY: Final = 360
 DAY_MS: Final = 86_400_000
 
@@ -32,6 +37,7 @@ class Job(NamedTuple):
         handling: the run whose handler it is in.
         force: whether this replay may reopen finished runs.
         drawn: how many random tokens it has drawn.
+        overdue: whether it goes on although its time is over, frozen and thawed again.
     """
 
     kind: str
@@ -46,6 +52,7 @@ class Job(NamedTuple):
     handling: RunName | None = None
     force: bool = False
     drawn: int = 0
+    overdue: bool = False
 
 
 class World:
@@ -116,7 +123,7 @@ class World:
 
     def key(self) -> Hashable:
         """Returns what tells this state of the world from others, whatever led to it."""
-        jobs = ((s, j[0], j[1].number, *j[2:5], j.lane) for s, j in sorted(self.jobs.items()))
+        jobs = ((s, j[0], j[1].number, *j[2:5], *j[7:]) for s, j in sorted(self.jobs.items()))
         return (
             self.clock.ms,
             self.aws.key(),
@@ -140,6 +147,13 @@ class World:
         """The process of an invocation ends, between two of its calls."""
         self.touch(self.jobs.pop(slot))
 
+    def freeze(self, slot: str) -> None:
+        """A worker's machine stands still; it thaws after its lease, unaware of it."""
+        job = self.jobs[slot]
+        self.touch(job)
+        self.advance(job.ends + THAWS_AFTER_MS)
+        self.jobs[slot] = job._replace(overdue=True, handling=None, wakes=0)
+
     def advance(self, to: int) -> None:
         """Time passes; invocations whose time is over are stopped."""
         if to > self.clock.ms + ON_ITS_WAY_MS:
@@ -148,7 +162,7 @@ class World:
         for job in self.jobs.values():
             self.touch(job)  # It was slow, and its handler may run out of time.
         self.clock.ms = to
-        for slot in [s for s, job in self.jobs.items() if job.ends <= to]:
+        for slot in [s for s, job in self.jobs.items() if job.ends <= to and not job.overdue]:
             self.kill(slot)
 
     def age(self, days: int) -> None:
@@ -179,11 +193,28 @@ class World:
         if message is not None:
             self.touch_message(message.body)
 
+    def show(self, lane: str, message_id: str) -> None:
+        """A message is visible again before its time: at least once is not once."""
+        queue = self.aws.queues[lane]
+        self.touch_message(next(m[1] for m in queue.snapshot()[1] if m[0] == message_id))
+        queue.show(message_id)
+
     def lose(self, lane: str, message_id: str) -> None:
         """A message is gone, as after the queue's retention."""
         queue = self.aws.queues[lane]
-        self.touch_message(next(m[1] for m in queue.snapshot()[1] if m[0] == message_id))
+        body = next(m[1] for m in queue.snapshot()[1] if m[0] == message_id)
         queue.lose(message_id)
+        self.touch_message(body)
+        self.truth.lost.add(named(Reference.decode(body)))
+
+    def redrive(self, lane: str) -> None:
+        """An operator moves a DLQ's messages back, some seconds after the last death."""
+        self.advance(self.clock.ms + REDRIVEN_AFTER_MS)
+        dlq = self.aws.dlqs[lane]
+        for message in dlq.snapshot()[1]:
+            reference = Reference.decode(message[1])
+            self.truth.redriven(reference, self.row_of(reference))
+        dlq.redrive(self.aws.queues[lane])
 
     def deploy(self, name: str) -> None:
         """Another deployment replaces the code, for invocations that begin from now on."""
@@ -202,12 +233,34 @@ class World:
         answer = self.aws.execute(call, refuses=refuses)
         table = self.aws.table
         for key, old, new in table.written:
-            self.truth.wrote(actor, key, old, new, self.clock.ms, self.aws.blobs)
+            if new is not None:
+                self._wrote(actor, key, old, new)
         table.written.clear()
         if call.method == "send" and answer.error is None:
-            taken = (message.body for message in call.args[0] if message not in answer.value)
-            self.truth.sent(actor, taken, self.clock.ms)
+            for message in call.args[0]:
+                if message not in answer.value:
+                    self._sent(actor, Reference.decode(message.body))
         return answer
+
+    def _wrote(self, actor: Actor, key: Key, old: Item | None, new: Item) -> None:
+        now = self.clock.ms
+        if actor.letter is not None and actor.letter.forged:
+            must("G6", not key.pk.startswith("event#"), f"{actor.letter.name} wrote {key}")
+        if key.sk == "event":
+            self.truth.stored(old, new, now, self.aws.blobs)
+        elif key.sk.startswith(RUN_PREFIX):
+            run = run_name(key)
+            limit = self.limits.get(run[2], 0)
+            changed(self.truth, actor, run, old or {}, new, now=now, limit=limit)
+
+    def _sent(self, actor: Actor, reference: Reference) -> None:
+        row = self.row_of(reference) or {}
+        self.truth.sent(actor, reference, row.get("ticket", 0), self.clock.ms)
+
+    def row_of(self, reference: Reference) -> Item | None:
+        """Returns the row of the run that a message names."""
+        key = run_key(reference.source, reference.event_id, reference.handler)
+        return self.aws.table.row(key)
 
     # -- who had trouble
 

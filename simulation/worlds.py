@@ -177,7 +177,7 @@ SMALL: Final = (
     ),
     world(
         "clocks apart",
-        skews=(2400, -2400),
+        skews=(4500, -4500),
         verdicts={"mail": (FAILS, DEFERS, REFUSES)},
         budget={"faults": 1, "misdeeds": 1, "jumps": 2, "redrives": 1},
         faults=("killed", "again"),

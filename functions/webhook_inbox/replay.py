@@ -188,7 +188,13 @@ class Replay:
 
     def _reset(self, run: Run, request: ReplayRequest, now: datetime) -> None:
         key = run_key(run.source, run.event_id, run.handler)
-        entry = {"at": to_ms(now), "by": request.requested_by, "reason": request.reason}
+        # The id tells it from another operator's in the same millisecond.
+        entry = {
+            "id": self._chance.token(),
+            "at": to_ms(now),
+            "by": request.requested_by,
+            "reason": request.reason,
+        }
         change = Change(
             set={
                 "source": run.source,

@@ -1,13 +1,12 @@
 """Settling a run: what its worker writes when an attempt is over, fenced by the lease (G2)."""
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
 from webhook_inbox.conditions import Absent, Condition, Equals, every, number
-from webhook_inbox.errors import ConditionFailed, InboxError
+from webhook_inbox.errors import ConditionFailed, InboxError, Unavailable
 from webhook_inbox.instants import to_ms, to_seconds
 from webhook_inbox.model import Attempt, Run, Status, StoredEvent
 from webhook_inbox.ports import Change, Table
@@ -99,15 +98,19 @@ def prolong(table: Table, run: Run, event: StoredEvent) -> None:
     one, which expires a week later: nobody would then know that the event was handled.
 
     Raises:
-        Unavailable: the table failed.
+        Unavailable: the table failed, or TTL has just deleted the run: the message begins it anew.
     """
     end = to_seconds(event.received_at + RUN_LIFE)
     if run.expires_at is None or to_seconds(run.expires_at) >= end:
         return
     listed = {"attention_at": end * 1000} if run.status is Status.DEAD_LETTER else {}
     key = run_key(run.source, run.event_id, run.handler)
-    with suppress(ConditionFailed):  # It has moved on, and lives on.
+    try:
         table.update(key, Change(set={"expires_at": end, **listed}), when=as_seen(run))
+    except ConditionFailed as error:
+        if error.old is None:
+            raise Unavailable("ledger", "prolong", "the old run has just expired") from error
+        # It has moved on, and lives on.
 
 
 def as_seen(run: Run) -> Condition:

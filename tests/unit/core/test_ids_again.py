@@ -3,7 +3,9 @@
 from tests.unit.core.world import World
 from webhook_inbox.ingest import Outcome
 from webhook_inbox.instants import from_seconds, to_seconds
+from webhook_inbox.memory import Faults
 from webhook_inbox.model import Status
+from webhook_inbox.outcomes import Outcome as Worked
 from webhook_inbox.rows import EVENT_LIFE, RUN_LIFE
 
 
@@ -72,3 +74,32 @@ def test_within_its_events_life_no_write_is_spent_on_it(world: World) -> None:
     world.process(message)
 
     assert world.plan.operations().count("UpdateItem") == 1
+
+
+def test_a_run_that_expires_while_it_is_looked_at_is_begun_anew(world: World) -> None:
+    world.deliver()
+    world.run_until_quiet()
+    world.clock.advance(days=43)
+    world.deliver()
+    message = world.taken()
+    world.table.faults = _deletes_what_has_expired_before(world, "UpdateItem", number=2)
+
+    outcome = world.process(message).outcome
+
+    assert outcome is Worked.UNAVAILABLE
+    world.table.faults = world.plan
+    world.run_until_quiet()
+    assert world.run().attempt_count == 1
+    assert len(world.handled) == 2
+
+
+def _deletes_what_has_expired_before(world: World, operation: str, *, number: int) -> Faults:
+    seen = 0
+
+    def faults(_: str, called: str) -> None:
+        nonlocal seen
+        seen += called == operation
+        if seen == number:
+            world.table.delete_expired(world.now)
+
+    return faults
