@@ -4,7 +4,7 @@ BIN := .venv/bin
 
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
-.PHONY: help setup dev check test simulate mutants proof lock clean
+.PHONY: help setup dev check test test-runtime test-parts simulate mutants proof lock clean
 
 help: ## what there is
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -30,9 +30,15 @@ check: setup ## lint, types, import rules, unit tests; under a minute
 	$(BIN)/lint-imports
 	$(BIN)/pytest tests/unit tests/architecture --quiet --numprocesses 2
 
-test: check ## everything
-	$(BIN)/pytest tests/e2e tests/local tests/infra tests/functions tests/cli tests/contract tests/readme \
-		--quiet --numprocesses 2 --dist loadgroup --no-loadscope-reorder
+test: check ## everything; what waits for other processes beside what computes
+	$(MAKE) --jobs=2 --no-print-directory test-runtime test-parts
+
+test-runtime: setup
+	$(BIN)/pytest tests/e2e tests/local --quiet
+
+test-parts: setup
+	$(BIN)/pytest tests/infra tests/functions tests/contract tests/cli tests/readme --quiet \
+		--numprocesses 2 --dist loadscope
 
 simulate: setup ## every schedule of small worlds, drawn ones of large worlds; 3 minutes
 	$(BIN)/python -m simulation explore
