@@ -44,8 +44,7 @@ def test_a_handler_that_kills_its_process_every_time_is_given_up(
 
     assert run.attempt_count == 2
     assert run.last_error == "exhausted: its workers stopped silently"
-    letter = inbox.buried(misfortunes.lethal, lane=FRAGILE)
-    assert letter["MessageId"] == run.message_id
+    letter = inbox.buried(misfortunes.lethal, lane=FRAGILE, id_=run.message_id)
     assert json.loads(letter["Body"])["handler"] == "lab.gamble"
 
 
