@@ -10,7 +10,7 @@ so the next attempt, a second one at the same time, or a replay, may take any it
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Self
 
@@ -185,8 +185,6 @@ def _items(batch: StoredEvent, recipe: Recipe, lease: str) -> Sequence[Delivery]
         headers=batch.headers,
         body=batch.body,
         received_at=batch.received_at,
-        # A row that an earlier attempt wrote is not this one's: some of its runs may have begun.
-        request_id=f"{batch.request_id}/{lease}",
     )
     try:
         items = recipe.batch(whole) if recipe.batch else None
@@ -194,4 +192,9 @@ def _items(batch: StoredEvent, recipe: Recipe, lease: str) -> Sequence[Delivery]
         raise Permanent(f"it cannot be split: {error}") from error
     if items is None:
         raise Permanent(f"to the provider {recipe.name!r} as it is now it is no batch")
-    return items
+    # As a request's id does at ingest, it tells a row that this very call has written, and whose
+    # runs are to be sent, from one of another attempt or item, whose runs may have begun.
+    return [
+        replace(item, request_id=f"{batch.request_id}/{lease}/{number}")
+        for number, item in enumerate(items, start=1)
+    ]
