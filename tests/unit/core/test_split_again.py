@@ -163,6 +163,15 @@ def test_a_large_batch_is_split_over_several_attempts_and_costs_one(world: Batch
     assert puts == 120
 
 
+def test_a_batch_whose_last_item_takes_the_time_is_done(world: Batches) -> None:
+    batch = world.sent(*mails(45))
+    world.hook = lambda operation: world.clock.advance(seconds=operation == "PutItem")
+    result = world.work_once()
+    assert result is not None
+    assert result.items == {"accepted": 45}
+    assert world.split_of(batch).status is Status.DONE
+
+
 def test_an_attempt_takes_one_item_at_least() -> None:
     world = Batches(with_mail())
     batch = world.sent(*mails(3))
