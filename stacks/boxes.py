@@ -8,6 +8,7 @@ from stacks.bundle import Workshop
 from stacks.ledger import Ledger
 from stacks.queue import Lane
 from stacks.secrets import Secrets
+from webhook_inbox import providers
 from webhook_inbox.manifest import Manifest
 
 
@@ -52,6 +53,12 @@ class Boxes:
     def source_secrets(self) -> frozenset[str]:
         """The names of the secrets that deliveries are verified with."""
         return frozenset(source.secret for source in self.manifest.sources.values())
+
+    @property
+    def delivered_secrets(self) -> frozenset[str]:
+        """The names of those that providers deliver: ingest stores them, and no others."""
+        sources = self.manifest.sources.values()
+        return frozenset(s.secret for s in sources if providers.load(s).offer is not None)
 
     @property
     def handler_secrets(self) -> frozenset[str]:

@@ -8,7 +8,10 @@ from webhook_inbox.adapters.environment import IngestEnvironment
 
 
 class Ingest(InboxFunction):
-    """Writes events and sends messages; reads no index, no body and no handler's secret."""
+    """Writes events and sends messages; reads no index, no body and no handler's secret.
+
+    It sets a secret only of sources whose provider delivers it.
+    """
 
     def __init__(self, scope: Construct, construct_id: str, boxes: Boxes) -> None:
         bundle = boxes.workshop.make("ingest")
@@ -37,4 +40,8 @@ class Ingest(InboxFunction):
         )
         self.allow("sqs:SendMessage", on=boxes.work_queues)
         self.allow("s3:PutObject", on=[boxes.bodies.objects, boxes.bodies.rejected_objects])
-        self.allow("secretsmanager:GetSecretValue", on=boxes.secrets.arns(boxes.source_secrets))
+        secrets = [*boxes.secrets.arns(boxes.source_secrets), *boxes.secrets.token_key]
+        self.allow("secretsmanager:GetSecretValue", on=secrets)
+        delivered = boxes.secrets.arns(boxes.delivered_secrets)
+        if delivered:
+            self.allow("secretsmanager:PutSecretValue", on=delivered)

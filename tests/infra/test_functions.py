@@ -1,17 +1,20 @@
 """The functions: their shape, their environment, and exactly what each may do."""
 
+from pathlib import Path
+
 import pytest
 from aws_cdk import aws_iam as iam
 
 from stacks.permissions import allow
 from stacks.processor import Placement
-from tests.infra.conftest import Synthesize
+from tests.infra.conftest import INBOX, Synthesize, write_functions
 from tests.infra.template import Template, named
 from webhook_inbox.adapters.environment import (
     IngestEnvironment,
     ProcessorEnvironment,
     ResenderEnvironment,
 )
+from webhook_inbox.rejected import TOKEN_KEY
 
 FUNCTIONS = ("ingest", "processor", "replay", "reconciler")
 ROWS = {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"}
@@ -35,6 +38,7 @@ def _short(resource: str) -> str:
         "InboxSecretsgithub": "secret github",
         "InboxSecretsstripeeu": "secret stripe",
         "InboxSecretsopenai": "secret openai",
+        "InboxSecretsTokenKey": "token key",
     }
     for start, short in known.items():
         if resource.startswith("${" + start):
@@ -53,6 +57,44 @@ def test_ingest_writes_sends_and_reads_its_sources_secrets_only(dev: Template) -
         "secret github": {"secretsmanager:GetSecretValue"},
         "secret stripe": {"secretsmanager:GetSecretValue"},
     }
+
+
+def test_ingest_sets_the_secrets_that_providers_deliver_and_no_others(
+    synthesize: Synthesize, tmp_path: Path
+) -> None:
+    asana = '\n[sources.asana]\nprovider = "asana"\nsecret = "asana-key"\n'
+    template = synthesize(functions=write_functions(tmp_path, inbox=INBOX + asana))
+
+    secrets = {
+        resource: actions
+        for resource, actions in template.rights("ingest").items()
+        if "InboxSecrets" in resource
+    }
+
+    setting = {name: acts for name, acts in secrets.items() if len(acts) > 1}
+    assert [name[:21] for name in setting] == ["${InboxSecretsasanake"]
+    assert list(setting.values()) == [
+        {"secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"}
+    ]
+    assert len(secrets) == 3
+
+
+def test_ingest_reads_the_key_that_tokens_are_hashed_with_where_a_source_bears_one(
+    synthesize: Synthesize, dev: Template, tmp_path: Path
+) -> None:
+    bot = '\n[sources.bot]\nprovider = "telegram"\n'
+    bearing = synthesize(functions=write_functions(tmp_path, inbox=INBOX + bot))
+    (made,) = [
+        secret
+        for secret in bearing.all("AWS::SecretsManager::Secret").values()
+        if "GenerateSecretString" in secret
+    ]
+    assert made["Name"] == f"webhook-inbox/dev/{TOKEN_KEY}"
+    assert made["GenerateSecretString"]["PasswordLength"] >= 32
+    readers = [name for name in FUNCTIONS if "token key" in rights(bearing, name)]
+    assert readers == ["ingest"]
+    for secret in dev.all("AWS::SecretsManager::Secret").values():
+        assert "GenerateSecretString" not in secret
 
 
 def test_processor_reaches_its_own_lane_and_the_handlers_secrets_only(dev: Template) -> None:

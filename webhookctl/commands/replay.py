@@ -1,6 +1,5 @@
 """`replay`: invokes the replay function, as often as it takes."""
 
-import getpass
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
@@ -9,6 +8,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from webhook_inbox.replay import SAMPLE, Outcome, Report
+from webhookctl.caller import caller
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, takes_options
 from webhookctl.moments import iso, moment
@@ -75,7 +75,7 @@ def replay(  # noqa: PLR0913 - one option for each of the function's filters
     request: Payload = {name: value for name, value in filters.items() if value is not None}
     request |= {"rate_per_second": rate, "reason": reason, "force": force}
     target = call.target
-    request["requested_by"] = requested_by or _caller(target)
+    request["requested_by"] = requested_by or caller(target)
     report = _run(call, target, request, limit) if yes else _total(target, request, limit)
     if report.matched == 0:
         require_known(target, source=source, handler=handler)
@@ -187,9 +187,3 @@ def _next_step(report: Report, limit: int) -> str:
     if report.dry_run:
         return "Add --yes to do it." + more
     return "See `webhookctl inbox list --status pending` for what has not begun yet." + more
-
-
-def _caller(target: Target) -> str:
-    if target.local:
-        return getpass.getuser()
-    return str(target.client("sts").get_caller_identity()["Arn"])

@@ -1,4 +1,4 @@
-"""`secrets set`: gives a source, a destination or a handler its secret."""
+"""`secrets set`: gives a source, a destination or a handler its secret. `enrol` is beside it."""
 
 import sys
 from enum import StrEnum
@@ -9,6 +9,7 @@ from botocore.exceptions import ClientError
 
 from webhook_inbox.live_secrets import LIFE
 from webhookctl.checkout import known_secrets
+from webhookctl.commands.enrol import enrol
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, takes_options
 from webhookctl.target import Target
@@ -34,6 +35,7 @@ WORDS: Final = {
 }
 
 app: Final = typer.Typer(no_args_is_help=True, help="Set secrets.", rich_markup_mode=None)
+app.command("enrol")(enrol)
 
 
 @app.callback()
