@@ -43,7 +43,9 @@ def test_under_a_shared_secret_v1a_never_counts() -> None:
     assert verdict(RECIPE, SENT, (SECRET,)) is Reason.MALFORMED
 
 
-@pytest.mark.parametrize("value", [V1A, V1, f"{V1} {V1A}", f"{V1A} {V1}"])
+@pytest.mark.parametrize(
+    "value", [V1A, V1, f"{V1} {V1A}", f"{V1A} {V1}"], ids=["v1a", "v1", "v1-v1a", "v1a-v1"]
+)
 @pytest.mark.parametrize("secrets", [(PUBLIC, SECRET), (SECRET, PUBLIC)])
 def test_while_a_source_changes_from_one_to_the_other_either_counts(
     value: str, secrets: tuple[str, str]
