@@ -46,5 +46,7 @@ RECIPE: Final = provider(
         retries="24 hours, then the webhook is deleted",
         key_from="Asana makes it and delivers it: `webhookctl secrets enrol` before you create"
         " the webhook",
+        resend="none; `GET /events` with a sync token lists what changed",
+        recalled=("resend",),
     ),
 )

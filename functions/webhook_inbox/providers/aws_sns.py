@@ -49,7 +49,8 @@ FACTS: Final = Facts(
     answer_within="15 s",
     retries="about 50 in four phases by default",
     key_from="none: pin the topic with `topic_arn`",
-    recalled=("window",),
+    resend="none, unless the subscription has a dead-letter queue",
+    recalled=("window", "resend"),
 )
 
 

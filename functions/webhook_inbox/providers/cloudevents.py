@@ -43,6 +43,7 @@ FACTS: Final = Facts(
     answer_within="up to the sender",
     retries="up to the sender",
     key_from="a long random token that you give the sender",
+    resend="by the sender",
     recalled=("event_id",),
 )
 

@@ -56,6 +56,7 @@ RECIPE: Final = provider(
         answer_within="3 s",
         retries="exponential for up to 10 minutes",
         key_from="the application's public key, in the developer portal",
-        recalled=("event_id",),
+        resend="none",
+        recalled=("event_id", "resend"),
     ),
 )

@@ -48,6 +48,7 @@ RECIPE: Final = provider(
         retries="none",
         key_from="a long random token: `webhookctl secrets set`, and `?token=…` in the webhook's"
         " URL",
-        recalled=("scheme", "event_id", "handshake", "retries", "key_from"),
+        resend="none; read what was missed from the registry",
+        recalled=("scheme", "event_id", "handshake", "retries", "key_from", "resend"),
     ),
 )

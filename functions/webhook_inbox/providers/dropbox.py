@@ -33,6 +33,7 @@ RECIPE: Final = provider(
         answer_within="10 s",
         retries="with backoff; disabled after long failure",
         key_from="the app secret, in the App Console",
-        recalled=("event_id", "answer_within", "retries"),
+        resend="none: notifications are empty; `list_folder/continue` lists what changed",
+        recalled=("event_id", "answer_within", "retries", "resend"),
     ),
 )

@@ -51,6 +51,7 @@ RECIPE: Final = provider(
         answer_within="2 s",
         retries="none unless redelivery is switched on for the channel",
         key_from="the channel secret, on the channel's Basic settings page",
-        recalled=("handshake", "answer_within", "key_from"),
+        resend="none by hand; redelivery is switched on in the channel's settings",
+        recalled=("handshake", "answer_within", "key_from", "resend"),
     ),
 )

@@ -95,6 +95,7 @@ RECIPE: Final = provider(
         event_id="`event-data.id`",
         retries="for 8 hours: after 10, 10, 15, 30 minutes, 1, 2 and 4 hours; 406 ends them",
         key_from="the HTTP webhook signing key (not the API key), in the account's settings",
-        recalled=("event_id", "handshake", "retries"),
+        resend="none; the Events API lists what happened",
+        recalled=("event_id", "handshake", "retries", "resend"),
     ),
 )

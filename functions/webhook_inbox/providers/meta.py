@@ -134,6 +134,7 @@ RECIPE: Final = provider(
         retries="less and less often, for 36 hours; WhatsApp for up to 7 days",
         key_from='the app\'s secret and a verify token that you choose: `{"secret":"…",'
         '"verify_token":"…"}`',
-        recalled=("event_id", "answer_within"),
+        resend="none; read what was missed through the API",
+        recalled=("event_id", "answer_within", "resend"),
     ),
 )

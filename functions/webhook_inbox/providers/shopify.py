@@ -74,6 +74,7 @@ RECIPE: Final = Recipe(
         answer_within="5 s",
         retries="8 over 4 hours, then the subscription is removed",
         key_from="the app's client secret; webhooks made in the admin have the store's own",
-        recalled=("handshake", "answer_within", "retries", "key_from"),
+        resend="none; read what was missed through the API",
+        recalled=("handshake", "answer_within", "retries", "key_from", "resend"),
     ),
 )

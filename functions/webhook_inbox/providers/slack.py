@@ -76,11 +76,13 @@ RECIPE: Final = Recipe(
     facts=Facts(
         title="Slack",
         scheme="HMAC-SHA256 over `v0:{timestamp}:{body}`, hex",
+        window="5 minutes",
         event_id="`event_id`; of commands and interactions `trigger_id`",
         handshake="`url_verification`, signed: the challenge is sent back",
         answer_within="3 s",
         retries="3: at once, after 1 and 5 minutes",
         key_from="the app's signing secret, on its Basic Information page",
-        recalled=("event_id", "answer_within", "retries"),
+        resend="none; read what was missed through the API",
+        recalled=("event_id", "answer_within", "retries", "resend"),
     ),
 )

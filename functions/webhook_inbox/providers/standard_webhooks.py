@@ -23,5 +23,6 @@ RECIPE: Final = standard(
         answer_within="15 to 30 s",
         retries="by the sender; the specification's example runs for days",
         key_from="`whsec_…`, or the public key `whpk_…`, shown by the sender",
+        resend="by the sender",
     ),
 )

@@ -42,6 +42,7 @@ RECIPE: Final = Recipe(
     facts=Facts(
         title="Stripe",
         scheme="HMAC-SHA256 over `{timestamp}.{body}`, hex",
+        window="5 minutes",
         event_id="`id`",
         handshake="none",
         answer_within="about 20 s",

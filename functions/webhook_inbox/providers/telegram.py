@@ -40,6 +40,7 @@ RECIPE: Final = provider(
         answer_within="not documented; about 60 s",
         retries="for up to 24 hours",
         key_from="you choose it: `secret_token` of `setWebhook`, 1 to 256 of A-Z a-z 0-9 _ -",
-        recalled=("event_id", "handshake", "answer_within", "retries", "key_from"),
+        resend="none; what is not answered with 2xx waits, and is sent again",
+        recalled=("event_id", "handshake", "answer_within", "retries", "key_from", "resend"),
     ),
 )

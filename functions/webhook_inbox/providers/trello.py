@@ -27,7 +27,8 @@ FACTS: Final = Facts(
     answer_within="30 s",
     retries="3: after 30, 60 and 120 s; disabled after 30 days of failures",
     key_from="the API secret, on the Power-Up's API key page",
-    recalled=("event_id", "answer_within"),
+    resend="none; `GET /boards/{id}/actions` lists what happened",
+    recalled=("event_id", "answer_within", "resend"),
 )
 
 

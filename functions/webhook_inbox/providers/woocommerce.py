@@ -56,6 +56,7 @@ RECIPE: Final = provider(
         answer_within="60 s",
         retries="none; five failures in a row disable the webhook",
         key_from="the webhook's secret, in WooCommerce's advanced settings",
-        recalled=("handshake", "answer_within", "retries"),
+        resend="none; read what was missed through the API",
+        recalled=("handshake", "answer_within", "retries", "resend"),
     ),
 )

@@ -1,0 +1,185 @@
+"""Writes docs/providers.md from the recipes it describes: `python -m scripts.providers`."""
+
+import re
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from webhook_inbox.errors import Reason
+from webhook_inbox.manifest import SourceSpec
+from webhook_inbox.providers import MODULES, load
+from webhook_inbox.recipe import Facts, Recipe
+
+FILE: Final = Path(__file__).resolve().parents[1] / "docs" / "providers.md"
+# Every source declares its own scheme: there is no provider to tell of.
+DECLARED: Final = "hmac"
+RECALLED: Final = " *"
+COVERS: Final = {
+    "whole": "the whole body",
+    "partly": "some of the body; the rest can be changed on the way",
+    "none": "nothing of the body",
+}
+# The rows of a provider that are a field of its Facts, in the order of an operator's questions.
+FACTS: Final = (
+    ("window", "window"),
+    ("event_id", "event id"),
+    ("handshake", "handshake"),
+    ("answer_within", "waits for an answer"),
+    ("retries", "sends again"),
+    ("resend", "sent again by hand"),
+    ("key_from", "the secret"),
+)
+USUAL: Final = {Reason.INVALID_SIGNATURE: 401, Reason.MALFORMED: 400}
+INTRO: Final = """\
+# Providers
+
+Written by `python -m scripts.providers` from the recipes in `functions/webhook_inbox/providers/`;
+a test keeps it fresh. To add one: [Adding a provider](adding-a-provider.md). A scheme that is not
+here and is an HMAC needs no code at all: `provider = "hmac"` in [Reference](reference.md).
+
+A fact with `*` was recalled rather than read at its source: take it as a claim. "Not documented" is
+what we found, not what there is. Header names are in lower case, as they arrive. A secret is set
+with `webhookctl secrets set SOURCE`; a secret of several parts is a JSON object of them.
+
+Unless a provider's table says otherwise, an accepted event is answered 202, a duplicate 200, a
+wrong or missing signature 401, what cannot be judged (malformed, too old, from the future) 400, and
+a known id with other content 409.
+
+| `provider` | | signature | covers | window | handshake |
+|---|---|---|---|---|---|
+{rows}
+"""
+
+
+class Entry(NamedTuple):
+    """A provider as the page shows it."""
+
+    name: str
+    recipe: Recipe
+    facts: Facts
+    settings: tuple[str, ...]
+    source: str
+
+
+def entries() -> list[Entry]:
+    """Returns every provider, in the order of their names."""
+    return [_entry(name, module) for name, module in sorted(MODULES.items()) if name != DECLARED]
+
+
+def render() -> str:
+    """Returns the page."""
+    every = entries()
+    overview = "\n".join(_overview(entry) for entry in every)
+    sections = "\n".join(_section(entry) for entry in every)
+    return f"{INTRO.format(rows=overview)}\n{sections}"
+
+
+def _entry(name: str, module_name: str) -> Entry:
+    module = import_module(f"webhook_inbox.providers.{module_name}")
+    recipe = load(SourceSpec(name, name, name, settings=getattr(module, "EXAMPLE", {})))
+    if recipe.facts is None:
+        raise ValueError(f"providers/{module_name}.py: has no facts")
+    settings = tuple(sorted(getattr(module, "SETTINGS", ())))
+    return Entry(name, recipe, recipe.facts, settings, _source(module.__doc__ or ""))
+
+
+def _source(docstring: str) -> str:
+    """Returns the sentence or sentences that a module's docstring has behind `Source:`."""
+    found = re.search(r"\bSource: (.+?)(?:\n\n|\Z)", docstring, re.DOTALL)
+    return " ".join(found[1].split()) if found else ""
+
+
+def _overview(entry: Entry) -> str:
+    facts = entry.facts
+    link = f"[`{entry.name}`](#{entry.name})"
+    shown = [_fact(facts, name) for name in ("scheme", "window", "handshake")]
+    cells = (link, facts.title, shown[0], facts.body, *shown[1:])
+    return _row(*cells)
+
+
+def _section(entry: Entry) -> str:
+    rows = "\n".join(_row(name, text) for name, text in _rows(entry) if text)
+    return f"## {entry.name}\n\n{entry.facts.title}\n\n| | |\n|---|---|\n{rows}\n"
+
+
+def _rows(entry: Entry) -> Iterator[tuple[str, str]]:
+    recipe, facts = entry.recipe, entry.facts
+    yield "signature", _fact(facts, "scheme")
+    yield "covers", COVERS[facts.body]
+    yield "read from", _places(recipe)
+    for name, heading in FACTS:
+        yield heading, _fact(facts, name)
+    yield "verified with", _keys(recipe)
+    yield "keys in inbox.toml", _listed(entry.settings)
+    yield "batches", "each item is an event of its own" if recipe.batch else ""
+    yield "replays", _guard(recipe)
+    yield "volatile", _listed(recipe.volatile)
+    yield "answers", _answers(recipe)
+    yield "source", entry.source
+
+
+def _fact(facts: Facts, name: str) -> str:
+    text: str = getattr(facts, name)
+    return text + RECALLED if name in facts.recalled else text
+
+
+def _places(recipe: Recipe) -> str:
+    headers = _listed(sorted(recipe.signature_headers))
+    fields = _listed(sorted(recipe.token_fields))
+    places = [headers] if headers else []
+    if fields:
+        places.append(f"of the query {fields}")
+    return "; ".join(places) or "the body"
+
+
+def _keys(recipe: Recipe) -> str:
+    if recipe.fetches is None:
+        return ""
+    shared = "" if recipe.needs_secret else "; nothing secret is shared"
+    return f"published by the provider, fetched from a pinned host{shared}"
+
+
+def _guard(recipe: Recipe) -> str:
+    if recipe.guard is None:
+        return ""
+    return "neither id nor time is signed: known content under a new id is answered 200, not run"
+
+
+def _answers(recipe: Recipe) -> str:
+    words = []
+    if recipe.accepted_status != 202:
+        words.append(f"{recipe.accepted_status} to an accepted event")
+    for reason, usual in USUAL.items():
+        if recipe.statuses[reason] != usual:
+            words.append(f"{recipe.statuses[reason]} to `{reason}`")
+    if recipe.conflict_status != 409:
+        words.append(f"{recipe.conflict_status} to other content under a known id")
+    if recipe.acknowledgement is not None:
+        body = recipe.acknowledgement.body.decode()
+        words.append(f"every 2xx is {recipe.acknowledgement.status} with " + _body(body))
+    return "; ".join(words)
+
+
+def _body(text: str) -> str:
+    return f"`{text}`" if text else "an empty body"
+
+
+def _listed(names: tuple[str, ...] | list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _row(*cells: str) -> str:
+    escaped = (cell.replace("|", "\\|") for cell in cells)
+    return f"| {' | '.join(escaped)} |"
+
+
+def main() -> int:
+    """Writes the page; returns the exit status."""
+    FILE.write_text(render(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

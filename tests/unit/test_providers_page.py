@@ -1,0 +1,74 @@
+"""docs/providers.md says what the recipes do."""
+
+from dataclasses import fields
+
+import pytest
+
+from scripts import providers as page
+from scripts.providers import Entry
+from webhook_inbox.providers import MODULES
+from webhook_inbox.recipe import Facts
+
+ENTRIES = page.entries()
+EVERY = [pytest.param(entry, id=entry.name) for entry in ENTRIES]
+
+
+def test_the_page_is_fresh() -> None:
+    assert page.FILE.read_text(encoding="utf-8") == page.render(), (
+        "run `python -m scripts.providers`"
+    )
+
+
+def test_every_provider_has_its_section() -> None:
+    text = page.render()
+
+    assert {entry.name for entry in ENTRIES} == MODULES.keys() - {page.DECLARED}
+    assert all(f"\n## {entry.name}\n" in text for entry in ENTRIES)
+
+
+@pytest.mark.parametrize("entry", EVERY)
+def test_a_provider_names_the_source_of_its_facts(entry: Entry) -> None:
+    assert entry.source, f"providers/{MODULES[entry.name]}.py: its docstring has no `Source: …`"
+
+
+@pytest.mark.parametrize("entry", EVERY)
+def test_what_was_recalled_is_a_fact(entry: Entry) -> None:
+    assert set(entry.facts.recalled) <= {field.name for field in fields(Facts)}
+
+
+@pytest.mark.parametrize("entry", EVERY)
+def test_a_window_that_is_judged_is_told(entry: Entry) -> None:
+    if entry.recipe.window is not None:
+        assert entry.facts.window != "none", f"providers/{MODULES[entry.name]}.py: tells no window"
+
+
+@pytest.mark.parametrize("entry", EVERY)
+def test_a_handshake_that_is_answered_is_told(entry: Entry) -> None:
+    recipe = entry.recipe
+    if recipe.greet or recipe.handshake or recipe.offer:
+        assert entry.facts.handshake.partition(" ")[0] != "none"
+
+
+def test_a_fact_that_was_recalled_is_marked_and_one_that_was_read_is_not() -> None:
+    [stripe] = [entry for entry in ENTRIES if entry.name == "stripe"]
+    text = page.render().partition("\n## stripe\n")[2].partition("\n## ")[0]
+
+    assert "retries" in stripe.facts.recalled
+    assert f"| sends again | {stripe.facts.retries} * |" in text
+    assert f"| signature | {stripe.facts.scheme} |" in text
+
+
+def test_answers_that_differ_from_the_usual_are_told() -> None:
+    text = page.render()
+
+    discord = text.partition("\n## discord\n")[2].partition("\n## ")[0]
+    adyen = text.partition("\n## adyen\n")[2].partition("\n## ")[0]
+    assert "| answers | 401 to `malformed` |" in discord
+    assert "| answers | every 2xx is 200 with `[accepted]` |" in adyen
+
+
+def test_a_bar_in_a_fact_does_not_end_its_cell() -> None:
+    lines = [line for line in page.render().splitlines() if line.startswith("| ")]
+
+    cells = {line.replace("\\|", "").count("|") for line in lines}
+    assert cells == {3, 7}
