@@ -40,6 +40,17 @@ def test_as_json(cli: Cli, checkout: Path) -> None:
     ]
 
 
+def test_what_splits_batches_is_no_handler_of_the_users(cli: Cli, checkout: Path) -> None:
+    settings = checkout / "inbox.toml"
+    settings.write_text(settings.read_text() + '\n[sources.mail]\nprovider = "sendgrid"\n')
+    shown = cli("check")
+    assert "split" not in shown.out
+    assert shown.err == "Fine for the stage dev: 5 sources, 1 handler, 1 lane.\n"
+    assert [handler["handler"] for handler in cli("check", "--json").data["handlers"]] == [
+        "acme.fulfil"
+    ]
+
+
 def test_it_works_from_any_directory_of_the_repository(
     cli: Cli, checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,18 +16,24 @@ NAMES = ("ingest", "processor", "replay", "reconciler")
 LABORATORY = ("lab", "fragile")
 
 
-def build(directory: Path, *, sink_url: str) -> Manifest:
-    """Lays handlers, inbox.toml and the compiled manifest out in a directory."""
+def build(
+    directory: Path,
+    *,
+    sink_url: str,
+    sources: str = "",
+    laboratory: tuple[str, ...] = LABORATORY,
+) -> Manifest:
+    """Lays handlers, inbox.toml with more sources, and the compiled manifest out in a directory."""
     shutil.copytree(FUNCTIONS / "handlers", directory / "handlers", ignore=_no_bytecode)
     registry = directory / "handlers" / "__init__.py"
-    own = ", ".join(f'"{module}"' for module in LABORATORY)
+    own = ", ".join(f'"{module}"' for module in laboratory)
     registry.write_text(registry.read_text().replace('"agent")', f'"agent", {own})'))
-    for module in LABORATORY:
+    for module in laboratory:
         shutil.copy(HERE / "handlers" / f"{module}.py", directory / "handlers")
     settings = (FUNCTIONS / "inbox.toml").read_text()
     assert "http://127.0.0.1:8788" in settings
     settings = settings.replace("http://127.0.0.1:8788", sink_url)
-    (directory / "inbox.toml").write_text(settings)
+    (directory / "inbox.toml").write_text(settings + sources)
     manifest = compile_manifest(directory, stage="local")
     write_module(manifest, directory)
     return manifest

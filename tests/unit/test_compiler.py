@@ -7,7 +7,14 @@ import pytest
 
 from webhook_inbox.compiler import collect_handlers, compile_manifest, write_module
 from webhook_inbox.errors import ConfigurationError
-from webhook_inbox.manifest import HandlerSpec, Manifest, SourceSpec
+from webhook_inbox.manifest import (
+    DEFAULT_LANE,
+    SPLIT,
+    SPLITTER,
+    HandlerSpec,
+    Manifest,
+    SourceSpec,
+)
 
 INBOX = """
 [sources.stripe]
@@ -62,6 +69,24 @@ def test_manifest_holds_configuration_and_declarations(root: Path) -> None:
     assert manifest.secrets == ("gh", "stripe")
     assert list(manifest.handlers) == ["stripe.pay", "github.triage"]
     assert manifest.handlers["github.triage"].module == "github_issues"
+
+
+def test_what_splits_batches_is_there_where_a_provider_sends_them(root: Path) -> None:
+    assert SPLIT not in compile_manifest(root, stage="dev").handlers
+    settings = root / "inbox.toml"
+    settings.write_text(settings.read_text() + '[sources.mail]\nprovider = "sendgrid"\n')
+    manifest = compile_manifest(root, stage="dev")
+    assert list(manifest.handlers) == ["stripe.pay", "github.triage", SPLIT]
+    assert manifest.handlers[SPLIT] == SPLITTER
+    assert manifest.lane_of(SPLIT) == DEFAULT_LANE
+    assert Manifest.from_data(manifest.to_data()) == manifest
+
+
+def test_what_splits_batches_wants_no_events(root: Path) -> None:
+    (root / "inbox.toml").write_text(INBOX + '[sources.mail]\nprovider = "sendgrid"\n')
+    manifest = compile_manifest(root, stage="dev")
+    for source in ("mail", "stripe", ""):
+        assert SPLIT not in [spec.name for spec in manifest.runs_for(source, "batch")]
 
 
 def test_stages_have_their_own_values(root: Path) -> None:

@@ -210,6 +210,7 @@ def test_what_is_no_python_is_shown_with_its_line(root: Path, text: str) -> None
         ("@github.on('*', name='Triage!')", "a name is 1-64 of a-z 0-9 _ . -"),
         ("@github.on('*', name='x' * 65)", "a name is 1-64 of a-z 0-9 _ . -"),
         ("@github.on('*', name='')", "a name is 1-64 of a-z 0-9 _ . -"),
+        ("@github.on('*', name='split')", "this name is the inbox's own, choose another"),
         ("@github.on()", "name at least one event type"),
         ("@github.on('*', timeout=56)", "timeout is 1-55 seconds"),
     ],
