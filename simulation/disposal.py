@@ -22,7 +22,7 @@ def deleted(world: World, lane: str, message: Message) -> None:
     run, row = named(reference), world.row_of(reference)
     if not gone or run in world.truth.lost or not _waits(row):
         return
-    must("G1", _on_its_way(world, reference, row or {}), f"{run} is left without a message: {row}")
+    must("G1", on_its_way(world, reference, row or {}), f"{run} is left without a message: {row}")
 
 
 def buried(world: World, reference: Reference) -> None:
@@ -36,7 +36,7 @@ def _waits(row: Item | None) -> bool:
     return row is None or (row["status"] in ON_A_MESSAGE and not row.get("parked"))
 
 
-def _on_its_way(world: World, reference: Reference, row: Item) -> bool:
+def on_its_way(world: World, reference: Reference, row: Item) -> bool:
     """Tells whether a message with the run's ticket is in a queue, or on its way there.
 
     The message that claimed the run last does as well: it sends the copy that is missing.

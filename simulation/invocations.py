@@ -30,7 +30,7 @@ def deliver(world: World, letter: Letter) -> None:
     """A sender sends a letter."""
     tried = world.tries.get(letter.name, 0) + 1
     world.tries[letter.name] = tried
-    slot = world.free("ingest", world.scenario.receivers)
+    slot = world.free("ingest", max(1, world.scenario.receivers))
     delivery = letter.delivered(world.clock.now(), f"{letter.name}/{tried}")
     program = programs.ingest(world.deployment.manifest, delivery)
     _begin(world, slot, "ingest", (letter, tried), program, letter=letter)
@@ -44,7 +44,7 @@ def receive(world: World, lane: str, message_id: str) -> None:
         buried(world, Reference.decode(body))
         return
     world.truth.received(Reference.decode(body))
-    slot = world.free("worker", world.scenario.workers)
+    slot = world.free("worker", max(1, world.scenario.workers))
     skews = world.scenario.skews
     skew = skews[(int(slot[-1]) - 1) % len(skews)]
     until = from_ms(world.clock.ms + skew) + programs.TIMEOUTS["processor"]
@@ -114,16 +114,18 @@ def handle(world: World, slot: str, verdict: Verdict) -> None:
         raise ValueError(f"{slot} has ended")
     name, source, event_id, _, content = call.args
     run = source, event_id, name
-    busy = any(other.handling == run for other in world.jobs.values())
-    row = world.aws.table.row(run_key(source, event_id, name))
-    world.truth.begins(run, content, row, limit=world.limits[name], busy=busy)
+    if not job.overdue:  # Whoever thaws after its time cannot know that it is late.
+        busy = any(other.handling == run for other in world.jobs.values())
+        row = world.aws.table.row(run_key(source, event_id, name))
+        world.truth.begins(run, content, row, limit=world.limits[name], busy=busy)
     if verdict != Verdict():
         world.truth.misdone.add(run)
     if not verdict.error:
         world.truth.succeeded.add(run)
     answer = Answer((verdict.posts, verdict.error, verdict.seconds))
     place = world.stepping.advance(job.place, answer)
-    _stand(world, slot, job._replace(place=place, handling=run))
+    handling = None if job.overdue else run
+    _stand(world, slot, job._replace(place=place, handling=handling))
 
 
 def _stand(world: World, slot: str, job: Job) -> None:

@@ -86,7 +86,7 @@ def _of_passes(world: World) -> Iterator[int]:
         for q in world.aws.dlqs.values()
         for message in q.snapshot()[1]
     ):
-        yield _at_minute(now, DLQ_MINUTE)
+        yield at_minute(now, DLQ_MINUTE)
 
 
 def _next_look(received_at: int, now: int) -> int:
@@ -98,7 +98,7 @@ def _next_look(received_at: int, now: int) -> int:
     looks = []
     for minute, age in SWEEPS.items():
         first = received_at + int(age.total_seconds() * 1000)
-        look = _at_minute(max(first, now + 1) - 1, minute)
+        look = at_minute(max(first, now + 1) - 1, minute)
         if look <= first + HOUR:
             looks.append(look)
     return min(looks, default=now + DAY)
@@ -124,7 +124,7 @@ def _full_minute(at: int) -> int:
     return at + -at % MINUTE
 
 
-def _at_minute(now: int, minute: int) -> int:
+def at_minute(now: int, minute: int) -> int:
     """Returns the next time, after now, at this minute of an hour."""
     hour = now - now % HOUR
     at = hour + minute * MINUTE

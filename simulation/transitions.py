@@ -94,7 +94,7 @@ def _died(truth: Truth, run: RunName, old: Item, new: Item, now: int, limit: int
     if why.startswith("exhausted"):
         spent = truth.spent.get(run, 0)
         must("G1", spent >= limit, f"{run} is exhausted after {spent} attempts of {limit}")
-    if "not in this deployment" in why:
+    if why.startswith("permanent") and "not in this deployment" in why:
         since = old.get("unknown_since", now)
         must("G1", now - since >= ROLLING_MS - SKEW_MS, f"{run} died of a rolling deployment")
     if why.startswith("lost"):

@@ -83,8 +83,7 @@ class Truth:
         keys: the idempotency key each run used.
         succeeded: runs of which an attempt ended well.
         spent: attempts of each run in its present round.
-        begun: how often each run reached its handler.
-        hopes: runs that an operator redrove, and how often they had begun by then.
+        hopes: runs that an operator redrove, and the attempts they had by then.
         sends: messages sent for each run.
         receives: how often messages of each run were received.
         resent: when the reconciler last sent a run with a ticket, and how often it did.
@@ -101,7 +100,6 @@ class Truth:
     keys: dict[RunName, str] = field(default_factory=dict)
     succeeded: set[RunName] = field(default_factory=set)
     spent: dict[RunName, int] = field(default_factory=dict)
-    begun: dict[RunName, int] = field(default_factory=dict)
     hopes: dict[RunName, int] = field(default_factory=dict)
     sends: dict[RunName, int] = field(default_factory=dict)
     receives: dict[RunName, int] = field(default_factory=dict)
@@ -130,7 +128,7 @@ class Truth:
 
     def forget_run(self, run: RunName) -> None:
         """A run's row is gone: an event of the same id begins it anew."""
-        for notes in (self.posts, self.spent, self.begun, self.hopes):
+        for notes in (self.posts, self.spent, self.hopes):
             notes.pop(run, None)
         self.succeeded.discard(run)
 
@@ -207,10 +205,10 @@ class Truth:
 
     def redriven(self, reference: Reference, row: Item | None) -> None:
         """Notes that an operator redrove a message: its run has to be tried again."""
-        dead = row is not None and row["status"] == "dead_letter"
-        if dead and (row or {}).get("ticket", 0) == reference.ticket:
-            run = named(reference)
-            self.hopes[run] = self.begun.get(run, 0)
+        if row is None or row["status"] != "dead_letter":
+            return
+        if row.get("ticket", 0) == reference.ticket:
+            self.hopes[named(reference)] = row.get("attempt_count", 0)
 
     # -- handlers
 
@@ -224,7 +222,6 @@ class Truth:
         expected = sha256(self.contents[run[:2]]).hexdigest()
         must("G7", content == expected, f"{run}: the handler was given other content")
         must("G1", self.spent.get(run, 0) <= limit, f"{run}: more attempts than {limit}")
-        self.begun[run] = self.begun.get(run, 0) + 1
 
     def posted(self, run: RunName, key: str) -> None:
         """Checks an effect at the sink."""

@@ -92,7 +92,7 @@ class World:
         self.answered: dict[str, int] = {}
         self.left = scenario.budget
         self.era = self.clock.ms
-        self.truth = Truth()
+        self.truth = Truth(shaken=set(self.deployment.broken))
 
     # -- being put back, being told apart
 

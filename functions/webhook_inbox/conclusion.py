@@ -172,7 +172,7 @@ class Conclusion:
         return attempt.result(Outcome.DEAD, reason, error)
 
     def _give_up(self, run: Run, message: Message, reference: Reference, worker: Worker) -> Result:
-        reason = f"exhausted: {run.last_error or 'its workers stopped silently'}"
+        reason = f"exhausted: {_last_words(run)}"
         now = self._clock.now()
         if not give_up(self._table, run, error=reason, now=now, sent_at=message.sent_at):
             return Result(Outcome.UNAVAILABLE, reference, detail="the run changed meanwhile")
@@ -193,6 +193,15 @@ class Conclusion:
         except Unavailable:
             # It comes back after the queue's own visibility timeout: later, and no worse.
             return
+
+
+def _last_words(run: Run) -> str:
+    """Returns why a run's last attempt failed, whose worker may not have said."""
+    reported = run.attempts[-1].number if run.attempts else 0
+    if run.attempt_count == reported:
+        return run.last_error
+    silence = "its worker stopped silently"
+    return f"{silence}; before that: {run.last_error}" if run.last_error else silence
 
 
 def _asked(error: BaseException) -> timedelta:

@@ -43,7 +43,7 @@ def test_a_handler_that_kills_its_process_every_time_is_given_up(
     run = inbox.becomes(misfortunes.lethal, "lab.gamble", Status.DEAD_LETTER)
 
     assert run.attempt_count == 2
-    assert run.last_error == "exhausted: its workers stopped silently"
+    assert run.last_error == "exhausted: its worker stopped silently"
     letter = inbox.buried(misfortunes.lethal, lane=FRAGILE, id_=run.message_id)
     assert json.loads(letter["Body"])["handler"] == "lab.gamble"
 

@@ -131,7 +131,7 @@ def test_a_handler_that_kills_its_process_every_time_ends_as_a_dead_letter(world
     assert outcomes[0] is Outcome.DEAD
     run = world.run()
     assert (run.status, run.attempt_count) == (Status.DEAD_LETTER, 3)
-    assert run.last_error == "exhausted: its workers stopped silently"
+    assert run.last_error == "exhausted: its worker stopped silently"
     assert len(world.dlqs["default"]) == 1
 
 
