@@ -32,13 +32,15 @@ class Explored:
     stepping: Stepping = field(default_factory=Stepping)
 
 
-def explore(scenario: Scenario, *, states: int = 10_000_000) -> Explored:
-    """Explores a scenario, at most so many states of it.
+def explore(
+    scenario: Scenario, *, states: int = 10_000_000, found: Explored | None = None
+) -> Explored:
+    """Explores a scenario, at most so many states of it; `found` counts along.
 
     Raises:
         Failure: a guarantee is broken.
     """
-    found = Explored()
+    found = found or Explored()
     world = World(scenario, found.stepping)
     seen = {hash(world.key())}
     stack = [(world.snapshot(), list(choices(world)))]

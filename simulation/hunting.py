@@ -8,14 +8,16 @@ The bounds are counts, not seconds, so that the same library always gives the sa
 import gc
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from traceback import format_exception_only
 from typing import Final
 
 import webhook_inbox
-from simulation.exhaustive import explore
+from simulation.exhaustive import Explored, explore
 from simulation.failure import Failure
+from simulation.scenario import Scenario
 from simulation.shrinking import shrink
 from simulation.story import tell
 from simulation.walks import Walked, walk
@@ -30,55 +32,86 @@ class Catch:
     """What a hunt found.
 
     Attributes:
-        library: which library was hunted in.
-        guarantee: the one that is broken; "" where none is, "crash" where the simulation itself
-            could not go on.
+        library: the library that was hunted in.
+        guarantee: the one that is broken; "" where none is, "crash" where the simulation could
+            not go on.
         text: how it is broken.
-        place: the world in which it was.
-        after: how many worlds were explored and walked through before that one.
-        story: how many lines tell of it, shrunk.
+        place: the world in which it is.
+        schedules: how many schedules were gone through.
+        story: how many lines tell how it comes to that, once it is shrunk.
     """
 
     library: str
-    guarantee: str = ""
-    text: str = ""
-    place: str = ""
-    after: int = 0
-    story: int = 0
+    guarantee: str
+    text: str
+    place: str
+    schedules: int
+    story: int
 
 
-def hunt(first: Sequence[str], *, states: int = STATES, seeds: int = SEEDS) -> Catch:
-    """Hunts until something breaks or all is looked at.
+class Hunt:
+    """One hunt.
 
-    Args:
-        first: the small worlds to begin with, by name.
-        states: at most so many of each small world.
-        seeds: so many large worlds.
+    Attributes:
+        place: the world it is in, or was in last.
+        schedules: how many schedules it has gone through.
     """
-    library, looked = str(webhook_inbox.__file__), 0
+
+    def __init__(self, *, states: int = STATES, seeds: int = SEEDS) -> None:
+        self.place = ""
+        self.schedules = 0
+        self._states = states
+        self._seeds = seeds
+
+    def run(self, first: Sequence[str]) -> Catch:
+        """Hunts until something breaks or all is looked at.
+
+        Args:
+            first: the small worlds to begin with, by name.
+        """
+        try:
+            self._look(first)
+        except Failure as failure:
+            broken = failure.violation
+            return self._catch(broken.guarantee, broken.text, _lines(failure))
+        except Exception as error:  # noqa: BLE001 - whatever a fault leads the simulation to
+            return self._catch("crash", "".join(format_exception_only(error)).strip(), 0)
+        return self._catch("", "", 0)
+
+    def _look(self, first: Sequence[str]) -> None:
+        others = {world.name: world for world in SMALL}
+        for world in [others.pop(name) for name in first]:
+            self._explore(world)
+        walked = Walked()
+        for seed in range(self._seeds):
+            self.place = f"drawn {seed}"
+            walk(seed, walked)
+            self.schedules += 1
+        for world in others.values():
+            self._explore(world)
+
+    def _explore(self, world: Scenario) -> None:
+        self.place = world.name
+        found = Explored()
+        try:
+            explore(world, states=self._states, found=found)
+        finally:
+            self.schedules += found.schedules
+
+    def _catch(self, guarantee: str, text: str, story: int) -> Catch:
+        library = str(Path(webhook_inbox.__file__ or "").parent)
+        return Catch(library, guarantee, text, self.place, self.schedules, story)
+
+
+def _lines(failure: Failure) -> int:
     try:
-        for _ in _looks(first, states, seeds):
-            looked += 1
-    except Failure as failure:
-        violation = failure.violation
-        place = failure.scenario.name
-        if failure.seed is not None:
-            place += f" {failure.seed}"
-        return Catch(
-            library, violation.guarantee, violation.text, place, looked, _story(failure)
-        )
-    except Exception as error:  # noqa: BLE001 - whatever a fault leads the simulation to
-        text = "".join(format_exception_only(error)).strip()
-        return Catch(library, "crash", text, after=looked)
-    return Catch(library, after=looked)
+        shrunk = shrink(failure)
+        return sum(1 for _ in tell(shrunk.scenario, shrunk.schedule))
+    except Exception:  # noqa: BLE001 - a fault may crash the simulation on another schedule
+        return len(failure.schedule)
 
 
-def _looks(first: Sequence[str], states: int, seeds: int) -> Iterator[None]:
-    known = {world.name: world for world in SMALL}
-    for name in first:
-        yield explore(known.pop(name), states=states)
-    walked = Walked()
-    for seed in range(seeds):
-        yield walk(seed, walked)
-    for world in known.values():
-        yield explore(world, states=states)
+if __name__ == "__main__":
+    # Python's cyclic garbage collector would walk all that is remembered, over and over.
+    gc.disable()
+    print(json.dumps(asdict(Hunt().run(sys.argv[1:]))))
