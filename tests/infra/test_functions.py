@@ -108,6 +108,24 @@ def test_processor_reaches_its_own_lane_and_the_handlers_secrets_only(dev: Templ
     }
 
 
+def test_the_processor_that_splits_batches_takes_items_in_for_every_lane(
+    tmp_path: Path, synthesize: Synthesize, dev: Template
+) -> None:
+    batches = '[sources.mail]\nprovider = "sendgrid"\n'
+    splitting = synthesize(functions=write_functions(tmp_path, inbox=INBOX + batches))
+    assert rights(splitting, "processor") == {
+        **rights(dev, "processor"),
+        "table": {*ROWS, "dynamodb:PutItem"},
+        "slow work": {"sqs:SendMessage"},
+        "bucket/bodies/*": {"s3:GetObject", "s3:PutObject"},
+    }
+    variables = splitting.function("processor")["Environment"]["Variables"]
+    read = ProcessorEnvironment.read({key: named(value) for key, value in variables.items()})
+    assert list(read.queue_urls) == ["default", "slow"]
+    others = [t.one("AWS::IAM::Policy", "InboxProcessorslowRole") for t in (splitting, dev)]
+    assert others[0] == others[1]
+
+
 def test_replay_finds_changes_and_sends_runs_and_clears_dead_copies(dev: Template) -> None:
     assert rights(dev, "replay") == {
         "logs": LOGS,
