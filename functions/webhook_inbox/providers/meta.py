@@ -14,11 +14,11 @@ from typing import Any, Final
 
 from webhook_inbox.errors import Reason, Rejected
 from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Answer, Facts
+from webhook_inbox.recipe import Facts
 from webhook_inbox.schemes import keys
 from webhook_inbox.schemes.batches import elements
 from webhook_inbox.schemes.documents import at, document
-from webhook_inbox.schemes.handshakes import as_text, challenge_in
+from webhook_inbox.schemes.handshakes import as_text, subscribes
 from webhook_inbox.schemes.layouts import Whole
 from webhook_inbox.schemes.mac import Hmac
 from webhook_inbox.schemes.naming import (
@@ -27,30 +27,15 @@ from webhook_inbox.schemes.naming import (
     content_hash,
     dotted,
     in_json,
-    in_query,
     joined,
 )
 from webhook_inbox.schemes.providing import provider
-from webhook_inbox.schemes.tokens import matches
-from webhook_inbox.schemes.urls import query_field
 
 VALUE: Final = "entry.0.changes.0.value"
 MESSAGE: Final = "entry.0.messaging.0.message"
 # What an entry lists, and what the value of a change lists (WhatsApp).
 LISTS: Final = ("changes", "messaging", "standby")
 INNER_LISTS: Final = ("messages", "statuses")
-
-
-def _subscribe(delivery: Delivery, secrets: Sequence[str]) -> Answer | None:
-    """Answers Meta's question whether an endpoint is ours: by the verify token alone."""
-    if delivery.method != "GET" or query_field(delivery, "hub.mode") != "subscribe":
-        return None
-    sent = query_field(delivery, "hub.verify_token") or ""
-    tokens = [keys.part(secret, "verify_token") for secret in secrets]
-    if not any(token and matches(sent, token) for token in tokens):
-        return Answer(403)
-    challenge = challenge_in(delivery, in_query("hub.challenge"))
-    return None if challenge is None else as_text(challenge)
 
 
 def _split(delivery: Delivery) -> Sequence[Delivery] | None:
@@ -120,7 +105,7 @@ RECIPE: Final = provider(
             in_json("entry.0.time"),
         ),
     ),
-    greet=_subscribe,
+    greet=subscribes(as_text),
     batch=_split,
     # The time of sending, not of the change.
     volatile=("entry.time",),

@@ -12,7 +12,10 @@ from typing import Any, Final
 
 from webhook_inbox.model import Delivery
 from webhook_inbox.recipe import Answer
-from webhook_inbox.schemes.naming import Finder, Reading
+from webhook_inbox.schemes import keys
+from webhook_inbox.schemes.naming import Finder, Reading, in_query
+from webhook_inbox.schemes.tokens import matches
+from webhook_inbox.schemes.urls import query_field
 
 JSON: Final = "application/json"
 LIMIT: Final = 1024
@@ -95,6 +98,22 @@ def computes(
         if challenge is None or shape.fullmatch(challenge) is None:
             return None
         return answer(challenge, secrets[0], delivery)
+
+    return greet
+
+
+def subscribes(answer: Maker) -> Greeting:
+    """Echoes `hub.challenge` to whoever knows the secret's part `verify_token`; else 403."""
+
+    def greet(delivery: Delivery, secrets: Sequence[str]) -> Answer | None:
+        if delivery.method != "GET" or query_field(delivery, "hub.mode") != "subscribe":
+            return None
+        sent = query_field(delivery, "hub.verify_token") or ""
+        tokens = [keys.part(secret, "verify_token") for secret in secrets]
+        if not any(token and matches(sent, token) for token in tokens):
+            return Answer(403)
+        challenge = challenge_in(delivery, in_query("hub.challenge"))
+        return None if challenge is None else answer(challenge)
 
     return greet
 

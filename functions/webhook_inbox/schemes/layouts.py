@@ -45,15 +45,24 @@ class Pairs:
     """The value is a list of `name=value`, the time among them: `t=<seconds>,v1=<signature>`.
 
     Entries of another version never count, or a weaker scheme would be as good as the real one.
+
+    Attributes:
+        signature: the name of a signature.
+        timestamp: the name of the time.
+        separator: what stands between two entries.
+        sole: the value is the time and one signature, in this order, and nothing else counts.
     """
 
     signature: str
     timestamp: str
     separator: str = ","
+    sole: bool = False
 
     def read(self, value: str) -> Claim:
         """See `Layout`."""
         pairs = [item.partition("=") for item in value.split(self.separator)]
+        if self.sole and [name for name, _, _ in pairs] != [self.timestamp, self.signature]:
+            raise Rejected(Reason.MALFORMED, "the signature header is not a time and a signature")
         signatures = tuple(text for name, _, text in pairs if name == self.signature and text)
         times = [text for name, _, text in pairs if name == self.timestamp]
         if not signatures:
@@ -86,3 +95,21 @@ class Versions:
     def write(self, signature: str, timestamp: str) -> str:  # noqa: ARG002 - part of Layout
         """See `Layout`."""
         return f"{self.version}{self.mark}{signature}"
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """The value is a list of signatures without a name: `<signature>,<signature>`."""
+
+    separator: str = ","
+
+    def read(self, value: str) -> Claim:
+        """See `Layout`."""
+        signatures = tuple(filter(None, value.split(self.separator)))
+        if not signatures:
+            raise Rejected(Reason.MALFORMED, "no signature in the signature header")
+        return Claim(signatures)
+
+    def write(self, signature: str, timestamp: str) -> str:  # noqa: ARG002 - part of Layout
+        """See `Layout`."""
+        return signature

@@ -1,0 +1,35 @@
+"""EasyPost: `X-Hmac-Signature: hmac-sha256-hex=<hex>` over the body.
+
+The key is the secret in Unicode's form NFKD: one with accents is not the bytes that were typed.
+Source: EasyPost/easypost-python `util.py`.
+"""
+
+from typing import Final
+
+from webhook_inbox.recipe import Facts
+from webhook_inbox.schemes import keys
+from webhook_inbox.schemes.layouts import Whole
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, in_json
+from webhook_inbox.schemes.providing import provider
+
+RECIPE: Final = provider(
+    "easypost",
+    Hmac(headers=("x-hmac-signature",), layout=Whole("hmac-sha256-hex="), key=keys.nfkd),
+    Naming(
+        id=(in_json("id"),),
+        type=(in_json("description"),),
+        occurred_at=(in_json("created_at"),),
+    ),
+    # An event tells to whom it was delivered, this endpoint included.
+    volatile=("status", "pending_urls", "completed_urls", "updated_at"),
+    facts=Facts(
+        title="EasyPost",
+        scheme="HMAC-SHA256 over the body, hex after `hmac-sha256-hex=`",
+        event_id="`id`",
+        answer_within="7 s",
+        retries="6",
+        key_from="the `webhook_secret` that you choose when you create the webhook",
+        recalled=("event_id", "handshake", "answer_within", "retries"),
+    ),
+)

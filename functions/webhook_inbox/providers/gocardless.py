@@ -1,0 +1,43 @@
+"""GoCardless: `Webhook-Signature: <hex>` over the body; a body is a list of events.
+
+The header is called like that of Standard Webhooks and holds something else. GoCardless wants 498
+for a signature that is wrong.
+Source: gocardless/gocardless-pro-python `webhooks.py` and its tests.
+"""
+
+from typing import Final
+
+from webhook_inbox.errors import Reason
+from webhook_inbox.recipe import STATUSES, Facts
+from webhook_inbox.schemes.batches import split_at
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, dotted, in_json
+from webhook_inbox.schemes.providing import provider
+
+INVALID_TOKEN: Final = 498
+
+RECIPE: Final = provider(
+    "gocardless",
+    Hmac(headers=("webhook-signature",)),
+    Naming(
+        id=(in_json("id"),),
+        type=(dotted(in_json("resource_type"), in_json("action")),),
+        occurred_at=(in_json("created_at"),),
+    ),
+    batch=split_at("events"),
+    statuses={
+        **STATUSES,
+        Reason.INVALID_SIGNATURE: INVALID_TOKEN,
+        Reason.MISSING_SIGNATURE: INVALID_TOKEN,
+    },
+    facts=Facts(
+        title="GoCardless",
+        scheme="HMAC-SHA256 over the body, hex",
+        event_id="`id` of each event in the list",
+        answer_within="10 s",
+        retries="8",
+        key_from="the webhook endpoint's secret, in the dashboard's developer settings",
+        resend="Retry on the webhook's page in the dashboard, or the API",
+        recalled=("handshake", "answer_within", "retries", "resend"),
+    ),
+)

@@ -1,0 +1,41 @@
+"""Modern Treasury: `X-Signature: <hex>` over the body; id and topic stand in unsigned headers.
+
+Source: modern-treasury 1.80 (PyPI) `resources/webhooks.py`.
+"""
+
+from datetime import datetime
+from typing import Final
+
+from webhook_inbox.recipe import Facts, Sample
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, dotted, header, in_json
+from webhook_inbox.schemes.providing import provider
+
+TOPIC: Final = "x-topic"
+ID: Final = "x-event-id"
+SCHEME: Final = Hmac(headers=("x-signature",))
+
+
+def _sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
+    named = {ID: sample.event_id, TOPIC: sample.type.partition(".")[0]}
+    return {**named, **SCHEME.sign(sample, secret, now)}
+
+
+RECIPE: Final = provider(
+    "modern-treasury",
+    SCHEME,
+    Naming(
+        id=(header(ID),),
+        type=(dotted(header(TOPIC), in_json("event")),),
+        occurred_at=(in_json("data.updated_at"), in_json("data.created_at")),
+    ),
+    sign=_sign,
+    kept_headers=frozenset({TOPIC}),
+    facts=Facts(
+        title="Modern Treasury",
+        scheme="HMAC-SHA256 over the body, hex",
+        event_id="`X-Event-ID`",
+        key_from="the webhook key, in the dashboard's developer settings",
+        recalled=("event_id", "handshake"),
+    ),
+)

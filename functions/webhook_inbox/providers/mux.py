@@ -1,0 +1,38 @@
+"""Mux: `Mux-Signature: t=<seconds>,v1=<hex>` over `{t}.{body}`.
+
+Mux's SDK refuses what is older than 5 minutes, and takes any time ahead of the clock; we do not.
+Source: @mux/mux-node 15 `resources/webhooks`.
+"""
+
+from typing import Final
+
+from webhook_inbox.recipe import Facts
+from webhook_inbox.schemes.layouts import Pairs
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, in_json
+from webhook_inbox.schemes.providing import provider
+from webhook_inbox.schemes.templates import Template
+from webhook_inbox.schemes.window import Window
+
+RECIPE: Final = provider(
+    "mux",
+    Hmac(
+        headers=("mux-signature",),
+        layout=Pairs("v1", "t"),
+        signs=Template.parse("{timestamp}.{body}"),
+        window=Window(),
+    ),
+    Naming(id=(in_json("id"),), type=(in_json("type"),), occurred_at=(in_json("created_at"),)),
+    # Counts the tries of this very delivery.
+    volatile=("attempts",),
+    facts=Facts(
+        title="Mux",
+        scheme="HMAC-SHA256 over `{timestamp}.{body}`, hex",
+        window="5 minutes",
+        event_id="`id`",
+        answer_within="5 s",
+        retries="for 24 hours",
+        key_from="the webhook's signing secret, in the environment's settings",
+        recalled=("event_id", "handshake", "answer_within", "retries"),
+    ),
+)

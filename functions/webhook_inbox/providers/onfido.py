@@ -1,0 +1,30 @@
+"""Onfido: `X-SHA2-Signature: <hex>` over the body.
+
+There is no event id, so what happened to which object names the event: an object to which the
+same happens twice, as a check that is reopened and completed again, comes as a conflict.
+Source: onfido-python 6 `webhook_event_verifier.py`.
+"""
+
+from typing import Final
+
+from webhook_inbox.recipe import Facts
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, in_json, joined
+from webhook_inbox.schemes.providing import provider
+
+RECIPE: Final = provider(
+    "onfido",
+    Hmac(headers=("x-sha2-signature",)),
+    Naming(
+        id=(joined(in_json("payload.object.id"), in_json("payload.action")),),
+        type=(in_json("payload.action"),),
+        occurred_at=(in_json("payload.object.completed_at_iso8601"),),
+    ),
+    facts=Facts(
+        title="Onfido",
+        scheme="HMAC-SHA256 over the body, hex",
+        event_id="`payload.object.id` and `payload.action`",
+        key_from="the webhook's token, shown when it is created",
+        recalled=("event_id", "handshake"),
+    ),
+)

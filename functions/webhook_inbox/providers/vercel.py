@@ -1,0 +1,37 @@
+"""Vercel: `x-vercel-signature: <hex>`, HMAC-SHA1 over the body.
+
+A log drain first sends an unsigned request, and wants the token that Vercel shows beside the
+endpoint in a header of the answer. Give it with the secret, and only while the drain is set up: an
+unsigned delivery is otherwise refused.
+Source: hookdeck's notes on Vercel.
+"""
+
+from typing import Final
+
+from webhook_inbox.recipe import Facts
+from webhook_inbox.schemes import keys
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, in_json
+from webhook_inbox.schemes.presets import Endpoint, shows_token
+from webhook_inbox.schemes.providing import provider
+
+SIGNATURE: Final = "x-vercel-signature"
+
+RECIPE: Final = provider(
+    "vercel",
+    Hmac(headers=(SIGNATURE,), algorithm="sha1", key=keys.of_part("secret")),
+    Naming(id=(in_json("id"),), type=(in_json("type"),), occurred_at=(in_json("createdAt"),)),
+    greet=shows_token("x-vercel-verify", Endpoint(SIGNATURE)),
+    facts=Facts(
+        title="Vercel",
+        scheme="HMAC-SHA1 over the body, hex",
+        event_id="`id`",
+        handshake="a log drain's first, unsigned request: answered with the `verify_token` in"
+        " `x-vercel-verify`",
+        answer_within="30 s",
+        retries="for 24 hours, less and less often",
+        key_from="the webhook's secret, shown when it is made, or the integration's; for a log"
+        ' drain with its token: `{"secret":"…","verify_token":"…"}`',
+        recalled=("event_id", "answer_within", "retries"),
+    ),
+)

@@ -1,0 +1,37 @@
+"""WorkOS: `WorkOS-Signature: t=<milliseconds>, v1=<hex>` over `{t}.{body}`.
+
+Between time and signature stand a comma and a blank, and WorkOS's SDK refuses a header of any
+other number of parts: there is never a second signature.
+Source: workos 10 (PyPI) `webhooks/_verification.py`.
+"""
+
+from datetime import timedelta
+from typing import Final
+
+from webhook_inbox.recipe import Facts
+from webhook_inbox.schemes.layouts import Pairs
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, in_json
+from webhook_inbox.schemes.providing import provider
+from webhook_inbox.schemes.templates import Template
+from webhook_inbox.schemes.window import Window, milliseconds
+
+RECIPE: Final = provider(
+    "workos",
+    Hmac(
+        headers=("workos-signature",),
+        layout=Pairs("v1", "t", separator=", ", sole=True),
+        signs=Template.parse("{timestamp}.{body}"),
+        window=Window(tolerance=timedelta(seconds=180), clockwork=milliseconds),
+    ),
+    Naming(id=(in_json("id"),), type=(in_json("event"),), occurred_at=(in_json("created_at"),)),
+    facts=Facts(
+        title="WorkOS",
+        scheme="HMAC-SHA256 over `{timestamp}.{body}`, hex",
+        window="3 minutes",
+        event_id="`id`",
+        retries="up to 12 within 3 days",
+        key_from="the endpoint's secret, on the dashboard's Webhooks page",
+        recalled=("event_id", "handshake", "answer_within", "retries"),
+    ),
+)
