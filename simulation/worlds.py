@@ -166,7 +166,7 @@ SMALL: Final = (
         workers=0,
         receivers=1,
         faults=(),
-        budget={"jumps": 12, "passes": 9},
+        budget={"jumps": 6, "passes": 4},
     ),
     world(
         "received as often as may be",
