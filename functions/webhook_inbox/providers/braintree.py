@@ -73,7 +73,7 @@ def recipe(settings: Mapping[str, Any]) -> Recipe:
     """Returns the recipe of one merchant; without `public_id` challenges are not answered."""
     public_id = given.text(settings, "public_id", default="")
     scheme = Hmac(
-        find=lambda delivery: _field(delivery, SIGNATURE),
+        find=lambda delivery: urls.form_field(delivery, SIGNATURE),
         layout=KeyPairs(public_id),
         signs=_payloads,
         algorithm="sha1",
@@ -101,14 +101,8 @@ def recipe(settings: Mapping[str, Any]) -> Recipe:
     )
 
 
-def _field(delivery: Delivery, name: str) -> str | None:
-    """Returns a field that stands in the form once: of two, one could be signed and one read."""
-    values = [value for key, value in urls.form(delivery) if key == name]
-    return values[0] if len(values) == 1 else None
-
-
 def _payloads(delivery: Delivery) -> Sequence[bytes]:
-    payload = _field(delivery, PAYLOAD)
+    payload = urls.form_field(delivery, PAYLOAD)
     if not payload:
         raise Rejected(Reason.MALFORMED, f"the form has no {PAYLOAD}, or several")
     if CHALLENGE.fullmatch(payload):
@@ -122,7 +116,7 @@ def _in_xml(pattern: re.Pattern[str]) -> Finder:
 
     def find(reading: Reading) -> object:
         try:
-            raw = decodebytes((_field(reading.delivery, PAYLOAD) or "").encode())
+            raw = decodebytes((urls.form_field(reading.delivery, PAYLOAD) or "").encode())
         except (binascii.Error, ValueError):
             return None
         found = pattern.search(raw.decode(errors="replace"))
@@ -135,5 +129,5 @@ def _hash(reading: Reading) -> object:
     """Names what is a notification by its payload."""
     if _in_xml(KIND)(reading) is None:
         return None
-    payload = (_field(reading.delivery, PAYLOAD) or "").rstrip("\n")
+    payload = (urls.form_field(reading.delivery, PAYLOAD) or "").rstrip("\n")
     return "sha256:" + sha256(payload.encode()).hexdigest()

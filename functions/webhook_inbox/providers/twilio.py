@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final
-from urllib.parse import urlsplit, urlunsplit
 
 from webhook_inbox.errors import Reason, Rejected
 from webhook_inbox.model import Delivery
@@ -33,7 +32,6 @@ from webhook_inbox.schemes.providing import provider
 
 SETTINGS: Final = frozenset({"url"})
 EXAMPLE: Final = {"url": "https://inbox.example/webhooks/twilio"}
-PORTS: Final = {"https": 443, "http": 80}
 HASH: Final = "bodySHA256"
 NAMING: Final = Naming(
     id=(
@@ -85,12 +83,6 @@ def _suffix(delivery: Delivery) -> str:
 
 
 def _spellings(url: str) -> Sequence[str]:
-    """Returns the URL with its port as it is, with the default one, and with none."""
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname or "", parts.port
-    except ValueError as error:
-        raise Rejected(Reason.MALFORMED, "the request's URL cannot be read") from error
-    default = f"{host}:{port or PORTS.get(parts.scheme, 0)}"
-    found = [url, *(urlunsplit(parts._replace(netloc=place)) for place in (host, default))]
-    return list(dict.fromkeys(found))
+    """Returns the URL with its port as it is, with none, and with the default one."""
+    ported = (urls.with_port(url, written=written) for written in (False, True))
+    return list(dict.fromkeys((url, *ported)))

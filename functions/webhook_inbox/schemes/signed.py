@@ -9,8 +9,7 @@ from typing import Final, NamedTuple
 from webhook_inbox.errors import ConfigurationError, Reason, Rejected
 from webhook_inbox.model import Delivery
 from webhook_inbox.recipe import Sample, Verified
-from webhook_inbox.schemes import headers, urls
-from webhook_inbox.schemes.documents import text_at
+from webhook_inbox.schemes import fields, headers
 from webhook_inbox.schemes.layouts import Claim, Layout, Whole
 from webhook_inbox.schemes.templates import Template
 from webhook_inbox.schemes.window import Window
@@ -36,7 +35,8 @@ class Signed:
     Attributes:
         headers: lower-case names of the signature header, in order of preference.
         layout: how its value holds the signatures.
-        signs: what is signed, as a template or as a function of the delivery.
+        signs: what is signed, as a template, as several of which any may be the one, or as a
+            function of the delivery.
         window: where the signed time stands, and how far it may be off.
         ids: lower-case names of the header that `{id}` stands for, in order of preference.
         every: the signatures in all of `headers` count, not those in the first one only.
@@ -46,7 +46,7 @@ class Signed:
 
     headers: tuple[str, ...] = ()
     layout: Layout = _WHOLE
-    signs: Template | Contents = _BODY
+    signs: Template | tuple[Template, ...] | Contents = _BODY
     window: Window | None = None
     ids: tuple[str, ...] = ()
     every: bool = False
@@ -57,9 +57,15 @@ class Signed:
     def reads(self) -> frozenset[str]:
         """The lower-case names of the headers that `verify` reads."""
         stamps = self.window.headers if self.window else ()
-        fields = self.signs.fields if isinstance(self.signs, Template) else ()
-        named = [field.removeprefix("header:") for field in fields if field.startswith("header:")]
+        named = [name for signs in self.templates for name in fields.headers_of(signs)]
         return frozenset((*self.headers, *stamps, *self.ids, *named))
+
+    @property
+    def templates(self) -> tuple[Template, ...]:
+        """What is signed, as templates; () where a function tells it."""
+        if isinstance(self.signs, Template):
+            return (self.signs,)
+        return self.signs if isinstance(self.signs, tuple) else ()
 
     def verify(self, delivery: Delivery, secrets: Sequence[str]) -> Verified:
         """Checks the signature, then its time.
@@ -98,10 +104,18 @@ class Signed:
             delivery: the delivery they are taken from.
             stamp: the time as the provider wrote it, where the time is signed.
         """
-        if not isinstance(self.signs, Template):
+        if not isinstance(self.signs, Template | tuple):
             return self.signs(delivery)
-        fields = {name: self._field(delivery, name, stamp) for name in self.signs.fields}
-        return (self.signs.fill(fields),)
+        found = fields.Fields(delivery=delivery, stamp=stamp, ids=self.ids, url=self.url)
+        contents, errors = list[bytes](), list[Rejected]()
+        for template in self.templates:
+            try:
+                contents.append(template.fill({name: found[name] for name in template.fields}))
+            except Rejected as error:
+                errors.append(error)
+        if not contents:
+            raise errors[0]
+        return contents
 
     def sign(self, sample: Sample, secret: str, now: datetime) -> dict[str, str]:
         """Returns the headers of a delivery signed like the provider's, JSON by content type.
@@ -153,7 +167,7 @@ class Signed:
 
     def _dated_by_body(self, window: Window) -> bool:
         """Tells whether the time is signed as a part of the body, and not beside it."""
-        beside = isinstance(self.signs, Template) and "timestamp" in self.signs
+        beside = any("timestamp" in template for template in self.templates)
         return window.find is not None and not beside
 
     def _stamp(self, delivery: Delivery, window: Window, claimed: str | None) -> str:
@@ -165,28 +179,3 @@ class Signed:
         if not window.headers:
             return claimed or ""
         return headers.required(delivery.headers, window.headers)
-
-    def _field(self, delivery: Delivery, name: str, stamp: str) -> bytes:
-        kind, _, rest = name.partition(":")
-        if kind == "body":
-            return delivery.body
-        if kind == "json":
-            return headers.encoded(_in_body(delivery, rest))
-        if kind == "form":
-            pairs = sorted(set(urls.form(delivery)))
-            return headers.encoded("".join(key + value for key, value in pairs))
-        if kind in {"id", "header"}:
-            names = self.ids if kind == "id" else (rest,)
-            return headers.encoded(headers.required(delivery.headers, names))
-        return headers.encoded(stamp if kind == "timestamp" else self._part_of_url(delivery, kind))
-
-    def _part_of_url(self, delivery: Delivery, kind: str) -> str:
-        parts = {"method": delivery.method, "path": delivery.path, "query": delivery.query}
-        return urls.public(delivery, self.url) if kind == "url" else parts[kind]
-
-
-def _in_body(delivery: Delivery, path: str) -> str:
-    found = text_at(delivery, path)
-    if found is None:
-        raise Rejected(Reason.MALFORMED, f"the body has no {path}, which is signed")
-    return found

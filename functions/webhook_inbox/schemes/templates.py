@@ -7,9 +7,18 @@ from typing import Final
 
 from webhook_inbox.errors import ConfigurationError, Reason, Rejected
 
-FIELDS: Final = ("body", "timestamp", "id", "method", "url", "path", "query", "form")
-# `{header:X-Nonce}`, `{json:data.token}`: what stands under that name in the delivery.
-NAMED: Final = ("header", "json")
+FIELDS: Final = (
+    "body", "timestamp", "id", "method", "url", "path", "query", "form",
+    "address", "sorted_query", "url_with_port", "url_without_port",
+)  # fmt: skip
+# `{header:X-Nonce}`, `{json:data.token}`: what stands under that name in the delivery; `{json?:…}`
+# is empty where nothing does; `{headers:X-List}` are the headers that X-List names.
+NAMED: Final = {
+    "header": "NAME", "headers": "NAME", "json": "PATH", "json?": "PATH", "form": "NAME",
+}  # fmt: skip
+# Of two neighbours one may hold what stands between them: the body and a form are not looked at.
+FREE: Final = frozenset({"body", "form"})
+URLS: Final = frozenset({"url", "url_with_port", "url_without_port"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +27,7 @@ class Template:
 
     head: bytes
     parts: tuple[tuple[str, bytes], ...]
+    covers: bool = True
 
     @classmethod
     def parse(cls, text: str, *, without_body: bool = False) -> "Template":
@@ -25,7 +35,8 @@ class Template:
 
         Args:
             text: what is signed.
-            without_body: the provider does not sign the body, and that is known.
+            without_body: the provider does not sign the body, and that is known. Whoever has one
+                signature can then change events, and fields may hold their separators.
 
         Raises:
             ConfigurationError: a field is unknown or used twice, or the body is not signed.
@@ -45,7 +56,7 @@ class Template:
             raise ConfigurationError(
                 "{body} is not signed; add it, since anyone could change a body that is not"
             )
-        return cls(head, tuple(parts))
+        return cls(head, tuple(parts), covers=not without_body)
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -78,13 +89,18 @@ class Template:
         pieces, before = [self.head], b""
         for name, after in self.parts:
             value = values[name]
-            if name != "body" and (
-                _within(before, before[1:] + value) or _within(after, value + after[:-1])
-            ):
+            if self.covers and name not in FREE and _meets(name, value, before, after):
                 raise Rejected(Reason.MALFORMED, f"the {name} holds its own separator")
             pieces += (value, after)
             before = after
         return b"".join(pieces)
+
+
+def _meets(name: str, value: bytes, before: bytes, after: bytes) -> bool:
+    if name in URLS:
+        # Of a URL only the query is the sender's to choose.
+        value = value.partition(b"?")[2]
+    return _within(before, before[1:] + value) or _within(after, value + after[:-1])
 
 
 def _within(literal: bytes, value: bytes) -> bool:
@@ -102,9 +118,9 @@ def _pieces(text: str) -> list[tuple[bytes, str | None]]:
 def _field(field: str | None, spec: str | None, conversion: str | None) -> str | None:
     if field is None or (field in FIELDS and not spec and not conversion):
         return field
-    if field == "header" and spec and not conversion:
-        return f"header:{spec.lower()}"
     if field in NAMED and spec and not conversion:
-        return f"{field}:{spec}"
-    choices = ", ".join(f"{{{name}}}" for name in (*FIELDS, "header:NAME", "json:PATH"))
+        return f"{field}:{spec.lower() if field.startswith('header') else spec}"
+    choices = ", ".join(
+        f"{{{name}}}" for name in (*FIELDS, *(f"{k}:{v}" for k, v in NAMED.items()))
+    )
     raise ConfigurationError(f"{{{field}}} is not a field; choose from {choices}")

@@ -1,10 +1,13 @@
 """The URL that a provider sent to, which some of them sign."""
 
-from urllib.parse import parse_qsl
+from typing import Final
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
+from webhook_inbox.errors import Reason, Rejected
 from webhook_inbox.model import Delivery
 
-FIELDS = 1000
+FIELDS: Final = 1000
+PORTS: Final = {"https": 443, "http": 80}
 
 
 def public(delivery: Delivery, base: str = "") -> str:
@@ -15,6 +18,21 @@ def public(delivery: Delivery, base: str = "") -> str:
     """
     where = base or f"https://{delivery.headers.get('host', '')}{delivery.path}"
     return f"{where}?{delivery.query}" if delivery.query else where
+
+
+def with_port(url: str, *, written: bool) -> str:
+    """Returns the URL with its port, be it the default one; or, not `written`, without any.
+
+    Raises:
+        Rejected: the URL cannot be read (malformed).
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError as error:
+        raise Rejected(Reason.MALFORMED, "the request's URL cannot be read") from error
+    place = f"{host}:{port or PORTS.get(parts.scheme, 0)}" if written else host
+    return urlunsplit(parts._replace(netloc=place))
 
 
 def fields(text: str) -> list[tuple[str, str]]:
@@ -36,3 +54,9 @@ def form(delivery: Delivery) -> list[tuple[str, str]]:
 def query_field(delivery: Delivery, name: str) -> str | None:
     """Returns the first value of a field of the query, or None."""
     return next((value for key, value in fields(delivery.query) if key == name), None)
+
+
+def form_field(delivery: Delivery, name: str) -> str | None:
+    """Returns a field that stands in the form once: of two, one could be signed and one read."""
+    values = [value for key, value in form(delivery) if key == name]
+    return values[0] if len(values) == 1 else None
