@@ -28,10 +28,15 @@ LEFT_OUT: Final = frozenset(
         "configuration",
         "conformance.py",
         "declarations.py",
+        "delivery_logs",
+        "diagnosis.py",
+        "kept.py",
         "memory",
         "next_action.py",
         "registration.py",
+        "reverification.py",
         "spans.py",
+        "suspicions.py",
     }
 )
 

@@ -21,7 +21,7 @@ from stacks.queue import SPARE_RECEIVES, Lane
 from stacks.reconciler import Reconciler
 from stacks.replay import Replay
 from stacks.secrets import Secrets
-from webhook_inbox import configuration
+from webhook_inbox import configuration, providers
 from webhook_inbox.compiler import compile_manifest
 from webhook_inbox.errors import ConfigurationError
 from webhook_inbox.manifest import Manifest
@@ -113,7 +113,15 @@ class WebhookInbox(Construct):
                 )
                 for name in self.manifest.lanes
             },
-            secrets=Secrets(self, "Secrets", stage=props.stage, names=self.manifest.secrets),
+            secrets=Secrets(
+                self,
+                "Secrets",
+                stage=props.stage,
+                names=self.manifest.secrets,
+                hashes_tokens=any(
+                    providers.load(spec).bears_tokens for spec in self.manifest.sources.values()
+                ),
+            ),
             manifest=self.manifest,
             workshop=Workshop(props.functions, self.manifest, build, wheels=not props.local),
             max_receive_count=receives,

@@ -1,8 +1,9 @@
 """Which inbox a command is about: one on this machine, or a stack in an AWS account."""
 
+import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,8 +13,11 @@ from botocore.exceptions import ClientError
 
 from webhook_inbox.adapters.dynamodb import DynamoTable
 from webhook_inbox.adapters.s3 import S3Blobs
+from webhook_inbox.adapters.secretsmanager import SecretsManagerStore
+from webhook_inbox.adapters.sqs import SqsQueue
+from webhook_inbox.lanes import Lanes
 from webhook_inbox.ledger import Ledger
-from webhook_inbox.ports import Table
+from webhook_inbox.ports import Blobs, SecretStore, Table
 from webhookctl.errors import CommandError
 from webhookctl.local import state
 
@@ -57,6 +61,7 @@ class Target:
         local: whether it runs on this machine.
         urls: where each source's deliveries are posted.
         client: service name to a low-level client.
+        queue_urls: the work queues by lane.
     """
 
     name: str
@@ -68,6 +73,7 @@ class Target:
     replay_function: str
     urls: Mapping[str, str]
     client: Clients
+    queue_urls: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -91,6 +97,7 @@ class Target:
                 replay_function=outputs["ReplayFunctionName"],
                 urls=urls,
                 client=client,
+                queue_urls=json.loads(outputs["QueueUrls"]),
             )
         except KeyError as error:
             raise CommandError(
@@ -103,10 +110,25 @@ class Target:
         """The ledger's table."""
         return DynamoTable(self.client("dynamodb"), self.table_name)
 
+    @property
+    def blobs(self) -> Blobs:
+        """The large bodies."""
+        return S3Blobs(self.client("s3"), self.bucket_name)
+
+    @property
+    def secrets(self) -> SecretStore:
+        """The secrets, for who may read them."""
+        return SecretsManagerStore(self.client("secretsmanager"), self.secret_prefix)
+
+    @property
+    def lanes(self) -> Lanes:
+        """The work queues."""
+        client = self.client("sqs")
+        return Lanes({lane: SqsQueue(client, url) for lane, url in self.queue_urls.items()})
+
     def ledger(self, *, with_bodies: bool = False) -> Ledger:
         """Returns the ledger; one that reads bodies needs the right to read the bucket."""
-        blobs = S3Blobs(self.client("s3"), self.bucket_name) if with_bodies else None
-        return Ledger(table=self.table, blobs=blobs)
+        return Ledger(table=self.table, blobs=self.blobs if with_bodies else None)
 
 
 def connect(selection: Selection) -> Target:

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 from hashlib import sha256
-from typing import Final
+from typing import Final, NamedTuple
 
 from webhook_inbox import guard
 from webhook_inbox.fingerprints import fingerprint
-from webhook_inbox.manifest import SPLIT
+from webhook_inbox.manifest import SPLIT, Manifest, SourceSpec
 from webhook_inbox.model import Delivery, StoredEvent
 from webhook_inbox.recipe import Identity, Recipe, Verified
 from webhook_inbox.rows import dedupe_key
@@ -15,6 +15,35 @@ GENERAL_HEADERS: Final = frozenset({"content-type", "user-agent", "traceparent",
 HEADER_LIMIT: Final = 1024
 # The type of a delivery that holds many events, and what its id begins with.
 BATCH: Final = "batch"
+
+
+class Named(NamedTuple):
+    """What a verified delivery holds; no event where the source does not store its type."""
+
+    identity: Identity
+    event: StoredEvent | None
+
+
+def event_of(
+    delivery: Delivery, recipe: Recipe, verified: Verified, *, manifest: Manifest, spec: SourceSpec
+) -> Named:
+    """Returns the event that a verified delivery holds, with its runs.
+
+    Raises:
+        Rejected: it, or an item of it, has no name.
+    """
+    parts = recipe.batch(delivery) if recipe.batch else None
+    if parts is not None:
+        for part in parts:
+            # What cannot be named is refused now, while the provider still has it.
+            recipe.identify(part)
+        event = batch_event(delivery, recipe, verified)
+        return Named(Identity(event.event_id, event.type), event)
+    identity = recipe.identify(delivery)
+    if not manifest.wants(spec, identity.type):
+        return Named(identity, None)
+    runs = tuple(run.name for run in manifest.runs_for(spec.name, identity.type))
+    return Named(identity, new_event(delivery, recipe, identity, verified, runs))
 
 
 def new_event(

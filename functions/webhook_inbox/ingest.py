@@ -6,15 +6,14 @@ Two calls for a new event, one for a duplicate older than 15 minutes, two for a 
 A batch is one event whose only run splits it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from traceback import format_exception
 
-from webhook_inbox import enrolment
+from webhook_inbox import enrolment, events
 from webhook_inbox.acceptance import Acceptance, Taken
 from webhook_inbox.errors import Reason, Rejected, Unavailable
-from webhook_inbox.events import batch_event, new_event
 from webhook_inbox.lanes import Lanes
 from webhook_inbox.live_secrets import LiveSecrets
 from webhook_inbox.manifest import Manifest, SourceSpec
@@ -90,7 +89,7 @@ class Ingest:
         self._keys = PublishedKeys(fetcher)
         self._fetcher = fetcher
         self._vault = vault
-        self._box = RejectedBox(table, blobs)
+        self._box = RejectedBox(table, blobs, secrets)
         self._acceptance = Acceptance(manifest=manifest, table=table, lanes=lanes, blobs=blobs)
 
     def receive(self, delivery: Delivery) -> Receipt:
@@ -145,24 +144,12 @@ class Ingest:
             if answer.visit is not None:
                 self._fetcher.fetch(answer.visit)
             return Receipt(Outcome.HANDSHAKE, answer.status, answer=answer, secret=verified.secret)
-        parts = recipe.batch(delivery) if recipe.batch else None
-        if parts is not None:
-            return self._accept_batch(delivery, recipe, verified, parts)
-        identity = recipe.identify(delivery)
-        if not self._manifest.wants(source, identity.type):
+        identity, event = events.event_of(
+            delivery, recipe, verified, manifest=self._manifest, spec=source
+        )
+        if event is None:
             return _receipt(recipe, Outcome.IGNORED, 200, identity, verified)
-        runs = tuple(s.name for s in self._manifest.runs_for(source.name, identity.type))
-        event = new_event(delivery, recipe, identity, verified, runs)
         return self._accept(event, recipe, identity, verified)
-
-    def _accept_batch(
-        self, delivery: Delivery, recipe: Recipe, verified: Verified, parts: Sequence[Delivery]
-    ) -> Receipt:
-        for part in parts:
-            # What cannot be named is refused now, while the provider still has it.
-            recipe.identify(part)
-        event = batch_event(delivery, recipe, verified)
-        return self._accept(event, recipe, Identity(event.event_id, event.type), verified)
 
     def _accept(
         self, event: StoredEvent, recipe: Recipe, identity: Identity, verified: Verified
@@ -199,7 +186,7 @@ class Ingest:
         status, reason, detail = recipe.statuses[error.reason], str(error.reason), error.detail
         # What offers a secret holds one: it is not kept (G10).
         offered = error.reason is Reason.NOT_ENROLLING
-        kept = not offered and self._box.keep(delivery, error.reason, recipe)
+        kept = not offered and self._box.keep(delivery, error, recipe)
         if error.reason is Reason.NO_SECRET:
             detail += f": webhookctl secrets set {source.secret}"
             detail += "; the delivery is kept" if kept else "; this minute's share is kept already"

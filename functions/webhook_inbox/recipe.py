@@ -191,6 +191,11 @@ class Recipe:
     refusal: Answer | None = None
     facts: Facts | None = None
 
+    @property
+    def bears_tokens(self) -> bool:
+        """Whether a delivery carries what proves its sender to whoever reads it."""
+        return bool(self.token_headers or self.token_fields)
+
     def send(self, sample: Sample, secret: str, now: datetime) -> Sent:
         """Returns the sample as the provider would send it; raises ConfigurationError."""
         if self.compose is not None:

@@ -20,6 +20,7 @@ from webhook_inbox.adapters.dynamodb import DynamoTable
 from webhook_inbox.adapters.s3 import S3Blobs
 from webhook_inbox.claim import Lease, claim
 from webhook_inbox.errors import InboxError
+from webhook_inbox.lanes import Lanes
 from webhook_inbox.ledger import Ledger
 from webhook_inbox.manifest import Manifest, SourceSpec
 from webhook_inbox.memory import MemoryTable
@@ -85,7 +86,16 @@ class Inbox(World):
         )
 
 
-class MemoryTarget(Target):
+class StagedTarget(Target):
+    """A target whose work queues are those that the inbox's workers look at."""
+
+    @property
+    def lanes(self) -> Lanes:
+        lanes: Lanes = self.client("lanes")
+        return lanes
+
+
+class MemoryTarget(StagedTarget):
     """A target whose ledger is the double: for what reads a whole day, which moto does slowly."""
 
     @property
@@ -171,7 +181,7 @@ class Cli:
 
     def _connect(self, selection: Selection) -> Target:
         self.selected.append(selection)
-        kind = MemoryTarget if isinstance(self.inbox.table, MemoryTable) else Target
+        kind = MemoryTarget if isinstance(self.inbox.table, MemoryTable) else StagedTarget
         return kind(
             name=STACK,
             local=self.local,
@@ -182,10 +192,11 @@ class Cli:
             replay_function="replay-function",
             urls=self.urls,
             client=self._client,
+            queue_urls=dict.fromkeys(self.inbox.queues, "the inbox's own"),
         )
 
     def _client(self, service: str) -> Any:
-        doubles = {"lambda": self.replay, "memory": self.inbox.table}
+        doubles = {"lambda": self.replay, "memory": self.inbox.table, "lanes": self.inbox.lanes}
         return doubles[service] if service in doubles else client(service)
 
 

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Final
 import typer
 
 from webhook_inbox import providers
-from webhook_inbox.adapters.secretsmanager import SecretsManagerStore
 from webhook_inbox.errors import Unavailable
 from webhook_inbox.manifest import SourceSpec
 from webhookctl.checkout import Checkout
@@ -104,10 +103,8 @@ def _secret(call: Invocation, spec: SourceSpec, given: str | None, variable: str
 
 
 def _stored(call: Invocation, spec: SourceSpec) -> str:
-    target = call.target
-    store = SecretsManagerStore(target.client("secretsmanager"), target.secret_prefix)
     try:
-        values = store.fetch(spec.secret)
+        values = call.target.secrets.fetch(spec.secret)
     except Unavailable as error:
         raise CommandError(
             f"the secret {spec.secret} cannot be read ({error}): give it with --secret - or"
