@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from simulation.choices import Choice, choices, take
+from simulation.choices import Choice, choices
 from simulation.failure import Failure
+from simulation.happening import take
 from simulation.healing import heal
 from simulation.scenario import Scenario
 from simulation.stepping import Stepping

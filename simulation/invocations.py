@@ -6,11 +6,12 @@ from typing import Any
 
 from simulation import programs
 from simulation.disposal import buried, deleted
+from simulation.jobs import Job
 from simulation.programs import Verdict
 from simulation.scenario import SECRET, Letter
 from simulation.stepping import Answer, Call, Crashed, Program
 from simulation.truth import Actor, Violation
-from simulation.world import VISIBILITY, Job, World
+from simulation.world import VISIBILITY, World
 from webhook_inbox.errors import Unavailable
 from webhook_inbox.instants import from_ms
 from webhook_inbox.outcomes import Worker

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from simulation.choices import Choice, letter_of, verdict_of
+from simulation.choices import Choice
+from simulation.happening import letter_of, verdict_of
 from simulation.moments import next_moment
 from simulation.scenario import Scenario
 from simulation.stepping import Call

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final, NamedTuple
 
-from simulation.choices import Choice, choices, take
+from simulation.choices import Choice, choices
 from simulation.drawn import drawn
 from simulation.failure import Failure
+from simulation.happening import take
 from simulation.healing import heal
 from simulation.scenario import Scenario
 from simulation.stepping import Stepping

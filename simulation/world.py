@@ -1,14 +1,15 @@
 """The simulated world: the doubles, virtual time, and programs that stand between two calls."""
 
 from collections.abc import Hashable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from simulation.doubles import Doubles, VirtualClock
-from simulation.scenario import Deployment, Letter, Scenario
-from simulation.stepping import Answer, Call, Place, Stepping
+from simulation.jobs import Job
+from simulation.scenario import Deployment, Scenario
+from simulation.stepping import Answer, Call, Stepping
 from simulation.transitions import changed
-from simulation.truth import Actor, RunName, Truth, must, named, run_name
-from webhook_inbox.ports import Item, Key, Message
+from simulation.truth import Actor, Truth, must, named, run_name
+from webhook_inbox.ports import Item, Key
 from webhook_inbox.reference import Reference
 from webhook_inbox.rows import RUN_PREFIX, run_key
 
@@ -20,39 +21,6 @@ THAWS_AFTER_MS: Final = 330_000
 REDRIVEN_AFTER_MS: Final = 5_000
 VISIBILITY: Final = 360
 DAY_MS: Final = 86_400_000
-
-
-class Job(NamedTuple):
-    """An invocation that has begun.
-
-    Attributes:
-        kind: which function.
-        place: where its program stands.
-        ends: when Lambda stops it, in ms.
-        skew: how far its clock is off, in ms.
-        wakes: until when it sleeps, in ms.
-        letter: what ingest was given.
-        message: what a processor was given, and the lane it came from.
-        lease: the lease it claimed and has not settled.
-        handling: the run whose handler it is in.
-        force: whether this replay may reopen finished runs.
-        drawn: how many random tokens it has drawn.
-        overdue: whether it goes on although its time is over, frozen and thawed again.
-    """
-
-    kind: str
-    place: Place
-    ends: int
-    skew: int = 0
-    wakes: int = 0
-    letter: Letter | None = None
-    message: Message | None = None
-    lane: str = ""
-    lease: str = ""
-    handling: RunName | None = None
-    force: bool = False
-    drawn: int = 0
-    overdue: bool = False
 
 
 class World:

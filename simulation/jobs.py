@@ -1,0 +1,41 @@
+"""Invocations that have begun."""
+
+from typing import NamedTuple
+
+from simulation.scenario import Letter
+from simulation.stepping import Place
+from simulation.truth import RunName
+from webhook_inbox.ports import Message
+
+
+class Job(NamedTuple):
+    """An invocation that has begun.
+
+    Attributes:
+        kind: which function.
+        place: where its program stands.
+        ends: when Lambda stops it, in ms.
+        skew: how far its clock is off, in ms.
+        wakes: until when it sleeps, in ms.
+        letter: what ingest was given.
+        message: what a processor was given, and the lane it came from.
+        lease: the lease it claimed and has not settled.
+        handling: the run whose handler it is in.
+        force: whether this replay may reopen finished runs.
+        drawn: how many random tokens it has drawn.
+        overdue: whether it goes on although its time is over, frozen and thawed again.
+    """
+
+    kind: str
+    place: Place
+    ends: int
+    skew: int = 0
+    wakes: int = 0
+    letter: Letter | None = None
+    message: Message | None = None
+    lane: str = ""
+    lease: str = ""
+    handling: RunName | None = None
+    force: bool = False
+    drawn: int = 0
+    overdue: bool = False
