@@ -25,7 +25,7 @@ HANDLERS: Final = """\
 ## A handler
 
 `Router("name")` collects the handlers of the source of that name; `Router("name", source="…")` of
-another. A module may have several.
+another. A module may have several. The name `split` is the inbox's own, see below.
 
 `@router.on(*types, …)`: glob patterns of event types, and
 
@@ -54,6 +54,24 @@ another. A module may have several.
 An event has the first of `dead_letter`, `held`, `failed`, `deferred`, `processing`, `pending`,
 `accepted` (a run has not begun), `done`, `skipped` that fits any of its runs. One that came before
 its handler was written is `skipped`; send it again under a new id, or ask the provider to.
+
+## Batches
+
+Some providers send many events in one delivery (their pages in `docs/providers.md` say which). It
+is stored as one event of the type `batch`, whose only run, `split`, makes an event of each item. An
+item's body is cut out of the batch as it is written there; its id, type and time are its own.
+
+| an item is | meaning |
+|---|---|
+| `accepted` | stored, its runs sent |
+| `duplicate` | known: in another batch, or from an earlier attempt; what was not sent of it is |
+| `replayed` | this very content came before under another id: not run |
+| `ignored` | of a type that this source does not store |
+| `conflict` | a known id with other content: kept, and the batch's run is a dead letter that names it |
+| `rejected` | it has no id that can be used: the batch's run is a dead letter that says why |
+
+The run becomes a dead letter when all other items are taken. Replaying it takes no item twice.
+`webhookctl inbox inspect` shows these counts; the metric `Items` has them by source and outcome.
 
 ## What a provider is answered
 
