@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 import typer
 
-from webhookctl.commands import check, conformance, dev, inbox, replay, secrets, send
+from webhookctl.commands import check, conformance, dev, inbox, rejected, replay, secrets, send
 from webhookctl.invocation import Invocation, takes_options
 from webhookctl.output import Output
 
@@ -41,6 +41,7 @@ app.command("dev")(dev.dev)
 app.add_typer(secrets.app, name="secrets")
 app.command("send")(send.send)
 app.add_typer(inbox.app, name="inbox")
+app.add_typer(rejected.app, name="rejected")
 app.command("replay")(replay.replay)
 app.command("check")(check.check)
 app.command("conformance")(conformance.conformance)
