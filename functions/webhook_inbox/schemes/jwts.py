@@ -20,6 +20,7 @@ from webhook_inbox.model import Delivery
 from webhook_inbox.recipe import Sample, Verified
 from webhook_inbox.schemes import urls
 from webhook_inbox.schemes.documents import parse
+from webhook_inbox.schemes.encodings import base64url, decoded
 from webhook_inbox.schemes.naming import Finder, Reading
 from webhook_inbox.schemes.tokens import matches
 
@@ -176,6 +177,9 @@ class Jwt:
             )
 
     def _head(self, token: str) -> Claims:
+        if any(decoded(part, base64url) is None for part in token.split(".")):
+            # The library forgives stray bits and padding.
+            raise Rejected(Reason.MALFORMED, "the token is not written as it has to be")
         try:
             head = jwt.get_unverified_header(token)
         except (jwt.PyJWTError, ValueError, RecursionError) as error:

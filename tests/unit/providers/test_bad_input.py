@@ -28,6 +28,8 @@ VALID = [pytest.param(vector, id=vector["id"]) for _, vector in valid_vectors()]
 every_valid_vector = pytest.mark.parametrize("vector", VALID)
 every_provider = pytest.mark.parametrize("provider", NAMES)
 STAMPS = ("", "hello", "-1", "+1", "1.5", " 1", "9" * 19, "9" * 5000, "\u0661", "NaN", "\ud800")
+# Of a list of bare signatures any counts, whatever stands before it.
+BARE_LISTS = {"plivo-v3"}
 FORGED = {Reason.INVALID_SIGNATURE, Reason.MALFORMED, Reason.MISSING_SIGNATURE}
 
 
@@ -153,7 +155,8 @@ def test_headers_that_hold_no_signature_at_all_are_refused(vector: Mapping[str, 
     for name, value in case.delivery.headers.items():
         if verified.signature in value:
             before, _, after = value.partition(verified.signature)
-            for only in (before, after, "v9=" + verified.signature, "v9," + verified.signature):
+            versions = ("v9=",) if vector["scheme"] in BARE_LISTS else ("v9=", "v9,")
+            for only in (before, after, *(version + verified.signature for version in versions)):
                 assert_rejected(case, case.with_header(name, only or "x"))
 
 

@@ -1,10 +1,11 @@
 import pytest
 
 from webhook_inbox.errors import Reason, Rejected
-from webhook_inbox.schemes.layouts import Claim, Layout, Pairs, Versions, Whole
+from webhook_inbox.schemes.layouts import Claim, Layout, Pairs, Several, Versions, Whole
 
 STRIPE = Pairs(signature="v1", timestamp="t")
 PADDLE = Pairs(signature="h1", timestamp="ts", separator=";")
+WORKOS = Pairs(signature="v1", timestamp="t", separator=", ", sole=True)
 SVIX = Versions("v1")
 PAGERDUTY = Versions("v1", separator=",", mark="=")
 
@@ -18,6 +19,9 @@ PAGERDUTY = Versions("v1", separator=",", mark="=")
         (STRIPE, "t=1,v1=a,v1=b,v0=c", Claim(("a", "b"), "1")),
         (STRIPE, "v1=a=,t=1=", Claim(("a=",), "1=")),
         (PADDLE, "ts=1;h1=a;h1=b", Claim(("a", "b"), "1")),
+        (WORKOS, "t=1, v1=a", Claim(("a",), "1")),
+        (Several(), "a", Claim(("a",))),
+        (Several(), "a,,b=, c", Claim(("a", "b=", " c"))),
         (SVIX, "v1,a v2,b v1,c", Claim(("a", "c"))),
         (SVIX, "v1,a,v1,b", Claim(("a,v1,b",))),
         (PAGERDUTY, "v1=a,v1=b,v2=c", Claim(("a", "b"))),
@@ -42,6 +46,12 @@ def test_a_header_claims_its_signatures_and_time(layout: Layout, value: str, cla
         (STRIPE, "\ud800"),
         (STRIPE, "t=1,v1="),
         (STRIPE, "t=1,v1"),
+        (WORKOS, "t=1,v1=a"),
+        (WORKOS, "v1=a, t=1"),
+        (WORKOS, "t=1, v1=a, v1=b"),
+        (WORKOS, "t=1, v1=a, v0=b"),
+        (WORKOS, "t=1, v1="),
+        (Several(), ",,"),
         (SVIX, "v2,a"),
         (SVIX, "v1,"),
         (SVIX, "a"),
@@ -55,7 +65,9 @@ def test_a_header_that_claims_nothing_is_malformed(layout: Layout, value: str) -
     assert raised.value.reason is Reason.MALFORMED
 
 
-@pytest.mark.parametrize("layout", [Whole(), Whole("v0="), STRIPE, PADDLE, SVIX, PAGERDUTY])
+@pytest.mark.parametrize(
+    "layout", [Whole(), Whole("v0="), STRIPE, PADDLE, WORKOS, SVIX, PAGERDUTY, Several()]
+)
 def test_what_is_written_is_read_again(layout: Layout) -> None:
     claim = layout.read(layout.write("abc", "17"))
 

@@ -1,0 +1,105 @@
+"""Plivo: base64 over the public URL, sorted fields and a nonce (v3), or over URL and nonce (v2).
+
+Of v3 the query's fields are sorted and written anew, decoded; those of a form follow, as name and
+value, with a question mark and a dot in front that depend on which of the two there are. The
+header may hold signatures under several tokens, with commas between them.
+v2 covers neither query nor form: whoever sees one request can send another under its nonce, and
+a nonce is therefore good for one event. A request may carry both: only the source's `version`
+counts. Source: plivo 4 (PyPI) `utils/signature_v3.py`; plivo/plivo-python's tests.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from webhook_inbox.errors import Reason, Rejected
+from webhook_inbox.model import Delivery
+from webhook_inbox.recipe import Facts, Recipe
+from webhook_inbox.schemes import settings as given
+from webhook_inbox.schemes import urls
+from webhook_inbox.schemes.encodings import base64
+from webhook_inbox.schemes.headers import encoded, required
+from webhook_inbox.schemes.layouts import Several, Whole
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, content_hash, fixed, in_form, joined
+from webhook_inbox.schemes.providing import provider
+
+SETTINGS: Final = frozenset({"url", "version"})
+EXAMPLE: Final = {"url": "https://inbox.example/webhooks/plivo"}
+VERSIONS: Final = ("v3", "v2")
+VARIANTS: Final = {f"plivo-{version}": {"version": version} for version in VERSIONS}
+NAMING: Final = Naming(
+    id=(
+        joined(in_form("MessageUUID"), in_form("Status")),
+        in_form("MessageUUID"),
+        joined(in_form("CallUUID"), in_form("Event"), in_form("CallStatus")),
+        joined(in_form("CallUUID"), in_form("CallStatus")),
+        in_form("CallUUID"),
+        content_hash,
+    ),
+    type=(in_form("Event"), in_form("Status"), in_form("CallStatus"), fixed("request")),
+)
+FACTS: Final = Facts(
+    title="Plivo",
+    scheme="HMAC-SHA256 over URL, sorted fields and nonce, base64 (v3)",
+    event_id="`MessageUUID` and `Status`, or `CallUUID`, `Event` and `CallStatus`",
+    key_from="the account's or subaccount's auth token, on the console's overview",
+    recalled=("event_id", "handshake"),
+)
+# Names and values, decoded.
+Fields = Iterable[tuple[str, str]]
+
+
+def recipe(settings: Mapping[str, Any]) -> Recipe:
+    """Returns the recipe of one version of the signature; `url` is the address without a query."""
+    base = given.public_url(settings)
+    version = given.choice(settings, "version", of=VERSIONS)
+    nonce = (f"x-plivo-signature-{version}-nonce",)
+
+    def address(delivery: Delivery) -> str:
+        return urls.public(replace(delivery, query=""), base)
+
+    def newest(delivery: Delivery) -> Sequence[bytes]:
+        end = "." + required(delivery.headers, nonce)
+        url = _url(address(delivery), urls.fields(delivery.query), _form(delivery))
+        return [encoded(url + end)]
+
+    def older(delivery: Delivery) -> Sequence[bytes]:
+        return [encoded(address(delivery) + required(delivery.headers, nonce))]
+
+    scheme = Hmac(
+        headers=(f"x-plivo-signature-{version}",),
+        layout=Several() if version == "v3" else Whole(),
+        signs=newest if version == "v3" else older,
+        encoding=base64,
+        ids=nonce,
+        url=base,
+    )
+    if version == "v3":
+        return provider("plivo", scheme, NAMING, facts=FACTS)
+    facts = replace(FACTS, scheme="HMAC-SHA256 over URL and nonce, base64 (v2)", body="none")
+    guarded = provider("plivo", scheme, NAMING, facts=facts)
+    return replace(guarded, guard=lambda delivery, _: scheme.content(delivery))
+
+
+def _form(delivery: Delivery) -> Fields:
+    form = urls.form(delivery)
+    if delivery.body and not any(map(any, form)):
+        raise Rejected(Reason.MALFORMED, "the body is no form, and nothing else of it is signed")
+    return form
+
+
+def _url(address: str, query: Fields, form: Fields) -> str:
+    asked = "&".join(f"{name}={value}" for name, value in _sorted(query))
+    sent = "".join(name + value for name, value in _sorted(form))
+    if not sent:
+        return f"{address}?{asked}" if asked else address
+    return f"{address}?{asked}.{sent}" if asked else f"{address}?{sent}"
+
+
+def _sorted(fields: Fields) -> Fields:
+    values: dict[str, list[str]] = defaultdict(list)
+    for name, value in fields:
+        values[name].append(value)
+    return [(name, value) for name in sorted(values) for value in sorted(values[name])]

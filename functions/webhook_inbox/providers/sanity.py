@@ -1,0 +1,64 @@
+"""Sanity: `sanity-webhook-signature: t=<milliseconds>,v1=<base64url>` over `{t}.{body}`.
+
+The signature's header is a time and one signature, in this order. The time is signed and never
+too old; what is dated before 2021, when Sanity began to sign, is refused, and so is an empty body,
+as by the toolkit. What a body holds is decided by the webhook's projection. The id stands in an
+unsigned header, so a captured delivery is known again by its signature, which dates the body.
+Source: sanity-io/webhook-toolkit `src/signature.ts` and its tests.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from webhook_inbox.errors import Reason, Rejected
+from webhook_inbox.model import Delivery
+from webhook_inbox.recipe import Facts, Verified
+from webhook_inbox.schemes.encodings import base64url
+from webhook_inbox.schemes.layouts import Pairs
+from webhook_inbox.schemes.mac import Hmac
+from webhook_inbox.schemes.naming import Naming, header, in_json
+from webhook_inbox.schemes.providing import provider
+from webhook_inbox.schemes.templates import Template
+from webhook_inbox.schemes.window import Window, milliseconds
+
+SIGNATURE: Final = "sanity-webhook-signature"
+FIRST: Final = datetime(2021, 1, 1, tzinfo=UTC)
+SCHEME: Final = Hmac(
+    headers=(SIGNATURE,),
+    layout=Pairs("v1", "t", sole=True),
+    signs=Template.parse("{timestamp}.{body}"),
+    encoding=base64url,
+    window=Window(tolerance=None, clockwork=milliseconds),
+)
+
+
+def _verify(delivery: Delivery, secrets: Sequence[str]) -> Verified:
+    verified = SCHEME.verify(delivery, secrets)
+    if verified.signed_at is None or verified.signed_at < FIRST:
+        raise Rejected(Reason.MALFORMED, "the time is before Sanity signed at all")
+    if not delivery.body:
+        raise Rejected(Reason.MALFORMED, "Sanity never signs an empty body")
+    return verified
+
+
+RECIPE: Final = provider(
+    "sanity",
+    SCHEME,
+    Naming(
+        id=(header("idempotency-key"),),
+        type=(in_json("_type"), header("sanity-operation")),
+        occurred_at=(in_json("_updatedAt"), header("sanity-transaction-time")),
+    ),
+    verify=_verify,
+    guard=lambda delivery, _: delivery.headers[SIGNATURE].encode(),
+    facts=Facts(
+        title="Sanity",
+        scheme="HMAC-SHA256 over `{timestamp}.{body}`, base64url",
+        event_id="`idempotency-key`",
+        answer_within="30 s",
+        retries="2, 30 s apart",
+        key_from="the secret that you choose in the webhook's settings",
+        recalled=("handshake",),
+    ),
+)

@@ -1,0 +1,45 @@
+"""Vonage: a JWT (HS256) in `Authorization: Bearer …` that claims the body's SHA-256.
+
+Vonage's library checks the token's signature alone, so a body could be changed under it; here the
+claim `payload_hash` is required. A message's states come under its own id.
+Source: vonage-jwt 1 (PyPI) `verify_jwt.py`.
+"""
+
+from typing import Final
+
+from webhook_inbox.recipe import Facts
+from webhook_inbox.schemes.jwts import Jwt
+from webhook_inbox.schemes.naming import Naming, content_hash, fixed, in_json, joined
+from webhook_inbox.schemes.providing import provider
+
+SCHEME: Final = Jwt(
+    header="authorization",
+    prefix="Bearer ",
+    claims={"iss": "Vonage"},
+    body_hash="payload_hash",
+)
+
+RECIPE: Final = provider(
+    "vonage",
+    SCHEME,
+    Naming(
+        id=(
+            joined(in_json("message_uuid"), in_json("status")),
+            in_json("message_uuid"),
+            joined(in_json("uuid"), in_json("status")),
+            SCHEME.claim("jti"),
+            content_hash,
+        ),
+        type=(in_json("status"), fixed("request")),
+        occurred_at=(in_json("timestamp"), SCHEME.claim("iat")),
+    ),
+    facts=Facts(
+        title="Vonage",
+        scheme="JWT, HS256, claims `iss` and the body's `payload_hash`",
+        window="as long as the token, where it claims `exp`",
+        event_id="`message_uuid` or a call's `uuid`, with its `status`; else the token's `jti`",
+        retries="for 24 hours",
+        key_from="the account's signature secret, in the dashboard's API settings",
+        recalled=("window", "event_id", "handshake", "retries"),
+    ),
+)
