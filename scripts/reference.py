@@ -7,20 +7,43 @@ from typing import Any, Final, get_args
 
 from pydantic import BaseModel
 
-from webhook_inbox.configuration import model
+from webhook_inbox.configuration import declared, model
 from webhook_inbox.routing import BACKOFFS
+from webhook_inbox.schemes import templates
 
 FILE: Final = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
 TABLES: Final[tuple[tuple[str, type[BaseModel]], ...]] = (
     ("`[sources.NAME]`, every provider", model.Source),
-    ('`[sources.NAME]` with `provider = "hmac"`, besides', model.DeclaredSource),
-    ("`signature = { … }`", model.Signature),
-    ("`timestamp = { … }`", model.Timestamp),
-    ("`event_id = { … }`, one of", model.EventId),
-    ("`event_type = { … }`, one of", model.EventType),
+    ('`[sources.NAME]` with `provider = "hmac"`, besides', declared.DeclaredSource),
+    ("`signature = { … }`", declared.Signature),
+    ("`timestamp = { … }`", declared.Timestamp),
+    ("`event_id = { … }`, one of", declared.EventId),
+    ("`event_type = { … }`, one of", declared.EventType),
+    ("`batch = { … }`", declared.Batch),
+    ("`digest = { … }`", declared.Digest),
     ("`[destinations.NAME]`", model.Destination),
     ("`[alarms]`", model.Alarms),
 )
+# What may stand in `signs`, by the field's name.
+FIELDS: Final = {
+    "body": "the body, as it was sent",
+    "timestamp": "the time, as it is written where `timestamp` says",
+    "id": "the header that `event_id` names",
+    "method": "`POST`",
+    "url": "the address that was called, query included; see `url`",
+    "path": "its path",
+    "query": "its query, without the question mark",
+    "form": "all fields of a form: names and values, sorted, repeated ones once",
+    "address": "the address without its query",
+    "sorted_query": "the query's fields, decoded and sorted, with `=` and `&`",
+    "url_with_port": "`url` with its port, be it the default one",
+    "url_without_port": "`url` without its port",
+    "header": "a header",
+    "headers": "the headers that this header lists, as `name:value`, sorted, with `;`",
+    "json": "a value in the body's JSON",
+    "json?": "the same, empty where it is not there",
+    "form:": "one field of a form, which has to stand there once",
+}
 HANDLERS: Final = """\
 ## A handler
 
@@ -97,11 +120,20 @@ def render() -> str:
         '`handler_secrets = ["openai"]` at the top names secrets for `ctx.secret`.\n'
     )
     tables = "\n".join(f"### {title}\n\n{_table(which)}" for title, which in TABLES)
+    tables += "\n### `{…}` in `signs`\n\n| field | stands for |\n|---|---|\n" + "".join(_fields())
     presets = ", ".join(
         f'`"{name}"` {b.base:g} s, times {b.factor:g} each, up to {b.cap:g} s'
         for name, b in BACKOFFS.items()
     )
     return f"{intro}\n{tables}\n{HANDLERS.format(presets=presets)}"
+
+
+def _fields() -> Iterator[str]:
+    for field in templates.FIELDS:
+        yield f"| `{{{field}}}` | {FIELDS[field]} |\n"
+    for field, name in templates.NAMED.items():
+        meaning = FIELDS.get(f"{field}:", FIELDS[field])
+        yield f"| `{{{field}:{name}}}` | {meaning} |\n"
 
 
 def _table(which: type[BaseModel]) -> str:
@@ -110,7 +142,7 @@ def _table(which: type[BaseModel]) -> str:
 
 
 def _rows(which: type[BaseModel]) -> Iterator[str]:
-    inherited = model.Source.model_fields if which is model.DeclaredSource else {}
+    inherited = model.Source.model_fields if which is declared.DeclaredSource else {}
     for key, field in which.model_fields.items():
         if key in inherited:
             continue
@@ -125,7 +157,9 @@ def _choices(annotation: Any) -> str:
 
 
 def _shown(value: object) -> str:
-    return "" if value in (None, "", []) else f"`{value}`"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    return "" if value in (None, "", [], {}) else f"`{value}`"
 
 
 def main() -> int:

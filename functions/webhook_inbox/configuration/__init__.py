@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from webhook_inbox import providers
-from webhook_inbox.configuration.model import DeclaredSource, Inbox, Source, Table
+from webhook_inbox.configuration.declared import DeclaredSource
+from webhook_inbox.configuration.model import Inbox, Source, Table
 from webhook_inbox.configuration.wording import line
 from webhook_inbox.errors import ConfigurationError
 from webhook_inbox.manifest import DestinationSpec, SourceSpec

@@ -1,102 +1,144 @@
-"""`provider = "hmac"`: any HMAC in a header, declared in inbox.toml.
+"""`provider = "hmac"`: any scheme with an HMAC, declared in inbox.toml."""
 
-The tables' shape is validated when the configuration is read; here they are given their meaning.
-"""
-
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from webhook_inbox.durations import duration
 from webhook_inbox.errors import ConfigurationError
 from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Identity, Recipe, Sample
-from webhook_inbox.schemes.encodings import ENCODINGS
-from webhook_inbox.schemes.keys import READERS
-from webhook_inbox.schemes.layouts import Whole
+from webhook_inbox.recipe import Identity, Recipe, Sample, Sent, Verified
+from webhook_inbox.schemes import tables
+from webhook_inbox.schemes.batches import Parts, split_at
+from webhook_inbox.schemes.demands import Demands, demands
+from webhook_inbox.schemes.documents import parse
+from webhook_inbox.schemes.items import Verify, each_of
 from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Finder, Naming, content_hash, fixed, header, in_json
-from webhook_inbox.schemes.templates import Template
-from webhook_inbox.schemes.window import Window
+from webhook_inbox.schemes.naming import (
+    Finder,
+    Naming,
+    content_hash,
+    fixed,
+    header,
+    in_form,
+    in_json,
+    in_query,
+    joined,
+)
+from webhook_inbox.schemes.places import names_of, nested, place
 
-SETTINGS: Final = frozenset({"signature", "timestamp", "event_id", "event_type"})
+SETTINGS: Final = frozenset(
+    {"signature", "timestamp", "event_id", "event_type", "url", "batch", "digest"}
+)
 
 
 def recipe(settings: Mapping[str, Any]) -> Recipe:
     """Returns the recipe that the tables declare.
 
     Raises:
-        ConfigurationError: what is signed does not go with the other tables.
+        ConfigurationError: tables do not go together.
     """
-    scheme = _scheme(settings)
+    source = _Declared(settings, tables.scheme(settings), demands(settings))
     id_, type_ = settings["event_id"], settings.get("event_type", {})
     naming = Naming(id=(_finder(id_),), type=(_finder(type_),))
-
-    def sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
-        headers = scheme.sign(sample, secret, now)
-        named = {id_.get("header"): sample.event_id, type_.get("header"): sample.type}
-        return headers | {name.lower(): value for name, value in named.items() if name}
-
-    def guard(delivery: Delivery, _: Identity) -> bytes:
-        return scheme.content(delivery)
-
+    window = source.scheme.window
     return Recipe(
         name="hmac",
-        verify=scheme.verify,
-        signature_headers=scheme.reads,
+        verify=source.verify,
+        signature_headers=source.scheme.reads | source.demands.reads,
         identify=naming.identify,
-        sign=sign,
-        guard=None if _signed_name(_signs(settings), id_) else guard,
-        kept_headers=frozenset(h.lower() for t in (id_, type_) if (h := t.get("header"))),
+        sign=lambda sample, secret, now: dict(source.compose(sample, secret, now).headers),
+        compose=source.compose,
+        batch=source.parts,
+        window=window.tolerance if window else None,
+        guard=_guard(settings, source.scheme),
+        kept_headers=frozenset(h for t in (id_, type_) for h in names_of(t.get("header", []))),
     )
 
 
-def _scheme(settings: Mapping[str, Any]) -> Hmac:
-    signature, timestamp = settings["signature"], settings.get("timestamp")
-    signs = _signs(settings)
-    window = None
-    if timestamp is not None:
-        tolerance = duration(timestamp.get("tolerance", "5m"))
-        window = Window(headers=(timestamp["header"].lower(),), tolerance=tolerance)
-    return Hmac(
-        headers=(signature["header"].lower(),),
-        layout=Whole(signature.get("prefix", "")),
-        signs=signs,
-        algorithm=signature.get("algorithm", "sha256"),
-        encoding=ENCODINGS[signature.get("encoding", "hex")],
-        key=READERS[signature.get("key", "text")],
-        window=window,
-        ids=(settings["event_id"]["header"].lower(),) if "id" in signs else (),
-    )
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    settings: Mapping[str, Any]
+    scheme: Hmac
+    demands: Demands
+
+    @property
+    def parts(self) -> Parts | None:
+        table = self.settings.get("batch")
+        return split_at(table["json"], inside=table.get("inside", "")) if table else None
+
+    @property
+    def verify(self) -> Verify:
+        inner: Verify = self.scheme.verify
+        if self.settings["signature"].get("each"):
+            parts = self.parts
+            if parts is None:
+                raise ConfigurationError("batch: missing; say where the list of events stands")
+            inner = each_of(parts, inner)
+
+        def verify(delivery: Delivery, secrets: Sequence[str]) -> Verified:
+            verified = inner(self.demands.bare(delivery), secrets)
+            self.demands.check(delivery)
+            return verified
+
+        return verify
+
+    def compose(self, sample: Sample, secret: str, now: datetime) -> Sent:
+        """Returns a sample as the source's provider would send it; see `Recipe.compose`."""
+        scheme, window = self.scheme, self.scheme.window
+        stamp = window.write(now) if window else ""
+        sent = self._named(sample)
+        if (where := place(self.settings.get("timestamp", {}))) is not None:
+            sent = where.write(sent, stamp)
+        sent = self.demands.meet(sent)
+        signed = Delivery("it", "POST", "/webhooks/it", sent.query, sent.headers, sent.body, now)
+        content = scheme.contents(self.demands.bare(signed), stamp)[0]
+        signature = scheme.layout.write(scheme.signature(secret, content), stamp)
+        if scheme.headers:
+            return replace(sent, headers={**sent.headers, scheme.headers[0]: signature})
+        where = place(self.settings["signature"])
+        sent = where.write(sent, signature) if where else sent
+        return self._whole(sent) if self.settings["signature"].get("each") else sent
+
+    def _named(self, sample: Sample) -> Sent:
+        headers = {"content-type": "application/json"}
+        for table, value in (("event_id", sample.event_id), ("event_type", sample.type)):
+            name = self.settings.get(table, {}).get("header")
+            headers |= {names_of(name)[0]: value} if name else {}
+        return Sent(headers, sample.body)
+
+    def _whole(self, sent: Sent) -> Sent:
+        """Returns the batch that a signed event comes in."""
+        table = self.settings["batch"]
+        event = parse(sent.body)
+        item = nested(table["inside"], event) if table.get("inside") else event
+        return replace(sent, body=json.dumps(nested(table["json"], [item])).encode())
 
 
-def _signs(settings: Mapping[str, Any]) -> Template:
-    try:
-        signs = Template.parse(settings["signature"].get("signs", "{body}"))
-    except ConfigurationError as error:
-        raise ConfigurationError(f"signature.signs: {error}") from error
-    if "timestamp" in signs and "timestamp" not in settings:
-        raise ConfigurationError("timestamp: missing; name the header that {timestamp} stands for")
-    if "timestamp" in settings and "timestamp" not in signs:
-        raise ConfigurationError(
-            "timestamp: not signed, so it proves nothing; add {timestamp} to signature.signs,"
-            " or remove it"
-        )
-    if "id" in signs and "header" not in settings["event_id"]:
-        raise ConfigurationError("event_id.header: missing; name the header that {id} stands for")
-    return signs
-
-
-def _signed_name(signs: Template, event_id: Mapping[str, Any]) -> bool:
-    """Tells whether a captured delivery cannot come again under another id, or not for long."""
-    return "timestamp" in signs or signs.pins("id") or "header" not in event_id
+def _guard(
+    settings: Mapping[str, Any], scheme: Hmac
+) -> Callable[[Delivery, Identity], bytes] | None:
+    """Returns what is guarded where a captured delivery could come again under another id."""
+    partial, each = (settings["signature"].get(key) for key in ("partial", "each"))
+    judged = scheme.window is not None and scheme.window.tolerance is not None
+    pinned = all(template.pins("id") for template in scheme.templates)
+    in_body = not {"json", "form", "body"}.isdisjoint(settings["event_id"])
+    if each or (not partial and (judged or pinned or in_body)):
+        return None
+    return lambda delivery, _: scheme.content(delivery)
 
 
 def _finder(table: Mapping[str, Any]) -> Finder:
     if "header" in table:
-        return header(table["header"].lower())
+        return header(*names_of(table["header"]))
     if "json" in table:
-        return in_json(table["json"])
+        paths = table["json"]
+        return in_json(paths) if isinstance(paths, str) else joined(*map(in_json, paths))
+    if "form" in table:
+        return in_form(table["form"])
+    if "query" in table:
+        return in_query(table["query"])
     if "body" in table:
         return content_hash
     return fixed(table.get("value", ""))

@@ -1,13 +1,34 @@
 """A signature inside each item of a body."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from webhook_inbox.errors import Reason, Rejected
 from webhook_inbox.model import Delivery
 from webhook_inbox.recipe import Sample, Verified
 from webhook_inbox.schemes.mac import Hmac
+
+Verify = Callable[[Delivery, Sequence[str]], Verified]
+
+
+def each_of(parts: Callable[[Delivery], Sequence[Delivery] | None], verify: Verify) -> Verify:
+    """Returns what verifies every part of a delivery, all under one secret."""
+
+    def all_under(delivery: Delivery, secrets: Sequence[str]) -> Verified:
+        """Raises what the first usable secret came to."""
+        refusals = [Rejected(Reason.NO_SECRET, "the source's secret is not set")]
+        for place, secret in enumerate(secrets):
+            try:
+                first, *_ = [verify(part, (secret,)) for part in parts(delivery) or (delivery,)]
+            except Rejected as error:
+                refusals.append(error)
+            else:
+                return replace(first, secret=place)
+        telling = [error for error in refusals if error.reason is not Reason.NO_SECRET]
+        raise (telling or refusals)[0]
+
+    return all_under
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

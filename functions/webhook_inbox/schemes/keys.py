@@ -69,4 +69,11 @@ def of_part(name: str, reader: KeyReader = text) -> KeyReader:
     return lambda secret: reader(part(secret, name, bare=True))
 
 
-READERS: Final[dict[str, KeyReader]] = {"text": text, "hex": hexadecimal, "base64": base64}
+READERS: Final[dict[str, KeyReader]] = {
+    "text": text,
+    "hex": hexadecimal,
+    "base64": base64,
+    "whsec": whsec,
+    "sha1": sha1_of,
+    "nfkd": nfkd,
+}

@@ -236,7 +236,7 @@ def test_the_guard_holds_when_part_of_the_id_is_moved_into_the_body() -> None:
         ({"signature": {"header": "S", "signs": "{body"}}, "signature.signs: "),
         ({**ACME, "timestamp": {"header": "T", "tolerance": "5 min"}},
          '"5 min" is not a duration; write it like "30s", "5m" or "1h"'),
-        ({"signatures": {}}, "signatures: unknown key; the keys of this source are event_id,"),
+        ({"signatures": {}}, "signatures: unknown key; the keys of this source are "),
     ],
 )  # fmt: skip
 def test_tables_that_do_not_go_together_are_refused(tables: Mapping[str, Any], words: str) -> None:

@@ -1,0 +1,167 @@
+"""The HMAC scheme that the tables of a declared source describe.
+
+Their shape was validated when the configuration was read; here they are given their meaning, and
+what does not go together is refused.
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, Final
+
+from webhook_inbox.durations import duration
+from webhook_inbox.errors import ConfigurationError
+from webhook_inbox.schemes import keys
+from webhook_inbox.schemes import settings as given
+from webhook_inbox.schemes.encodings import ENCODINGS
+from webhook_inbox.schemes.layouts import Layout, Pairs, Several, Versions, Whole
+from webhook_inbox.schemes.mac import Hmac, PlainHash
+from webhook_inbox.schemes.places import names_of, place
+from webhook_inbox.schemes.templates import Template
+from webhook_inbox.schemes.window import Clockwork, Window, iso, milliseconds, seconds
+
+Tables = Mapping[str, Any]
+
+CLOCKWORKS: Final[Mapping[str, Clockwork]] = {
+    "seconds": seconds,
+    "milliseconds": milliseconds,
+    "iso": iso,
+}
+NEVER: Final = "none"
+# What a `*` at the end of a header's name stands for.
+NUMBERS: Final = range(1, 101)
+
+
+def scheme(tables: Tables) -> Hmac:
+    """Returns the scheme; raises ConfigurationError where tables do not go together."""
+    signature, signs = tables["signature"], templates(tables)
+    where = place(signature)
+    in_headers = where is not None and where.kind == "header"
+    kind = PlainHash if signature.get("mac", "hmac") == "hash" else Hmac
+    return kind(
+        headers=_numbered(where.names) if where and in_headers else (),
+        every=True,
+        find=None if where is None or in_headers else where.read,
+        layout=_layout(signature, tables.get("timestamp", {})),
+        signs=signs,
+        algorithm=signature.get("algorithm", "sha256"),
+        encoding=ENCODINGS[signature.get("encoding", "hex")],
+        key=keys.of_part("secret", keys.READERS[signature.get("key", "text")]),
+        window=_window(tables),
+        ids=_ids(tables) if any("id" in each for each in signs) else (),
+        url=given.public_url(tables),
+    )
+
+
+def templates(tables: Tables) -> tuple[Template, ...]:
+    """Returns what may be signed; raises ConfigurationError."""
+    signature = tables["signature"]
+    texts = signature.get("signs", "{body}")
+    partial = bool(signature.get("partial", False))
+    try:
+        texts = [texts] if isinstance(texts, str) else texts
+        signs = tuple(Template.parse(text, without_body=partial) for text in texts)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"signature.signs: {error}") from error
+    _check_body(signature, signs)
+    _check_time(tables, signs)
+    if any("id" in each for each in signs) and not _ids(tables):
+        raise ConfigurationError("event_id.header: missing; name the header that {id} stands for")
+    return signs
+
+
+def _check_body(signature: Tables, signs: tuple[Template, ...]) -> None:
+    inside = next((kind for kind in ("json", "form") if kind in signature), None)
+    if inside and any("body" in each or "form" in each for each in signs):
+        raise ConfigurationError(
+            f"signature.{inside}: a signature in the body cannot cover the body; name the fields"
+            " that are signed in signature.signs, and set partial = true"
+        )
+    if signature.get("each") and "json" not in signature:
+        raise ConfigurationError(
+            "signature.each: only a signature in JSON can stand in each event; give signature.json"
+        )
+
+
+def _check_time(tables: Tables, signs: tuple[Template, ...]) -> None:
+    beside = {"timestamp" in each for each in signs}
+    if len(beside) > 1:
+        raise ConfigurationError(
+            "signature.signs: {timestamp} stands in some of it only; put it into all, or into none"
+        )
+    if "timestamp" not in tables:
+        if beside == {True}:
+            raise ConfigurationError(
+                "timestamp: missing; name the header that {timestamp} stands for"
+            )
+    elif beside == {False} and not all(_dates(each, tables) for each in signs):
+        raise ConfigurationError(
+            "timestamp: not signed, so it proves nothing; add {timestamp} to signature.signs,"
+            " or remove it"
+        )
+
+
+def _dates(template: Template, tables: Tables) -> bool:
+    """Tells whether a template covers the time as a part of something else."""
+    where = place(tables["timestamp"])
+    if where is None:
+        return False
+    name = where.names[0]
+    covering = {
+        "header": {f"header:{name}", *(f for f in template.fields if f.startswith("headers:"))},
+        "json": {"body", f"json:{name}"},
+        "form": {"body", "form", f"form:{name}"},
+        "query": {"url", "query", "sorted_query", "url_with_port", "url_without_port"},
+    }
+    return not covering[where.kind].isdisjoint(template.fields)
+
+
+def _ids(tables: Tables) -> tuple[str, ...]:
+    header = tables["event_id"].get("header")
+    return names_of(header) if header else ()
+
+
+def _numbered(names: tuple[str, ...]) -> tuple[str, ...]:
+    listed = [
+        [f"{name[:-1]}{number}" for number in NUMBERS] if name.endswith("*") else [name]
+        for name in names
+    ]
+    return tuple(name for several in listed for name in several)
+
+
+def _layout(signature: Tables, timestamp: Tables) -> Layout:
+    entry, stamp = signature.get("entry", ""), timestamp.get("entry", "")
+    prefix, mark = signature.get("prefix", ""), signature.get("mark", "=")
+    separator = signature.get("separator", "," if entry else "")
+    if prefix and separator:
+        raise ConfigurationError(
+            "signature.prefix: does not go with a list; name its entries by signature.entry"
+        )
+    if stamp and (not entry or mark != "="):
+        raise ConfigurationError(
+            'timestamp.entry: the time is beside signatures like "t=…,v1=…" only; name theirs by'
+            " signature.entry, or give timestamp.header"
+        )
+    if stamp:
+        return Pairs(signature=entry, timestamp=stamp, separator=separator)
+    if entry:
+        return Versions(entry, separator=separator, mark=mark)
+    return Several(separator) if separator else Whole(prefix)
+
+
+def _window(tables: Tables) -> Window | None:
+    table = tables.get("timestamp")
+    if table is None:
+        return None
+    where = place(table)
+    in_header = where is not None and where.kind == "header"
+    return Window(
+        headers=where.names if where and in_header else (),
+        find=None if where is None or in_header else where.read,
+        clockwork=CLOCKWORKS[table.get("format", "seconds")],
+        tolerance=_span(table.get("tolerance", "5m")),
+        ahead=_span(table["ahead"]) or timedelta(0) if "ahead" in table else None,
+    )
+
+
+def _span(text: str) -> timedelta | None:
+    return None if text == NEVER else duration(text)
