@@ -21,7 +21,7 @@ RECIPE: Final = provider(
     "vercel",
     Hmac(headers=(SIGNATURE,), algorithm="sha1", key=keys.of_part("secret")),
     Naming(id=(in_json("id"),), type=(in_json("type"),), occurred_at=(in_json("createdAt"),)),
-    greet=shows_token("x-vercel-verify", Endpoint(SIGNATURE)),
+    greet=shows_token("x-vercel-verify", Endpoint((SIGNATURE,))),
     facts=Facts(
         title="Vercel",
         scheme="HMAC-SHA1 over the body, hex",

@@ -38,12 +38,16 @@ class Endpoint(NamedTuple):
     """What an answer may depend on, beside the secret.
 
     Attributes:
-        signature: the lower-case name of the header that signed deliveries have.
+        signatures: lower-case names of the headers with a signature; () where it stands elsewhere.
         url: the source's configured address, "" where it has none.
     """
 
-    signature: str
+    signatures: tuple[str, ...]
     url: str = ""
+
+    def shows_none(self, delivery: Delivery) -> bool:
+        """Tells whether a delivery has none of the headers that every signed one has."""
+        return bool(self.signatures) and not any(map(delivery.headers.get, self.signatures))
 
 
 Preset = Callable[[Endpoint], Greeting]
@@ -57,7 +61,7 @@ def shows_token(name: str, endpoint: Endpoint) -> Greeting:
     """
 
     def greet(delivery: Delivery, secrets: Sequence[str]) -> Answer | None:
-        if delivery.method != "POST" or delivery.headers.get(endpoint.signature):
+        if delivery.method != "POST" or not endpoint.shows_none(delivery):
             return None
         token = keys.part(secrets[0], "verify_token") if secrets else ""
         return as_header(name)(token) if token else None
@@ -70,7 +74,7 @@ def offers_in(name: str, endpoint: Endpoint) -> OfferFinder:
 
     def offer(delivery: Delivery) -> Offer | None:
         secret = delivery.headers.get(name, "")
-        if not secret or endpoint.signature in delivery.headers:
+        if not secret or not endpoint.shows_none(delivery):
             return None
         return Offer(secret, as_header(name)(secret))
 
@@ -113,7 +117,7 @@ def _is_empty(reading: Reading) -> bool:
 def _exact_online(endpoint: Endpoint) -> Greeting:
     def greet(delivery: Delivery, _: Sequence[str]) -> Answer | None:
         empty = delivery.method == "POST" and not delivery.body
-        return EMPTY if empty and not delivery.headers.get(endpoint.signature) else None
+        return EMPTY if empty and endpoint.shows_none(delivery) else None
 
     return greet
 

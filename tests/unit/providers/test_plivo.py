@@ -1,0 +1,54 @@
+"""What only Plivo does: an old signature that covers no body, and a nonce."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.providers.cases import sample_of
+from tests.unit.providers.deliveries import NOW, SECRET, delivery, recipe_of, verdict
+from webhook_inbox.errors import ConfigurationError, Reason
+from webhook_inbox.model import Delivery
+from webhook_inbox.recipe import Recipe, Verified
+
+URL = "https://inbox.example/webhooks/plivo"
+
+
+def recipe(version: str) -> Recipe:
+    return recipe_of("plivo", {"url": URL, "version": version})
+
+
+def sent_by(made: Recipe) -> Delivery:
+    sample = sample_of("plivo")
+    return delivery(made.sign(sample, SECRET, NOW), sample.body)
+
+
+def test_a_nonce_of_the_old_signature_is_good_for_one_event() -> None:
+    made = recipe("v2")
+    sent = sent_by(made)
+    changed = replace(sent, body=sent.body + b"0")
+
+    assert isinstance(verdict(made, changed), Verified)
+    assert made.guard is not None
+    assert made.guard(changed, made.identify(changed)) == made.guard(sent, made.identify(sent))
+
+
+def test_the_new_signature_needs_no_guard() -> None:
+    assert recipe("v3").guard is None
+
+
+@pytest.mark.parametrize("body", [b"=", b"&", b"&&=", b"{}", b"\xff"])
+def test_a_body_without_fields_is_not_let_in_beside_a_signature_of_none(body: bytes) -> None:
+    made = recipe("v3")
+    sample = sample_of("plivo")
+    empty = delivery(made.sign(replace(sample, body=b""), SECRET, NOW), b"")
+
+    assert isinstance(verdict(made, empty), Verified)
+    assert verdict(made, replace(empty, body=body)) in {
+        Reason.MALFORMED,
+        Reason.INVALID_SIGNATURE,
+    }
+
+
+def test_a_version_that_does_not_exist_is_an_error() -> None:
+    with pytest.raises(ConfigurationError, match='version: "v1" is not known'):
+        recipe("v1")
