@@ -5,7 +5,18 @@ from typing import Annotated, Final
 
 import typer
 
-from webhookctl.commands import check, conformance, dev, inbox, rejected, replay, secrets, send
+from webhookctl.commands import (
+    check,
+    conformance,
+    dev,
+    inbox,
+    rejected,
+    replay,
+    secrets,
+    send,
+    sources,
+    verify,
+)
 from webhookctl.invocation import Invocation, takes_options
 from webhookctl.output import Output
 
@@ -44,4 +55,6 @@ app.add_typer(inbox.app, name="inbox")
 app.add_typer(rejected.app, name="rejected")
 app.command("replay")(replay.replay)
 app.command("check")(check.check)
+app.command("verify")(verify.verify)
 app.command("conformance")(conformance.conformance)
+app.add_typer(sources.app, name="sources")

@@ -47,12 +47,14 @@ class Checkout:
 
 def known_provider(source: str, stage: str) -> str:
     """Returns a source's provider, or the source's name where no checkout tells it."""
-    found = Checkout.find()
-    try:
-        spec = None if found is None else found.sources(stage).get(source)
-    except ConfigurationError:
-        spec = None  # What is deployed may be looked at while the file is being edited.
+    spec = _spec(source, stage)
     return source if spec is None else spec.provider
+
+
+def known_types(source: str, stage: str) -> tuple[str, ...]:
+    """Returns the patterns of the types that a source stores; all where no checkout tells them."""
+    spec = _spec(source, stage)
+    return ("*",) if spec is None else spec.types
 
 
 def known_limits(stage: str) -> Mapping[str, int]:
@@ -76,6 +78,14 @@ def known_secrets(stage: str) -> tuple[str, ...]:
     manifest = _known(stage)
     of_sources = (spec.secret for spec in manifest.sources.values())
     return tuple(dict.fromkeys((*of_sources, *manifest.secrets)))
+
+
+def _spec(source: str, stage: str) -> SourceSpec | None:
+    found = Checkout.find()
+    try:
+        return None if found is None else found.sources(stage).get(source)
+    except ConfigurationError:
+        return None  # What is deployed may be looked at while the file is being edited.
 
 
 def _known(stage: str) -> Manifest:

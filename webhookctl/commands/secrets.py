@@ -48,19 +48,24 @@ def secrets() -> None:
 def set_secret(
     call: Invocation,
     name: Annotated[str, typer.Argument(metavar="NAME", help="As in inbox.toml.")],
+    *,
+    create: Annotated[
+        bool, typer.Option("--create", help="For webhookctl alone: no function may read it.")
+    ] = False,
 ) -> None:
     """Set a secret to the value on standard input, without its last line break."""
     target = call.target
     value = read_value(f"Value of {name}: ")
-    _warn(call, name)
-    change, created = _put(target, name, value)
+    if not create:
+        _warn(call, name)
+    change, created = _put(target, name, value, create=create)
     secret, seconds = target.secret_prefix + name, int(LIFE.total_seconds())
     if call.as_json:
         data = {"name": name, "secret": secret, "created": created, "change": str(change)}
         call.output.json({**data, "seen_within_seconds": seconds})
         return
     call.output.line(WORDS[change].format(secret))
-    if change is not Change.UNCHANGED:
+    if change is not Change.UNCHANGED and not create:
         call.output.note(f"The functions use it within {seconds} s.")
 
 
@@ -95,7 +100,7 @@ def read_value(prompt: str) -> str:
     return value
 
 
-def _put(target: Target, name: str, value: str) -> tuple[Change, bool]:
+def _put(target: Target, name: str, value: str, *, create: bool) -> tuple[Change, bool]:
     """Stores the value; returns what it changes, and whether the secret had to be created."""
     vault = target.client("secretsmanager")
     secret_id = target.secret_prefix + name
@@ -108,7 +113,7 @@ def _put(target: Target, name: str, value: str) -> tuple[Change, bool]:
     except ClientError as error:
         if error.response["Error"]["Code"] != "ResourceNotFoundException":
             raise
-        if not target.local:
+        if not target.local and not create:
             raise CommandError(
                 f"the stack {target.name} has no secret {name}: name it in inbox.toml and deploy"
                 " first; its functions have no right to read any other"
