@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 from webhook_inbox.configuration.model import Source, Table, Text
 from webhook_inbox.durations import duration
 from webhook_inbox.errors import ConfigurationError
+from webhook_inbox.schemes.presets import NAMES
 
 # A signed time keeps captured deliveries out for no longer than this.
 LONGEST_TOLERANCE: Final = "24h"
@@ -242,4 +243,7 @@ class DeclaredSource(Source):
     )
     digest: Digest | None = Field(
         default=None, description="where the body's hash stands, if that is signed in its place"
+    )
+    handshake: Text | None = Field(
+        default=None, description=f"how the provider tries the endpoint: as {', '.join(NAMES)}"
     )

@@ -4,11 +4,12 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from webhook_inbox.errors import ConfigurationError
 from webhook_inbox.model import Delivery
 from webhook_inbox.recipe import Identity, Recipe, Sample, Sent, Verified
+from webhook_inbox.schemes import settings as given
 from webhook_inbox.schemes import tables
 from webhook_inbox.schemes.batches import Parts, split_at
 from webhook_inbox.schemes.demands import Demands, demands
@@ -27,9 +28,12 @@ from webhook_inbox.schemes.naming import (
     joined,
 )
 from webhook_inbox.schemes.places import names_of, nested, place
+from webhook_inbox.schemes.presets import NAMES, OFFERS, PRESETS, Endpoint
+
+T = TypeVar("T")
 
 SETTINGS: Final = frozenset(
-    {"signature", "timestamp", "event_id", "event_type", "url", "batch", "digest"}
+    {"signature", "timestamp", "event_id", "event_type", "url", "batch", "digest", "handshake"}
 )
 
 
@@ -52,6 +56,8 @@ def recipe(settings: Mapping[str, Any]) -> Recipe:
         compose=source.compose,
         batch=source.parts,
         window=window.tolerance if window else None,
+        greet=source.preset(PRESETS),
+        offer=source.preset(OFFERS),
         guard=_guard(settings, source.scheme),
         kept_headers=frozenset(h for t in (id_, type_) for h in names_of(t.get("header", []))),
     )
@@ -83,6 +89,14 @@ class _Declared:
             return verified
 
         return verify
+
+    def preset(self, presets: Mapping[str, Callable[[Endpoint], T]]) -> T | None:
+        """Returns the one that the source's `handshake` names, None where it names no such one."""
+        if "handshake" not in self.settings:
+            return None
+        name = given.choice(self.settings, "handshake", of=NAMES)
+        make = presets.get(name)
+        return make(Endpoint(self.scheme.headers, self.scheme.url)) if make else None
 
     def compose(self, sample: Sample, secret: str, now: datetime) -> Sent:
         """Returns a sample as the source's provider would send it; see `Recipe.compose`."""

@@ -152,3 +152,4 @@ PRESETS: Final[Mapping[str, Preset]] = {
 OFFERS: Final[Mapping[str, Callable[[Endpoint], OfferFinder]]] = {
     "clio": lambda endpoint: offers_in("x-hook-secret", endpoint),
 }
+NAMES: Final = tuple(sorted({*PRESETS, *OFFERS}))

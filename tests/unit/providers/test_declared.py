@@ -1,5 +1,6 @@
 import hashlib
 import hmac
+import json
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import replace
@@ -245,3 +246,43 @@ def test_tables_that_do_not_go_together_are_refused(tables: Mapping[str, Any], w
 
     assert str(raised.value).startswith("[sources.it] ")
     assert words in str(raised.value)
+
+
+def test_the_endpoint_is_tried_as_the_handshake_names_it() -> None:
+    recipe = declared(handshake="okta")
+    asked = delivery({"X-Okta-Verification-Challenge": "c"}, b"", method="GET")
+
+    assert recipe.greet is not None
+    answer = recipe.greet(asked, (SECRET,))
+    assert answer is not None
+    assert answer.body == b'{"verification": "c"}'
+    assert recipe.offer is None
+    assert declared().greet is None
+
+
+def test_a_secret_is_taken_where_the_handshake_offers_one_unsigned() -> None:
+    recipe = declared(handshake="clio")
+    offered = delivery({"X-Hook-Secret": "s"}, b"")
+
+    assert recipe.offer is not None
+    assert recipe.offer(offered) is not None
+    assert recipe.offer(with_header(offered, "x-sig", "00")) is None
+    assert recipe.greet is None
+
+
+def test_the_parts_of_a_secret_verify_deliveries_and_tokens_alike() -> None:
+    recipe = declared(handshake="strava")
+    parts = json.dumps({"secret": SECRET, "verify_token": "mine"})
+    query = "hub.mode=subscribe&hub.verify_token=mine&hub.challenge=c"
+    asked = replace(delivery({}, b"", method="GET"), query=query)
+
+    assert isinstance(verdict(recipe, sent_by(recipe), (parts,)), Verified)
+    assert recipe.greet is not None
+    answer = recipe.greet(asked, (parts,))
+    assert answer is not None
+    assert answer.body == b'{"hub.challenge": "c"}'
+
+
+def test_a_handshake_that_is_not_known_is_an_error_that_names_the_choices() -> None:
+    with pytest.raises(ConfigurationError, match='"octa" is not known; choose from adobe-sign'):
+        declared(handshake="octa")
