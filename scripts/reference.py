@@ -38,6 +38,8 @@ FIELDS: Final = {
     "sorted_query": "the query's fields, decoded and sorted, with `=` and `&`",
     "url_with_port": "`url` with its port, be it the default one",
     "url_without_port": "`url` without its port",
+    "decoded_url": "`url` with what is escaped in it written plainly, but for the question mark",
+    "escaped_path": "`path`, and the query escaped as one value, then the whole escaped as a URL",
     "header": "a header",
     "headers": "the headers that this header lists, as `name:value`, sorted, with `;`",
     "json": "a value in the body's JSON",
@@ -90,7 +92,7 @@ item's body is cut out of the batch as it is written there; its id, type and tim
 | `duplicate` | known: in another batch, or from an earlier attempt; what was not sent of it is |
 | `replayed` | this very content came before under another id: not run |
 | `ignored` | of a type that this source does not store |
-| `conflict` | a known id with other content: kept, and the batch's run is a dead letter that names it |
+| `conflict` | a known id with other content: kept; the batch's run is a dead letter that names it |
 | `rejected` | it has no id that can be used: the batch's run is a dead letter that says why |
 
 The run becomes a dead letter when all other items are taken. Replaying it takes no item twice.
