@@ -70,6 +70,12 @@ def test_the_tables_of_a_declared_source_are_its_settings() -> None:
     assert providers.load(spec).name == "hmac"
 
 
+def test_a_declared_source_may_name_its_handshake() -> None:
+    spec = load(ACME + 'handshake = "okta"\n').sources["acme"]
+
+    assert providers.load(spec).greet is not None
+
+
 def test_settings_survive_being_compiled() -> None:
     sources = load(ACME).sources
 

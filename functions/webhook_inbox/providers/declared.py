@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
-from webhook_inbox.errors import ConfigurationError
+from webhook_inbox.errors import ConfigurationError, Reason, Rejected
 from webhook_inbox.model import Delivery
 from webhook_inbox.recipe import Identity, Recipe, Sample, Sent, Verified
 from webhook_inbox.schemes import settings as given
-from webhook_inbox.schemes import tables
+from webhook_inbox.schemes import fields, tables
 from webhook_inbox.schemes.batches import Parts, split_at
 from webhook_inbox.schemes.demands import Demands, demands
 from webhook_inbox.schemes.documents import parse
@@ -28,7 +28,7 @@ from webhook_inbox.schemes.naming import (
     joined,
 )
 from webhook_inbox.schemes.places import names_of, nested, place
-from webhook_inbox.schemes.presets import NAMES, OFFERS, PRESETS, Endpoint
+from webhook_inbox.schemes.presets import NAMES, OFFERS, PRESETS, SIGNED_SHAPES, Endpoint
 
 T = TypeVar("T")
 
@@ -76,7 +76,7 @@ class _Declared:
 
     @property
     def verify(self) -> Verify:
-        inner: Verify = self.scheme.verify
+        inner: Verify = self._verify_signed
         if self.settings["signature"].get("each"):
             parts = self.parts
             if parts is None:
@@ -89,6 +89,14 @@ class _Declared:
             return verified
 
         return verify
+
+    def _verify_signed(self, delivery: Delivery, secrets: Sequence[str]) -> Verified:
+        verified = self.scheme.verify(delivery, secrets)
+        shape = SIGNED_SHAPES.get(self.settings.get("handshake", ""))
+        contents = self.scheme.contents(delivery, "") if shape else ()
+        if shape and any(not c or shape.fullmatch(c.decode(errors="replace")) for c in contents):
+            raise Rejected(Reason.INVALID_SIGNATURE, "anyone can have a challenge signed")
+        return verified
 
     def preset(self, presets: Mapping[str, Callable[[Endpoint], T]]) -> T | None:
         """Returns the one that the source's `handshake` names, None where it names no such one."""
@@ -107,7 +115,10 @@ class _Declared:
             sent = where.write(sent, stamp)
         sent = self.demands.meet(sent)
         signed = Delivery("it", "POST", "/webhooks/it", sent.query, sent.headers, sent.body, now)
-        content = scheme.contents(self.demands.bare(signed), stamp)[0]
+        try:
+            content = scheme.contents(self.demands.bare(signed), stamp)[0]
+        except Rejected as error:
+            raise ConfigurationError(f"the sample cannot be signed: {error.detail}") from error
         signature = scheme.layout.write(scheme.signature(secret, content), stamp)
         if scheme.headers:
             return replace(sent, headers={**sent.headers, scheme.headers[0]: signature})
@@ -116,7 +127,9 @@ class _Declared:
         return self._whole(sent) if self.settings["signature"].get("each") else sent
 
     def _named(self, sample: Sample) -> Sent:
-        headers = {"content-type": "application/json"}
+        # What else is signed, such as a nonce, is new for every event.
+        named = [name for each in self.scheme.templates for name in fields.headers_of(each)]
+        headers = {**dict.fromkeys(named, sample.event_id), "content-type": "application/json"}
         for table, value in (("event_id", sample.event_id), ("event_type", sample.type)):
             name = self.settings.get(table, {}).get("header")
             headers |= {names_of(name)[0]: value} if name else {}

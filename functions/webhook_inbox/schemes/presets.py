@@ -152,4 +152,6 @@ PRESETS: Final[Mapping[str, Preset]] = {
 OFFERS: Final[Mapping[str, Callable[[Endpoint], OfferFinder]]] = {
     "clio": lambda endpoint: offers_in("x-hook-secret", endpoint),
 }
+# Of those whose answer is what the key makes of a challenge: what anyone can have signed.
+SIGNED_SHAPES: Final[Mapping[str, re.Pattern[str]]] = {"linkedin": UUID, "smartcar": WORD}
 NAMES: Final = tuple(sorted({*PRESETS, *OFFERS}))

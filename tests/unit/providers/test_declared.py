@@ -286,3 +286,26 @@ def test_the_parts_of_a_secret_verify_deliveries_and_tokens_alike() -> None:
 def test_a_handshake_that_is_not_known_is_an_error_that_names_the_choices() -> None:
     with pytest.raises(ConfigurationError, match='"octa" is not known; choose from adobe-sign'):
         declared(handshake="octa")
+
+
+@pytest.mark.parametrize("signs", ["{body}", "{timestamp}{body}"])
+@pytest.mark.parametrize("challenge", ["abc", "1795248000", "1795248000abc"])
+def test_an_answered_challenge_is_no_signature_of_an_event(signs: str, challenge: str) -> None:
+    dated = "timestamp" in signs
+    recipe = declared(
+        signature={"header": "X-Sig", "signs": signs},
+        event_id={"body": "sha256"},
+        handshake="smartcar",
+        **({"timestamp": {"header": "X-Time"}} if dated else {}),
+    )
+    question = {"eventType": "VERIFY", "data": {"challenge": challenge}}
+    assert recipe.greet is not None
+    answer = recipe.greet(delivery({}, json.dumps(question).encode()), (SECRET,))
+    assert answer is not None
+    signature = json.loads(answer.body)["challenge"]
+    body = challenge.removeprefix("1795248000") if dated else challenge
+
+    forged = delivery({"X-Sig": signature, "X-Time": "1795248000"}, body.encode())
+
+    assert verdict(recipe, forged) is Reason.INVALID_SIGNATURE
+    assert isinstance(verdict(recipe, sent_by(recipe)), Verified)
