@@ -36,7 +36,7 @@ LEFT_OUT: Final = frozenset(
         "registration.py",
         "reverification.py",
         "spans.py",
-        "suspicions.py",
+        "suspicions",
     }
 )
 

@@ -128,7 +128,8 @@ class Target:
 
     def ledger(self, *, with_bodies: bool = False) -> Ledger:
         """Returns the ledger; one that reads bodies needs the right to read the bucket."""
-        return Ledger(table=self.table, blobs=self.blobs if with_bodies else None)
+        blobs = self.blobs if with_bodies else None
+        return Ledger(table=self.table, blobs=blobs)
 
 
 def connect(selection: Selection) -> Target:

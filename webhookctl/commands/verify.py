@@ -1,0 +1,188 @@
+"""`verify`: explains offline why one request does not verify."""
+
+import os
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from webhook_inbox import providers
+from webhook_inbox.diagnosis import Diagnosis, Step, diagnose
+from webhook_inbox.manifest import SourceSpec
+from webhook_inbox.model import Delivery
+from webhook_inbox.ports import NOWHERE, Fetch, Fetcher
+from webhook_inbox.suspicions import Cause, Trial
+from webhookctl.checkout import Checkout
+from webhookctl.commands.secrets import read_value
+from webhookctl.errors import CommandError
+from webhookctl.invocation import Invocation, takes_options
+from webhookctl.moments import moment
+from webhookctl.requests import read_headers
+
+DEFAULT_STAGE: Final = "dev"
+
+
+@takes_options
+def verify(  # noqa: PLR0913 - one option for each thing that a signature may cover
+    call: Invocation,
+    *,
+    headers: Annotated[Path, typer.Option(help="`Name: value` lines, or a JSON object.")],
+    body: Annotated[Path, typer.Option(help="The body, byte for byte.")],
+    source: Annotated[str | None, typer.Option(help="The source of inbox.toml it is for.")] = None,
+    provider: Annotated[
+        str | None, typer.Option(help="Its provider, where no inbox.toml is at hand.")
+    ] = None,
+    secret_file: Annotated[
+        Path | None, typer.Option(help="The file with the secret; otherwise it is asked for.")
+    ] = None,
+    secret_env: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The variable that holds the secret.")
+    ] = None,
+    others: Annotated[
+        list[Path] | None,
+        typer.Option("--try", help="A file with another secret to try; may repeat."),
+    ] = None,
+    published: Annotated[
+        Path | None, typer.Option(help="The key or certificate that the provider publishes.")
+    ] = None,
+    at: Annotated[
+        str | None, typer.Option(help="When it came: 2h (ago), or a time; now by default.")
+    ] = None,
+    url: Annotated[str, typer.Option(help="The address as the provider has it.")] = "",
+    method: Annotated[str, typer.Option(help="Of the request.")] = "POST",
+    stage: Annotated[str, typer.Option(help="Whose values of inbox.toml count.")] = DEFAULT_STAGE,
+) -> None:
+    """Explain why a request does not verify: which step fails, and why; exits with 1 then.
+
+    Nothing is sent and nothing is fetched.
+    """
+    spec = _spec(source, provider, stage)
+    now = call.clock.now()
+    came = moment(at, now) if at else now
+    delivery = _delivery(spec, read_headers(headers), _bytes(body), url, method, came)
+    shared = providers.load(spec).needs_secret
+    secrets = (_secret(secret_file, secret_env),) if shared else ()
+    found = diagnose(
+        Trial(spec, delivery, secrets),
+        fetcher=NOWHERE if published is None else _Published(_bytes(published)),
+        others=[(str(file), _text(file)) for file in others or ()],
+        url=url,
+    )
+    if call.as_json:
+        call.output.json(_object(spec, found))
+    else:
+        _print(call, found)
+    if found.failed is not None:
+        raise typer.Exit(1)
+
+
+class _Published(Fetcher):
+    """Stands for what the provider publishes, whatever is asked for."""
+
+    def __init__(self, answer: bytes) -> None:
+        self._answer = answer
+
+    def fetch(self, wanted: Fetch) -> bytes:  # noqa: ARG002 - part of the port
+        """See the port."""
+        return self._answer
+
+
+def _spec(source: str | None, provider: str | None, stage: str) -> SourceSpec:
+    if provider is not None and source is None:
+        return SourceSpec("it", provider, "it")
+    if source is None or provider is not None:
+        raise typer.BadParameter("give --source or --provider, one of them")
+    sources = Checkout.required().sources(stage)
+    if source not in sources:
+        raise CommandError(f"inbox.toml has no source {source}; it has: {', '.join(sources)}")
+    return sources[source]
+
+
+def _delivery(
+    spec: SourceSpec, headers: dict[str, str], body: bytes, url: str, method: str, came: datetime
+) -> Delivery:
+    base, _, query = url.partition("?")
+    host, slash, path = base.partition("://")[2].partition("/")
+    known = {"host": host} if host else {}
+    where = slash + path or f"/webhooks/{spec.name}"
+    return Delivery(spec.name, method.upper(), where, query, {**known, **headers}, body, came)
+
+
+def _secret(file: Path | None, variable: str | None) -> str:
+    if file is not None and variable is not None:
+        raise typer.BadParameter("give --secret-file or --secret-env, one of them")
+    if file is not None:
+        return _text(file)
+    if variable is None:
+        return read_value("The source's secret: ")
+    if not os.environ.get(variable):
+        raise CommandError(f"the variable {variable} is not set: export it, or use --secret-file")
+    return os.environ[variable]
+
+
+def _text(file: Path) -> str:
+    try:
+        text = _bytes(file).decode()
+    except UnicodeDecodeError:
+        # Not chained: the original error carries the secret's bytes.
+        raise CommandError(f"{file} is no UTF-8 text") from None
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+def _bytes(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise CommandError(f"{file}: cannot be read: {error.strerror}") from error
+
+
+def _results(found: Diagnosis) -> dict[Step, str]:
+    """Returns what each step came to; those behind the one that failed were not reached."""
+    steps = list(Step)
+    place = len(steps) if found.failed is None else steps.index(found.failed)
+    return {
+        step: "ok" if n < place else "failed" if n == place else "not reached"
+        for n, step in enumerate(steps)
+    }
+
+
+def _object(spec: SourceSpec, found: Diagnosis) -> dict[str, object]:
+    identity = found.identity
+    return {
+        "source": spec.name,
+        "provider": spec.provider,
+        "valid": found.failed is None,
+        "reason": None if found.reason is None else str(found.reason),
+        "detail": found.detail or None,
+        "steps": [{"step": str(s), "result": result} for s, result in _results(found).items()],
+        "causes": [_cause(cause) for cause in found.causes],
+        "tried": found.tried,
+        "event_id": identity.event_id if identity else None,
+        "type": identity.type if identity else None,
+    }
+
+
+def _cause(cause: Cause) -> dict[str, object]:
+    return {
+        "cause": cause.code,
+        "words": cause.words,
+        "remedy": cause.remedy,
+        "proven": cause.proven,
+    }
+
+
+def _print(call: Invocation, found: Diagnosis) -> None:
+    call.output.fields({str(step): result for step, result in _results(found).items()})
+    call.output.line()
+    if found.failed is None:
+        identity = found.identity
+        named = f"event {identity.event_id}, type {identity.type}" if identity else ""
+        call.output.line(f"valid: {', '.join(filter(None, (found.detail, named)))}")
+        return
+    call.output.line(f"{found.reason}: {found.detail}")
+    for cause in found.causes:
+        how = "cause" if cause.proven else "perhaps"
+        call.output.line(f"{how}: {cause.words}")
+        call.output.line(f"  do: {cause.remedy}")
+    call.output.note(f"Judged in {found.tried} ways.")
