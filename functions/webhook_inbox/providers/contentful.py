@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from webhook_inbox.errors import Reason, Rejected
 from webhook_inbox.model import Delivery
 from webhook_inbox.recipe import Facts, Recipe, Sample
 from webhook_inbox.schemes import settings as given
+from webhook_inbox.schemes import urls
 from webhook_inbox.schemes.headers import encoded, required
 from webhook_inbox.schemes.mac import Hmac
 from webhook_inbox.schemes.naming import (
@@ -36,9 +37,6 @@ TIMESTAMP: Final = "x-contentful-timestamp"
 LIST: Final = "x-contentful-signed-headers"
 ATTEMPT: Final = "x-contentful-webhook-request-attempt"
 TOPIC: Final = "x-contentful-topic"
-# What `encodeURI` and `querystring.escape` leave as it is, beside letters and digits.
-IN_PATHS: Final = ";,/?:@&=+$-_.!~*'()#"
-IN_QUERIES: Final = "-_.!~*'()"
 # Headers that may be signed: a rejected delivery can be verified again only with them.
 KEPT: Final = frozenset(
     {ATTEMPT}
@@ -80,7 +78,7 @@ def recipe(settings: Mapping[str, Any]) -> Recipe:
 
     def signs(delivery: Delivery) -> Sequence[bytes]:
         path = urlsplit(base).path or "/" if base else delivery.path
-        parts = (delivery.method, _address(path, delivery.query), _listed(delivery.headers))
+        parts = (delivery.method, urls.escaped(path, delivery.query), _listed(delivery.headers))
         return [b"\n".join((*map(encoded, parts), delivery.body))]
 
     scheme = Hmac(headers=(SIGNATURE,), signs=signs, window=WINDOW)
@@ -98,13 +96,6 @@ def recipe(settings: Mapping[str, Any]) -> Recipe:
 
     made = provider("contentful", scheme, NAMING, sign=sign, kept_headers=KEPT, facts=FACTS)
     return replace(made, signature_headers=made.signature_headers | {LIST})
-
-
-def _address(path: str, query: str) -> str:
-    """Returns path and query as Contentful writes them: the query escaped twice."""
-    # The toolkit drops what follows a second question mark.
-    search = quote(query.partition("?")[0], safe=IN_QUERIES, errors="replace")
-    return quote(f"{path}?{search}" if search else path, safe=IN_PATHS, errors="replace")
 
 
 def _listed(headers: Mapping[str, str]) -> str:

@@ -92,9 +92,8 @@ def _digest(settings: tables.Tables) -> Digest | None:
     where = place(table) if table else None
     if table is None or where is None:
         return None
-    signed = {f"header:{name}" for name in where.names}
-    if where.kind == "query":
-        signed = {"url", "query", "sorted_query", "url_with_port", "url_without_port"}
+    in_header = frozenset(f"header:{name}" for name in where.names)
+    signed = tables.QUERIES if where.kind == "query" else in_header
     if any(signed.isdisjoint(each.fields) for each in tables.templates(settings)):
         field = "{url}" if where.kind == "query" else f"{{header:{where.names[0]}}}"
         raise ConfigurationError(

@@ -124,6 +124,8 @@ _PARTS: Final[Mapping[str, Callable[[Delivery, str], str]]] = {
     "url_without_port": lambda delivery, url: urls.with_port(
         urls.public(delivery, url), written=False
     ),
+    "decoded_url": lambda delivery, url: urls.decoded(urls.public(delivery, url)),
+    "escaped_path": lambda delivery, url: urls.escaped(_path(delivery, url), delivery.query),
     "address": lambda delivery, url: urls.public(delivery, url).partition("?")[0],
     "path": _path,
     "query": lambda delivery, _: delivery.query,

@@ -16,7 +16,7 @@ from webhook_inbox.schemes.encodings import ENCODINGS
 from webhook_inbox.schemes.layouts import Layout, Pairs, Several, Versions, Whole
 from webhook_inbox.schemes.mac import Hmac, PlainHash
 from webhook_inbox.schemes.places import names_of, place
-from webhook_inbox.schemes.templates import Template
+from webhook_inbox.schemes.templates import URLS, Template
 from webhook_inbox.schemes.window import Clockwork, Window, iso, milliseconds, seconds
 
 Tables = Mapping[str, Any]
@@ -27,6 +27,8 @@ CLOCKWORKS: Final[Mapping[str, Clockwork]] = {
     "iso": iso,
 }
 NEVER: Final = "none"
+# The fields that hold the query, whole.
+QUERIES: Final = URLS | {"query", "sorted_query"}
 # What a `*` at the end of a header's name stands for.
 NUMBERS: Final = range(1, 101)
 
@@ -36,10 +38,12 @@ def scheme(tables: Tables) -> Hmac:
     signature, signs = tables["signature"], templates(tables)
     where = place(signature)
     in_headers = where is not None and where.kind == "header"
+    beside = "entry" in tables.get("timestamp", {})
     kind = PlainHash if signature.get("mac", "hmac") == "hash" else Hmac
     return kind(
         headers=_numbered(where.names) if where and in_headers else (),
-        every=True,
+        # Every header's signatures count, unless each has a time of its own.
+        every=not beside,
         find=None if where is None or in_headers else where.read,
         layout=_layout(signature, tables.get("timestamp", {})),
         signs=signs,
@@ -110,7 +114,7 @@ def _dates(template: Template, tables: Tables) -> bool:
         "header": {f"header:{name}", *(f for f in template.fields if f.startswith("headers:"))},
         "json": {"body", f"json:{name}"},
         "form": {"body", "form", f"form:{name}"},
-        "query": {"url", "query", "sorted_query", "url_with_port", "url_without_port"},
+        "query": QUERIES,
     }
     return not covering[where.kind].isdisjoint(template.fields)
 

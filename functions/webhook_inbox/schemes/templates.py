@@ -9,7 +9,7 @@ from webhook_inbox.errors import ConfigurationError, Reason, Rejected
 
 FIELDS: Final = (
     "body", "timestamp", "id", "method", "url", "path", "query", "form",
-    "address", "sorted_query", "url_with_port", "url_without_port",
+    "address", "sorted_query", "url_with_port", "url_without_port", "decoded_url", "escaped_path",
 )  # fmt: skip
 # `{header:X-Nonce}`, `{json:data.token}`: what stands under that name in the delivery; `{json?:…}`
 # is empty where nothing does; `{headers:X-List}` are the headers that X-List names.
@@ -18,7 +18,7 @@ NAMED: Final = {
 }  # fmt: skip
 # Of two neighbours one may hold what stands between them: the body and a form are not looked at.
 FREE: Final = frozenset({"body", "form"})
-URLS: Final = frozenset({"url", "url_with_port", "url_without_port"})
+URLS: Final = frozenset({"url", "url_with_port", "url_without_port", "decoded_url", "escaped_path"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,17 @@
 """The URL that a provider sent to, which some of them sign."""
 
+import re
 from typing import Final
-from urllib.parse import parse_qsl, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
 from webhook_inbox.errors import Reason, Rejected
 from webhook_inbox.model import Delivery
 
 FIELDS: Final = 1000
+# What `encodeURI` and `querystring.escape` leave as it is, beside letters and digits.
+IN_PATHS: Final = ";,/?:@&=+$-_.!~*'()#"
+IN_QUERIES: Final = "-_.!~*'()"
+QUESTION_MARK: Final = re.compile(r"(%3F)", re.IGNORECASE)
 PORTS: Final = {"https": 443, "http": 80}
 
 
@@ -33,6 +38,20 @@ def with_port(url: str, *, written: bool) -> str:
         raise Rejected(Reason.MALFORMED, "the request's URL cannot be read") from error
     place = f"{host}:{port or PORTS.get(parts.scheme, 0)}" if written else host
     return urlunsplit(parts._replace(netloc=place))
+
+
+def decoded(url: str) -> str:
+    """Returns the URL with what is escaped in it written plainly, but for the question mark."""
+    pieces = QUESTION_MARK.split(url)
+    # Every second piece is a question mark.
+    return "".join(p if n % 2 else unquote(p) for n, p in enumerate(pieces))
+
+
+def escaped(path: str, query: str) -> str:
+    """Returns path and query as Contentful writes them: the query escaped twice."""
+    # Its toolkit drops what follows a second question mark.
+    search = quote(query.partition("?")[0], safe=IN_QUERIES, errors="replace")
+    return quote(f"{path}?{search}" if search else path, safe=IN_PATHS, errors="replace")
 
 
 def fields(text: str) -> list[tuple[str, str]]:
