@@ -232,7 +232,9 @@ class DeclaredSource(Source):
     signature: Signature = Field(description="where the signature stands and what it signs")
     timestamp: Timestamp | None = Field(default=None, description="where the signed time stands")
     event_id: EventId = Field(description="one of { header = … }, { json = … }, { body = … }")
-    event_type: EventType | None = Field(default=None, description="one of header, json, value")
+    event_type: EventType | None = Field(
+        default=None, description="one of header, json, form, query, value"
+    )
     url: Text | None = Field(
         default=None,
         description="the address that the provider calls, without a query, where it is signed and"

@@ -9,8 +9,8 @@ from typing import Any, Final, TypeVar
 from webhook_inbox.errors import ConfigurationError, Reason, Rejected
 from webhook_inbox.model import Delivery
 from webhook_inbox.recipe import Identity, Recipe, Sample, Sent, Verified
-from webhook_inbox.schemes import settings as given
 from webhook_inbox.schemes import fields, tables
+from webhook_inbox.schemes import settings as given
 from webhook_inbox.schemes.batches import Parts, split_at
 from webhook_inbox.schemes.demands import Demands, demands
 from webhook_inbox.schemes.documents import parse
@@ -77,11 +77,8 @@ class _Declared:
     @property
     def verify(self) -> Verify:
         inner: Verify = self._verify_signed
-        if self.settings["signature"].get("each"):
-            parts = self.parts
-            if parts is None:
-                raise ConfigurationError("batch: missing; say where the list of events stands")
-            inner = each_of(parts, inner)
+        if self.settings["signature"].get("each") and self.parts is not None:
+            inner = each_of(self.parts, inner)
 
         def verify(delivery: Delivery, secrets: Sequence[str]) -> Verified:
             verified = inner(self.demands.bare(delivery), secrets)

@@ -16,9 +16,17 @@ from webhook_inbox.schemes.tokens import matches
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digest:
-    """A hash that is signed in the place of the body it is of, where a delivery has one."""
+    """A hash that is signed in the place of the body it is of, where a delivery has one.
+
+    Attributes:
+        where: where it stands.
+        alone: nothing else covers a body, so every delivery has to have one.
+        algorithm: the hash, as `hashlib` names it.
+        encoding: how it is written.
+    """
 
     where: Place
+    alone: bool
     algorithm: str = "sha256"
     encoding: Encoding = hexadecimal
 
@@ -49,9 +57,18 @@ class Demands:
         return frozenset((*self.requires, *named))
 
     def bare(self, delivery: Delivery) -> Delivery:
-        """Returns what the signature is over: without the body, where its hash is signed."""
-        claimed = self.digest and self.digest.where.read(delivery)
-        return replace(delivery, body=b"") if claimed else delivery
+        """Returns what the signature is over: without the body, where its hash is signed.
+
+        Raises:
+            Rejected: nothing covers the body (malformed).
+        """
+        if self.digest is None:
+            return delivery
+        if self.digest.where.read(delivery):
+            return replace(delivery, body=b"")
+        if self.digest.alone:
+            raise Rejected(Reason.MALFORMED, "the body's hash is missing, which is signed for it")
+        return delivery
 
     def check(self, delivery: Delivery) -> None:
         """Raises Rejected where something is not so."""
@@ -101,6 +118,7 @@ def _digest(settings: tables.Tables) -> Digest | None:
         )
     return Digest(
         where=where,
+        alone=any({"body", "form"}.isdisjoint(each.fields) for each in tables.templates(settings)),
         algorithm=table.get("algorithm", "sha256"),
         encoding=ENCODINGS[table.get("encoding", "hex")],
     )

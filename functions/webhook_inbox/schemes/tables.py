@@ -5,6 +5,7 @@ what does not go together is refused.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
@@ -61,13 +62,16 @@ def templates(tables: Tables) -> tuple[Template, ...]:
     signature = tables["signature"]
     texts = signature.get("signs", "{body}")
     partial = bool(signature.get("partial", False))
+    loose = partial or "digest" in tables
     try:
         texts = [texts] if isinstance(texts, str) else texts
-        signs = tuple(Template.parse(text, without_body=partial) for text in texts)
+        parsed = (Template.parse(text, without_body=loose) for text in texts)
+        signs = tuple(replace(each, covers=not partial) for each in parsed)
     except ConfigurationError as error:
         raise ConfigurationError(f"signature.signs: {error}") from error
     _check_body(signature, signs)
     _check_time(tables, signs)
+    _check_batch(tables, signs)
     if any("id" in each for each in signs) and not _ids(tables):
         raise ConfigurationError("event_id.header: missing; name the header that {id} stands for")
     return signs
@@ -79,6 +83,10 @@ def _check_body(signature: Tables, signs: tuple[Template, ...]) -> None:
         raise ConfigurationError(
             f"signature.{inside}: a signature in the body cannot cover the body; name the fields"
             " that are signed in signature.signs, and set partial = true"
+        )
+    if "query" in signature and any(not QUERIES.isdisjoint(each.fields) for each in signs):
+        raise ConfigurationError(
+            "signature.query: a signature in the query cannot cover the query; use {address}"
         )
     if signature.get("each") and "json" not in signature:
         raise ConfigurationError(
@@ -102,6 +110,25 @@ def _check_time(tables: Tables, signs: tuple[Template, ...]) -> None:
             "timestamp: not signed, so it proves nothing; add {timestamp} to signature.signs,"
             " or remove it"
         )
+
+
+def _check_batch(tables: Tables, signs: tuple[Template, ...]) -> None:
+    event_id, each = tables["event_id"], tables["signature"].get("each")
+    if each and "batch" not in tables:
+        raise ConfigurationError("batch: missing; say where the list of events stands")
+    if "batch" in tables and event_id.keys().isdisjoint({"json", "body"}):
+        raise ConfigurationError(
+            "event_id: the events of a batch share its headers; give { json = … }, { body = … }"
+        )
+    if not each:
+        return
+    paths = event_id.get("json", [])
+    for path in [paths] if isinstance(paths, str) else paths or [""]:
+        if not all({f"json:{path}", f"json?:{path}"} & set(each.fields) for each in signs):
+            raise ConfigurationError(
+                "event_id: not signed, so one event could come under many ids; give"
+                " { json = … } of fields that signature.signs names"
+            )
 
 
 def _dates(template: Template, tables: Tables) -> bool:

@@ -31,6 +31,12 @@ PLAIN: Mapping[str, Any] = {
 }
 
 
+EACH: Mapping[str, Any] = {"json": "s", "signs": "{json:id}", "partial": True, "each": True}
+
+
+URL = "https://inbox.example/hook"
+
+
 def declared(**tables: Any) -> Recipe:
     """Returns the plainest recipe, with some tables changed."""
     return recipe_of("hmac", {**PLAIN, **tables})
@@ -237,6 +243,35 @@ def test_the_guard_holds_when_part_of_the_id_is_moved_into_the_body() -> None:
         ({"signature": {"header": "S", "signs": "{body"}}, "signature.signs: "),
         ({**ACME, "timestamp": {"header": "T", "tolerance": "5 min"}},
          '"5 min" is not a duration; write it like "30s", "5m" or "1h"'),
+        ({"signature": {"header": "S", "signs": ["{body}", "{timestamp}{body}"]}},
+         "signature.signs: {timestamp} stands in some of it only"),
+        ({"timestamp": {"json": "at"}, "signature": {"header": "S", "signs": "{json:a}",
+                                                     "partial": True}},
+         "timestamp: not signed, so it proves nothing"),
+        ({"timestamp": {"query": "at"}}, "timestamp: not signed, so it proves nothing"),
+        ({"timestamp": {"entry": "t"}, "signature": {"header": "S", "signs": "{timestamp}{body}"}},
+         "timestamp.entry: the time is beside signatures"),
+        ({"signature": {"header": "S", "prefix": "v1=", "separator": ","}},
+         "signature.prefix: does not go with a list; name its entries by signature.entry"),
+        ({"signature": {"json": "s"}}, "signature.json: a signature in the body cannot cover"),
+        ({"signature": {"form": "s", "signs": "{form}"}},
+         "signature.form: a signature in the body cannot cover the body"),
+        ({"signature": {"query": "s", "signs": "{url}{body}"}},
+         "signature.query: a signature in the query cannot cover the query; use {address}"),
+        ({"signature": {"header": "S", "each": True}},
+         "signature.each: only a signature in JSON can stand in each event"),
+        ({"signature": EACH}, "batch: missing; say where the list of events stands"),
+        ({"signature": EACH, "batch": {"json": "events"}, "event_id": {"json": "other"}},
+         "event_id: not signed, so one event could come under many ids"),
+        ({"signature": EACH, "batch": {"json": "events"}, "event_id": {"body": "sha256"}},
+         "event_id: not signed, so one event could come under many ids"),
+        ({"batch": {"json": "events"}, "event_id": {"header": "I"}},
+         "event_id: the events of a batch share its headers"),
+        ({"digest": {"query": "h"}}, "digest: not signed, so it proves nothing; add {url} to"),
+        ({"digest": {"header": "H"}}, "digest: not signed, so it proves nothing; add {header:h}"),
+        ({"signature": {"header": "S", "signs": "{headers:a}{headers:b}{body}"}},
+         "signature.signs: several {headers:…}; name one list"),
+        ({"url": "inbox.example"}, 'url: "inbox.example" is no address'),
         ({"signatures": {}}, "signatures: unknown key; the keys of this source are "),
     ],
 )  # fmt: skip
@@ -309,3 +344,140 @@ def test_an_answered_challenge_is_no_signature_of_an_event(signs: str, challenge
 
     assert verdict(recipe, forged) is Reason.INVALID_SIGNATURE
     assert isinstance(verdict(recipe, sent_by(recipe)), Verified)
+
+
+DIGESTED: Mapping[str, Any] = {
+    "signature": {"header": "X-Sig", "signs": "{method} {path} {header:X-Digest}"},
+    "digest": {"header": "X-Digest", "algorithm": "sha512", "encoding": "base64"},
+}
+
+
+def test_a_body_may_be_signed_by_its_hash_alone() -> None:
+    recipe = declared(**DIGESTED)
+    digest = b64encode(hashlib.sha512(SAMPLE.body).digest()).decode()
+    made = hmac.digest(SECRET.encode(), f"POST /webhooks/it {digest}".encode(), "sha256").hex()
+    sent = delivery({"X-Sig": made, "X-Digest": digest}, SAMPLE.body)
+
+    assert isinstance(verdict(recipe, sent), Verified)
+    assert recipe.signature_headers == {"x-sig", "x-digest"}
+    assert verdict(recipe, replace(sent, body=b"{}")) is Reason.INVALID_SIGNATURE
+    assert verdict(recipe, with_header(sent, "x-digest", None)) is Reason.MALFORMED
+    assert isinstance(verdict(recipe, sent_by(recipe)), Verified)
+
+
+def test_a_hash_that_nothing_else_stands_for_has_to_be_there() -> None:
+    recipe = declared(
+        signature={"header": "X-Sig", "signs": "{url}"}, digest={"query": "hash"}, url=URL
+    )
+    made = hmac.digest(SECRET.encode(), URL.encode(), "sha256").hex()
+
+    assert verdict(recipe, delivery({"x-sig": made}, SAMPLE.body)) is Reason.MALFORMED
+
+
+@pytest.mark.parametrize(
+    ("signs", "content"),
+    [
+        ("{url}{body}", f"{URL}?a=1&b=%C3%A9+x&a=0"),
+        ("{address}{body}", URL),
+        ("{path}{body}", "/hook"),
+        ("{query}{body}", "a=1&b=%C3%A9+x&a=0"),
+        ("{sorted_query}{body}", "a=0&a=1&b=\u00e9 x"),
+        ("{url_with_port}{body}", f"{URL.replace('/hook', ':443/hook')}?a=1&b=%C3%A9+x&a=0"),
+        ("{url_without_port}{body}", f"{URL}?a=1&b=%C3%A9+x&a=0"),
+        ("{decoded_url}{body}", f"{URL}?a=1&b=\u00e9+x&a=0"),
+        ("{header:X-Nonce}{body}", "n-1"),
+        ("{json:id}{body}", "body-1"),
+        ("{json?:absent}{body}", ""),
+    ],
+)
+def test_what_is_signed_may_name_every_part_of_a_delivery(signs: str, content: str) -> None:
+    recipe = declared(signature={"header": "X-Sig", "signs": signs}, url=URL)
+    made = hmac.digest(SECRET.encode(), content.encode() + SAMPLE.body, "sha256").hex()
+    sent = delivery({"x-sig": made, "x-nonce": "n-1"}, SAMPLE.body)
+
+    assert isinstance(verdict(recipe, replace(sent, query="a=1&b=%C3%A9+x&a=0")), Verified)
+
+
+@pytest.mark.parametrize(
+    "field", ["{header:X-Nonce}", "{json:absent}", "{json:nested}", "{form:a}"]
+)
+def test_what_is_signed_has_to_be_there_and_be_text(field: str) -> None:
+    recipe = declared(signature={"header": "X-Sig", "signs": field + "{body}"})
+    sent = delivery({"x-sig": "0" * 64}, b'{"nested":[1]}')
+
+    assert verdict(recipe, sent) is Reason.MALFORMED
+
+
+@pytest.mark.parametrize("body", [b"\xff", b"&&&"])
+def test_a_body_that_is_no_form_is_not_let_in_as_an_empty_one(body: bytes) -> None:
+    recipe = declared(
+        signature={"header": "X-Sig", "signs": "{url}{form}"}, event_id={"body": "sha256"}, url=URL
+    )
+    made = hmac.digest(SECRET.encode(), URL.encode(), "sha256").hex()
+    empty = delivery({"x-sig": made}, b"")
+
+    assert isinstance(verdict(recipe, empty), Verified)
+    assert verdict(recipe, replace(empty, body=body)) is Reason.MALFORMED
+
+
+def test_of_numbered_headers_any_may_carry_the_signature() -> None:
+    recipe = declared(signature={"header": ["X-Own", "X-Sig-*"]})
+    made = hmac.digest(SECRET.encode(), SAMPLE.body, "sha256").hex()
+
+    for name in ("x-own", "x-sig-1", "x-sig-100"):
+        wrong = {"x-sig-7": "0" * 64, name: made}
+        assert isinstance(verdict(recipe, delivery(wrong, SAMPLE.body)), Verified)
+    absent = delivery({"x-sig-101": made}, SAMPLE.body)
+    assert verdict(recipe, absent) is Reason.MISSING_SIGNATURE
+
+
+def test_the_signature_may_stand_in_the_query() -> None:
+    recipe = declared(signature={"query": "sig", "signs": "{address}{body}"}, url=URL)
+    sent = recipe.send(SAMPLE, SECRET, NOW)
+    valid = replace(delivery(sent.headers, sent.body), query=sent.query)
+
+    assert sent.query.startswith("sig=")
+    assert isinstance(verdict(recipe, valid), Verified)
+    assert verdict(recipe, replace(valid, query="sig=0")) is Reason.INVALID_SIGNATURE
+    assert verdict(recipe, replace(valid, query="")) is Reason.MISSING_SIGNATURE
+
+
+@pytest.mark.parametrize("place", ["query", "form"])
+def test_id_and_type_may_stand_in_query_or_form(place: str) -> None:
+    recipe = declared(event_id={place: "id"}, event_type={place: "kind"})
+    fields = "id=a-1&kind=paid"
+    sent = delivery({}, fields.encode() if place == "form" else b"")
+
+    named = recipe.identify(replace(sent, query=fields if place == "query" else ""))
+
+    assert (named.event_id, named.type) == ("a-1", "paid")
+    assert (recipe.guard is None) is (place == "form")
+
+
+def test_headers_that_say_how_it_was_signed_are_required_and_kept() -> None:
+    signature = {"header": "X-Sig", "requires": {"X-Version": "2"}}
+    recipe = declared(signature=signature)
+    sent = sent_by(recipe)
+
+    assert isinstance(verdict(recipe, sent), Verified)
+    assert verdict(recipe, with_header(sent, "x-version", "1")) is Reason.MALFORMED
+    assert verdict(recipe, with_header(sent, "x-version", None)) is Reason.MALFORMED
+    assert "x-version" in recipe.signature_headers
+
+
+@pytest.mark.parametrize(("ahead", "seconds"), [("none", 0), ("30s", 30)])
+def test_the_future_may_have_a_bound_of_its_own(ahead: str, seconds: int) -> None:
+    table = {"header": "X-Acme-Timestamp", "tolerance": "5m", "ahead": ahead}
+    recipe = recipe_of("hmac", {**ACME, "timestamp": table})
+    sent = sent_by(recipe)
+
+    assert isinstance(verdict(recipe, later(sent, 300)), Verified)
+    assert isinstance(verdict(recipe, later(sent, -seconds)), Verified)
+    assert verdict(recipe, later(sent, -seconds - 1)) is Reason.FUTURE
+
+
+def test_a_secret_of_several_parts_has_the_key_under_its_name() -> None:
+    recipe = declared()
+    parts = f'{{"secret":"{SECRET}","verify_token":"t"}}'
+
+    assert isinstance(verdict(recipe, sent_by(recipe), (parts,)), Verified)
