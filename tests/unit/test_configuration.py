@@ -309,6 +309,43 @@ def test_a_declared_source_is_told_what_it_lacks(old: str, new: str, words: str)
     assert words in message
 
 
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ("signature = {}", "signature.header: missing; give the name of the header that carries"),
+        ('signature = { header = "S", json = "s" }',
+         "signature: give exactly one of header, json, form, query"),
+        ("signature = { header = [] }",
+         "signature.header: must be text in quotes, or a list of texts; give the name of"),
+        ('signature = { header = ["S", "X Acme"] }',
+         'signature.header: "X Acme" is not a header\'s name; write it as the provider does'),
+        ('signature = { header = "S", signs = [""] }', "signature.signs: must not be empty; give"),
+        ('signature = { header = "S", entries = "v1" }',
+         'signature.entries: unknown key; did you mean "entry"?'),
+        ('signature = { header = "S", partial = "yes" }', "signature.partial: input should be a"),
+        ('signature = { header = "S", requires = { "a b" = "1" } }',
+         "signature.requires.a b: \"a b\" is not a header's name"),
+        ('timestamp = {}', "timestamp.header: missing; give the name of the header that carries"),
+        ('timestamp = { entry = "t", header = "T" }', "timestamp: give exactly one of header, "),
+        ('timestamp = { header = "T", format = "days" }', "timestamp.format: input should be"),
+        ('timestamp = { header = "T", ahead = "0s" }', 'timestamp.ahead: "0s" is not a duration'),
+        ('timestamp = { header = "T", tolerance = "none" }', "timestamp: not signed"),
+        ("batch = {}", "batch.json: missing; give the path to their list"),
+        ("digest = {}", "digest: give exactly one of header, query"),
+        ('url = "https://a.example?b=c"', "url: "),
+        ('url = ""', "url: "),
+    ],
+)  # fmt: skip
+def test_a_declared_source_is_told_what_does_not_fit(table: str, words: str) -> None:
+    key = table.partition(" ")[0]
+    lines = [line for line in ACME.splitlines() if not line.startswith(f"{key} ")]
+
+    message = fault("\n".join([*lines, table]))
+
+    assert message.startswith("[sources.acme] ")
+    assert words in message
+
+
 def test_several_mistakes_are_counted() -> None:
     text = ACME.replace('"X-Acme-Signature"', '"S", key = "raw", encoding = "b64"')
 

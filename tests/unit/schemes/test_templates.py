@@ -93,6 +93,34 @@ def test_an_id_that_holds_the_literal_beside_it_is_malformed(text: str, id_: byt
     assert raised.value.reason is Reason.MALFORMED
 
 
+@pytest.mark.parametrize("name", ["body", "form"])
+def test_body_and_form_may_hold_what_stands_beside_them(name: str) -> None:
+    values = {name: b"a.b", "header:x-nonce": b"7"}
+    assert Template.parse(f"{{{name}}}.{{header:X-Nonce}}").fill(values) == b"a.b.7"
+
+
+@pytest.mark.parametrize("name", ["url", "url_with_port", "url_without_port", "decoded_url"])
+def test_of_a_url_only_the_query_may_not_hold_what_stands_beside_it(name: str) -> None:
+    template = Template.parse(f"{{{name}}}.{{body}}")
+
+    assert template.fill({name: b"https://a.b?c", "body": b"B"}) == b"https://a.b?c.B"
+    with pytest.raises(Rejected):
+        template.fill({name: b"https://a.b?c.d", "body": b"B"})
+
+
+def test_where_the_body_is_not_signed_fields_may_hold_their_separators() -> None:
+    template = Template.parse("{json:a}:{json?:b}", without_body=True)
+
+    assert template.fields == ("json:a", "json?:b")
+    assert template.fill({"json:a": b"1:2", "json?:b": b""}) == b"1:2:"
+
+
+def test_headers_are_named_in_any_case_and_paths_as_they_are() -> None:
+    template = Template.parse("{header:X-A}{headers:X-B}{json:aB}{form:cD}{body}")
+
+    assert template.fields == ("header:x-a", "headers:x-b", "json:aB", "form:cD", "body")
+
+
 @settings(deadline=None)
 @given(
     text=st.sampled_from(["{id}.{body}", "{body}.{id}", "{id}..{body}", "{body}..{id}"]),
