@@ -7,13 +7,14 @@ from typing import Any, Final, get_args
 
 from pydantic import BaseModel
 
+from scripts import source_reference
 from webhook_inbox.configuration import declared, model
 from webhook_inbox.routing import BACKOFFS
-from webhook_inbox.schemes import templates
 
 FILE: Final = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
-TABLES: Final[tuple[tuple[str, type[BaseModel]], ...]] = (
-    ("`[sources.NAME]`, every provider", model.Source),
+Tables = tuple[tuple[str, type[BaseModel]], ...]
+EVERY: Final[Tables] = (("`[sources.NAME]`, every provider", model.Source),)
+DECLARED: Final[Tables] = (
     ('`[sources.NAME]` with `provider = "hmac"`, besides', declared.DeclaredSource),
     ("`signature = { … }`", declared.Signature),
     ("`timestamp = { … }`", declared.Timestamp),
@@ -21,31 +22,11 @@ TABLES: Final[tuple[tuple[str, type[BaseModel]], ...]] = (
     ("`event_type = { … }`, one of", declared.EventType),
     ("`batch = { … }`", declared.Batch),
     ("`digest = { … }`", declared.Digest),
+)
+REST: Final[Tables] = (
     ("`[destinations.NAME]`", model.Destination),
     ("`[alarms]`", model.Alarms),
 )
-# What may stand in `signs`, by the field's name.
-FIELDS: Final = {
-    "body": "the body, as it was sent",
-    "timestamp": "the time, as it is written where `timestamp` says",
-    "id": "the header that `event_id` names",
-    "method": "`POST`",
-    "url": "the address that was called, query included; see `url`",
-    "path": "its path",
-    "query": "its query, without the question mark",
-    "form": "all fields of a form: names and values, sorted, repeated ones once",
-    "address": "the address without its query",
-    "sorted_query": "the query's fields, decoded and sorted, with `=` and `&`",
-    "url_with_port": "`url` with its port, be it the default one",
-    "url_without_port": "`url` without its port",
-    "decoded_url": "`url` with what is escaped in it written plainly, but for the question mark",
-    "escaped_path": "`path`, and the query escaped as one value, then the whole escaped as a URL",
-    "header": "a header",
-    "headers": "the headers that this header lists, as `name:value`, sorted, with `;`",
-    "json": "a value in the body's JSON",
-    "json?": "the same, empty where it is not there",
-    "form:": "one field of a form, which has to stand there once",
-}
 HANDLERS: Final = """\
 ## A handler
 
@@ -121,8 +102,14 @@ def render() -> str:
         "## `functions/inbox.toml`\n\nAny table may differ by stage, under `[stages.STAGE.…]`. "
         '`handler_secrets = ["openai"]` at the top names secrets for `ctx.secret`.\n'
     )
-    tables = "\n".join(f"### {title}\n\n{_table(which)}" for title, which in TABLES)
-    tables += "\n### `{…}` in `signs`\n\n| field | stands for |\n|---|---|\n" + "".join(_fields())
+    parts = (
+        _sections(EVERY),
+        source_reference.keys(),
+        _sections(DECLARED),
+        source_reference.signed(),
+        _sections(REST),
+    )
+    tables = "\n".join(parts)
     presets = ", ".join(
         f'`"{name}"` {b.base:g} s, times {b.factor:g} each, up to {b.cap:g} s'
         for name, b in BACKOFFS.items()
@@ -130,12 +117,8 @@ def render() -> str:
     return f"{intro}\n{tables}\n{HANDLERS.format(presets=presets)}"
 
 
-def _fields() -> Iterator[str]:
-    for field in templates.FIELDS:
-        yield f"| `{{{field}}}` | {FIELDS[field]} |\n"
-    for field, name in templates.NAMED.items():
-        meaning = FIELDS.get(f"{field}:", FIELDS[field])
-        yield f"| `{{{field}:{name}}}` | {meaning} |\n"
+def _sections(tables: Tables) -> str:
+    return "\n".join(f"### {title}\n\n{_table(which)}" for title, which in tables)
 
 
 def _table(which: type[BaseModel]) -> str:

@@ -12,7 +12,7 @@ import httpx
 import pytest
 import typer
 
-from scripts import reference
+from scripts import reference, source_reference
 from stacks.queue import DEAD_RETENTION, RETENTION
 from tests.readme.blocks import blocks
 from webhook_inbox import configuration
@@ -184,6 +184,21 @@ def test_the_limits_are_the_code_s() -> None:
 
 def test_the_reference_is_fresh() -> None:
     assert reference.FILE.read_text(encoding="utf-8") == reference.render()
+
+
+def test_the_reference_tells_every_key_and_field_of_a_source() -> None:
+    assert source_reference.KEYS.keys() == source_reference.known_keys()
+    assert source_reference.FIELDS.keys() == source_reference.known_fields()
+
+
+def test_the_references_examples_are_valid(tmp_path: Path) -> None:
+    path = tmp_path / "inbox.toml"
+    path.write_text(source_reference.EXAMPLES, encoding="utf-8")
+
+    sources = configuration.load(path, stage="dev").sources
+
+    assert source_reference.EXAMPLES in reference.FILE.read_text(encoding="utf-8")
+    assert {spec.provider for spec in sources.values()} == {source_reference.DECLARED}
 
 
 def test_every_path_it_names_is_there() -> None:
