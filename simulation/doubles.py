@@ -123,8 +123,16 @@ class Doubles:
     def key(self) -> Hashable:
         """Returns what tells this content from other contents."""
         rows = frozenset(marshal.dumps(row, 2) for row in self.table.rows())
-        behind = tuple(map(repr, self.table.snapshot()[3])) if self._lags else ()
-        return rows, tuple(queue.snapshot()[1] for queue in self._all_queues()), behind
+        queues = tuple(queue.snapshot()[1] for queue in self._all_queues())
+        return rows, frozenset(self.blobs.objects.items()), queues, self._behind()
+
+    def _behind(self) -> Hashable:
+        """Returns what eventually consistent reads may find instead of the rows."""
+        if not self._lags:
+            return ()
+        _, replica, _, unseen = self.table.snapshot()
+        seen = (row for partition in replica.values() for row in partition.values())
+        return frozenset(marshal.dumps(row, 2) for row in seen), tuple(map(repr, unseen))
 
     def _all_queues(self) -> Iterator[MemoryQueue]:
         yield from self.queues.values()

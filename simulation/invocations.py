@@ -206,7 +206,7 @@ def _end(world: World, slot: str, job: Job, how: str) -> None:
         raise Violation("G1", f"{slot} raised {result.error!r}")
     if job.letter is not None:
         world.answered[job.letter.name] = result.status
-        row = world.aws.table.row(event_key(job.letter.source, job.letter.event_id))
+        row = world.aws.table.row(event_key(*job.letter.event))
         world.truth.answered(job.letter, result, row)
     elif job.message is not None and not result.outcome.keeps_message:
         if how == "ok":

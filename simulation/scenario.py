@@ -1,5 +1,6 @@
 """What a simulated world consists of, and how much may go wrong in it."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -7,6 +8,8 @@ from functools import cache, cached_property
 from typing import Any, Final
 
 from simulation.programs import Verdict, recipes
+from webhook_inbox.events import BATCH
+from webhook_inbox.fingerprints import fingerprint
 from webhook_inbox.manifest import Backoff, HandlerSpec, Manifest, SourceSpec
 from webhook_inbox.model import Delivery
 from webhook_inbox.recipe import Sample
@@ -26,8 +29,10 @@ ACME: Final = SourceSpec(
     },
 )
 GITHUB: Final = SourceSpec("github", "github", "github")
-SOURCES: Final = {"acme": ACME, "github": GITHUB}
-TYPES: Final = {"acme": "paid", "github": "issues"}
+# "line" sends batches.
+LINE: Final = SourceSpec("line", "line", "line")
+SOURCES: Final = {"acme": ACME, "github": GITHUB, "line": LINE}
+TYPES: Final = {"acme": "paid", "github": "issues", "line": "message"}
 
 SUCCEEDS: Final = Verdict()
 FAILS: Final = Verdict(posts=False, error="transient")
@@ -76,6 +81,7 @@ class Letter:
         captured: whether it is somebody's copy of an honest delivery, under another id.
         persists: whether its sender tries again until it is acknowledged.
         padding: bytes added to the body, to make it large.
+        items: the ids of the events in it, where it is a batch.
     """
 
     name: str
@@ -86,11 +92,20 @@ class Letter:
     captured: bool = False
     persists: bool = True
     padding: int = 0
+    items: tuple[str, ...] = ()
 
     @property
     def body(self) -> bytes:
         """The raw body."""
-        return _body(self.content, self.padding)
+        return _batch(self.items) if self.items else _body(self.content, self.padding)
+
+    @property
+    def event(self) -> tuple[str, str]:
+        """The source and the id of the event it becomes."""
+        if not self.items:
+            return self.source, self.event_id
+        volatile = recipes(SOURCES[self.source]).volatile
+        return self.source, f"{BATCH}:{fingerprint(self.body, volatile)}"
 
     @property
     def honest(self) -> bool:
@@ -111,6 +126,12 @@ class Letter:
 def _body(content: str, padding: int) -> bytes:
     filler = "".join(f"{n * 2654435761 % 2**32:08x}" for n in range(padding // 8))
     return f'{{"content": "{content}", "filler": "{filler}"}}'.encode()
+
+
+@cache
+def _batch(items: tuple[str, ...]) -> bytes:
+    events = [{"type": "message", "timestamp": 1, "webhookEventId": id_} for id_ in items]
+    return json.dumps({"destination": "U1", "events": events}).encode()
 
 
 @dataclass(frozen=True, slots=True)

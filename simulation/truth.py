@@ -140,7 +140,7 @@ class Truth:
 
     def answered(self, letter: Letter, receipt: Receipt, row: Item | None) -> None:
         """Checks the answer to a delivery; `row` is its event's, as it is stored."""
-        outcome, event = receipt.outcome, (letter.source, letter.event_id)
+        outcome, event = receipt.outcome, letter.event
         if letter.forged:
             refused = {Outcome.REJECTED, Outcome.UNAVAILABLE, Outcome.BROKEN}
             must("G6", outcome in refused, f"{letter.name} got {outcome}")
@@ -190,6 +190,7 @@ class Truth:
             must("G1", reference.ticket > 0, f"{run} was replayed under its first ticket")
         if actor.kind == "processor" and actor.message is not None:
             replaced = Reference.decode(actor.message.body)
+            # A batch's worker sends the runs of its items, too.
             fresh = reference.ticket > replaced.ticket or named(replaced) != run
             must("G1", fresh, f"{run}: a copy has the ticket of the message it replaces")
         if actor.kind == "reconciler":

@@ -9,6 +9,7 @@ from simulation.scenario import Deployment, Scenario
 from simulation.stepping import Answer, Call, Stepping
 from simulation.transitions import changed
 from simulation.truth import Actor, Truth, must, named, run_name
+from webhook_inbox.manifest import SPLIT
 from webhook_inbox.ports import Item, Key
 from webhook_inbox.reference import Reference
 from webhook_inbox.rows import RUN_PREFIX, run_key
@@ -101,6 +102,7 @@ class World:
             tuple(sorted(self.tries.items())),
             tuple(sorted(self.answered.items())),
             self.left,
+            self.era,
             self.truth.key(),
         )
 
@@ -235,7 +237,7 @@ class World:
     def touch(self, job: Job) -> None:
         """Notes that the runs an invocation works on had trouble."""
         if job.letter is not None:
-            self.truth.trouble((job.letter.source, job.letter.event_id), self.limits)
+            self.truth.trouble(job.letter.event, self.limits)
         if job.message is not None:
             self.touch_message(job.message.body)
 
@@ -243,3 +245,6 @@ class World:
         """Notes that something went wrong with a message."""
         run = named(Reference.decode(body))
         self.truth.trouble(run[:2], [run[2]])
+        for letter in self.scenario.letters if run[2] == SPLIT else ():
+            for item in letter.items:
+                self.truth.trouble((letter.source, item), self.limits)

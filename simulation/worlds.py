@@ -17,11 +17,13 @@ from simulation.scenario import (
     handler,
     manifest,
 )
+from webhook_inbox.manifest import SPLITTER
 from webhook_inbox.replay_request import ReplayRequest
 
 MAIL: Final = Deployment("mail", manifest(handler("mail")))
 BOTH: Final = Deployment("both", manifest(handler("mail"), handler("bill", lane="slow")))
 GITHUB: Final = Deployment("github", manifest(handler("note", "github")))
+BATCHES: Final = Deployment("batches", manifest(handler("note", "line"), SPLITTER))
 FIRST: Final = Letter("first")
 AGAIN: Final = Letter("again")
 EVERYTHING: Final = ReplayRequest(rate_per_second=500)
@@ -153,6 +155,24 @@ SMALL: Final = (
         replace(AGAIN, padding=20_000),
         budget={"faults": 1},
         workers=1,
+    ),
+    world(
+        "a batch",
+        Letter("batch", "line", items=("i1", "i2")),
+        on=BATCHES,
+        workers=1,
+        receivers=1,
+        faults=("before", "after", "killed"),
+        budget={"faults": 1, "jumps": 1},
+    ),
+    world(
+        "two batches that share an item",
+        Letter("batch", "line", items=("i1", "i2")),
+        Letter("other batch", "line", items=("i2",)),
+        on=BATCHES,
+        receivers=1,
+        faults=("killed",),
+        budget={"faults": 1},
     ),
     world(
         "large bodies in conflict",
