@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.unit.providers.cases import PUBLISHED, VECTORS, recipe_of, vectors_of
 from tests.unit.providers.deliveries import NOW, SECRET
@@ -271,6 +273,39 @@ def test_a_time_signed_by_a_list_of_headers_has_to_be_in_the_list(
     with pytest.raises(Rejected) as raised:
         recipe.verify(delivery, (SECRET,))
     assert raised.value.reason is reason
+
+
+TEXTS: Final = st.one_of(st.text(max_size=20), st.sampled_from(["v1=a,t=1", "v1,a", "1", "{", "é"]))
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    name=st.sampled_from(sorted(SOURCES)),
+    drawn=st.data(),
+    query=TEXTS,
+    body=st.one_of(
+        st.binary(max_size=60),
+        st.sampled_from(
+            [
+                b'{"notificationItems":[{"NotificationRequestItem":{"additionalData":[]}}]}',
+                b'{"notificationItems":[{}]}',
+                b'{"signature":{"timestamp":true,"token":[],"signature":"a"}}',
+                b'{"webhookTimestamp":1e999,"time_ms":-1}',
+                b"bt_signature=a&bt_signature=b&bt_payload=%ff",
+            ]
+        ),
+    ),
+)
+def test_whatever_comes_is_refused_with_a_reason(
+    name: str, drawn: st.DataObject, query: str, body: bytes
+) -> None:
+    recipe = declared(name)
+    read = sorted(recipe.signature_headers)[:8]
+    headers = drawn.draw(st.fixed_dictionaries({}, optional=dict.fromkeys(read, TEXTS)))
+    delivery = Delivery("it", "POST", "/webhooks/it", query, headers, body, NOW)
+
+    with pytest.raises(Rejected):
+        recipe.verify(delivery, (SECRET, "00ff"))
 
 
 def test_vectors_are_where_this_looks_for_them() -> None:
