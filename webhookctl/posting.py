@@ -52,7 +52,8 @@ def post(url: str, draft: Draft) -> Answer:
         raise CommandError(f"{url} is no address: begin it with https:// or http://")
     # A proxy has no business on loopback.
     opener = build_opener(ProxyHandler({})) if parts.hostname in LOOPBACK else build_opener()
-    request = Request(url, data=draft.body, headers=dict(draft.headers), method="POST")  # noqa: S310
+    whole = url if not draft.query else f"{url}{'&' if parts.query else '?'}{draft.query}"
+    request = Request(whole, data=draft.body, headers=dict(draft.headers), method="POST")  # noqa: S310
     try:
         with opener.open(request, timeout=SECONDS) as response:
             return Answer(response.status, _text(response.read()))

@@ -5,15 +5,17 @@ import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
+from webhook_inbox import events
 from webhook_inbox.errors import InboxError, Rejected
 from webhook_inbox.manifest import SourceSpec
 from webhook_inbox.model import Delivery
 from webhook_inbox.ports import Clock
-from webhook_inbox.recipe import Identity, Recipe, Sample
+from webhook_inbox.recipe import Recipe, Sample, Sent
 from webhookctl.errors import CommandError
 
 NOT_RENAMED: Final = (
@@ -35,6 +37,7 @@ class Draft:
     type: str
     body: bytes
     headers: Mapping[str, str]
+    query: str = ""
     id_in_body: bool = False
 
 
@@ -81,29 +84,28 @@ class Forge:
         return replace(draft, id_in_body=True)
 
     def _signed(self, file: Path, sample: Sample) -> Draft:
+        now = self._clock.now()
         try:
-            headers = self._recipe.sign(sample, self._secret, self._clock.now())
-            identity = self._identity(sample, headers)
+            sent = self._recipe.send(sample, self._secret, now)
+            identity = events.name_of(self._delivery(sent, now), self._recipe)
         except Rejected as error:
             reason = f"{file} is no event of {self._spec.provider}: {error.detail}"
             raise CommandError(reason) from error
         except InboxError as error:
             raise CommandError(f"source {self._spec.name}: {error}") from error
         named = (self._spec.name, identity.event_id, identity.type)
-        return Draft(file, *named, sample.body, headers)
+        return Draft(file, *named, sent.body, sent.headers, sent.query)
 
-    def _identity(self, sample: Sample, headers: Mapping[str, str]) -> Identity:
-        """Names the event as ingest will."""
-        delivery = Delivery(
+    def _delivery(self, sent: Sent, now: datetime) -> Delivery:
+        return Delivery(
             source=self._spec.name,
             method="POST",
             path=f"/webhooks/{self._spec.name}",
-            query="",
-            headers=headers,
-            body=sample.body,
-            received_at=self._clock.now(),
+            query=sent.query,
+            headers=sent.headers,
+            body=sent.body,
+            received_at=now,
         )
-        return self._recipe.identify(delivery)
 
 
 def _named(file: Path) -> str:

@@ -32,11 +32,7 @@ def event_of(
     Raises:
         Rejected: it, or an item of it, has no name.
     """
-    parts = recipe.batch(delivery) if recipe.batch else None
-    if parts is not None:
-        for part in parts:
-            # What cannot be named is refused now, while the provider still has it.
-            recipe.identify(part)
+    if _holds_many(delivery, recipe):
         event = batch_event(delivery, recipe, verified)
         return Named(Identity(event.event_id, event.type), event)
     identity = recipe.identify(delivery)
@@ -44,6 +40,16 @@ def event_of(
         return Named(identity, None)
     runs = tuple(run.name for run in manifest.runs_for(spec.name, identity.type))
     return Named(identity, new_event(delivery, recipe, identity, verified, runs))
+
+
+def name_of(delivery: Delivery, recipe: Recipe) -> Identity:
+    """Returns the name of what a delivery holds.
+
+    Raises:
+        Rejected: it, or an item of it, has no name.
+    """
+    many = _holds_many(delivery, recipe)
+    return _batch_name(delivery, recipe) if many else recipe.identify(delivery)
 
 
 def new_event(
@@ -75,8 +81,7 @@ def new_event(
 
 def batch_event(delivery: Delivery, recipe: Recipe, verified: Verified) -> StoredEvent:
     """Returns the event that a whole batch is: named by its content, split by its only run."""
-    name = Identity(f"{BATCH}:{fingerprint(delivery.body, recipe.volatile)}", BATCH)
-    return new_event(delivery, recipe, name, verified, (SPLIT,))
+    return new_event(delivery, recipe, _batch_name(delivery, recipe), verified, (SPLIT,))
 
 
 def is_batch(event_id: str, type_: str) -> bool:
@@ -101,3 +106,18 @@ def item_event(
 def storable(value: str) -> str:
     """Returns a header's value as it can be stored: cut, and valid text."""
     return value[:HEADER_LIMIT].encode(errors="replace").decode()
+
+
+def _holds_many(delivery: Delivery, recipe: Recipe) -> bool:
+    """Tells whether a delivery is a batch; what cannot be named is refused with the whole.
+
+    It is refused while the provider still has it.
+    """
+    parts = recipe.batch(delivery) if recipe.batch else None
+    for part in parts or ():
+        recipe.identify(part)
+    return parts is not None
+
+
+def _batch_name(delivery: Delivery, recipe: Recipe) -> Identity:
+    return Identity(f"{BATCH}:{fingerprint(delivery.body, recipe.volatile)}", BATCH)

@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.unit.core.world import ACME, SECRET
-from webhook_inbox import providers
+from tests.unit.providers.cases import NAMES, example, pair_of, samples_of, signed
+from webhook_inbox import events, providers
 from webhook_inbox.manifest import SourceSpec
 from webhook_inbox.memory import ManualClock
 from webhook_inbox.model import Delivery
+from webhook_inbox.recipe import Verified
 from webhookctl.errors import CommandError
 from webhookctl.sampling import Draft, Forge
 
@@ -106,3 +108,22 @@ def test_a_secret_of_the_wrong_form_is_told_without_it(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="source billing: the secret is not of") as raised:
         forge(spec, "whsec_not!base64").draft(sample(tmp_path, "{}"))
     assert "not!base64" not in str(raised.value)
+
+
+@pytest.mark.parametrize("provider", NAMES)
+def test_every_providers_sample_is_sent_as_its_provider_would(provider: str) -> None:
+    spec = SourceSpec("it", provider, "it", settings=example(provider))
+    draft = forge(spec, pair_of(provider)[0]).draft(samples_of(provider)[0])
+    headers = {"host": "inbox.example", **draft.headers}
+    sent = Delivery("it", "POST", "/webhooks/it", draft.query, headers, draft.body, CLOCK.now())
+    case = signed(provider)
+
+    assert isinstance(case.verdict(sent), Verified)
+    named = events.name_of(sent, case.recipe)
+    assert (named.event_id, named.type) == (draft.event_id, draft.type)
+
+
+def test_what_stands_in_the_query_is_sent_there(tmp_path: Path) -> None:
+    spec = SourceSpec("docker", "docker-hub", "docker")
+    draft = forge(spec, "a b").draft(samples_of("docker-hub")[0])
+    assert draft.query == "token=a+b"

@@ -4,7 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.providers.cases import NAMES, NOW, recipe_of, sample_of
 from webhook_inbox.manifest import Manifest, SourceSpec
+from webhook_inbox.model import Delivery
+from webhook_inbox.recipe import Verified
 from webhookctl.local.dev_secrets import FILE, choose, fake, store
 from webhookctl.local.errors import LocalError
 from webhookctl.local.ministack import Ministack
@@ -34,6 +37,15 @@ def test_a_declared_schemes_fake_is_text_hexadecimal_and_base64_alike() -> None:
     secret = fake("hmac", "acme")
     assert len(bytes.fromhex(secret)) == 32
     assert base64.b64encode(base64.b64decode(secret, validate=True)).decode() == secret
+
+
+@pytest.mark.parametrize("provider", [name for name in NAMES if recipe_of(name).pair is None])
+def test_every_provider_that_shares_a_secret_signs_with_its_fake(provider: str) -> None:
+    recipe, secret = recipe_of(provider), fake(provider, "s")
+    sent = recipe.send(sample_of(provider), secret, NOW)
+    headers = {"host": "inbox.example", **sent.headers}
+    delivery = Delivery("it", "POST", "/webhooks/it", sent.query, headers, sent.body, NOW)
+    assert isinstance(recipe.verify(delivery, (secret,)), Verified)
 
 
 def test_fakes_stay_the_same_between_starts(tmp_path: Path) -> None:

@@ -13,9 +13,10 @@ from webhookctl.local.errors import LocalError
 FILE: Final = "dev-secrets.json"
 MARK: Final = "dev-only"
 # Providers whose secret is base64 under a prefix.
-PREFIXED: Final = frozenset({"standard-webhooks"})
-# A declared scheme reads its secret as text, hexadecimal or base64: these digits are all three.
-DECLARED: Final = "hmac"
+PREFIXED: Final = frozenset({"clerk", "gitlab", "resend", "standard-webhooks", "svix"})
+# Adyen's keys are hexadecimal, Airtable's and Finch's base64, a declared scheme's either or text:
+# these digits are all three.
+ENCODED: Final = frozenset({"adyen", "adyen-platform", "airtable", "finch", "hmac"})
 DIGITS: Final = "deadbeef"
 
 
@@ -23,7 +24,7 @@ def fake(provider: str, source: str) -> str:
     """Returns a new secret of the form that a provider gives, marked as fake."""
     if provider in PREFIXED:
         return "whsec_" + base64.b64encode(f"{MARK}-{secrets.token_hex(11)}!".encode()).decode()
-    if provider == DECLARED:
+    if provider in ENCODED:
         return DIGITS + secrets.token_hex(28)
     return f"{MARK}-{source}-{secrets.token_hex(12)}"
 
