@@ -170,6 +170,7 @@ SMALL: Final = (
         Letter("batch", "line", items=("i1", "i2")),
         Letter("other batch", "line", items=("i2",)),
         on=BATCHES,
+        workers=1,
         receivers=1,
         faults=("killed",),
         budget={"faults": 1},
