@@ -3,6 +3,7 @@
     python -m simulation explore [WORLD …]      every schedule of the small worlds
     python -m simulation walk [--seeds A:B]     drawn schedules of large worlds
     python -m simulation tell SEED              one drawn schedule as a story
+    python -m simulation mutants                fault after fault put into the protocol
     python -m simulation worlds                 the small worlds' names
 
 Exit status 1 where a guarantee is broken; the schedule is then shrunk and told.
@@ -17,6 +18,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
+from simulation import mutation
 from simulation.exhaustive import explore
 from simulation.failure import Failure
 from simulation.shrinking import shrink
@@ -64,6 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     walking.add_argument("--seeds", type=_seeds, default=range(1000), metavar="A:B")
     telling = commands.add_parser("tell", help="one drawn schedule as a story")
     telling.add_argument("seed", type=int)
+    commands.add_parser("mutants", help="fault after fault put into the protocol")
     commands.add_parser("worlds", help="the small worlds' names")
     given = parser.parse_args(arguments)
     match given.command:
@@ -73,6 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _walk(given.seeds)
         case "tell":
             return _tell(given.seed)
+        case "mutants":
+            return mutation.main([])
     print(*(world.name for world in SMALL), sep="\n")
     return 0
 
