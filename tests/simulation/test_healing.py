@@ -1,0 +1,214 @@
+"""Once nothing fails any more everything ends, and what did not is seen."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from simulation import healing, invocations
+from simulation.healing import DLQ_RETENTION_MS, check, heal
+from simulation.moments import quiet
+from simulation.scenario import REFUSES, Budget
+from simulation.truth import Violation
+from simulation.world import World
+from tests.simulation.tiny import (
+    FIRST,
+    INGEST,
+    RUN,
+    TINY,
+    WORKER,
+    calls,
+    fresh,
+    happens,
+    ingested,
+    message_id,
+    received,
+    row,
+    seconds,
+    up_to,
+)
+from webhook_inbox.ports import Change, Outgoing
+from webhook_inbox.reference import Reference
+from webhook_inbox.rows import event_key, run_key
+
+DEADLY = replace(TINY, always={"mail": REFUSES}, max_receive_count=1)
+FAULTY = replace(TINY, budget=Budget(faults=3), faults=("before", "killed", "delayed", "lost"))
+
+
+def healed(world: World) -> World:
+    heal(world)
+    return world
+
+
+# -- it heals
+
+
+def test_what_was_accepted_is_done_without_time_passing() -> None:
+    world = healed(ingested())
+    assert (found := row(world)) is not None
+    assert found["status"] == "done"
+    assert seconds(world) == 0
+    assert quiet(world)
+
+
+def test_a_sender_who_was_not_heard_tries_again() -> None:
+    world = fresh(FAULTY)
+    invocations.deliver(world, FIRST)
+    happens(world, "step", INGEST, "before")
+    heal(world)
+    assert world.tries == {"first": 2}
+    assert world.truth.posts == {RUN: 1}
+
+
+def test_a_sender_who_does_not_persist_is_not_made_to() -> None:
+    world = fresh(FAULTY, letters=(replace(FIRST, persists=False),))
+    invocations.deliver(world, world.scenario.letters[0])
+    happens(world, "step", INGEST, "before")
+    heal(world)
+    assert world.tries == {"first": 1}
+    assert list(world.aws.table.rows()) == []
+
+
+def test_a_killed_worker_s_run_is_done_after_its_message_comes_back() -> None:
+    world = received(FAULTY)
+    up_to(world, WORKER, calls("begin"))
+    happens(world, "killed", WORKER)
+    heal(world)
+    assert seconds(world) >= 300
+    assert world.truth.posts == {RUN: 1}
+
+
+def test_the_reconciler_finds_what_the_queue_lost() -> None:
+    world = ingested(FAULTY)
+    happens(world, "loses", "default", message_id(world))
+    heal(world)
+    assert world.truth.posts == {RUN: 1}
+    assert world.truth.sends == {RUN: 2}
+
+
+def test_a_call_that_is_late_lands() -> None:
+    world = fresh(FAULTY)
+    invocations.deliver(world, FIRST)
+    happens(world, "step", INGEST, "delayed")
+    heal(world)
+    assert world.late == ()
+
+
+def test_what_is_refused_is_dead_and_in_the_dlq() -> None:
+    world = healed(ingested(DEADLY))
+    assert (found := row(world)) is not None
+    assert found["status"] == "dead_letter"
+    assert len(world.aws.dlqs["default"]) == 1
+
+
+# -- it does not
+
+
+def test_a_world_that_does_not_settle_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(healing, "STEPS", 3)
+    with pytest.raises(Violation, match=r"G1: not settled after 0\.0 h"):
+        heal(ingested())
+
+
+def test_a_world_that_takes_too_long_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(healing, "HEALED_WITHIN_MS", 1000)
+    world = ingested(FAULTY)
+    happens(world, "loses", "default", message_id(world))
+    with pytest.raises(Violation, match="not settled"):
+        heal(world)
+
+
+Damage = Callable[[World], object]
+
+
+def change(**parts: object) -> Damage:
+    def damage(world: World) -> None:
+        world.aws.table.update(run_key(*RUN), Change(set=parts))
+        world.aws.table.written.clear()  # It was nobody's doing.
+
+    return damage
+
+
+DAMAGES: dict[str, tuple[str, str, Damage]] = {
+    "the event is gone": (
+        "G1",
+        "acknowledged and is gone",
+        lambda world: world.aws.table.delete(event_key(*RUN[:2])),
+    ),
+    "the run is gone": (
+        "G1",
+        "mail of e1 ended as None",
+        lambda world: world.aws.table.delete(run_key(*RUN)),
+    ),
+    "the run still waits": ("G1", "mail of e1 ended as failed", change(status="failed")),
+    "the sink knows nothing": ("G1", "its sink knows nothing", lambda w: w.truth.posts.clear()),
+    "the run was posted twice": (
+        "G8",
+        "nothing went wrong",
+        lambda world: world.truth.posts.update({RUN: 2}),
+    ),
+    "the run was tried twice": ("G8", "nothing went wrong", change(attempt_count=2)),
+    "the run is dead without a reason": (
+        "G8",
+        "nothing went wrong",
+        change(status="dead_letter", dead_at=0, last_error="permanent: no"),
+    ),
+    "there were more messages than needed": (
+        "flood",
+        "100 messages",
+        lambda world: world.truth.sends.update({RUN: 100}),
+    ),
+    "more was received than sent": (
+        "G8",
+        "1 sent, 2 received",
+        lambda world: world.truth.receives.update({RUN: 2}),
+    ),
+    "a copy of what is done is in the DLQ": (
+        "G1",
+        "is done and in the DLQ",
+        lambda world: world.aws.dlqs["default"].send([Outgoing(Reference(*RUN).encode())]),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_a_damage_is_seen_in_a_world_that_was_sound(name: str) -> None:
+    guarantee, text, damage = DAMAGES[name]
+    world = healed(ingested())
+    check(world)
+    damage(world)
+    with pytest.raises(Violation, match=text) as violation:
+        check(world)
+    assert violation.value.guarantee == guarantee
+
+
+def test_the_dead_are_in_the_dlq_until_its_retention_is_over() -> None:
+    world = healed(ingested(DEADLY))
+    world.aws.dlqs["default"].lose(message_id_of_dead(world))
+    with pytest.raises(Violation, match="is dead and not in the DLQ"):
+        check(world)
+    world.clock.ms += DLQ_RETENTION_MS
+    check(world)
+
+
+def message_id_of_dead(world: World) -> str:
+    return str(world.aws.dlqs["default"].snapshot()[1][0][0])
+
+
+@pytest.mark.parametrize("why", ["lost: never received", "expired: waited too long"])
+def test_what_was_never_received_is_dead_without_a_message(why: str) -> None:
+    world = healed(ingested(DEADLY))
+    world.aws.dlqs["default"].lose(message_id_of_dead(world))
+    change(last_error=why)(world)
+    check(world)
+
+
+@pytest.mark.parametrize(("tried", "hope"), [(True, 0), (False, 1)])
+def test_what_was_redriven_is_tried_again(tried: bool, hope: int) -> None:
+    world = healed(ingested(DEADLY))
+    world.truth.hopes[RUN] = hope
+    if tried:
+        check(world)
+        return
+    with pytest.raises(Violation, match="was redriven and not tried again"):
+        check(world)

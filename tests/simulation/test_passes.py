@@ -1,0 +1,77 @@
+"""A pass of the reconciler overlooks nothing, and whoever overlooks something is seen."""
+
+import pytest
+
+from simulation import healing, invocations
+from simulation.healing import WINDOW_PASS_MS, heal
+from simulation.moments import next_pass
+from simulation.truth import Violation
+from simulation.world import World
+from tests.simulation.tiny import RUN, ingested, message_id, row
+from webhook_inbox.ports import Change, Outgoing
+from webhook_inbox.reference import Reference
+from webhook_inbox.rows import run_key
+
+
+def change(world: World, **parts: object) -> None:
+    """Changes the run's row; it is nobody's doing."""
+    world.aws.table.update(run_key(*RUN), Change(set=parts))
+    world.aws.table.written.clear()
+
+
+def due(world: World) -> World:
+    """Lets time pass until the reconciler has something to do."""
+    moment = next_pass(world)
+    assert moment is not None
+    world.advance(moment)
+    return world
+
+
+def pending() -> World:
+    """Returns a world with a run that is pending, watched, and without its message."""
+    world = ingested()
+    heal(world)
+    now = world.clock.ms
+    parts = {"status": "pending", "attention": "1", "attention_at": now, "last_at": now}
+    change(world, **parts)
+    return world
+
+
+def test_a_run_that_is_due_is_not_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = due(pending())
+    snapshot = world.snapshot()
+    healing._pass(world)
+    world.restore(snapshot)
+    monkeypatch.setattr(invocations, "reconcile", lambda world: None)
+    with pytest.raises(Violation, match="was due and the reconciler passed it over"):
+        healing._pass(world)
+
+
+def test_what_is_made_pending_is_sent() -> None:
+    world = pending()
+    change(world, attention_at=world.clock.ms + 3_600_000)
+    snapshot = world.snapshot()
+    world.aws.queues["default"].send([Outgoing(Reference(*RUN).encode())])
+    healing._pass(world)
+    world.restore(snapshot)
+    with pytest.raises(Violation, match="was made pending and is not sent"):
+        healing._pass(world)
+
+
+def test_an_event_whose_runs_were_never_sent_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = ingested()
+    world.aws.queues["default"].lose(message_id(world))
+    world.advance(world.clock.ms + WINDOW_PASS_MS)
+    snapshot = world.snapshot()
+    healing._pass(world)
+    assert (found := row(world)) is not None
+    assert found["status"] == "pending"
+    world.restore(snapshot)
+    monkeypatch.setattr(invocations, "reconcile", lambda world: None)
+    with pytest.raises(Violation, match="mail of e1 was not enqueued"):
+        healing._pass(world)
+
+
+def test_an_event_of_a_moment_ago_is_left_to_ingest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(invocations, "reconcile", lambda world: None)
+    healing._pass(ingested())

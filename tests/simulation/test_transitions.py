@@ -1,0 +1,206 @@
+"""Each write of a run's row that may not be is seen, and each that may be is let through."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from simulation.transitions import ROLLING_MS, SKEW_MS, changed
+from simulation.truth import RESEND_PAUSE_MS, Actor, Truth, Violation
+from tests.simulation.tiny import RUN
+from webhook_inbox.instants import from_ms
+from webhook_inbox.ports import Item, Message
+from webhook_inbox.reference import Reference
+from webhook_inbox.schedule import RESENDS
+
+NOW = 1_767_225_600_000
+LIMIT = 2
+
+
+def message(ticket: int = 0, sent_at: int = NOW) -> Message:
+    return Message("m-1", "r", Reference(*RUN, ticket).encode(), from_ms(sent_at), 1)
+
+
+def row(status: str, **parts: Any) -> Item:
+    """Returns a run's row as it should be: whatever is open is watched."""
+    watched = {} if status in {"done", "skipped", "processing"} else {"attention": "1"}
+    found: Item = {"status": status, "attempt_count": 1, **watched, **parts}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+LEASED = row("processing", lease_id="mine", claimed_until=NOW + 330_000)
+ENDED = {**LEASED, "claimed_until": NOW - 1}
+MINE = Actor("processor", "mine", message=message())
+CLAIMS = Actor("processor", message=message())
+RECONCILER, REPLAY = Actor("reconciler"), Actor("replay")
+DIED = row("dead_letter", dead_at=NOW, ticket=1, last_error="permanent: no")
+
+
+def write(actor: Actor, old: Item, new: Item, **notes: Any) -> Truth:
+    truth = Truth(**{"spent": {RUN: LIMIT}, "succeeded": {RUN}, **notes})
+    changed(truth, actor, RUN, old, new, now=NOW, limit=LIMIT)
+    return truth
+
+
+GOOD: dict[str, tuple[Actor, Item, Item]] = {
+    "a first claim": (CLAIMS, {}, LEASED),
+    "the same claim once more": (MINE, LEASED, LEASED),
+    "a claim of a failed run": (CLAIMS, row("failed"), LEASED),
+    "a take-over of an ended lease": (CLAIMS, ENDED, {**LEASED, "lease_id": "new"}),
+    "a claim of the dead by a later message": (
+        Actor("processor", message=message(1, NOW + 1)),
+        DIED,
+        {**LEASED, "ticket": 1},
+    ),
+    "a success": (MINE, LEASED, row("done")),
+    "a failure": (MINE, LEASED, row("failed", ticket=1)),
+    "a deferral": (MINE, LEASED, row("deferred", attempt_count=0)),
+    "an ended lease, given up by anybody": (RECONCILER, ENDED, row("pending")),
+    "a success that arrives late": (Actor("late"), LEASED, row("done")),
+    "a parked run, due": (
+        RECONCILER,
+        row("held", parked=True, next_attempt_at=NOW),
+        row("pending"),
+    ),
+    "a replay": (REPLAY, DIED, row("pending", ticket=2)),
+    "a replay by force": (Actor("replay", force=True), row("done"), row("pending", ticket=1)),
+    "a finished run, noted again": (MINE, row("done"), row("done", code_version="v2")),
+    "exhausted": (MINE, LEASED, row("dead_letter", last_error="exhausted: down")),
+    "refused": (MINE, LEASED, row("dead_letter", last_error="permanent: no such order")),
+    "not deployed for an hour": (
+        MINE,
+        {**LEASED, "unknown_since": NOW - ROLLING_MS},
+        row("dead_letter", last_error="permanent: mail is not in this deployment"),
+    ),
+    "lost": (
+        RECONCILER,
+        row("pending", resends=len(RESENDS)),
+        row("dead_letter", last_error="lost: never received"),
+    ),
+}
+
+BAD: dict[str, tuple[str, Actor, Item, Item, dict[str, Any]]] = {
+    "a ticket that goes back": ("G2", MINE, {**LEASED, "ticket": 2}, row("failed", ticket=1), {}),
+    "a failed run that nobody watches": ("G9", MINE, LEASED, row("failed", attention=None), {}),
+    "a pending run that nobody watches": (
+        "G9",
+        REPLAY,
+        DIED,
+        row("pending", ticket=2, attention=None),
+        {},
+    ),
+    "a done run that is still watched": ("G9", MINE, LEASED, row("done", attention="1"), {}),
+    "a finished run, claimed": ("G3", CLAIMS, row("done"), LEASED, {}),
+    "a finished run, replayed": ("G3", REPLAY, row("skipped"), row("pending", ticket=1), {}),
+    "a finished run, forced by the reconciler": (
+        "G3",
+        Actor("reconciler", force=True),
+        row("done"),
+        row("pending"),
+        {},
+    ),
+    "a claim over a live lease": (
+        "G2",
+        Actor("processor", message=message(), held=frozenset({"mine"})),
+        LEASED,
+        {**LEASED, "lease_id": "new"},
+        {},
+    ),
+    "a claim through a replaced message": ("G2", CLAIMS, row("failed", ticket=1), LEASED, {}),
+    "a claim by a message that is ahead": (
+        "G2",
+        Actor("processor", message=message(2)),
+        row("failed", ticket=1),
+        {**LEASED, "ticket": 1},
+        {},
+    ),
+    "a claim of the dead by an old message": (
+        "G3",
+        Actor("processor", message=message(1, NOW)),
+        DIED,
+        {**LEASED, "ticket": 1},
+        {},
+    ),
+    "another worker's lease, settled": (
+        "G2",
+        Actor("processor", "other", message=message()),
+        LEASED,
+        row("failed"),
+        {},
+    ),
+    "a live lease, given up by the reconciler": ("G2", RECONCILER, LEASED, row("pending"), {}),
+    "an ended lease, whose worker goes on": (
+        "G2",
+        Actor("reconciler", held=frozenset({"mine"})),
+        ENDED,
+        row("pending"),
+        {},
+    ),
+    "done without a success": ("G1", MINE, LEASED, row("done"), {"succeeded": set()}),
+    "a deferral that costs an attempt": ("G1", MINE, LEASED, row("deferred"), {}),
+    "a parked run, sent early": (
+        "G1",
+        RECONCILER,
+        row("held", parked=True, next_attempt_at=NOW + SKEW_MS + 1),
+        row("pending"),
+        {},
+    ),
+    "exhausted before its time": (
+        "G1",
+        MINE,
+        LEASED,
+        row("dead_letter", last_error="exhausted: down"),
+        {"spent": {RUN: LIMIT - 1}},
+    ),
+    "dead of a rolling deployment": (
+        "G1",
+        MINE,
+        {**LEASED, "unknown_since": NOW - ROLLING_MS + SKEW_MS + 1},
+        row("dead_letter", last_error="permanent: mail is not in this deployment"),
+        {},
+    ),
+    "given up too early": (
+        "G1",
+        RECONCILER,
+        row("pending", resends=len(RESENDS) - 1),
+        row("dead_letter", last_error="lost: never received"),
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_a_write_that_may_be_is_let_through(name: str) -> None:
+    write(*GOOD[name])
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_write_that_may_not_be_is_seen(name: str) -> None:
+    guarantee, actor, old, new, notes = BAD[name]
+    with pytest.raises(Violation) as violation:
+        write(actor, old, new, **notes)
+    assert violation.value.guarantee == guarantee
+
+
+@pytest.mark.parametrize(
+    ("actor", "old", "new", "spent"),
+    [
+        (CLAIMS, row("failed"), LEASED, LIMIT + 1),
+        (MINE, LEASED, row("failed"), LIMIT),
+        (MINE, LEASED, row("deferred", attempt_count=0), LIMIT - 1),
+        (REPLAY, DIED, row("pending", ticket=2), 0),
+        (MINE, LEASED, row("dead_letter", last_error="permanent: no"), 0),
+    ],
+    ids=["claimed", "failed", "deferred", "replayed", "died"],
+)
+def test_a_round_s_attempts_are_counted(actor: Actor, old: Item, new: Item, spent: int) -> None:
+    assert write(actor, old, new).spent == {RUN: spent}
+
+
+def test_what_an_operator_forced_is_noted() -> None:
+    assert write(*GOOD["a replay by force"]).forced == {RUN}
+    assert write(*GOOD["a replay"]).forced == set()
+
+
+def test_the_pause_between_two_messages_is_the_reconciler_s_own() -> None:
+    assert timedelta(milliseconds=RESEND_PAUSE_MS) == RESENDS[0] == min(RESENDS)

@@ -1,0 +1,232 @@
+"""Each check of what may never happen fires on the wrong thing and not on the right one."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any
+
+import pytest
+
+from simulation.truth import RESEND_PAUSE_MS, RESENDS, Actor, Truth, Violation
+from tests.simulation.tiny import FIRST, RUN
+from webhook_inbox import bodies
+from webhook_inbox.ingest import Outcome, Receipt
+from webhook_inbox.memory import MemoryBlobs
+from webhook_inbox.ports import Item, Message
+from webhook_inbox.reference import Reference
+
+EVENT, OTHER = ("acme", "e1"), ("acme", "e2")
+OTHER_RUN = (*OTHER, "mail")
+REFERENCE = Reference(*RUN)
+NOW = 1_000_000_000
+FORGED = replace(FIRST, forged=True)
+ROW: Item = {"source": "acme", "event_id": "e1", "expires_at": 1, "runs": ["mail"]}
+ALIVE = {**ROW, **bodies.pack(FIRST.body, source="acme").attributes, "expires_at": NOW}
+EXPIRED = {**ALIVE, "expires_at": NOW // 1000 - 1}
+GUARDED = {**ALIVE, "guard": "guard"}
+LARGE = bodies.pack(replace(FIRST, padding=20_000).body, source="acme")
+SPILLED = {**ROW, **LARGE.attributes}
+HASH = sha256(FIRST.body).hexdigest()
+
+
+def told(**notes: Any) -> Truth:
+    """Returns the notes of a world in which the first letter is stored and sent."""
+    return Truth(**{"contents": {EVENT: FIRST.body}, "sends": {RUN: 1}, **notes})
+
+
+def receipt(outcome: Outcome, status: int = 200) -> Receipt:
+    return Receipt(outcome, status)
+
+
+def message(ticket: int) -> Message:
+    text = replace(REFERENCE, ticket=ticket).encode()
+    return Message("m-1", "r", text, datetime(2026, 1, 1, tzinfo=UTC), 1)
+
+
+Deed = Callable[[Truth], object]
+
+
+def answered(outcome: Outcome, status: int = 200, **parts: Any) -> Deed:
+    letter, row = parts.get("letter", FIRST), parts.get("row", ROW)
+    return lambda truth: truth.answered(letter, receipt(outcome, status), row)
+
+
+def stored(new: Item, old: Item | None = None, blob: bytes | None = None) -> Deed:
+    blobs = MemoryBlobs()
+    if blob is not None:
+        blobs.put(LARGE.blob_key, blob)
+    return lambda truth: truth.stored(old, new, NOW, blobs)
+
+
+def sent(kind: str, ticket: int, of_row: int, **parts: Any) -> Deed:
+    actor = Actor(kind, message=parts.get("message"))
+    reference = replace(parts.get("reference", REFERENCE), ticket=ticket)
+    return lambda truth: truth.sent(actor, reference, of_row, NOW)
+
+
+def begins(**parts: Any) -> Deed:
+    given: dict[str, Any] = {
+        "content": HASH,
+        "row": {"status": "processing"},
+        "limit": 2,
+        "busy": False,
+    }
+    given |= parts
+    return lambda truth: truth.begins(
+        RUN, given["content"], given["row"], limit=given["limit"], busy=given["busy"]
+    )
+
+
+# The guarantee, what the world knows, what is right, and what breaks it.
+CHECKS: dict[str, tuple[str, Truth, Deed, Deed]] = {
+    "what is forged is refused": (
+        "G6",
+        told(),
+        answered(Outcome.REJECTED, 401, letter=FORGED),
+        answered(Outcome.ACCEPTED, letter=FORGED),
+    ),
+    "what is forged is no duplicate": (
+        "G6",
+        told(),
+        answered(Outcome.UNAVAILABLE, 503, letter=FORGED),
+        answered(Outcome.DUPLICATE, letter=FORGED),
+    ),
+    "a conflict is told": (
+        "G7",
+        told(),
+        answered(Outcome.CONFLICT, 409),
+        answered(Outcome.CONFLICT, 200),
+    ),
+    "a replay is one of something": (
+        "G6",
+        told(contents={OTHER: FIRST.body}),
+        answered(Outcome.REPLAYED),
+        lambda truth: told(contents={}).answered(FIRST, receipt(Outcome.REPLAYED), None),
+    ),
+    "what is acknowledged is stored": (
+        "G1",
+        told(),
+        answered(Outcome.ACCEPTED),
+        answered(Outcome.ACCEPTED, row=None),
+    ),
+    "what is refused may be anywhere": (
+        "G1",
+        told(),
+        answered(Outcome.UNAVAILABLE, 503, row=None),
+        answered(Outcome.DUPLICATE, 200, row=None),
+    ),
+    "a duplicate has the same content": (
+        "G7",
+        told(),
+        answered(Outcome.DUPLICATE),
+        answered(Outcome.DUPLICATE, letter=replace(FIRST, content="43")),
+    ),
+    "what is accepted is sent": (
+        "G1",
+        told(),
+        answered(Outcome.ACCEPTED),
+        answered(Outcome.ACCEPTED, row={**ROW, "runs": ["mail", "bill"]}),
+    ),
+    "a stored event is not changed": (
+        "G1",
+        told(),
+        stored(ALIVE, ALIVE),
+        stored({**ALIVE, "type": "other"}, ALIVE),
+    ),
+    "only an expired event is replaced": (
+        "G1",
+        told(),
+        stored({**ALIVE, "type": "other"}, EXPIRED),
+        stored({**ALIVE, "type": "other"}, {**EXPIRED, "expires_at": NOW}),
+    ),
+    "an event has its body": (
+        "G1",
+        told(),
+        stored(SPILLED, blob=LARGE.blob),
+        stored(SPILLED),
+    ),
+    "an event has no other body": (
+        "G1",
+        told(),
+        stored(SPILLED, blob=LARGE.blob),
+        stored(SPILLED, blob=bodies.pack(b"x" * 20_000, source="acme").attributes["body"]),
+    ),
+    "one signed content is one event": (
+        "G6",
+        told(contents={("github", "e9"): FIRST.body}),
+        stored(GUARDED),
+        lambda truth: stored(GUARDED)(told(contents={OTHER: FIRST.body})),
+    ),
+    "a message is not ahead of its row": (
+        "G1",
+        told(),
+        sent("ingest", 0, 0),
+        sent("ingest", 1, 0),
+    ),
+    "a replay has a ticket of its own": (
+        "G1",
+        told(),
+        sent("replay", 1, 1),
+        sent("replay", 0, 1),
+    ),
+    "a copy is newer than what it replaces": (
+        "G1",
+        told(),
+        sent("processor", 2, 2, message=message(1)),
+        sent("processor", 1, 2, message=message(1)),
+    ),
+    "a worker sends nobody else's old ticket": (
+        "G1",
+        told(),
+        sent("processor", 0, 0, message=message(0), reference=Reference(*OTHER_RUN)),
+        sent("processor", 0, 0, message=message(0)),
+    ),
+    "the reconciler pauses": (
+        "flood",
+        told(resent={(RUN, 1): (NOW - RESEND_PAUSE_MS, 1)}),
+        sent("reconciler", 1, 1),
+        lambda truth: sent("reconciler", 1, 1)(told(resent={(RUN, 1): (NOW - 1, 1)})),
+    ),
+    "the reconciler gives up": (
+        "flood",
+        told(resent={(RUN, 1): (0, RESENDS - 1)}),
+        sent("reconciler", 1, 1),
+        lambda truth: sent("reconciler", 1, 1)(told(resent={(RUN, 1): (0, RESENDS)})),
+    ),
+    "one attempt at once": ("G2", told(), begins(), begins(busy=True)),
+    "what is finished is not run": (
+        "G3",
+        told(),
+        begins(row={"status": "failed"}),
+        begins(row={"status": "skipped"}),
+    ),
+    "a handler sees what was sent": ("G7", told(), begins(), begins(content="other")),
+    "a round has its attempts": (
+        "G1",
+        told(spent={RUN: 2}),
+        begins(),
+        begins(limit=1),
+    ),
+    "a run keeps its key": (
+        "G4",
+        told(keys={RUN: "key"}),
+        lambda truth: truth.posted(RUN, "key"),
+        lambda truth: truth.posted(RUN, "other"),
+    ),
+    "no two runs share a key": (
+        "G4",
+        told(keys={RUN: "key"}),
+        lambda truth: truth.posted(OTHER_RUN, "other"),
+        lambda truth: truth.posted(OTHER_RUN, "key"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_a_check_fires_on_what_is_wrong_and_on_nothing_else(name: str) -> None:
+    guarantee, truth, right, wrong = CHECKS[name]
+    right(truth.copy())
+    with pytest.raises(Violation) as violation:
+        wrong(truth.copy())
+    assert violation.value.guarantee == guarantee

@@ -1,0 +1,127 @@
+"""The same seed gives the same world, the same schedule, the same story: anywhere."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulation import stepping
+from simulation.drawn import ALL_FAULTS
+from simulation.failure import Failure
+from simulation.happening import TAKERS
+from simulation.story import _SENTENCES, HOW, tell
+from simulation.truth import Violation
+from simulation.walks import WEIGHTS, Walked, follow, walk
+from simulation.world import World
+
+ROOT = Path(__file__).parents[2]
+SEEDS = range(6)
+TOLD = """
+import json
+from simulation.story import tell
+from simulation.walks import Walked, walk
+paths = [walk(seed, Walked()) for seed in range(6)]
+stories = [list(tell(path.scenario, path.schedule)) for path in paths]
+print(json.dumps([[repr(path.scenario.budget), path.schedule, story]
+                  for path, story in zip(paths, stories)]))
+"""
+
+
+def told_elsewhere(hash_seed: str) -> list[list[Any]]:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", TOLD],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+    )
+    stories: list[list[Any]] = json.loads(done.stdout)
+    return stories
+
+
+def test_another_process_walks_and_tells_the_same() -> None:
+    one, other = told_elsewhere("1"), told_elsewhere("2")
+    assert one == other
+    walked = [walk(seed, Walked()) for seed in SEEDS]
+    assert [[list(choice) for choice in path.schedule] for path in walked] == [
+        schedule for _, schedule, _ in one
+    ]
+
+
+def test_what_was_walked_before_makes_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    fresh = [walk(seed, Walked()).schedule for seed in SEEDS]
+    shared = Walked()
+    assert [walk(seed, shared).schedule for seed in SEEDS] == fresh
+    assert shared.schedules == len(SEEDS)
+    assert shared.steps == sum(map(len, fresh))
+    monkeypatch.setattr(stepping, "PLACES_KEPT", 0)
+    forgetful = Walked()
+    assert [walk(seed, forgetful).schedule for seed in SEEDS] == fresh
+    assert not forgetful.stepping._roots
+
+
+def test_different_seeds_give_different_worlds_and_schedules() -> None:
+    paths = [walk(seed, Walked()) for seed in SEEDS]
+    assert len({path.schedule for path in paths}) == len(paths)
+    assert len({repr(path.scenario) for path in paths}) == len(paths)
+
+
+def test_a_schedule_ends_with_the_world_being_healed() -> None:
+    assert all(walk(seed, Walked()).schedule[-1] == ("heals",) for seed in SEEDS)
+
+
+def test_following_a_walk_takes_every_step_of_it() -> None:
+    path = walk(3, Walked())
+    assert tuple(choice for _, choice in follow(path.scenario, path.schedule)) == path.schedule
+
+
+def test_what_cannot_happen_any_more_is_left_out() -> None:
+    path = walk(3, Walked())
+    without = [choice for choice in path.schedule if choice[0] != "sends"]
+    happened = [choice for _, choice in follow(path.scenario, without)]
+    assert {choice[0] for choice in happened} <= {"time", "reconciles", "replays", "step", "heals"}
+    assert happened[-1] == ("heals",)
+
+
+def test_whatever_may_happen_has_a_weight_a_taker_and_a_sentence() -> None:
+    assert set(WEIGHTS) == set(TAKERS)
+    assert set(_SENTENCES) == {*TAKERS, "heals"}
+
+
+def test_the_dice_throws_every_kind_of_thing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a kind of fault could be forgotten and nothing would be broken by it."""
+    kinds, ways = set(), set()
+    monkeypatch.setattr("simulation.walks.heal", lambda world: None)
+    for seed in range(120):
+        for choice in walk(seed, Walked()).schedule:
+            kinds.add(choice[0])
+            ways |= {choice[2]} if choice[0] == "step" else set()
+    assert kinds == {*TAKERS, "heals"}
+    assert set(HOW) - ways <= {"stale", "refused"}  # rare, and seen by worlds of their own
+    assert set(ALL_FAULTS) >= set(HOW) & ways - {"ok", "undeleted", "stale"}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_story_has_a_line_for_each_step_and_ends_well(seed: int) -> None:
+    path = walk(seed, Walked())
+    lines = list(tell(path.scenario, path.schedule))
+    assert lines[-1] == "all has healed"
+    steps = [line for line in lines[:-1] if not line.startswith(" ")]
+    assert len(steps) == len(path.schedule)
+    assert all(line[:3] == "day" or line[2] == ":" for line in steps)
+
+
+def test_a_walk_that_breaks_a_guarantee_says_which_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(world: World) -> None:
+        raise Violation("G1", "as told")
+
+    monkeypatch.setattr("simulation.walks.heal", never)
+    with pytest.raises(Failure, match="drawn: G1: as told") as failure:
+        walk(4, Walked())
+    assert failure.value.seed == 4
+    assert failure.value.schedule[-1] == ("heals",)

@@ -1,0 +1,104 @@
+"""The smallest worlds, and how a test moves them."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+from simulation import invocations
+from simulation.choices import Choice, choices
+from simulation.happening import take
+from simulation.scenario import SUCCEEDS, Budget, Letter, Scenario
+from simulation.stepping import Call, Stepping
+from simulation.world import World
+from simulation.worlds import MAIL
+from webhook_inbox.memory.clock import START
+from webhook_inbox.ports import Item
+from webhook_inbox.rows import run_key
+
+FIRST: Final = Letter("first")
+RUN: Final = ("acme", "e1", "mail")
+TINY: Final = Scenario("tiny", (FIRST,), (MAIL,), workers=1, receivers=1)
+INGEST, WORKER = "ingest 1", "worker 1"
+
+
+def with_budget(scenario: Scenario = TINY, **budget: int) -> Scenario:
+    """Returns a scenario in which so much may happen."""
+    return replace(scenario, budget=Budget(**budget))
+
+
+def fresh(scenario: Scenario = TINY, **parts: Any) -> World:
+    """Returns a world before anything has happened."""
+    return World(replace(scenario, **parts), Stepping())
+
+
+def finish(world: World, slot: str) -> None:
+    """Lets an invocation go on to its end, without a fault."""
+    while slot in world.jobs:
+        one_step(world, slot)
+
+
+def one_step(world: World, slot: str, how: str = "ok") -> None:
+    """Lets an invocation make its next call."""
+    call = world.jobs[slot].place.call
+    if call is not None and call.method == "begin":
+        invocations.handle(world, slot, SUCCEEDS)
+    else:
+        invocations.step(world, slot, how)
+
+
+def up_to(world: World, slot: str, wanted: Callable[[Call | None], bool]) -> Call | None:
+    """Lets an invocation go on until its next call is the wanted one."""
+    while not wanted(world.jobs[slot].place.call):
+        one_step(world, slot)
+    return world.jobs[slot].place.call
+
+
+def calls(method: str) -> Callable[[Call | None], bool]:
+    """Tells whether a call is of a method."""
+    return lambda call: call is not None and call.method == method
+
+
+def ends(call: Call | None) -> bool:
+    """Tells whether an invocation has no call left."""
+    return call is None
+
+
+def ingested(scenario: Scenario = TINY, **parts: Any) -> World:
+    """Returns a world whose first letter was acknowledged."""
+    world = fresh(scenario, **parts)
+    invocations.deliver(world, scenario.letters[0])
+    finish(world, INGEST)
+    return world
+
+
+def received(scenario: Scenario = TINY, **parts: Any) -> World:
+    """Returns a world in which a worker has just received the only message."""
+    world = ingested(scenario, **parts)
+    invocations.receive(world, "default", message_id(world))
+    return world
+
+
+def message_id(world: World, lane: str = "default") -> str:
+    """Returns the id of the first message of a lane."""
+    return str(world.aws.queues[lane].snapshot()[1][0][0])
+
+
+def row(world: World) -> Item | None:
+    """Returns the row of the first letter's run."""
+    return world.aws.table.row(run_key(*RUN))
+
+
+def offered(world: World, *prefix: str) -> list[Choice]:
+    """Returns what may happen next and begins like this."""
+    return [choice for choice in choices(world) if choice[: len(prefix)] == prefix]
+
+
+def happens(world: World, *choice: str) -> None:
+    """Lets something happen that may."""
+    assert choice in set(choices(world))
+    take(world, choice)
+
+
+def seconds(world: World) -> float:
+    """Returns how much time has passed."""
+    return (world.clock.now() - START).total_seconds()
