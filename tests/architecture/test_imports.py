@@ -53,6 +53,24 @@ def test_no_contract_names_cdk_away_from_what_ships() -> None:
     assert set(rule["source_modules"]) == packages
 
 
+def test_the_simulation_runs_the_core_and_no_adapter_function_or_handler() -> None:
+    (rule,) = [c for c in contracts() if c.get("source_modules") == ["simulation"]]
+    packages = {
+        path.name for path in (ROOT / "functions").iterdir() if (path / "__init__.py").exists()
+    }
+    beside = (packages - {"webhook_inbox"}) | {"stacks", "webhookctl"}
+    world = {"boto3", "botocore", "aws_lambda_powertools"}
+    assert beside | world | {"webhook_inbox.adapters"} == set(rule["forbidden_modules"])
+    assert not rule.get("allow_indirect_imports")
+
+
+def test_nothing_that_ships_sees_the_simulation() -> None:
+    layers = next(c["layers"] for c in contracts() if c["type"] == "layers")
+    assert layers[0] == "webhookctl | simulation"  # above all, and beside the CLI
+    build = tomllib.loads(PYPROJECT.read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert set(build["packages"]) == {"functions/webhook_inbox", "webhookctl"}
+
+
 @pytest.mark.parametrize("module", USE_CASES)
 def test_a_use_case_brings_nothing_heavy_along(module: str) -> None:
     """Only replay's request and the configuration are read by pydantic."""
