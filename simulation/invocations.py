@@ -72,7 +72,9 @@ def replay(world: World, number: int) -> None:
     until = world.clock.now() + programs.TIMEOUTS["replay"]
     program = programs.replay(world.deployment.manifest, request, until)
     slot = world.free("replay", 2)
-    _begin(world, slot, "replay", request, program, force=request.force)
+    # No two replays draw the same tokens, be it in one slot and one millisecond.
+    drawn = 1000 * world.left.replays
+    _begin(world, slot, "replay", request, program, force=request.force, drawn=drawn)
 
 
 def _begin(
