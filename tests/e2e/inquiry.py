@@ -160,12 +160,10 @@ class Inquiry:
         return content
 
     def set_variables(self, output: str, **variables: str) -> None:
-        """Changes a function's environment, beside what the stack set."""
+        """Changes a function's environment, beside what the stack set, and starts it anew."""
         functions, name = self.client("lambda"), self.outputs[output]
-        found = functions.get_function_configuration(FunctionName=name)["Environment"]["Variables"]
-        if variables.items() <= found.items():
-            return  # its workers would be started anew all the same
-        changed = {"Variables": {**found, **variables}}
+        found = functions.get_function_configuration(FunctionName=name)["Environment"]
+        changed = {"Variables": {**found["Variables"], **variables}}
         functions.update_function_configuration(FunctionName=name, Environment=changed)
 
     def stop_schedule(self) -> None:

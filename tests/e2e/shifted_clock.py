@@ -9,13 +9,18 @@ from datetime import datetime, timedelta
 
 from webhook_inbox.adapters.clock import SystemClock
 
-# The reconciler leaves events alone that are younger than three minutes.
-AHEAD = timedelta(minutes=4)
+# The reconciler leaves events alone that are younger than three minutes. Three more are for a
+# slow machine: that long may an event be younger than this clock.
+AHEAD = timedelta(minutes=6)
 MINUTE = timedelta(minutes=1)
+MOMENT = timedelta(microseconds=1)
 
 
 class ShiftedClock(SystemClock):
-    """Is at least four minutes ahead, at one of the minutes that CLOCK_MINUTES lists."""
+    """Is at least six minutes ahead, in one of the minutes that CLOCK_MINUTES lists.
+
+    When that minute is over it stands still: the pass that reads it may be a while in coming.
+    """
 
     def __init__(self) -> None:
         wanted = {int(minute) for minute in os.environ.get("CLOCK_MINUTES", "0,30").split(",")}
@@ -23,7 +28,8 @@ class ShiftedClock(SystemClock):
         self._shift = AHEAD
         while (moment + self._shift).minute not in wanted:
             self._shift += MINUTE
+        self._last = (moment + self._shift).replace(second=0, microsecond=0) + MINUTE - MOMENT
 
     def now(self) -> datetime:
         """Returns the shifted time."""
-        return super().now() + self._shift
+        return min(super().now() + self._shift, self._last)
