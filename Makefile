@@ -4,7 +4,7 @@ BIN := .venv/bin
 
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
-.PHONY: help setup dev check test test-runtime test-parts simulate mutants proof lock clean
+.PHONY: help setup dev check test test-runtime test-parts simulate mutants fuzz proof lock clean
 
 help: ## what there is
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -47,7 +47,10 @@ simulate: setup ## every schedule of small worlds, drawn ones of large worlds; 3
 mutants: setup ## break the protocol on purpose, fault by fault: the simulation has to see each
 	$(BIN)/python -m simulation mutants
 
-proof: simulate mutants ## what takes too long for every test run
+fuzz: setup ## 2,000 mangled deliveries of every provider: refused for a reason, all of them; 3 minutes
+	$(BIN)/pytest tests/proof --quiet --numprocesses 2
+
+proof: simulate mutants fuzz ## what takes too long for every test run
 
 lock: ## write the locks under requirements/ again; needs uv
 	scripts/lock.sh
