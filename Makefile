@@ -37,8 +37,8 @@ test-runtime: setup
 	$(BIN)/pytest tests/e2e tests/local --quiet
 
 test-parts: setup
-	$(BIN)/pytest tests/infra tests/functions tests/contract tests/cli tests/readme --quiet \
-		--numprocesses 2 --dist loadscope
+	$(BIN)/pytest tests/infra tests/functions tests/contract tests/cli tests/readme tests/simulation \
+		--quiet --numprocesses 2 --dist loadscope
 
 simulate: setup ## every schedule of small worlds, drawn ones of large worlds; 3 minutes
 	$(BIN)/python -m simulation explore
