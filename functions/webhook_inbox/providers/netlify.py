@@ -23,6 +23,6 @@ RECIPE: Final = provider(
         answer_within="10 s",
         retries="six failures in a row disable the hook",
         key_from="the JWS secret token that you choose in the notification's settings",
-        recalled=("event_id", "answer_within", "retries"),
+        recalled=("event_id", "handshake", "answer_within", "retries"),
     ),
 )

@@ -36,6 +36,6 @@ RECIPE: Final = provider(
         answer_within="10 s",
         retries="for up to 24 hours",
         key_from="the verification key from the event webhook's settings",
-        recalled=("answer_within", "retries"),
+        recalled=("handshake", "answer_within", "retries"),
     ),
 )

@@ -13,7 +13,7 @@ from webhook_inbox.recipe import Answer, Facts, Recipe, Sample
 from webhook_inbox.schemes.documents import at
 from webhook_inbox.schemes.layouts import Whole
 from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, Reading, content_hash, in_json
+from webhook_inbox.schemes.naming import Naming, Reading, content_hash, header, in_json
 from webhook_inbox.schemes.templates import Template
 from webhook_inbox.schemes.window import DEFAULT_TOLERANCE, Window
 
@@ -53,6 +53,8 @@ NAMING: Final = Naming(
         lambda reading: at(reading.payload, "type"),
     ),
     occurred_at=(in_json("event_time"),),
+    retry=(header("x-slack-retry-num"),),
+    retry_reason=(header("x-slack-retry-reason"),),
 )
 
 

@@ -49,7 +49,7 @@ FACTS: Final = Facts(
     answer_within="15 s",
     retries="none but after failed connections, unless `#rc=` in the URL asks for them",
     key_from="the account's auth token, in the console",
-    recalled=("event_id", "answer_within", "retries"),
+    recalled=("event_id", "handshake", "answer_within", "retries"),
 )
 
 

@@ -38,6 +38,16 @@ def content(body: bytes) -> str:
     return "sha256:" + sha256(body).hexdigest()
 
 
+def test_a_repetition_says_which_it_is_and_why() -> None:
+    again = {"x-slack-retry-num": "2", "x-slack-retry-reason": "http_timeout"}
+    first = name_of(RECIPE, delivery({}, b'{"event_id":"Ev1"}'))
+    second = name_of(RECIPE, delivery(again, b'{"event_id":"Ev1"}'))
+
+    assert isinstance(first, Identity)
+    assert (first.retry, first.retry_reason) == (None, "")
+    assert second == replace(first, retry=2, retry_reason="http_timeout")
+
+
 def test_url_verification_is_signed_and_answered_with_the_challenge() -> None:
     sent = signed("slack", sample=Sample("", "url_verification", URL_VERIFICATION))
 
