@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPSConnection
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 PATIENCE = 300.0
 SENDINGS = 5
@@ -63,7 +63,8 @@ def call(
         else HTTPConnection(host, parts.port, timeout=PATIENCE)
     )
     try:
-        connection.request(method, parts.path, body=body, headers=headers or {})
+        target = urlunsplit(("", "", parts.path, parts.query, ""))
+        connection.request(method, target, body=body, headers=headers or {})
         answer = connection.getresponse()
         names = {name.lower(): value for name, value in answer.getheaders()}
         return Answer(answer.status, names, answer.read())

@@ -28,17 +28,22 @@ def write_functions(directory: Path) -> Path:
     return directory
 
 
-def shift_reconciler(functions: Path) -> None:
-    """Lays a reconciler whose clock can be set beside the handlers; a build takes it from there."""
-    target = functions / "reconciler"
+def lay_beside(functions: Path, name: str) -> Path:
+    """Lays a copy of a function beside the handlers, where a build takes it from.
+
+    Returns its entry point.
+    """
+    target = functions / name
     shutil.copytree(
-        HOME / "reconciler",
-        target,
-        ignore=shutil.ignore_patterns("__pycache__"),
-        dirs_exist_ok=True,
+        HOME / name, target, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True
     )
-    shutil.copyfile(HERE / "shifted_clock.py", target / "shifted_clock.py")
-    entry = target / "lambda_function.py"
+    return target / "lambda_function.py"
+
+
+def shift_reconciler(functions: Path) -> None:
+    """Gives the reconciler a clock that can be set."""
+    entry = lay_beside(functions, "reconciler")
+    shutil.copyfile(HERE / "shifted_clock.py", entry.parent / "shifted_clock.py")
     text = entry.read_text()
     shifted = text.replace(
         "from webhook_inbox.adapters.clock import SystemClock",
