@@ -22,9 +22,10 @@ from simulation import mutation
 from simulation.exhaustive import explore
 from simulation.failure import Failure
 from simulation.shrinking import shrink
+from simulation.stage import wider
 from simulation.story import tell
 from simulation.walks import Walked, walk
-from simulation.worlds import SMALL, wider
+from simulation.worlds import SMALL
 
 PROCESSES: Final = 2
 SEEDS_AT_ONCE: Final = 500

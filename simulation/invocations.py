@@ -10,17 +10,21 @@ from simulation.jobs import Job
 from simulation.programs import Verdict
 from simulation.scenario import SECRET, Letter
 from simulation.stepping import Answer, Call, Crashed, Program
-from simulation.truth import Actor, Violation
+from simulation.truth import Actor, Violation, must
 from simulation.world import VISIBILITY, World
 from webhook_inbox.errors import Unavailable
+from webhook_inbox.ingest import Outcome as Intake
 from webhook_inbox.instants import from_ms
 from webhook_inbox.outcomes import Worker
+from webhook_inbox.ports import Item
 from webhook_inbox.reference import Reference
 from webhook_inbox.rows import event_key, run_key
 
 LOST_ANSWER = Answer(("aws", "Call", "did not answer (injected)"), Unavailable)
 # What goes wrong and must not be noticed: the inbox makes up for it by itself.
 UNNOTICED = frozenset({"ok", "stale", "twice"})
+# Of events that are older the reconciler takes care, not a duplicate.
+YOUNG_MS = 15 * 60_000
 IN_HANDLER = frozenset({"sink", "handler", "clock"})
 
 
@@ -210,8 +214,20 @@ def _end(world: World, slot: str, job: Job, how: str) -> None:
         world.answered[job.letter.name] = result.status
         row = world.aws.table.row(event_key(*job.letter.event))
         world.truth.answered(job.letter, result, row)
+        if row is not None and result.outcome is Intake.DUPLICATE:
+            _check_healed(world, job.letter, row)
     elif job.message is not None and not result.outcome.keeps_message:
         if how == "ok":
             deleted(world, job.lane, job.message)
         else:
             world.touch(job)
+
+
+def _check_healed(world: World, letter: Letter, event: Item) -> None:
+    """Checks that a duplicate has sent what was never enqueued (G5)."""
+    if event["received_at"] <= world.clock.ms - YOUNG_MS:
+        return
+    for name in event["runs"]:
+        begun = world.aws.table.row(run_key(*letter.event, name)) is not None
+        sent = world.truth.sends.get((*letter.event, name), 0) > 0
+        must("G5", begun or sent, f"{letter.name} was a duplicate and {name} is not sent")

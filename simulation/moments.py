@@ -16,6 +16,8 @@ SKEW: Final = 5_000
 DAY: Final = 86_400_000
 WINDOW_MS: Final = tuple(int(age.total_seconds() * 1000) for age in WINDOW)
 HOUR: Final = 60 * MINUTE
+# From then on a guard without an event can be taken over.
+SETTLING_MS: Final = 30_000
 
 
 def next_moment(world: World) -> int | None:
@@ -61,6 +63,9 @@ def _of_messages(world: World) -> Iterator[int]:
 
 
 def _of_rows(world: World) -> Iterator[int]:
+    for row in world.aws.table.rows():
+        if row["sk"] == "guard":
+            yield row["written_at"] + SETTLING_MS
     for row in _runs(world):
         if row["status"] == "processing":
             yield row["claimed_until"] + SKEW + 1

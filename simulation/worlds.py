@@ -1,7 +1,7 @@
 """Small worlds, each about one thing, that are explored whole."""
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from simulation.scenario import (
     DEFERS,
@@ -10,39 +10,17 @@ from simulation.scenario import (
     FAILS_AFTER,
     REFUSES,
     STALLS,
-    Budget,
     Deployment,
     Letter,
-    Scenario,
     handler,
     manifest,
 )
-from webhook_inbox.manifest import SPLITTER
+from simulation.stage import AGAIN, BATCHES, BOTH, FIRST, GITHUB, MAIL, ONCE, world
 from webhook_inbox.replay_request import ReplayRequest
 
-MAIL: Final = Deployment("mail", manifest(handler("mail")))
-BOTH: Final = Deployment("both", manifest(handler("mail"), handler("bill", lane="slow")))
-GITHUB: Final = Deployment("github", manifest(handler("note", "github")))
-BATCHES: Final = Deployment("batches", manifest(handler("note", "line"), SPLITTER))
-FIRST: Final = Letter("first")
-AGAIN: Final = Letter("again")
 EVERYTHING: Final = ReplayRequest(rate_per_second=500)
 BY_NAME: Final = ReplayRequest(event_ids=("e1",), rate_per_second=500)
 FORCED: Final = ReplayRequest(event_ids=("e1",), handler="mail", force=True, rate_per_second=500)
-
-
-def world(name: str, *letters: Letter, on: Deployment = MAIL, **parts: Any) -> Scenario:
-    """Returns a small world; what is not told is as in most of them."""
-    budget = Budget(**parts.pop("budget"))
-    return Scenario(name, letters or (FIRST,), (on, *parts.pop("then", ())), budget=budget, **parts)
-
-
-def wider(scenario: Scenario, more: int) -> Scenario:
-    """Returns the same world with so many more faults, and as many more moves of the clock."""
-    budget = scenario.budget
-    jumps = budget.jumps + (more if budget.jumps else 0)
-    return replace(scenario, budget=replace(budget, faults=budget.faults + more, jumps=jumps))
-
 
 SMALL: Final = (
     world("duplicates at once", FIRST, AGAIN, budget={"faults": 1}),
@@ -89,6 +67,15 @@ SMALL: Final = (
         requests=(BY_NAME,),
         faults=("killed", "twice"),
         budget={"faults": 1, "replays": 1, "jumps": 1},
+    ),
+    world(
+        "given up, or replayed",
+        on=ONCE,
+        requests=(BY_NAME,),
+        faults=("killed", "again"),
+        workers=1,
+        receivers=1,
+        budget={"faults": 2, "jumps": 1, "replays": 1},
     ),
     world(
         "two replays, one by force",
