@@ -195,6 +195,7 @@ def test_a_header_that_is_missing_is_named() -> None:
 def test_the_headers_of_another_provider_are_recognised() -> None:
     found = diagnose(replace(trial("shopify"), spec=SourceSpec("it", "slack", "it")))
     assert "headers of another provider: shopify" in found.causes[0].words
+    assert "register" in found.causes[0].remedy
 
 
 def test_a_version_that_does_not_count_is_named() -> None:

@@ -20,7 +20,9 @@ def conformance(
     """Run vectors through the code that ingest uses; exit 1 if any comes out otherwise."""
     try:
         verdicts = [judge(vector) for vector in read(file.read_text(encoding="utf-8"))]
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise CommandError(f"{file}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
         raise CommandError(f"{file}: cannot be read: {error}") from error
     except BadVector as error:
         raise CommandError(f"{file}: {error}") from error

@@ -20,10 +20,11 @@ def missing(recipe: Recipe, present: Iterable[str]) -> Cause:
     """Returns what to know of a delivery without a signature."""
     absent = sorted(recipe.signature_headers - set(present))
     words = f"no {', '.join(absent) or 'signature'} came: it was not signed, or a proxy dropped it"
+    remedy = "let the proxy pass it on; see that the provider has a secret to sign with"
     strangers = _whose(set(present) - {"authorization"})
     if strangers:
         words = f"it has the headers of another provider: {', '.join(strangers)}"
-    remedy = "let the proxy pass it on; see that the provider has a secret to sign with"
+        remedy = "name the source that is theirs, or register that source's address with them"
     return Cause("header-missing", words, remedy, proven=True)
 
 
