@@ -231,6 +231,8 @@ def test_the_frozen_thaw_after_their_time_and_go_on() -> None:
     happens(world, "freezes", WORKER)
     assert world.clock.ms == stops + THAWS_AFTER_MS
     assert world.jobs[WORKER].overdue
+    world.advance(world.clock.ms + 60_000)
+    assert WORKER in world.jobs
     assert offered(world, "freezes") == []
     one_step(world, WORKER)
     assert world.truth.succeeded == {RUN}

@@ -121,9 +121,10 @@ def test_only_the_same_guarantee_makes_a_schedule_shorter(monkeypatch: pytest.Mo
         raise Violation("G4" if run in self.troubled else "G1", "as told")
 
     monkeypatch.setattr(Truth, "posted", posted)
-    schedule = (("sends", "first"), ("step", "ingest 1", "before"))
+    schedule = (("sends", "first"), ("step", "ingest 1", "before"), ("heals",))
     violation = fails(FLAKY, schedule)
     assert violation is not None
+    assert fails(FLAKY, schedule[:1]).guarantee == "G1"  # type: ignore[union-attr]
     shrunk = shrink(Failure(FLAKY, schedule, violation))
     assert shrunk.violation.guarantee == "G4"
     assert shrunk.schedule == schedule
