@@ -5,7 +5,7 @@ that is expected: `valid`, `invalid-signature`, `malformed` or `stale`.
 """
 
 import json
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,10 +23,13 @@ from webhook_inbox.verification import verify
 
 VALID: Final = "valid"
 UNUSABLE: Final = "unusable"
-# The format's words for reasons that we tell apart.
+# The format's words for reasons that we tell apart. It has none for a key that is of no use or not
+# to be had: under such a key no signature is valid.
 WORDS: Final = {
     Reason.MISSING_SIGNATURE: "malformed",
     Reason.FUTURE: "stale",
+    Reason.NO_SECRET: "invalid-signature",
+    Reason.KEY_UNAVAILABLE: "invalid-signature",
 }
 # Who is called otherwise where vectors come from.
 ALIASES: Final = {
@@ -134,9 +137,13 @@ def delivery_of(vector: Mapping[str, Any]) -> Delivery:
 
 
 def secrets_of(vector: Mapping[str, Any]) -> tuple[str, ...]:
-    """Returns what the source's secret is set to: the shared secret, or the public key."""
-    encoded = vector.get("secret_base64") or vector.get("public_key_base64")
-    return (b64decode(encoded).decode(),) if encoded else (UNUSED,)
+    """Returns what the source's secret is set to: the shared secret, or the public key.
+
+    Of a list, as while a secret is rotated, all are live.
+    """
+    encoded = vector.get("secret_base64") or vector.get("public_key_base64") or []
+    listed = encoded if isinstance(encoded, list) else [encoded]
+    return tuple(text for one in listed for text in _texts(b64decode(one))) or (UNUSED,)
 
 
 class Published:
@@ -147,10 +154,10 @@ class Published:
 
     def fetch(self, wanted: Fetch) -> bytes:
         """See the port `Fetcher`."""
-        if "jwk" in self._vector or "jwks" in self._vector:
-            return json.dumps(self._vector.get("jwks") or self._vector["jwk"]).encode()
-        if "public_key_base64" in self._vector:
-            return b64decode(self._vector["public_key_base64"])
+        if keys := self._vector.get("jwks") or self._vector.get("jwk"):
+            return json.dumps(keys).encode()
+        if encoded := self._vector.get("public_key_base64"):
+            return b64decode(encoded)
         raise Unavailable("https", "GET", f"the vector has nothing for {wanted.url}")
 
 
@@ -163,6 +170,14 @@ def _found(vector: Mapping[str, Any]) -> tuple[str, str]:
     except Rejected as error:
         return WORDS.get(error.reason, str(error.reason)), error.detail
     return VALID, ""
+
+
+def _texts(secret: bytes) -> tuple[str, ...]:
+    """Returns a secret as text; a key that was given as bytes, as providers write theirs."""
+    try:
+        return (secret.decode(),)
+    except UnicodeDecodeError:
+        return (b64encode(secret).decode(), secret.hex())
 
 
 def _base(url: str) -> str:

@@ -1,6 +1,8 @@
 """`conformance`: recorded deliveries, judged by the code that receives them."""
 
+import hmac
 import json
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +78,7 @@ def test_as_json(cli: Cli, file: Path, vectors: list[dict[str, Any]]) -> None:
         {"headers": None},
         {"now": "yesterday"},
         {"now": 10**30},
-        {"secret_base64": "/w=="},
+        {"secret_base64": "a"},
     ],
     ids=["provider", "body", "headers", "no-time", "no-date", "secret"],
 )
@@ -89,6 +91,44 @@ def test_one_vector_that_cannot_be_judged_spoils_no_other(
     assert shown.code == 1
     assert [wrong["found"] for wrong in shown.data["disagreements"]] == ["unusable"]
     assert shown.data["agree"] == 1
+
+
+def finch(signed_with: bytes) -> dict[str, Any]:
+    """A delivery of Finch's, whose secrets are base64 of the key, without its secret."""
+    made = hmac.digest(signed_with, b"msg_1.1700000000.{}", "sha256")
+    return {
+        "id": "finch-1",
+        "provider": "finch",
+        "url": "https://receiver.example/webhooks/finch",
+        "headers": {
+            "Finch-Event-Id": "msg_1",
+            "Finch-Timestamp": "1700000000",
+            "Finch-Signature": f"v1,{b64encode(made).decode()}",
+        },
+        "body_base64": "e30=",
+        "now": 1700000000,
+    }
+
+
+def test_each_secret_of_a_list_is_live(cli: Cli, file: Path) -> None:
+    both = [b64encode(b64encode(key)).decode() for key in (b"new key", b"old key")]
+    vectors = [finch(b"new key"), finch(b"old key")]
+    vectors.append(finch(b"any key") | {"expect": "invalid-signature"})
+    file.write_text(json.dumps([vector | {"secret_base64": both} for vector in vectors]))
+    assert cli("conformance", str(file)).code == 0
+
+
+def test_a_key_that_is_given_as_bytes_is_the_key(cli: Cli, file: Path) -> None:
+    key = bytes.fromhex("fffe00aa") * 8
+    file.write_text(json.dumps([finch(key) | {"secret_base64": b64encode(key).decode()}]))
+    assert cli("conformance", str(file)).code == 0
+
+
+@pytest.mark.parametrize("given", [[], b64encode(b"\xc2\xa7 no key").decode()], ids=["no", "other"])
+def test_no_signature_is_valid_without_a_key_of_use(cli: Cli, file: Path, given: object) -> None:
+    vector = finch(b"key") | {"secret_base64": given, "expect": "invalid-signature"}
+    file.write_text(json.dumps([vector]))
+    assert cli("conformance", str(file)).code == 0
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "[1]", "{", "[" * 100_000])
