@@ -7,6 +7,7 @@ import pytest
 
 from tests.cli.stage import PREFIX, Cli, Inbox, client, serving
 from tests.unit.core.world import SECRET
+from webhookctl.local.dev_secrets import FILE, SIGNING
 
 pytestmark = pytest.mark.usefixtures("checkout", "served")
 
@@ -178,6 +179,19 @@ def test_a_secret_may_come_from_the_command_a_variable_or_standard_input(
     assert cli("send", order, "--source", "acme", "--secret", SECRET).code == 0
     assert cli("send", order, "--source", "acme", "--secret-env", "ACME_SECRET").code == 0
     assert cli("send", order, "--source", "acme", "--secret", "-", stdin=f"{SECRET}\n").code == 0
+
+
+def test_on_this_machine_what_signs_may_be_kept_apart_from_the_secret(
+    cli: Cli, order: str, checkout: Path
+) -> None:
+    kept = checkout.parent / ".local" / FILE
+    kept.parent.mkdir()
+    kept.write_text(
+        json.dumps({"acme": "public", f"acme{SIGNING}": "what-signs-and-is-not-stored"})
+    )
+    assert cli("send", order, "--source", "acme").code == 0
+    cli.local = True
+    assert "401" in cli("send", order, "--source", "acme").out
 
 
 def test_a_wrong_secret_is_refused_and_an_error(cli: Cli, order: str) -> None:

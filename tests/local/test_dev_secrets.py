@@ -8,7 +8,7 @@ from tests.unit.providers.cases import NAMES, NOW, recipe_of, sample_of
 from webhook_inbox.manifest import Manifest, SourceSpec
 from webhook_inbox.model import Delivery
 from webhook_inbox.recipe import Verified
-from webhookctl.local.dev_secrets import FILE, choose, fake, store
+from webhookctl.local.dev_secrets import FILE, choose, fake, signing_key, store
 from webhookctl.local.errors import LocalError
 from webhookctl.local.ministack import Ministack
 
@@ -46,6 +46,26 @@ def test_every_provider_that_shares_a_secret_signs_with_its_fake(provider: str) 
     headers = {"host": "inbox.example", **sent.headers}
     delivery = Delivery("it", "POST", "/webhooks/it", sent.query, headers, sent.body, NOW)
     assert isinstance(recipe.verify(delivery, (secret,)), Verified)
+
+
+@pytest.mark.parametrize("provider", ["discord", "sendgrid", "wise"])
+def test_a_provider_with_a_key_of_its_own_gets_a_pair_that_stays_the_same(
+    tmp_path: Path, provider: str
+) -> None:
+    manifest = Manifest(sources={"it": SourceSpec("it", provider, "it")})
+    public, recipe = choose(manifest, {}, tmp_path)["it"], recipe_of(provider)
+    private = signing_key(tmp_path, "it")
+    assert private is not None
+    sent = recipe.send(sample_of(provider), private, NOW)
+    delivery = Delivery("it", "POST", "/webhooks/it", "", sent.headers, sent.body, NOW)
+    assert isinstance(recipe.verify(delivery, (public,)), Verified)
+    assert choose(manifest, {}, tmp_path) == {"it": public}
+    assert signing_key(tmp_path, "it") == private
+
+
+def test_a_shared_secret_is_what_signs(tmp_path: Path) -> None:
+    choose(MANIFEST, {}, tmp_path)
+    assert signing_key(tmp_path, "github") is None
 
 
 def test_fakes_stay_the_same_between_starts(tmp_path: Path) -> None:

@@ -15,9 +15,11 @@ from webhookctl.checkout import Checkout
 from webhookctl.commands.secrets import read_value
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, takes_options
+from webhookctl.local import dev_secrets
 from webhookctl.output import counted
 from webhookctl.posting import Answer, post
 from webhookctl.sampling import Draft, Forge
+from webhookctl.target import STATE
 
 IN_FLIGHT: Final = 16
 STDIN: Final = "-"
@@ -103,6 +105,9 @@ def _secret(call: Invocation, spec: SourceSpec, given: str | None, variable: str
 
 
 def _stored(call: Invocation, spec: SourceSpec) -> str:
+    private = _signing_key(spec) if call.target.local else None
+    if private is not None:
+        return private
     try:
         values = call.target.secrets.fetch(spec.secret)
     except Unavailable as error:
@@ -114,6 +119,11 @@ def _stored(call: Invocation, spec: SourceSpec) -> str:
         command = call.pasteable(f"webhookctl secrets set {spec.secret}")
         raise CommandError(f"the secret {spec.secret} is not set: `{command}`")
     return values[0]
+
+
+def _signing_key(spec: SourceSpec) -> str | None:
+    """Returns the private key that the local inbox keeps beside a fake public one."""
+    return dev_secrets.signing_key(Checkout.required().functions.parent / STATE, spec.secret)
 
 
 def _show(call: Invocation, drafts: list[Draft], answers: list[Answer]) -> None:

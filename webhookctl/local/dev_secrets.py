@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from webhook_inbox.manifest import Manifest
+from webhook_inbox import providers
+from webhook_inbox.manifest import Manifest, SourceSpec
 from webhookctl.local.errors import LocalError
 
 FILE: Final = "dev-secrets.json"
@@ -18,6 +19,9 @@ PREFIXED: Final = frozenset({"clerk", "gitlab", "resend", "standard-webhooks", "
 # these digits are all three.
 ENCODED: Final = frozenset({"adyen", "adyen-platform", "airtable", "finch", "hmac"})
 DIGITS: Final = "deadbeef"
+# Whose secret is a public key signs with the private one, kept under its name and this. No
+# secret's own name has a slash.
+SIGNING: Final = "/signing"
 
 
 def fake(provider: str, source: str) -> str:
@@ -43,13 +47,21 @@ def choose(manifest: Manifest, given: Mapping[str, str], state: Path) -> dict[st
             message = f"--secret {name}=…: inbox.toml has no such source; it has: "
             raise LocalError(message + ", ".join(sorted(manifest.sources)))
     kept = _read(state / FILE)
-    fakes = {
-        spec.secret: kept.get(spec.secret) or fake(spec.provider, spec.name)
-        for spec in manifest.sources.values()
-    }
+    fakes: dict[str, str] = {}
+    signing: dict[str, str] = {}
+    for spec in manifest.sources.values():
+        private, public = _pair(spec, kept)
+        fakes[spec.secret] = public
+        if private != public:
+            signing[spec.secret + SIGNING] = private
     others = {name: kept.get(name) or fake("", name) for name in manifest.secrets}
-    _write(state / FILE, {**others, **fakes})
+    _write(state / FILE, {**signing, **others, **fakes})
     return {**others, **fakes, **{known[name]: value for name, value in given.items()}}
+
+
+def signing_key(state: Path, secret: str) -> str | None:
+    """Returns what signs where a fake secret is a public key; None where it is shared."""
+    return _read(state / FILE).get(secret + SIGNING)
 
 
 def store(values: Mapping[str, str], *, prefix: str, vault: Any) -> None:
@@ -59,6 +71,17 @@ def store(values: Mapping[str, str], *, prefix: str, vault: Any) -> None:
             vault.put_secret_value(SecretId=prefix + name, SecretString=value)
         except vault.exceptions.ResourceNotFoundException:
             vault.create_secret(Name=prefix + name, SecretString=value)
+
+
+def _pair(spec: SourceSpec, kept: Mapping[str, str]) -> tuple[str, str]:
+    """Returns what signs and what verifies a source's deliveries, as kept or new."""
+    recipe = providers.load(spec)
+    made = recipe.pair if recipe.needs_secret and recipe.fetches is None else None
+    public, private = kept.get(spec.secret), kept.get(spec.secret + SIGNING)
+    if made is None:
+        shared = public or fake(spec.provider, spec.name)
+        return shared, shared
+    return (private, public) if private and public else made()
 
 
 def _read(file: Path) -> dict[str, str]:
