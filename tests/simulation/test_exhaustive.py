@@ -12,11 +12,12 @@ from simulation.exhaustive import Explored, explore
 from simulation.failure import Failure
 from simulation.happening import take
 from simulation.scenario import FAILS, Budget, Scenario
+from simulation.stage import AGAIN, BOTH, FIRST, MAIL, wider
 from simulation.stepping import Stepping
 from simulation.truth import Violation
 from simulation.world import World
-from simulation.worlds import AGAIN, BOTH, MAIL, SMALL, wider
-from tests.simulation.tiny import FIRST, TINY
+from simulation.worlds import SMALL
+from tests.simulation.tiny import TINY
 
 NOBODY = replace(MAIL, manifest=replace(MAIL.manifest, handlers={}))
 ONE_FAULT = Budget(faults=1)

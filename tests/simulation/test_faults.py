@@ -7,11 +7,10 @@ import pytest
 from simulation import invocations
 from simulation.invocations import LOST_ANSWER
 from simulation.scenario import Budget, Scenario
+from simulation.stage import BOTH, FIRST
 from simulation.stepping import Place
 from simulation.world import THAWS_AFTER_MS, World
-from simulation.worlds import BOTH
 from tests.simulation.tiny import (
-    FIRST,
     INGEST,
     RUN,
     TINY,

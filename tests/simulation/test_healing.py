@@ -9,10 +9,10 @@ from simulation import healing, invocations
 from simulation.healing import DLQ_RETENTION_MS, check, heal
 from simulation.moments import quiet
 from simulation.scenario import REFUSES, Budget
+from simulation.stage import FIRST
 from simulation.truth import Violation
 from simulation.world import World
 from tests.simulation.tiny import (
-    FIRST,
     INGEST,
     RUN,
     TINY,

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from simulation.stage import FIRST
 from simulation.truth import Truth
-from tests.simulation.tiny import FIRST, RUN
+from tests.simulation.tiny import RUN
 from webhook_inbox.ingest import Outcome, Receipt
 from webhook_inbox.ports import Item
 from webhook_inbox.reference import Reference

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from simulation.stage import FIRST
 from simulation.truth import RESEND_PAUSE_MS, RESENDS, Actor, Truth, Violation
-from tests.simulation.tiny import FIRST, RUN
+from tests.simulation.tiny import RUN
 from webhook_inbox import bodies
 from webhook_inbox.ingest import Outcome, Receipt
 from webhook_inbox.memory import MemoryBlobs

@@ -9,11 +9,10 @@ from simulation import invocations
 from simulation.choices import choices
 from simulation.happening import take
 from simulation.scenario import Letter
+from simulation.stage import FIRST, MAIL
 from simulation.stepping import Call, Stepping
 from simulation.world import World
-from simulation.worlds import MAIL
 from tests.simulation.tiny import (
-    FIRST,
     INGEST,
     TINY,
     WORKER,

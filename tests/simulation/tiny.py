@@ -7,15 +7,14 @@ from typing import Any, Final
 from simulation import invocations
 from simulation.choices import Choice, choices
 from simulation.happening import take
-from simulation.scenario import SUCCEEDS, Budget, Letter, Scenario
+from simulation.scenario import SUCCEEDS, Budget, Scenario
+from simulation.stage import FIRST, MAIL
 from simulation.stepping import Call, Stepping
 from simulation.world import World
-from simulation.worlds import MAIL
 from webhook_inbox.memory.clock import START
 from webhook_inbox.ports import Item
 from webhook_inbox.rows import run_key
 
-FIRST: Final = Letter("first")
 RUN: Final = ("acme", "e1", "mail")
 TINY: Final = Scenario("tiny", (FIRST,), (MAIL,), workers=1, receivers=1)
 INGEST, WORKER = "ingest 1", "worker 1"
