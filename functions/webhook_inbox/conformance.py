@@ -131,18 +131,20 @@ def delivery_of(vector: Mapping[str, Any]) -> Delivery:
         path=parts.path or "/",
         query=parts.query,
         headers={"host": parts.netloc, **headers},
-        body=b64decode(vector["body_base64"], validate=True),
+        body=b64decode(vector["body_base64"] or "", validate=True),
         received_at=datetime.fromtimestamp(vector["now"], UTC),
     )
 
 
 def secrets_of(vector: Mapping[str, Any]) -> tuple[str, ...]:
-    """Returns what the source's secret is set to: the shared secret, or the public key.
+    """Returns what the source's secret is set to: the shared secrets, or the public key.
 
-    Of a list, as while a secret is rotated, all are live.
+    A vector may have several, as one list or under names such as `secondary_secret_base64`: all
+    are live, as while a secret is rotated.
     """
-    encoded = vector.get("secret_base64") or vector.get("public_key_base64") or []
-    listed = encoded if isinstance(encoded, list) else [encoded]
+    shared = [v for name, v in vector.items() if "secret" in name and name.endswith("_base64")]
+    given = [v for v in shared if v] or [vector.get("public_key_base64") or []]
+    listed = [one for v in given for one in (v if isinstance(v, list) else [v])]
     return tuple(text for one in listed for text in _texts(b64decode(one))) or (UNUSED,)
 
 

@@ -110,11 +110,21 @@ def finch(signed_with: bytes) -> dict[str, Any]:
     }
 
 
-def test_each_secret_of_a_list_is_live(cli: Cli, file: Path) -> None:
-    both = [b64encode(b64encode(key)).decode() for key in (b"new key", b"old key")]
+NEW, OLD = (b64encode(b64encode(key)).decode() for key in (b"new key", b"old key"))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"secret_base64": [NEW, OLD]},
+        {"secret_base64": NEW, "secondary_secret_base64": OLD},
+    ],
+    ids=["a-list", "two-names"],
+)
+def test_each_secret_of_several_is_live(cli: Cli, file: Path, given: dict[str, object]) -> None:
     vectors = [finch(b"new key"), finch(b"old key")]
     vectors.append(finch(b"any key") | {"expect": "invalid-signature"})
-    file.write_text(json.dumps([vector | {"secret_base64": both} for vector in vectors]))
+    file.write_text(json.dumps([vector | given for vector in vectors]))
     assert cli("conformance", str(file)).code == 0
 
 
