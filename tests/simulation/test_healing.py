@@ -28,6 +28,7 @@ from tests.simulation.tiny import (
     up_to,
 )
 from webhook_inbox.ports import Change, Outgoing
+from webhook_inbox.reconciler import DLQ_MINUTE
 from webhook_inbox.reference import Reference
 from webhook_inbox.rows import event_key, run_key
 
@@ -94,11 +95,12 @@ def test_a_call_that_is_late_lands() -> None:
     assert world.late == ()
 
 
-def test_what_is_refused_is_dead_and_in_the_dlq() -> None:
+def test_what_is_refused_is_dead_and_in_the_dlq_though_the_reconciler_looked_there() -> None:
     world = healed(ingested(DEADLY))
     assert (found := row(world)) is not None
     assert found["status"] == "dead_letter"
     assert len(world.aws.dlqs["default"]) == 1
+    assert world.clock.now().minute == DLQ_MINUTE
 
 
 # -- it does not
