@@ -18,7 +18,7 @@ from webhook_inbox.schemes.encodings import base64
 from webhook_inbox.schemes.headers import encoded
 from webhook_inbox.schemes.items import EachItem
 from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, in_json, joined
+from webhook_inbox.schemes.naming import Naming, Reading, in_json, joined
 from webhook_inbox.schemes.providing import provider
 
 LIST: Final = "notificationItems"
@@ -46,6 +46,11 @@ def _text(value: object) -> str:
     return value
 
 
+def _success(reading: Reading) -> str:
+    """Finds whether it worked, as it is signed: text, though JSON has a word for it."""
+    return _text(at(reading.document, "success"))
+
+
 SCHEME: Final = EachItem(
     mac=Hmac(encoding=base64, key=keys.of_part("hmac", keys.hexadecimal)),
     items=lambda delivery: elements(delivery, LIST),
@@ -68,7 +73,7 @@ RECIPE: Final = provider(
     SCHEME,
     Naming(
         id=(
-            joined(in_json("pspReference"), in_json("eventCode"), in_json("success")),
+            joined(in_json("pspReference"), in_json("eventCode"), _success),
             joined(in_json("pspReference"), in_json("eventCode")),
         ),
         type=(in_json("eventCode"),),

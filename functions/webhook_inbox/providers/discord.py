@@ -14,7 +14,7 @@ from webhook_inbox.recipe import STATUSES, Answer, Facts
 from webhook_inbox.schemes.asymmetric import Ed25519
 from webhook_inbox.schemes.documents import document
 from webhook_inbox.schemes.handshakes import JSON, json_answer
-from webhook_inbox.schemes.naming import Naming, content_hash, in_json
+from webhook_inbox.schemes.naming import Naming, content_hash, in_json, utc
 from webhook_inbox.schemes.providing import provider
 from webhook_inbox.schemes.templates import Template
 from webhook_inbox.schemes.window import Window
@@ -43,7 +43,8 @@ RECIPE: Final = provider(
     Naming(
         id=(in_json("id"), content_hash),
         type=(in_json("event.type"), in_json("type")),
-        occurred_at=(in_json("event.timestamp"),),
+        # Discord's own samples write it without an offset.
+        occurred_at=(utc(in_json("event.timestamp")),),
     ),
     handshake=_ping,
     statuses={**STATUSES, Reason.MALFORMED: 401, Reason.STALE: 401, Reason.FUTURE: 401},

@@ -120,11 +120,11 @@ def in_json(path: str) -> Finder:
 
 
 def utc(finder: Finder) -> Finder:
-    """Finds a time that is written without an offset and is UTC."""
+    """Finds a time that is UTC where it is written without an offset."""
 
     def find(reading: Reading) -> object:
         found = finder(reading)
-        return f"{found}Z" if isinstance(found, str) else found
+        return f"{found}Z" if isinstance(found, str) and instant(found) is None else found
 
     return find
 

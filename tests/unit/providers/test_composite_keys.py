@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.unit.providers.cases import sample_of, signed
+from tests.unit.providers.deliveries import delivery
 from webhook_inbox.fingerprints import fingerprint
 
 
@@ -55,3 +56,15 @@ def test_docusigns_retry_is_the_same_event() -> None:
     recipe = signed("docusign").recipe
     bodies = [json.dumps({"event": "e", "retryCount": count}).encode() for count in (0, 2)]
     assert len({fingerprint(body, recipe.volatile) for body in bodies}) == 1
+
+
+@pytest.mark.parametrize(("word", "text"), [(True, "true"), (False, "false")])
+def test_adyens_success_is_named_as_it_is_signed(word: bool, text: str) -> None:
+    recipe = signed("adyen").recipe
+    item = {"pspReference": "p-1", "eventCode": "CAPTURE"}
+    found = [
+        recipe.identify(delivery({}, json.dumps({**item, "success": success}).encode())).event_id
+        for success in (word, text)
+    ]
+
+    assert found == [f"p-1|CAPTURE|{text}"] * 2

@@ -92,7 +92,8 @@ def test_a_time_is_seconds_milliseconds_or_iso_text_with_an_offset(
     [
         ("2023-11-14T22:13:20.5", datetime(2023, 11, 14, 22, 13, 20, 500_000, tzinfo=UTC)),
         (1700000000, datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)),
-        ("2023-11-14T22:13:20+01:00", None),
+        ("2023-11-14T22:13:20+01:00", datetime(2023, 11, 14, 21, 13, 20, tzinfo=UTC)),
+        ("yesterday", None),
         (None, None),
     ],
 )
