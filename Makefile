@@ -4,7 +4,7 @@ BIN := .venv/bin
 
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
-.PHONY: help setup dev check test test-runtime test-parts simulate mutants fuzz proof lock clean
+.PHONY: help setup dev check test test-whole test-local test-parts simulate mutants fuzz proof lock clean
 
 help: ## what there is
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -31,10 +31,13 @@ check: setup ## lint, types, import rules, unit tests; under a minute
 	$(BIN)/pytest tests/unit tests/architecture --quiet --numprocesses 2
 
 test: check ## everything; what waits for other processes beside what computes
-	$(MAKE) --jobs=2 --no-print-directory test-runtime test-parts
+	$(MAKE) --jobs=2 --no-print-directory test-whole test-local test-parts
 
-test-runtime: setup
-	$(BIN)/pytest tests/e2e tests/local --quiet
+test-whole: setup
+	$(BIN)/pytest tests/e2e --quiet
+
+test-local: setup
+	$(BIN)/pytest tests/local --quiet
 
 test-parts: setup
 	$(BIN)/pytest tests/infra tests/functions tests/contract tests/cli tests/readme tests/simulation \

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.inquiry import FRAGILE
+from tests.e2e.mail_inbox import MailInbox
 from tests.e2e.misfortunes import Misfortunes, set_off
 from tests.e2e.whole_inbox import WholeInbox
 
@@ -49,6 +50,14 @@ def _shorten(inbox: WholeInbox) -> None:
         QueueUrl=inbox.queue(FRAGILE),
         Attributes={"VisibilityTimeout": str(VISIBILITY_TIMEOUT)},
     )
+
+
+@pytest.fixture(scope="session")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MailInbox]:
+    """Another inbox, in which each function has the rights of its own role and no others."""
+    with MailInbox(tmp_path_factory.mktemp("guarded")) as running:
+        running.enrol()
+        yield running
 
 
 @pytest.fixture

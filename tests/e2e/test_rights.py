@@ -1,7 +1,6 @@
 """Each function's own role is enough for all it does, where policies are enforced."""
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,12 +17,6 @@ from tests.e2e.test_reconciled import (
 from webhook_inbox.model import Status
 
 LARGE = random.Random(1).randbytes(64 * 1024)
-
-
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedInbox]:
-    with GuardedInbox(tmp_path_factory.mktemp("guarded")) as running:
-        yield running
 
 
 def test_policies_are_enforced(guarded: GuardedInbox) -> None:
