@@ -124,7 +124,7 @@ def provider_of(name: str, scheme: str) -> str:
 def delivery_of(vector: Mapping[str, Any]) -> Delivery:
     """Returns a vector's delivery, received at the vector's own time."""
     parts = urlsplit(str(vector.get("url", "")))
-    headers = {name.lower(): str(value) for name, value in vector["headers"].items()}
+    headers = {name.lower(): str(value) for name, value in dict(vector["headers"]).items()}
     return Delivery(
         source="conformance",
         method=str(vector.get("method", "POST")).upper(),

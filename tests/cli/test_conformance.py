@@ -70,6 +70,12 @@ def test_as_json(cli: Cli, file: Path, vectors: list[dict[str, Any]]) -> None:
     )
 
 
+def test_headers_may_be_pairs(cli: Cli, file: Path, vectors: list[dict[str, Any]]) -> None:
+    vectors[0]["headers"] = [[name.upper(), text] for name, text in vectors[0]["headers"].items()]
+    file.write_text(json.dumps(vectors))
+    assert cli("conformance", str(file)).code == 0
+
+
 @pytest.mark.parametrize(
     "change",
     [
