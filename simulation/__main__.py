@@ -91,7 +91,8 @@ def _seeds(text: str) -> range:
 def _explore(states: int, more: int, names: Sequence[str]) -> int:
     unknown = set(names) - {world.name for world in SMALL}
     if unknown:
-        print(f"no such world: {', '.join(sorted(unknown))}", file=sys.stderr)
+        listed = "python -m simulation worlds lists them"
+        print(f"no such world: {', '.join(sorted(unknown))}; {listed}", file=sys.stderr)
         return 2
     chosen = [n for n, world in enumerate(SMALL) if not names or world.name in names]
     print(f"{'world':36}{'states':>10}{'schedules':>11}{'healed':>9}{'seconds':>9}")
