@@ -137,6 +137,16 @@ SMALL: Final = (
         tries=2,
     ),
     world(
+        "a guard without an event",
+        Letter("honest", "github", "e1"),
+        Letter("captured", "github", "e2", captured=True, persists=False),
+        on=GITHUB,
+        tries=2,
+        workers=0,
+        faults=("killed",),
+        budget={"faults": 1, "jumps": 1},
+    ),
+    world(
         "large bodies",
         replace(FIRST, padding=20_000),
         replace(AGAIN, padding=20_000),
