@@ -192,7 +192,7 @@ SMALL: Final = (
         verdicts={"mail": (FAILS,)},
         faults=("before", "twice"),
         jitter=0.2,
-        budget={"faults": 1, "misdeeds": 2},
+        budget={"faults": 1, "misdeeds": 2, "jumps": 1},
         max_receive_count=2,
     ),
     world(
