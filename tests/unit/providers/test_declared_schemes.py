@@ -49,6 +49,7 @@ BEYOND: Final[Mapping[str, str]] = {
     "own-sanity-019": "time and signature stand in one order",
     "own-sanity-020": "there is one signature",
     "own-sanity-021": "there is one signature",
+    "own-shopify-006": "an empty body is malformed",
     "own-square-015": "an empty body is never signed",
     "own-twitter-014": "the answers to challenges are made with the same key",
     "own-workos-018": "there is one signature",
@@ -236,7 +237,8 @@ def test_a_time_that_is_signed_and_not_judged_guards_against_other_ids() -> None
 
 
 def test_a_hash_that_is_signed_for_the_body_has_to_be_the_bodys() -> None:
-    (vector,) = [v for v in vectors_of("twilio") if "bodySHA256" in v["url"]]
+    signed = (v for v in vectors_of("twilio") if "bodySHA256" in v["url"])
+    vector = next(v for v in signed if v["expect"] == "valid")
     recipe = declared("twilio", url=vector["url"].partition("?")[0])
     valid, secrets = conformance.delivery_of(vector), conformance.secrets_of(vector)
 
