@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -18,10 +19,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Lock
 from typing import Final, NamedTuple
 
 from simulation.hunting import Catch
-from simulation.mutants import LIBRARY, MUTANTS, Mutant
+from simulation.mutants import LIBRARY, MUTANTS, Mutant, StaleMutant
 
 AT_ONCE: Final = 2
 ROOT: Final = LIBRARY.parents[1]
@@ -62,6 +64,7 @@ class Hunts:
     def __init__(self) -> None:
         self._running: set[subprocess.Popen[str]] = set()
         self._ending = False
+        self._lock = Lock()
 
     def run(self, mutant: Mutant | None) -> Hunted:
         """Hunts in a copy of the library with this fault in it.
@@ -77,26 +80,19 @@ class Hunts:
 
     def end(self) -> None:
         """Ends the hunts that are running; none begins any more."""
-        self._ending = True
-        for process in tuple(self._running):
-            process.kill()
+        with self._lock:
+            self._ending = True
+            for process in self._running:
+                process.kill()
 
     def _hunt(self, library: Path, worlds: Sequence[str]) -> Catch:
-        if self._ending:
-            raise HuntDied("there are to be no more hunts")
-        path = os.pathsep.join([str(library.parent), str(ROOT)])
-        process = subprocess.Popen(  # noqa: S603 - our own module, no shell
-            [sys.executable, "-m", "simulation.hunting", *worlds],
-            cwd=library.parent,
-            env={**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self._running.add(process)
-        try:
-            output, errors = process.communicate()
-        finally:
+        with self._lock:
+            if self._ending:
+                raise HuntDied("there are to be no more hunts")
+            process = _started(library, worlds)
+            self._running.add(process)
+        output, errors = process.communicate()
+        with self._lock:
             self._running.discard(process)
         return _read(library, output, errors)
 
@@ -108,6 +104,18 @@ def _copied() -> Iterator[Path]:
         # Its compiled files come along: Python knows by the time and the size what has changed.
         shutil.copytree(LIBRARY, library)
         yield library
+
+
+def _started(library: Path, worlds: Sequence[str]) -> subprocess.Popen[str]:
+    path = os.pathsep.join([str(library.parent), str(ROOT)])
+    return subprocess.Popen(  # noqa: S603 - our own module, no shell
+        [sys.executable, "-m", "simulation.hunting", *worlds],
+        cwd=library.parent,
+        env={**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def _read(library: Path, output: str, errors: str) -> Catch:
@@ -139,16 +147,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parts = parser.parse_args(arguments).names
     chosen = [m for m in MUTANTS if not parts or any(part in m.name for part in parts)]
+    # Ended as by Ctrl-C: no hunt goes on without us, no copy stays behind.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return _report(chosen)
+    except (StaleMutant, HuntDied) as error:
+        print(error, file=sys.stderr)
+        return 2
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _report(chosen: Sequence[Mutant]) -> int:
     began = time.perf_counter()
     print(f"{'mutant':68}{'breaks':10}{'world':36}{'schedules':>9}{'story':>7}")
-    wrong = []
-    # The longest first: nothing is found where nothing is wrong.
+    wrong = 0
+    # Without a fault first, which takes longest: nothing is found where nothing is wrong.
     for one in hunted([None, *chosen]):
         print(one, flush=True)
-        if not one.as_expected:
-            wrong.append(one)
+        wrong += not one.as_expected
     seconds = time.perf_counter() - began
-    print(f"{len(chosen)} mutants, {len(wrong)} not as expected, {seconds:.0f} s")
+    print(f"{len(chosen)} mutants, {wrong} not as expected, {seconds:.0f} s")
     return 1 if wrong else 0
 
 

@@ -1,0 +1,193 @@
+"""Every deliberate fault fits today's code, and those that are hunted for are caught."""
+
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from simulation import mutation
+from simulation.hunting import Catch, Hunt
+from simulation.mutants import LIBRARY, MUTANTS, Edit, Mutant, StaleMutant
+from simulation.mutation import HuntDied, Hunted, Hunts, hunted
+from simulation.worlds import SMALL
+
+GUARANTEES = {"G1", "G2", "G3", "G4", "G5", "G6", "G7", "G8", "G9", "flood"}
+CAUGHT = ("stores an event over the one that is there", "claims over a live lease")
+
+
+def mutant(name: str) -> Mutant:
+    (found,) = (one for one in MUTANTS if one.name == name)
+    return found
+
+
+def catch(guarantee: str = "") -> Catch:
+    return Catch("library", guarantee, "how", "where", 12, 3)
+
+
+@pytest.fixture
+def copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the copies of the library are made."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+# -- the list
+
+
+def test_there_are_many_mutants_and_each_has_its_name() -> None:
+    assert len(MUTANTS) >= 30
+    assert len({one.name for one in MUTANTS}) == len(MUTANTS)
+
+
+@pytest.mark.parametrize("one", MUTANTS, ids=lambda one: one.name)
+def test_a_mutant_fits_the_code_and_is_python(one: Mutant) -> None:
+    text = (LIBRARY / one.file).read_text(encoding="utf-8")
+    mutated = one.mutated(text)
+    assert mutated != text
+    compile(mutated, one.file, "exec")
+
+
+@pytest.mark.parametrize("one", MUTANTS, ids=lambda one: one.name)
+def test_a_mutant_names_guarantees_and_worlds_that_there_are(one: Mutant) -> None:
+    assert one.breaks
+    assert one.breaks <= GUARANTEES
+    assert one.worlds
+    assert set(one.worlds) <= {world.name for world in SMALL}
+
+
+def test_no_two_mutants_are_the_same() -> None:
+    assert len({(one.file, one.edits) for one in MUTANTS}) == len(MUTANTS)
+
+
+@pytest.mark.parametrize("guarantee", sorted(GUARANTEES))
+def test_every_guarantee_that_is_simulated_has_a_mutant(guarantee: str) -> None:
+    assert any(guarantee in one.breaks for one in MUTANTS)
+
+
+@pytest.mark.parametrize("text", ["nothing of it", "claim(); claim()"])
+def test_a_stale_mutant_is_named_with_what_it_looked_for(text: str) -> None:
+    stale = Mutant("forgets to claim", "processor.py", (Edit("claim()", ""),), frozenset(), ())
+    with pytest.raises(StaleMutant) as caught:
+        stale.mutated(text)
+    for part in ("forgets to claim", "processor.py", "claim()", f"{text.count('claim()')} times"):
+        assert part in str(caught.value)
+
+
+def test_a_file_that_is_changed_is_compiled_again(tmp_path: Path) -> None:
+    one = Mutant("counts up", "count.py", (Edit("- 1", "+ 1"),), frozenset(), ())
+    (tmp_path / "count.py").write_text("n = n - 1")
+    cache = tmp_path / "__pycache__"
+    cache.mkdir()
+    (cache / "count.cpython-311.pyc").touch()
+    (cache / "counter.cpython-311.pyc").touch()
+    one.apply(tmp_path)
+    assert (tmp_path / "count.py").read_text() == "n = n + 1"
+    assert [path.name for path in cache.iterdir()] == ["counter.cpython-311.pyc"]
+
+
+# -- hunting
+
+
+@pytest.mark.parametrize("name", CAUGHT)
+def test_a_mutant_is_caught_in_a_process_of_its_own(name: str, copies: Path) -> None:
+    before = {path: path.read_bytes() for path in LIBRARY.rglob("*.py")}
+    (found,) = hunted([mutant(name)])
+    assert found.as_expected
+    assert found.catch.place in mutant(name).worlds
+    assert found.catch.story > 2
+    assert list(copies.iterdir()) == []
+    assert {path: path.read_bytes() for path in LIBRARY.rglob("*.py")} == before
+
+
+def test_the_same_hunt_finds_nothing_where_nothing_was_changed() -> None:
+    hunt = Hunt(states=100, seeds=3)
+    found = hunt.run(["two handlers"])
+    assert (found.guarantee, found.place) == ("", SMALL[-1].name)
+    assert found.schedules > 100 * len(SMALL) / 10
+    assert Path(found.library) == LIBRARY
+
+
+def test_a_hunt_counts_the_schedules_it_needs() -> None:
+    one, other = (Hunt(states=states, seeds=0).run([]).schedules for states in (10, 50))
+    assert 0 < one < other
+
+
+def test_a_library_that_cannot_be_loaded_is_told_apart_from_a_caught_fault(copies: Path) -> None:
+    spoiled = replace(mutant(CAUGHT[0]), edits=(Edit('"""Recording', 'import nowhere\n"""'),))
+    with pytest.raises(HuntDied, match="nowhere"):
+        list(hunted([spoiled]))
+    assert list(copies.iterdir()) == []
+
+
+def test_a_hunt_that_is_ended_leaves_nothing_behind(copies: Path) -> None:
+    hunts, died = Hunts(), []
+
+    def run() -> None:
+        with pytest.raises(HuntDied):
+            hunts.run(None)
+        died.append(True)
+
+    thread = Thread(target=run)
+    thread.start()
+    while not hunts._running and thread.is_alive():
+        thread.join(0.01)
+    hunts.end()
+    thread.join(60)
+    assert died == [True]
+    assert list(copies.iterdir()) == []
+    with pytest.raises(HuntDied):
+        hunts.run(None)
+
+
+# -- the report
+
+
+@pytest.mark.parametrize(
+    ("expected", "found", "right"),
+    [("G1", "G1", True), ("G1", "", False), ("G1", "G2", False), ("G1", "crash", False)],
+)
+def test_a_mutant_has_to_break_what_it_should(expected: str, found: str, right: bool) -> None:
+    one = replace(MUTANTS[0], breaks=frozenset({expected}))
+    assert Hunted(one, catch(found)).as_expected is right
+
+
+@pytest.mark.parametrize(("found", "right"), [("", True), ("G1", False)])
+def test_nothing_may_be_found_without_a_fault(found: str, right: bool) -> None:
+    assert Hunted(None, catch(found)).as_expected is right
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "status", "line"),
+    [("G1", 0, "G1"), ("", 1, "SURVIVES"), ("G9", 1, "UNEXPECTED: how")],
+)
+def test_the_exit_status_tells_of_a_survivor(
+    guarantee: str,
+    status: int,
+    line: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def found(mutants: Iterable[Mutant | None]) -> Iterator[Hunted]:
+        for one in mutants:
+            yield Hunted(one, catch(guarantee if one else ""))
+
+    name = "acknowledges before the event is stored"
+    monkeypatch.setattr(mutation, "hunted", found)
+    assert mutation.main([name]) == status
+    told = capsys.readouterr().out
+    assert name in told
+    assert line in told
+    assert "(nothing changed)" in told
+
+
+def test_a_stale_mutant_ends_the_report(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stale = replace(MUTANTS[0], edits=(Edit("no such line", ""),))
+    monkeypatch.setattr(mutation, "MUTANTS", (stale,))
+    monkeypatch.setattr(mutation, "hunted", lambda mutants: map(Hunts().run, list(mutants)[1:]))
+    assert mutation.main([]) == 2
+    assert stale.name in capsys.readouterr().err
