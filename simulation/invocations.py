@@ -199,7 +199,8 @@ def _leased(job: Job, call: Call, answer: Answer) -> Job:
 def _actor(world: World, job: Job) -> Actor:
     others = (j for j in world.jobs.values() if j is not job)
     held = frozenset(j.lease for j in others if j.lease and not j.overdue)
-    return Actor(job.kind, job.lease, job.letter, job.message, job.force, held)
+    replays = job.kind == "replay"
+    return Actor(job.kind, job.lease, job.letter, job.message, replays, job.force, held)
 
 
 # -- they end

@@ -43,7 +43,7 @@ def changed(
     must("G9", not watched or status not in FINISHED, f"{run} is {status}, still watched")
     if before in FINISHED:
         if status not in FINISHED:
-            forced = actor.kind == "replay" and actor.force
+            forced = actor.replays and actor.force
             must("G3", forced, f"{run} was finished, and {actor.kind} opened it")
             truth.forced.add(run)
     elif status == Status.PROCESSING and new.get("lease_id") != old.get("lease_id"):
@@ -52,7 +52,7 @@ def changed(
         _settled(truth, actor, run, old, new, now)
     if status == Status.PENDING and actor.kind == "reconciler":
         _woken(run, old, now)
-    if actor.kind == "replay" and _ticket(new) > _ticket(old):
+    if actor.replays and _ticket(new) > _ticket(old):
         truth.spent[run] = 0
     if status == Status.DEAD_LETTER and before != Status.DEAD_LETTER:
         _died(truth, run, old, new, now, limit)

@@ -60,7 +60,8 @@ class Actor:
         lease: the lease it claimed and has not settled.
         letter: what ingest was given.
         message: what a processor was given.
-        force: whether a replay may reopen finished runs.
+        replays: whether it does what an operator's replay asked for.
+        force: whether that may reopen finished runs.
         held: the leases of all other workers that are alive and in time.
     """
 
@@ -68,6 +69,7 @@ class Actor:
     lease: str = ""
     letter: Letter | None = None
     message: Message | None = None
+    replays: bool = False
     force: bool = False
     held: frozenset[str] = frozenset()
 

@@ -155,7 +155,10 @@ class World:
         """A call that was given up arrives after all."""
         call = self.late[number]
         self.late = self.late[:number] + self.late[number + 1 :]
-        self.execute(call, Actor("late"))
+        # A replay's write is still an operator's, however late it comes.
+        replays = call.method == "update" and "replays" in call.args[1].set
+        force = replays and any(request.force for request in self.scenario.requests)
+        self.execute(call, Actor("late", replays=replays, force=force))
 
     def burn(self, lane: str, message_id: str) -> None:
         """A message is received and never processed, as when Lambda throttles."""

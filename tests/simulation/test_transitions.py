@@ -32,7 +32,7 @@ LEASED = row("processing", lease_id="mine", claimed_until=NOW + 330_000)
 ENDED = {**LEASED, "claimed_until": NOW - 1}
 MINE = Actor("processor", "mine", message=message())
 CLAIMS = Actor("processor", message=message())
-RECONCILER, REPLAY = Actor("reconciler"), Actor("replay")
+RECONCILER, REPLAY = Actor("reconciler"), Actor("replay", replays=True)
 DIED = row("dead_letter", dead_at=NOW, ticket=1, last_error="permanent: no")
 
 
@@ -63,7 +63,11 @@ GOOD: dict[str, tuple[Actor, Item, Item]] = {
         row("pending"),
     ),
     "a replay": (REPLAY, DIED, row("pending", ticket=2)),
-    "a replay by force": (Actor("replay", force=True), row("done"), row("pending", ticket=1)),
+    "a replay by force": (
+        Actor("replay", replays=True, force=True),
+        row("done"),
+        row("pending", ticket=1),
+    ),
     "a finished run, noted again": (MINE, row("done"), row("done", code_version="v2")),
     "exhausted": (MINE, LEASED, row("dead_letter", last_error="exhausted: down")),
     "refused": (MINE, LEASED, row("dead_letter", last_error="permanent: no such order")),
