@@ -1,12 +1,21 @@
 """`replay`: a dry run unless told otherwise, followed to its end."""
 
 import getpass
+from collections.abc import Iterator
 
 import pytest
+from moto import mock_aws
 
 from tests.cli.stage import Cli, Inbox, answered, failed
 from webhook_inbox.errors import Permanent
 from webhook_inbox.model import Status
+
+
+@pytest.fixture
+def inbox() -> Iterator[Inbox]:
+    """An inbox in memory, and moto for who asks: other commands' tests have one in DynamoDB."""
+    with mock_aws():
+        yield Inbox()
 
 
 @pytest.fixture
