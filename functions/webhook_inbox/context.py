@@ -28,7 +28,10 @@ ModelClass = type[M]  # spelled here, since `Event.type` hides the builtin in it
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What happened, as its handler sees it. `body` is the bytes the provider sent."""
+    """What happened, as its handler sees it. `body` is the bytes the provider sent.
+
+    `agent` is who sent it, "" where the source does not know its callers apart.
+    """
 
     source: str
     id: str
@@ -37,6 +40,7 @@ class Event:
     headers: Mapping[str, str]
     body: bytes
     occurred_at: datetime | None = None
+    agent: str = ""
 
     def json(self) -> Any:
         """Returns the parsed body; one that is not JSON is a permanent failure."""

@@ -11,7 +11,18 @@ from webhook_inbox.model import Delivery, StoredEvent
 from webhook_inbox.recipe import Identity, Recipe, Verified
 from webhook_inbox.rows import dedupe_key
 
-GENERAL_HEADERS: Final = frozenset({"content-type", "user-agent", "traceparent", "tracestate"})
+# The last three are how agents that call each other tell who called whom.
+GENERAL_HEADERS: Final = frozenset(
+    {
+        "content-type",
+        "user-agent",
+        "traceparent",
+        "tracestate",
+        "x-agent-call-chain",
+        "x-agent-call-depth",
+        "x-agent-trace-id",
+    }
+)
 HEADER_LIMIT: Final = 1024
 # The type of a delivery that holds many events, and what its id begins with.
 BATCH: Final = "batch"
@@ -76,6 +87,7 @@ def new_event(
         occurred_at=identity.occurred_at or verified.signed_at,
         guard="" if content is None else guard.content_hash(content),
         request_id=delivery.request_id,
+        agent=verified.agent,
     )
 
 
@@ -98,7 +110,9 @@ def item_event(
     batch: StoredEvent,
 ) -> StoredEvent:
     """Returns the event that an item of a batch is; it was verified when its batch was."""
-    verified = Verified(batch.verified_with, signature="", signed_at=batch.occurred_at)
+    verified = Verified(
+        batch.verified_with, signature="", signed_at=batch.occurred_at, agent=batch.agent
+    )
     event = new_event(item, recipe, identity, verified, runs)
     return replace(event, signature_hash=batch.signature_hash)
 

@@ -73,7 +73,10 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class StoredEvent:
-    """An accepted event, as the ledger keeps it. Written once, never changed."""
+    """An accepted event, as the ledger keeps it. Written once, never changed.
+
+    `agent` is who sent it, "" where the source does not know its callers apart.
+    """
 
     source: str
     event_id: str
@@ -88,6 +91,7 @@ class StoredEvent:
     occurred_at: datetime | None = None
     guard: str = ""
     request_id: str = ""
+    agent: str = ""
 
 
 @dataclass(frozen=True, slots=True)

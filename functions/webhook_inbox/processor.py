@@ -203,4 +203,5 @@ def _handed(event: StoredEvent, body: bytes) -> Event:
         headers=event.headers,
         body=body,
         occurred_at=event.occurred_at,
+        agent=event.agent,
     )

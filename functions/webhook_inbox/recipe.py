@@ -29,12 +29,14 @@ class Verified:
     """A delivery's signature was made with a live secret.
 
     `secret` is that secret's place in the sequence (0: current, 1: previous), `signature` the
-    signature that matched, `signed_at` the signed time where the scheme has one.
+    signature that matched, `signed_at` the signed time where the scheme has one, `agent` whose
+    key it was made with where the source knows its callers apart.
     """
 
     secret: int
     signature: str
     signed_at: datetime | None = None
+    agent: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,10 @@
     event#{source}#{event_id}     event                 StoredEvent
     same                          run#{handler}         Run
     same                          effect#{handler}#{n}  effect
+    effect#{name}#{key}           effect                an effect that several events share
+    entity#{handler}#{entity}     …                     what is kept in order: ordering.py
+    destination#{name}            …                     breaker and limit: destinations/
+    control                       handler#{name}        a handler that is paused: controls.py
     guard#{source}#{hash}         guard                 content already seen, and under which id
     conflict#{source}#{event_id}  {fingerprint}         a known id with other content
     rejected#{source}             {time}#{hash}         a delivery kept without an event
@@ -180,6 +184,8 @@ def event_to(event: StoredEvent) -> Item:
         item["guard"] = event.guard
     if event.request_id:
         item["request_id"] = event.request_id
+    if event.agent:
+        item["agent"] = event.agent
     return item
 
 
@@ -199,6 +205,7 @@ def event_from(item: Item, body: bytes) -> StoredEvent:
         occurred_at=from_ms(item["occurred_at"]) if "occurred_at" in item else None,
         guard=item.get("guard", ""),
         request_id=item.get("request_id", ""),
+        agent=item.get("agent", ""),
     )
 
 

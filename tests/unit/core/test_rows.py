@@ -54,7 +54,12 @@ EVENT = StoredEvent(
 
 @pytest.mark.parametrize(
     "event",
-    [EVENT, replace(EVENT, occurred_at=None), replace(EVENT, guard="", runs=(), headers={})],
+    [
+        EVENT,
+        replace(EVENT, occurred_at=None),
+        replace(EVENT, guard="", runs=(), headers={}),
+        replace(EVENT, agent="planner"),
+    ],
 )
 def test_an_event_is_read_as_it_was_written(event: StoredEvent) -> None:
     assert event_from(event_to(event), event.body) == event
@@ -62,6 +67,11 @@ def test_an_event_is_read_as_it_was_written(event: StoredEvent) -> None:
 
 def test_an_event_row_holds_no_body_of_its_own() -> None:
     assert "body" not in event_to(EVENT)
+
+
+def test_a_row_names_an_agent_only_where_there_is_one() -> None:
+    assert "agent" not in event_to(EVENT)
+    assert event_to(replace(EVENT, agent="planner"))["agent"] == "planner"
 
 
 def test_an_event_ends_after_thirty_five_days() -> None:

@@ -102,6 +102,19 @@ def test_only_listed_headers_are_kept(world: World) -> None:
     }
 
 
+def test_what_agents_tell_of_their_calls_is_kept_and_cut(world: World) -> None:
+    told = {
+        "x-agent-call-chain": "planner,buyer",
+        "x-agent-call-depth": "2",
+        "x-agent-trace-id": "t" * 2000,
+    }
+    world.deliver(headers={**told, "x-agent-secret": "anything"})
+    row = world.event_row()
+    assert row is not None
+    kept = {name: value for name, value in row["headers"].items() if name.startswith("x-agent")}
+    assert kept == {**told, "x-agent-trace-id": "t" * 1024}
+
+
 def test_a_conflict_keeps_no_more_headers_than_an_event(world: World) -> None:
     world.deliver()
     world.deliver(body=b"other", headers=SENSITIVE)
