@@ -113,7 +113,7 @@ def claim(
         },
         default={"first_at": to_ms(now)},
         add={"attempt_count": 1, "attempts_in_round": 1},
-        remove=("next_attempt_at", "parked", "resends"),
+        remove=("next_attempt_at", "parked", "resends", "waits_for", "slots", "held"),
     )
     when = claimable(reference.ticket, message, spec.max_attempts, now)
     try:

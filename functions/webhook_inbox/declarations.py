@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from webhook_inbox.errors import ConfigurationError
-from webhook_inbox.manifest import Backoff, HandlerSpec
+from webhook_inbox.manifest import HandlerSpec, handler_from
 from webhook_inbox.registration import module_file, shown
 from webhook_inbox.routing import NAME, Router
 
@@ -41,7 +41,7 @@ def declared_by(
             f"{shown(file)}: has no Router; make one, or take {module!r} out of MODULES in"
             " handlers/__init__.py"
         )
-    for spec in map(_spec, report["handlers"]):
+    for spec in map(handler_from, report["handlers"]):
         if not NAME.fullmatch(spec.name):
             raise ConfigurationError(
                 f"{shown(file)}: handler {spec.name!r}: a name is 1-64 of a-z 0-9 _ . -"
@@ -91,12 +91,6 @@ def _child_environment(root: Path) -> dict[str, str]:
         "PYTHONPATH": path,
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-
-
-def _spec(data: Mapping[str, Any]) -> HandlerSpec:
-    return HandlerSpec(
-        **{**data, "types": tuple(data["types"]), "backoff": Backoff(**data["backoff"])}
-    )
 
 
 def _import_failure(file: Path, failure: Mapping[str, Any]) -> str:

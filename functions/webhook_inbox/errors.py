@@ -39,26 +39,77 @@ class Rejected(InboxError):
 class Transient(InboxError):
     """The attempt failed and may succeed later: the run is tried again.
 
-    `retry_after` is the earliest useful delay; without it the handler's backoff decides.
+    Attributes:
+        retry_after: the earliest useful delay; without it the handler's backoff decides.
+        refused: whether it is certain that nothing was done (a 429, a connection that was never
+            made); an effect is then known to have failed, and is not in doubt.
+        max_attempts: gives up after so many attempts, where the handler allows more.
+        page: whether somebody is woken when it gives up.
     """
 
-    def __init__(self, message: str, *, retry_after: timedelta | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        retry_after: timedelta | None = None,
+        refused: bool = False,
+        max_attempts: int | None = None,
+        page: bool = False,
+    ) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+        self.refused = refused
+        self.max_attempts = max_attempts
+        self.page = page
 
 
 class Permanent(InboxError):
-    """The attempt failed and no repetition will help: the run goes to the dead letters."""
+    """The attempt failed and no repetition will help: the run goes to the dead letters.
+
+    `page` tells whether somebody is woken.
+    """
+
+    def __init__(self, message: str, *, page: bool = False) -> None:
+        super().__init__(message)
+        self.page = page
+
+
+class Skipped(InboxError):
+    """There is nothing to do, and why: the run is finished as skipped, and not attempted again."""
+
+
+class Held(InboxError):
+    """The run waits for a person's decision; no attempt is spent.
+
+    `webhookctl hold approve` lets it go on, `webhookctl hold deny` ends it as skipped.
+
+    Attributes:
+        subject: what is decided, like "policy" or "effect:refund"; an approval is for this.
+        shows: what the person decides about, as text; at most 1 KB of it is kept.
+        fingerprint: of what the person sees; an approval of other content does not count.
+    """
+
+    def __init__(
+        self, message: str, *, subject: str = "handler", shows: str = "", fingerprint: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.subject = subject
+        self.shows = shows
+        self.fingerprint = fingerprint
 
 
 class Deferred(InboxError):
-    """The run waits until `until` for something outside it; no attempt is spent."""
+    """The run waits until `until` for something outside it; no attempt is spent.
 
-    def __init__(self, until: datetime, message: str = "deferred") -> None:
+    `parked` waits without a message, for somebody who wakes it earlier.
+    """
+
+    def __init__(self, until: datetime, message: str = "deferred", *, parked: bool = False) -> None:
         super().__init__(message)
         if until.tzinfo is None:
             raise ValueError("Deferred needs an aware time, such as datetime.now(UTC) + …")
         self.until = until
+        self.parked = parked
 
 
 class HandlerTimedOut(InboxError):

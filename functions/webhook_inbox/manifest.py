@@ -26,8 +26,37 @@ class Backoff:
 
 
 @dataclass(frozen=True, slots=True)
+class Order:
+    """In which order a handler takes the events of one entity.
+
+    Attributes:
+        kind: "latest" (what is older than what was applied is skipped), "sequence" (by number,
+            without gaps) or "serial" (one at a time, as they were accepted).
+        entity: the path in the body's JSON to what the order is about, like "data.object.id".
+        version: the path to what tells older from newer; a sequence's number.
+        first: the number that a sequence begins with.
+        timeout: seconds that a gap is waited for.
+        on_gap: what happens then: "skip" (the gap is passed over), "hold" or "dead".
+        backfill: whether the handler has a function that fetches what is missing.
+        on_dead: what a serial run's death means to the entity's next: "continue" or "block".
+    """
+
+    kind: str
+    entity: str
+    version: str = ""
+    first: int = 1
+    timeout: float = 3600.0
+    on_gap: str = "hold"
+    backfill: bool = False
+    on_dead: str = "continue"
+
+
+@dataclass(frozen=True, slots=True)
 class HandlerSpec:
-    """One handler as declared: `types` are glob patterns, `timeout` and `max_age` seconds."""
+    """One handler as declared: `types` are glob patterns, `timeout` and `max_age` seconds.
+
+    `destinations` are those that are looked up before a run is claimed.
+    """
 
     name: str
     module: str
@@ -39,6 +68,8 @@ class HandlerSpec:
     lane: str = DEFAULT_LANE
     backoff: Backoff = field(default_factory=Backoff)
     max_age: float = 14 * 86400.0
+    destinations: tuple[str, ...] = ()
+    order: Order | None = None
 
 
 # Declared wherever a source's provider sends batches. It belongs to no source, so that no event
@@ -64,11 +95,51 @@ class SourceSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class BreakerSpec:
+    """When a destination's circuit opens.
+
+    Attributes:
+        failures: so many in a row, of all workers together.
+        recovery: seconds that it stays open before one run probes.
+        drain: runs a second that are let through of those that waited.
+    """
+
+    failures: int = 5
+    recovery: float = 60.0
+    drain: float = 5.0
+
+
+@dataclass(frozen=True, slots=True)
 class DestinationSpec:
-    """A named downstream system that handlers call."""
+    """A named downstream system that handlers call.
+
+    Attributes:
+        auth: how calls are authenticated: a kind ("bearer", "basic", "header" …) to the name of a
+            secret, and what else the kind needs.
+        key_header: the header that carries an effect's key, "" for none.
+        key_field: the field of a JSON body that carries it instead, "" for none.
+        key_lifetime: seconds for which the destination remembers a key; 0 where it honours none.
+        timeout: seconds that one call may take.
+        rate: calls a second, None without a limit.
+        on_limit: what a run does that would exceed it: "queue", "drop" or "error".
+        breaker: when its circuit opens, None for never.
+        sign: the name of the secret that requests are signed with as Standard Webhooks are.
+        responses: what a status means where that differs: "429" or "5xx" to "ok", "transient" or
+            "permanent".
+    """
 
     name: str
     base_url: str
+    auth: Mapping[str, str] = field(default_factory=dict)
+    key_header: str = "Idempotency-Key"
+    key_field: str = ""
+    key_lifetime: float = 86400.0
+    timeout: float = 10.0
+    rate: float | None = None
+    on_limit: str = "queue"
+    breaker: BreakerSpec | None = field(default_factory=BreakerSpec)
+    sign: str = ""
+    responses: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +186,8 @@ class Manifest:
             stage=data["stage"],
             version=data["version"],
             sources={name: SourceSpec(**_tuples(spec)) for name, spec in data["sources"].items()},
-            handlers={name: _handler(spec) for name, spec in data["handlers"].items()},
-            destinations={n: DestinationSpec(**spec) for n, spec in data["destinations"].items()},
+            handlers={name: handler_from(spec) for name, spec in data["handlers"].items()},
+            destinations={n: _destination(spec) for n, spec in data["destinations"].items()},
             secrets=tuple(data["secrets"]),
         )
 
@@ -126,8 +197,16 @@ def matches(patterns: tuple[str, ...], type_: str) -> bool:
     return any(fnmatchcase(type_, pattern) for pattern in patterns)
 
 
-def _handler(spec: Mapping[str, Any]) -> HandlerSpec:
-    return HandlerSpec(**{**_tuples(spec), "backoff": Backoff(**spec["backoff"])})
+def handler_from(spec: Mapping[str, Any]) -> HandlerSpec:
+    """Returns a handler's declaration from plain data."""
+    order = spec.get("order")
+    parts = {"backoff": Backoff(**spec["backoff"]), "order": Order(**order) if order else None}
+    return HandlerSpec(**{**_tuples(spec), **parts})
+
+
+def _destination(spec: Mapping[str, Any]) -> DestinationSpec:
+    breaker = spec["breaker"]
+    return DestinationSpec(**{**spec, "breaker": BreakerSpec(**breaker) if breaker else None})
 
 
 def _tuples(spec: Mapping[str, Any]) -> dict[str, Any]:

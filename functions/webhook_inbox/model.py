@@ -110,8 +110,14 @@ class Attempt:
 class Run:
     """One handler's work on one event.
 
-    `progress` is what its worker leaves to the next attempt, and to who looks at it; only the
-    run that splits a batch has any.
+    Attributes:
+        progress: what its worker leaves to the next attempt, and to who looks at it; only the
+            run that splits a batch has any.
+        held: what a person has to decide: subject, reason, shows, fingerprint, at.
+        approvals: what a person has decided, by subject: by, reason, at, fingerprint.
+        waits_for: what a deferred run waits for, like "destination crm" or "resumption".
+        slots: when it may call a destination, in ms, by destination.
+        entity: what a serial run is in order with.
     """
 
     source: str
@@ -140,6 +146,11 @@ class Run:
     code_version: str = ""
     replays: tuple[Mapping[str, Any], ...] = ()
     progress: Mapping[str, Any] = field(default_factory=dict)
+    held: Mapping[str, Any] = field(default_factory=dict)
+    approvals: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    waits_for: str = ""
+    slots: Mapping[str, int] = field(default_factory=dict)
+    entity: str = ""
     expires_at: datetime | None = None
     attended: bool = False  # whether the reconciler's index lists it
 

@@ -93,7 +93,7 @@ class Overdue:
                 "last_at": to_ms(self._now),
                 "attention_at": to_ms(overdue_at(self._now)),
             },
-            remove=("parked", "next_attempt_at", "lease_id"),
+            remove=("parked", "next_attempt_at", "lease_id", "waits_for"),
         )
         self._update(run, change, unchanged)
         self._send(run)

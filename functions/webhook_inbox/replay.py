@@ -212,7 +212,16 @@ class Replay:
             },
             default={"first_at": to_ms(now)},
             # Without its lease id no worker that was lost can settle the run any more.
-            remove=("lease_id", "claimed_until", "next_attempt_at", "parked", "resends", "done_at"),
+            remove=(
+                "lease_id",
+                "claimed_until",
+                "next_attempt_at",
+                "parked",
+                "resends",
+                "done_at",
+                "held",
+                "waits_for",
+            ),
         )
         try:
             self._table.update(key, change, when=self._resettable(run, request, now))

@@ -1,7 +1,7 @@
 """Settling a run: what its worker writes when an attempt is over, fenced by the lease (G2)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
@@ -42,6 +42,8 @@ class Settlement:
             message replaces this one.
         spent: whether the attempt counts.
         unknown: the handler is not in this deployment.
+        held: what a person has to decide; see `Run.held`.
+        waits_for: what it waits for; see `Run.waits_for`.
     """
 
     status: Status
@@ -52,6 +54,8 @@ class Settlement:
     wait: Wait = Wait.HIDDEN
     spent: bool = True
     unknown: bool = False
+    held: Mapping[str, Any] = field(default_factory=dict)
+    waits_for: str = ""
 
 
 def settle(table: Table, run: Run, settlement: Settlement, *, sent_at: datetime) -> Run:
@@ -196,6 +200,10 @@ def _waiting(run: Run, settlement: Settlement) -> Mapping[str, Any]:
     }
     if settlement.wait is Wait.PARKED:
         values["parked"] = True
+    if settlement.waits_for:
+        values["waits_for"] = settlement.waits_for
+    if settlement.held:
+        values["held"] = dict(settlement.held)
     if settlement.status is Status.HELD:
         look = last_call(run.expires_at or now)
     else:
