@@ -16,7 +16,9 @@ from webhook_inbox.ports import Fetch
 from webhook_inbox.recipe import Facts, Recipe, Sample
 from webhook_inbox.schemes import settings as given
 from webhook_inbox.schemes.asymmetric import Rsa
-from webhook_inbox.schemes.jwts import Claims, Jwt, published
+from webhook_inbox.schemes.jwt_keys import published
+from webhook_inbox.schemes.jwt_times import Claims
+from webhook_inbox.schemes.jwts import Jwt
 from webhook_inbox.schemes.naming import Naming, header, in_json, repeats
 from webhook_inbox.schemes.providing import provider
 

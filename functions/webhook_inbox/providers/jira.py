@@ -63,7 +63,8 @@ def recipe(settings: Mapping[str, Any]) -> Recipe:
 
 def _connect(url: str, base_url: str) -> Recipe:
     # Loaded where it is needed: the library behind it is large.
-    from webhook_inbox.schemes.jwts import Claims, Jwt  # noqa: PLC0415
+    from webhook_inbox.schemes.jwt_times import Claims  # noqa: PLC0415
+    from webhook_inbox.schemes.jwts import Jwt  # noqa: PLC0415
 
     def check(claims: Claims, delivery: Delivery) -> None:
         signed = claims["qsh"]

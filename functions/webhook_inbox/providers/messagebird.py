@@ -19,7 +19,8 @@ from webhook_inbox.recipe import Facts, Recipe, Sample
 from webhook_inbox.schemes import settings as given
 from webhook_inbox.schemes import urls
 from webhook_inbox.schemes.headers import encoded
-from webhook_inbox.schemes.jwts import Claims, Jwt
+from webhook_inbox.schemes.jwt_times import Claims
+from webhook_inbox.schemes.jwts import Jwt
 from webhook_inbox.schemes.naming import Naming, content_hash, fixed, in_json, in_query
 from webhook_inbox.schemes.providing import provider
 from webhook_inbox.schemes.tokens import matches

@@ -21,7 +21,9 @@ from webhook_inbox.schemes import keys
 from webhook_inbox.schemes import settings as given
 from webhook_inbox.schemes.asymmetric import Ecdsa
 from webhook_inbox.schemes.documents import at, parse
-from webhook_inbox.schemes.jwts import Claims, Jwt, published
+from webhook_inbox.schemes.jwt_keys import Key, published
+from webhook_inbox.schemes.jwt_times import Claims, Times
+from webhook_inbox.schemes.jwts import Jwt
 from webhook_inbox.schemes.naming import Naming, content_hash, dotted, in_json, joined
 from webhook_inbox.schemes.providing import provider
 
@@ -32,7 +34,7 @@ WINDOW: Final = timedelta(minutes=5)
 KEY_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 
 
-def _current(material: str, header: Claims) -> Sequence[Any]:
+def _current(material: str, header: Claims) -> Sequence[Key]:
     try:
         found = parse(material) if material.startswith("{") else None
     except ValueError:
@@ -46,7 +48,7 @@ SCHEME: Final = Jwt(
     algorithms=("ES256",),
     keys=_current,
     body_hash="request_body_sha256",
-    max_age=WINDOW,
+    times=Times(max_age=WINDOW),
 )
 _MADE_AT: Final = SCHEME.claim("iat")
 NAMING: Final = Naming(

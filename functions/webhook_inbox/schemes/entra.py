@@ -10,7 +10,9 @@ from typing import Final
 from webhook_inbox.errors import Reason, Rejected
 from webhook_inbox.model import Delivery
 from webhook_inbox.ports import Fetch
-from webhook_inbox.schemes.jwts import Claims, Jwt, published
+from webhook_inbox.schemes.jwt_keys import published
+from webhook_inbox.schemes.jwt_times import Claims
+from webhook_inbox.schemes.jwts import Jwt
 
 # The keys of all tenants.
 KEYS: Final = Fetch("https://login.microsoftonline.com/common/discovery/v2.0/keys")

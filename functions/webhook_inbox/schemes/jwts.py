@@ -5,7 +5,7 @@ Imported by the providers that need it alone: the library behind it is large.
 
 import json
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -15,47 +15,27 @@ import jwt
 from jwt.api_jws import PyJWS
 
 from webhook_inbox.errors import ConfigurationError, Reason, Rejected
-from webhook_inbox.instants import from_seconds, to_ms
+from webhook_inbox.instants import to_ms
 from webhook_inbox.model import Delivery
 from webhook_inbox.recipe import Sample, Verified
-from webhook_inbox.schemes import urls
+from webhook_inbox.schemes import agents, urls
 from webhook_inbox.schemes.documents import parse
-from webhook_inbox.schemes.encodings import base64url, decoded
+from webhook_inbox.schemes.encodings import Encoding, base64url, decoded, hexadecimal
+from webhook_inbox.schemes.jwt_keys import (
+    SYMMETRIC,
+    Key,
+    KeyFinder,
+    Signer,
+    SignerFinder,
+    as_it_is,
+    shared,
+)
+from webhook_inbox.schemes.jwt_times import Claims, Times
 from webhook_inbox.schemes.naming import Finder, Reading
 from webhook_inbox.schemes.tokens import matches
 
-Claims = Mapping[str, Any]
-# (a secret's text or what was fetched, the token's header) to the keys that may have made it;
-# () where it is of no use.
-KeyFinder = Callable[[str, Claims], Sequence[Any]]
-
 LIFE: Final = timedelta(minutes=5)
-SKEW: Final = timedelta(minutes=1)
-# Until the year 33658: what is beyond is no date.
-LAST_SECOND: Final = 10**12
-
-
-def shared(secret: str, _: Claims) -> Sequence[Any]:
-    """Takes the secret's text as the key; an empty one is none, since everybody has it."""
-    return (secret,) if secret else ()
-
-
-def published(material: str, header: Claims) -> Sequence[Any]:
-    """Takes from a JWK, a JWK set or PEM the key that the token's `kid` names.
-
-    PEM names no key, so it stands for the one that was asked for.
-    """
-    if material.startswith("-----BEGIN"):
-        return (material,)
-    try:
-        found = parse(material)
-    except ValueError:
-        return ()
-    one = found.get("key", found) if isinstance(found, dict) else found
-    listed = one.get("keys", [one]) if isinstance(one, dict) else []
-    known = [key for key in listed if isinstance(key, dict)] if isinstance(listed, list) else []
-    named = [key for key in known if key.get("kid") == header.get("kid")]
-    return [key for jwk in named if (key := _key(jwk)) is not None]
+_TIMES: Final = Times()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,13 +44,17 @@ class Jwt:
 
     Attributes:
         header: the lower-case name of the header.
-        prefix: what stands before the token.
+        prefix: what stands before the token, in capitals or not.
         algorithms: those that count; any other is refused before a key is looked for.
         keys: finds the keys in the secrets, or in what was fetched.
-        claims: what has to be claimed, literally.
-        body_hash: the claim with the hex SHA-256 of the body; "" where none covers it.
+        signer: finds what signs in the secret of whoever signs.
+        claims: what has to be claimed, literally; of several values any may be. Of the audiences
+            that a token names one has to be there.
+        body_hash: the claim with the SHA-256 of the body; "" where none covers it.
+        body_encodings: how that may be written.
         audience: the claim `aud` has to be the source's URL.
-        max_age: how old `iat` may be, where it is what ages.
+        times: how its times are judged.
+        agent_claim: the claim with the agent's name, for keys that are no agent's own.
         requires: claims that have to be there beside those above.
         check: looks at the rest of the claims; raises Rejected.
         url: the configured address; see `urls.public`.
@@ -80,10 +64,13 @@ class Jwt:
     prefix: str = ""
     algorithms: tuple[str, ...] = ("HS256",)
     keys: KeyFinder = shared
-    claims: Mapping[str, str] = field(default_factory=dict)
+    signer: SignerFinder = as_it_is
+    claims: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
     body_hash: str = ""
+    body_encodings: tuple[Encoding, ...] = (hexadecimal,)
     audience: bool = False
-    max_age: timedelta | None = None
+    times: Times = _TIMES
+    agent_claim: str = ""
     requires: tuple[str, ...] = ()
     check: Callable[[Claims, Delivery], None] | None = None
     url: str = ""
@@ -101,14 +88,15 @@ class Jwt:
         """
         token = self.token(delivery)
         head = self._head(token)
-        usable = [(n, k) for n, text in enumerate(secrets) for k in self.keys(text, head)]
-        if not any(secrets) or (not usable and self.keys is shared):
-            raise Rejected(Reason.NO_SECRET, "the source's secret is not set")
-        for place, key in usable:
-            claims = self._opened(token, key)
+        found = [(place, self.keys(text, head)) for place, text in enumerate(secrets)]
+        if not any(secrets) or all(keys is None for _, keys in found):
+            raise Rejected(Reason.NO_SECRET, "the source's secret is not set, or holds no key")
+        for place, key in ((place, key) for place, keys in found for key in keys or ()):
+            claims = self._opened(token, key.material)
             if claims is not None:
                 self._claimed(claims, delivery)
-                return Verified(place, token, self._timely(claims, delivery.received_at))
+                signed_at = self.times.judge(claims, delivery.received_at)
+                return Verified(place, token, signed_at, self._agent(claims, key))
         raise Rejected(Reason.INVALID_SIGNATURE, "no live key made this token")
 
     def token(self, delivery: Delivery) -> str:
@@ -116,9 +104,10 @@ class Jwt:
         value = delivery.headers.get(self.header, "")
         if not value:
             raise Rejected(Reason.MISSING_SIGNATURE, f"no {self.header} header")
-        if not value.startswith(self.prefix) or not value.isascii():
+        begun = value[: len(self.prefix)].lower() == self.prefix.lower()
+        if not begun or not value.isascii():
             raise Rejected(Reason.MALFORMED, f"the {self.header} header holds no token")
-        return value.removeprefix(self.prefix)
+        return value[len(self.prefix) :]
 
     def kid(self, delivery: Delivery) -> str:
         """Returns the id of the key that the token names; raises Rejected (malformed)."""
@@ -154,27 +143,23 @@ class Jwt:
         """
         issued = to_ms(now) // 1000
         delivery = Delivery("it", "POST", "/webhooks/it", "", {}, sample.body, now)
-        payload = {**self.claims, "iat": issued, "exp": issued + LIFE.seconds}
-        payload |= {"jti": sample.event_id}
-        if self.body_hash:
-            payload[self.body_hash] = sha256(sample.body).hexdigest()
-        if self.audience:
-            payload["aud"] = urls.public(delivery, self.url)
+        payload: dict[str, Any] = {name: values[0] for name, values in self._expected(delivery)}
+        payload |= {"iat": issued, "exp": issued + LIFE.seconds, "jti": sample.event_id}
         if not secret:
-            raise ConfigurationError("the secret is empty")
+            raise ConfigurationError(f"the secret is empty; give {self._wanted}")
         try:
-            token = self._written(payload | dict(claims or {}), secret)
+            token = _written(payload | dict(claims or {}), self.signer(secret, self.algorithms))
         except (jwt.PyJWTError, ValueError, TypeError) as error:
-            raise ConfigurationError("the secret is not of the form the algorithm needs") from error
+            raise ConfigurationError(
+                f"the secret is not of the form the algorithm needs; give {self._wanted}"
+            ) from error
         return {"content-type": "application/json", self.header: self.prefix + token}
 
-    def _written(self, payload: dict[str, Any], secret: str) -> str:
-        with warnings.catch_warnings():
-            # A provider's secrets are as long as the provider makes them.
-            warnings.simplefilter("ignore", jwt.InsecureKeyLengthWarning)
-            return jwt.encode(
-                payload, secret, algorithm=self.algorithms[0], headers={"kid": "sample"}
-            )
+    @property
+    def _wanted(self) -> str:
+        """What signs, for a remedy."""
+        kind = "the shared secret" if self.algorithms[0] in SYMMETRIC else "the private key as PEM"
+        return f"{kind}, which signs {self.algorithms[0]}"
 
     def _head(self, token: str) -> Claims:
         if any(decoded(part, base64url) is None for part in token.split(".")):
@@ -186,6 +171,9 @@ class Jwt:
             raise Rejected(Reason.MALFORMED, "the token cannot be read") from error
         if head.get("alg") not in self.algorithms:
             raise Rejected(Reason.MALFORMED, "the token's algorithm is not the provider's")
+        if "crit" in head:
+            # It names what has to be understood, and nothing of that kind is.
+            raise Rejected(Reason.MALFORMED, "the token asks for an extension")
         return head
 
     def _opened(self, token: str, key: Any) -> Claims | None:
@@ -203,53 +191,45 @@ class Jwt:
             raise Rejected(Reason.MALFORMED, "the token claims nothing")
         return claims
 
-    def _claimed(self, claims: Claims, delivery: Delivery) -> None:
-        expected = dict(self.claims)
+    def _expected(self, delivery: Delivery) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yields what has to be claimed, with the values of which any may be."""
+        for name, value in self.claims.items():
+            yield name, (value,) if isinstance(value, str) else value
         if self.body_hash:
-            expected[self.body_hash] = sha256(delivery.body).hexdigest()
+            digest = sha256(delivery.body).digest()
+            yield self.body_hash, tuple(write(digest) for write in self.body_encodings)
         if self.audience:
-            expected["aud"] = urls.public(delivery, self.url)
+            yield "aud", (urls.public(delivery, self.url),)
+
+    def _claimed(self, claims: Claims, delivery: Delivery) -> None:
+        expected = dict(self._expected(delivery))
         for name in (*expected, *self.requires):
-            if name not in claims:
+            if claims.get(name) is None:
                 raise Rejected(Reason.MALFORMED, f"the token does not claim {name}")
-        for name, value in expected.items():
-            given = claims[name]
-            if not isinstance(given, str) or not matches(given, value):
+        for name, values in expected.items():
+            several = name == "aud" and isinstance(claims[name], list)
+            given = claims[name] if several else [claims[name]]
+            texts = [text for text in given if isinstance(text, str)]
+            if not any(matches(text, value) for text in texts for value in values):
                 raise Rejected(Reason.INVALID_SIGNATURE, f"the token claims another {name}")
         if self.check is not None:
             self.check(claims, delivery)
 
-    def _timely(self, claims: Claims, now: datetime) -> datetime | None:
-        issued = _seconds(claims, "iat")
-        current = to_ms(now) / 1000
-        if (ends := _seconds(claims, "exp")) is not None and current >= ends:
-            raise Rejected(Reason.STALE, "the token has expired")
-        for begins in (issued, _seconds(claims, "nbf")):
-            if begins is not None and begins - current > SKEW.total_seconds():
-                raise Rejected(Reason.FUTURE, "the token begins ahead of our clock")
-        if self.max_age is not None:
-            if issued is None:
-                raise Rejected(Reason.MALFORMED, "the token does not claim iat")
-            if current - issued > self.max_age.total_seconds():
-                raise Rejected(Reason.STALE, "the token is too old")
-        return None if issued is None else from_seconds(issued)
+    def _agent(self, claims: Claims, key: Key) -> str:
+        """Returns whose token it is, "" where that is not asked for; raises Rejected."""
+        if key.agent or not self.agent_claim:
+            return key.agent
+        name = claims.get(self.agent_claim)
+        if name is None:
+            raise Rejected(Reason.MALFORMED, f"the token does not claim {self.agent_claim}")
+        if not isinstance(name, str) or not agents.is_name(name):
+            raise Rejected(Reason.MALFORMED, f"the token's {self.agent_claim} is no agent's name")
+        return name
 
 
-def _seconds(claims: Claims, name: str) -> int | None:
-    value = claims.get(name)
-    if value is None:
-        return None
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not (0 <= value < LAST_SECOND)
-    ):
-        raise Rejected(Reason.MALFORMED, f"the token's {name} is no time")
-    return int(value)
-
-
-def _key(jwk: dict[str, Any]) -> Any | None:
-    try:
-        return jwt.PyJWK(jwk).key
-    except (jwt.PyJWTError, ValueError, TypeError, KeyError):
-        return None
+def _written(payload: dict[str, Any], signer: Signer) -> str:
+    key, algorithm, kid = signer
+    with warnings.catch_warnings():
+        # A provider's secrets are as long as the provider makes them.
+        warnings.simplefilter("ignore", jwt.InsecureKeyLengthWarning)
+        return jwt.encode(payload, key, algorithm=algorithm, headers={"kid": kid} if kid else None)
