@@ -8,7 +8,7 @@ from typing import Any, Final, get_args
 from pydantic import BaseModel
 
 from scripts import source_reference
-from webhook_inbox.configuration import declared, model
+from webhook_inbox.configuration import declared, destination, model
 from webhook_inbox.routing import BACKOFFS
 
 FILE: Final = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
@@ -24,7 +24,10 @@ DECLARED: Final[Tables] = (
     ("`digest = { … }`", declared.Digest),
 )
 REST: Final[Tables] = (
-    ("`[destinations.NAME]`", model.Destination),
+    ("`[destinations.NAME]`", destination.Destination),
+    ("`auth = { … }`, one of bearer, basic, header, query", destination.Auth),
+    ("`idempotency = { … }`, one of header, field", destination.Idempotency),
+    ("`breaker = { … }`", destination.Breaker),
     ("`[alarms]`", model.Alarms),
 )
 HANDLERS: Final = """\
@@ -144,6 +147,9 @@ def _choices(annotation: Any) -> str:
 def _shown(value: object) -> str:
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
+    if isinstance(value, BaseModel):
+        given = value.model_dump(exclude_unset=True).items()
+        value = "{ " + ", ".join(f'{key} = "{each}"' for key, each in given) + " }" if given else ""
     return "" if value in (None, "", [], {}) else f"`{value}`"
 
 

@@ -37,6 +37,7 @@ def compile_manifest(root: Path, *, stage: str, import_timeout: float = IMPORT_T
     settings = configuration.load(root / "inbox.toml", stage=stage)
     handlers = collect_handlers(root, import_timeout=import_timeout)
     _check_sources(handlers, known=settings.sources, root=root)
+    _check_destinations(handlers, known=settings.destinations, root=root)
     if _any_batches(settings.sources.values()):
         handlers[SPLIT] = SPLITTER
     manifest = Manifest(
@@ -100,6 +101,19 @@ def _check_sources(
                 f" source {spec.source!r}, which inbox.toml does not have"
                 f" (it has: {', '.join(known) or 'none'}); add [sources.{spec.source}]"
             )
+
+
+def _check_destinations(
+    handlers: Mapping[str, HandlerSpec], *, known: Mapping[str, Any], root: Path
+) -> None:
+    for spec in handlers.values():
+        for name in spec.destinations:
+            if name not in known:
+                raise ConfigurationError(
+                    f"{shown(module_file(root, spec.module))}: handler {spec.name!r} calls the"
+                    f" destination {name!r}, which inbox.toml does not have"
+                    f" (it has: {', '.join(known) or 'none'}); add [destinations.{name}]"
+                )
 
 
 def _any_batches(sources: Iterable[SourceSpec]) -> bool:

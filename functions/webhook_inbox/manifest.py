@@ -14,6 +14,9 @@ MODULE: Final = "compiled_manifest"
 DEFAULT_LANE: Final = "default"
 # The built-in handler that splits batches, of whatever source; no other may be called so.
 SPLIT: Final = "split"
+# The kind of order that needs a FIFO lane, and what its `on_dead` may say.
+SERIAL: Final = "serial"
+BLOCK: Final = "block"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,16 @@ class HandlerSpec:
     destinations: tuple[str, ...] = ()
     order: Order | None = None
 
+    @property
+    def serial(self) -> bool:
+        """Whether it takes an entity's events one at a time, through a FIFO lane."""
+        return self.order is not None and self.order.kind == SERIAL
+
+    @property
+    def blocks(self) -> bool:
+        """Whether an entity stands still after the death of one of its runs."""
+        return self.serial and self.order is not None and self.order.on_dead == BLOCK
+
 
 # Declared wherever a source's provider sends batches. It belongs to no source, so that no event
 # but a whole batch, whose row names it, ever has a run of it.
@@ -118,6 +131,7 @@ class DestinationSpec:
             secret, and what else the kind needs.
         key_header: the header that carries an effect's key, "" for none.
         key_field: the field of a JSON body that carries it instead, "" for none.
+        key_format: how the key is written: "text", as it is, or "uuid".
         key_lifetime: seconds for which the destination remembers a key; 0 where it honours none.
         timeout: seconds that one call may take.
         rate: calls a second, None without a limit.
@@ -126,6 +140,7 @@ class DestinationSpec:
         sign: the name of the secret that requests are signed with as Standard Webhooks are.
         responses: what a status means where that differs: "429" or "5xx" to "ok", "transient" or
             "permanent".
+        retry_after: what a number in its `Retry-After` counts: "seconds" or "milliseconds".
     """
 
     name: str
@@ -133,6 +148,7 @@ class DestinationSpec:
     auth: Mapping[str, str] = field(default_factory=dict)
     key_header: str = "Idempotency-Key"
     key_field: str = ""
+    key_format: str = "text"
     key_lifetime: float = 86400.0
     timeout: float = 10.0
     rate: float | None = None
@@ -140,6 +156,7 @@ class DestinationSpec:
     breaker: BreakerSpec | None = field(default_factory=BreakerSpec)
     sign: str = ""
     responses: Mapping[str, str] = field(default_factory=dict)
+    retry_after: str = "seconds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +191,11 @@ class Manifest:
     def lanes(self) -> tuple[str, ...]:
         """The default lane and every other that a handler asks for."""
         return tuple(dict.fromkeys((DEFAULT_LANE, *(h.lane for h in self.handlers.values()))))
+
+    @property
+    def serial_lanes(self) -> frozenset[str]:
+        """Those of them that are FIFO: all handlers of one are serial."""
+        return frozenset(spec.lane for spec in self.handlers.values() if spec.serial)
 
     def to_data(self) -> dict[str, Any]:
         """Returns plain dicts, lists and scalars, for `from_data`."""

@@ -131,6 +131,28 @@ def test_a_handler_of_an_unknown_source_is_refused(root: Path) -> None:
     )
 
 
+def declares(root: Path, *destinations: str) -> None:
+    """Lets a handler say which destinations it calls."""
+    more = f", destinations={destinations!r}"
+    write(root, "github_issues", source="github", function="triage", more=more)
+
+
+def test_a_handler_names_the_destinations_that_it_calls(root: Path) -> None:
+    declares(root, "crm")
+    manifest = compile_manifest(root, stage="dev")
+    assert manifest.handlers["github.triage"].destinations == ("crm",)
+
+
+def test_a_handler_that_calls_an_unknown_destination_is_refused(root: Path) -> None:
+    declares(root, "crm", "mail")
+    with pytest.raises(ConfigurationError) as refusal:
+        compile_manifest(root, stage="dev")
+    assert str(refusal.value) == (
+        "functions/handlers/github_issues.py: handler 'github.triage' calls the destination"
+        " 'mail', which inbox.toml does not have (it has: crm); add [destinations.mail]"
+    )
+
+
 def test_one_name_in_two_modules_is_refused(root: Path) -> None:
     write(root, "github_issues", source="stripe", function="pay")
     with pytest.raises(ConfigurationError) as refusal:

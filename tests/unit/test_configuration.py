@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.inbox_files import fault, load
 from webhook_inbox import configuration, providers
 from webhook_inbox.configuration import AlarmSpec, Configuration
 from webhook_inbox.errors import ConfigurationError
@@ -20,27 +21,7 @@ event_id = { header = "X-Acme-Event-Id" }
 """
 
 
-@pytest.fixture(autouse=True)
-def _in_the_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Errors show the file's path from where the reader stands."""
-    (tmp_path / "functions").mkdir()
-    monkeypatch.chdir(tmp_path)
-
-
-def load(text: str, *, stage: str = "dev") -> Configuration:
-    path = Path("functions/inbox.toml")
-    path.write_text(text, encoding="utf-8")
-    return configuration.load(path, stage=stage)
-
-
-def fault(text: str, *, stage: str = "dev") -> str:
-    with pytest.raises(ConfigurationError) as raised:
-        load(text, stage=stage)
-    message = str(raised.value)
-    assert "\n" not in message
-    prefix = "functions/inbox.toml"
-    assert message.startswith(prefix)
-    return message.removeprefix(prefix).lstrip(" :")
+pytestmark = pytest.mark.usefixtures("in_the_project")
 
 
 def test_a_source_needs_its_provider_alone() -> None:
@@ -228,10 +209,10 @@ def test_a_mistake_that_no_stage_made_is_not_blamed_on_one() -> None:
         ('[sources.a]\nprovider = "github"\nvolatile = [1]', "[sources.a] volatile.0: "),
         ('[sources.a]\nprovider = "github"\ntype = ["push"]', "[sources.a] type: unknown key; "),
         ("[destinations.d]", "[destinations.d] base_url: missing; give where it is"),
-        ('[destinations.d]\nbase_url = "https://d.example"\nrate = "10/s"',
-         "[destinations.d] rate: unknown key; remove it (the keys here are base_url)"),
-        ('[destinations.d]\nbase_url = "https://d.example"\nauth = { bearer = "crm" }',
-         "[destinations.d] auth: unknown key"),
+        ('[alarms]\nwho = []',
+         "[alarms] who: unknown key; remove it (the keys here are notify, page)"),
+        ('[destinations.d]\nbase_url = "https://d.example"\nrates = "10/s"',
+         '[destinations.d] rates: unknown key; did you mean "rate"?'),
         ('[destinations.D]\nbase_url = "https://d.example"', '"D" is not a name'),
         ('[destinations.d]\nbase_url = "d.example"', "[destinations.d] base_url: "),
         ('[destinations.d]\nbase_url = "http://d.example"', "is not encrypted; use https"),

@@ -13,7 +13,9 @@ from pydantic import ValidationError
 
 from webhook_inbox import providers
 from webhook_inbox.configuration.declared import DeclaredSource
-from webhook_inbox.configuration.model import Inbox, Source, Table
+from webhook_inbox.configuration.destination import Destination
+from webhook_inbox.configuration.model import Inbox, Source
+from webhook_inbox.configuration.table import Table
 from webhook_inbox.configuration.wording import line
 from webhook_inbox.errors import ConfigurationError
 from webhook_inbox.manifest import DestinationSpec, SourceSpec
@@ -31,7 +33,7 @@ class AlarmSpec:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What inbox.toml says for one stage; `secrets` names those of sources and handlers."""
+    """What inbox.toml says for one stage; `secrets` names all of them."""
 
     sources: Mapping[str, SourceSpec]
     destinations: Mapping[str, DestinationSpec]
@@ -110,14 +112,14 @@ def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 def _configuration(document: dict[str, Any]) -> Configuration:
     inbox = _validated(Inbox, document)
     sources = {name: _source(name, table) for name, table in inbox.sources.items()}
-    names = {*(spec.secret for spec in sources.values()), *inbox.handler_secrets}
+    verifying = {spec.secret: spec.name for spec in sources.values()}
+    calling = {each for table in inbox.destinations.values() for each in table.secrets}
+    for name, table in inbox.destinations.items():
+        _check_apart(name, table, verifying)
     return Configuration(
         sources=sources,
-        destinations={
-            name: DestinationSpec(name, table.base_url)
-            for name, table in inbox.destinations.items()
-        },
-        secrets=tuple(sorted(names)),
+        destinations={name: table.spec(name) for name, table in inbox.destinations.items()},
+        secrets=tuple(sorted({*verifying, *calling, *inbox.handler_secrets})),
         alarms=AlarmSpec(tuple(inbox.alarms.notify), tuple(inbox.alarms.page)),
     )
 
@@ -135,6 +137,16 @@ def _source(name: str, table: dict[str, Any]) -> SourceSpec:
     )
     providers.load(spec)  # judges the settings, as the Lambda will
     return spec
+
+
+def _check_apart(name: str, table: Destination, verifying: Mapping[str, str]) -> None:
+    """Refuses a secret that deliveries are verified with: what calls handlers cannot read it."""
+    for secret in table.secrets:
+        if secret in verifying:
+            raise ConfigurationError(
+                f'[destinations.{name}] secret "{secret}" is what [sources.{verifying[secret]}]'
+                f' verifies with; give it a name of its own, like "{name}-api"'
+            )
 
 
 def _validated(model: type[Model], data: dict[str, Any], *table: str) -> Model:

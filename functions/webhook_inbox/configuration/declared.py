@@ -1,14 +1,13 @@
 """The shape of a source of the provider `hmac`: where its signature stands and what it signs."""
 
-import re
 from collections.abc import Callable
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, PlainValidator
-from pydantic import model_validator as validator
 from pydantic_core import PydanticCustomError
 
-from webhook_inbox.configuration.model import Source, Table, Text
+from webhook_inbox.configuration.model import Source
+from webhook_inbox.configuration.table import Header, OneOf, Table, Text, header
 from webhook_inbox.durations import duration
 from webhook_inbox.errors import ConfigurationError
 from webhook_inbox.schemes.presets import NAMES
@@ -16,13 +15,6 @@ from webhook_inbox.schemes.presets import NAMES
 # A signed time keeps captured deliveries out for no longer than this.
 LONGEST_TOLERANCE: Final = "24h"
 NO_TOLERANCE: Final = "none"
-_HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}", re.ASCII)
-
-
-def _header(value: str) -> str:
-    if _HEADER.fullmatch(value) is None:
-        raise ValueError(f'"{value}" is not a header\'s name; write it as the provider does')
-    return value
 
 
 def _text(value: str) -> str:
@@ -57,35 +49,11 @@ def _tolerance(value: str) -> str:
     return value
 
 
-Headers = Annotated[Any, PlainValidator(_some(_header))]
+Headers = Annotated[Any, PlainValidator(_some(header))]
 Texts = Annotated[Any, PlainValidator(_some(_text))]
-Header = Annotated[str, AfterValidator(_header)]
 Tolerance = Annotated[str, AfterValidator(_tolerance)]
 Hash = Literal["sha256", "sha1", "sha512"]
 Encoding = Literal["hex", "base64", "base64url"]
-
-
-class OneOf(Table):
-    """A table with exactly one of these keys, beside others that it may have.
-
-    Where none is given, `asked` is the one to ask for.
-    """
-
-    places: ClassVar[tuple[str, ...]]
-    asked: ClassVar[str] = ""
-
-    @validator(mode="before")
-    @classmethod
-    def _one(cls, data: Any) -> Any:
-        known = {field.alias or key for key, field in cls.model_fields.items()}
-        if not isinstance(data, dict) or not set(data) <= known:
-            return data
-        given = [key for key in cls.places if key in data]
-        if not given and cls.asked:
-            return {**data, cls.asked: None}
-        if len(given) != 1:
-            raise ValueError(f"give exactly one of {', '.join(cls.places)}")
-        return data
 
 
 class Signature(OneOf):

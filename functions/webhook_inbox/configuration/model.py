@@ -1,35 +1,13 @@
 """The shape of inbox.toml. A field's description completes "give …" in an error's remedy."""
 
 import re
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, ConfigDict, Field
 
-NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}", re.ASCII)
-LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
-
-
-def name(value: str) -> str:
-    """Accepts the name of a source, secret, destination or stage."""
-    if NAME.fullmatch(value) is None:
-        raise ValueError(
-            f'"{value}" is not a name; use lower-case letters, digits and dashes, at most 63,'
-            " a letter or digit first"
-        )
-    return value
-
-
-def _base_url(value: str) -> str:
-    parts = urlsplit(value)
-    host = parts.hostname or ""
-    if not host or parts.port == 0:
-        raise ValueError(f'"{value}" is not a URL; write it like "https://api.example"')
-    if parts.username is not None or parts.query or parts.fragment:
-        raise ValueError("no credentials, query or fragment may stand in it; remove them")
-    if parts.scheme != "https" and not (parts.scheme == "http" and host in LOOPBACK):
-        raise ValueError(f'"{value}" is not encrypted; use https (http on this machine only)')
-    return value.rstrip("/")
+from webhook_inbox.configuration.destination import Destination
+from webhook_inbox.configuration.table import Name, Table, Text
 
 
 def _address(value: str) -> str:
@@ -40,15 +18,7 @@ def _address(value: str) -> str:
     return value
 
 
-Name = Annotated[str, AfterValidator(name)]
-Text = Annotated[str, StringConstraints(min_length=1)]
 Address = Annotated[str, AfterValidator(_address)]
-
-
-class Table(BaseModel):
-    """A table in which every key is known and every value has its type exactly."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class Source(Table):
@@ -64,12 +34,6 @@ class Source(Table):
         default=["*"], min_length=1, description="patterns of the types to store"
     )
     volatile: list[Text] = Field(default=[], description="JSON fields that change between retries")
-
-
-class Destination(Table):
-    """A downstream system that handlers call."""
-
-    base_url: Annotated[str, AfterValidator(_base_url)] = Field(description="where it is")
 
 
 class Alarms(Table):

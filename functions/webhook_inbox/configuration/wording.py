@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from webhook_inbox.configuration.model import Table
+from webhook_inbox.configuration.table import Table
 
 # How many parts of a path name the table itself, by its first part.
 _TABLES: Final = {"sources": 2, "destinations": 2, "stages": 2, "alarms": 1}

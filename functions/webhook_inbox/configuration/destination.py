@@ -1,0 +1,243 @@
+"""The shape of a destination: a downstream system that handlers call."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Final, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from webhook_inbox.configuration.table import Header, Name, OneOf, Table, Text
+from webhook_inbox.durations import duration
+from webhook_inbox.errors import ConfigurationError
+from webhook_inbox.manifest import BreakerSpec, DestinationSpec
+
+LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+LONGEST_TIMEOUT: Final = "50s"  # an attempt has no more
+LONGEST_LIFETIME: Final = "8760h"
+LONGEST_RECOVERY: Final = "24h"
+FASTEST: Final = 10_000.0
+_RATE: Final = re.compile(r"([1-9][0-9]{0,5})/([smh])", re.ASCII)
+_PERIODS: Final = {"s": 1, "m": 60, "h": 3600}
+_STATUS: Final = re.compile(r"[2-5]([0-9]{2}|xx)", re.ASCII)
+# What httpx writes itself, and what would change where a call goes or how long it is.
+_TAKEN: Final = frozenset(
+    {"connection", "content-length", "content-type", "host", "traceparent", "transfer-encoding"}
+)
+
+
+def _base_url(value: str) -> str:
+    parts = urlsplit(value)
+    host = parts.hostname or ""
+    if not host or parts.port == 0:
+        raise ValueError(f'"{value}" is not a URL; write it like "https://api.example"')
+    if parts.username is not None or parts.query or parts.fragment:
+        raise ValueError("no credentials, query or fragment may stand in it; remove them")
+    if parts.scheme != "https" and not (parts.scheme == "http" and host in LOOPBACK):
+        raise ValueError(f'"{value}" is not encrypted; use https (http on this machine only)')
+    return value.rstrip("/")
+
+
+def _seconds(longest: str) -> Callable[[Any], float]:
+    """Returns a reader of durations of up to `longest`."""
+
+    def read(value: Any) -> float:
+        try:
+            given = duration(value if isinstance(value, str) else str(value))
+        except ConfigurationError as error:
+            raise ValueError(str(error)) from error
+        if given > duration(longest):
+            raise ValueError(f'"{value}" is too long; give at most "{longest}"')
+        return given.total_seconds()
+
+    return read
+
+
+def _rate(value: Any) -> float:
+    """Returns calls a second."""
+    match = _RATE.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        raise ValueError(f'"{value}" is not a rate; write it like "10/s", "600/m" or "1000/h"')
+    rate = int(match[1]) / _PERIODS[match[2]]
+    if rate > FASTEST:
+        raise ValueError(f'"{value}" is too much; give at most "{FASTEST:.0f}/s", or leave it out')
+    return rate
+
+
+def _status(value: str) -> str:
+    if _STATUS.fullmatch(value) is None:
+        raise ValueError(f'"{value}" is no status; write it like "409" or "5xx"')
+    return value
+
+
+def _ours(value: str) -> str:
+    if value.lower() in _TAKEN:
+        raise ValueError(f'"{value}" is not free for this; name another header')
+    return value
+
+
+def _none(value: Any) -> Any:
+    """Accepts `false` and "none" for what a destination does without."""
+    return None if value is False or value == "none" else value
+
+
+Free = Annotated[Header, AfterValidator(_ours)]
+Rate = Annotated[float, BeforeValidator(_rate)]
+
+
+class Auth(OneOf):
+    """How calls are authenticated, and with which secret."""
+
+    places = ("bearer", "basic", "header", "query")
+
+    bearer: Name | None = Field(
+        default=None, description="the name of the secret with the token, sent as a bearer token"
+    )
+    basic: Name | None = Field(
+        default=None, description='the name of the secret with "user:password", for basic auth'
+    )
+    header: Free | None = Field(
+        default=None, description="the name of the header that carries the secret"
+    )
+    query: Text | None = Field(
+        default=None, description="the query's field that carries it, where no header can"
+    )
+    secret: Name | None = Field(
+        default=None, description="with `header` or `query`, the secret's name"
+    )
+    prefix: str = Field(
+        default="", description='with `header`, what stands before the secret, like "Token "'
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        placed = self.header or self.query
+        if placed and not self.secret:
+            raise ValueError("`header` and `query` need the secret's name; add secret = …")
+        if self.secret and not placed:
+            raise ValueError("`secret` goes with `header` or `query`; leave it out")
+        if self.prefix and not self.header:
+            raise ValueError("`prefix` goes with `header`; leave it out")
+        return self
+
+    @property
+    def secret_name(self) -> str:
+        """The name of the secret, however calls are authenticated."""
+        return self.bearer or self.basic or self.secret or ""
+
+    def parts(self) -> Mapping[str, str]:
+        """Returns what the manifest holds."""
+        return {key: value for key, value in self.model_dump().items() if value}
+
+
+class Idempotency(OneOf):
+    """Where an effect's key goes, by which the destination knows a repetition."""
+
+    places = ("header", "field")
+
+    header: Free | None = Field(default=None, description="the header that carries the key")
+    field: Text | None = Field(
+        default=None, description='a field of a JSON body instead, like "dedup_key"'
+    )
+    format: Literal["text", "uuid"] = Field(
+        default="text", description="how the key is written; text is readable"
+    )
+
+
+class Breaker(Table):
+    """When the circuit opens."""
+
+    failures: int = Field(default=5, ge=1, le=1000, description="failed calls in a row, 1 to 1000")
+    recovery: Annotated[float, BeforeValidator(_seconds(LONGEST_RECOVERY))] = Field(
+        default="60s", validate_default=True, description='how long it stays open, like "60s"'
+    )
+    drain: Rate = Field(
+        default="5/s",
+        validate_default=True,
+        description='how fast what waited is let through afterwards, like "5/s"',
+    )
+
+
+class Destination(Table):
+    """A downstream system that handlers call."""
+
+    base_url: Annotated[str, AfterValidator(_base_url)] = Field(description="where it is")
+    auth: Annotated[Auth | None, BeforeValidator(_none)] = Field(
+        default=None,
+        description='one of { bearer = "…" }, { basic = "…" }, { header = "…", secret = "…" },'
+        ' { query = "…", secret = "…" }',
+    )
+    idempotency: Annotated[Idempotency | None, BeforeValidator(_none)] = Field(
+        default=Idempotency(header="Idempotency-Key"),
+        description='{ header = "…" }, { field = "…" }, or false for a destination that knows no'
+        " keys: what is in doubt there is held",
+    )
+    key_lifetime: Annotated[float, BeforeValidator(_seconds(LONGEST_LIFETIME))] = Field(
+        default="24h",
+        validate_default=True,
+        description=f'how long it knows a key, at most "{LONGEST_LIFETIME}"',
+    )
+    timeout: Annotated[float, BeforeValidator(_seconds(LONGEST_TIMEOUT))] = Field(
+        default="10s",
+        validate_default=True,
+        description=f'how long a call may take, at most "{LONGEST_TIMEOUT}"',
+    )
+    rate: Rate | None = Field(
+        default=None, description='calls a second, minute or hour, like "10/s"; no limit if absent'
+    )
+    on_limit: Literal["queue", "drop", "error"] = Field(
+        default="queue", description="what a run does that would exceed the rate"
+    )
+    breaker: Annotated[Breaker | None, BeforeValidator(_none)] = Field(
+        default=Breaker(),
+        description="{ failures = …, recovery = …, drain = … }, or false: it never opens",
+    )
+    sign: Name | None = Field(
+        default=None,
+        description="the name of the secret that calls are signed with, as Standard Webhooks",
+    )
+    responses: dict[
+        Annotated[str, AfterValidator(_status)], Literal["ok", "transient", "permanent"]
+    ] = Field(
+        default={},
+        description='what a status means where that differs, like { "404" = "ok",'
+        ' "5xx" = "permanent" }: ok, transient or permanent',
+    )
+    retry_after: Literal["seconds", "milliseconds"] = Field(
+        default="seconds", description="what a number in its `Retry-After` counts"
+    )
+
+    @model_validator(mode="after")
+    def _one_thing_a_header(self) -> Self:
+        given, key = self.auth, self.idempotency
+        carried = "Authorization" if given and (given.bearer or given.basic) else None
+        carried = carried or (given.header if given else None)
+        if carried and key and key.header and key.header.lower() == carried.lower():
+            raise ValueError(f"the secret and the key cannot both be in {carried}; name another")
+        return self
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The names of the secrets that calls need."""
+        named = (self.auth.secret_name if self.auth else "", self.sign or "")
+        return tuple(name for name in named if name)
+
+    def spec(self, name: str) -> DestinationSpec:
+        """Returns what the manifest holds."""
+        key, breaker = self.idempotency, self.breaker
+        return DestinationSpec(
+            name=name,
+            base_url=self.base_url,
+            auth=self.auth.parts() if self.auth else {},
+            key_header=(key and key.header) or "",
+            key_field=(key and key.field) or "",
+            key_format=key.format if key else "text",
+            key_lifetime=self.key_lifetime if key else 0.0,
+            timeout=self.timeout,
+            rate=self.rate,
+            on_limit=self.on_limit,
+            breaker=BreakerSpec(**breaker.model_dump()) if breaker else None,
+            sign=self.sign or "",
+            responses=self.responses,
+            retry_after=self.retry_after,
+        )
