@@ -159,6 +159,7 @@ class Recipe:
             could not be verified, so that it can be later, and with nothing else (G10).
         token_headers: those of them that hold a bearer token: kept as a keyed hash only.
         token_fields: names of query fields that hold one.
+        tokens: secret to all that its token headers may hold, where that is more than a sample's.
         statuses: HTTP status for each reason of a rejection.
         conflict_status: HTTP status for a known id with other content (G7).
         accepted_status: HTTP status for an accepted event.
@@ -186,6 +187,7 @@ class Recipe:
     signature_headers: frozenset[str] = frozenset()
     token_headers: frozenset[str] = frozenset()
     token_fields: frozenset[str] = frozenset()
+    tokens: Callable[[str], Sequence[str]] | None = None
     statuses: Mapping[Reason, int] = field(default_factory=lambda: STATUSES)
     conflict_status: int = 409
     accepted_status: int = 202

@@ -208,7 +208,8 @@ def _tokens(recipe: Recipe, came: Delivery, secrets: tuple[str, ...]) -> list[st
         found += [v for k, v in sent.headers.items() if k in recipe.token_headers]
         found += [v for k, v in fields(sent.query) if k in recipe.token_fields]
         found.append(secret)
-    return found
+    # Last, since a secret that makes no sample may hold tokens all the same.
+    return found + [token for secret in secrets if recipe.tokens for token in recipe.tokens(secret)]
 
 
 def _of_tokens(kept: Kept) -> str:

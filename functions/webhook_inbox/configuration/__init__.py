@@ -7,11 +7,12 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
 from webhook_inbox import providers
+from webhook_inbox.configuration.callers import ApiKeySource, BasicSource, JwtSource
 from webhook_inbox.configuration.declared import DeclaredSource
 from webhook_inbox.configuration.destination import Destination
 from webhook_inbox.configuration.model import Inbox, Source
@@ -21,6 +22,13 @@ from webhook_inbox.errors import ConfigurationError
 from webhook_inbox.manifest import DestinationSpec, SourceSpec
 
 Model = TypeVar("Model", bound=Table)
+# The shapes of sources that declare their own scheme, by the provider that stands for it.
+DECLARED: Final[Mapping[str, type[Source]]] = {
+    "api-key": ApiKeySource,
+    "basic": BasicSource,
+    "hmac": DeclaredSource,
+    "jwt": JwtSource,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +133,8 @@ def _configuration(document: dict[str, Any]) -> Configuration:
 
 
 def _source(name: str, table: dict[str, Any]) -> SourceSpec:
-    model = DeclaredSource if table.get("provider") == "hmac" else Source
-    source = _validated(model, table, "sources", name)
+    table = _identified(name, table)
+    source = _validated(DECLARED.get(str(table.get("provider")), Source), table, "sources", name)
     spec = SourceSpec(
         name=name,
         provider=source.provider,
@@ -137,6 +145,19 @@ def _source(name: str, table: dict[str, Any]) -> SourceSpec:
     )
     providers.load(spec)  # judges the settings, as the Lambda will
     return spec
+
+
+def _identified(name: str, table: dict[str, Any]) -> dict[str, Any]:
+    """Returns a source's table with the provider that its `auth` stands for."""
+    auth = table.get("auth")
+    if auth is None:
+        return table
+    if table.get("provider", auth) != auth:
+        raise ConfigurationError(
+            f'[sources.{name}] auth: "{auth}" stands in the place of provider, and'
+            f' "{table["provider"]}" is another one; remove either'
+        )
+    return {**table, "provider": str(auth)}
 
 
 def _check_apart(name: str, table: Destination, verifying: Mapping[str, str]) -> None:

@@ -1,7 +1,7 @@
 """The shape of a source of the provider `hmac`: where its signature stands and what it signs."""
 
 from collections.abc import Callable
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, PlainValidator
 from pydantic_core import PydanticCustomError
@@ -143,7 +143,7 @@ class Timestamp(OneOf):
 class EventId(OneOf):
     """What an event is deduplicated by."""
 
-    places = ("header", "json", "body", "form", "query")
+    places: ClassVar[tuple[str, ...]] = ("header", "json", "body", "form", "query")
 
     header: Headers = Field(default=None, description="the name of the header with the id")
     in_json: Texts = Field(
@@ -159,7 +159,7 @@ class EventId(OneOf):
 class EventType(OneOf):
     """What kind of event it is."""
 
-    places = ("header", "json", "value", "form", "query")
+    places: ClassVar[tuple[str, ...]] = ("header", "json", "value", "form", "query")
 
     header: Headers = Field(default=None, description="the name of the header with the type")
     in_json: Text | None = Field(

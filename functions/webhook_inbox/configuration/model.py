@@ -1,7 +1,7 @@
 """The shape of inbox.toml. A field's description completes "give …" in an error's remedy."""
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, ConfigDict, Field
@@ -26,7 +26,13 @@ class Source(Table):
 
     model_config = ConfigDict(extra="allow")
 
-    provider: str = Field(description='who sends, like "stripe"')
+    provider: str = Field(
+        description='who sends, like "stripe", or else `auth` for callers of your own'
+    )
+    auth: Literal["api-key", "basic", "hmac", "jwt"] | None = Field(
+        default=None,
+        description="instead of `provider`, for callers of your own: how they prove who they are",
+    )
     secret: Name | None = Field(
         default=None, description="the secret's name; the source's own if absent"
     )

@@ -31,8 +31,10 @@ MODULES: Final = registry(
         ("adyen-platform", "adyen_platform"),
         ("airtable", "airtable"),
         ("asana", "asana"),
+        ("api-key", "declared_api_key"),
         ("aws-sns", "aws_sns"),
         ("azure-event-grid", "azure_event_grid"),
+        ("basic", "declared_basic"),
         ("bitbucket", "bitbucket"),
         ("box", "box"),
         ("braintree", "braintree"),
@@ -57,6 +59,7 @@ MODULES: Final = registry(
         ("hubspot", "hubspot"),
         ("intercom", "intercom"),
         ("jira", "jira"),
+        ("jwt", "declared_jwt"),
         ("lemonsqueezy", "lemonsqueezy"),
         ("line", "line"),
         ("linear", "linear"),
@@ -106,6 +109,8 @@ MODULES: Final = registry(
         ("zoom", "zoom"),
     )
 )
+# Schemes that a source's own tables declare: nobody in particular sends by them.
+DECLARED: Final = frozenset({"api-key", "basic", "hmac", "jwt"})
 
 
 def load(spec: SourceSpec) -> Recipe:

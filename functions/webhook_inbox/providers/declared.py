@@ -16,18 +16,8 @@ from webhook_inbox.schemes.demands import Demands, demands
 from webhook_inbox.schemes.documents import parse
 from webhook_inbox.schemes.items import Verify, each_of
 from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import (
-    Finder,
-    Naming,
-    content_hash,
-    fixed,
-    header,
-    in_form,
-    in_json,
-    in_query,
-    joined,
-)
-from webhook_inbox.schemes.places import names_of, nested, place
+from webhook_inbox.schemes.named import IN_BODY, headers_of, naming, sample_headers
+from webhook_inbox.schemes.places import nested, place
 from webhook_inbox.schemes.presets import NAMES, OFFERS, PRESETS, SIGNED_SHAPES, Endpoint
 
 T = TypeVar("T")
@@ -44,14 +34,12 @@ def recipe(settings: Mapping[str, Any]) -> Recipe:
         ConfigurationError: tables do not go together.
     """
     source = _Declared(settings, tables.scheme(settings), demands(settings))
-    id_, type_ = settings["event_id"], settings.get("event_type", {})
-    naming = Naming(id=(_finder(id_),), type=(_finder(type_),))
     window = source.scheme.window
     return Recipe(
         name="hmac",
         verify=source.verify,
         signature_headers=source.scheme.reads | source.demands.reads,
-        identify=naming.identify,
+        identify=naming(settings).identify,
         sign=lambda sample, secret, now: dict(source.compose(sample, secret, now).headers),
         compose=source.compose,
         batch=source.parts,
@@ -59,7 +47,7 @@ def recipe(settings: Mapping[str, Any]) -> Recipe:
         greet=source.preset(PRESETS),
         offer=source.preset(OFFERS),
         guard=_guard(settings, source.scheme),
-        kept_headers=frozenset(h for t in (id_, type_) for h in names_of(t.get("header", []))),
+        kept_headers=headers_of(settings),
     )
 
 
@@ -127,10 +115,7 @@ class _Declared:
         # What else is signed, such as a nonce, is new for every event.
         named = [name for each in self.scheme.templates for name in fields.headers_of(each)]
         headers = {**dict.fromkeys(named, sample.event_id), "content-type": "application/json"}
-        for table, value in (("event_id", sample.event_id), ("event_type", sample.type)):
-            name = self.settings.get(table, {}).get("header")
-            headers |= {names_of(name)[0]: value} if name else {}
-        return Sent(headers, sample.body)
+        return Sent(headers | sample_headers(self.settings, sample), sample.body)
 
     def _whole(self, sent: Sent) -> Sent:
         """Returns the batch that a signed event comes in."""
@@ -147,22 +132,7 @@ def _guard(
     partial, each = (settings["signature"].get(key) for key in ("partial", "each"))
     judged = scheme.window is not None and scheme.window.tolerance is not None
     pinned = all(template.pins("id") for template in scheme.templates)
-    in_body = not {"json", "form", "body"}.isdisjoint(settings["event_id"])
+    in_body = not IN_BODY.isdisjoint(settings["event_id"])
     if each or (not partial and (judged or pinned or in_body)):
         return None
     return lambda delivery, _: scheme.content(delivery)
-
-
-def _finder(table: Mapping[str, Any]) -> Finder:
-    if "header" in table:
-        return header(*names_of(table["header"]))
-    if "json" in table:
-        paths = table["json"]
-        return in_json(paths) if isinstance(paths, str) else joined(*map(in_json, paths))
-    if "form" in table:
-        return in_form(table["form"])
-    if "query" in table:
-        return in_query(table["query"])
-    if "body" in table:
-        return content_hash
-    return fixed(table.get("value", ""))

@@ -16,7 +16,6 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
-from webhook_inbox.errors import ConfigurationError
 from webhook_inbox.schemes import agents
 from webhook_inbox.schemes.asymmetric import RSA_BITS, pem
 from webhook_inbox.schemes.documents import parse
@@ -71,34 +70,6 @@ def published(material: str, header: Head) -> Sequence[Key]:
     known = [key for key in listed if isinstance(key, dict)] if isinstance(listed, list) else []
     named = [key for key in known if key.get("kid") == header.get("kid")]
     return [Key(key) for jwk in named if (key := _imported(jwk)) is not None]
-
-
-class Signer(NamedTuple):
-    """What signs a token, by which algorithm, and what the token calls it."""
-
-    material: Any
-    algorithm: str
-    kid: str
-
-
-# (a secret's text, the algorithms that count) to what signs; raises ConfigurationError.
-SignerFinder = Callable[[str, Sequence[str]], Signer]
-
-
-def as_it_is(secret: str, algorithms: Sequence[str]) -> Signer:
-    """Takes the secret's text as what signs."""
-    return Signer(secret, algorithms[0], "sample")
-
-
-def first_that_signs(secret: str, algorithms: Sequence[str]) -> Signer:
-    """Takes the first key of a secret that can sign by one of the algorithms."""
-    for key in signing(secret):
-        for alg in filter(key.fits, algorithms):
-            return Signer(key.material, alg, key.agent or str(key.kid or ""))
-    raise ConfigurationError(
-        f"the secret holds no key that signs {', '.join(algorithms)}; give an agent's private key,"
-        ' as PEM or { "AGENT": "PEM" }'
-    )
 
 
 class Held(NamedTuple):

@@ -21,15 +21,8 @@ from webhook_inbox.recipe import Sample, Verified
 from webhook_inbox.schemes import agents, urls
 from webhook_inbox.schemes.documents import parse
 from webhook_inbox.schemes.encodings import Encoding, base64url, decoded, hexadecimal
-from webhook_inbox.schemes.jwt_keys import (
-    SYMMETRIC,
-    Key,
-    KeyFinder,
-    Signer,
-    SignerFinder,
-    as_it_is,
-    shared,
-)
+from webhook_inbox.schemes.jwt_keys import SYMMETRIC, Key, KeyFinder, shared
+from webhook_inbox.schemes.jwt_signing import Signer, SignerFinder, as_it_is
 from webhook_inbox.schemes.jwt_times import Claims, Times
 from webhook_inbox.schemes.naming import Finder, Reading
 from webhook_inbox.schemes.tokens import matches
@@ -108,6 +101,10 @@ class Jwt:
         if not begun or not value.isascii():
             raise Rejected(Reason.MALFORMED, f"the {self.header} header holds no token")
         return value[len(self.prefix) :]
+
+    def readable(self, delivery: Delivery) -> None:
+        """Raises Rejected where there is no token that any key could have made."""
+        self._head(self.token(delivery))
 
     def kid(self, delivery: Delivery) -> str:
         """Returns the id of the key that the token names; raises Rejected (malformed)."""

@@ -31,6 +31,14 @@ def texts(settings: Mapping[str, Any], key: str, *, default: tuple[str, ...]) ->
     return tuple(value)
 
 
+def one_or_more(settings: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    """Returns a setting's text, or list of texts, as a list; raises ConfigurationError."""
+    value = settings.get(key)
+    if isinstance(value, list | tuple) and value:
+        return texts(settings, key, default=())
+    return (text(settings, key),)
+
+
 def choice(settings: Mapping[str, Any], key: str, *, of: tuple[str, ...]) -> str:
     """Returns one of these words, the first by default; raises ConfigurationError."""
     value = text(settings, key, default=of[0])

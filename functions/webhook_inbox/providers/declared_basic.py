@@ -1,0 +1,24 @@
+"""`auth = "basic"`: callers send user and password, as RFC 7617 says; each agent its own.
+
+The secret is `user:password`, or a JSON object of agents and theirs. It says nothing of the body.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from webhook_inbox.recipe import Recipe
+from webhook_inbox.schemes import credentials
+
+SETTINGS: Final = frozenset({"event_id", "event_type"})
+EXAMPLE: Final = {"event_id": {"header": "X-Event-Id"}, "event_type": {"json": "type"}}
+SCHEME: Final = credentials.Credentials(
+    header="authorization",
+    prefix="Basic ",
+    write=credentials.user_and_password,
+    wanted='user:password, or { "AGENT": "user:password" } as JSON',
+)
+
+
+def recipe(settings: Mapping[str, Any]) -> Recipe:
+    """Returns the recipe that the tables declare; raises ConfigurationError."""
+    return credentials.recipe("basic", SCHEME, settings)
