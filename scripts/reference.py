@@ -8,7 +8,7 @@ from typing import Any, Final, get_args
 from pydantic import BaseModel
 
 from scripts import source_reference
-from webhook_inbox.configuration import declared, destination, model
+from webhook_inbox.configuration import callers, declared, destination, model
 from webhook_inbox.routing import BACKOFFS
 
 FILE: Final = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
@@ -22,6 +22,11 @@ DECLARED: Final[Tables] = (
     ("`event_type = { … }`, one of", declared.EventType),
     ("`batch = { … }`", declared.Batch),
     ("`digest = { … }`", declared.Digest),
+)
+CALLERS: Final[Tables] = (
+    ('`[sources.NAME]` with `auth = "jwt"`, besides', callers.JwtSource),
+    ('`[sources.NAME]` with `auth = "api-key"`, besides', callers.ApiKeySource),
+    ('`[sources.NAME]` with `auth = "basic"`, besides', callers.BasicSource),
 )
 REST: Final[Tables] = (
     ("`[destinations.NAME]`", destination.Destination),
@@ -109,6 +114,7 @@ def render() -> str:
         _sections(EVERY),
         source_reference.keys(),
         _sections(DECLARED),
+        _sections(CALLERS),
         source_reference.signed(),
         _sections(REST),
     )
@@ -130,7 +136,8 @@ def _table(which: type[BaseModel]) -> str:
 
 
 def _rows(which: type[BaseModel]) -> Iterator[str]:
-    inherited = model.Source.model_fields if which is declared.DeclaredSource else {}
+    of_every = model.Source.model_fields
+    inherited = of_every if issubclass(which, model.Source) and which is not model.Source else {}
     for key, field in which.model_fields.items():
         if key in inherited:
             continue

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Final
 
-from webhook_inbox.providers import MODULES
+from webhook_inbox.providers import DECLARED, MODULES
 from webhook_inbox.schemes import templates
 
-DECLARED: Final = "hmac"
 # Keys that some providers take, by name.
 KEYS: Final = {
     "allowed_origins": "the origins that an OPTIONS request may ask for; none: any",
@@ -48,6 +47,35 @@ FIELDS: Final = {
     "form:NAME": "one field of a form, which has to stand there once",
 }
 EXAMPLES: Final = """\
+# Agents of yours, each with a key of its own that is in the source's secret
+[sources.agents]
+auth = "jwt"
+issuer = "https://agents.example"
+audience = "https://hooks.example/webhooks/agents"
+event_id = { claim = "jti" }
+event_type = { json = "type" }
+
+# Agents that an issuer vouches for, in tokens that are good for one body
+[sources.partners]
+auth = "jwt"
+issuer = "https://login.partner.example"
+audience = ["https://hooks.example/webhooks/partners", "hooks"]
+jwks = "https://login.partner.example/.well-known/jwks.json"
+algorithms = ["ES256"]
+agent_claim = "client_id"
+body_claim = "body_sha256"
+event_id = { header = "X-Event-Id" }
+
+[sources.meters]
+auth = "api-key"
+header = "X-Meter-Key"
+event_id = { json = "reading.id" }
+
+[sources.backups]
+auth = "basic"
+event_id = { body = "sha256" }
+event_type = { value = "backup" }
+
 # A list of signatures, the time among them: `t=1700000000,v1=…,v1=…`
 [sources.payments]
 provider = "hmac"
@@ -76,6 +104,31 @@ partial = true
 signs = "{json:id}:{json:status}:{json?:amount}"
 key = "hex"
 """
+CALLERS: Final = """\
+### Callers of your own
+
+The secret of such a source is one credential, or a JSON object with one of each agent:
+
+| `auth` | one agent | several |
+|---|---|---|
+| `"jwt"` | a public key as PEM or JWK; a shared one in base64, of 32 bytes or more | \
+`{"planner": "PEM", "buyer": {"kty": …}}`, or a JWK set whose `kid` is the agent |
+| `"api-key"` | the key | `{"planner": "KEY", "buyer": "KEY"}` |
+| `"basic"` | `user:password` | `{"planner": "user:password"}` |
+
+Whose credential it was is kept with the event: a handler and a policy see it as `event.agent`, `""`
+where the secret is of nobody in particular. Where a JWT's key is not an agent's own (`jwks`, or a
+bare key in the secret), the agent is the claim that `agent_claim` names, and has to be there.
+
+A token has to have `exp`, `iss` and `aud`; `nbf` and `iat` are judged where they are there. Which
+algorithms count is fixed here, and a key is only used with those of its own kind.
+
+Credentials prove who sends, not what: keep them to https, and prefer `body_claim`, with which a
+token is good for one body. Where the id stands in a header or the query, and so could be another
+one every time, a body that came before is known again: answered 200, and not run. With `body_claim`
+it is the token that is known again. An id in the body, or in the token, needs none of this. All
+agents of a source share its ids: one that must not take another's gets a source of its own.
+"""
 
 
 def keys() -> str:
@@ -92,8 +145,8 @@ def keys() -> str:
 
 
 def known_keys() -> frozenset[str]:
-    """Returns every key that any provider takes for itself, but for the declared source's."""
-    return frozenset(key for name in MODULES if name != DECLARED for key in _settings(name))
+    """Returns every key that any provider takes for itself, but for the declared sources'."""
+    return frozenset(key for name in MODULES if name not in DECLARED for key in _settings(name))
 
 
 def known_fields() -> frozenset[str]:
@@ -106,11 +159,11 @@ def signed() -> str:
     """Returns the sections on what is signed, with examples."""
     rows = "".join(f"| `{{{field}}}` | {meaning} |\n" for field, meaning in FIELDS.items())
     fields = f"### `{{…}}` in `signs`\n\n| field | stands for |\n|---|---|\n{rows}"
-    return f"{fields}\n### Declared sources\n\n```toml\n{EXAMPLES}```\n"
+    return f"{fields}\n{CALLERS}\n### Declared sources\n\n```toml\n{EXAMPLES}```\n"
 
 
 def _takers(key: str) -> Iterator[str]:
-    return (name for name in MODULES if name != DECLARED and key in _settings(name))
+    return (name for name in MODULES if name not in DECLARED and key in _settings(name))
 
 
 def _settings(provider: str) -> frozenset[str]:

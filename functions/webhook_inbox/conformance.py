@@ -156,8 +156,10 @@ class Published:
 
     def fetch(self, wanted: Fetch) -> bytes:
         """See the port `Fetcher`."""
-        if keys := self._vector.get("jwks") or self._vector.get("jwk"):
-            return json.dumps(keys).encode()
+        for name in ("jwks", "jwk"):
+            # Where `jwks` is the address of the keys, they are in `jwk`.
+            if (keys := self._vector.get(name)) and not isinstance(keys, str):
+                return json.dumps(keys).encode()
         if encoded := self._vector.get("public_key_base64"):
             return b64decode(encoded)
         raise Unavailable("https", "GET", f"the vector has nothing for {wanted.url}")

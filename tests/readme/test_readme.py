@@ -198,7 +198,7 @@ def test_the_references_examples_are_valid(tmp_path: Path) -> None:
     sources = configuration.load(path, stage="dev").sources
 
     assert source_reference.EXAMPLES in reference.FILE.read_text(encoding="utf-8")
-    assert {spec.provider for spec in sources.values()} == {source_reference.DECLARED}
+    assert {spec.provider for spec in sources.values()} == source_reference.DECLARED
 
 
 def test_every_path_it_names_is_there() -> None:

@@ -31,7 +31,8 @@ class Source(Table):
     )
     auth: Literal["api-key", "basic", "hmac", "jwt"] | None = Field(
         default=None,
-        description="instead of `provider`, for callers of your own: how they prove who they are",
+        description="instead of `provider`, how callers of your own prove who they are: `jwt`,"
+        " `api-key`, `basic`, or `hmac`",
     )
     secret: Name | None = Field(
         default=None, description="the secret's name; the source's own if absent"

@@ -2,6 +2,7 @@
 
 The key is an agent's own, from the source's secret, or the issuer's, who publishes it; then a claim
 names the agent. A token says nothing of the body, unless a claim has its hash.
+Source: RFC 7515, RFC 7517, RFC 7519; RFC 8725 on what goes wrong with them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +14,7 @@ from webhook_inbox.durations import duration
 from webhook_inbox.errors import ConfigurationError
 from webhook_inbox.model import Delivery
 from webhook_inbox.ports import Fetch
-from webhook_inbox.recipe import Identity, Recipe, Sample, Verified
+from webhook_inbox.recipe import Facts, Identity, Recipe, Sample, Verified
 from webhook_inbox.schemes import jwt_keys, jwt_signing
 from webhook_inbox.schemes import settings as given
 from webhook_inbox.schemes.encodings import base64url, hexadecimal
@@ -38,6 +39,18 @@ AGENT_CLAIM: Final = "sub"
 TOLERANCE: Final = "1m"
 # Without those of a shared secret, which a source has to ask for.
 ALGORITHMS: Final = ("RS256", "PS256", "ES256", "EdDSA")
+FACTS: Final = Facts(
+    title="Your own callers, by token",
+    scheme="JWT, RS256, PS256, ES256, EdDSA or shared HS256; claims `iss`, `aud`, `exp`, the agent",
+    body="none",
+    window="as long as the token: `exp`, or `max_age` after its `iat`",
+    event_id="as declared: a header, a JSON path, a claim, or the body's hash",
+    answer_within="as your callers do",
+    retries="as your callers do",
+    key_from="your agents' public keys as `{\"AGENT\": \"PEM\"}`, JWKs or a JWK set by `kid`; shared"
+    " keys in base64; none with `jwks`",
+    resend="as your callers do",
+)
 # Who sends a sample that is signed with an issuer's key.
 SAMPLE: Final = "sample"
 
@@ -74,6 +87,7 @@ def recipe(settings: Mapping[str, Any]) -> Recipe:
         kept_headers=headers_of(settings, besides=token),
         signature_headers=token,
         token_headers=token,
+        facts=replace(FACTS, body="whole") if scheme.body_hash else FACTS,
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from webhook_inbox.errors import ConfigurationError, Reason, Rejected
 from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Recipe, Sample, Verified
+from webhook_inbox.recipe import Facts, Recipe, Sample, Verified
 from webhook_inbox.schemes import agents
 from webhook_inbox.schemes.named import IN_BODY, headers_of, naming, sample_headers
 from webhook_inbox.schemes.tokens import matches
@@ -64,8 +64,7 @@ class Credentials:
         if not found:
             raise Rejected(Reason.INVALID_SIGNATURE, "no agent has this credential")
         place, agent = found[0]
-        # No signature: a hash of a password would be kept, and passwords can be guessed (G10).
-        return Verified(place, signature="", agent=agent)
+        return Verified(place, sent, agent=agent)
 
     def tokens(self, secret: str) -> list[str]:
         """Returns every value that the header may have."""
@@ -93,7 +92,9 @@ class Credentials:
         return [(agent, sent) for agent, text in held if (sent := self.write(text))]
 
 
-def recipe(name: str, scheme: Credentials, settings: Mapping[str, Any]) -> Recipe:
+def recipe(
+    name: str, scheme: Credentials, settings: Mapping[str, Any], *, facts: Facts
+) -> Recipe:
     """Returns the recipe of a source whose callers send credentials.
 
     Raises:
@@ -118,4 +119,5 @@ def recipe(name: str, scheme: Credentials, settings: Mapping[str, Any]) -> Recip
         signature_headers=sent,
         token_headers=sent,
         tokens=scheme.tokens,
+        facts=facts,
     )

@@ -167,7 +167,7 @@ class Jwt:
         except (jwt.PyJWTError, ValueError, RecursionError) as error:
             raise Rejected(Reason.MALFORMED, "the token cannot be read") from error
         if head.get("alg") not in self.algorithms:
-            raise Rejected(Reason.MALFORMED, "the token's algorithm is not the provider's")
+            raise Rejected(Reason.MALFORMED, "the token's algorithm is none of those that count")
         if "crit" in head:
             # It names what has to be understood, and nothing of that kind is.
             raise Rejected(Reason.MALFORMED, "the token asks for an extension")

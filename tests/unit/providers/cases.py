@@ -29,8 +29,8 @@ VECTORS = ROOT / "tests" / "vectors"
 SAMPLES = ROOT / "events" / "ingest"
 # The declared scheme has no provider, so nobody publishes vectors of it.
 DECLARED = "hmac"
-# Of every form that providers give: text and base64, hex, the parts of several.
-SECRETS = (SECRET, "00ff" * 16, json.dumps({"client_id": "it", "secret": SECRET}))
+# Of every form that providers give: text and base64, hex, a user's password, the parts of several.
+SECRETS = (SECRET, "00ff" * 16, f"it:{SECRET}", json.dumps({"client_id": "it", "secret": SECRET}))
 NAMES = sorted(providers.MODULES)
 PUBLISHED = [name for name in NAMES if name != DECLARED]
 
