@@ -19,11 +19,12 @@ from webhook_inbox.manifest import HandlerSpec, Manifest, SourceSpec
 from webhook_inbox.model import Delivery
 from webhook_inbox.outcomes import Worker
 from webhook_inbox.ports import Blobs, Chance, Clock, Message, Queue, SecretStore, Table
-from webhook_inbox.processor import Processor, Work
+from webhook_inbox.processor import Processor
 from webhook_inbox.recipe import Recipe
 from webhook_inbox.reconciler import Reconciler
 from webhook_inbox.replay import Replay
 from webhook_inbox.replay_request import ReplayRequest
+from webhook_inbox.routing import Registered
 
 # As deployed: each function's timeout. Ingest answers within 2.5 s by itself.
 TIMEOUTS: Final[Mapping[str, timedelta]] = {
@@ -35,9 +36,13 @@ TIMEOUTS: Final[Mapping[str, timedelta]] = {
 
 
 class Remote:
-    """Any port: each method asks for the answer instead of having one."""
+    """Any port: each method asks for the answer instead of having one.
 
-    def __init__(self, ask: Ask, port: str) -> None:
+    `fifo` is for queues: the only thing of a port that is no call.
+    """
+
+    def __init__(self, ask: Ask, port: str, *, fifo: bool = False) -> None:
+        self.fifo = fifo
         self._ask = ask
         self._port = port
 
@@ -149,10 +154,10 @@ def processor(
     def run(ask: Ask) -> Any:
         ports = Ports(ask, manifest.lanes)
 
-        def load(spec: HandlerSpec) -> Work:
+        def load(spec: HandlerSpec) -> Registered:
             if spec.name in broken:
                 raise ImportError(f"no module named {spec.module!r}")
-            return lambda event, context: handle(ask, event, context)
+            return Registered(lambda event, context: handle(ask, event, context))
 
         use_case = Processor(
             manifest=manifest,

@@ -6,16 +6,15 @@ So a module that cannot be imported fails its own runs, visibly, and nobody else
 import asyncio
 import inspect
 from importlib import import_module
+from typing import Any
 
-from webhook_inbox.context import Context, Event
 from webhook_inbox.errors import Transient
 from webhook_inbox.manifest import HandlerSpec
-from webhook_inbox.processor import Work
-from webhook_inbox.routing import Router
+from webhook_inbox.routing import Function, Registered, Router
 
 
-def load(spec: HandlerSpec) -> Work:
-    """Returns the handler as a plain function, an async one run to its end.
+def load(spec: HandlerSpec) -> Registered:
+    """Returns a handler and what belongs to it as plain functions, async ones run to their end.
 
     Raises:
         Transient: the module does not define it; a rolling deployment may.
@@ -24,15 +23,22 @@ def load(spec: HandlerSpec) -> Work:
     module = import_module(f"handlers.{spec.module}")
     routers = [value for value in vars(module).values() if isinstance(value, Router)]
     for router in routers:
-        function = router.function(spec.name)
-        if function is not None:
+        found = router.registered(spec.name)
+        if found is not None:
             break
     else:
         raise Transient(f"handlers.{spec.module} does not define {spec.name!r}")
+    return Registered(
+        _plain(found.function),
+        policy=found.policy and _plain(found.policy),
+        backfill=found.backfill and _plain(found.backfill),
+        versions=found.versions,
+    )
 
-    def work(event: Event, context: Context) -> None:
-        returned = function(event, context)
-        if inspect.iscoroutine(returned):
-            asyncio.run(returned)
 
-    return work
+def _plain(function: Function) -> Function:
+    def call(*args: Any) -> Any:
+        returned = function(*args)
+        return asyncio.run(returned) if inspect.iscoroutine(returned) else returned
+
+    return call

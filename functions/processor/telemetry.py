@@ -36,6 +36,11 @@ def observe(
     _count(metrics, "Messages", 1, lane=lane, handler=handler, outcome=outcome)
     for fate, items in result.items.items():
         _count(metrics, "Items", items, source=source, outcome=fate)
+    for what in result.degraded:
+        _count(metrics, "FailedOpen", 1, lane=lane, what=what)
+    if result.page:
+        # By lane, as its alarm: CloudWatch knows a metric by all of its dimensions.
+        _count(metrics, "Pages", 1, lane=lane)
     write = logger.warning if result.outcome in _WARNINGS else logger.info
     write = logger.error if result.outcome in _ERRORS else write
     write(

@@ -112,7 +112,7 @@ def claim(
             **_attention(key, lease, message, reference.ticket),
         },
         default={"first_at": to_ms(now)},
-        add={"attempt_count": 1, "attempts_in_round": 1},
+        add={"attempt_count": 1, "attempts_in_round": 1, "claims": 1},
         remove=("next_attempt_at", "parked", "resends", "waits_for", "slots", "held"),
     )
     when = claimable(reference.ticket, message, spec.max_attempts, now)

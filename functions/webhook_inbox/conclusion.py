@@ -4,7 +4,7 @@ The run is settled first and the message dealt with second, so a crash between t
 a message whose claim fails and who then does the second half again.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -12,20 +12,24 @@ from webhook_inbox.claim import NotClaimable, Refusal
 from webhook_inbox.errors import (
     Deferred,
     HandlerTimedOut,
+    Held,
     InboxError,
     Permanent,
+    Skipped,
     Transient,
     Unavailable,
 )
+from webhook_inbox.instants import to_ms
 from webhook_inbox.lanes import Lanes
 from webhook_inbox.live_secrets import LiveSecrets
 from webhook_inbox.manifest import HandlerSpec
 from webhook_inbox.model import Run, Status
 from webhook_inbox.outcomes import Outcome, Result, Worker
 from webhook_inbox.ports import Chance, Clock, Message, Table
+from webhook_inbox.postpone import Postponement
 from webhook_inbox.reference import Reference
 from webhook_inbox.retry import Pause, Wait, backoff_delay, pause, seconds_up
-from webhook_inbox.settle import Settlement, give_up, settle
+from webhook_inbox.settle import Settlement, cut, give_up, settle
 
 # A deployment that rolls out may send runs of a handler that this worker does not know yet.
 ROLLING: Final = timedelta(hours=1)
@@ -67,17 +71,27 @@ class Conclusion:
     def of(self, attempt: Attempt, spec: HandlerSpec, error: BaseException | None) -> Result:
         """Settles an attempt by what its handler raised, None for nothing."""
         now = self._clock.now()
-        if error is None:
-            self._settle(attempt, Settlement(Status.DONE, "done", now))
-            return attempt.result(Outcome.DONE)
+        if error is None or isinstance(error, Skipped):
+            return self._finish(attempt, error, now)
         if isinstance(error, Deferred):
             return self._defer(attempt, spec, error, now)
+        if isinstance(error, Held):
+            return self._hold(attempt, error, now)
         reason = self._secrets.redact(describe(error))
         if isinstance(error, Permanent):
             return self._die(attempt, f"permanent: {reason}", error, now)
-        if attempt.run.attempts_in_round >= spec.max_attempts:
+        if attempt.run.attempts_in_round >= _attempts_allowed(spec, error):
             return self._die(attempt, f"exhausted: {reason}", error, now)
         return self._retry(attempt, spec, error, now)
+
+    def postponed(self, run: Run, postponement: Postponement, worker: Worker) -> None:
+        """Sends the copy that carries a run over its wait, where a message does.
+
+        Raises:
+            Unavailable: the queue failed; the message that was postponed comes back.
+        """
+        left = Pause(postponement.due - self._clock.now(), postponement.wait)
+        self._send_copy(run, left, worker)
 
     def unknown_handler(self, attempt: Attempt) -> Result:
         """Lets a run wait whose handler is not in this deployment; an hour, then it is dead."""
@@ -138,7 +152,28 @@ class Conclusion:
         if error.until > end:
             reason = f"expired: {reason}; it would wait past its maximum age"
             return self._die(attempt, reason, error, now)
-        return self._wait(attempt, error.until, now, reason)
+        return self._wait(attempt, error.until, now, reason, error=error)
+
+    def _finish(self, attempt: Attempt, skipped: Skipped | None, now: datetime) -> Result:
+        if skipped is None:
+            self._settle(attempt, Settlement(Status.DONE, "done", now))
+            return attempt.result(Outcome.DONE)
+        reason = self._secrets.redact(describe(skipped))
+        self._settle(attempt, Settlement(Status.SKIPPED, "skipped", now, reason))
+        return attempt.result(Outcome.SKIPPED, reason)
+
+    def _hold(self, attempt: Attempt, error: Held, now: datetime) -> Result:
+        reason = self._secrets.redact(describe(error))
+        held = {
+            "subject": error.subject,
+            "reason": cut(reason),
+            "shows": cut(self._secrets.redact(error.shows)),
+            "fingerprint": error.fingerprint,
+            "at": to_ms(now),
+        }
+        settlement = Settlement(Status.HELD, "held", now, reason, spent=False, held=held)
+        self._settle(attempt, settlement)
+        return attempt.result(Outcome.HELD, reason)
 
     def _wait(
         self,
@@ -148,8 +183,11 @@ class Conclusion:
         reason: str,
         *,
         unknown: bool = False,
+        error: Deferred | None = None,
     ) -> Result:
         chosen = pause(max(until - now, SHORTEST_WAIT), may_hide=False)
+        if error is not None and error.parked:
+            chosen = replace(chosen, wait=Wait.PARKED)
         settlement = Settlement(
             Status.DEFERRED,
             "deferred",
@@ -159,6 +197,7 @@ class Conclusion:
             chosen.wait,
             spent=False,
             unknown=unknown,
+            waits_for=error.waits_for if error else "",
         )
         run = self._settle(attempt, settlement)
         self._send_copy(run, chosen, attempt.worker)
@@ -169,7 +208,8 @@ class Conclusion:
     ) -> Result:
         self._settle(attempt, Settlement(Status.DEAD_LETTER, "dead", now, reason))
         self.bury(attempt.message, attempt.worker)
-        return attempt.result(Outcome.DEAD, reason, error)
+        page = getattr(error, "page", False) is True
+        return replace(attempt.result(Outcome.DEAD, reason, error), page=page)
 
     def _give_up(self, run: Run, message: Message, reference: Reference, worker: Worker) -> Result:
         reason = f"exhausted: {_last_words(run)}"
@@ -193,6 +233,12 @@ class Conclusion:
         except Unavailable:
             # It comes back after the queue's own visibility timeout: later, and no worse.
             return
+
+
+def _attempts_allowed(spec: HandlerSpec, error: BaseException) -> int:
+    """Returns the attempts of a round; an error may allow fewer than its handler."""
+    fewer = getattr(error, "max_attempts", None) if isinstance(error, Transient) else None
+    return min(spec.max_attempts, fewer) if isinstance(fewer, int) else spec.max_attempts
 
 
 def _last_words(run: Run) -> str:

@@ -1,17 +1,18 @@
 """What a handler is given: the event, and the context of its attempt."""
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from datetime import datetime
-from hashlib import sha256
-from typing import Any, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Protocol, TypeVar, overload
 
+from webhook_inbox.agents import CallChain
+from webhook_inbox.destinations.gate import Gate
+from webhook_inbox.effects.once import DAY, NEEDS, Effects
+from webhook_inbox.effects.plan import Key, key_of
 from webhook_inbox.errors import Permanent, Transient
 from webhook_inbox.manifest import DestinationSpec
-
-# Stripe's limit for an Idempotency-Key, the tightest of the common ones.
-KEY_LIMIT = 255
+from webhook_inbox.versions import Versions
 
 
 class Model(Protocol):
@@ -28,9 +29,18 @@ ModelClass = type[M]  # spelled here, since `Event.type` hides the builtin in it
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What happened, as its handler sees it. `body` is the bytes the provider sent.
+    """What happened, as its handler sees it.
 
-    `agent` is who sent it, "" where the source does not know its callers apart.
+    Attributes:
+        source: the source in inbox.toml that it came by.
+        id: its id, by which duplicates are known.
+        type: what kind of event it is.
+        received_at: when it came first; aware, UTC.
+        headers: those of its headers that are kept, with lower-case names.
+        body: the bytes that the provider sent.
+        occurred_at: when it happened, where the provider says so.
+        agent: who sent it, "" where the source does not know its callers apart.
+        versions: the versions of its payload that the handler has declared.
     """
 
     source: str
@@ -41,6 +51,7 @@ class Event:
     body: bytes
     occurred_at: datetime | None = None
     agent: str = ""
+    versions: Versions | None = None
 
     def json(self) -> Any:
         """Returns the parsed body; one that is not JSON is a permanent failure."""
@@ -49,13 +60,42 @@ class Event:
         except (ValueError, RecursionError) as error:
             raise Permanent(f"the body is not JSON: {error}") from error
 
-    def parse(self, model: ModelClass[M]) -> M:
-        """Returns the body as a pydantic model; a mismatch is a permanent failure."""
+    @property
+    def version(self) -> str:
+        """The payload's version; one that the handler has not declared is a permanent failure."""
+        if self.versions is None:
+            raise Permanent("this handler declares no versions: give versions= where it registers")
+        return self.versions.version_of(self.json())
+
+    @overload
+    def parse(self, model: ModelClass[M]) -> M: ...
+
+    @overload
+    def parse(self, model: None = None) -> Any: ...
+
+    def parse(self, model: Any = None) -> Any:
+        """Returns the body as a pydantic model; a mismatch is a permanent failure.
+
+        Without a model that of the payload's version is taken, and where the version has none,
+        plain JSON is returned.
+        """
+        if model is None:
+            version = self.version
+            model = self.versions.models[version] if self.versions else None
+        if model is None:
+            return self.json()
         try:
-            parsed: M = model.model_validate_json(self.body)
+            return model.model_validate_json(self.body)
         except ValueError as error:
             raise Permanent(f"the body is no {model.__name__}: {error}") from error
-        return parsed
+
+
+Clients = Callable[[DestinationSpec, "Context"], Any]
+
+
+def no_clients(spec: DestinationSpec, _: "Context") -> Any:
+    """Gives no client: for a processor without any destination."""
+    raise Permanent(f"nothing here can call destination {spec.name!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +103,13 @@ class Context:
     """One attempt of a run.
 
     Attributes:
+        source: the event's source.
+        event_id: the event's id.
         handler: the handler's name.
         attempt: this attempt's number, from 1, over the run's whole life.
         deadline: when the attempt is ended, whatever it is doing.
+        traceparent: the W3C trace context that the event came with, "" for none.
+        call_chain: the agents that have called one another up to here.
     """
 
     source: str
@@ -75,18 +119,93 @@ class Context:
     deadline: datetime
     destinations: Mapping[str, DestinationSpec]
     secrets: Callable[[str], tuple[str, ...]]
+    effects: Effects
+    gate: Gate
+    clients: Clients = no_clients
+    traceparent: str = ""
+    call_chain: CallChain = field(default_factory=CallChain)
+    slots: dict[str, int] = field(default_factory=dict)
 
-    def idempotency_key(self, effect: str) -> str:
+    def effect(
+        self,
+        name: str,
+        fn: Callable[..., Any],
+        *,
+        key: str | None = None,
+        args: Any = None,
+        probe: Callable[[Key], Any] | None = None,
+        in_doubt: str | None = None,
+        key_lifetime: str | timedelta = DAY,
+        approve: bool = False,
+        needs: float = NEEDS,
+    ) -> Any:
+        """Lets a side effect happen once, and returns its result, also in every later attempt.
+
+        `fn(key)` is called with the idempotency key to send downstream (`key.uuid` is the same as
+        a UUID); a function without parameters is called without. Its start and its result are
+        recorded, so a committed effect is not executed again: its result is returned, as the JSON
+        that was recorded.
+
+        What `fn` raises decides: `Permanent` and `Transient(refused=True)` say that nothing was
+        done; anything else, or a worker that dies, leaves the effect in doubt.
+
+        Args:
+            name: what it is called in the journal, 1-128 printable ASCII characters without "#";
+                unique in its handler, and used once an attempt.
+            fn: does it; returns JSON, a pydantic model or a dataclass, up to 300 KB as JSON.
+            key: a business key that several events share, for what must happen once for all of
+                them. By default the event, the handler and the name make the key.
+            args: what it is called with. Other arguments in a later attempt hold the run.
+            probe: asked where the effect is in doubt, with the key: returns what `fn` would have
+                returned if it happened, None if it did not.
+            in_doubt: "retry" (with the same key, while the downstream knows it) or "hold" (a
+                person decides). By default "hold" for a function that takes no key.
+            key_lifetime: how long the downstream knows a key; 24 hours as at Stripe. Beyond that
+                the run is held.
+            approve: a person has to approve it first: `webhookctl hold approve`.
+            needs: seconds that have to be left of the attempt for it to start.
+
+        Raises:
+            Held: a person has to decide.
+            Permanent: the name was used before, or is inside of another effect.
+            Transient: too little time is left.
+            Unavailable: the ledger failed.
+        """
+        return self.effects.effect(
+            name,
+            fn,
+            key=key,
+            args=args,
+            probe=probe,
+            in_doubt=in_doubt,
+            key_lifetime=key_lifetime,
+            approve=approve,
+            needs=needs,
+        )
+
+    async def aeffect(self, name: str, fn: Callable[..., Awaitable[Any]], **options: Any) -> Any:
+        """Does the same as `effect` with a coroutine function, and so for `probe`."""
+        return await self.effects.aeffect(name, fn, **options)
+
+    def http(self, name: str) -> Any:
+        """Returns the client of a destination of inbox.toml: an httpx.Client that knows it.
+
+        Its base URL, credentials, time-outs, idempotency keys, signature and trace are set, its
+        answers are judged, and POST, PUT, PATCH and DELETE are effects of their own.
+
+        Raises:
+            Permanent: there is no such destination.
+        """
+        return self.clients(self.destination(name), self)
+
+    def idempotency_key(self, effect: str) -> Key:
         """Returns the key to send downstream with the side effect of this name (G4).
 
-        The same in every attempt, redelivery, redrive and replay. It fits an HTTP header: at
-        most 255 printable ASCII characters, the tail hashed where the whole would not be.
+        The same in every attempt, redelivery, redrive and replay, and the one that `effect` uses.
+        It fits an HTTP header: at most 255 printable ASCII characters, the tail hashed where the
+        whole would not be.
         """
-        key = f"{effect}:{self.handler}:{self.source}:{self.event_id}"
-        if len(key) <= KEY_LIMIT and key.isascii() and key.isprintable():
-            return key
-        digest = sha256(key.encode(errors="surrogatepass")).hexdigest()
-        return f"{self.handler}:{digest}"
+        return key_of(effect, self.handler, self.source, self.event_id)
 
     def destination(self, name: str) -> DestinationSpec:
         """Returns a destination of inbox.toml; one that is not there is a permanent failure."""

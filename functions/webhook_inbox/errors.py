@@ -101,15 +101,28 @@ class Held(InboxError):
 class Deferred(InboxError):
     """The run waits until `until` for something outside it; no attempt is spent.
 
-    `parked` waits without a message, for somebody who wakes it earlier.
+    `parked` waits without a message, for somebody who wakes it earlier; `waits_for` is what an
+    operator is told, like "destination crm".
     """
 
-    def __init__(self, until: datetime, message: str = "deferred", *, parked: bool = False) -> None:
+    def __init__(
+        self,
+        until: datetime,
+        message: str = "deferred",
+        *,
+        parked: bool = False,
+        waits_for: str = "",
+    ) -> None:
         super().__init__(message)
         if until.tzinfo is None:
             raise ValueError("Deferred needs an aware time, such as datetime.now(UTC) + …")
         self.until = until
         self.parked = parked
+        self.waits_for = waits_for
+
+
+class Superseded(InboxError):
+    """A later attempt has taken over: this one may begin nothing any more."""
 
 
 class HandlerTimedOut(InboxError):

@@ -75,7 +75,8 @@ class Delivery:
 class StoredEvent:
     """An accepted event, as the ledger keeps it. Written once, never changed.
 
-    `agent` is who sent it, "" where the source does not know its callers apart.
+    `agent` is who sent it, "" where the source does not know its callers apart. `entities` is
+    what its serial runs are in order with, by handler.
     """
 
     source: str
@@ -92,6 +93,7 @@ class StoredEvent:
     guard: str = ""
     request_id: str = ""
     agent: str = ""
+    entities: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,8 @@ class Run:
         waits_for: what a deferred run waits for, like "destination crm" or "resumption".
         slots: when it may call a destination, in ms, by destination.
         entity: what a serial run is in order with.
+        claims: how often it was claimed, deferrals included; what tells a later attempt.
+        resumed_at: when a person, or its handler's resumption, last let it go on.
     """
 
     source: str
@@ -141,6 +145,7 @@ class Run:
     done_at: datetime | None = None
     dead_at: datetime | None = None
     unknown_since: datetime | None = None
+    resumed_at: datetime | None = None
     last_error: str = ""
     attempts: tuple[Attempt, ...] = ()
     code_version: str = ""
@@ -151,13 +156,18 @@ class Run:
     waits_for: str = ""
     slots: Mapping[str, int] = field(default_factory=dict)
     entity: str = ""
+    claims: int = 0
     expires_at: datetime | None = None
     attended: bool = False  # whether the reconciler's index lists it
 
     @property
     def round_began_at(self) -> datetime | None:
-        """When the run was first begun, or last replayed."""
-        return from_ms(self.replays[-1]["at"]) if self.replays else self.first_at
+        """When the run was first begun, last replayed or last resumed.
+
+        What it waited for people until then is not held against its maximum age.
+        """
+        began = from_ms(self.replays[-1]["at"]) if self.replays else self.first_at
+        return max(filter(None, (began, self.resumed_at)), default=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ class Outcome(StrEnum):
     """
 
     DONE = "done"
+    SKIPPED = "skipped"  # there is nothing to do, and why
+    HELD = "held"  # waits for a person
     FAILED_KEPT = "failed-kept"  # will be tried again through this message
     FAILED = "failed"  # will be tried again through another one
     DEFERRED = "deferred"  # waits, no attempt spent; another message or the reconciler wakes it
@@ -38,6 +40,8 @@ class Outcome(StrEnum):
 _DROPPED: Final = frozenset(
     {
         Outcome.DONE,
+        Outcome.SKIPPED,
+        Outcome.HELD,
         Outcome.FAILED,
         Outcome.DEFERRED,
         Outcome.DROPPED,
@@ -60,7 +64,10 @@ class Worker:
 class Result:
     """The outcome of a message, which run it was for, and what went wrong if anything did.
 
-    `items` counts what became of a batch's items, by outcome, once all were looked at.
+    Attributes:
+        items: what became of a batch's items, by outcome, once all were looked at.
+        page: whether somebody is to be woken.
+        degraded: what could not be asked, and was passed over.
     """
 
     outcome: Outcome
@@ -69,3 +76,5 @@ class Result:
     detail: str = ""
     error: BaseException | None = None
     items: Mapping[str, int] = field(default_factory=dict)
+    page: bool = False
+    degraded: tuple[str, ...] = ()

@@ -1,22 +1,29 @@
 """Processor: claim a run, call its handler, settle the run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from webhook_inbox import bodies, providers
+from webhook_inbox.calling import Calling
 from webhook_inbox.claim import Lease, NotClaimable, claim
 from webhook_inbox.conclusion import Attempt, Conclusion
-from webhook_inbox.context import Context, Event
+from webhook_inbox.context import Clients, no_clients
+from webhook_inbox.controls import Controls
+from webhook_inbox.destinations.gate import Gate
 from webhook_inbox.errors import Deferred, ForeignMessage, Permanent, Unavailable
 from webhook_inbox.lanes import Lanes
 from webhook_inbox.live_secrets import LiveSecrets
 from webhook_inbox.manifest import SPLIT, HandlerSpec, Manifest
-from webhook_inbox.model import Run, StoredEvent
+from webhook_inbox.model import StoredEvent
+from webhook_inbox.ordering import Orders
 from webhook_inbox.outcomes import Outcome, Result, Worker
 from webhook_inbox.ports import Blobs, Chance, Clock, Executor, Item, Message, Table
+from webhook_inbox.postpone import postpone
+from webhook_inbox.precheck import Checked, Precheck
 from webhook_inbox.reference import Reference
+from webhook_inbox.routing import Registered
 from webhook_inbox.rows import event_from, event_key, live
 from webhook_inbox.settle import LeaseLost, prolong
 from webhook_inbox.split import Journal, Splitter
@@ -33,22 +40,21 @@ STORAGE_PAUSE: Final = timedelta(minutes=1)
 # More attempts than any handler may declare.
 UNCOUNTED: Final = 1_000_000
 
-Work = Callable[[Event, Context], None]
-
 
 class Processor:
     """The processing use case.
 
     Args:
-        handlers: gives a handler's function, importing its module.
+        handlers: gives a handler's function and what was declared with it, importing its module.
         lanes: the queue of the worker's own lane; all of them where it splits batches.
+        clients: gives the client of a destination.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each a keyword of its own
         self,
         *,
         manifest: Manifest,
-        handlers: Callable[[HandlerSpec], Work],
+        handlers: Callable[[HandlerSpec], Registered],
         table: Table,
         lanes: Lanes,
         blobs: Blobs,
@@ -56,15 +62,28 @@ class Processor:
         executor: Executor,
         clock: Clock,
         chance: Chance,
+        clients: Clients = no_clients,
     ) -> None:
         self._manifest = manifest
-        self._handlers = handlers
         self._table = table
         self._blobs = blobs
-        self._secrets = secrets
         self._executor = executor
         self._clock = clock
         self._chance = chance
+        gate = Gate(table=table, clock=clock, chance=chance)
+        self._precheck = Precheck(
+            manifest=manifest, table=table, controls=Controls(table, clock), gate=gate
+        )
+        self._calling = Calling(
+            manifest=manifest,
+            handlers=handlers,
+            table=table,
+            orders=Orders(table=table, lanes=lanes, clock=clock),
+            gate=gate,
+            clients=clients,
+            secrets=secrets,
+            clock=clock,
+        )
         self._splitter = Splitter(
             manifest=manifest,
             recipes=providers.load,
@@ -102,11 +121,15 @@ class Processor:
             return self._eventless(message, reference, worker, now)
         event = event_from(row, b"")
         known = self._manifest.handlers.get(reference.handler)
+        spec = known or _stranger(reference)
+        checked = self._precheck.look(event, spec, reference, now)
         try:
+            if checked.postponement is not None:
+                return self._postpone(checked, event, spec, reference, message, worker, now)
             run = claim(
                 self._table,
                 event=event,
-                spec=known or _stranger(reference),
+                spec=spec,
                 reference=reference,
                 message=message,
                 lease=self._lease(worker, deadline),
@@ -116,14 +139,56 @@ class Processor:
             if refused.run is not None:
                 prolong(self._table, refused.run, event)
             return self._conclusion.refused(refused, message, reference, worker)
+        attempt = Attempt(run, message, reference, worker)
         if known is None:
-            attempt = Attempt(run, message, reference, worker)
             return self._conclusion.unknown_handler(attempt)
-        journal = Journal(run.progress)
-        error = self._call(event, row, known, run, deadline, journal)
-        run = replace(run, progress=journal.progress)
-        result = self._conclusion.of(Attempt(run, message, reference, worker), known, error)
-        return replace(result, items=journal.items)
+        return self._attempt(attempt, known, event, row, checked, deadline)
+
+    def _postpone(
+        self,
+        checked: Checked,
+        event: StoredEvent,
+        spec: HandlerSpec,
+        reference: Reference,
+        message: Message,
+        worker: Worker,
+        now: datetime,
+    ) -> Result:
+        """Lets a run wait that is not claimed."""
+        waits = checked.postponement
+        if waits is None:
+            raise ValueError("nothing to wait for")
+        run = postpone(
+            self._table,
+            event=event,
+            spec=spec,
+            reference=reference,
+            message=message,
+            postponement=waits,
+            now=now,
+        )
+        self._conclusion.postponed(run, waits, worker)
+        result = Result(Outcome.DEFERRED, reference, detail=waits.why)
+        return replace(result, degraded=checked.degraded)
+
+    def _attempt(
+        self,
+        attempt: Attempt,
+        spec: HandlerSpec,
+        event: StoredEvent,
+        row: Item,
+        checked: Checked,
+        deadline: datetime,
+    ) -> Result:
+        """Makes the attempt that was claimed, and settles it."""
+        journal = Journal(attempt.run.progress)
+        error = checked.instead or self._call(
+            event, row, spec, attempt, checked.slots, deadline, journal
+        )
+        attempt = replace(attempt, run=replace(attempt.run, progress=journal.progress))
+        result = self._conclusion.of(attempt, spec, error)
+        self._calling.settled(error, attempt.run, lane=attempt.worker.lane)
+        return replace(result, items=journal.items, degraded=checked.degraded)
 
     def _lease(self, worker: Worker, deadline: datetime) -> Lease:
         until = deadline + LEASE_MARGIN
@@ -142,47 +207,34 @@ class Processor:
         event: StoredEvent,
         row: Item,
         spec: HandlerSpec,
-        run: Run,
+        attempt: Attempt,
+        slots: Mapping[str, int],
         deadline: datetime,
         journal: Journal,
     ) -> BaseException | None:
         """Runs the handler and returns what it raised."""
         try:
-            body = bodies.unpack(row, self._blobs)
+            event = replace(event, body=bodies.unpack(row, self._blobs))
         except Permanent as error:
             return error
         except Unavailable as error:
             # The handler has not begun: that storage is down costs the run no attempt.
             return Deferred(self._clock.now() + STORAGE_PAUSE, f"its body cannot be read: {error}")
-        now = self._clock.now()
+        now, run = self._clock.now(), attempt.run
         end = min(deadline - SETTLE_MARGIN, now + timedelta(seconds=spec.timeout))
 
         def work() -> None:
             if spec.name == SPLIT:
-                batch = replace(event, body=body)
-                self._splitter.split(batch, journal, lease=run.lease_id, end=end)
+                self._splitter.split(event, journal, lease=run.lease_id, end=end)
                 return
-            # The module is imported under the same limit: one that hangs or kills the process
-            # spends an attempt like a handler that does.
-            function = self._handlers(spec)
-            function(_handed(event, body), self._context(event, run, end))
+            lane = attempt.worker.lane
+            self._calling.call(event, spec, run, slots=slots, lane=lane, end=end)
 
         try:
             self._executor.run(work, seconds=max((end - now).total_seconds(), 0.0))
         except BaseException as error:  # noqa: BLE001 - a handler may raise anything, SystemExit too
             return error
         return None
-
-    def _context(self, event: StoredEvent, run: Run, end: datetime) -> Context:
-        return Context(
-            source=event.source,
-            event_id=event.event_id,
-            handler=run.handler,
-            attempt=run.attempt_count,
-            deadline=end,
-            destinations=self._manifest.destinations,
-            secrets=self._secrets.get,
-        )
 
 
 def _stranger(reference: Reference) -> HandlerSpec:
@@ -192,16 +244,3 @@ def _stranger(reference: Reference) -> HandlerSpec:
     """
     name = reference.handler
     return HandlerSpec(name, "", "", reference.source, ("*",), max_attempts=UNCOUNTED)
-
-
-def _handed(event: StoredEvent, body: bytes) -> Event:
-    return Event(
-        source=event.source,
-        id=event.event_id,
-        type=event.type,
-        received_at=event.received_at,
-        headers=event.headers,
-        body=body,
-        occurred_at=event.occurred_at,
-        agent=event.agent,
-    )

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
-from webhook_inbox import dead_letters
+from webhook_inbox import audit, dead_letters
 from webhook_inbox.claim import current, lease_over
 from webhook_inbox.conditions import Absent, Condition, OneOf, either, every
 from webhook_inbox.errors import ConditionFailed, Unavailable
@@ -25,7 +25,7 @@ from webhook_inbox.ports import Chance, Change, Clock, Queue, Table
 from webhook_inbox.reference import Reference
 from webhook_inbox.replay_request import ReplayRequest
 from webhook_inbox.replay_search import Search
-from webhook_inbox.rows import EVENT_LIFE, RUN_LIFE, attention_shard, run_key
+from webhook_inbox.rows import RUN_LIFE, attention_shard, run_key
 from webhook_inbox.schedule import event_end, overdue_at
 
 # What is left of the invocation for the answer.
@@ -194,6 +194,7 @@ class Replay:
             "at": to_ms(now),
             "by": request.requested_by,
             "reason": request.reason,
+            **({"forced": True} if str(run.status) in _FINISHED else {}),
         }
         change = Change(
             set={
@@ -238,16 +239,14 @@ class Replay:
         return every(current(run.ticket), nobody_works_on_it)
 
     def _audit(self, request: ReplayRequest) -> None:
-        now = self._clock.now()
         asked = request.model_dump(mode="json", exclude_none=True, exclude={"event_ids"})
-        row = {
-            "pk": f"audit#{now:%Y-%m-%d}",
-            "sk": f"{to_ms(now):013d}#{self._chance.token()}",
-            "action": "replay",
-            "by": request.requested_by,
-            "reason": request.reason,
-            "request": {name: str(value) for name, value in asked.items()},
-            "event_ids": list(request.event_ids or ())[:100],
-            "expires_at": to_seconds(now + 2 * EVENT_LIFE),
-        }
-        self._table.put(row)
+        audit.record(
+            self._table,
+            self._chance,
+            action="replay",
+            by=request.requested_by,
+            reason=request.reason,
+            request={name: str(value) for name, value in asked.items()},
+            event_ids=request.event_ids or (),
+            now=self._clock.now(),
+        )

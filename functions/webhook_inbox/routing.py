@@ -1,11 +1,14 @@
 """How a user's function becomes a handler."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from webhook_inbox.errors import ConfigurationError
 from webhook_inbox.manifest import DEFAULT_LANE, SPLIT, Backoff, HandlerSpec
+from webhook_inbox.order import Ordering
+from webhook_inbox.versions import Versions
 
 NAME: Final = re.compile(r"[a-z0-9_.-]{1,64}")
 
@@ -19,6 +22,23 @@ BACKOFFS: Final = {
 Function = Callable[..., Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A handler's function, and the functions and models that were declared with it.
+
+    Attributes:
+        function: the handler, `function(event, ctx)`.
+        policy: decides before it, see policies.py.
+        backfill: fetches what is missing of a sequence.
+        versions: the payload's versions that it understands.
+    """
+
+    function: Function
+    policy: Function | None = None
+    backfill: Function | None = None
+    versions: Versions | None = None
+
+
 class Router:
     """Collects the handlers of one source.
 
@@ -30,9 +50,9 @@ class Router:
     def __init__(self, name: str, *, source: str | None = None) -> None:
         self.name = name
         self.source = source if source is not None else name
-        self._handlers: dict[str, tuple[HandlerSpec, Function]] = {}
+        self._handlers: dict[str, tuple[HandlerSpec, Registered]] = {}
 
-    def on(
+    def on(  # noqa: PLR0913 - each a keyword of its own
         self,
         *types: str,
         name: str | None = None,
@@ -41,6 +61,10 @@ class Router:
         backoff: str | Backoff = "steady",
         lane: str = DEFAULT_LANE,
         max_age: float = 14 * 86400.0,
+        destinations: Sequence[str] = (),
+        order: Ordering | None = None,
+        policy: Function | None = None,
+        versions: Versions | None = None,
     ) -> Callable[[Function], Function]:
         """Registers the decorated function, sync or async, for events of these types.
 
@@ -53,6 +77,11 @@ class Router:
             backoff: a preset, "steady" or "fast", or a Backoff.
             lane: the queue the runs go through.
             max_age: seconds that a run may wait by deferring itself, 60-2419200 (28 days).
+            destinations: what it calls; while one of them is down or at its limit, runs wait
+                without being begun.
+            order: `latest(…)`, `sequence(…)` or `serial(…)`; none unless given.
+            policy: a function of event and context that decides first: None, Deny or Hold.
+            versions: the versions of the payload that it understands.
 
         Raises:
             ConfigurationError: a value is out of bounds, or the name is taken.
@@ -70,11 +99,14 @@ class Router:
                 lane=lane,
                 backoff=_backoff(backoff),
                 max_age=float(max_age),
+                destinations=tuple(destinations),
+                order=order.order if order else None,
             )
             _check(spec)
             if spec.name in self._handlers:
                 raise ConfigurationError(f"handler {spec.name!r} is registered twice; rename one")
-            self._handlers[spec.name] = (spec, function)
+            backfill = order.backfill if order else None
+            self._handlers[spec.name] = spec, Registered(function, policy, backfill, versions)
             return function
 
         return register
@@ -84,8 +116,8 @@ class Router:
         """The declarations, in order."""
         return tuple(spec for spec, _ in self._handlers.values())
 
-    def function(self, name: str) -> Function | None:
-        """Returns the function registered under a handler's name."""
+    def registered(self, name: str) -> Registered | None:
+        """Returns what is registered under a handler's name."""
         found = self._handlers.get(name)
         return found[1] if found else None
 

@@ -35,6 +35,7 @@ ATTENTION_SHARDS: Final = 16
 # A run outlives its event, an effect outlives its run: what refers to a row never outlives it.
 EVENT_LIFE: Final = timedelta(days=35)
 RUN_LIFE: Final = EVENT_LIFE + timedelta(days=7)
+EFFECT_LIFE: Final = EVENT_LIFE + timedelta(days=14)
 # How long before its event's end a waiting run is alarmed (G1).
 LAST_CALL: Final = timedelta(days=7)
 # A DynamoDB key holds 2048 bytes; a longer id is replaced by its hash.
@@ -51,6 +52,7 @@ _RUN_TIMES: Final = (
     "done_at",
     "dead_at",
     "unknown_since",
+    "resumed_at",
 )
 _RUN_PLAIN: Final = tuple(
     field.name
@@ -78,6 +80,16 @@ def event_key(source: str, event_id: str) -> Key:
 def run_key(source: str, event_id: str, handler: str) -> Key:
     """Returns a run row's key."""
     return Key(event_pk(source, event_id), RUN_PREFIX + handler)
+
+
+def effect_key(source: str, event_id: str, handler: str, name: str) -> Key:
+    """Returns the key of one event's effect."""
+    return Key(event_pk(source, event_id), f"{EFFECT_PREFIX}{handler}#{name}")
+
+
+def shared_effect_key(name: str, business_key: str) -> Key:
+    """Returns the key of an effect that several events share."""
+    return Key(f"{EFFECT_PREFIX}{name}#{business_key}", "effect")
 
 
 def guard_key(source: str, content_hash: str) -> Key:
@@ -186,6 +198,8 @@ def event_to(event: StoredEvent) -> Item:
         item["request_id"] = event.request_id
     if event.agent:
         item["agent"] = event.agent
+    if event.entities:
+        item["entities"] = dict(event.entities)
     return item
 
 
@@ -206,6 +220,7 @@ def event_from(item: Item, body: bytes) -> StoredEvent:
         guard=item.get("guard", ""),
         request_id=item.get("request_id", ""),
         agent=item.get("agent", ""),
+        entities=item.get("entities", {}),
     )
 
 

@@ -1,14 +1,20 @@
 """What a handler's author meets: Router, Event, Context."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from pydantic import BaseModel
 
-from webhook_inbox.context import KEY_LIMIT, Context, Event
+from webhook_inbox.context import Context, Event
+from webhook_inbox.destinations.gate import Gate
+from webhook_inbox.effects.journal import Journal
+from webhook_inbox.effects.once import Effects
+from webhook_inbox.effects.plan import KEY_LIMIT
 from webhook_inbox.errors import ConfigurationError, Permanent, Transient
 from webhook_inbox.manifest import Backoff, DestinationSpec
-from webhook_inbox.routing import BACKOFFS, Router
+from webhook_inbox.memory import ManualClock, MemoryTable, SeededChance
+from webhook_inbox.model import Run, Status
+from webhook_inbox.routing import BACKOFFS, Registered, Router
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -34,7 +40,7 @@ def test_a_function_is_registered_under_the_routers_name_and_its_own() -> None:
         ("invoice.*", "charge.*"),
     )
     assert spec.module == "test_handlers"
-    assert router.function("stripe.fulfil") is fulfil
+    assert router.registered("stripe.fulfil") == Registered(fulfil)
 
 
 def test_the_decorated_function_stays_what_it_was() -> None:
@@ -48,7 +54,7 @@ def test_an_async_function_is_registered_too() -> None:
     async def hand_over(event: Event, ctx: Context) -> None:
         pass
 
-    assert router.function("stripe.hand_over") is hand_over
+    assert router.registered("stripe.hand_over") == Registered(hand_over)
 
 
 def test_defaults_suit_most() -> None:
@@ -116,7 +122,7 @@ def test_a_handler_needs_a_type() -> None:
 
 
 def test_a_name_that_nobody_registered_is_none() -> None:
-    assert Router("a").function("a.b") is None
+    assert Router("a").registered("a.b") is None
 
 
 # -- Event
@@ -151,6 +157,9 @@ def test_a_body_that_does_not_fit_its_model_is_permanent(body: bytes) -> None:
 
 
 def context(*, event_id: str = "evt-1", handler: str = "acme.fulfil", attempt: int = 1) -> Context:
+    table, clock = MemoryTable(), ManualClock(NOW)
+    run = Run("acme", event_id, handler, "paid", Status.PROCESSING, attempt_count=attempt)
+    journal = Journal(table, run, received_at=NOW)
     return Context(
         source="acme",
         event_id=event_id,
@@ -159,6 +168,8 @@ def context(*, event_id: str = "evt-1", handler: str = "acme.fulfil", attempt: i
         deadline=NOW,
         destinations={"crm": DestinationSpec("crm", "https://crm.example")},
         secrets=lambda name: {"crm": ("current", "previous")}.get(name, ()),
+        effects=Effects(journal, run, clock=clock, end=NOW + timedelta(seconds=50)),
+        gate=Gate(table=table, clock=clock, chance=SeededChance(1)),
     )
 
 

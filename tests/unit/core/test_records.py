@@ -282,6 +282,8 @@ def test_only_what_is_over_lets_its_message_go() -> None:
     dropped = {outcome for outcome in Outcome if not outcome.keeps_message}
     assert dropped == {
         Outcome.DONE,
+        Outcome.SKIPPED,
+        Outcome.HELD,
         Outcome.FAILED,
         Outcome.DEFERRED,
         Outcome.DROPPED,

@@ -63,7 +63,7 @@ def test_the_common_case_costs_a_write_an_item_and_a_call_for_ten_runs(world: Ba
 
     assert world.plan.operations() == [
         "ReceiveMessage",
-        "GetItem",
+        *["GetItem"] * 2,
         "UpdateItem",
         *["PutItem"] * 25,
         *["SendMessageBatch"] * 3,

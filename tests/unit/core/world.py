@@ -40,6 +40,7 @@ from webhook_inbox.reference import Reference
 from webhook_inbox.replay import Replay
 from webhook_inbox.replay import Report as Replayed
 from webhook_inbox.replay_request import ReplayRequest
+from webhook_inbox.routing import Registered
 from webhook_inbox.rows import event_key, run_key
 
 SECRET: Final = "a-secret-of-the-provider"
@@ -190,7 +191,7 @@ class World:
 
         self.behaviours[name] = act
 
-    def _load(self, spec: HandlerSpec) -> Behaviour:
+    def _load(self, spec: HandlerSpec) -> Registered:
         if spec.name in self.broken:
             raise self.broken[spec.name]
 
@@ -198,7 +199,7 @@ class World:
             self.handled.append((spec.name, event.id, context.attempt))
             self.behaviours.get(spec.name, lambda *_: None)(event, context)
 
-        return work
+        return Registered(work)
 
     # -- deliveries
 

@@ -1,0 +1,327 @@
+"""What `ctx.effect` does: an effect happens once, and a person is asked where nobody knows."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from webhook_inbox.claim import CLOCK_SKEW
+from webhook_inbox.effects.journal import Entry, Journal, State
+from webhook_inbox.effects.plan import InDoubt, Key, Plan, plan, takes_key
+from webhook_inbox.effects.results import Unstorable, decode, encode
+from webhook_inbox.errors import (
+    Deferred,
+    Held,
+    Permanent,
+    Skipped,
+    Superseded,
+    Transient,
+    Unavailable,
+)
+from webhook_inbox.model import Run
+from webhook_inbox.ports import Clock
+
+DAY: Final = "24h"
+# What a start needs: the call, and its record.
+NEEDS: Final = 2.0
+
+# The key of the effect that is being run, "" outside of any.
+_running: ContextVar[str] = ContextVar("running", default="")
+
+
+@dataclass(slots=True)
+class Turn:
+    """An effect that was begun.
+
+    Attributes:
+        plan: the effect.
+        result: its result as it is stored, once it is known.
+        doubt: the row of an earlier start of which nobody knows what came of it.
+        started: whether this attempt has started it.
+        doubted: whether an earlier start is still in doubt beside this one.
+    """
+
+    plan: Plan
+    result: bytes | None = None
+    doubt: Entry | None = None
+    started: bool = False
+    doubted: bool = False
+
+
+class Effects:
+    """The effects of one attempt.
+
+    Args:
+        journal: where they are written.
+        run: as it was claimed.
+        clock: the time.
+        end: when the attempt is ended.
+    """
+
+    def __init__(self, journal: Journal, run: Run, *, clock: Clock, end: datetime) -> None:
+        self._journal = journal
+        self._run = run
+        self._clock = clock
+        self._end = end
+        self._names: set[str] = set()
+
+    def effect(
+        self,
+        name: str,
+        fn: Callable[..., Any],
+        *,
+        key: str | None = None,
+        args: Any = None,
+        probe: Callable[[Key], Any] | None = None,
+        in_doubt: str | None = None,
+        key_lifetime: str | timedelta = DAY,
+        approve: bool = False,
+        needs: float = NEEDS,
+    ) -> Any:
+        """See `Context.effect`."""
+        asked = self._plan(name, fn, key, args, in_doubt, key_lifetime, approve, needs)
+        turn = self._begin(asked)
+        token = _running.set(asked.key)
+        try:
+            if turn.doubt is not None:
+                self._resolve(turn, probe(asked.key) if probe else None, probed=probe is not None)
+            if turn.result is None:
+                turn.result = self._commit(turn, _called(fn, asked.key))
+        except BaseException as error:
+            self._fail(turn, error)
+            raise
+        finally:
+            _running.reset(token)
+        return decode(turn.result)
+
+    async def aeffect(
+        self,
+        name: str,
+        fn: Callable[..., Awaitable[Any]],
+        *,
+        key: str | None = None,
+        args: Any = None,
+        probe: Callable[[Key], Awaitable[Any]] | None = None,
+        in_doubt: str | None = None,
+        key_lifetime: str | timedelta = DAY,
+        approve: bool = False,
+        needs: float = NEEDS,
+    ) -> Any:
+        """See `Context.aeffect`."""
+        asked = self._plan(name, fn, key, args, in_doubt, key_lifetime, approve, needs)
+        turn = self._begin(asked)
+        token = _running.set(asked.key)
+        try:
+            if turn.doubt is not None:
+                found = await probe(asked.key) if probe else None
+                self._resolve(turn, found, probed=probe is not None)
+            if turn.result is None:
+                turn.result = self._commit(turn, await _called(fn, asked.key))
+        except BaseException as error:
+            self._fail(turn, error)
+            raise
+        finally:
+            _running.reset(token)
+        return decode(turn.result)
+
+    @staticmethod
+    def current_key() -> str:
+        """Returns the key of the effect that is being run, "" outside of any."""
+        return _running.get()
+
+    # -- before it happens
+
+    def _plan(
+        self,
+        name: str,
+        fn: Callable[..., Any],
+        key: str | None,
+        args: Any,
+        in_doubt: str | None,
+        key_lifetime: str | timedelta,
+        approve: bool,  # noqa: FBT001 - see Context.effect
+        needs: float,
+    ) -> Plan:
+        run = self._run
+        asked = plan(
+            name,
+            (run.handler, run.source, run.event_id),
+            key=key,
+            args=args,
+            in_doubt=in_doubt,
+            key_lifetime=key_lifetime,
+            approve=approve,
+            needs=needs,
+            takes_key=takes_key(fn),
+        )
+        if _running.get():
+            raise Permanent(f"effect {name!r} is inside of another effect; make them one after one")
+        if name in self._names:
+            raise Permanent(
+                f"effect {name!r} is named twice in one run; name each, like {name + ':1'!r}"
+            )
+        self._names.add(name)
+        return asked
+
+    def _begin(self, asked: Plan) -> Turn:
+        now = self._clock.now()
+        if asked.approve and not self._approved(asked, asked.arguments):
+            old = self._journal.find(asked, now)
+            self._require_approval(asked, old)
+        self._require_time(asked, now)
+        old = self._start(asked, now)
+        return Turn(asked, started=True) if old is None else self._found(asked, old, now)
+
+    def _start(self, asked: Plan, now: datetime) -> Entry | None:
+        try:
+            return self._journal.start(asked, now)
+        except Unavailable:
+            # It may be written, and nothing was done: without a word it would be in doubt.
+            with suppress(Unavailable):
+                self._journal.fail(asked, "the ledger did not answer; nothing was done", now)
+            raise
+
+    def _found(self, asked: Plan, old: Entry, now: datetime) -> Turn:
+        """Decides about an effect of which there is a row."""
+        if old.state is State.COMMITTED:
+            return self._committed(asked, old)
+        if self._journal.is_overtaken(old):
+            raise Superseded(f"effect {asked.name!r} was started by a later attempt")
+        if old.state is State.FAILED:
+            return self._again(asked, old, now, doubtful=False)
+        if not self._journal.is_ours(old) and old.busy_until + CLOCK_SKEW > now:
+            by = f"{old.row['source']} {old.row['event_id']}"
+            raise Deferred(
+                old.busy_until + CLOCK_SKEW, f"effect {asked.name!r} is being done for {by}"
+            )
+        self._require_same(asked, old)
+        return Turn(asked, doubt=old)
+
+    def _committed(self, asked: Plan, old: Entry) -> Turn:
+        self._require_same(asked, old)
+        self._journal.prolong(asked, old)
+        if old.unrecorded and not self._approved(asked, _doubt(old)):
+            raise _held(asked, _unrecorded(asked, old.unrecorded), _doubt(old))
+        return Turn(asked, result=old.row["result"])
+
+    def _require_same(self, asked: Plan, old: Entry) -> None:
+        """Holds a run that asks for the same effect with other arguments."""
+        before: str = old.row.get("arguments", "")
+        if not asked.arguments or not before or asked.arguments == before:
+            return
+        if not self._approved(asked, _doubt(old)):
+            why = f"effect {asked.name!r} was {old.state} with other arguments"
+            raise _held(asked, why, _doubt(old))
+
+    def _require_time(self, asked: Plan, now: datetime) -> None:
+        left = self._end - now
+        if left < asked.needs:
+            raise Transient(
+                f"effect {asked.name!r} needs {asked.needs.total_seconds():g} s, and"
+                f" {max(left.total_seconds(), 0):.1f} s are left"
+            )
+
+    # -- in doubt
+
+    def _resolve(self, turn: Turn, found: Any, *, probed: bool) -> None:
+        """Decides about an effect that started and did not commit."""
+        asked, old, now = turn.plan, turn.doubt, self._clock.now()
+        turn.doubt = None
+        if old is None:
+            return
+        if found is not None:
+            turn.result = self._commit(turn, found, found_by="probe")
+            return
+        if not probed and not self._approved(asked, _doubt(old)):
+            self._require_certainty(asked, old, now)
+        self._require_time(asked, now)
+        repeated = self._again(asked, old, now, doubtful=not probed)
+        turn.result, turn.doubted = repeated.result, repeated.doubted
+        turn.started = repeated.started
+
+    def _require_certainty(self, asked: Plan, old: Entry, now: datetime) -> None:
+        """Holds a run whose effect may not be repeated without a person."""
+        ends = old.doubtful_since + asked.key_lifetime
+        if asked.in_doubt is InDoubt.RETRY and now < ends:
+            return
+        why = (
+            "its downstream does not know the key any more"
+            if asked.in_doubt is InDoubt.RETRY
+            else "nobody can tell whether it happened"
+        )
+        text = f"effect {asked.name!r} started and did not commit, and {why}"
+        raise _held(asked, text, _doubt(old))
+
+    def _again(self, asked: Plan, old: Entry, now: datetime, *, doubtful: bool) -> Turn:
+        met = self._journal.start_again(asked, old, now, doubtful=doubtful)
+        if met is None:
+            return Turn(asked, started=True, doubted=doubtful)
+        if met.row.get("status") == State.COMMITTED:
+            return self._committed(asked, met)
+        raise Transient(f"effect {asked.name!r} was started by another worker just now")
+
+    # -- a person's word
+
+    def _approved(self, asked: Plan, fingerprint: str) -> bool:
+        word = self._run.approvals.get(asked.subject)
+        return word is not None and word.get("fingerprint", "") == fingerprint
+
+    def _require_approval(self, asked: Plan, old: Entry | None) -> None:
+        """Holds a run for a person, unless the same was begun before: it was approved then."""
+        before = None if old is None else old.row.get("arguments", "")
+        if before != asked.arguments and (old is None or old.state is not State.COMMITTED):
+            raise _held(asked, f"effect {asked.name!r} waits for approval", asked.arguments)
+
+    # -- once it has happened, or not
+
+    def _commit(self, turn: Turn, result: Any, **more: Any) -> bytes:
+        """Records a result, and returns that of the first commit."""
+        asked, now = turn.plan, self._clock.now()
+        try:
+            stored = encode(result)
+        except Unstorable as error:
+            turn.result = encode(None)
+            self._write(asked, turn.result, now, unrecorded=str(error), **more)
+            doubt = f"doubt:{self._run.lease_id}"
+            raise _held(asked, _unrecorded(asked, str(error)), doubt) from error
+        earlier = self._write(asked, stored, now, **more)
+        if earlier is None:
+            return stored
+        first: bytes = earlier.row["result"]
+        return first
+
+    def _write(self, asked: Plan, stored: bytes, now: datetime, **more: Any) -> Entry | None:
+        try:
+            return self._journal.commit(asked, stored, now, **more)
+        except Unavailable:
+            # It happened, and only this worker knows: once more before it is in doubt.
+            return self._journal.commit(asked, stored, now, **more)
+
+    def _fail(self, turn: Turn, error: BaseException) -> None:
+        """Records that an effect certainly did not happen; anything else leaves it in doubt."""
+        refused = isinstance(error, Deferred | Skipped | Held)
+        refused = refused or (isinstance(error, Transient) and error.refused)
+        # A refusal says nothing of an earlier call under the same key; an answer does.
+        certain = isinstance(error, Permanent) or (refused and not turn.doubted)
+        if turn.started and turn.result is None and certain:
+            with suppress(Unavailable):  # In doubt, then: the cautious side.
+                self._journal.fail(turn.plan, str(error), self._clock.now())
+
+
+def _called(fn: Callable[..., Any], key: Key) -> Any:
+    return fn(key) if takes_key(fn) else fn()
+
+
+def _held(asked: Plan, why: str, fingerprint: str) -> Held:
+    return Held(why, subject=asked.subject, shows=asked.shows, fingerprint=fingerprint)
+
+
+def _unrecorded(asked: Plan, why: str) -> str:
+    return f"effect {asked.name!r} happened, and {why}: say what it was, and return less of it"
+
+
+def _doubt(entry: Entry) -> str:
+    """Returns what tells this doubt from any other of the same effect."""
+    return f"doubt:{entry.row.get('lease_id', '')}"

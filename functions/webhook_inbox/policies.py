@@ -1,0 +1,79 @@
+"""Policies: a function that decides before a handler whether it may act.
+
+It returns None to allow, `Deny(why)` to skip the run, `Hold(why)` to ask a person.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Final
+
+from webhook_inbox.errors import Held, Permanent, Skipped
+
+SUBJECT: Final = "policy"
+
+
+@dataclass(frozen=True, slots=True)
+class Deny:
+    """The run is skipped, with the reason recorded."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """The run waits for a person, who is told the reason and shown what `shows` says."""
+
+    reason: str
+    shows: str = ""
+
+
+Verdict = Deny | Hold | None
+Policy = Callable[[Any, Any], Verdict]
+
+
+def enforce(verdict: Any, approvals: Mapping[str, Mapping[str, Any]]) -> None:
+    """Does what a policy has decided; what a person has approved stays approved.
+
+    Args:
+        verdict: what the policy returned.
+        approvals: what a person has decided of this run, by subject.
+
+    Raises:
+        Skipped: it is denied.
+        Held: a person has to decide.
+        Permanent: the policy returned something else.
+    """
+    match verdict:
+        case None:
+            return
+        case Deny(reason):
+            raise Skipped(f"denied: {reason}")
+        case Hold(reason, shows):
+            seen = sha256(f"{reason}\0{shows}".encode(errors="replace")).hexdigest()[:32]
+            if approvals.get(SUBJECT, {}).get("fingerprint") != seen:
+                raise Held(reason, subject=SUBJECT, shows=shows, fingerprint=seen)
+        case _:
+            raise Permanent(
+                f"the policy returned {type(verdict).__name__}: return None, Deny(…) or Hold(…)"
+            )
+
+
+def require_agent(*names: str) -> Policy:
+    """Returns the policy that only these agents may cause a run; see `event.agent`."""
+
+    def policy(event: Any, _: Any) -> Verdict:
+        if event.agent in names:
+            return None
+        return Deny(f"agent {event.agent or '(none)'!r} is not one of {', '.join(names)}")
+
+    return policy
+
+
+def all_of(*policies: Policy) -> Policy:
+    """Returns the policy that allows what all of these allow; the first objection counts."""
+
+    def policy(event: Any, ctx: Any) -> Verdict:
+        return next((v for each in policies if (v := each(event, ctx)) is not None), None)
+
+    return policy

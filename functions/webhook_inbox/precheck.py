@@ -1,0 +1,102 @@
+"""What is looked up before a run is claimed: is its handler paused, may its destinations be called?
+
+A run that has to wait is postponed then: no attempt is begun, none is spent. What cannot be asked
+stops nobody.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+from webhook_inbox.controls import RECHECK, RESUMPTION, Controls
+from webhook_inbox.destinations.gate import Admission, Gate
+from webhook_inbox.errors import Deferred, InboxError, Skipped, Transient, Unavailable
+from webhook_inbox.manifest import HandlerSpec, Manifest
+from webhook_inbox.model import Run, StoredEvent
+from webhook_inbox.ports import Table
+from webhook_inbox.postpone import Postponement
+from webhook_inbox.reference import Reference
+from webhook_inbox.retry import Wait, pause
+from webhook_inbox.rows import run_from, run_key
+
+# SQS delays in whole seconds.
+SHORTEST_WAIT: Final = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What was found.
+
+    Attributes:
+        slots: when the run may call its destinations, in ms, by destination.
+        postponement: what it has to wait for instead of being claimed.
+        instead: how its attempt ends without its handler being called.
+        degraded: what could not be asked.
+    """
+
+    slots: Mapping[str, int] = field(default_factory=dict)
+    postponement: Postponement | None = None
+    instead: InboxError | None = None
+    degraded: tuple[str, ...] = ()
+
+
+class Precheck:
+    """Looks before a claim."""
+
+    def __init__(self, *, manifest: Manifest, table: Table, controls: Controls, gate: Gate) -> None:
+        self._manifest = manifest
+        self._table = table
+        self._controls = controls
+        self._gate = gate
+
+    def look(
+        self, event: StoredEvent, spec: HandlerSpec, reference: Reference, now: datetime
+    ) -> Checked:
+        """Returns whether a run may be claimed now. Never raises."""
+        paused = self._controls.paused(spec.name)
+        if paused is not None:
+            why = f"handler {spec.name} is paused: {paused}"
+            waits = Postponement(now + RECHECK, Wait.PARKED, RESUMPTION, why)
+            return Checked(postponement=waits)
+        known = self._manifest.destinations
+        called = [known[name] for name in spec.destinations if name in known]
+        if not called:
+            return Checked()
+        run = self._run(event, spec, reference)
+        admission = self._gate.admit(called, kept=run.slots if run else {})
+        if admission.go or admission.due is None:
+            return Checked(admission.slots, degraded=admission.degraded)
+        return self._waits(event, spec, run, admission, now)
+
+    def _run(self, event: StoredEvent, spec: HandlerSpec, reference: Reference) -> Run | None:
+        if reference.ticket == 0:
+            return None  # It never waited, so it was given no slot.
+        try:
+            row = self._table.get(run_key(event.source, event.event_id, spec.name))
+        except Unavailable:
+            return None
+        return run_from(row) if row else None
+
+    def _waits(
+        self,
+        event: StoredEvent,
+        spec: HandlerSpec,
+        run: Run | None,
+        admission: Admission,
+        now: datetime,
+    ) -> Checked:
+        due = max(admission.due or now, now + SHORTEST_WAIT)
+        if admission.on_limit == "drop":
+            return Checked(instead=Skipped(f"dropped: {admission.why}"))
+        if admission.on_limit == "error":
+            return Checked(instead=Transient(admission.why, refused=True))
+        began = (run.round_began_at if run else None) or event.received_at
+        if due > began + timedelta(seconds=spec.max_age):
+            return Checked(instead=Deferred(due, admission.why))
+        wait = pause(due - now, may_hide=False).wait
+        waits_for = f"destination {admission.destination}"
+        return Checked(
+            postponement=Postponement(due, wait, waits_for, admission.why, admission.slots),
+            degraded=admission.degraded,
+        )
