@@ -61,6 +61,9 @@ class Pairs:
     def read(self, value: str) -> Claim:
         """See `Layout`."""
         pairs = [item.partition("=") for item in value.split(self.separator)]
+        if any(name and not mark for name, mark, _ in pairs):
+            # Providers' own libraries refuse the whole, be the rest of it right.
+            raise Rejected(Reason.MALFORMED, "an entry of the signature header is no name=value")
         if self.sole and [name for name, _, _ in pairs] != [self.timestamp, self.signature]:
             raise Rejected(Reason.MALFORMED, "the signature header is not a time and a signature")
         signatures = tuple(text for name, _, text in pairs if name == self.signature and text)

@@ -115,6 +115,17 @@ def test_we_take_no_stripe_header_that_stripes_library_refuses(template: str) ->
         assert stripe_takes(sent)
 
 
+@pytest.mark.parametrize("beside", ["v1", "t", "v1,v0=a"])
+def test_an_entry_without_a_value_beside_a_right_signature_is_refused_by_both(beside: str) -> None:
+    sample = SAMPLES["stripe"]
+    headers = recipe_of("stripe").sign(sample, SECRET, now())
+    right = delivery(headers, sample.body, at=now())
+    spoilt = with_header(right, "stripe-signature", f"{headers['stripe-signature']},{beside}")
+
+    assert (we_take("stripe", right), stripe_takes(right)) == (True, True)
+    assert (we_take("stripe", spoilt), stripe_takes(spoilt)) == (False, False)
+
+
 STANDARD_HEADERS = st.lists(
     st.one_of(
         st.sampled_from(["{right}", "v1a,{bare}", "v2,{bare}", "v1{bare}", "v1,", "V1,{bare}"]),
