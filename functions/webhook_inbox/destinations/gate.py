@@ -1,0 +1,224 @@
+"""The gate before a destination: may a run begin, may a call be made, and what came of it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Final, NoReturn
+
+from webhook_inbox.destinations.answer import Answer
+from webhook_inbox.destinations.breaker import Breaker
+from webhook_inbox.destinations.circuit import Circuit, Phase
+from webhook_inbox.destinations.limiter import (
+    LEAD,
+    LONGEST_LEAD,
+    PATIENCE,
+    QUEUED,
+    USED,
+    Limiter,
+    Place,
+)
+from webhook_inbox.destinations.pace import (
+    MILLISECOND,
+    SECOND,
+    TOLERANCE,
+    Pace,
+    microseconds,
+    moment,
+)
+from webhook_inbox.destinations.timeline import Timelines
+from webhook_inbox.errors import Deferred, Skipped, Transient, Unavailable
+from webhook_inbox.instants import to_ms
+from webhook_inbox.manifest import DestinationSpec
+from webhook_inbox.ports import Chance, Clock, Table
+
+# When a run comes again that found another one probing. Nearly all probes are over by then.
+PROBE_PATIENCE: Final = SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Whether a run may begin now.
+
+    Attributes:
+        go: whether it may.
+        due: when it is to come again; None where it may go.
+        slots: what it keeps, to be handed to `enter`, or to `admit` when it comes again.
+        why: why it waits, for people; "" where it may go.
+        on_limit: "queue", "drop" or "error" where the rate is why it may not go, else "".
+        degraded: what could not be asked, and let the run pass.
+    """
+
+    go: bool
+    due: datetime | None = None
+    slots: Mapping[str, int] = field(default_factory=dict)
+    why: str = ""
+    on_limit: str = ""
+    degraded: tuple[str, ...] = ()
+
+
+class Gate:
+    """Spares destinations. One for each execution environment: what it reads it keeps a second.
+
+    A table that cannot be reached stops nobody: the run goes, and what failed is named in
+    `Admission.degraded` or by `degraded`.
+    """
+
+    def __init__(self, *, table: Table, clock: Clock, chance: Chance) -> None:
+        self._clock = clock
+        self._breaker = Breaker(table=table, clock=clock, chance=chance)
+        self._limiter = Limiter(timelines=Timelines(table=table, clock=clock), clock=clock)
+        self._degraded: list[str] = []
+
+    def degraded(self) -> tuple[str, ...]:
+        """Returns what `enter` and `report` could not ask or note since this was asked last."""
+        failed, self._degraded = tuple(self._degraded), []
+        return failed
+
+    def admit(self, specs: Sequence[DestinationSpec], *, kept: Mapping[str, int]) -> Admission:
+        """Tells, before a run is claimed, whether it may begin now. Never raises.
+
+        Args:
+            specs: the destinations that it declares.
+            kept: the slots that it was given earlier.
+        """
+        slots, degraded = dict(kept), list[str]()
+        # First what costs no reservation: a slot of one destination is lost while the run waits
+        # for another. Last the probe, which nobody else makes meanwhile.
+        for spec in sorted(specs, key=self._rank):
+            try:
+                circuit = self._look(spec, self._breaker.acquire)
+                place = self._place(spec, circuit, slots) if circuit else Place(go=True)
+            except Unavailable as error:
+                degraded.append(f"{spec.name}: {error}")
+                continue
+            if circuit is None:
+                continue
+            _keep(slots, spec, place)
+            if not place.go:
+                why, on_limit = self._reason(spec, circuit, place)
+                due = moment(place.due)
+                return Admission(
+                    go=False,
+                    due=due,
+                    slots=slots,
+                    why=why,
+                    on_limit=on_limit,
+                    degraded=tuple(degraded),
+                )
+        return Admission(go=True, slots=slots, degraded=tuple(degraded))
+
+    def enter(self, spec: DestinationSpec, slots: dict[str, int], *, until: datetime) -> None:
+        """Lets a call begin, after a wait of up to two seconds where it has to wait.
+
+        A handler that took longer than that to come here waits as much longer, since to come
+        again would cost as much.
+
+        Args:
+            spec: the destination.
+            slots: the slots of the run; the one that the call uses up is marked.
+            until: when there is no time left to begin a call.
+
+        Raises:
+            Deferred: the destination is down or paused, or its rate is used up for longer.
+            Skipped: its rate is used up, and it is declared that runs are dropped then.
+            Transient: its rate is used up, and it is declared that runs fail then.
+        """
+        try:
+            self._enter(spec, slots, until)
+        except Unavailable as error:
+            self._degraded.append(f"{spec.name}: {error}")
+
+    def report(self, spec: DestinationSpec, answer: Answer) -> None:
+        """Notes how a call ended. Never raises."""
+        try:
+            self._breaker.report(spec, answer)
+        except Unavailable as error:
+            self._degraded.append(f"{spec.name}: {error}")
+
+    def _enter(self, spec: DestinationSpec, slots: dict[str, int], until: datetime) -> None:
+        late = _lateness(spec, slots, self._now())
+        latest = min(self._now() + PATIENCE + late, microseconds(until))
+        slept_until = USED
+        while (circuit := self._look(spec, self._breaker.begin_probe)) is not None:
+            place = self._place(spec, circuit, slots, late=TOLERANCE)
+            if place.limited:
+                self._refuse(spec, circuit, place)
+            _keep(slots, spec, place)
+            now = self._now()
+            begin = place.slots.get(spec.name, USED) * MILLISECOND
+            if place.go and begin <= max(now, slept_until):
+                slots.update({spec.name: USED} if begin else {})
+                return
+            # Asleep for too long it has missed its slot, and has got another one.
+            if circuit.open_until or not begin or begin > latest:
+                due = moment(max(place.due - late, now))
+                raise Deferred(due, self._reason(spec, circuit, place)[0])
+            self._clock.sleep((begin - now) / SECOND)
+            slept_until = begin
+
+    def _look(
+        self, spec: DestinationSpec, probes: Callable[[DestinationSpec], bool]
+    ) -> Circuit | None:
+        """Returns the circuit, or None if this run is the one that probes it."""
+        circuit = self._breaker.look(spec)
+        if circuit.phase(to_ms(self._clock.now())) is not Phase.RECOVERING:
+            return circuit
+        # Whoever was refused has seen who probes, or that it is over.
+        return None if probes(spec) else self._breaker.look(spec)
+
+    def _place(
+        self,
+        spec: DestinationSpec,
+        circuit: Circuit,
+        slots: Mapping[str, int],
+        late: int = TOLERANCE // 2,
+    ) -> Place:
+        now = self._now()
+        pace = Pace(spec, circuit)
+        phase = circuit.phase(now // MILLISECOND)
+        if phase is Phase.CLOSED:
+            return self._limiter.place(pace, slots, late=late)
+        # A run comes LEAD before its slot: when the circuit may be probed, and no earlier.
+        probed = circuit.open_until * MILLISECOND if phase is Phase.OPEN else now + PROBE_PATIENCE
+        return replace(self._limiter.place(pace, slots, floor=probed + LEAD), go=False)
+
+    def _reason(self, spec: DestinationSpec, circuit: Circuit, place: Place) -> tuple[str, str]:
+        """Returns why a run waits, and what its destination says of that where the rate is why."""
+        if circuit.open_until:
+            return f"destination {spec.name}: its circuit is open", ""
+        if not place.limited and circuit.paused_until > to_ms(self._clock.now()):
+            return f"destination {spec.name}: paused after a 429", ""
+        rate = "the slow start after a 429" if spec.rate is None else f"its rate of {spec.rate:g}/s"
+        on_limit = spec.on_limit if place.limited else "queue"
+        return f"destination {spec.name}: over {rate}", on_limit
+
+    def _refuse(self, spec: DestinationSpec, circuit: Circuit, place: Place) -> NoReturn:
+        why, on_limit = self._reason(spec, circuit, place)
+        if on_limit == "drop":
+            raise Skipped(why)
+        wait = moment(place.due) - self._clock.now()
+        raise Transient(why, retry_after=max(wait, timedelta(0)), refused=True)
+
+    def _rank(self, spec: DestinationSpec) -> int:
+        try:
+            circuit = self._breaker.look(spec)
+        except Unavailable:
+            return 1
+        now = to_ms(self._clock.now())
+        barred = circuit.paused_until > now or circuit.phase(now) is Phase.OPEN
+        return 0 if barred else 2 if circuit.open_until else 1
+
+    def _now(self) -> int:
+        return microseconds(self._clock.now())
+
+
+def _keep(slots: dict[str, int], spec: DestinationSpec, place: Place) -> None:
+    for name in (spec.name, spec.name + QUEUED):
+        slots.pop(name, None)
+    slots.update(place.slots)
+
+
+def _lateness(spec: DestinationSpec, slots: Mapping[str, int], now: int) -> int:
+    """Returns by how many microseconds a run missed the slot that it was admitted with."""
+    late = now - slots.get(spec.name, USED) * MILLISECOND
+    return min(late, LONGEST_LEAD) if late > TOLERANCE and slots.get(spec.name) else 0

@@ -1,0 +1,89 @@
+"""How fast a destination may be called, and when.
+
+Times are whole epoch microseconds here, since a thousand calls a second are a millisecond
+apart.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import ceil
+from typing import Final
+
+from webhook_inbox.destinations.circuit import Circuit
+from webhook_inbox.instants import EPOCH
+from webhook_inbox.manifest import BreakerSpec, DestinationSpec
+
+SECOND: Final = 1_000_000
+MILLISECOND: Final = 1_000
+# Starts are planned so much slower than the rate, because a start may come TOLERANCE after its
+# slot, and 50 ms are for clocks that differ: ten seconds of slots begin in 10.25 s of slots.
+HEADROOM: Final = 1.025
+# How long after its slot a call may still begin.
+TOLERANCE: Final = SECOND // 5
+# Above so many reservations a second, a worker takes several slots at once.
+RESERVATIONS: Final = 200
+# After a pause: until when it goes slowly, at which share of the rate, and at how many times
+# the drain rate where there is no rate.
+SLOW: Final = ((30 * SECOND, 0.5, 1), (60 * SECOND, 0.75, 2))
+
+
+def microseconds(moment: datetime) -> int:
+    """Returns epoch microseconds."""
+    return (moment - EPOCH) // timedelta(microseconds=1)
+
+
+def moment(at: int) -> datetime:
+    """Returns the aware UTC time of epoch microseconds."""
+    return EPOCH + timedelta(microseconds=at)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A time with one rate.
+
+    Attributes:
+        step: microseconds from one slot to the next.
+        block: how many slots a worker reserves at once.
+        until: when the stage ends; None for never.
+    """
+
+    step: int
+    block: int
+    until: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """A destination's rate over time: its own, slower after a pause, drained when it was open."""
+
+    spec: DestinationSpec
+    circuit: Circuit
+
+    @property
+    def resumes_at(self) -> int:
+        """When the last pause ends or ended."""
+        return self.circuit.paused_until * MILLISECOND
+
+    def limits(self, now: int) -> bool:
+        """Tells whether calls need a slot at this time."""
+        return self.spec.rate is not None or now < self.resumes_at + SLOW[-1][0]
+
+    def stage(self, at: int) -> Stage:
+        """Returns the rate of slots from this time on."""
+        for until, planned in self._rates():
+            if until is None or at < until:
+                rate = min(planned, self._drain) if self.circuit.open_until else planned
+                return Stage(ceil(HEADROOM * SECOND / rate), ceil(rate / RESERVATIONS), until)
+        raise AssertionError("the last stage never ends")
+
+    def _rates(self) -> Iterator[tuple[int | None, float]]:
+        for lasts, share, drains in SLOW:
+            rate = self.spec.rate
+            yield self.resumes_at + lasts, drains * self._drain if rate is None else share * rate
+        # Where there is no rate, only who waited for a pause or a circuit needs a slot.
+        yield None, SLOW[-1][2] * self._drain if self.spec.rate is None else self.spec.rate
+
+    @property
+    def _drain(self) -> float:
+        return (self.spec.breaker or BreakerSpec()).drain
