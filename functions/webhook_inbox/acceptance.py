@@ -8,7 +8,7 @@
 A crash between put and send heals when the event comes again (G5) or by the reconciler.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -83,11 +83,14 @@ class Acceptance:
             return Recorded(Taken.REPLAYED)
         known = self._store(event)
         if known is None:
-            return Recorded(Taken.ACCEPTED, self._addressed(event, event.runs))
+            return Recorded(Taken.ACCEPTED, self._addressed(event, event.runs, event.entities))
         if known["fingerprint"] != event.fingerprint:
             self._keep_conflict(event, known)
             return Recorded(Taken.CONFLICT)
-        return Recorded(Taken.DUPLICATE, self._addressed(event, self._unsent(event, known)))
+        # In order with what it was accepted for, whatever its handlers say by now.
+        entities = known.get("entities", {})
+        unsent = self._unsent(event, known)
+        return Recorded(Taken.DUPLICATE, self._addressed(event, unsent, entities))
 
     def send(self, runs: Iterable[tuple[str, Reference]]) -> None:
         """Sends runs, up to ten of one lane in a call.
@@ -131,10 +134,13 @@ class Acceptance:
         return [name for name in known["runs"] if name not in begun]
 
     def _addressed(
-        self, event: StoredEvent, handlers: Iterable[str]
+        self, event: StoredEvent, handlers: Iterable[str], entities: Mapping[str, str]
     ) -> list[tuple[str, Reference]]:
         return [
-            (self._manifest.lane_of(name), Reference(event.source, event.event_id, name))
+            (
+                self._manifest.lane_of(name),
+                Reference(event.source, event.event_id, name, entity=entities.get(name, "")),
+            )
             for name in handlers
         ]
 

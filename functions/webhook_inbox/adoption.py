@@ -92,6 +92,7 @@ class Adoption:
 
     def _adopt(self, event: StoredEvent, handler: str) -> None:
         key = run_key(event.source, event.event_id, handler)
+        entity = event.entities.get(handler, "")
         change = Change(
             set={
                 "source": event.source,
@@ -103,6 +104,7 @@ class Adoption:
                 "attention": attention_shard(key),
                 "attention_at": to_ms(overdue_at(self._now)),
                 "expires_at": to_seconds(event.received_at + RUN_LIFE),
+                **({"entity": entity} if entity else {}),
             },
             default={"first_at": to_ms(self._now)},
         )
@@ -117,7 +119,8 @@ class Adoption:
         # Behind a large backlog its message waits like all others, and a second one for each
         # would double it. The row is watched from now on: if none comes, it is overdue.
         if send:
-            self._lanes.send([(lane, Reference(event.source, event.event_id, handler))])
+            reference = Reference(event.source, event.event_id, handler, entity=entity)
+            self._lanes.send([(lane, reference)])
         self._report.add(Action.ADOPTED)
 
     def _watch(self, run: Run) -> None:

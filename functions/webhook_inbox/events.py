@@ -1,15 +1,17 @@
 """Making the record of an event from a verified delivery."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
 from typing import Final, NamedTuple
 
 from webhook_inbox import guard
 from webhook_inbox.fingerprints import fingerprint
-from webhook_inbox.manifest import SPLIT, Manifest, SourceSpec
+from webhook_inbox.manifest import SPLITTER, HandlerSpec, Manifest, SourceSpec
 from webhook_inbox.model import Delivery, StoredEvent
 from webhook_inbox.recipe import Identity, Recipe, Verified
 from webhook_inbox.rows import dedupe_key
+from webhook_inbox.serial import entities_of
 
 # The last three are how agents that call each other tell who called whom.
 GENERAL_HEADERS: Final = frozenset(
@@ -49,8 +51,8 @@ def event_of(
     identity = recipe.identify(delivery)
     if not manifest.wants(spec, identity.type):
         return Named(identity, None)
-    runs = tuple(run.name for run in manifest.runs_for(spec.name, identity.type))
-    return Named(identity, new_event(delivery, recipe, identity, verified, runs))
+    handlers = manifest.runs_for(spec.name, identity.type)
+    return Named(identity, new_event(delivery, recipe, identity, verified, handlers))
 
 
 def name_of(delivery: Delivery, recipe: Recipe) -> Identity:
@@ -68,9 +70,9 @@ def new_event(
     recipe: Recipe,
     identity: Identity,
     verified: Verified,
-    runs: tuple[str, ...],
+    handlers: Sequence[HandlerSpec],
 ) -> StoredEvent:
-    """Returns the event that a delivery holds."""
+    """Returns the event that a delivery holds, with a run of each of the handlers."""
     kept = GENERAL_HEADERS | recipe.kept_headers
     content = recipe.guard(delivery, identity) if recipe.guard else None
     return StoredEvent(
@@ -81,13 +83,14 @@ def new_event(
         body=delivery.body,
         fingerprint=fingerprint(delivery.body, recipe.volatile),
         headers={k: storable(v) for k, v in delivery.headers.items() if k in kept},
-        runs=runs,
+        runs=tuple(spec.name for spec in handlers),
         signature_hash=_signature_hash(recipe, verified),
         verified_with=verified.secret,
         occurred_at=identity.occurred_at or verified.signed_at,
         guard="" if content is None else guard.content_hash(content),
         request_id=delivery.request_id,
         agent=verified.agent,
+        entities=entities_of(handlers, delivery.body),
     )
 
 
@@ -100,7 +103,7 @@ def _signature_hash(recipe: Recipe, verified: Verified) -> str:
 
 def batch_event(delivery: Delivery, recipe: Recipe, verified: Verified) -> StoredEvent:
     """Returns the event that a whole batch is: named by its content, split by its only run."""
-    return new_event(delivery, recipe, _batch_name(delivery, recipe), verified, (SPLIT,))
+    return new_event(delivery, recipe, _batch_name(delivery, recipe), verified, (SPLITTER,))
 
 
 def is_batch(event_id: str, type_: str) -> bool:
@@ -112,7 +115,7 @@ def item_event(
     item: Delivery,
     recipe: Recipe,
     identity: Identity,
-    runs: tuple[str, ...],
+    handlers: Sequence[HandlerSpec],
     *,
     batch: StoredEvent,
 ) -> StoredEvent:
@@ -120,7 +123,7 @@ def item_event(
     verified = Verified(
         batch.verified_with, signature="", signed_at=batch.occurred_at, agent=batch.agent
     )
-    event = new_event(item, recipe, identity, verified, runs)
+    event = new_event(item, recipe, identity, verified, handlers)
     return replace(event, signature_hash=batch.signature_hash)
 
 

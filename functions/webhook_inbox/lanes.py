@@ -25,12 +25,15 @@ class Lanes:
     def send(self, references: Iterable[tuple[str, Reference]], *, delay: int = 0) -> None:
         """Sends (lane, reference) pairs; all of them, or it raises.
 
+        Those of one FIFO lane are sent as they are ordered here; it knows no delay.
+
         Raises:
             Unavailable: the queue failed or did not take every message; some may be sent.
         """
         by_lane: dict[str, list[Outgoing]] = {}
         for lane, reference in references:
-            by_lane.setdefault(lane, []).append(Outgoing(reference.encode(), delay))
+            fifo = self.queue(lane).fifo
+            by_lane.setdefault(lane, []).append(reference.outgoing(fifo=fifo, delay=delay))
         for lane, messages in by_lane.items():
             refused = self.queue(lane).send(messages)
             if refused:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from typing import Any, Final
 
 from webhook_inbox.ports import Item, Outgoing
@@ -46,6 +47,13 @@ def takes(message: Outgoing, *, fifo: bool = False) -> bool:
         return named is not None and message.delay == 0 and sendable(message.body)
     plain = not message.group and not message.dedup
     return plain and 0 <= message.delay <= DELAY_SECONDS and sendable(message.body)
+
+
+def token(text: str) -> str:
+    """Returns what a FIFO queue knows the text by: itself, or its hash where it is no token."""
+    if _TOKEN.fullmatch(text):
+        return text
+    return f"sha256:{sha256(text.encode(errors='surrogatepass')).hexdigest()}"
 
 
 def batches(messages: Sequence[Outgoing]) -> Iterator[list[Outgoing]]:

@@ -119,6 +119,10 @@ class Backlog:
 class Queue(Protocol):
     """One SQS queue. Every method raises `Unavailable` when the service fails."""
 
+    @property
+    def fifo(self) -> bool:
+        """Whether it is a FIFO queue."""
+
     def send(self, messages: Sequence[Outgoing]) -> Sequence[Outgoing]:
         """Sends up to any number of messages and returns those the queue did not take."""
 

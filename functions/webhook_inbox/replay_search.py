@@ -84,6 +84,7 @@ def _runs(overview: Overview) -> Iterator[Run]:
             handler=name,
             type=event.type,
             status=Status.PENDING,
+            entity=event.entities.get(name, ""),
             expires_at=event.received_at + RUN_LIFE,
         )
         yield by_name.get(name, unbegun)

@@ -166,8 +166,8 @@ class Splitter:
             return REJECTED, str(error)
         if not self._manifest.wants(source, identity.type):
             return IGNORED, ""
-        names = tuple(s.name for s in self._manifest.runs_for(source.name, identity.type))
-        event = item_event(item, recipe, identity, names, batch=batch)
+        handlers = self._manifest.runs_for(source.name, identity.type)
+        event = item_event(item, recipe, identity, handlers, batch=batch)
         recorded = self._acceptance.record(event)
         runs.update(dict.fromkeys(recorded.runs))
         conflicts = recorded.taken is Taken.CONFLICT

@@ -38,6 +38,11 @@ class SqsQueue:
         self._age = age
         self._call = call
 
+    @property
+    def fifo(self) -> bool:
+        """See the port."""
+        return self._fifo
+
     def send(self, messages: Sequence[Outgoing]) -> Sequence[Outgoing]:
         """See the port.
 

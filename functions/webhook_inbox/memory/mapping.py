@@ -56,6 +56,11 @@ class Onward:
         self._queue = queue
         self._hops = hops
 
+    @property
+    def fifo(self) -> bool:
+        """See the port."""
+        return self._queue.fifo
+
     def send(self, messages: Sequence[Outgoing]) -> Sequence[Outgoing]:
         """See the port."""
         return self._queue.send(messages, hops=self._hops)
