@@ -1,0 +1,124 @@
+"""Where an event stands in the order of its entity, as its body tells."""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any, Final
+
+from webhook_inbox.errors import Permanent
+from webhook_inbox.order import NUMBERS
+from webhook_inbox.schemes.documents import at
+
+VERSION_LIMIT: Final = 256
+_NUMBER: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?", re.ASCII)
+_WHOLE: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
+
+
+class Kind(StrEnum):
+    """How versions are compared."""
+
+    NUMBER = "number"  # by value: 9 is older than 10, and 1.50 is 1.5
+    TIME = "time"  # as instants, whatever their zones
+    TEXT = "text"  # by code points
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """What tells older from newer; `text` is what is shown and stored."""
+
+    text: str
+    kind: Kind
+    value: Any
+
+    @classmethod
+    def read(cls, text: str) -> "Version":
+        """Reads a version by its looks; the same text is always of the same kind."""
+        if _NUMBER.fullmatch(text):
+            return cls(text, Kind.NUMBER, Decimal(text))
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            return cls(text, Kind.TEXT, text)
+        zoned = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+        return cls(text, Kind.TIME, zoned)
+
+    def is_older(self, other: "Version") -> bool:
+        """Tells whether it is older.
+
+        Raises:
+            Permanent: the two are of different kinds, and neither is older.
+        """
+        if self.kind is not other.kind:
+            raise Permanent(
+                f"version {self.text!r} is a {self.kind}, and {other.text!r}, which came before,"
+                f" a {other.kind}: one entity's versions are of one kind"
+            )
+        return bool(self.value < other.value)
+
+
+def entity_at(body: Any, path: str, handler: str) -> str:
+    """Returns the entity that a body is about: text, or a whole number as text.
+
+    Raises:
+        Permanent: there is none; the message names path and handler.
+    """
+    found = at(body, path)
+    if type(found) is int:
+        return str(found)
+    if not isinstance(found, str) or not found:
+        raise _unfit(handler, "entity", path, found, "text or a whole number")
+    return _storable(found, handler, "entity", path)
+
+
+def version_at(body: Any, path: str, handler: str) -> Version:
+    """Returns the version that a body tells of.
+
+    Raises:
+        Permanent: there is none; the message names path and handler.
+    """
+    found = at(body, path)
+    if isinstance(found, int | float) and not isinstance(found, bool):
+        found = _plain(found)
+    if not isinstance(found, str) or not 0 < len(found) <= VERSION_LIMIT:
+        wanted = f"a number or a text of at most {VERSION_LIMIT} characters"
+        raise _unfit(handler, "version", path, found, wanted)
+    return Version.read(_storable(found, handler, "version", path))
+
+
+def number_at(body: Any, path: str, handler: str) -> int:
+    """Returns the number that a body has in its sequence.
+
+    Raises:
+        Permanent: there is none; the message names path and handler.
+    """
+    found = at(body, path)
+    if isinstance(found, str) and _WHOLE.fullmatch(found):
+        found = int(found)
+    if type(found) is not int or not 0 <= found < NUMBERS:
+        raise _unfit(handler, "number", path, found, "a whole number from 0 to 10^18 - 1")
+    return found
+
+
+def _plain(value: float) -> str:
+    """Returns a JSON number without an exponent; what is none, such as NaN, stays a word."""
+    number = Decimal(repr(value))
+    return format(number, "f") if number.is_finite() else ""
+
+
+def _storable(text: str, handler: str, what: str, path: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:  # JSON can spell lone surrogates
+        raise _unfit(handler, what, path, None, "valid text") from error
+    return text
+
+
+def _unfit(handler: str, what: str, path: str, found: object, wanted: str) -> Permanent:
+    shown = f" {str(found)[:40]!r}" if isinstance(found, str | int | float) else ""
+    there = "none" if found is None else f"{type(found).__name__}{shown}"
+    return Permanent(
+        f"handler {handler!r} keeps an order by the {what} at {path!r} of the body: {wanted} is"
+        f" needed, and there is {there}"
+    )

@@ -1,0 +1,108 @@
+"""Whatever order events come in and whatever fails on the way: they are applied in theirs.
+
+The same seed gives the same shuffle and the same faults: calls that fail before or after their
+effect, workers that are killed, messages that come twice. Then all heals and runs to its end.
+"""
+
+from collections import defaultdict
+from random import Random
+from typing import Any
+
+import pytest
+
+from tests.unit.ordering.stage import Killed, Stage
+from webhook_inbox.errors import Transient, Unavailable
+from webhook_inbox.memory import Fault
+from webhook_inbox.model import Status
+from webhook_inbox.order import Ordering, latest, sequence
+
+ENTITIES = 5
+EVENTS = 200
+
+
+class Trouble:
+    """Fails calls, handlers and workers at random until it is over."""
+
+    def __init__(self, seed: int, share: float) -> None:
+        self.dice = Random(seed)
+        self.share = share
+
+    def call(self, service: str, operation: str) -> Fault | None:
+        return self.dice.choice(list(Fault)) if self.dice.random() < self.share else None
+
+    def handler(self, event_id: str, body: Any) -> None:
+        luck = self.dice.random()
+        if luck < self.share:
+            raise Killed
+        if luck < 2 * self.share:
+            raise Transient("down")
+
+
+def shuffled(ordering: Ordering, seed: int, share: float) -> Stage:
+    """Accepts 200 events of five entities in any order and works on them while all fails."""
+    trouble = Trouble(seed, share)
+    stage = Stage(ordering, seed=seed)
+    bodies = [(f"e{e}-{n}", {"id": f"e{e}", "n": n + 1}) for n in range(40) for e in range(ENTITIES)]
+    trouble.dice.shuffle(bodies)
+    for event_id, body in bodies:
+        stage.accept(event_id, body)
+        if share and trouble.dice.random() < 0.1:
+            stage.send(event_id)  # at least once, says SQS
+    stage.table.faults = stage.queue.faults = trouble.call
+    stage.act = trouble.handler
+    for _ in range(EVENTS):
+        worked(stage)
+        stage.clock.advance(seconds=trouble.dice.choice([0, 0, 1, 5, 30]))
+    trouble.share = 0.0
+    stage.run_until_quiet(steps=20_000)
+    return stage
+
+
+def worked(stage: Stage) -> None:
+    try:
+        stage.work_once()
+    except Unavailable:
+        return  # the poller, too, is told that the queue is down
+
+
+def by_entity(stage: Stage) -> dict[str, list[int]]:
+    applied: dict[str, list[int]] = defaultdict(list)
+    for _, body in stage.applied:
+        applied[body["id"]].append(body["n"])
+    return applied
+
+
+@pytest.mark.parametrize("share", [0.0, 0.03, 0.15])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_sequence_is_applied_from_first_to_last(seed: int, share: float) -> None:
+    stage = shuffled(sequence("id", "n", timeout="24h"), seed, share)
+    for applied in by_entity(stage).values():
+        assert sorted(set(applied)) == list(range(1, 41))
+        # An attempt that could not record that it was done is done again, and no other.
+        assert applied == sorted(applied)
+        if not share:
+            assert applied == list(range(1, 41))
+    assert len(by_entity(stage)) == ENTITIES
+    assert {run.status for run in stage.runs().values()} <= {Status.DONE, Status.SKIPPED}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_nothing_waits_for_a_timeout_when_nothing_fails(seed: int) -> None:
+    stage = shuffled(sequence("id", "n", timeout="672h"), seed, 0.0)
+    began = stage.applied[0]
+    assert began is not None
+    assert stage.now().day == 1, "within the day the clock began with"
+    assert stage.waiters() == []
+
+
+@pytest.mark.parametrize("share", [0.0, 0.03, 0.15])
+@pytest.mark.parametrize("seed", range(6))
+def test_of_the_latest_none_is_older_than_the_one_before(seed: int, share: float) -> None:
+    stage = shuffled(latest("id", "n"), seed, share)
+    for entity, applied in by_entity(stage).items():
+        assert applied == sorted(applied)
+        assert applied[-1] == 40
+        assert stage.state(entity)["applied"] == "40"
+        if not share:
+            assert len(applied) == len(set(applied))
+    assert {run.status for run in stage.runs().values()} <= {Status.DONE, Status.SKIPPED}
