@@ -23,9 +23,11 @@ def key(credential: str) -> str:
 
 
 def user_and_password(credential: str) -> str:
-    """Writes `user:password` in base64; "" where it is none. RFC 7617 has no user with a colon."""
-    encoded = b64encode(credential.encode(errors="replace")).decode()
-    return encoded if ":" in credential else ""
+    """Writes `user:password` in base64; "" where it is none."""
+    try:
+        return b64encode(credential.encode()).decode() if ":" in credential else ""
+    except UnicodeEncodeError:
+        return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,9 +94,7 @@ class Credentials:
         return [(agent, sent) for agent, text in held if (sent := self.write(text))]
 
 
-def recipe(
-    name: str, scheme: Credentials, settings: Mapping[str, Any], *, facts: Facts
-) -> Recipe:
+def recipe(name: str, scheme: Credentials, settings: Mapping[str, Any], *, facts: Facts) -> Recipe:
     """Returns the recipe of a source whose callers send credentials.
 
     Raises:
