@@ -36,6 +36,7 @@ def kept_object(kept: Kept, recipe: Recipe | None = None) -> dict[str, Any]:
         "released_at": iso(kept.released_at),
         "released_by": row.get("released_by"),
         "released_as": row.get("released_as"),
+        "released_event_id": kept.released_event_id or None,
     }
 
 
@@ -88,7 +89,7 @@ def _checked_object(checked: Checked) -> dict[str, Any]:
         "result": str(checked.verdict),
         "reason": checked.reason or None,
         "detail": checked.detail or None,
-        "event_id": event.event_id if event else None,
+        "event_id": checked.event_id or None,
         "type": event.type if event else None,
         "handlers": list(event.runs) if event else [],
     }
@@ -96,8 +97,7 @@ def _checked_object(checked: Checked) -> dict[str, Any]:
 
 def _row(result: Checked) -> tuple[object, ...]:
     why = ": ".join(filter(None, (result.reason, result.detail)))
-    kept, event = result.kept, result.event
-    event_id = event.event_id if event else "-"
+    kept, event_id = result.kept, result.event_id or "-"
     return (kept.source, kept.id, iso(kept.received_at), result.verdict, event_id, why or "-")
 
 

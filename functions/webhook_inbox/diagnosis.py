@@ -57,7 +57,8 @@ FAILS: Final = {
 class Diagnosis:
     """What a delivery comes to; `failed` is None where nothing fails.
 
-    `tried` counts the ways in which it was judged.
+    `tried` counts the ways in which it was judged, `steps` are those that there are for it: nothing
+    is fetched for most, and some share no secret.
     """
 
     failed: Step | None = None
@@ -66,6 +67,7 @@ class Diagnosis:
     causes: tuple[Cause, ...] = ()
     tried: int = 1
     identity: Identity | None = None
+    steps: tuple[Step, ...] = tuple(Step)
 
 
 def diagnose(
@@ -111,9 +113,22 @@ class _Examination:
         try:
             verified = self._judge(self._trial)
         except Rejected as error:
-            found = self._explain(error)
-            return replace(found, tried=self._tried)
-        return self._named(verified)
+            found = replace(self._explain(error), tried=self._tried)
+        else:
+            found = self._named(verified)
+        return replace(found, steps=tuple(self._steps(found.failed)))
+
+    def _steps(self, failed: Step | None) -> Iterator[Step]:
+        there = {Step.SECRET: self._recipe.needs_secret, Step.KEY: self._fetches()}
+        return (step for step in Step if there.get(step, True) or step is failed)
+
+    def _fetches(self) -> bool:
+        fetches = self._recipe.fetches
+        try:
+            found = fetches(self._trial.delivery, self._trial.secrets) if fetches else None
+        except Rejected:
+            return True  # What is wrong with the delivery keeps it from being fetched.
+        return found is not None
 
     def _named(self, verified: Verified) -> Diagnosis:
         delivery = self._trial.delivery

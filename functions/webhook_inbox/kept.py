@@ -43,6 +43,11 @@ class Kept:
         """When it was let in."""
         return from_ms(self.row["released_at"]) if "released_at" in self.row else None
 
+    @property
+    def released_event_id(self) -> str:
+        """The id of the event that it was let in as; "" where it was not."""
+        return str(self.row.get("released_event_id", ""))
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:

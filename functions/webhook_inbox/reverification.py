@@ -55,6 +55,11 @@ class Checked:
     reason: str = ""
     detail: str = ""
 
+    @property
+    def event_id(self) -> str:
+        """The id of the event that it holds, or was let in as; "" where there is none."""
+        return self.event.event_id if self.event else self.kept.released_event_id
+
 
 class Reverification:
     """Judges kept deliveries again, and lets the valid ones in.
@@ -116,7 +121,7 @@ class Reverification:
         event = replace(checked.event, received_at=now, request_id=f"rejected-{kept.id}")
         taken = acceptance.take(event)
         if taken is not Taken.CONFLICT:
-            self._note(kept, taken, by=by, now=now)
+            self._note(kept, event.event_id, taken, by=by, now=now)
         return Checked(kept, Verdict(taken.value), event)
 
     def body(self, kept: Kept) -> bytes:
@@ -188,8 +193,9 @@ class Reverification:
             query=urlencode(pairs) if recipe.token_fields else came.query,
         )
 
-    def _note(self, kept: Kept, taken: Taken, *, by: str, now: datetime) -> None:
-        noted = Change(set={"released_at": to_ms(now), "released_by": by, "released_as": taken})
+    def _note(self, kept: Kept, event_id: str, taken: Taken, *, by: str, now: datetime) -> None:
+        told = {"released_by": by, "released_as": taken, "released_event_id": event_id}
+        noted = Change(set={"released_at": to_ms(now), **told})
         key = Key(kept.row["pk"], kept.row["sk"])
         try:
             self._table.update(key, noted, when=every(Present("pk"), Absent("released_at")))

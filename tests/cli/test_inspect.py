@@ -314,6 +314,12 @@ def test_an_id_known_only_from_a_refusal_says_so(cli: Cli, inbox: Inbox) -> None
     assert "the event itself has expired; acme: a delivery of this id with other" in shown.err
 
 
+def test_an_empty_id_is_told_as_one(cli: Cli) -> None:
+    shown = cli("inbox", "inspect", "")
+    assert (shown.code, shown.out) == (1, "")
+    assert shown.err.startswith("webhookctl: EVENT_ID is empty: give one as `webhookctl ")
+
+
 def test_an_unknown_source_is_told_instead_of_an_unknown_event(cli: Cli) -> None:
     shown = cli("inbox", "inspect", "evt-9", "--source", "acne")
     assert (shown.code, shown.out) == (1, "")

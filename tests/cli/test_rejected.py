@@ -254,6 +254,22 @@ def test_released_twice_it_is_one_event_run_once(cli: Cli, inbox: Inbox) -> None
     assert "released" in cli("rejected", "list").out
 
 
+@pytest.mark.parametrize("command", ["release", "reverify"])
+def test_one_that_was_released_before_is_named_by_its_event(
+    cli: Cli, inbox: Inbox, command: str
+) -> None:
+    reject(inbox)
+    set_secret("acme", RIGHT)
+    named = cli("rejected", "release", "--json").data["event_id"]
+
+    shown = cli("rejected", command)
+
+    assert named
+    assert cli("rejected", command, "--json").data["event_id"] == named
+    (row,) = [line.split() for line in shown.out.splitlines() if "released" in line.split()]
+    assert row[row.index("released") + 1] == named
+
+
 def test_several_deliveries_of_one_event_are_one_event(cli: Cli, inbox: Inbox) -> None:
     reject(inbox)
     inbox.clock.advance(minutes=10)

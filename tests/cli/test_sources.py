@@ -475,6 +475,14 @@ def test_a_source_or_webhook_that_cannot_be_asked_is_named(
     assert words in shown.err
 
 
+def test_a_webhooks_form_is_looked_at_before_the_token(cli: Cli, inbox: Inbox) -> None:
+    shown = cli("sources", "reconcile", "github", "--hook", "foo", "--token", "of-nobody")
+
+    assert shown.code == 1
+    assert "--hook foo is no webhook of github" in shown.err
+    assert "token" not in shown.err
+
+
 def test_a_window_that_ends_before_it_begins_is_a_wrong_call(cli: Cli, hub: GitHub) -> None:
     shown = run(cli, hub, "--since", "5m", "--until", "1h")
 

@@ -9,8 +9,10 @@ import pytest
 from tests.cli.stage import Cli, Inbox
 from tests.unit.providers.cases import example, signed
 from webhook_inbox import providers
+from webhook_inbox.diagnosis import diagnose
 from webhook_inbox.manifest import SourceSpec
 from webhook_inbox.recipe import Sample
+from webhook_inbox.suspicions import Trial
 from webhookctl.target import Selection
 
 SECRET = "a-secret-that-nobody-may-see"
@@ -71,6 +73,34 @@ def test_it_says_which_step_failed_and_why(cli: Cli, request_: Request) -> None:
     assert "event named not reached" in lines
     cause = "the body was parsed and written again; the provider signed it without spaces"
     assert f"cause: {cause}" in lines
+
+
+STEPS = {
+    "stripe": {"secret usable"},
+    "google-pubsub": {"published key fetched"},
+    "plaid": {"secret usable", "published key fetched"},
+}
+
+
+@pytest.mark.parametrize("provider", STEPS)
+def test_only_what_a_scheme_needs_is_a_step(
+    cli: Cli, request_: Request, tmp_path: Path, provider: str
+) -> None:
+    case = signed(provider)
+    spec = SourceSpec("stripe", provider, "stripe", settings=example(provider))
+    found = diagnose(Trial(spec, case.delivery, case.secrets), fetcher=case)
+
+    assert found.failed is None
+    asked = {str(step) for step in found.steps}
+    assert asked & {"secret usable", "published key fetched"} == STEPS[provider]
+    assert {"signature found", "signature right", "event named"} <= asked
+
+
+def test_a_step_that_there_is_not_is_not_shown(cli: Cli, request_: Request) -> None:
+    shown = cli("verify", *request_.options, "--json")
+
+    assert "published key fetched" not in {each["step"] for each in shown.data["steps"]}
+    assert "published key" not in cli("verify", *request_.options).out
 
 
 def test_as_json(cli: Cli, request_: Request) -> None:

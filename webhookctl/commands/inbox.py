@@ -90,6 +90,10 @@ def inspect_event(
     body: Annotated[bool, typer.Option("--body", help="Print the body as well.")] = False,
 ) -> None:
     """Show one event: its runs, attempts and effects, and what to do next."""
+    if not event_id:
+        raise CommandError(
+            call.pasteable("EVENT_ID is empty: give one as `webhookctl inbox list` shows it")
+        )
     now, target, output = call.clock.now(), call.target, call.output
     overview = _the_one(call, event_id, [source] if source else list(target.urls), body=body)
     event = overview.event

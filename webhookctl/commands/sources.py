@@ -43,12 +43,14 @@ class Provider:
     """How a provider's log is come by.
 
     Attributes:
-        log: (API, webhook as the user names it) to the log; raises ValueError.
+        named: the webhook as the user names it to what the API calls it; raises ValueError.
+        log: (API, that) to the log.
         headers: token to what is sent with every request.
         calm: the seconds to wait after "too many requests", unless it says how long.
     """
 
     address: str
+    named: Callable[[str], str]
     log: Callable[[Api, str], DeliveryLog]
     headers: Callable[[str], Mapping[str, str]]
     calm: float = 1.0
@@ -57,13 +59,15 @@ class Provider:
 PROVIDERS: Final[Mapping[str, Provider]] = {
     "github": Provider(
         github.ADDRESS,
-        lambda api, hook: github.GitHubLog(api, github.path_of(hook)),
+        github.path_of,
+        github.GitHubLog,
         github.headers,
         github.CALM,
     ),
     "stripe": Provider(
         stripe.ADDRESS,
-        lambda api, hook: stripe.StripeLog(api, stripe.endpoint_of(hook)),
+        stripe.endpoint_of,
+        stripe.StripeLog,
         stripe.headers,
     ),
 }
@@ -133,6 +137,10 @@ def _log(call: Invocation, source: str, hook: str, *, token: str, api: str) -> D
         raise CommandError(
             f"{name} keeps no log that can be asked; there are logs of: {', '.join(PROVIDERS)}"
         )
+    try:
+        named = provider.named(hook)
+    except ValueError as error:
+        raise CommandError(f"--hook {hook} is no webhook of {name}: {error}") from error
     asked = Api(
         name=name,
         base=rest.address(api or provider.address),
@@ -141,10 +149,7 @@ def _log(call: Invocation, source: str, hook: str, *, token: str, api: str) -> D
         clock=call.clock,
         calm=provider.calm,
     )
-    try:
-        return provider.log(asked, hook)
-    except ValueError as error:
-        raise CommandError(f"--hook {hook} is no webhook of {name}: {error}") from error
+    return provider.log(asked, named)
 
 
 def _token(call: Invocation, target: Target, name: str) -> str:

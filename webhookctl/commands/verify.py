@@ -139,7 +139,7 @@ def _bytes(file: Path) -> bytes:
 
 def _results(found: Diagnosis) -> dict[Step, str]:
     """Returns what each step came to; those behind the one that failed were not reached."""
-    steps = list(Step)
+    steps = found.steps
     place = len(steps) if found.failed is None else steps.index(found.failed)
     return {
         step: "ok" if n < place else "failed" if n == place else "not reached"

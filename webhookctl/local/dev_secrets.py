@@ -15,9 +15,11 @@ FILE: Final = "dev-secrets.json"
 MARK: Final = "dev-only"
 # Providers whose secret is base64 under a prefix.
 PREFIXED: Final = frozenset({"clerk", "gitlab", "resend", "standard-webhooks", "svix"})
-# Adyen's keys are hexadecimal, Airtable's and Finch's base64, a declared scheme's either or text:
-# these digits are all three.
-ENCODED: Final = frozenset({"adyen", "adyen-platform", "airtable", "finch", "hmac"})
+# Adyen's keys are hexadecimal, Airtable's and Finch's base64, as are shared ones of tokens, a
+# declared scheme's either or text: these digits are all three.
+ENCODED: Final = frozenset({"adyen", "adyen-platform", "airtable", "finch", "hmac", "jwt"})
+# Whose secret is a user with a password.
+NAMED: Final = frozenset({"basic"})
 DIGITS: Final = "deadbeef"
 # Whose secret is a public key signs with the private one, kept under its name and this. No
 # secret's own name has a slash.
@@ -30,7 +32,8 @@ def fake(provider: str, source: str) -> str:
         return "whsec_" + base64.b64encode(f"{MARK}-{secrets.token_hex(11)}!".encode()).decode()
     if provider in ENCODED:
         return DIGITS + secrets.token_hex(28)
-    return f"{MARK}-{source}-{secrets.token_hex(12)}"
+    joint = ":" if provider in NAMED else "-"
+    return f"{MARK}-{source}{joint}{secrets.token_hex(12)}"
 
 
 def choose(manifest: Manifest, given: Mapping[str, str], state: Path) -> dict[str, str]:

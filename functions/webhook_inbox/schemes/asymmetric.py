@@ -63,6 +63,11 @@ class Asymmetric(Signed):
     encoding: Encoding = base64
     load: KeyLoader = pem
 
+    @property
+    def signed_with(self) -> str:
+        """See `Signed`."""
+        return "the private key as PEM: the public one verifies, and signs nothing"
+
     def _match(
         self, contents: Sequence[bytes], candidates: Sequence[str], secrets: Sequence[str]
     ) -> Match:

@@ -140,8 +140,15 @@ class Signed:
         """Returns the signature a provider would make; raises ConfigurationError."""
         made = self._made(secret, content)
         if made is None:
-            raise ConfigurationError("the secret is not of the form that this provider gives")
+            raise ConfigurationError(
+                f"the secret is not of the form that this provider gives; give {self.signed_with}"
+            )
         return made
+
+    @property
+    def signed_with(self) -> str:
+        """What signs, for a remedy."""
+        return "it exactly as the provider shows it: docs/providers.md says where"
 
     @abstractmethod
     def _match(
