@@ -89,6 +89,7 @@ class Ledger:
         self,
         shard: int,
         *,
+        low: int = 0,
         high: int = FOR_EVER,
         start: Mapping[str, Any] | None = None,
     ) -> Iterator[list[tuple[Item, Item]]]:
@@ -98,7 +99,7 @@ class Ledger:
         """
         while True:
             page = self._table.query_index(
-                ATTENTION, str(shard), low=0, high=high, limit=PAGE, start=start
+                ATTENTION, str(shard), low=low, high=high, limit=PAGE, start=start
             )
             keys = [Key(item["pk"], item["sk"]) for item in page.items]
             rows = {(row["pk"], row["sk"]): row for row in self._table.get_many(keys)}

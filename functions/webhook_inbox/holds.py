@@ -1,0 +1,310 @@
+"""Holds: a person decides about a run that waits for one.
+
+    approve    the run goes on, and what it was held for is approved as it was seen
+    happened   the same, and the effect in doubt is committed by hand: it is not repeated
+    deny       the run is finished as skipped; effects that have happened stay as they are
+
+Ticket first, then send, as replay does it. Every write is conditional on the hold that the
+person saw, so of two decisions at once the first one stands.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from hashlib import sha256
+from typing import Any, Final
+
+from webhook_inbox import audit
+from webhook_inbox.conditions import Condition, Equals, Present, every
+from webhook_inbox.effects.journal import State
+from webhook_inbox.effects.results import encode
+from webhook_inbox.errors import ConditionFailed, InboxError, Unavailable
+from webhook_inbox.instants import from_ms, to_ms
+from webhook_inbox.lanes import Lanes
+from webhook_inbox.ledger import Ledger
+from webhook_inbox.manifest import Manifest
+from webhook_inbox.model import Run, Status
+from webhook_inbox.ports import Chance, Change, Clock, Item, Key, Table
+from webhook_inbox.reference import Reference
+from webhook_inbox.rows import attention_shard, carries, effect_key, run_from, run_key
+from webhook_inbox.schedule import event_end, overdue_at
+from webhook_inbox.settle import as_seen, cut
+
+ID_LENGTH: Final = 8
+# Who found out that an effect happened, beside "probe".
+BY_HAND: Final = "person"
+
+
+class Outcome(StrEnum):
+    """What came of a decision."""
+
+    APPROVED = "approved"  # goes on, its message is sent
+    UNSENT = "unsent"  # goes on, and the reconciler sends its message within minutes
+    DENIED = "denied"  # finished as skipped
+    MOVED_ON = "moved_on"  # no longer held for what the person saw: nothing was decided
+    EXPIRED = "expired"  # its event is gone: nothing was decided
+
+
+class NoDoubt(InboxError):
+    """The effect is not in doubt, so nobody has to say whether it happened; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """What a person is asked to decide; `run` is held for it."""
+
+    run: Run
+
+    @property
+    def id(self) -> str:
+        """Its name, eight hex digits: the same run held for something else has another one."""
+        at = self.run.held.get("at", 0)
+        told = f"{self.subject}\n{self.fingerprint}\n{at}\n{self.run.lease_id}"
+        return sha256(told.encode()).hexdigest()[:ID_LENGTH]
+
+    @property
+    def subject(self) -> str:
+        """What is decided, like "policy" or "effect:refund"."""
+        return str(self.run.held.get("subject", "handler"))
+
+    @property
+    def effect(self) -> str:
+        """The effect's name where it is about one, else ""."""
+        return self.subject.partition(":")[2]
+
+    @property
+    def reason(self) -> str:
+        """Why it is held."""
+        return str(self.run.held.get("reason") or self.run.last_error)
+
+    @property
+    def shows(self) -> str:
+        """What is decided about, as text."""
+        return str(self.run.held.get("shows", ""))
+
+    @property
+    def fingerprint(self) -> str:
+        """Of what is decided about."""
+        return str(self.run.held.get("fingerprint", ""))
+
+    @property
+    def since(self) -> datetime | None:
+        """When it was held."""
+        return from_ms(self.run.held["at"]) if "at" in self.run.held else self.run.last_at
+
+
+def holds(ledger: Ledger) -> Iterator[Hold]:
+    """Yields every run that waits for a person, in no order."""
+    return (Hold(run) for run in ledger.attention_runs() if run.status is Status.HELD)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What came of a decision, and the run as it is now; None if it is gone."""
+
+    outcome: Outcome
+    run: Run | None
+
+
+class Holds:
+    """The deciding use case.
+
+    Args:
+        manifest: where it does not know a run's handler, the reconciler sends the message.
+    """
+
+    def __init__(
+        self, *, manifest: Manifest, table: Table, lanes: Lanes, clock: Clock, chance: Chance
+    ) -> None:
+        self._manifest = manifest
+        self._table = table
+        self._lanes = lanes
+        self._clock = clock
+        self._chance = chance
+
+    def approve(self, hold: Hold, *, by: str, reason: str) -> Decision:
+        """Lets a run go on; what it was held for is approved as `hold` shows it.
+
+        Raises:
+            Unavailable: the ledger failed; the decision may have been made, and can be repeated.
+        """
+        if self._expired(hold):
+            return Decision(Outcome.EXPIRED, hold.run)
+        self._audit("approve", hold, by, reason)
+        return self._let_go(hold, by, reason)
+
+    def happened(self, hold: Hold, result: Any, *, by: str, reason: str) -> Decision:
+        """Commits the effect that a run is held for, with `result`, and lets the run go on.
+
+        An effect that a worker committed meanwhile keeps the worker's result.
+
+        Raises:
+            NoDoubt: the effect is not in doubt.
+            Unstorable: the result cannot be recorded.
+            Unavailable: as for `approve`.
+        """
+        stored = encode(result)
+        if self._expired(hold):
+            return Decision(Outcome.EXPIRED, hold.run)
+        key, row = self._effect(hold)
+        self._audit("happened", hold, by, reason)
+        if row["status"] == State.STARTED or "unrecorded" in row:
+            self._commit(key, row, stored, {"by": cut(by), "reason": cut(reason)})
+        return self._let_go(hold, by, reason)
+
+    def deny(self, hold: Hold, *, by: str, reason: str) -> Decision:
+        """Finishes a run as skipped.
+
+        Raises:
+            Unavailable: as for `approve`.
+        """
+        self._audit("deny", hold, by, reason)
+        now = self._clock.now()
+        change = Change(
+            set={
+                "status": str(Status.SKIPPED),
+                "last_error": cut(f"denied by {by}: {reason}"),
+                "last_at": to_ms(now),
+                "done_at": to_ms(now),
+            },
+            remove=(*_OF_THE_HOLD, "attention", "attention_at"),
+        )
+        run = self._change(hold, change, ours=change.set)
+        return Decision(Outcome.DENIED if run else Outcome.MOVED_ON, run or self._now_there(hold))
+
+    # -- the run
+
+    def _let_go(self, hold: Hold, by: str, reason: str) -> Decision:
+        run, now = hold.run, self._clock.now()
+        # The id tells it from another person's in the same millisecond.
+        entry = {
+            "id": self._chance.token(),
+            "by": cut(by),
+            "reason": cut(reason),
+            "at": to_ms(now),
+            "fingerprint": hold.fingerprint,
+        }
+        change = Change(
+            set={
+                "status": str(Status.PENDING),
+                "ticket": run.ticket + 1,
+                "approvals": {**run.approvals, hold.subject: entry},
+                "resumed_at": to_ms(now),
+                "last_at": to_ms(now),
+                "attention": attention_shard(_key(run)),
+                "attention_at": to_ms(overdue_at(now)),
+            },
+            remove=_OF_THE_HOLD,
+        )
+        # A worker may have claimed it by the time an earlier try of ours is recognised.
+        changed = self._change(hold, change, ours={"approvals": change.set["approvals"]})
+        if changed is None:
+            return Decision(Outcome.MOVED_ON, self._now_there(hold))
+        sent = self._send(changed)
+        return Decision(Outcome.APPROVED if sent else Outcome.UNSENT, changed)
+
+    def _change(self, hold: Hold, change: Change, *, ours: Mapping[str, Any]) -> Run | None:
+        """Changes the run, None if it is not held for this any more.
+
+        `ours` tells an earlier try of this call, whose answer was lost.
+        """
+        try:
+            # A run that is held again was claimed again, under another lease.
+            return run_from(self._table.update(_key(hold.run), change, when=as_seen(hold.run)))
+        except ConditionFailed as error:
+            if error.old is None or not carries(error.old, ours):
+                return None
+            return run_from(error.old)
+
+    def _send(self, run: Run) -> bool:
+        spec = self._manifest.handlers.get(run.handler)
+        reference = Reference(run.source, run.event_id, run.handler, run.ticket)
+        if spec is not None:
+            with suppress(Unavailable):
+                self._lanes.send([(spec.lane, reference)])
+                return True
+        # Without a message it is parked and due: the reconciler's next pass sends it.
+        now = to_ms(self._clock.now())
+        parked = Change(set={"parked": True, "next_attempt_at": now, "attention_at": now})
+        with suppress(Unavailable, ConditionFailed):
+            self._table.update(_key(run), parked, when=as_seen(run))
+        return False
+
+    def _now_there(self, hold: Hold) -> Run | None:
+        row = self._table.get(_key(hold.run))
+        return None if row is None else run_from(row)
+
+    def _expired(self, hold: Hold) -> bool:
+        end = hold.run.expires_at
+        return end is not None and event_end(end) <= self._clock.now()
+
+    # -- the effect
+
+    def _effect(self, hold: Hold) -> tuple[Key, Item]:
+        """Returns the effect that a run is held for, wherever its row is."""
+        run = hold.run
+        if not hold.effect:
+            raise NoDoubt(f"it is held for {hold.subject}, which is no effect: approve or deny it")
+        key = effect_key(run.source, run.event_id, run.handler, hold.effect)
+        row = self._table.get(key) or {}
+        if "shared" in row:
+            key = Key(row["shared"], "effect")
+            row = self._table.get(key) or {}
+        if row.get("status") not in {State.STARTED, State.COMMITTED}:
+            raise NoDoubt(f"the effect {hold.effect} has not been done: approve or deny it")
+        return key, row
+
+    def _commit(self, key: Key, row: Item, stored: bytes, word: Mapping[str, str]) -> None:
+        change = Change(
+            set={
+                "status": str(State.COMMITTED),
+                "committed_at": to_ms(self._clock.now()),
+                "committed_by": self._chance.token(),
+                "result": stored,
+                "found_by": BY_HAND,
+                "word": dict(word),
+            },
+            remove=("error", "failed_at", "busy_until", "unrecorded"),
+        )
+        seen: list[Condition] = [Equals("status", row["status"])]
+        seen.append(Equals("lease_id", row["lease_id"]))
+        if "unrecorded" in row:
+            seen.append(Present("unrecorded"))
+        try:
+            self._table.update(key, change, when=every(*seen))
+        except ConditionFailed as error:
+            if (error.old or {}).get("status") != State.COMMITTED:
+                raise NoDoubt("the effect was started anew by another event: look again") from error
+            # The first commit wins: a worker's, that came late, or our own earlier try.
+
+    def _audit(self, action: str, hold: Hold, by: str, reason: str) -> None:
+        run = hold.run
+        about = {"subject": hold.subject, "fingerprint": hold.fingerprint}
+        audit.record(
+            self._table,
+            self._chance,
+            action=action,
+            by=by,
+            reason=reason,
+            request={"source": run.source, "handler": run.handler, **about},
+            event_ids=(run.event_id,),
+            now=self._clock.now(),
+        )
+
+
+# What a decision takes away. Without its lease id no worker that was lost can settle the run.
+_OF_THE_HOLD: Final = (
+    "held",
+    "lease_id",
+    "claimed_until",
+    "next_attempt_at",
+    "parked",
+    "resends",
+    "waits_for",
+)
+
+
+def _key(run: Run) -> Key:
+    return run_key(run.source, run.event_id, run.handler)
