@@ -12,7 +12,9 @@ from webhookctl.target import Selection
 
 NAME: Final = "webhookctl"
 # A suggested command begins like this, wherever its words come from.
-_COMMAND: Final = re.compile(rf"\b{NAME} (?=(?:inbox|rejected|replay|secrets|send|verify)\b)")
+_COMMAND: Final = re.compile(
+    rf"\b{NAME} (?=(?:handlers|hold|inbox|rejected|replay|secrets|send|verify)\b)"
+)
 
 
 def program(called: str | None = None) -> str:

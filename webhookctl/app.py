@@ -9,6 +9,8 @@ from webhookctl.commands import (
     check,
     conformance,
     dev,
+    handlers,
+    hold,
     inbox,
     rejected,
     replay,
@@ -54,6 +56,8 @@ app.command("send")(send.send)
 app.add_typer(inbox.app, name="inbox")
 app.add_typer(rejected.app, name="rejected")
 app.command("replay")(replay.replay)
+app.add_typer(hold.app, name="hold")
+app.add_typer(handlers.app, name="handlers")
 app.command("check")(check.check)
 app.command("verify")(verify.verify)
 app.command("conformance")(conformance.conformance)

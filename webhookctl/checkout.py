@@ -59,23 +59,23 @@ def known_types(source: str, stage: str) -> tuple[str, ...]:
 
 def known_limits(stage: str) -> Mapping[str, int]:
     """Returns each handler's max_attempts; empty where no checkout tells them."""
-    handlers = _known(stage).handlers
+    handlers = known_manifest(stage).handlers
     return {name: spec.max_attempts for name, spec in handlers.items()}
 
 
 def known_handlers(stage: str) -> tuple[str, ...]:
     """Returns the handlers' names; empty where no checkout tells them."""
-    return tuple(_known(stage).handlers)
+    return tuple(known_manifest(stage).handlers)
 
 
 def known_sources(stage: str) -> tuple[str, ...]:
     """Returns the sources' names; empty where no checkout tells them."""
-    return tuple(_known(stage).sources)
+    return tuple(known_manifest(stage).sources)
 
 
 def known_secrets(stage: str) -> tuple[str, ...]:
     """Returns the names of all secrets; empty where no checkout tells them."""
-    manifest = _known(stage)
+    manifest = known_manifest(stage)
     of_sources = (spec.secret for spec in manifest.sources.values())
     return tuple(dict.fromkeys((*of_sources, *manifest.secrets)))
 
@@ -88,7 +88,8 @@ def _spec(source: str, stage: str) -> SourceSpec | None:
         return None  # What is deployed may be looked at while the file is being edited.
 
 
-def _known(stage: str) -> Manifest:
+def known_manifest(stage: str) -> Manifest:
+    """Returns the manifest; an empty one where no checkout tells it."""
     found = Checkout.find()
     try:
         return Manifest() if found is None else found.manifest(stage)

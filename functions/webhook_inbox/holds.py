@@ -16,7 +16,7 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import Any, Final
 
-from webhook_inbox import audit
+from webhook_inbox import audit, blocks
 from webhook_inbox.conditions import Condition, Equals, Present, every
 from webhook_inbox.effects.journal import State
 from webhook_inbox.effects.results import encode
@@ -27,7 +27,6 @@ from webhook_inbox.ledger import Ledger
 from webhook_inbox.manifest import Manifest
 from webhook_inbox.model import Run, Status
 from webhook_inbox.ports import Chance, Change, Clock, Item, Key, Table
-from webhook_inbox.reference import Reference
 from webhook_inbox.rows import attention_shard, carries, effect_key, run_from, run_key
 from webhook_inbox.schedule import event_end, overdue_at
 from webhook_inbox.settle import as_seen, cut
@@ -220,10 +219,9 @@ class Holds:
 
     def _send(self, run: Run) -> bool:
         spec = self._manifest.handlers.get(run.handler)
-        reference = Reference(run.source, run.event_id, run.handler, run.ticket)
         if spec is not None:
             with suppress(Unavailable):
-                self._lanes.send([(spec.lane, reference)])
+                self._lanes.send([(spec.lane, blocks.reference_of(self._table, spec, run))])
                 return True
         # Without a message it is parked and due: the reconciler's next pass sends it.
         now = to_ms(self._clock.now())

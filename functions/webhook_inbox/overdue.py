@@ -1,10 +1,13 @@
 """What the reconciler does with a run whose time in the `attention` index has come."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
+from webhook_inbox import blocks
 from webhook_inbox.claim import CLOCK_SKEW
 from webhook_inbox.conditions import Condition, Equals, every
+from webhook_inbox.controls import RECHECK, RESUMING, RESUMPTION, Control
 from webhook_inbox.errors import ConditionFailed
 from webhook_inbox.instants import EPOCH, to_ms
 from webhook_inbox.lanes import Backlogs, Lanes
@@ -12,7 +15,6 @@ from webhook_inbox.manifest import Manifest
 from webhook_inbox.model import Run, Status
 from webhook_inbox.ports import Change, Item, Table
 from webhook_inbox.reconciliation import Action, Report
-from webhook_inbox.reference import Reference
 from webhook_inbox.rows import carries, run_from, run_key
 from webhook_inbox.schedule import RESENDS, event_end, last_call, next_resend, overdue_at
 from webhook_inbox.settle import as_seen, give_up
@@ -24,7 +26,7 @@ A_DAY: Final = timedelta(days=1)
 
 
 class Overdue:
-    """Looks at runs, one pass long."""
+    """Looks at runs, one pass long; `controls` are what people have said of handlers."""
 
     def __init__(
         self,
@@ -33,6 +35,7 @@ class Overdue:
         table: Table,
         lanes: Lanes,
         backlogs: Backlogs,
+        controls: Mapping[str, Control],
         report: Report,
         now: datetime,
     ) -> None:
@@ -42,6 +45,14 @@ class Overdue:
         self._report = report
         self._now = now
         self._backlogs = backlogs
+        self._paused = {name for name, control in controls.items() if control.paused}
+        since = now - RESUMING
+        self._resumed = {n for n, control in controls.items() if control.was_resumed(since=since)}
+
+    @property
+    def resumes(self) -> bool:
+        """Whether runs may wait for a resumption that has come, and this pass can wake more."""
+        return bool(self._resumed) and self._report.count(Action.WOKEN) < DRAIN
 
     def look(self, row: Item) -> None:
         """Does what a run needs; every write is conditional on the row as it was read.
@@ -55,7 +66,22 @@ class Overdue:
         if run.status is Status.DEAD_LETTER:
             return  # Listed until its own end, which has come.
         try:
-            self._act(run, every(as_seen(run), Equals("attention_at", row["attention_at"])))
+            self._act(run, _unchanged(run, row))
+        except ConditionFailed:
+            self._report.add(Action.MOVED_ON)
+
+    def resume(self, row: Item) -> None:
+        """Wakes a run before its time if it waits for its handler, and that was resumed lately.
+
+        Raises:
+            Unavailable: the ledger or the queue failed.
+        """
+        run = run_from(row)
+        waits = run.parked and run.waits_for == RESUMPTION and run.handler in self._resumed
+        if not waits or "attention_at" not in row:
+            return
+        try:
+            self._wake(run, _unchanged(run, row))
         except ConditionFailed:
             self._report.add(Action.MOVED_ON)
 
@@ -71,7 +97,7 @@ class Overdue:
         if run.status is Status.HELD:
             self._move(run, self._now + A_DAY, unchanged)
         elif run.parked:
-            self._wake(run, unchanged)
+            self._look_at_parked(run, unchanged)
         else:
             self._resend(run, unchanged)
 
@@ -80,18 +106,35 @@ class Overdue:
             return False
         return run.claimed_until >= self._now - CLOCK_SKEW
 
-    def _wake(self, run: Run, unchanged: Condition) -> None:
+    def _look_at_parked(self, run: Run, unchanged: Condition) -> None:
         due = run.next_attempt_at or self._now
         if due > self._now:
             self._move(run, min(due, self._now + A_DAY), unchanged)
-            return
+        elif run.handler in self._paused:
+            self._wait_on(run, unchanged)
+        else:
+            self._wake(run, unchanged)
+
+    def _wait_on(self, run: Run, unchanged: Condition) -> None:
+        # Sent, it would come back parked: a message and two writes more, for each of very many.
+        again = to_ms(self._now + RECHECK)
+        change = Change(
+            set={"waits_for": RESUMPTION, "next_attempt_at": again, "attention_at": again}
+        )
+        self._update(run, change, unchanged)
+        self._report.add(Action.POSTPONED)
+
+    def _wake(self, run: Run, unchanged: Condition) -> None:
         if self._report.count(Action.WOKEN) >= DRAIN:
             return
+        # A run is not to expire of what a person has told it to wait for.
+        resumed = {"resumed_at": to_ms(self._now)} if run.waits_for == RESUMPTION else {}
         change = Change(
             set={
                 "status": str(Status.PENDING),
                 "last_at": to_ms(self._now),
                 "attention_at": to_ms(overdue_at(self._now)),
+                **resumed,
             },
             remove=("parked", "next_attempt_at", "lease_id", "waits_for"),
         )
@@ -101,7 +144,7 @@ class Overdue:
 
     def _resend(self, run: Run, unchanged: Condition) -> None:
         lane = self._manifest.lane_of(run.handler)
-        if self._backlogs.is_large(lane):
+        if self._backlogs.is_large(lane) or self._stands_still(run):
             self._move(run, self._now + POSTPONED, unchanged)
             return
         missed = overdue_at(_expected(run)) + (self._backlogs.of(lane).oldest or timedelta(0))
@@ -121,8 +164,21 @@ class Overdue:
         self._send(run)
         self._report.add(Action.RESENT)
 
+    def _stands_still(self, run: Run) -> bool:
+        # Its message waits behind others of its entity, that wait for a dead one: not lost.
+        spec = self._manifest.handlers.get(run.handler)
+        if spec is None:
+            return False
+        found = blocks.blocker(
+            self._table, spec, entity=run.entity, event_id=run.event_id, now=self._now
+        )
+        return found is not None
+
     def _give_up(self, run: Run, why: str, action: Action) -> None:
         reason = f"{why}; last error: {run.last_error}" if run.last_error else why
+        spec = self._manifest.handlers.get(run.handler)
+        if spec is not None:
+            blocks.block(self._table, spec, run, now=self._now)
         gone = give_up(self._table, run, error=reason, now=self._now, sent_at=self._now)
         self._report.add(action if gone else Action.MOVED_ON)
 
@@ -141,8 +197,13 @@ class Overdue:
 
     def _send(self, run: Run) -> None:
         # The current ticket: what already waits in the queue is not starved.
-        reference = Reference(run.source, run.event_id, run.handler, run.ticket)
+        spec = self._manifest.handlers.get(run.handler)
+        reference = blocks.reference_of(self._table, spec, run)
         self._lanes.send([(self._manifest.lane_of(run.handler), reference)])
+
+
+def _unchanged(run: Run, row: Item) -> Condition:
+    return every(as_seen(run), Equals("attention_at", row["attention_at"]))
 
 
 def _expected(run: Run) -> datetime:

@@ -1,6 +1,7 @@
 """Reconciler: finds what fell between two calls and sends it, watches it or gives it up.
 
-    every minute      runs whose time in the `attention` index has come
+    every minute      runs whose time in the `attention` index has come, and those of handlers
+                      that were resumed lately
     every 5 minutes   events of the last 3 to 60 minutes: runs without a row are sent
     every hour        events of five older hours, each read whole; copies in the DLQs
 
@@ -8,18 +9,19 @@ Every write is conditional on the row being as it was read, so two reconcilers m
 never infers a death from time alone: a backlog is not a death.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
 from webhook_inbox import dead_letters
 from webhook_inbox.adoption import Adoption
+from webhook_inbox.controls import RECHECK, Control, controls
 from webhook_inbox.instants import to_ms
 from webhook_inbox.lanes import Backlogs, Lanes
 from webhook_inbox.ledger import Ledger
 from webhook_inbox.manifest import Manifest
 from webhook_inbox.overdue import Overdue
-from webhook_inbox.ports import Clock, Queue, Table
+from webhook_inbox.ports import Clock, Item, Queue, Table
 from webhook_inbox.reconciliation import Action, Report
 from webhook_inbox.rows import ATTENTION_SHARDS, RECEIVED_SHARDS
 
@@ -89,17 +91,38 @@ class Reconciler:
             table=self._table,
             lanes=self._lanes,
             backlogs=backlogs,
+            controls=self._controls(report),
             report=report,
             now=now,
         )
-        # Another shard first each minute, so that one that takes all the time starves no other.
+        for row in self._attended(now, 0, to_ms(now)):
+            if self._stop(report, deadline):
+                return
+            report.attempt(overdue.look, row)
+        if not overdue.resumes:
+            return
+        # What waits for a resumption is looked at within this time, so none lies further ahead.
+        for row in self._attended(now, to_ms(now) + 1, to_ms(now + RECHECK)):
+            if self._stop(report, deadline) or not overdue.resumes:
+                return
+            report.attempt(overdue.resume, row)
+
+    def _attended(self, now: datetime, low: int, high: int) -> Iterator[Item]:
+        """Yields the runs that the index lists between two times.
+
+        Another shard comes first each minute, so that one that takes all the time starves no
+        other.
+        """
         for place in range(ATTENTION_SHARDS):
             shard = (now.minute + place) % ATTENTION_SHARDS
-            for page in self._ledger.attention(shard, high=to_ms(now)):
-                for _, row in page:
-                    if self._stop(report, deadline):
-                        return
-                    report.attempt(overdue.look, row)
+            for page in self._ledger.attention(shard, low=low, high=high):
+                yield from (row for _, row in page)
+
+    def _controls(self, report: Report) -> Mapping[str, Control]:
+        found: dict[str, Control] = {}
+        # Without them a paused handler's runs are woken in vain, and parked again.
+        report.attempt(lambda _: found.update(controls(self._table)), None)
+        return found
 
     def _look_at_received(
         self,

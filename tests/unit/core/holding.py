@@ -1,0 +1,117 @@
+"""Runs that wait for a person, as a worker leaves them."""
+
+from datetime import timedelta
+from typing import Any
+
+from tests.unit.core.world import World
+from webhook_inbox.claim import Lease, claim
+from webhook_inbox.effects.results import encode
+from webhook_inbox.holds import Hold, Holds
+from webhook_inbox.instants import to_ms
+from webhook_inbox.model import Run, Status
+from webhook_inbox.ports import Item, Key
+from webhook_inbox.reference import Reference
+from webhook_inbox.rows import effect_key, shared_effect_key
+from webhook_inbox.settle import Settlement, settle
+
+SUBJECT = "effect:refund"
+SHOWS = '{"amount": 42}'
+FINGERPRINT = "doubt:lease-1"
+
+
+def deciding(world: World) -> Holds:
+    """Returns the use case as an operator's process has it."""
+    return Holds(
+        manifest=world.manifest,
+        table=world.table,
+        lanes=world.lanes,
+        clock=world.clock,
+        chance=world.chance,
+    )
+
+
+def hold(world: World, event_id: str = "evt-1", *, source: str = "acme", **held: Any) -> Hold:
+    """Delivers an event, and lets its worker find that a person has to decide."""
+    world.deliver(event_id, source=source)
+    return hold_next(world, **held)
+
+
+def hold_next(world: World, **held: Any) -> Hold:
+    """Lets the next run that is received be held."""
+    message = world.taken()
+    reference = Reference.decode(message.body)
+    run = claim(
+        world.table,
+        event=world.overview(reference.event_id, reference.source).event,
+        spec=world.manifest.handlers[reference.handler],
+        reference=reference,
+        message=message,
+        lease=Lease(world.chance.token(), "worker-1", world.now + timedelta(seconds=60), "v1"),
+        now=world.now,
+    )
+    asked = {
+        "subject": SUBJECT,
+        "reason": "nobody can tell whether it happened",
+        "shows": SHOWS,
+        "fingerprint": FINGERPRINT,
+        "at": to_ms(world.now),
+        **held,
+    }
+    settlement = Settlement(
+        Status.HELD, "held", world.now, str(asked["reason"]), spent=False, held=asked
+    )
+    settled = settle(world.table, run, settlement, sent_at=message.sent_at)
+    world.queues[world.manifest.lane_of(run.handler)].delete(message.receipt)
+    assert settled.status is Status.HELD
+    return Hold(settled)
+
+
+def effect(world: World, run: Run, name: str = "refund", **values: Any) -> Key:
+    """Writes an effect's row, started and not committed unless told otherwise."""
+    key = effect_key(run.source, run.event_id, run.handler, name)
+    world.table.put(_row(world, run, key, name, **values))
+    return key
+
+
+def shared_effect(world: World, run: Run, name: str = "refund", business: str = "pay-7") -> Key:
+    """Writes an effect that several events share, in doubt, and the row that leads to it."""
+    shared = shared_effect_key(name, business)
+    world.table.put(_row(world, run, shared, name))
+    own = effect_key(run.source, run.event_id, run.handler, name)
+    world.table.put({"pk": own.pk, "sk": own.sk, "name": name, "shared": shared.pk})
+    return shared
+
+
+def _row(world: World, run: Run, key: Key, name: str, **values: Any) -> Item:
+    row: Item = {
+        "pk": key.pk,
+        "sk": key.sk,
+        "name": name,
+        "idempotency_key": f"{name}:{run.handler}:{run.source}:{run.event_id}",
+        "source": run.source,
+        "event_id": run.event_id,
+        "handler": run.handler,
+        "status": "started",
+        "fence": 1,
+        "attempt": 1,
+        "lease_id": "lease-1",
+        "started_at": to_ms(world.now),
+        "doubtful_since": to_ms(world.now),
+        "busy_until": to_ms(world.now),
+        "arguments": "",
+        "in_doubt": "hold",
+        "key_lifetime": 86400,
+        **values,
+    }
+    return {k: v for k, v in row.items() if v is not None}
+
+
+def committed(result: object) -> dict[str, Any]:
+    """Returns what a commit changes of an effect's row."""
+    return {
+        "status": "committed",
+        "result": encode(result),
+        "committed_by": "lease-1",
+        "committed_at": 1_767_225_600_000,
+        "busy_until": None,
+    }

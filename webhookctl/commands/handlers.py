@@ -1,0 +1,143 @@
+"""`handlers`: which there are, and pausing and resuming them without a deployment."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+import typer
+
+from webhook_inbox.adapters.chance import SystemChance
+from webhook_inbox.controls import RESUMPTION, Control, Wish, controls, pause, resume
+from webhook_inbox.manifest import HandlerSpec
+from webhookctl.caller import caller
+from webhookctl.checkout import known_manifest
+from webhookctl.errors import CommandError
+from webhookctl.invocation import Invocation, takes_options
+from webhookctl.moments import iso
+from webhookctl.naming import require_known
+from webhookctl.output import counted
+
+COLUMNS: Final = ("HANDLER", "SOURCE", "TYPES", "LANE", "ORDER", "PAUSED", "WAITING")
+
+app: Final = typer.Typer(
+    no_args_is_help=True, help="Handlers: list, pause, resume.", rich_markup_mode=None
+)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The handler, as list shows it.")]
+By = Annotated[str | None, typer.Option("--by", help="Who asks; you by default.")]
+
+
+@app.command("list")
+@takes_options
+def list_handlers(call: Invocation) -> None:
+    """List the handlers, which are paused, since when, by whom and why, and what waits."""
+    said = controls(call.target.table)
+    specs = known_manifest(call.target.stage).handlers
+    waiting = _waiting(call, said)
+    rows = [
+        handler_object(name, specs.get(name), said.get(name), waiting[name])
+        for name in dict.fromkeys((*specs, *said))
+    ]
+    if call.as_json:
+        for row in rows:
+            call.output.json(row)
+        return
+    if rows:
+        call.output.table(COLUMNS, [_row(row) for row in rows])
+    if not specs:
+        call.output.note(
+            "Only what was ever paused: the others are known in your inbox's repository."
+        )
+
+
+def _waiting(call: Invocation, said: Mapping[str, Control]) -> Counter[str]:
+    """Counts the runs that wait for each handler's resumption."""
+    if not said:
+        return Counter()
+    runs = call.target.ledger().attention_runs()
+    return Counter(run.handler for run in runs if run.waits_for == RESUMPTION)
+
+
+def handler_object(
+    name: str, spec: HandlerSpec | None, control: Control | None, waiting: int
+) -> dict[str, Any]:
+    """Returns a handler as JSON data; what is not known, or not so, is null."""
+    paused = control if control is not None and control.paused else None
+    return {
+        "handler": name,
+        "source": spec.source if spec else None,
+        "types": list(spec.types) if spec else None,
+        "lane": spec.lane if spec else None,
+        "order": spec.order.kind if spec and spec.order else None,
+        "paused": paused is not None,
+        "paused_at": iso(paused.at) if paused else None,
+        "paused_by": paused.by if paused else None,
+        "reason": paused.reason if paused else None,
+        "waiting": waiting,
+    }
+
+
+def _row(handler: Mapping[str, Any]) -> tuple[object, ...]:
+    paused = "-"
+    if handler["paused"]:
+        paused = f"{handler['paused_at']} by {handler['paused_by']}: {handler['reason']}"
+    named = (handler["handler"], handler["source"] or "-", ", ".join(handler["types"] or "-"))
+    return (*named, handler["lane"] or "-", handler["order"] or "-", paused, handler["waiting"])
+
+
+@app.command("pause")
+@takes_options
+def pause_handler(
+    call: Invocation,
+    *,
+    name: Name,
+    reason: Annotated[str, typer.Option(help="Shown beside the handler and its runs.")],
+    by: By = None,
+) -> None:
+    """Let a handler begin no more runs; they wait, and none is lost or expires of it.
+
+    Workers hear of it within 5 seconds; what is running ends as it would.
+    """
+    require_known(call.target, source=None, handler=name)
+    wish = Wish(name, by or caller(call.target), reason, call.clock.now())
+    before = pause(call.target.table, SystemChance(), wish)
+    if before is not None:
+        raise CommandError(
+            call.pasteable(
+                f"{name} is paused already, since {iso(before.at)} by {before.by}: {before.reason};"
+                f" `webhookctl handlers resume {name}` ends it"
+            )
+        )
+    _done(call, name, paused=True)
+    call.output.note(
+        call.pasteable(
+            f"Workers hear of it within 5 seconds. End it with `webhookctl handlers resume {name}`."
+        )
+    )
+
+
+@app.command("resume")
+@takes_options
+def resume_handler(
+    call: Invocation,
+    *,
+    name: Name,
+    reason: Annotated[str, typer.Option(help="Kept in the audit.")] = "",
+    by: By = None,
+) -> None:
+    """Let a handler go on; what waits is sent within two minutes, 20 runs a second."""
+    target = call.target
+    wish = Wish(name, by or caller(target), reason, call.clock.now())
+    if not resume(target.table, SystemChance(), wish):
+        require_known(target, source=None, handler=name)
+        raise CommandError(call.pasteable(f"{name} is not paused; see `webhookctl handlers list`"))
+    waiting = _waiting(call, controls(target.table))[name]
+    _done(call, name, paused=False, waiting=waiting)
+    call.output.note(f"The reconciler sends {counted(waiting, 'waiting run')} from now on.")
+
+
+def _done(call: Invocation, name: str, *, paused: bool, **more: int) -> None:
+    if call.as_json:
+        call.output.json({"handler": name, "paused": paused, **more})
+    else:
+        call.output.line(f"{name} is {'paused' if paused else 'resumed'}")
