@@ -12,15 +12,13 @@ from webhook_inbox.destinations.limiter import (
     LEAD,
     LONGEST_LEAD,
     PATIENCE,
-    QUEUED,
-    USED,
+    Held,
     Limiter,
     Place,
 )
 from webhook_inbox.destinations.pace import (
     MILLISECOND,
     SECOND,
-    TOLERANCE,
     Pace,
     microseconds,
     moment,
@@ -86,25 +84,12 @@ class Gate:
         # for another. Last the probe, which nobody else makes meanwhile.
         for spec in sorted(specs, key=self._rank):
             try:
-                circuit = self._look(spec, self._breaker.acquire)
-                place = self._place(spec, circuit, slots) if circuit else Place(go=True)
+                wait = self._admit(spec, slots)
             except Unavailable as error:
                 degraded.append(f"{spec.name}: {error}")
                 continue
-            if circuit is None:
-                continue
-            _keep(slots, spec, place)
-            if not place.go:
-                why, on_limit = self._reason(spec, circuit, place)
-                due = moment(place.due)
-                return Admission(
-                    go=False,
-                    due=due,
-                    slots=slots,
-                    why=why,
-                    on_limit=on_limit,
-                    degraded=tuple(degraded),
-                )
+            if wait is not None:
+                return replace(wait, slots=slots, degraded=tuple(degraded))
         return Admission(go=True, slots=slots, degraded=tuple(degraded))
 
     def enter(self, spec: DestinationSpec, slots: dict[str, int], *, until: datetime) -> None:
@@ -135,26 +120,37 @@ class Gate:
         except Unavailable as error:
             self._degraded.append(f"{spec.name}: {error}")
 
+    def _admit(self, spec: DestinationSpec, slots: dict[str, int]) -> Admission | None:
+        """Returns why the run has to wait for this destination, and until when, or None."""
+        circuit = self._look(spec, self._breaker.acquire)
+        if circuit is None:
+            return None
+        place = self._place(spec, circuit, slots, self._limiter.admit)
+        place.keep(spec.name, slots)
+        if place.go:
+            return None
+        why, on_limit = self._reason(spec, circuit, place)
+        return Admission(go=False, due=moment(place.due), why=why, on_limit=on_limit)
+
     def _enter(self, spec: DestinationSpec, slots: dict[str, int], until: datetime) -> None:
-        late = _lateness(spec, slots, self._now())
-        latest = min(self._now() + PATIENCE + late, microseconds(until))
-        slept_until = USED
+        took = _took(Held.of(spec.name, slots), self._now())
+        latest = min(self._now() + PATIENCE + took, microseconds(until))
+        slept_until = 0
         while (circuit := self._look(spec, self._breaker.begin_probe)) is not None:
-            place = self._place(spec, circuit, slots, late=TOLERANCE)
+            place = self._place(spec, circuit, slots, self._limiter.begin)
             if place.limited:
                 self._refuse(spec, circuit, place)
-            _keep(slots, spec, place)
             now = self._now()
-            begin = place.slots.get(spec.name, USED) * MILLISECOND
-            if place.go and begin <= max(now, slept_until):
-                slots.update({spec.name: USED} if begin else {})
+            if place.go and place.start <= max(now, slept_until):
+                replace(place, start=0).keep(spec.name, slots)
                 return
+            place.keep(spec.name, slots)
             # Asleep for too long it has missed its slot, and has got another one.
-            if circuit.open_until or not begin or begin > latest:
-                due = moment(max(place.due - late, now))
+            if circuit.open_until or not place.start or place.start > latest:
+                due = moment(max(place.due - took, now))
                 raise Deferred(due, self._reason(spec, circuit, place)[0])
-            self._clock.sleep((begin - now) / SECOND)
-            slept_until = begin
+            self._clock.sleep((place.start - now) / SECOND)
+            slept_until = place.start
 
     def _look(
         self, spec: DestinationSpec, probes: Callable[[DestinationSpec], bool]
@@ -171,16 +167,14 @@ class Gate:
         spec: DestinationSpec,
         circuit: Circuit,
         slots: Mapping[str, int],
-        late: int = TOLERANCE // 2,
+        ask: Callable[[Pace, Mapping[str, int]], Place],
     ) -> Place:
-        now = self._now()
-        pace = Pace(spec, circuit)
-        phase = circuit.phase(now // MILLISECOND)
-        if phase is Phase.CLOSED:
-            return self._limiter.place(pace, slots, late=late)
+        now, pace = self._now(), Pace(spec, circuit)
+        if not circuit.open_until:
+            return ask(pace, slots)
         # A run comes LEAD before its slot: when the circuit may be probed, and no earlier.
-        probed = circuit.open_until * MILLISECOND if phase is Phase.OPEN else now + PROBE_PATIENCE
-        return replace(self._limiter.place(pace, slots, floor=probed + LEAD), go=False)
+        probed = max(circuit.open_until * MILLISECOND, now + PROBE_PATIENCE)
+        return replace(self._limiter.admit(pace, slots, floor=probed + LEAD), go=False)
 
     def _reason(self, spec: DestinationSpec, circuit: Circuit, place: Place) -> tuple[str, str]:
         """Returns why a run waits, and what its destination says of that where the rate is why."""
@@ -212,13 +206,7 @@ class Gate:
         return microseconds(self._clock.now())
 
 
-def _keep(slots: dict[str, int], spec: DestinationSpec, place: Place) -> None:
-    for name in (spec.name, spec.name + QUEUED):
-        slots.pop(name, None)
-    slots.update(place.slots)
-
-
-def _lateness(spec: DestinationSpec, slots: Mapping[str, int], now: int) -> int:
-    """Returns by how many microseconds a run missed the slot that it was admitted with."""
-    late = now - slots.get(spec.name, USED) * MILLISECOND
-    return min(late, LONGEST_LEAD) if late > TOLERANCE and slots.get(spec.name) else 0
+def _took(held: Held, now: int) -> int:
+    """Returns how long a handler took to come to its call, or by how much it missed its slot."""
+    since = held.admitted or held.start or now
+    return min(max(now - since, 0), LONGEST_LEAD)

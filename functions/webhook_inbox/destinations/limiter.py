@@ -1,14 +1,15 @@
 """Rate limit: gives a run a time to come, and each call a time to begin.
 
-A run that need not wait takes a slot on the timeline of starts. One that has to gets an
-appointment on the other timeline and keeps it; when it comes it takes a slot among the
-starts, before everybody who still waits. So one that comes late loses little, one that does
-not come costs nothing but its appointment, and whatever comes when, calls begin as far apart
-as the rate says.
+There are two timelines. A run that comes for the first time takes a slot on `SCHEDULED`: if
+that is near it may begin, else it is its appointment, and it comes again for it. Every call
+takes a slot on `STARTED` when it is made, whoever makes it, and waits for it. So calls begin
+as far apart as the rate says, whatever comes when; a run that had its appointment is never
+sent to the end of the queue, however late it comes; and one that does not come, or makes no
+call, costs nobody a slot.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from webhook_inbox.destinations.pace import (
@@ -21,37 +22,67 @@ from webhook_inbox.destinations.pace import (
 from webhook_inbox.destinations.timeline import Bounds, Timeline, Timelines
 from webhook_inbox.ports import Clock
 
-# How long a run waits in its process for its slot; for longer it is put off.
+# How long a call waits in its process for its slot; for longer its run is put off.
 PATIENCE: Final = 2 * SECOND
 # How long before its slot a run is to come: SQS delays whole seconds, so it comes up to one
-# later, and waits for the rest.
-LEAD: Final = 3 * SECOND // 2
-# The most that a run is let come earlier, where its handler takes so long until it calls.
-LONGEST_LEAD: Final = 30 * SECOND
+# later, and its call waits for the rest.
+LEAD: Final = SECOND
+# The most that is allowed for how long its handler takes until it calls.
+LONGEST_LEAD: Final = 20 * SECOND
 # A message that somebody sent again may come long before its time, by 5 s for clocks alone.
 SKEW: Final = 5 * SECOND
-# What marks an appointment among a run's slots; no destination's name has it.
-QUEUED: Final = "#queued"
-# The slot of a run that has used the one it was given: it need not queue again.
-USED: Final = 0
+# What else is kept of a run than when a call may begin; no destination's name has a "#".
+QUEUED: Final = "#queued"  # its appointment
+ADMITTED: Final = "#admitted"  # when it was let through
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What a run is given.
+    """What a run or a call is given; times in epoch microseconds, 0 for none.
 
     Attributes:
-        go: whether it may begin.
-        due: when it is to come otherwise, in epoch microseconds.
-        slots: what it keeps, in epoch milliseconds; under the destination's name a time to
-            begin a call, and with `QUEUED` a time to come.
-        limited: whether the rate alone is why it may not go, and it may be dropped for that.
+        go: whether the run may begin; a call may only at `start`, too.
+        due: when the run is to come again otherwise.
+        start: when its call may begin.
+        appointment: when its turn comes.
+        admitted: when it was let through.
+        limited: whether the rate alone is why it may not go, and it may not wait for it.
     """
 
     go: bool
     due: int = 0
-    slots: Mapping[str, int] = field(default_factory=dict)
+    start: int = 0
+    appointment: int = 0
+    admitted: int = 0
     limited: bool = False
+
+    def keep(self, destination: str, slots: dict[str, int]) -> None:
+        """Writes into a run's slots what it keeps for this destination, in milliseconds."""
+        times = {"": self.start, QUEUED: self.appointment, ADMITTED: self.admitted}
+        for suffix, at in times.items():
+            slots.pop(destination + suffix, None)
+            if at:
+                slots[destination + suffix] = -(-at // MILLISECOND)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a run holds of earlier times; in epoch microseconds, 0 for nothing."""
+
+    start: int
+    appointment: int
+    admitted: int
+
+    @classmethod
+    def of(cls, destination: str, slots: Mapping[str, int]) -> "Held":
+        """Reads a run's slots."""
+        suffixes = ("", QUEUED, ADMITTED)
+        return cls(*(slots.get(destination + suffix, 0) * MILLISECOND for suffix in suffixes))
+
+    @property
+    def waited(self) -> bool:
+        """Whether the run has had its turn, and need not queue for it again."""
+        return bool(self.start or self.appointment or self.admitted)
 
 
 class Limiter:
@@ -61,72 +92,90 @@ class Limiter:
         self._timelines = timelines
         self._clock = clock
 
-    def place(
-        self, pace: Pace, kept: Mapping[str, int], *, floor: int = 0, late: int = TOLERANCE // 2
-    ) -> Place:
-        """Gives a run its place.
+    def admit(self, pace: Pace, kept: Mapping[str, int], *, floor: int = 0) -> Place:
+        """Lets a run through, or tells when it is to come.
 
         Args:
             pace: how fast the destination may be called.
             kept: the slots that the run was given earlier.
-            floor: a time before which nothing begins, in epoch microseconds, because the
-                destination is down; 0 for none.
-            late: by how many microseconds a slot may be past already.
+            floor: a time before which nothing begins because the destination is down, in epoch
+                microseconds; 0 for none. The run is not let through then.
 
         Raises:
             Unavailable: the table failed.
         """
         now = microseconds(self._clock.now())
+        held = Held.of(pace.spec.name, kept)
         earliest = max(floor, pace.resumes_at, now)
-        valid = now - late if earliest == now else earliest
-        name = pace.spec.name
-        start = kept.get(name, USED) * MILLISECOND
-        if start >= valid:
-            return _at(pace, start, go=start <= now + LONGEST_LEAD + SKEW)
-        appointment = kept.get(name + QUEUED, USED) * MILLISECOND
-        if appointment > max(now + PATIENCE + SKEW, earliest):
-            return _queued(pace, appointment)
-        waited = name in kept or appointment > 0
+        place = self._known(pace, held, earliest, earliest)
+        if place is not None:
+            return place
+        bounds = self._bounds(pace, earliest, now, floor=floor)
+        if not held.waited:
+            return self._queue(pace, bounds)
+        if not floor and max(earliest, self._timelines.look(pace.spec.name)) <= now + PATIENCE:
+            return Place(go=True, admitted=now)
+        return self._start(pace, bounds, held)
+
+    def begin(self, pace: Pace, kept: Mapping[str, int]) -> Place:
+        """Gives a call its time to begin, or tells when its run is to come.
+
+        Raises:
+            Unavailable: the table failed.
+        """
+        now = microseconds(self._clock.now())
+        held = Held.of(pace.spec.name, kept)
+        earliest = max(pace.resumes_at, now)
+        place = self._known(pace, held, earliest, max(earliest - TOLERANCE, pace.resumes_at))
+        if place is not None:
+            return place
+        bounds = self._bounds(pace, earliest, now)
+        if not held.waited:
+            place = self._queue(pace, bounds)
+            if not place.go:
+                return place
+        return self._start(pace, bounds, held)
+
+    def _known(self, pace: Pace, held: Held, earliest: int, valid: int) -> Place | None:
+        """Returns the place that a run has already, or that of one that needs none."""
+        now = microseconds(self._clock.now())
+        if held.start >= valid:
+            go = held.start <= now + LONGEST_LEAD + SKEW
+            return Place(go, held.start - LEAD, start=held.start, admitted=held.admitted or now)
+        if held.appointment > max(now + PATIENCE + SKEW, earliest):
+            return _queued(held.appointment)
         if earliest == now and not pace.limits(now):
-            return Place(go=True, slots={name: USED} if waited else {})
+            return Place(go=True, admitted=now if held.waited else 0)
+        return None
+
+    def _bounds(self, pace: Pace, earliest: int, now: int, *, floor: int = 0) -> Bounds:
+        late = max(earliest - TOLERANCE, pace.resumes_at)
         # Whom a pause or a circuit keeps is not dropped for the rate.
-        soon = earliest <= now + PATIENCE
-        below = now + PATIENCE if soon and not floor and pace.spec.on_limit != "queue" else None
-        bounds = Bounds(earliest, valid, below)
-        if waited:
-            return self._start(pace, bounds)
-        if soon:
-            direct = replace(bounds, below=now + PATIENCE, unless_waiting=now)
-            slot = self._timelines.reserve(Timeline.STARTED, pace, direct)
-            if slot is not None:
-                return _at(pace, slot, go=True)
-        return self._queue(pace, bounds)
+        waits = floor or earliest > now + PATIENCE or pace.spec.on_limit == "queue"
+        return Bounds(earliest, late, None if waits else now + PATIENCE)
 
     def _queue(self, pace: Pace, bounds: Bounds) -> Place:
-        """Places a run behind all who wait."""
-        floor = max(bounds.floor, self._timelines.started(pace.spec.name))
-        if bounds.below is not None:
+        """Places a run behind all who wait; what is near enough need not."""
+        name = pace.spec.name
+        floor = max(bounds.floor, self._timelines.seen(name))
+        turn = self._timelines.reserve(Timeline.SCHEDULED, pace, replace(bounds, floor=floor))
+        if turn is None:
             return Place(go=False, due=floor, limited=True)
-        appointed = Bounds(floor, bounds.floor)
-        appointment = self._timelines.reserve(Timeline.SCHEDULED, pace, appointed)
         now = microseconds(self._clock.now())
-        if appointment is None or appointment <= now + PATIENCE:
-            return self._start(pace, bounds)
-        return _queued(pace, appointment)
+        # Calls that nobody queued for, a run's second one for example, may have gone ahead.
+        turn = max(turn, self._timelines.seen(name))
+        return Place(go=True, admitted=now) if turn < now + PATIENCE else _queued(turn)
 
-    def _start(self, pace: Pace, bounds: Bounds) -> Place:
-        """Gives a run that has waited the next start, however far ahead that is."""
+    def _start(self, pace: Pace, bounds: Bounds, held: Held) -> Place:
+        """Gives a run that has had its turn the next start, however far ahead that is."""
         slot = self._timelines.reserve(Timeline.STARTED, pace, bounds)
         if slot is None:
-            return Place(go=False, due=self._timelines.started(pace.spec.name), limited=True)
+            due = self._timelines.seen(pace.spec.name)
+            return Place(go=False, due=due, limited=True)
         now = microseconds(self._clock.now())
-        return _at(pace, slot, go=slot <= now + PATIENCE)
+        go = slot <= now + PATIENCE
+        return Place(go, slot - LEAD, start=slot, admitted=held.admitted or now)
 
 
-def _at(pace: Pace, slot: int, *, go: bool) -> Place:
-    return Place(go, slot - LEAD, {pace.spec.name: -(-slot // MILLISECOND)})
-
-
-def _queued(pace: Pace, appointment: int) -> Place:
-    at = -(-appointment // MILLISECOND)
-    return Place(go=False, due=appointment - LEAD, slots={pace.spec.name + QUEUED: at})
+def _queued(appointment: int) -> Place:
+    return Place(go=False, due=appointment - LEAD, appointment=appointment)

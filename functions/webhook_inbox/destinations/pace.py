@@ -21,8 +21,10 @@ MILLISECOND: Final = 1_000
 HEADROOM: Final = 1.025
 # How long after its slot a call may still begin.
 TOLERANCE: Final = SECOND // 5
-# Above so many reservations a second, a worker takes several slots at once.
+# Above so many calls a second, workers reserve several slots at once. One that lets some lapse
+# reserves fewer, but there are never more reservations than half of what one row can take.
 RESERVATIONS: Final = 200
+MOST_RESERVATIONS: Final = 500
 # After a pause: until when it goes slowly, at which share of the rate, and at how many times
 # the drain rate where there is no rate.
 SLOW: Final = ((30 * SECOND, 0.5, 1), (60 * SECOND, 0.75, 2))
@@ -44,12 +46,14 @@ class Stage:
 
     Attributes:
         step: microseconds from one slot to the next.
-        block: how many slots a worker reserves at once.
+        block: how many slots a worker reserves at once, at most.
+        least: how many at least.
         until: when the stage ends; None for never.
     """
 
     step: int
     block: int
+    least: int
     until: int | None = None
 
 
@@ -74,7 +78,12 @@ class Pace:
         for until, planned in self._rates():
             if until is None or at < until:
                 rate = min(planned, self._drain) if self.circuit.open_until else planned
-                return Stage(ceil(HEADROOM * SECOND / rate), ceil(rate / RESERVATIONS), until)
+                return Stage(
+                    step=ceil(HEADROOM * SECOND / rate),
+                    block=ceil(rate / RESERVATIONS),
+                    least=ceil(rate / MOST_RESERVATIONS),
+                    until=until,
+                )
         raise AssertionError("the last stage never ends")
 
     def _rates(self) -> Iterator[tuple[int | None, float]]:

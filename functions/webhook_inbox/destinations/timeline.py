@@ -36,13 +36,34 @@ class Bounds:
         floor: not before it.
         late: a slot of an earlier block will do if it is no earlier than this.
         below: only before it; None: however late.
-        unless_waiting: not if a run is scheduled at or after this time; None: even then.
     """
 
     floor: int
     late: int
     below: int | None = None
-    unless_waiting: int | None = None
+
+
+@dataclass(slots=True)
+class _Block:
+    """Slots that were reserved in one write, and are used one after the other."""
+
+    slots: deque[int]
+    size: int
+    lapsed: int = 0
+
+    def take(self, bounds: Bounds) -> int | None:
+        """Returns its next slot if that will do; those that are too late are dropped."""
+        while self.slots and self.slots[0] < bounds.late:
+            self.slots.popleft()
+            self.lapsed += 1
+        if not self.slots or (bounds.below is not None and self.slots[0] >= bounds.below):
+            return None
+        return self.slots.popleft()
+
+    def following(self, stage: Stage) -> int:
+        """Returns the size of the next one: what was used of this one, or twice as many."""
+        wanted = self.size - self.lapsed if self.lapsed else 2 * self.size
+        return min(stage.block, max(stage.least, wanted))
 
 
 @dataclass(slots=True)
@@ -51,7 +72,7 @@ class _Known:
 
     row: Item = field(default_factory=dict)
     seen_at: int = 0
-    slots: dict[Timeline, deque[int]] = field(default_factory=dict)
+    blocks: dict[Timeline, _Block] = field(default_factory=dict)
 
 
 class Timelines:
@@ -62,10 +83,21 @@ class Timelines:
         self._clock = clock
         self._known: dict[str, _Known] = {}
 
-    def started(self, destination: str) -> int:
-        """Returns how far calls are known to be planned."""
-        known = self._known.get(destination)
-        return known.row.get(Timeline.STARTED, 0) if known else 0
+    def seen(self, destination: str) -> int:
+        """Returns how far ahead calls were planned when the row was last seen, or 0."""
+        started: int = self._fresh(destination).row.get(Timeline.STARTED, 0)
+        return started
+
+    def look(self, destination: str) -> int:
+        """Returns how far ahead calls are planned, as it was at most a second ago.
+
+        Raises:
+            Unavailable: the table failed.
+        """
+        known = self._fresh(destination)
+        if not known.row:
+            self._see(known, self._table.get(limit_key(destination)) or {})
+        return self.seen(destination)
 
     def reserve(self, timeline: Timeline, pace: Pace, bounds: Bounds) -> int | None:
         """Returns a slot within the bounds, or None if the next one lies beyond them.
@@ -73,24 +105,24 @@ class Timelines:
         Raises:
             Unavailable: the table failed; slots may have been reserved, which then lapse.
         """
-        known = self._known.setdefault(pace.spec.name, _Known())
-        kept = _left(known, timeline, bounds)
+        known = self._fresh(pace.spec.name)
+        block = known.blocks.get(timeline)
+        kept = block.take(bounds) if block else None
         if kept is not None:
             return kept
-        now = microseconds(self._clock.now())
-        if not 0 <= now - known.seen_at < SECOND:
-            known.row = {}
         for _ in range(TRIES):
             at = max(known.row.get(timeline, 0), bounds.floor)
-            if _beyond(known.row, at, bounds):
+            if bounds.below is not None and at >= bounds.below:
                 return None
             if self._move(known, timeline, at, pace, bounds):
-                return known.slots[timeline].popleft()
+                return known.blocks[timeline].slots.popleft()
         raise Unavailable("dynamodb", "UpdateItem", f"{limit_key(pace.spec.name).pk} is contended")
 
     def _move(self, known: _Known, timeline: Timeline, at: int, pace: Pace, bounds: Bounds) -> bool:
         stage = pace.stage(at)
-        length = stage.step * stage.block
+        block = known.blocks.get(timeline)
+        size = block.following(stage) if block else stage.least
+        length = stage.step * size
         # What was seen is at most behind, since no timeline goes back: one that was seen at the
         # floor is there still, unless its row was deleted.
         ahead = known.row.get(timeline, 0) >= bounds.floor
@@ -110,37 +142,21 @@ class Timelines:
             return False
         self._see(known, row)
         first = row[timeline] - length
-        known.slots[timeline] = deque(first + n * stage.step for n in range(stage.block))
+        slots = deque(first + n * stage.step for n in range(size))
+        known.blocks[timeline] = _Block(slots, size)
         return True
+
+    def _fresh(self, destination: str) -> _Known:
+        known = self._known.setdefault(destination, _Known())
+        if not 0 <= microseconds(self._clock.now()) - known.seen_at < SECOND:
+            known.row = {}
+        return known
 
     def _see(self, known: _Known, row: Item) -> None:
         known.row, known.seen_at = row, microseconds(self._clock.now())
 
 
-def _left(known: _Known, timeline: Timeline, bounds: Bounds) -> int | None:
-    """Returns the next slot of a block that was reserved before; those that lapsed are dropped."""
-    slots = known.slots.get(timeline, deque())
-    while slots and slots[0] < bounds.late:
-        slots.popleft()
-    if not slots or (bounds.below is not None and slots[0] >= bounds.below):
-        return None
-    return slots.popleft()
-
-
-def _beyond(row: Item, at: int, bounds: Bounds) -> bool:
-    if bounds.below is not None and at >= bounds.below:
-        return True
-    waiting = bounds.unless_waiting
-    return waiting is not None and row.get(Timeline.SCHEDULED, 0) >= waiting
-
-
 def _limits(timeline: Timeline, stage: Stage, bounds: Bounds) -> list[Condition]:
     """Returns the conditions under which a reservation is of this stage and within bounds."""
     ends = [end for end in (stage.until, bounds.below) if end is not None]
-    clauses: list[Condition] = []
-    if ends:
-        clauses.append(either(Absent(timeline), Less(timeline, min(ends))))
-    if bounds.unless_waiting is not None:
-        none = Less(Timeline.SCHEDULED, bounds.unless_waiting)
-        clauses.append(either(Absent(Timeline.SCHEDULED), none))
-    return clauses
+    return [either(Absent(timeline), Less(timeline, min(ends)))] if ends else []
