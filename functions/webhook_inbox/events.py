@@ -87,7 +87,7 @@ def new_event(
         signature_hash=_signature_hash(recipe, verified),
         verified_with=verified.secret,
         occurred_at=identity.occurred_at or verified.signed_at,
-        guard="" if content is None else guard.content_hash(content),
+        guard="" if content is None else guard.content_hash(content, agent=verified.agent),
         request_id=delivery.request_id,
         agent=verified.agent,
         entities=entities_of(handlers, delivery.body),

@@ -31,9 +31,10 @@ class Seen(StrEnum):
     REPLAYED = "replayed"  # accepted before, under another id
 
 
-def content_hash(content: bytes) -> str:
-    """Returns the SHA-256, in hex, that a content is guarded by."""
-    return sha256(content).hexdigest()
+def content_hash(content: bytes, *, agent: str = "") -> str:
+    """Returns the SHA-256, in hex, that a content is guarded by; that of each agent is its own."""
+    # No agent's name holds a zero byte.
+    return sha256(agent.encode() + b"\0" + content if agent else content).hexdigest()
 
 
 def check(table: Table, event: StoredEvent) -> Seen:
