@@ -173,8 +173,10 @@ class Limiter:
             due = self._timelines.seen(pace.spec.name)
             return Place(go=False, due=due, limited=True)
         now = microseconds(self._clock.now())
-        go = slot <= now + PATIENCE
-        return Place(go, slot - LEAD, start=slot, admitted=held.admitted or now)
+        # A run keeps milliseconds: none begins before its slot.
+        start = -(-slot // MILLISECOND) * MILLISECOND
+        go = start <= now + PATIENCE
+        return Place(go, start - LEAD, start=start, admitted=held.admitted or now)
 
 
 def _queued(appointment: int) -> Place:

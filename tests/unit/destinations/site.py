@@ -1,0 +1,131 @@
+"""One destination, its table, and as many workers as a test asks for."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from tests.unit.core.faults import Plan
+from webhook_inbox.destinations.answer import Answer
+from webhook_inbox.destinations.circuit import breaker_key, limit_key
+from webhook_inbox.destinations.gate import Admission, Gate
+from webhook_inbox.errors import Deferred
+from webhook_inbox.instants import to_ms
+from webhook_inbox.manifest import BreakerSpec, DestinationSpec
+from webhook_inbox.memory.chance import SeededChance
+from webhook_inbox.memory.clock import ManualClock
+from webhook_inbox.memory.table import MemoryTable
+from webhook_inbox.ports import Item
+
+CRM = DestinationSpec("crm", "https://crm.example")
+LIMITED = replace(CRM, rate=10.0)
+BREAKER = BreakerSpec(failures=3, recovery=60.0, drain=5.0)
+FRAGILE = replace(CRM, breaker=BREAKER)
+
+
+class SleepyClock(ManualClock):
+    """Notes how long it was told to sleep."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slept: list[float] = []
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        super().sleep(seconds)
+
+
+class Site:
+    def __init__(self, spec: DestinationSpec = CRM) -> None:
+        self.spec = spec
+        self.plan = Plan()
+        self.table = MemoryTable(faults=self.plan)
+        self.clock = SleepyClock()
+        self._workers = 0
+        self.gate = self.worker()
+
+    def worker(self, *, skew: float = 0.0) -> Gate:
+        """Returns the gate of another execution environment."""
+        self._workers += 1
+        clock = SkewedClock(self.clock, skew) if skew else self.clock
+        return Gate(table=self.table, clock=clock, chance=SeededChance(self._workers))
+
+    def admit(
+        self, kept: Mapping[str, int] | None = None, *, gate: Gate | None = None
+    ) -> Admission:
+        return (gate or self.gate).admit([self.spec], kept=kept or {})
+
+    def enter(
+        self,
+        slots: dict[str, int] | None = None,
+        *,
+        gate: Gate | None = None,
+        seconds: float = 45,
+    ) -> dict[str, int]:
+        """Makes a call, which may be put off, and returns the run's slots."""
+        slots = {} if slots is None else slots
+        until = self.clock.now() + timedelta(seconds=seconds)
+        (gate or self.gate).enter(self.spec, slots, until=until)
+        return slots
+
+    def put_off(
+        self,
+        slots: dict[str, int] | None = None,
+        *,
+        gate: Gate | None = None,
+        seconds: float = 45,
+    ) -> float:
+        """Expects that a call is put off, and returns for how many seconds."""
+        try:
+            self.enter(slots, gate=gate, seconds=seconds)
+        except Deferred as deferred:
+            return (deferred.until - self.clock.now()).total_seconds()
+        raise AssertionError("the call was let through")
+
+    def call(self, answer: Answer, *, gate: Gate | None = None) -> None:
+        """Makes a call of a run that was admitted, whose answer is this."""
+        admission = self.admit(gate=gate)
+        assert admission.go, admission.why
+        self.enter(dict(admission.slots), gate=gate)
+        (gate or self.gate).report(self.spec, answer)
+
+    def fail(self, times: int, *, gate: Gate | None = None) -> None:
+        for _ in range(times):
+            self.call(Answer.failed(), gate=gate)
+
+    def open(self) -> None:
+        """Lets the circuit open, as of now."""
+        breaker = self.spec.breaker
+        assert breaker is not None
+        self.fail(breaker.failures)
+
+    def wait(self, admission: Admission) -> float:
+        """Returns for how many seconds a run is put off."""
+        assert not admission.go
+        assert admission.due is not None
+        return (admission.due - self.clock.now()).total_seconds()
+
+    def breaker_row(self) -> Item:
+        return self.table.get(breaker_key(self.spec.name)) or {}
+
+    def limit_row(self) -> Item:
+        return self.table.get(limit_key(self.spec.name)) or {}
+
+    def seconds(self, at: int) -> float:
+        """Returns how far ahead a slot is, which is kept in milliseconds."""
+        return (at - to_ms(self.clock.now())) / 1000
+
+
+class SkewedClock:
+    """Another worker's clock: as much ahead of the first, or behind."""
+
+    def __init__(self, clock: ManualClock, skew: float) -> None:
+        self._clock = clock
+        self.skew = timedelta(seconds=skew)
+
+    def now(self) -> Any:
+        return self._clock.now() + self.skew
+
+    def sleep(self, seconds: float) -> None:
+        assert seconds >= 0
+        self._clock.sleep(seconds)

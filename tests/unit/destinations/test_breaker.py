@@ -1,0 +1,418 @@
+"""The circuit breaker: all workers count together, nobody calls what is down, one run probes."""
+
+from dataclasses import replace
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+
+from tests.unit.destinations.site import BREAKER, CRM, FRAGILE, LIMITED, Site
+from webhook_inbox.destinations.answer import Answer
+from webhook_inbox.destinations.breaker import PROBE_MARGIN
+from webhook_inbox.memory import Fault
+
+OK, FAILED = Answer.ok(), Answer.failed()
+LEASE = FRAGILE.timeout + PROBE_MARGIN.total_seconds()
+
+
+@pytest.fixture
+def site() -> Site:
+    return Site(FRAGILE)
+
+
+@pytest.fixture
+def opened(site: Site) -> Site:
+    site.open()
+    return site
+
+
+@pytest.fixture
+def recovering(opened: Site) -> Site:
+    opened.clock.advance(seconds=BREAKER.recovery)
+    return opened
+
+
+# -- closed
+
+
+def test_a_healthy_destination_costs_one_read_a_second_and_no_write(site: Site) -> None:
+    for _ in range(20):
+        site.call(OK)
+        site.clock.advance(seconds=0.1)
+
+    assert site.plan.operations() == ["GetItem"] * 2
+    assert list(site.table) == []
+
+
+def test_failures_of_all_workers_are_counted_together(site: Site) -> None:
+    site.fail(1, gate=site.worker())
+    site.fail(1, gate=site.worker())
+    assert site.admit(gate=site.worker()).go
+
+    site.fail(1, gate=site.worker())
+
+    assert not site.admit(gate=site.worker()).go
+
+
+def test_a_success_begins_the_count_anew(site: Site) -> None:
+    site.fail(2)
+    site.call(OK)
+    site.fail(2)
+    assert site.admit().go
+
+    site.fail(1)
+
+    assert not site.admit().go
+
+
+def test_a_success_of_another_worker_begins_the_count_anew_as_soon_as_it_has_looked(
+    site: Site,
+) -> None:
+    other = site.worker()
+    site.fail(2)
+    site.clock.advance(seconds=1)
+    site.call(OK, gate=other)
+
+    site.fail(2)
+
+    assert site.admit().go
+
+
+def test_a_success_writes_once_until_the_next_failure(site: Site) -> None:
+    site.fail(1)
+    site.plan.operations()
+
+    for _ in range(3):
+        site.call(OK)
+
+    assert site.plan.operations() == ["UpdateItem"]
+
+
+def test_without_a_breaker_no_failure_counts(site: Site) -> None:
+    site.spec = replace(CRM, breaker=None)
+
+    site.fail(20)
+
+    assert site.admit().go
+    assert list(site.table) == []
+
+
+def test_a_breaker_that_was_taken_out_stops_nobody_though_its_row_says_open(
+    opened: Site,
+) -> None:
+    opened.spec = replace(CRM, breaker=None)
+
+    assert opened.admit().go
+    opened.enter()
+
+
+def test_an_expired_row_says_nothing(opened: Site) -> None:
+    opened.clock.advance(days=36)
+    gate = opened.worker()
+
+    assert opened.admit(gate=gate).go
+    assert opened.admit(gate=gate).go
+
+
+# -- open
+
+
+def test_while_it_is_open_nobody_begins_and_nobody_calls(opened: Site) -> None:
+    other = opened.worker()
+    for _ in range(59):
+        assert not opened.admit().go
+        assert not opened.admit(gate=other).go
+        opened.put_off()
+        opened.put_off(gate=other)
+        opened.clock.advance(seconds=1)
+
+
+def test_a_run_that_was_let_through_before_it_opened_makes_no_call_any_more(site: Site) -> None:
+    admission = site.admit()
+    site.open()
+
+    assert site.put_off(dict(admission.slots)) >= BREAKER.recovery
+
+
+def test_another_worker_learns_of_it_within_a_second(site: Site) -> None:
+    other = site.worker()
+    assert site.admit(gate=other).go
+    site.open()
+
+    site.clock.advance(seconds=0.999)
+    assert site.admit(gate=other).go
+    site.clock.advance(seconds=0.001)
+    assert not site.admit(gate=other).go
+
+
+def test_it_opens_once_though_more_calls_fail_that_were_under_way(site: Site) -> None:
+    workers = [site.worker() for _ in range(9)]
+    for gate in workers:
+        site.enter(dict(site.admit(gate=gate).slots), gate=gate)
+    until = set()
+    for gate in workers:
+        gate.report(site.spec, FAILED)
+        site.clock.advance(seconds=1)
+        until.add(site.breaker_row().get("open_until"))
+
+    assert len(until) == 2  # None, and when it opened
+    assert site.breaker_row()["failures"] == BREAKER.failures
+
+
+def test_a_success_of_a_call_that_was_under_way_does_not_close_it(site: Site) -> None:
+    late = site.worker()
+    site.enter(dict(site.admit(gate=late).slots), gate=late)
+    site.open()
+    site.clock.advance(seconds=2)
+    site.admit(gate=late)
+
+    late.report(site.spec, OK)
+
+    assert not site.admit(gate=site.worker()).go
+
+
+def test_who_waits_is_told_why(opened: Site) -> None:
+    admission = opened.admit()
+
+    assert admission.why == "destination crm: its circuit is open"
+    assert admission.on_limit == ""
+    assert admission.degraded == ()
+
+
+def test_who_comes_while_it_is_open_is_to_come_from_its_recovery_on_at_the_drain_rate(
+    opened: Site,
+) -> None:
+    waits = [opened.wait(opened.admit(gate=opened.worker())) for _ in range(11)]
+
+    assert waits[0] == pytest.approx(60, abs=0.001)
+    gaps = [after - before for before, after in pairwise(waits)]
+    assert min(gaps) >= 1 / BREAKER.drain
+    assert max(gaps) <= 1.05 / BREAKER.drain
+
+
+def test_a_rate_below_the_drain_rate_is_kept_as_well(site: Site) -> None:
+    site.spec = replace(FRAGILE, rate=2.0)
+    for _ in range(3):
+        site.call(FAILED)
+        site.clock.advance(seconds=0.6)
+
+    first, second = site.admit(), site.admit()
+
+    assert site.wait(second) - site.wait(first) >= 0.5
+
+
+def test_on_limit_does_not_drop_whom_an_open_circuit_keeps(site: Site) -> None:
+    site.spec = replace(FRAGILE, rate=10.0, on_limit="drop")
+    site.open()
+
+    admissions = [site.admit() for _ in range(40)]
+
+    assert {one.on_limit for one in admissions} == {""}
+    assert all(one.due and one.slots for one in admissions)
+
+
+# -- recovering
+
+
+def test_one_run_of_one_worker_probes(recovering: Site) -> None:
+    workers = [recovering.worker() for _ in range(5)]
+
+    admitted = [recovering.admit(gate=gate).go for gate in [*workers, *workers]]
+
+    assert admitted == [True] + [False] * 9
+
+
+def test_the_probe_makes_one_call_until_that_is_answered(recovering: Site) -> None:
+    slots = dict(recovering.admit().slots)
+    recovering.enter(slots)
+
+    assert 0 < recovering.put_off(slots) <= 2
+    recovering.gate.report(recovering.spec, OK)
+    recovering.enter(slots)
+
+
+def test_after_a_probe_that_succeeds_everybody_calls(recovering: Site) -> None:
+    recovering.call(OK)
+
+    for gate in (recovering.gate, recovering.worker()):
+        recovering.call(OK, gate=gate)
+    assert recovering.breaker_row().keys() == {"pk", "sk", "failures", "expires_at"}
+    recovering.fail(2)
+    assert recovering.admit().go
+
+
+def test_after_a_probe_that_fails_nobody_calls_until_the_next_recovery(recovering: Site) -> None:
+    recovering.call(FAILED)
+
+    other = recovering.worker()
+    assert not recovering.admit(gate=other).go
+    recovering.clock.advance(seconds=BREAKER.recovery - 0.001)
+    assert not recovering.admit(gate=other).go
+    recovering.clock.advance(seconds=0.001)
+    assert recovering.admit(gate=other).go
+
+
+def test_a_probe_is_no_failure_more(recovering: Site) -> None:
+    """One failure after the recovery does not open it again, only as many as ever."""
+    recovering.call(OK)
+    recovering.fail(BREAKER.failures - 1)
+    assert recovering.admit().go
+
+
+def test_who_comes_while_another_probes_comes_again_soon_and_one_after_the_other(
+    recovering: Site,
+) -> None:
+    recovering.admit()
+
+    waits = [recovering.wait(recovering.admit(gate=recovering.worker())) for _ in range(4)]
+
+    assert waits[0] == pytest.approx(1, abs=0.01)
+    assert all(b - a >= 1 / BREAKER.drain for a, b in pairwise(waits))
+
+
+def test_a_probe_whose_worker_died_is_taken_over_when_its_lease_is_over(recovering: Site) -> None:
+    assert recovering.admit().go
+    heir = recovering.worker()
+    recovering.clock.advance(seconds=LEASE)
+    assert not recovering.admit(gate=heir).go
+
+    recovering.clock.advance(seconds=0.001)
+
+    assert [recovering.admit(gate=heir).go, recovering.admit(gate=recovering.worker()).go] == [
+        True,
+        False,
+    ]
+    recovering.enter(gate=heir)
+    heir.report(recovering.spec, OK)
+    recovering.call(OK)
+
+
+@pytest.mark.parametrize("answer", [OK, FAILED])
+def test_a_probe_that_was_taken_over_decides_nothing_any_more(
+    recovering: Site, answer: Answer
+) -> None:
+    lost = recovering.worker()
+    recovering.enter(dict(recovering.admit(gate=lost).slots), gate=lost)
+    recovering.clock.advance(seconds=LEASE + 1)
+    assert recovering.admit().go
+    before = recovering.breaker_row()
+
+    lost.report(recovering.spec, answer)
+
+    assert recovering.breaker_row() == before
+
+
+def test_a_probe_that_comes_to_its_call_too_late_is_put_off_while_another_probes(
+    recovering: Site,
+) -> None:
+    slow = recovering.worker()
+    slots = dict(recovering.admit(gate=slow).slots)
+    recovering.clock.advance(seconds=LEASE + 1)
+    assert recovering.admit().go
+
+    recovering.put_off(slots, gate=slow)
+
+
+def test_a_probe_that_comes_to_its_call_too_late_still_probes_if_nobody_else_does(
+    recovering: Site,
+) -> None:
+    slots = dict(recovering.admit().slots)
+    recovering.clock.advance(seconds=LEASE + 1)
+
+    recovering.enter(slots)
+
+    assert not recovering.admit(gate=recovering.worker()).go
+
+
+def test_a_call_of_a_destination_that_was_not_declared_may_be_the_probe(recovering: Site) -> None:
+    recovering.enter()
+    recovering.put_off(gate=recovering.worker())
+
+    recovering.gate.report(recovering.spec, OK)
+
+    recovering.call(OK, gate=recovering.worker())
+
+
+def test_a_probe_whose_answer_was_lost_is_known_for_ones_own(recovering: Site) -> None:
+    """The SDK tries again what had happened, and the second try finds the lease there."""
+    recovering.admit()
+    row = recovering.breaker_row()
+    recovering.table.put({k: v for k, v in row.items() if not k.startswith("probe")})
+    other = recovering.worker()
+    recovering.clock.advance(seconds=1)
+
+    class Twice:
+        def __getattr__(self, name: str) -> object:
+            return getattr(recovering.table, name)
+
+        def update(self, *args: object, **options: object) -> object:
+            recovering.table.update(*args, **options)  # type: ignore[arg-type]
+            return recovering.table.update(*args, **options)  # type: ignore[arg-type]
+
+    other._breaker._table = Twice()  # type: ignore[assignment]
+
+    assert recovering.admit(gate=other).go
+
+
+def test_a_lost_report_of_a_probe_leaves_its_lease_to_run_out(recovering: Site) -> None:
+    slots = dict(recovering.admit().slots)
+    recovering.enter(slots)
+    recovering.plan.fail("UpdateItem", Fault.BEFORE)
+    recovering.gate.report(recovering.spec, OK)
+
+    assert recovering.gate.degraded() != ()
+    assert not recovering.admit(gate=recovering.worker()).go
+    recovering.clock.advance(seconds=LEASE + 1)
+    recovering.call(OK)
+    recovering.call(OK)
+
+
+def test_the_probe_needs_no_slot_of_the_rate(site: Site) -> None:
+    """Nobody has called for so long that one call more exceeds nothing."""
+    site.spec = replace(LIMITED, breaker=BREAKER)
+    site.open()
+    kept = [dict(site.admit().slots) for _ in range(30)]
+    site.clock.advance(seconds=BREAKER.recovery)
+    site.clock.slept.clear()
+    assert site.admit(kept[0]).go
+
+    site.enter(kept[0])
+
+    assert site.clock.slept == []
+
+
+def test_those_who_waited_come_before_those_who_did_not(site: Site) -> None:
+    site.spec = replace(FRAGILE, rate=5.0)
+    for _ in range(3):
+        site.call(FAILED)
+    waiting = [dict(site.admit().slots) for _ in range(50)]
+    site.clock.advance(seconds=BREAKER.recovery + 2)
+    site.call(OK)
+
+    fresh = site.wait(site.admit())
+
+    assert fresh >= 8
+    assert site.admit(waiting[0]).go
+
+
+def test_those_who_waited_begin_in_their_order_though_it_opens_again(opened: Site) -> None:
+    kept = [dict(opened.admit().slots) for _ in range(20)]
+    opened.clock.advance(seconds=BREAKER.recovery)
+    opened.call(FAILED)
+
+    again = [opened.admit(slots) for slots in kept]
+    fresh = opened.admit()
+
+    waits = [opened.wait(admission) for admission in again]
+    assert waits == sorted(waits)
+    assert waits[0] >= BREAKER.recovery
+    assert waits[-1] - waits[0] == pytest.approx(19 / BREAKER.drain, rel=0.05)
+    assert opened.wait(fresh) > waits[-1]
+
+
+def test_a_row_outlives_every_wait_by_far(opened: Site) -> None:
+    opened.admit()
+    month = (opened.clock.now() + timedelta(days=30)).timestamp()
+
+    assert opened.breaker_row()["expires_at"] > month
+    assert opened.limit_row()["expires_at"] > month
