@@ -13,10 +13,18 @@ from constructs import Construct
 from stacks.function import NAMESPACE
 from stacks.queue import Lane
 from stacks.topic import alarm_topic
+from webhook_inbox.manifest import HandlerSpec
+from webhook_inbox.outcomes import Outcome
 
 MINUTE: Final = Duration.minutes(1)
 FIVE_MINUTES: Final = Duration.minutes(5)
 FIFTEEN_MINUTES: Final = Duration.minutes(15)
+
+WAITS_FOR_ROOM: Final = "Raise max_concurrency, or give slow handlers a lane of their own."
+WAITS_IN_ORDER: Final = (
+    "Its handlers are serial: an entity's events wait for one that is retried, held, or dead and"
+    " blocks them. Finish that one."
+)
 
 
 class Alarms(Construct):
@@ -33,13 +41,14 @@ class Alarms(Construct):
 
     def watch_lane(self, lane: Lane, processor: lambda_.IFunction) -> None:
         """Alarms on dead letters, on work that waits, and on a function that cannot work."""
+        what = "Messages" if lane.fifo else "Runs"
         # Not NumberOfMessagesSent: it stays 0 for what SQS itself moves.
         self._alarm(
             f"DeadLetters-{lane.name}",
             lane.dead.metric_approximate_number_of_messages_visible(
                 period=MINUTE, statistic="Maximum"
             ),
-            text=f"Runs of lane {lane.name} were given up. Look:"
+            text=f"{what} of lane {lane.name} were given up. Look:"
             f" `{self._ctl} inbox list --status dead_letter`. Once their cause is gone:"
             f" `{self._ctl} replay --yes`.",
         )
@@ -49,8 +58,8 @@ class Alarms(Construct):
             at_least=900,
             periods=5,
             text=f"Work of lane {lane.name} waits for over 15 minutes. Look:"
-            f" `{self._ctl} inbox list --status pending`. Raise max_concurrency, or give slow"
-            " handlers a lane of their own.",
+            f" `{self._ctl} inbox list --status {'failed' if lane.fifo else 'pending'}`."
+            f" {WAITS_IN_ORDER if lane.fifo else WAITS_FOR_ROOM}",
         )
         # Not the first one: a handler that does not end in time takes its process along, and
         # its run is tried again. A function that cannot even start fails for every message.
@@ -61,6 +70,24 @@ class Alarms(Construct):
             text=f"Lane {lane.name}'s processor crashed three times: it cannot start, or handlers"
             f" do not end in time. See its logs, and `{self._ctl} inbox list --status failed`.",
         )
+
+    def watch_serial(self, handlers: Iterable[HandlerSpec]) -> None:
+        """Alarms on the deaths of serial runs: their messages are in no dead-letter queue."""
+        for spec in handlers:
+            after = "waits for it" if spec.blocks else "went on without it"
+            self._alarm(
+                f"Deaths-{spec.name}",
+                _metric(
+                    "Messages",
+                    service="processor",
+                    lane=spec.lane,
+                    handler=spec.name,
+                    outcome=Outcome.DEAD_DROPPED,
+                ),
+                text=f"A run of {spec.name} was given up, and its entity {after}. Look:"
+                f" `{self._ctl} inbox list --status dead_letter`. Once the cause is gone:"
+                f" `{self._ctl} replay --handler {spec.name} --yes`.",
+            )
 
     def watch_intake(self, api: apigatewayv2.IHttpApi, ingest: lambda_.IFunction) -> None:
         """Alarms on answers that make providers retry, and on crashes of ingest."""

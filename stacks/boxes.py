@@ -22,7 +22,6 @@ class Boxes:
     secrets: Secrets
     manifest: Manifest
     workshop: Workshop
-    max_receive_count: int
 
     @property
     def table(self) -> str:

@@ -108,6 +108,9 @@ class Processor(InboxFunction):
             on=[lane.work.queue_arn],
         )
         self.allow("s3:GetObject", on=[boxes.bodies.objects])
+        if lane.fifo:
+            # Whether an entity stands still: what stops it is looked up, and cleared away.
+            self.allow("dynamodb:DeleteItem", "dynamodb:Query", on=[boxes.table])
         if _splits(boxes, lane):
             self.allow("dynamodb:PutItem", "dynamodb:Query", on=[boxes.table])
             self.allow("sqs:SendMessage", on=boxes.work_queues)
@@ -130,7 +133,7 @@ def _shape(boxes: Boxes, lane: Lane, placement: Placement) -> Shape:
         queue_urls=boxes.queue_urls if _splits(boxes, lane) else {lane.name: lane.work.queue_url},
         secret_prefix=boxes.secrets.prefix,
         lane=lane.name,
-        max_receive_count=boxes.max_receive_count,
+        max_receive_count=lane.max_receive_count,
         code_version=bundle.version,
     )
     return Shape(

@@ -2,7 +2,7 @@
 
 import re
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final
 
 from aws_cdk import Arn, ArnComponents, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_sqs as sqs
@@ -11,10 +11,14 @@ from constructs import Construct
 # Longer than any lease (the processor's 60 s and a margin), and AWS's own advice of six times
 # the function's timeout.
 VISIBILITY_TIMEOUT: Final = 360
+NAME_LIMIT: Final = 80
 # Receives that are no attempts: throttled ones, copies that were not due, the burial itself.
 SPARE_RECEIVES: Final = 5
+# In a FIFO lane a run waits by its message alone, received again and again: as often as SQS allows.
+SERIAL_RECEIVES: Final = 1000
 RETENTION: Final = 7
-# Moving to the DLQ does not restart a message's age, so the DLQ must keep longer.
+# Moving to the DLQ does not restart a message's age, so the DLQ must keep longer. Moving to a FIFO
+# DLQ does: there a message that waits may be kept for as long.
 DEAD_RETENTION: Final = 14
 
 
@@ -23,6 +27,7 @@ class Lane(Construct):
 
     Args:
         name: the lane, as handlers ask for it.
+        fifo: whether its handlers take an entity's events one at a time, in order.
         max_receive_count: receives after which SQS moves a message to the dead letters.
     """
 
@@ -33,11 +38,14 @@ class Lane(Construct):
         *,
         stage: str,
         name: str,
+        fifo: bool,
         max_receive_count: int,
     ) -> None:
         super().__init__(scope, construct_id)
-        queue_name = _queue_name(stage, name)
+        queue_name = _queue_name(stage, name, fifo=fifo)
         self.name = name
+        self.fifo = fifo
+        self.max_receive_count = max_receive_count
         self.dead = sqs.Queue(
             self,
             "DeadLetters",
@@ -49,6 +57,7 @@ class Lane(Construct):
                 source_queues=[self._by_name(queue_name)],
             ),
             removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+            **_ordered(fifo=fifo),
         )
         self.work = sqs.Queue(
             self,
@@ -56,11 +65,12 @@ class Lane(Construct):
             queue_name=queue_name,
             encryption=sqs.QueueEncryption.SQS_MANAGED,
             enforce_ssl=True,
-            retention_period=Duration.days(RETENTION),
+            retention_period=Duration.days(DEAD_RETENTION if fifo else RETENTION),
             visibility_timeout=Duration.seconds(VISIBILITY_TIMEOUT),
             dead_letter_queue=sqs.DeadLetterQueue(
                 queue=self.dead, max_receive_count=max_receive_count
             ),
+            **_ordered(fifo=fifo),
         )
 
     def _by_name(self, queue_name: str) -> sqs.IQueue:
@@ -69,9 +79,28 @@ class Lane(Construct):
         return sqs.Queue.from_queue_arn(self, "WorkByName", arn)
 
 
-def _queue_name(stage: str, lane: str) -> str:
-    """Returns a name that SQS takes, 1-80 of letters, digits, - and _, and no two lanes share."""
-    name = f"webhook-inbox-{stage}-{lane}"
-    if re.fullmatch(r"[A-Za-z0-9_-]{1,80}", name):
-        return name
-    return f"{re.sub(r'[^A-Za-z0-9_-]', '-', name)[:71]}-{sha256(lane.encode()).hexdigest()[:8]}"
+def _ordered(*, fifo: bool) -> dict[str, Any]:
+    """Returns what makes a queue FIFO: in order, and as fast as its entities are many.
+
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/high-throughput-fifo.html
+    """
+    if not fifo:
+        return {}
+    return {
+        "fifo": True,
+        "deduplication_scope": sqs.DeduplicationScope.MESSAGE_GROUP,
+        "fifo_throughput_limit": sqs.FifoThroughputLimit.PER_MESSAGE_GROUP_ID,
+    }
+
+
+def _queue_name(stage: str, lane: str, *, fifo: bool) -> str:
+    """Returns a name that SQS takes, 1-80 of letters, digits, - and _, and no two lanes share.
+
+    A FIFO queue's ends in ".fifo", which counts.
+    """
+    name, suffix = f"webhook-inbox-{stage}-{lane}", ".fifo" if fifo else ""
+    room = NAME_LIMIT - len(suffix)
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", name) or len(name) > room:
+        hashed = sha256(lane.encode()).hexdigest()[:8]
+        name = f"{re.sub(r'[^A-Za-z0-9_-]', '-', name)[: room - 9]}-{hashed}"
+    return name + suffix

@@ -17,7 +17,7 @@ from stacks.bundle import HOME, Workshop
 from stacks.ingest import Ingest
 from stacks.ledger import Ledger
 from stacks.processor import Placement, Processor
-from stacks.queue import SPARE_RECEIVES, Lane
+from stacks.queue import SERIAL_RECEIVES, SPARE_RECEIVES, Lane
 from stacks.reconciler import Reconciler
 from stacks.replay import Replay
 from stacks.secrets import Secrets
@@ -102,14 +102,19 @@ class WebhookInbox(Construct):
         )
 
     def _boxes(self, props: InboxProps) -> Boxes:
-        receives = max_receive_count(self.manifest)
+        receives, serial = max_receive_count(self.manifest), self.manifest.serial_lanes
         build = props.build or props.functions.parent / ".build"
         return Boxes(
             ledger=Ledger(self, "Ledger", protected=props.stage == "prod"),
             bodies=Bodies(self, "Bodies"),
             lanes={
                 name: Lane(
-                    self, f"Lane-{name}", stage=props.stage, name=name, max_receive_count=receives
+                    self,
+                    f"Lane-{name}",
+                    stage=props.stage,
+                    name=name,
+                    fifo=name in serial,
+                    max_receive_count=SERIAL_RECEIVES if name in serial else receives,
                 )
                 for name in self.manifest.lanes
             },
@@ -124,7 +129,6 @@ class WebhookInbox(Construct):
             ),
             manifest=self.manifest,
             workshop=Workshop(props.functions, self.manifest, build, wheels=not props.local),
-            max_receive_count=receives,
         )
 
     def _alarms(self, props: InboxProps, boxes: Boxes) -> Alarms:
@@ -132,6 +136,7 @@ class WebhookInbox(Construct):
         alarms = Alarms(self, "Alarms", addresses=[*settings.alarms.notify, *settings.alarms.page])
         for lane in boxes.lanes.values():
             alarms.watch_lane(lane, self.processors[lane.name])
+        alarms.watch_serial(spec for spec in self.manifest.handlers.values() if spec.serial)
         alarms.watch_sources(self.manifest.sources)
         return alarms
 
@@ -142,7 +147,7 @@ class WebhookInbox(Construct):
 
 
 def max_receive_count(manifest: Manifest) -> int:
-    """Returns the receives after which SQS gives a message up.
+    """Returns the receives after which SQS gives a message of a standard lane up.
 
     The largest of all lanes: a message may outlast its handler's move to another one.
     """

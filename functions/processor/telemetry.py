@@ -10,7 +10,13 @@ from aws_lambda_powertools.metrics import MetricUnit, single_metric
 from webhook_inbox.outcomes import Outcome, Result
 
 _WARNINGS: Final = {Outcome.FAILED, Outcome.FAILED_KEPT, Outcome.SUPERSEDED}
-_ERRORS: Final = {Outcome.BROKEN, Outcome.DEAD, Outcome.FOREIGN, Outcome.UNAVAILABLE}
+_ERRORS: Final = {
+    Outcome.BROKEN,
+    Outcome.DEAD,
+    Outcome.DEAD_DROPPED,
+    Outcome.FOREIGN,
+    Outcome.UNAVAILABLE,
+}
 
 
 # An error's text may hold a whole body, and what is too long for CloudWatch is lost to it.

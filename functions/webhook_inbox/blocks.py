@@ -19,6 +19,7 @@ from webhook_inbox.model import SETTLED, Run
 from webhook_inbox.ports import Change, Item, Key, Table
 from webhook_inbox.reference import Reference
 from webhook_inbox.rows import RUN_LIFE, live, run_from, run_key
+from webhook_inbox.schedule import event_end
 
 BLOCKED: Final = "blocked#"
 # How the `waits_for` of a run begins that waits for a dead one: the rest is that one's event.
@@ -37,7 +38,8 @@ def block(table: Table, spec: HandlerSpec, run: Run, *, now: datetime) -> None:
         set={
             "source": run.source,
             "event_id": run.event_id,
-            "expires_at": to_seconds(run.expires_at or now + RUN_LIFE),
+            # Without its event nobody can replay it: it stops nothing any more.
+            "expires_at": to_seconds(event_end(run.expires_at or now + RUN_LIFE)),
         },
         # One that dies again keeps its place among those that have died.
         default={"since": to_ms(now)},

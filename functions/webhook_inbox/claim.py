@@ -109,6 +109,7 @@ def claim(
             "message_id": message.id,
             "code_version": lease.code_version,
             "expires_at": to_seconds(event.received_at + RUN_LIFE),
+            **in_order(event, spec.name),
             **_attention(key, lease, message, reference.ticket),
         },
         default={"first_at": to_ms(now)},
@@ -124,6 +125,11 @@ def claim(
             return run_from(error.old)
         run = run_from(error.old) if error.old else None
         raise NotClaimable(refusal(run, reference.ticket, message, now), run) from error
+
+
+def in_order(event: StoredEvent, handler: str) -> Item:
+    """Returns the attribute that says what a serial run is in order with."""
+    return {"entity": event.entities[handler]} if handler in event.entities else {}
 
 
 def _attention(key: Key, lease: Lease, message: Message, ticket: int) -> Item:

@@ -37,6 +37,7 @@ def compile_manifest(root: Path, *, stage: str, import_timeout: float = IMPORT_T
     settings = configuration.load(root / "inbox.toml", stage=stage)
     handlers = collect_handlers(root, import_timeout=import_timeout)
     _check_sources(handlers, known=settings.sources, root=root)
+    _check_lanes(handlers.values(), root=root)
     _check_destinations(handlers, known=settings.destinations, root=root)
     if _any_batches(settings.sources.values()):
         handlers[SPLIT] = SPLITTER
@@ -114,6 +115,20 @@ def _check_destinations(
                     f" destination {name!r}, which inbox.toml does not have"
                     f" (it has: {', '.join(known) or 'none'}); add [destinations.{name}]"
                 )
+
+
+def _check_lanes(handlers: Iterable[HandlerSpec], *, root: Path) -> None:
+    """Refuses a lane that would have to be a FIFO queue and a standard one."""
+    first: dict[str, HandlerSpec] = {}
+    for spec in handlers:
+        other = first.setdefault(spec.lane, spec)
+        if other.serial is not spec.serial:
+            serial, plain = (spec, other) if spec.serial else (other, spec)
+            raise ConfigurationError(
+                f"{shown(module_file(root, spec.module))}: lane {spec.lane!r} has"
+                f" {serial.name!r}, which is serial and needs a FIFO queue, and {plain.name!r},"
+                " which is not; give one of them another lane"
+            )
 
 
 def _any_batches(sources: Iterable[SourceSpec]) -> bool:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from webhook_inbox import blocks
+from webhook_inbox.carriage import carriage_of
 from webhook_inbox.claim import NotClaimable, Refusal
 from webhook_inbox.errors import (
     Deferred,
@@ -17,7 +19,6 @@ from webhook_inbox.errors import (
     Permanent,
     Skipped,
     Transient,
-    Unavailable,
 )
 from webhook_inbox.instants import to_ms
 from webhook_inbox.lanes import Lanes
@@ -26,9 +27,8 @@ from webhook_inbox.manifest import HandlerSpec
 from webhook_inbox.model import Run, Status
 from webhook_inbox.outcomes import Outcome, Result, Worker
 from webhook_inbox.ports import Chance, Clock, Message, Table
-from webhook_inbox.postpone import Postponement
 from webhook_inbox.reference import Reference
-from webhook_inbox.retry import Pause, Wait, backoff_delay, pause, seconds_up
+from webhook_inbox.retry import Wait, backoff_delay, pause
 from webhook_inbox.settle import Settlement, cut, give_up, settle
 
 # A deployment that rolls out may send runs of a handler that this worker does not know yet.
@@ -79,51 +79,43 @@ class Conclusion:
             return self._hold(attempt, error, now)
         reason = self._secrets.redact(describe(error))
         if isinstance(error, Permanent):
-            return self._die(attempt, f"permanent: {reason}", error, now)
+            return self._die(attempt, spec, f"permanent: {reason}", error, now)
         if attempt.run.attempts_in_round >= _attempts_allowed(spec, error):
-            return self._die(attempt, f"exhausted: {reason}", error, now)
+            return self._die(attempt, spec, f"exhausted: {reason}", error, now)
         return self._retry(attempt, spec, error, now)
-
-    def postponed(self, run: Run, postponement: Postponement, worker: Worker) -> None:
-        """Sends the copy that carries a run over its wait, where a message does.
-
-        Raises:
-            Unavailable: the queue failed; the message that was postponed comes back.
-        """
-        left = Pause(postponement.due - self._clock.now(), postponement.wait)
-        self._send_copy(run, left, worker)
 
     def unknown_handler(self, attempt: Attempt) -> Result:
         """Lets a run wait whose handler is not in this deployment; an hour, then it is dead."""
         now, since = self._clock.now(), attempt.run.unknown_since
         reason = f"handler {attempt.run.handler!r} is not in this deployment"
         if since is not None and since < now - ROLLING:
-            return self._die(attempt, f"permanent: {reason}", None, now)
+            return self._die(attempt, None, f"permanent: {reason}", None, now)
         return self._wait(attempt, now + ROLLING_PAUSE, now, reason, unknown=True)
 
     def refused(
-        self, refused: NotClaimable, message: Message, reference: Reference, worker: Worker
+        self,
+        refused: NotClaimable,
+        spec: HandlerSpec,
+        message: Message,
+        reference: Reference,
+        worker: Worker,
     ) -> Result:
         """Disposes of a message whose run could not be claimed."""
         run, why = refused.run, refused.refusal
         if why is Refusal.EXHAUSTED and run is not None:
-            return self._give_up(run, message, reference, worker)
+            return self._give_up(run, spec, message, reference, worker)
+        carriage, now = carriage_of(self._lanes, worker), self._clock.now()
+        stays = carriage.stays(why, run, now)
+        if stays is not None:
+            carriage.hide(message, stays)
+            return Result(Outcome.WAITING, reference, detail=str(why))
         if why is Refusal.DEAD:
-            self.bury(message, worker)
-            return Result(Outcome.BURIED, reference, detail=str(why))
+            carriage.give_up(message)
+            return Result(carriage.outcome(Outcome.BURIED), reference, detail=str(why))
         if why is Refusal.COPY_MISSING and run is not None and run.next_attempt_at is not None:
-            left = run.next_attempt_at - self._clock.now()
-            self._send_copy(run, pause(left, may_hide=False), worker)
+            carriage.carry(run, pause(run.next_attempt_at - now, may_hide=False), message)
         outcome = Outcome.LEFT if why is Refusal.CLAIMED_HERE else Outcome.DROPPED
         return Result(outcome, reference, detail=str(why))
-
-    def bury(self, message: Message, worker: Worker) -> None:
-        """Shows a message again at once; kept, it soon reaches the DLQ by SQS's own redrive.
-
-        A message sent to the DLQ by hand would make the console's redrive fail
-        (CouldNotDetermineMessageSource).
-        """
-        self._hide(message, worker, 0)
 
     def _retry(
         self, attempt: Attempt, spec: HandlerSpec, error: BaseException, now: datetime
@@ -131,27 +123,23 @@ class Conclusion:
         reason = self._secrets.redact(describe(error))
         delay = backoff_delay(spec.backoff, attempt.run.attempts_in_round, self._chance)
         delay = max(delay, min(_asked(error), RETRY_AFTER_LIMIT))
-        # Hiding the message spends a receive: at the limit a copy is sent instead, or SQS would
-        # move a run to the DLQ that has attempts left.
-        may_hide = attempt.message.receive_count < attempt.worker.max_receive_count
-        chosen = pause(delay, may_hide=may_hide)
+        carriage = carriage_of(self._lanes, attempt.worker)
+        chosen = carriage.failed(delay, attempt.message)
         outcome = "timed out" if isinstance(error, HandlerTimedOut) else "failed"
         due = now + chosen.delay
         run = self._settle(
             attempt, Settlement(Status.FAILED, outcome, now, reason, due, chosen.wait)
         )
-        if chosen.wait is Wait.HIDDEN:
-            self._hide(attempt.message, attempt.worker, seconds_up(chosen.delay))
-            return attempt.result(Outcome.FAILED_KEPT, reason, error)
-        self._send_copy(run, chosen, attempt.worker)
-        return attempt.result(Outcome.FAILED, reason, error)
+        carriage.carry(run, chosen, attempt.message)
+        kept = chosen.wait is Wait.HIDDEN
+        return attempt.result(Outcome.FAILED_KEPT if kept else Outcome.FAILED, reason, error)
 
     def _defer(self, attempt: Attempt, spec: HandlerSpec, error: Deferred, now: datetime) -> Result:
         reason = self._secrets.redact(describe(error))
         end = (attempt.run.round_began_at or now) + timedelta(seconds=spec.max_age)
         if error.until > end:
             reason = f"expired: {reason}; it would wait past its maximum age"
-            return self._die(attempt, reason, error, now)
+            return self._die(attempt, spec, reason, error, now)
         return self._wait(attempt, error.until, now, reason, error=error)
 
     def _finish(self, attempt: Attempt, skipped: Skipped | None, now: datetime) -> Result:
@@ -173,7 +161,9 @@ class Conclusion:
         }
         settlement = Settlement(Status.HELD, "held", now, reason, spent=False, held=held)
         self._settle(attempt, settlement)
-        return attempt.result(Outcome.HELD, reason)
+        carriage = carriage_of(self._lanes, attempt.worker)
+        carriage.hold(attempt.message)
+        return attempt.result(carriage.outcome(Outcome.HELD), reason)
 
     def _wait(
         self,
@@ -185,9 +175,9 @@ class Conclusion:
         unknown: bool = False,
         error: Deferred | None = None,
     ) -> Result:
-        chosen = pause(max(until - now, SHORTEST_WAIT), may_hide=False)
-        if error is not None and error.parked:
-            chosen = replace(chosen, wait=Wait.PARKED)
+        parked = error is not None and error.parked
+        carriage = carriage_of(self._lanes, attempt.worker)
+        chosen = carriage.deferred(max(until - now, SHORTEST_WAIT), parked=parked)
         settlement = Settlement(
             Status.DEFERRED,
             "deferred",
@@ -200,39 +190,45 @@ class Conclusion:
             waits_for=error.waits_for if error else "",
         )
         run = self._settle(attempt, settlement)
-        self._send_copy(run, chosen, attempt.worker)
-        return attempt.result(Outcome.DEFERRED, reason)
+        carriage.carry(run, chosen, attempt.message)
+        kept = chosen.wait is Wait.HIDDEN
+        return attempt.result(Outcome.DEFERRED_KEPT if kept else Outcome.DEFERRED, reason)
 
     def _die(
-        self, attempt: Attempt, reason: str, error: BaseException | None, now: datetime
+        self,
+        attempt: Attempt,
+        spec: HandlerSpec | None,
+        reason: str,
+        error: BaseException | None,
+        now: datetime,
     ) -> Result:
+        if spec is not None:
+            blocks.block(self._table, spec, attempt.run, now=now)
         self._settle(attempt, Settlement(Status.DEAD_LETTER, "dead", now, reason))
-        self.bury(attempt.message, attempt.worker)
+        carriage = carriage_of(self._lanes, attempt.worker)
+        carriage.give_up(attempt.message)
         page = getattr(error, "page", False) is True
-        return replace(attempt.result(Outcome.DEAD, reason, error), page=page)
+        return replace(attempt.result(carriage.outcome(Outcome.DEAD), reason, error), page=page)
 
-    def _give_up(self, run: Run, message: Message, reference: Reference, worker: Worker) -> Result:
+    def _give_up(
+        self,
+        run: Run,
+        spec: HandlerSpec,
+        message: Message,
+        reference: Reference,
+        worker: Worker,
+    ) -> Result:
         reason = f"exhausted: {_last_words(run)}"
         now = self._clock.now()
+        blocks.block(self._table, spec, run, now=now)
         if not give_up(self._table, run, error=reason, now=now, sent_at=message.sent_at):
             return Result(Outcome.UNAVAILABLE, reference, detail="the run changed meanwhile")
-        self.bury(message, worker)
-        return Result(Outcome.DEAD, reference, run.attempt_count, reason)
+        carriage = carriage_of(self._lanes, worker)
+        carriage.give_up(message)
+        return Result(carriage.outcome(Outcome.DEAD), reference, run.attempt_count, reason)
 
     def _settle(self, attempt: Attempt, settlement: Settlement) -> Run:
         return settle(self._table, attempt.run, settlement, sent_at=attempt.message.sent_at)
-
-    def _send_copy(self, run: Run, chosen: Pause, worker: Worker) -> None:
-        if chosen.wait is not Wait.PARKED:
-            reference = Reference(run.source, run.event_id, run.handler, run.ticket)
-            self._lanes.send([(worker.lane, reference)], delay=seconds_up(chosen.delay))
-
-    def _hide(self, message: Message, worker: Worker, seconds: int) -> None:
-        try:
-            self._lanes.queue(worker.lane).hide(message.receipt, seconds)
-        except Unavailable:
-            # It comes back after the queue's own visibility timeout: later, and no worse.
-            return
 
 
 def _attempts_allowed(spec: HandlerSpec, error: BaseException) -> int:

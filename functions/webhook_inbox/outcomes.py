@@ -22,7 +22,11 @@ class Outcome(StrEnum):
     FAILED_KEPT = "failed-kept"  # will be tried again through this message
     FAILED = "failed"  # will be tried again through another one
     DEFERRED = "deferred"  # waits, no attempt spent; another message or the reconciler wakes it
+    DEFERRED_KEPT = "deferred-kept"  # the same, and this message comes back
+    HELD_KEPT = "held-kept"  # waits for a person, and this message comes back to ask
+    WAITING = "waiting"  # it is not its run's turn: comes back
     DEAD = "dead"  # given up just now: on its way to the DLQ
+    DEAD_DROPPED = "dead-dropped"  # the same in a FIFO lane, whose DLQ gets no such message
     BURIED = "buried"  # given up before: on its way to the DLQ
     DROPPED = "dropped"  # there is nothing to do with it
     LEFT = "left"  # its run is being worked on through this very message
@@ -44,6 +48,7 @@ _DROPPED: Final = frozenset(
         Outcome.HELD,
         Outcome.FAILED,
         Outcome.DEFERRED,
+        Outcome.DEAD_DROPPED,
         Outcome.DROPPED,
         Outcome.SUPERSEDED,
     }

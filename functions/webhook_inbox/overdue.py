@@ -144,14 +144,19 @@ class Overdue:
 
     def _resend(self, run: Run, unchanged: Condition) -> None:
         lane = self._manifest.lane_of(run.handler)
-        if self._backlogs.is_large(lane) or self._stands_still(run):
+        # In a FIFO lane the backlog may be that of one entity that waits for a person, and its
+        # oldest message no reason for others to wait; one too many there is dropped in its turn.
+        fifo = self._lanes.queue(lane).fifo
+        large = self._backlogs.is_large(lane) and not (fifo and run.resends == 0)
+        if large or self._stands_still(run):
             self._move(run, self._now + POSTPONED, unchanged)
             return
-        missed = overdue_at(_expected(run)) + (self._backlogs.of(lane).oldest or timedelta(0))
+        oldest = None if fifo else self._backlogs.of(lane).oldest
+        missed = overdue_at(_expected(run)) + (oldest or timedelta(0))
         if run.resends == 0 and missed > self._now:
             self._move(run, missed, unchanged)
             return
-        if run.resends >= len(RESENDS):
+        if run.resends >= len(RESENDS) and not fifo:
             self._give_up(run, f"lost: sent {run.resends} times, never received", Action.LOST)
             return
         if self._report.count(Action.RESENT) >= DRAIN:
@@ -165,7 +170,7 @@ class Overdue:
         self._report.add(Action.RESENT)
 
     def _stands_still(self, run: Run) -> bool:
-        # Its message waits behind others of its entity, that wait for a dead one: not lost.
+        # Its message waits behind others of its entity, which wait for a dead one.
         spec = self._manifest.handlers.get(run.handler)
         if spec is None:
             return False
@@ -176,9 +181,6 @@ class Overdue:
 
     def _give_up(self, run: Run, why: str, action: Action) -> None:
         reason = f"{why}; last error: {run.last_error}" if run.last_error else why
-        spec = self._manifest.handlers.get(run.handler)
-        if spec is not None:
-            blocks.block(self._table, spec, run, now=self._now)
         gone = give_up(self._table, run, error=reason, now=self._now, sent_at=self._now)
         self._report.add(action if gone else Action.MOVED_ON)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from webhook_inbox.claim import NotClaimable, claimable, refusal
+from webhook_inbox.claim import NotClaimable, claimable, in_order, refusal
 from webhook_inbox.errors import ConditionFailed
 from webhook_inbox.instants import to_ms, to_seconds
 from webhook_inbox.manifest import HandlerSpec
@@ -94,6 +94,7 @@ def _change(
         "attention": attention_shard(run_key(event.source, event.event_id, spec.name)),
         "attention_at": to_ms(look),
         "expires_at": to_seconds(event.received_at + RUN_LIFE),
+        **in_order(event, spec.name),
         **({"parked": True} if parked else {}),
     }
     gone = ("lease_id", "claimed_until", "resends", "held", *(() if parked else ("parked",)))

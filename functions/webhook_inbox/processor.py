@@ -7,6 +7,7 @@ from typing import Final
 
 from webhook_inbox import bodies, providers
 from webhook_inbox.calling import Calling
+from webhook_inbox.carriage import carriage_of
 from webhook_inbox.claim import Lease, NotClaimable, claim
 from webhook_inbox.conclusion import Attempt, Conclusion
 from webhook_inbox.context import Clients, no_clients
@@ -20,13 +21,15 @@ from webhook_inbox.model import StoredEvent
 from webhook_inbox.ordering import Orders
 from webhook_inbox.outcomes import Outcome, Result, Worker
 from webhook_inbox.ports import Blobs, Chance, Clock, Executor, Item, Message, Table
-from webhook_inbox.postpone import postpone
+from webhook_inbox.postpone import Postponement, postpone
 from webhook_inbox.precheck import Checked, Precheck
 from webhook_inbox.reference import Reference
+from webhook_inbox.retry import Pause, Wait
 from webhook_inbox.routing import Registered
 from webhook_inbox.rows import event_from, event_key, live
 from webhook_inbox.settle import LeaseLost, prolong
 from webhook_inbox.split import Journal, Splitter
+from webhook_inbox.turn import Turns
 
 # The lease outlives the invocation, so that no worker outlives its lease.
 LEASE_MARGIN: Final = timedelta(seconds=5)
@@ -66,6 +69,7 @@ class Processor:
     ) -> None:
         self._manifest = manifest
         self._table = table
+        self._lanes = lanes
         self._blobs = blobs
         self._executor = executor
         self._clock = clock
@@ -74,6 +78,7 @@ class Processor:
         self._precheck = Precheck(
             manifest=manifest, table=table, controls=Controls(table, clock), gate=gate
         )
+        self._turns = Turns(table=table, blobs=blobs, lanes=lanes)
         self._calling = Calling(
             manifest=manifest,
             handlers=handlers,
@@ -101,14 +106,15 @@ class Processor:
         try:
             reference = Reference.decode(message.body)
         except ForeignMessage as error:
-            self._conclusion.bury(message, worker)
+            carriage_of(self._lanes, worker).bury(message)
             return Result(Outcome.FOREIGN, detail=str(error))
         try:
             return self._process(message, reference, worker, deadline)
         except Unavailable as error:
             return Result(Outcome.UNAVAILABLE, reference, detail=str(error))
         except LeaseLost as error:
-            return Result(Outcome.SUPERSEDED, reference, detail=str(error))
+            outcome = carriage_of(self._lanes, worker).outcome(Outcome.SUPERSEDED)
+            return Result(outcome, reference, detail=str(error))
 
     def _process(
         self, message: Message, reference: Reference, worker: Worker, deadline: datetime
@@ -122,10 +128,13 @@ class Processor:
         event = event_from(row, b"")
         known = self._manifest.handlers.get(reference.handler)
         spec = known or _stranger(reference)
-        checked = self._precheck.look(event, spec, reference, now)
         try:
-            if checked.postponement is not None:
-                return self._postpone(checked, event, spec, reference, message, worker, now)
+            turn = self._turns.look(row, event, spec, reference, worker, now)
+            event, reference = turn.event, turn.reference
+            checked = turn.checked or self._precheck.look(event, spec, reference, now)
+            if (waits := checked.postponement) is not None:
+                result = self._postpone(waits, event, spec, reference, message, worker, now)
+                return replace(result, degraded=checked.degraded)
             run = claim(
                 self._table,
                 event=event,
@@ -138,7 +147,7 @@ class Processor:
         except NotClaimable as refused:
             if refused.run is not None:
                 prolong(self._table, refused.run, event)
-            return self._conclusion.refused(refused, message, reference, worker)
+            return self._conclusion.refused(refused, spec, message, reference, worker)
         attempt = Attempt(run, message, reference, worker)
         if known is None:
             return self._conclusion.unknown_handler(attempt)
@@ -146,7 +155,7 @@ class Processor:
 
     def _postpone(
         self,
-        checked: Checked,
+        waits: Postponement,
         event: StoredEvent,
         spec: HandlerSpec,
         reference: Reference,
@@ -155,9 +164,8 @@ class Processor:
         now: datetime,
     ) -> Result:
         """Lets a run wait that is not claimed."""
-        waits = checked.postponement
-        if waits is None:
-            raise ValueError("nothing to wait for")
+        carriage = carriage_of(self._lanes, worker)
+        waits = carriage.postponed(waits, message, now)
         run = postpone(
             self._table,
             event=event,
@@ -167,9 +175,10 @@ class Processor:
             postponement=waits,
             now=now,
         )
-        self._conclusion.postponed(run, waits, worker)
-        result = Result(Outcome.DEFERRED, reference, detail=waits.why)
-        return replace(result, degraded=checked.degraded)
+        carriage.carry(run, Pause(waits.due - self._clock.now(), waits.wait), message)
+        kept = waits.wait is Wait.HIDDEN
+        outcome = Outcome.DEFERRED_KEPT if kept else Outcome.DEFERRED
+        return Result(outcome, reference, detail=waits.why)
 
     def _attempt(
         self,
@@ -199,7 +208,7 @@ class Processor:
     ) -> Result:
         if message.sent_at > now - YOUNG:
             return Result(Outcome.UNAVAILABLE, reference, detail="the event is not there yet")
-        self._conclusion.bury(message, worker)
+        carriage_of(self._lanes, worker).bury(message)
         return Result(Outcome.FOREIGN, reference, detail="no such event, or it has expired")
 
     def _call(

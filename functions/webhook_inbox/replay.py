@@ -7,12 +7,12 @@ the two leaves a pending run, which the reconciler sends.
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
-from webhook_inbox import audit, dead_letters
+from webhook_inbox import audit, blocks, dead_letters
 from webhook_inbox.claim import current, lease_over
 from webhook_inbox.conditions import Absent, Condition, OneOf, either, every
 from webhook_inbox.errors import ConditionFailed, Unavailable
@@ -22,7 +22,6 @@ from webhook_inbox.ledger import Ledger
 from webhook_inbox.manifest import Manifest
 from webhook_inbox.model import Run, Status
 from webhook_inbox.ports import Chance, Change, Clock, Queue, Table
-from webhook_inbox.reference import Reference
 from webhook_inbox.replay_request import ReplayRequest
 from webhook_inbox.replay_search import Search
 from webhook_inbox.rows import RUN_LIFE, attention_shard, run_key
@@ -179,8 +178,9 @@ class Replay:
         except ConditionFailed as error:
             done = error.old is not None and error.old.get("status") in _FINISHED
             return Outcome.FINISHED if done else Outcome.IN_USE
-        reference = Reference(run.source, run.event_id, run.handler, run.ticket + 1)
+        spec = self._manifest.handlers.get(run.handler)
         try:
+            reference = blocks.reference_of(self._table, spec, replace(run, ticket=run.ticket + 1))
             self._lanes.send([(self._manifest.lane_of(run.handler), reference)])
         except Unavailable:
             return Outcome.UNSENT
@@ -210,6 +210,7 @@ class Replay:
                 "attention_at": to_ms(overdue_at(now)),
                 "replays": [*map(dict, run.replays), entry][-REPLAYS_KEPT:],
                 "expires_at": to_seconds(run.expires_at or now + RUN_LIFE),
+                **({"entity": run.entity} if run.entity else {}),
             },
             default={"first_at": to_ms(now)},
             # Without its lease id no worker that was lost can settle the run any more.

@@ -132,7 +132,7 @@ def test_lanes_get_distinct_names_that_sqs_takes(tmp_path: Path) -> None:
     app = App(outdir=str(tmp_path))
     stack = Stack(app, "Lanes")
     for place, name in enumerate(("a.b", "a-b", "a_b", "x" * 64)):
-        Lane(stack, f"Lane{place}", stage="x" * 20, name=name, max_receive_count=5)
+        Lane(stack, f"Lane{place}", stage="x" * 20, name=name, fifo=False, max_receive_count=5)
     queues = Template.of(Path(app.synth().directory), "Lanes").all(QUEUE).values()
     names = [queue["QueueName"] for queue in queues if "QueueName" in queue]
     assert len(set(names)) == 4

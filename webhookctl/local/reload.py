@@ -32,7 +32,8 @@ def template_inputs(manifest: Manifest) -> tuple[Any, ...]:
     attempts = max((handler.max_attempts for handler in manifest.handlers.values()), default=0)
     secrets = {name: source.secret for name, source in manifest.sources.items()}
     splits = SPLIT in manifest.handlers
-    return (manifest.lanes, manifest.secrets, secrets, attempts, splits)
+    lanes = (manifest.lanes, manifest.serial_lanes)
+    return (lanes, manifest.secrets, secrets, attempts, splits)
 
 
 class Versions:

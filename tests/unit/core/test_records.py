@@ -286,6 +286,7 @@ def test_only_what_is_over_lets_its_message_go() -> None:
         Outcome.HELD,
         Outcome.FAILED,
         Outcome.DEFERRED,
+        Outcome.DEAD_DROPPED,
         Outcome.DROPPED,
         Outcome.SUPERSEDED,
     }

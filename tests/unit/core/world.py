@@ -24,6 +24,7 @@ from webhook_inbox.memory import (
     InlineExecutor,
     ManualClock,
     MemoryBlobs,
+    MemoryFifo,
     MemoryQueue,
     MemorySecrets,
     MemoryTable,
@@ -46,6 +47,8 @@ from webhook_inbox.rows import event_key, run_key
 SECRET: Final = "a-secret-of-the-provider"
 VISIBILITY: Final = 360
 MAX_RECEIVES: Final = 13
+SERIAL_RECEIVES: Final = 1000
+WEEK: Final = timedelta(days=7)
 DLQ_RETENTION: Final = timedelta(days=14)
 BODY: Final = b'{"id": "evt-1", "type": "paid", "amount": 42}'
 
@@ -113,14 +116,17 @@ class World:
         self.manifest = manifest
         for lane in manifest.lanes:
             if lane not in self.queues:
-                dlq = MemoryQueue(self.clock, name=f"{lane}-dlq", retention=DLQ_RETENTION)
+                fifo = lane in manifest.serial_lanes
+                kind = MemoryFifo if fifo else MemoryQueue
+                dlq = kind(self.clock, name=f"{lane}-dlq", retention=DLQ_RETENTION)
                 dlq.faults = self.plan
                 self.dlqs[lane] = dlq
-                self.queues[lane] = MemoryQueue(
+                self.queues[lane] = kind(
                     self.clock,
                     name=lane,
                     dead_letters=dlq,
-                    max_receive_count=MAX_RECEIVES,
+                    max_receive_count=SERIAL_RECEIVES if fifo else MAX_RECEIVES,
+                    retention=DLQ_RETENTION if fifo else WEEK,
                     faults=self.plan,
                 )
         self.lanes = Lanes(self.queues)
@@ -265,7 +271,9 @@ class World:
         while (result := self.work_once(lane)) is not None:
             yield result
 
-    def claim_and_die(self, message: Message, *, seconds: float = 60) -> None:
+    def claim_and_die(
+        self, message: Message, *, lane: str = "default", seconds: float = 60
+    ) -> None:
         """Lets a worker claim a run and be killed in its handler."""
 
         class Killed(BaseException):
@@ -278,7 +286,7 @@ class World:
         before = self.behaviours.get(name)
         self.behaviours[name] = kill
         self.plan.fail("UpdateItem", skip=1)  # the claim is made, its settlement never is
-        self.process(message, seconds=seconds)
+        self.process(message, lane=lane, seconds=seconds)
         self.plan.heal()
         self.behaviours.pop(name)
         if before is not None:

@@ -1,0 +1,184 @@
+"""The lanes of serial handlers: FIFO from the queue to its dead letters, and nothing else is."""
+
+from pathlib import Path
+
+import pytest
+from aws_cdk import App, Stack
+
+from stacks.queue import Lane
+from tests.infra.conftest import Synthesize, write_functions
+from tests.infra.template import Template, named
+from webhook_inbox.outcomes import Outcome
+
+QUEUE = "AWS::SQS::Queue"
+MAPPING = "AWS::Lambda::EventSourceMapping"
+ALARM = "AWS::CloudWatch::Alarm"
+DAY = 86400
+BILLING = """
+from webhook_inbox.order import serial
+from webhook_inbox.routing import Router
+
+billing = Router("billing", source="stripe-eu")
+
+
+@billing.on("invoice.*", order=serial("data.object.customer", on_dead="block"))
+def fulfil(event, ctx):
+    return "fulfil"
+
+
+@billing.on("charge.*", order=serial("data.object.customer"), lane="money")
+def charge(event, ctx):
+    return "charge"
+
+
+@billing.on("refund.*", order=serial("data.object.customer"), lane="money")
+def refund(event, ctx):
+    return "refund"
+"""
+LANES = ("billingfulfil", "money")
+
+
+@pytest.fixture(scope="module")
+def template(synthesize: Synthesize, tmp_path_factory: pytest.TempPathFactory) -> Template:
+    functions = write_functions(tmp_path_factory.mktemp("serial"))
+    (functions / "handlers" / "billing.py").write_text(BILLING)
+    return synthesize(functions=functions)
+
+
+def test_a_serial_handler_has_a_lane_of_its_own_and_several_may_share_one(
+    template: Template,
+) -> None:
+    environments = [
+        function["Environment"]["Variables"].get("LANE")
+        for function in template.all("AWS::Lambda::Function").values()
+        if "Environment" in function
+    ]
+    assert {lane for lane in environments if lane} == {
+        "default",
+        "slow",
+        "billing.fulfil",
+        "money",
+    }
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_its_queue_and_its_dead_letters_are_fifo(template: Template, lane: str) -> None:
+    for part in ("Work", "DeadLetters"):
+        queue = template.one(QUEUE, f"Lane{lane}{part}")
+        assert queue["FifoQueue"] is True
+        assert queue["SqsManagedSseEnabled"] is True
+        # Without these two all entities of a queue share 300 calls a second.
+        assert queue["DeduplicationScope"] == "messageGroup"
+        assert queue["FifoThroughputLimit"] == "perMessageGroupId"
+        assert "ContentBasedDeduplication" not in queue
+        assert queue["MessageRetentionPeriod"] == 14 * DAY
+    assert template.one(QUEUE, f"Lane{lane}Work")["QueueName"].endswith(".fifo")
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_its_messages_are_given_up_as_late_as_sqs_can(template: Template, lane: str) -> None:
+    policy = template.one(QUEUE, f"Lane{lane}Work")["RedrivePolicy"]
+    assert policy["maxReceiveCount"] == 1000
+    assert named(policy["deadLetterTargetArn"]).startswith(f"${{InboxLane{lane}DeadLetters")
+    processor = template.one("AWS::Lambda::Function", f"Processor{lane}")
+    assert processor["Environment"]["Variables"]["MAX_RECEIVE_COUNT"] == "1000"
+
+
+def test_the_other_lanes_stay_as_they_are(template: Template) -> None:
+    for lane in ("default", "slow"):
+        work = template.one(QUEUE, f"Lane{lane}Work")
+        assert "FifoQueue" not in work
+        assert work["RedrivePolicy"]["maxReceiveCount"] == 12 + 5
+        assert work["MessageRetentionPeriod"] == 7 * DAY
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_its_dead_letter_queue_takes_from_its_queue_by_its_whole_name(
+    template: Template, lane: str
+) -> None:
+    work = template.one(QUEUE, f"Lane{lane}Work")["QueueName"]
+    [source] = template.one(QUEUE, f"Lane{lane}DeadLetters")["RedriveAllowPolicy"][
+        "sourceQueueArns"
+    ]
+    assert named(source).endswith(f":${{AWS::AccountId}}:{work}")
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_its_mapping_hands_out_one_message_at_a_time_as_all_do(
+    template: Template, lane: str
+) -> None:
+    mapping = template.one(MAPPING, f"Processor{lane}")
+    assert mapping["BatchSize"] == 1
+    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    assert mapping["ScalingConfig"]["MaximumConcurrency"] >= 2
+    # Not for FIFO queues, which refuse it.
+    assert "MaximumBatchingWindowInSeconds" not in mapping
+
+
+def rights(template: Template, part: str) -> set[str]:
+    found: set[str] = set()
+    for name, policy in template.all("AWS::IAM::Policy").items():
+        if part in name:
+            for statement in policy["PolicyDocument"]["Statement"]:
+                actions = statement["Action"]
+                found.update([actions] if isinstance(actions, str) else actions)
+    return found
+
+
+def test_only_who_looks_at_what_blocks_an_entity_may_clear_it_away(template: Template) -> None:
+    for part in ("Processormoney", "Processorbillingfulfil", "Replay", "Reconciler"):
+        assert {"dynamodb:DeleteItem", "dynamodb:Query"} <= rights(template, part)
+    for part in ("Processorslow", "Ingest"):
+        assert "dynamodb:DeleteItem" not in rights(template, part)
+
+
+def test_without_serial_handlers_nobody_may_delete_a_row(dev: Template) -> None:
+    assert "dynamodb:DeleteItem" not in rights(dev, "")
+
+
+@pytest.mark.parametrize(
+    ("handler", "lane", "after"),
+    [
+        ("billing.fulfil", "billing.fulfil", "its entity waits for it"),
+        ("billing.charge", "money", "its entity went on without it"),
+    ],
+)
+def test_a_serial_run_s_death_is_alarmed_since_no_queue_shows_it(
+    template: Template, handler: str, lane: str, after: str
+) -> None:
+    [alarm] = [
+        alarm
+        for alarm in template.all(ALARM).values()
+        if {"Name": "handler", "Value": handler} in alarm.get("Dimensions", [])
+    ]
+    dimensions = {entry["Name"]: entry["Value"] for entry in alarm["Dimensions"]}
+    assert dimensions == {
+        "service": "processor",
+        "lane": lane,
+        "handler": handler,
+        "outcome": Outcome.DEAD_DROPPED,
+    }
+    assert (alarm["MetricName"], alarm["Threshold"]) == ("Messages", 1)
+    assert after in alarm["AlarmDescription"]
+    assert f"replay --handler {handler} --yes" in alarm["AlarmDescription"]
+
+
+def test_work_that_waits_in_order_is_explained(template: Template) -> None:
+    alarm = template.one(ALARM, "Backlogmoney")
+    assert "serial" in alarm["AlarmDescription"]
+    assert "max_concurrency" not in alarm["AlarmDescription"]
+
+
+def test_fifo_lanes_get_distinct_names_that_sqs_takes(tmp_path: Path) -> None:
+    app = App(outdir=str(tmp_path))
+    stack = Stack(app, "Lanes")
+    for place, name in enumerate(("a.b", "a-b", "a_b", "x" * 64, "x" * 40)):
+        Lane(stack, f"Lane{place}", stage="x" * 20, name=name, fifo=True, max_receive_count=5)
+    queues = Template.of(Path(app.synth().directory), "Lanes").all(QUEUE).values()
+    names = [queue["QueueName"] for queue in queues if "QueueName" in queue]
+    assert len(set(names)) == 5
+    for name in names:
+        stem = name.removesuffix(".fifo")
+        assert len(name) <= 80
+        assert stem != name
+        assert stem.replace("-", "").replace("_", "").isalnum()
