@@ -66,7 +66,9 @@ class Credentials:
     def signature(self, id_: str, body: bytes, now: datetime) -> Mapping[str, str]:
         """Returns the headers that sign a call as Standard Webhooks; none where nothing signs.
 
-        One signature by each live value of the secret, so that either side may rotate first.
+        One signature by each live value of the secret, so that either side may rotate first. The
+        id is written as in a URL, without a full stop: part of it comes from strangers, who could
+        otherwise move the borders between what is signed.
         https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
 
         Raises:
@@ -74,8 +76,9 @@ class Credentials:
         """
         if not self._spec.sign:
             return {}
-        plain = id_.isascii() and id_.isprintable() and " " not in id_ and len(id_) <= _ID_LIMIT
-        id_ = id_ if plain else sha256(id_.encode(errors="surrogatepass")).hexdigest()
+        id_ = quote(id_, safe="/:@", errors="replace").replace(".", "%2E")
+        if len(id_) > _ID_LIMIT:
+            id_ = sha256(id_.encode()).hexdigest()
         seconds = str(int(now.timestamp()))
         content = f"{id_}.{seconds}.".encode() + body
         made = " ".join(
@@ -85,16 +88,19 @@ class Credentials:
         self._shown_never.update(made.split(" "))
         return {"webhook-id": id_, "webhook-timestamp": seconds, "webhook-signature": made}
 
-    def redact(self, text: str) -> str:
-        """Returns a text without what any call has proved itself with (G10)."""
-        for form in sorted(self._shown_never, key=len, reverse=True):
+    def redact(self, text: str, *, cut: bool = False) -> str:
+        """Returns a text without what any call has proved itself with (G10).
+
+        Args:
+            text: what may be shown afterwards.
+            cut: whether it is the beginning of a longer one, and may end within a secret.
+        """
+        forms = sorted(self._shown_never, key=len, reverse=True)
+        while cut and (end := max((_begun(form, text) for form in forms), default=0)):
+            text = text[:-end]
+        for form in forms:
             text = text.replace(form, "[secret]") if len(form) >= REDACTED_FROM else text
         return text
-
-    @property
-    def longest(self) -> int:
-        """The characters of the longest form: what a cut text may end with the beginning of."""
-        return max(map(len, self._shown_never), default=0)
 
     def _in_header(self, header: str, prefix: str, name: str) -> Authorization:
         value = self._live(name)[0]
@@ -107,9 +113,8 @@ class Credentials:
         value = self._live(name)[0]
         if ":" not in value:
             raise self._unfit(name, 'is not of the form "user:password"')
-        encoded = b64encode(value.encode(errors="replace")).decode()
-        self._shown_never |= {encoded, value.partition(":")[2]}
-        return Authorization({"Authorization": f"Basic {encoded}"})
+        self._shown_never |= _forms(value.partition(":")[2])
+        return Authorization({"Authorization": f"Basic {_base64(value)}"})
 
     def _signing_keys(self) -> list[bytes]:
         found = []
@@ -130,11 +135,31 @@ class Credentials:
         if not values:
             raise self._unfit(name, "is not set")
         for value in values:
-            escaped = json.dumps(value)[1:-1]
-            quoted = (quote(value, errors="replace"), quote_plus(value, errors="replace"))
-            self._shown_never |= {value, escaped, *quoted}
+            self._shown_never |= _forms(value)
         return values
 
     def _unfit(self, name: str, why: str) -> Transient:
         text = f"secret {name!r} of destination {self._spec.name!r} {why}"
         return Transient(f"{text}: webhookctl secrets set {name}", refused=True)
+
+
+def _forms(value: str) -> set[str]:
+    """Returns the ways in which a destination may tell a secret back."""
+    quoted = {quote(value, safe=safe, errors="replace") for safe in ("/", "")}
+    return {
+        value,
+        json.dumps(value)[1:-1],
+        _base64(value),
+        *quoted,
+        quote_plus(value, errors="replace"),
+    }
+
+
+def _base64(value: str) -> str:
+    return b64encode(value.encode(errors="replace")).decode()
+
+
+def _begun(form: str, text: str) -> int:
+    """Returns how many of the last characters of a text are the first of a form."""
+    most = min(len(form) - 1, len(text))
+    return next((size for size in range(most, 0, -1) if text.endswith(form[:size])), 0)

@@ -170,12 +170,11 @@ class Exchange:
         finally:
             response.close()
         text = bytes(read[:EXCERPT_BYTES]).decode(errors="replace")
-        # A secret that the cut went through would not be known again.
-        whole = text if len(read) <= EXCERPT_BYTES else text[: -self._credentials.longest or None]
-        return " ".join(self._credentials.redact(whole).split())[:EXCERPT]
+        shown = self._credentials.redact(text, cut=len(read) > EXCERPT_BYTES)
+        return " ".join(shown.split())[:EXCERPT]
 
     def _named(self, request: httpx.Request) -> str:
-        return named(self._spec, request)
+        return self._credentials.redact(named(self._spec, request))
 
 
 def named(spec: DestinationSpec, request: httpx.Request) -> str:

@@ -48,18 +48,9 @@ def from_record(record: Mapping[str, Any], request: httpx.Request) -> httpx.Resp
     elif "text" in record:
         content = record["text"].encode()
     else:
-        return BodilessResponse(status, headers=headers, stream=_Missing(), request=request)
+        unread = httpx.ByteStream(b"")
+        return BodilessResponse(status, headers=headers, stream=unread, request=request)
     return httpx.Response(status, headers=headers, content=content, request=request)
-
-
-class _Missing(httpx.SyncByteStream):
-    """The body of an answer that was too large."""
-
-    def __iter__(self) -> Iterator[bytes]:
-        raise Permanent(
-            f"the answer's body has more than {BODY_LIMIT // 1024} KB, so it was not recorded:"
-            " do not read it, ask the destination for less, or fetch it with a GET"
-        )
 
 
 class BodilessResponse(httpx.Response):
@@ -69,6 +60,13 @@ class BodilessResponse(httpx.Response):
     def content(self) -> bytes:
         """Raises `Permanent`."""
         return self.read()
+
+    def iter_raw(self, chunk_size: int | None = None) -> Iterator[bytes]:  # noqa: ARG002 - httpx's
+        """Raises `Permanent`."""
+        raise Permanent(
+            f"the answer's body has more than {BODY_LIMIT // 1024} KB, so it was not recorded:"
+            " do not read it, ask the destination for less, or fetch it with a GET"
+        )
 
 
 def _body(body: bytes | None) -> dict[str, str]:

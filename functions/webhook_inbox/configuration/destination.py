@@ -190,7 +190,8 @@ class Destination(Table):
     )
     breaker: Annotated[Breaker | None, BeforeValidator(_none)] = Field(
         default=Breaker(),
-        description="{ failures = …, recovery = …, drain = … }, or false: it never opens",
+        description="{ failures = …, recovery = …, drain = … } where they differ, or false: its"
+        " circuit never opens",
     )
     sign: Name | None = Field(
         default=None,
