@@ -15,6 +15,7 @@ from webhook_inbox.rows import (
     BY_RECEIVED,
     EFFECT_PREFIX,
     RUN_PREFIX,
+    WAIT_PREFIX,
     event_from,
     event_pk,
     identify,
@@ -60,6 +61,7 @@ class Ledger:
             event=event_from(event_row, body),
             runs=tuple(run_from(row) for row in rows if row["sk"].startswith(RUN_PREFIX)),
             effects=tuple(row for row in rows if row["sk"].startswith(EFFECT_PREFIX)),
+            waits=tuple(row for row in rows if row["sk"].startswith(WAIT_PREFIX)),
         )
 
     def received(

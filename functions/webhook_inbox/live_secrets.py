@@ -1,5 +1,6 @@
 """The live secrets of sources and handlers, cached."""
 
+from collections import deque
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -15,6 +16,8 @@ REFRESH_PAUSE: Final = timedelta(seconds=10)
 GRACE: Final = timedelta(hours=1)
 # A shorter value is a test's, and would cut ordinary words out of an error.
 REDACTED_FROM: Final = 8
+# More than one invocation makes.
+CONCEALED: Final = 100
 
 
 class LiveSecrets:
@@ -28,6 +31,7 @@ class LiveSecrets:
         self._clock = clock
         self._values: dict[str, tuple[str, ...]] = {}
         self._fetched_at: dict[str, datetime] = {}
+        self._concealed: deque[str] = deque(maxlen=CONCEALED)
 
     def get(self, name: str) -> tuple[str, ...]:
         """Returns the live values, the current one first; () when none is set.
@@ -55,9 +59,15 @@ class LiveSecrets:
         except Unavailable:
             return None
 
+    def conceal(self, value: str) -> None:
+        """Takes a secret that was made here, such as a token, out of texts like the others."""
+        if value not in self._concealed:
+            self._concealed.append(value)
+
     def redact(self, text: str) -> str:
         """Returns the text without any secret value that this cache has seen (G10)."""
         seen = {value for values in self._values.values() for value in values}
+        seen.update(self._concealed)
         # The longest first: one that begins like another would leave its rest behind.
         for value in sorted(seen, key=len, reverse=True):
             text = text.replace(value, "[secret]") if len(value) >= REDACTED_FROM else text

@@ -177,6 +177,7 @@ class Overview:
     event: StoredEvent
     runs: Sequence[Run] = field(default_factory=tuple)
     effects: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
+    waits: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
 
     @property
     def status(self) -> EventStatus:

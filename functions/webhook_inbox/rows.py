@@ -4,6 +4,7 @@
     event#{source}#{event_id}     event                 StoredEvent
     same                          run#{handler}         Run
     same                          effect#{handler}#{n}  effect
+    same                          wait#{handler}#{n}    a job that a run waits for: waits/
     effect#{name}#{key}           effect                an effect that several events share
     entity#{handler}#{entity}     …                     what is kept in order: ordering.py
     destination#{name}            …                     breaker and limit: destinations/
@@ -43,6 +44,7 @@ ID_LIMIT: Final = 512
 
 RUN_PREFIX: Final = "run#"
 EFFECT_PREFIX: Final = "effect#"
+WAIT_PREFIX: Final = "wait#"
 _RUN_TIMES: Final = (
     "claimed_until",
     "claimed_at",
@@ -85,6 +87,11 @@ def run_key(source: str, event_id: str, handler: str) -> Key:
 def effect_key(source: str, event_id: str, handler: str, name: str) -> Key:
     """Returns the key of one event's effect."""
     return Key(event_pk(source, event_id), f"{EFFECT_PREFIX}{handler}#{name}")
+
+
+def wait_key(source: str, event_id: str, handler: str, name: str) -> Key:
+    """Returns the key of what a run waits for."""
+    return Key(event_pk(source, event_id), f"{WAIT_PREFIX}{handler}#{name}")
 
 
 def shared_effect_key(name: str, business_key: str) -> Key:

@@ -156,6 +156,15 @@ class Effects:
             needs=needs,
             takes_key=takes_key(fn),
         )
+        self.reserve(name)
+        return asked
+
+    def reserve(self, name: str) -> None:
+        """Takes a name for this attempt.
+
+        Raises:
+            Permanent: it is taken, or this is inside of an effect.
+        """
         if _running.get():
             raise Permanent(f"effect {name!r} is inside of another effect; make them one after one")
         if name in self._names:
@@ -163,7 +172,6 @@ class Effects:
                 f"effect {name!r} is named twice in one run; name each, like {name + ':1'!r}"
             )
         self._names.add(name)
-        return asked
 
     def _begin(self, asked: Plan) -> Turn:
         now = self._clock.now()

@@ -118,7 +118,9 @@ def plan(
     Raises:
         Permanent: a name, a key or the arguments cannot be kept; nothing was done.
     """
-    _check(name, key)
+    check_name(name)
+    if key is not None:
+        _check_key(name, key)
     told = None if args is None else _told(name, args)
     try:
         policy = InDoubt(in_doubt or (InDoubt.RETRY if takes_key else InDoubt.HOLD))
@@ -152,13 +154,19 @@ def takes_key(function: Callable[..., Any]) -> bool:
     return any(parameter.kind in positional for parameter in parameters)
 
 
-def _check(name: str, key: str | None) -> None:
+def check_name(name: str) -> None:
+    """Refuses what is no name of an effect.
+
+    Raises:
+        Permanent: it is none.
+    """
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise Permanent(
             f"effect {name!r}: a name is 1-{NAME_LIMIT} printable ASCII characters, none of them #"
         )
-    if key is None:
-        return
+
+
+def _check_key(name: str, key: str) -> None:
     if not isinstance(key, str) or not key:
         raise Permanent(f"effect {name!r}: a business key is text, and not empty")
     try:
