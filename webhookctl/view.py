@@ -3,18 +3,19 @@
 import base64
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from webhook_inbox.instants import from_ms
 from webhook_inbox.model import Attempt, EventStatus, Overview, Run, Status
 from webhook_inbox.next_action import next_action
-from webhook_inbox.rows import EFFECT_PREFIX, EVENT_LIFE
+from webhook_inbox.rows import EVENT_LIFE
 from webhook_inbox.settle import with_lost
 from webhook_inbox.spans import relative, span
+from webhook_inbox.verdicts import effects_of
+from webhookctl.effects import effect_line, effect_object
+from webhookctl.held import approval_line, approvals, hold_lines, hold_object
 from webhookctl.moments import iso
 from webhookctl.output import GAP, Output
-
-_ROW_ONLY: Final = frozenset({"pk", "sk", "expires_at"})
 
 Limits = Mapping[str, int]
 
@@ -28,11 +29,12 @@ def event_object(
         "source": event.source,
         "event_id": event.event_id,
         "type": event.type,
+        "agent": event.agent or None,
         "received_at": iso(event.received_at),
         "status": str(overview.status),
         "fingerprint": event.fingerprint,
         "next_action": advice(overview, now=now, limits=limits),
-        "runs": [_run_object(overview, name) for name in _names(overview)],
+        "runs": [_run_object(overview, name, now) for name in _names(overview)],
     }
 
 
@@ -69,6 +71,7 @@ def print_event(
             "source": event.source,
             "provider": provider,
             "type": event.type,
+            **({"agent": event.agent} if event.agent else {}),
             "dedupe_key": event.event_id,
             "received_at": _told(event.received_at, now),
             "status": overview.status,
@@ -95,6 +98,7 @@ def _print_run(output: Output, overview: Overview, run: Run, now: datetime) -> N
             "claimed_by": run.claimed_by,
             "claimed_until": _lease(run.claimed_until, now),
             "next_attempt_at": _told(run.next_attempt_at, now),
+            **({"waits_for": run.waits_for} if run.waits_for else {}),
             "done_at": _told(run.done_at, now),
             **({"items": _items_told(run)} if run.progress else {}),
             "last_error": run.last_error,
@@ -102,7 +106,9 @@ def _print_run(output: Output, overview: Overview, run: Run, now: datetime) -> N
         indent=GAP,
     )
     _print_list(output, "attempts", map(_attempt_line, _attempts(run)))
-    _print_list(output, "effects", map(_effect_line, _effects(overview, run.handler)))
+    _print_list(output, "held", hold_lines(run))
+    _print_list(output, "approvals", map(approval_line, approvals(run).items()))
+    _print_list(output, "effects", map(effect_line, effects_of(overview, run.handler, now=now)))
     _print_list(output, "replays", map(_replay_line, run.replays))
 
 
@@ -119,7 +125,7 @@ def _names(overview: Overview) -> list[str]:
     return list(dict.fromkeys((*overview.event.runs, *(run.handler for run in overview.runs))))
 
 
-def _run_object(overview: Overview, name: str) -> dict[str, Any]:
+def _run_object(overview: Overview, name: str, now: datetime) -> dict[str, Any]:
     run = next((run for run in overview.runs if run.handler == name), None)
     return {
         "handler": name,
@@ -132,8 +138,18 @@ def _run_object(overview: Overview, name: str) -> dict[str, Any]:
         "done_at": iso(run.done_at if run else None),
         "last_error": run.last_error or None if run else None,
         "attempts": [_attempt_object(attempt) for attempt in (_attempts(run) if run else ())],
-        "effects": list(_effects(overview, name)),
-        **({"items": _items(run)} if run and run.progress else {}),
+        "effects": [effect_object(effect) for effect in effects_of(overview, name, now=now)],
+        **({} if run is None else _special(run)),
+    }
+
+
+def _special(run: Run) -> dict[str, Any]:
+    """Returns what few runs have."""
+    return {
+        **({"items": _items(run)} if run.progress else {}),
+        **({"waits_for": run.waits_for} if run.waits_for else {}),
+        **({"held": hold_object(run)} if run.status is Status.HELD else {}),
+        **({"approvals": approvals(run)} if run.approvals else {}),
     }
 
 
@@ -159,21 +175,6 @@ def _attempt_object(attempt: Attempt) -> dict[str, Any]:
     }
 
 
-def _effects(overview: Overview, handler: str) -> Iterator[dict[str, Any]]:
-    """Yields a handler's effects by name, with what their rows hold."""
-    prefix = f"{EFFECT_PREFIX}{handler}#"
-    for row in overview.effects:
-        if row["sk"].startswith(prefix):
-            values = {name: _value(name, row[name]) for name in row if name not in _ROW_ONLY}
-            yield {"name": row["sk"].removeprefix(prefix), **values}
-
-
-def _value(name: str, value: Any) -> Any:
-    if name.endswith("_at") and isinstance(value, int):
-        return iso(from_ms(value))
-    return value.decode(errors="replace") if isinstance(value, bytes) else value
-
-
 def _told(value: datetime | None, now: datetime) -> str | None:
     return None if value is None else f"{iso(value)} ({relative(value, now)})"
 
@@ -190,10 +191,6 @@ def _attempt_line(attempt: Attempt) -> str:
     told = f"{attempt.number}  {iso(attempt.started_at)}  {took:.3f}s  {attempt.outcome}"
     worker = f"  by {attempt.worker}" if attempt.worker else ""
     return f"{told}{worker}" + (f"  {attempt.error}" if attempt.error else "")
-
-
-def _effect_line(effect: Mapping[str, Any]) -> str:
-    return "  ".join(f"{name}={value}" for name, value in effect.items())
 
 
 def _replay_line(replay: Mapping[str, Any]) -> str:

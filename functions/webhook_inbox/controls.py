@@ -125,7 +125,9 @@ def pause(table: Table, chance: Chance, wish: Wish) -> Control | None:
     )
     try:
         table.update(
-            control_key(wish.handler), change, when=either(Absent("pk"), Equals("paused", False))
+            control_key(wish.handler),
+            change,
+            when=either(Absent("pk"), Equals("paused", value=False)),
         )
     except ConditionFailed as error:
         if error.old is None or carries(error.old, change.set):
@@ -150,7 +152,7 @@ def resume(table: Table, chance: Chance, wish: Wish) -> bool:
         }
     )
     try:
-        table.update(control_key(wish.handler), change, when=Equals("paused", True))
+        table.update(control_key(wish.handler), change, when=Equals("paused", value=True))
     except ConditionFailed as error:
         return carries(error.old, change.set)
     return True

@@ -17,7 +17,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from webhook_inbox import audit, blocks
-from webhook_inbox.conditions import Condition, Equals, Present, every
+from webhook_inbox.conditions import Absent, Equals, Present, every
 from webhook_inbox.effects.journal import State
 from webhook_inbox.effects.results import encode
 from webhook_inbox.errors import ConditionFailed, InboxError, Unavailable
@@ -266,12 +266,12 @@ class Holds:
             },
             remove=("error", "failed_at", "busy_until", "unrecorded"),
         )
-        seen: list[Condition] = [Equals("status", row["status"])]
-        seen.append(Equals("lease_id", row["lease_id"]))
-        if "unrecorded" in row:
-            seen.append(Present("unrecorded"))
+        lease = row.get("lease_id")
+        by_whom = Equals("lease_id", lease) if lease else Absent("lease_id")
+        known = Present("unrecorded") if "unrecorded" in row else Absent("unrecorded")
         try:
-            self._table.update(key, change, when=every(*seen))
+            seen = every(Equals("status", row["status"]), by_whom, known)
+            self._table.update(key, change, when=seen)
         except ConditionFailed as error:
             if (error.old or {}).get("status") != State.COMMITTED:
                 raise NoDoubt("the effect was started anew by another event: look again") from error

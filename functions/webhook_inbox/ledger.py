@@ -60,9 +60,15 @@ class Ledger:
         return Overview(
             event=event_from(event_row, body),
             runs=tuple(run_from(row) for row in rows if row["sk"].startswith(RUN_PREFIX)),
-            effects=tuple(row for row in rows if row["sk"].startswith(EFFECT_PREFIX)),
+            effects=tuple(self._whole(row) for row in rows if row["sk"].startswith(EFFECT_PREFIX)),
             waits=tuple(row for row in rows if row["sk"].startswith(WAIT_PREFIX)),
         )
+
+    def _whole(self, effect: Item) -> Item:
+        """Returns an effect with what the row holds that several events share, if they do."""
+        if "shared" not in effect:
+            return effect
+        return {**(self._table.get(Key(effect["shared"], "effect")) or {}), **effect}
 
     def received(
         self, low: datetime, high: datetime, *, first_shard: int = 0

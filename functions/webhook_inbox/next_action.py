@@ -4,21 +4,23 @@ Most of the time nothing: what waits is carried by a message or by the reconcile
 then say what happens by itself and until when, so that one knows when to look again.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from shlex import quote
 from typing import Final
 
+from webhook_inbox.asking import held_words, short
 from webhook_inbox.claim import CLOCK_SKEW
 from webhook_inbox.conclusion import ROLLING
-from webhook_inbox.model import EventStatus, Overview, Run, Status, StoredEvent
+from webhook_inbox.controls import RESUMPTION
+from webhook_inbox.manifest import SPLIT
+from webhook_inbox.model import SETTLED, EventStatus, Overview, Run, Status, StoredEvent
 from webhook_inbox.schedule import VISIBILITY, overdue_at
 from webhook_inbox.spans import relative, span, spelled
+from webhook_inbox.verdicts import Effect, effects_of, verdict
 
 # The reconciler looks at events from 3 minutes of age on, every five minutes.
 SENT_AGAIN_BY: Final = timedelta(minutes=10)
-
-SHORT: Final = 160
 
 # What a dead run's error begins with says why it was given up.
 REMEDIES: Final = {
@@ -48,11 +50,43 @@ def next_action(
         return f"Nothing to do: no handler wanted the type {event.type!r} when the event came."
     limits = max_attempts or {}
     deciding = [run for run in overview.runs if str(run.status) == str(status)]
-    return " ".join(run_action(run, now=now, limit=limits.get(run.handler)) for run in deciding)
+    return " ".join(
+        run_action(
+            run,
+            now=now,
+            limit=limits.get(run.handler),
+            effects=effects_of(overview, run.handler, now=now),
+        )
+        for run in deciding
+    )
 
 
-def run_action(run: Run, *, now: datetime, limit: int | None = None) -> str:
-    """Returns what to do about one run; `limit` is its handler's max_attempts."""
+def run_action(
+    run: Run, *, now: datetime, limit: int | None = None, effects: Sequence[Effect] | None = None
+) -> str:
+    """Returns what to do about one run, and whether that is safe.
+
+    Args:
+        run: the run.
+        now: the time.
+        limit: its handler's max_attempts, where that is known.
+        effects: its effects; None where they were not looked at.
+    """
+    words = _words(run, now, limit, effects or ())
+    judged = effects is not None and _may_be_repeated(run, now)
+    told = verdict(run, effects or (), now=now) if judged else ""
+    return f"{words} Effects: {told}." if told else words
+
+
+def _may_be_repeated(run: Run, now: datetime) -> bool:
+    if run.handler == SPLIT:
+        return False  # It has no effects: no item is taken twice.
+    if run.status is Status.PROCESSING:
+        return (run.claimed_until or now) + CLOCK_SKEW < now
+    return run.status not in SETTLED
+
+
+def _words(run: Run, now: datetime, limit: int | None, effects: Sequence[Effect]) -> str:
     match run.status:
         case Status.PENDING:
             words = _pending(run, now)
@@ -63,12 +97,12 @@ def run_action(run: Run, *, now: datetime, limit: int | None = None) -> str:
         case Status.DEFERRED:
             words = _deferred(run, now)
         case Status.HELD:
-            words = _held(run)
+            words = held_words(run, effects)
         case Status.DEAD_LETTER:
             words = _dead(run)
         case Status.DONE | Status.SKIPPED:
             why = (
-                f" ({_short(run.last_error)})"
+                f" ({short(run.last_error)})"
                 if run.status is Status.SKIPPED and run.last_error
                 else ""
             )
@@ -141,7 +175,14 @@ def _deferred(run: Run, now: datetime) -> str:
             f"Deploy a version that has the handler {run.handler}: the run is given up"
             f" {relative(end, now)} ({spelled(end)})."
         )
-    why = f" It waits for something outside: {_short(run.last_error)}" if run.last_error else ""
+    if run.waits_for == RESUMPTION:
+        why = f" ({short(run.last_error)})" if run.last_error else ""
+        return (
+            f"Resume: {run.handler} was paused{why}; its run goes on within two minutes of"
+            f" `webhookctl handlers resume {quote(run.handler)}`, see `webhookctl handlers list`."
+        )
+    named = run.waits_for or "something outside"
+    why = f" It waits for {named}: {short(run.last_error)}" if run.last_error else ""
     return _waiting(run, now, f"{run.handler}, deferred without spending an attempt,") + why
 
 
@@ -170,27 +211,13 @@ def _resent(run: Run) -> str:
     return "sent it again " + ("once" if run.resends == 1 else f"{run.resends} times")
 
 
-def _held(run: Run) -> str:
-    why = f": {_short(run.last_error)}" if run.last_error else ""
-    return (
-        f"Decide: {run.handler} waits for a person{why}."
-        f" To let it run: {replay_command(run, [run.handler])}"
-    )
-
-
 def _dead(run: Run) -> str:
     found = (words for prefix, words in REMEDIES.items() if run.last_error.startswith(prefix))
     remedy = next(found, "when the cause is gone,")
     return (
         f"Mend {run.handler}: {remedy} replay it: {replay_command(run, [run.handler])}"
-        f" (last error: {_short(run.last_error) or 'none'})"
+        f" (last error: {short(run.last_error) or 'none'})"
     )
-
-
-def _short(error: str) -> str:
-    """Returns an error as one line of bounded length; the run shows all of it."""
-    line = " ".join(error.split())
-    return line if len(line) <= SHORT else f"{line[: SHORT - 1]}…"
 
 
 def replay_command(of: Run | StoredEvent, handlers: Iterable[str]) -> str:

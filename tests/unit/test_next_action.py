@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from webhook_inbox.holds import Hold
+from webhook_inbox.instants import to_ms
 from webhook_inbox.model import Overview, Run, Status, StoredEvent
 from webhook_inbox.next_action import next_action, replay_command, run_action
+from webhook_inbox.verdicts import Standing, effects_of
 
 NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -212,14 +215,234 @@ def test_a_run_whose_handler_is_unknown_asks_for_a_deployment() -> None:
     )
 
 
-# -- held and dead
+# -- held
 
 
-def test_a_held_run_asks_for_a_decision() -> None:
-    said = words(Status.HELD, last_error="needs approval")
-    assert said == (
-        f"Decide: stripe.fulfil waits for a person: needs approval. To let it run: {REPLAY}"
+def held(**changes: Any) -> Run:
+    about = {"subject": "effect:refund", "reason": "refund started and did not commit"}
+    asked = {**about, "shows": '{"amount": 42}', "fingerprint": "f", "at": to_ms(NOW - MINUTE)}
+    return run(Status.HELD, held={**asked, **changes}, attempt_count=1)
+
+
+def answer(verb: str, of: Run) -> str:
+    return (
+        f"webhookctl hold {verb} evt_1 --source stripe --handler stripe.fulfil"
+        f" --hold {Hold(of).id} --reason WHY"
     )
+
+
+def test_a_held_run_asks_for_a_decision_and_names_the_commands() -> None:
+    asked = held(subject="policy", reason="over 1000 EUR", shows="")
+    assert run_action(asked, now=NOW) == (
+        "Decide: stripe.fulfil waits for a person: over 1000 EUR."
+        f" To let it run: {answer('approve', asked)} To end it: {answer('deny', asked)}"
+    )
+
+
+def test_a_held_run_shows_what_is_decided_about() -> None:
+    asked = held(subject="policy")
+    assert """person: refund started and did not commit. It shows {"amount": 42}. To let""" in (
+        run_action(asked, now=NOW)
+    )
+
+
+def test_a_run_that_is_held_without_a_word_says_its_last_error() -> None:
+    said = words(Status.HELD, last_error="needs approval")
+    assert said.startswith("Decide: stripe.fulfil waits for a person: needs approval.")
+
+
+def test_a_held_effect_in_doubt_has_three_answers() -> None:
+    asked = held()
+    said = next_action(Overview(EVENT, (asked,), (row("refund"),)), now=NOW)
+    approve = answer("approve", asked)
+    assert f"To do refund again with the same key: {approve} If" in said
+    assert f"If it did happen: {approve} --happened --result JSON To end" in said
+    assert f"To end the run: {answer('deny', asked)} Effects:" in said
+
+
+def test_an_effect_that_happened_without_a_record_asks_what_it_was() -> None:
+    asked = held()
+    done = row("refund", status="committed", unrecorded="its result has 400 KB")
+    said = next_action(Overview(EVENT, (asked,), (done,)), now=NOW)
+    assert f"To tell what it was: {answer('approve', asked)} --happened --result JSON" in said
+    assert "again with the same key" not in said
+
+
+def test_a_command_that_answers_survives_a_shell() -> None:
+    odd = replace(held(), event_id="a b;rm -rf $HOME'")
+    assert """hold approve 'a b;rm -rf $HOME'"'"'' --source""" in run_action(odd, now=NOW)
+
+
+# -- what it waits for
+
+
+def test_a_run_that_waits_for_a_destination_names_it() -> None:
+    said = words(
+        Status.DEFERRED,
+        next_attempt_at=NOW + MINUTE,
+        waits_for="destination crm",
+        last_error="circuit open",
+    )
+    assert said.endswith("It waits for destination crm: circuit open")
+
+
+def test_a_run_of_a_paused_handler_says_how_to_resume_it() -> None:
+    said = words(
+        Status.DEFERRED,
+        next_attempt_at=NOW + MINUTE,
+        parked=True,
+        waits_for="resumption",
+        last_error="handler stripe.fulfil is paused: the CRM moves",
+    )
+    assert said == (
+        "Resume: stripe.fulfil was paused (handler stripe.fulfil is paused: the CRM moves); its"
+        " run goes on within two minutes of `webhookctl handlers resume stripe.fulfil`, see"
+        " `webhookctl handlers list`."
+    )
+
+
+# -- what is said of effects
+
+
+def row(name: str, **changes: Any) -> dict[str, Any]:
+    """Returns an effect's row, in doubt unless told otherwise."""
+    return {
+        "pk": "event#stripe#evt_1",
+        "sk": f"effect#stripe.fulfil#{name}",
+        "name": name,
+        "status": "started",
+        "source": "stripe",
+        "event_id": "evt_1",
+        "handler": "stripe.fulfil",
+        "lease_id": "lease-1",
+        "started_at": to_ms(NOW - 60 * MINUTE),
+        "doubtful_since": to_ms(NOW - 60 * MINUTE),
+        "busy_until": to_ms(NOW - 59 * MINUTE),
+        "in_doubt": "retry",
+        "key_lifetime": 86400,
+        **changes,
+    }
+
+
+def told(*rows: dict[str, Any], status: Status = Status.FAILED, **changes: Any) -> str:
+    """Returns what is said of the effects of a run in this status."""
+    one = run(status, attempt_count=1, next_attempt_at=NOW + MINUTE, **changes)
+    said = next_action(Overview(EVENT, (one,), rows), now=NOW)
+    return said.partition(" Effects: ")[2]
+
+
+def test_a_run_whose_effects_failed_for_certain_is_retry_safe() -> None:
+    assert told(row("create-order", status="failed")) == ("retry-safe, side effect not committed.")
+
+
+def test_a_run_that_began_no_effect_says_so() -> None:
+    assert told() == "retry-safe, side effect not committed: none was begun with ctx.effect."
+
+
+def test_a_committed_effect_is_named_as_not_repeated() -> None:
+    done = row("create-order", status="committed")
+    assert told(done) == "retry-safe: create-order is committed and will not be repeated."
+
+
+def test_what_is_committed_and_what_is_not_are_told_apart() -> None:
+    rows = (row("order", status="committed"), row("note", status="failed"))
+    more = row("mail", status="committed", started_at=to_ms(NOW - 30 * MINUTE))
+    assert told(*rows, more) == (
+        "retry-safe: order, mail are committed and will not be repeated; note is not committed."
+    )
+
+
+def test_an_effect_in_doubt_says_until_when_its_key_is_honoured() -> None:
+    assert told(row("create-order")) == (
+        "in doubt: create-order started and did not commit; its key is honoured until"
+        " 2026-11-22T07:00:00Z, a retry repeats it under the same key."
+    )
+
+
+@pytest.mark.parametrize("seconds", [3600, 60])
+def test_beyond_its_keys_lifetime_a_person_decides(seconds: int) -> None:
+    said = told(row("create-order", key_lifetime=seconds))
+    assert said.startswith(
+        "in doubt beyond its key's lifetime: create-order started and did not commit; its key was"
+        " honoured until 2026-11-21T07:"
+        if seconds == 60
+        else "in doubt beyond its key's lifetime: create-order started and did not commit; its key"
+        " was honoured until 2026-11-21T08:00:00Z"
+    )
+    assert said.endswith("or holds the run: see `webhookctl hold list`.")
+
+
+def test_a_moment_before_that_a_retry_still_repeats_it() -> None:
+    assert "a retry repeats it" in told(row("create-order", key_lifetime=3601))
+
+
+def test_an_effect_that_is_not_repeated_by_itself_says_so() -> None:
+    assert told(row("create-order", in_doubt="hold")) == (
+        "in doubt: create-order started and did not commit, and is not repeated by itself; the"
+        " next attempt asks its probe, or holds the run: see `webhookctl hold list`."
+    )
+
+
+def test_of_a_held_run_the_commands_stand_above() -> None:
+    said = next_action(Overview(EVENT, (held(),), (row("refund", in_doubt="hold"),)), now=NOW)
+    assert said.endswith(
+        "decide with `webhookctl hold approve` or `webhookctl hold deny`, as above."
+    )
+
+
+def test_doubt_outweighs_what_is_committed() -> None:
+    said = told(row("order", status="committed"), row("note"), row("mail"))
+    assert "retry-safe" not in said
+    assert said.count("in doubt: ") == 2
+
+
+def test_an_effect_that_waits_for_approval_is_not_committed() -> None:
+    said = next_action(Overview(EVENT, (held(),), ()), now=NOW)
+    assert said.endswith("Effects: retry-safe, side effect not committed.")
+
+
+@pytest.mark.parametrize("status", [Status.DONE, Status.SKIPPED])
+def test_a_finished_run_is_not_judged(status: Status) -> None:
+    assert told(row("create-order"), status=status) == ""
+
+
+def test_while_its_attempt_is_on_nothing_is_in_doubt() -> None:
+    busy = row("create-order", busy_until=to_ms(NOW + MINUTE))
+    live = {"claimed_until": NOW + MINUTE, "lease_id": "lease-1"}
+    assert told(busy, status=Status.PROCESSING, **live) == ""
+
+
+def test_an_effect_of_a_worker_that_was_lost_is_in_doubt() -> None:
+    lost = {"claimed_until": NOW - MINUTE, "lease_id": "lease-1"}
+    assert told(row("order"), status=Status.PROCESSING, **lost).startswith("in doubt: order")
+
+
+def test_an_effect_of_an_attempt_that_failed_is_in_doubt_though_its_lease_would_last() -> None:
+    busy = row("order", busy_until=to_ms(NOW + MINUTE))
+    assert told(busy, lease_id="lease-1").startswith("in doubt: order")
+
+
+def test_a_shared_effect_that_another_event_is_at_is_under_way() -> None:
+    busy = row("order", event_id="evt_2", busy_until=to_ms(NOW + MINUTE))
+    overview = Overview(EVENT, (run(Status.FAILED),), (busy,))
+    [effect] = effects_of(overview, "stripe.fulfil", now=NOW)
+    assert effect.standing is Standing.UNDER_WAY
+    later = NOW + 2 * MINUTE
+    assert effects_of(overview, "stripe.fulfil", now=later)[0].standing is Standing.IN_DOUBT
+
+
+def test_each_handler_has_its_own_effects() -> None:
+    other = row("order") | {"sk": "effect#stripe.welcome#order"}
+    overview = Overview(EVENT, (run(Status.FAILED),), (other,))
+    assert effects_of(overview, "stripe.fulfil", now=NOW) == []
+
+
+def test_a_batch_that_is_split_has_no_effects_to_judge() -> None:
+    split = replace(run(Status.FAILED, attempt_count=1), handler="split")
+    assert "Effects:" not in next_action(Overview(EVENT, (split,), ()), now=NOW)
+
+
+# -- dead
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """`hold`: runs that wait for a person's decision, and the decision."""
 
 import json
+from shlex import quote
 from typing import Annotated, Any, Final
 
 import typer
@@ -14,6 +15,7 @@ from webhook_inbox.rows import dedupe_key
 from webhookctl.caller import caller
 from webhookctl.checkout import known_manifest
 from webhookctl.errors import CommandError
+from webhookctl.held import hold_object
 from webhookctl.invocation import Invocation, takes_options
 from webhookctl.moments import iso
 from webhookctl.naming import require_known
@@ -54,7 +56,7 @@ def list_holds(call: Invocation, *, source: Source = None, handler: Handler = No
     found.sort(key=lambda hold: hold.since or EPOCH)
     if call.as_json:
         for hold in found:
-            call.output.json(hold_object(hold))
+            call.output.json(_object(hold))
         return
     if not found:
         call.output.note("Nothing waits for a person.")
@@ -68,21 +70,11 @@ def list_holds(call: Invocation, *, source: Source = None, handler: Handler = No
     )
 
 
-def hold_object(hold: Hold) -> dict[str, Any]:
+def _object(hold: Hold) -> dict[str, Any]:
     """Returns a hold as JSON data."""
     run = hold.run
-    return {
-        "hold": hold.id,
-        "source": run.source,
-        "event_id": run.event_id,
-        "handler": run.handler,
-        "type": run.type,
-        "subject": hold.subject,
-        "reason": hold.reason,
-        "shows": hold.shows or None,
-        "fingerprint": hold.fingerprint or None,
-        "held_at": iso(hold.since),
-    }
+    about = {"event_id": run.event_id, "handler": run.handler, "type": run.type}
+    return {"source": run.source, **about, **hold_object(run)}
 
 
 def _row(hold: Hold) -> tuple[object, ...]:
@@ -93,7 +85,7 @@ def _row(hold: Hold) -> tuple[object, ...]:
 
 @app.command("approve")
 @takes_options
-def approve(  # noqa: PLR0913 - one option for each thing that a person says
+def approve(
     call: Invocation,
     *,
     event_id: EventId,
@@ -230,14 +222,14 @@ def _show(call: Invocation, hold: Hold, decision: Decision) -> None:
     if call.as_json:
         status = None if decision.run is None else str(decision.run.status)
         outcome = {"outcome": str(decision.outcome), "status": status}
-        call.output.json({**hold_object(hold), **outcome})
+        call.output.json({**_object(hold), **outcome})
         return
     call.output.line(
         f"{run.handler} of {run.event_id}, held for {hold.subject}: {MEANINGS[decision.outcome]}"
     )
     call.output.note(
         call.pasteable(
-            f"See `webhookctl inbox inspect {run.event_id} --source {run.source}` for what"
+            f"See `webhookctl inbox inspect {quote(run.event_id)} --source {run.source}` for what"
             " becomes of it."
         )
     )

@@ -1,5 +1,6 @@
 """Holds: what a person decides, and what becomes of the run and its effect."""
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -343,14 +344,13 @@ def test_a_result_that_cannot_be_recorded_changes_nothing(world: World) -> None:
 class Race:
     """Lets something happen between what a decision has read and what it writes."""
 
-    def __init__(self, world: World, act: object) -> None:
+    def __init__(self, world: World, act: Callable[[], object]) -> None:
         self.happened = False
         plan, table = world.plan, world.table
 
         def meanwhile(service: str, operation: str) -> str | None:
             if operation == "UpdateItem" and not self.happened:
                 self.happened = True
-                assert callable(act)
                 act()
             return plan(service, operation)
 
@@ -419,7 +419,7 @@ def test_a_worker_cannot_take_a_held_run_from_a_person(world: World) -> None:
     (copy,) = world.queues["default"].bodies
     asked = hold_next(world)
     world.queues["default"].send([Outgoing(copy)])
-    Race(world, lambda: world.work())
+    Race(world, world.work)
     assert deciding(world).approve(asked, **WHO).outcome is Outcome.APPROVED
     assert world.work() == [Processed.DONE]
     assert len(world.handled) == 1
