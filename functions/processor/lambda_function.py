@@ -15,6 +15,7 @@ from webhook_inbox.adapters.clock import SystemClock
 from webhook_inbox.adapters.dynamodb import DynamoTable
 from webhook_inbox.adapters.environment import ProcessorEnvironment
 from webhook_inbox.adapters.executor import ThreadExecutor
+from webhook_inbox.adapters.http_clients import HttpClients
 from webhook_inbox.adapters.s3 import S3Blobs
 from webhook_inbox.adapters.secretsmanager import SecretsManagerStore
 from webhook_inbox.adapters.sqs import SqsQueue
@@ -22,12 +23,10 @@ from webhook_inbox.adapters.steady import steady
 from webhook_inbox.lanes import Lanes
 from webhook_inbox.live_secrets import LiveSecrets
 from webhook_inbox.manifest import Manifest
-from webhook_inbox.outcomes import Worker
 from webhook_inbox.processor import Processor
 
 environment: Final = ProcessorEnvironment.read()
 logger: Final = Logger()
-metrics: Final = Metrics()
 clock: Final = SystemClock()
 executor: Final = ThreadExecutor()
 sqs: Final = steady("sqs")
@@ -43,9 +42,10 @@ processor: Final = Processor(
     executor=executor,
     clock=clock,
     chance=SystemChance(),
+    clients=HttpClients(clock=clock, chance=SystemChance()),
 )
 records: Final = Records(
-    processor, executor=executor, logger=logger, metrics=metrics, redact=secrets.redact
+    processor, executor=executor, logger=logger, metrics=Metrics(), redact=secrets.redact
 )
 # At batch size 1 every failure is a failure of the entire batch, which is no error.
 batch: Final = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
@@ -54,7 +54,6 @@ batch: Final = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_fa
 @logger.inject_lambda_context
 def lambda_handler(event: dict[str, Any], context: Any) -> Mapping[str, Any]:
     """Processes one batch and reports the records that the queue must keep."""
-    name = f"{context.function_name}/{context.aws_request_id}"
-    worker = Worker(name, environment.code_version, environment.lane, environment.max_receive_count)
+    worker = environment.worker(f"{context.function_name}/{context.aws_request_id}")
     handle = partial(records.handle, worker=worker, deadline=deadline_of(context, clock.now()))
     return respond(event, handle, batch, context)
