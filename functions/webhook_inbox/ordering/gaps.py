@@ -18,15 +18,17 @@ from webhook_inbox.manifest import Order
 from webhook_inbox.model import SETTLED, Run
 from webhook_inbox.order import Backfill
 from webhook_inbox.ordering.entities import Entities, State
-from webhook_inbox.ordering.waiters import Waiters
+from webhook_inbox.ordering.waiters import ORDER, Waiters
 from webhook_inbox.ports import Clock
 
 # What is late by less than this is most likely still on its way.
 BACKFILL_AFTER: Final = timedelta(seconds=30)
-# How often a run looks after those before it that live: they wake nobody but the next number.
+# How soon and how seldom a run looks by itself: those before it wake nobody but the next number,
+# and whoever wakes may be lost on the way. In between, every wait is as long as all before it.
 RECHECK: Final = timedelta(minutes=15)
-# What a person approves who lets a run pass over a gap.
-SUBJECT: Final = "order"
+RAREST_RECHECK: Final = timedelta(hours=1)
+# What a person decides who lets a run pass over a gap.
+SUBJECT: Final = ORDER
 # What a backfill may raise to say itself what becomes of the run.
 _DECIDES: Final = (Permanent, Skipped, Held, Deferred, HandlerTimedOut)
 
@@ -38,7 +40,7 @@ class OutOfTurn(Deferred):
     """
 
     def __init__(self, until: datetime, message: str, *, entity: str, number: int) -> None:
-        super().__init__(until, message, parked=True)
+        super().__init__(until, message, parked=True, waits_for=ORDER)
         self.entity = entity
         self.number = number
 
@@ -106,9 +108,10 @@ class Gaps:
         if self._is_passed(early):
             return self._pass_over(early, early.state)
         approved = SUBJECT in early.run.approvals
+        recheck = now + min(max(now - since, RECHECK), RAREST_RECHECK)
         if not approved and now < since + quiet:
-            raise early.waits(since + quiet)
-        self._yield_to_those_ahead(early, patience)
+            raise early.waits(min(since + quiet, recheck))
+        self._yield_to_those_ahead(early, recheck)
         if approved:
             return self._pass_over(early, early.state)
         return self._fill(early, since, since + patience)
@@ -129,15 +132,14 @@ class Gaps:
         since = self._waiters.enter(early.state, early.run, early.number)
         return max(since, early.run.round_began_at or since)
 
-    def _yield_to_those_ahead(self, early: Early, patience: timedelta) -> None:
-        state, run, recheck = early.state, early.run, self._clock.now() + RECHECK
+    def _yield_to_those_ahead(self, early: Early, recheck: datetime) -> None:
+        state, run = early.state, early.run
         begun = int(state.begun) if state.begun else early.applied
         if begun > early.applied and self._waiters.lives(run.source, state.begun_by, run.handler):
             raise early.waits(recheck, f"number {begun} is with {state.begun_by}")
         for waiter in self._waiters.between(state, early.applied, early.number):
             if self._waiters.lives(run.source, waiter.event_id, run.handler):
-                until = max(waiter.since + patience, recheck)
-                raise early.waits(until, f"number {waiter.number} waits as well")
+                raise early.waits(recheck, f"number {waiter.number} waits as well")
 
     def _fill(self, early: Early, since: datetime, end: datetime) -> State:
         state, failure = early.state, ""

@@ -58,67 +58,64 @@ class Version:
         return bool(self.value < other.value)
 
 
-def entity_at(body: Any, path: str, handler: str) -> str:
+def entity_at(body: Any, path: str, asker: str) -> str:
     """Returns the entity that a body is about: text, or a whole number as text.
 
     Raises:
-        Permanent: there is none; the message names path and handler.
+        Permanent: there is none; the message names the path and who asked.
     """
     found = at(body, path)
     if type(found) is int:
         return str(found)
     if not isinstance(found, str) or not found:
-        raise _unfit(handler, "entity", path, found, "text or a whole number")
-    return _storable(found, handler, "entity", path)
+        raise _unfit(asker, "entity", path, found, "text or a whole number")
+    return _storable(found, asker, "entity", path)
 
 
-def version_at(body: Any, path: str, handler: str) -> Version:
+def version_at(body: Any, path: str, asker: str) -> Version:
     """Returns the version that a body tells of.
 
     Raises:
-        Permanent: there is none; the message names path and handler.
+        Permanent: there is none; the message names the path and who asked.
     """
     found = at(body, path)
-    if isinstance(found, int | float) and not isinstance(found, bool):
-        found = _plain(found)
-    if not isinstance(found, str) or not 0 < len(found) <= VERSION_LIMIT:
+    is_number = isinstance(found, int | float) and not isinstance(found, bool)
+    text = _plain(found) if is_number else found
+    if not isinstance(text, str) or not 0 < len(text) <= VERSION_LIMIT:
         wanted = f"a number or a text of at most {VERSION_LIMIT} characters"
-        raise _unfit(handler, "version", path, found, wanted)
-    return Version.read(_storable(found, handler, "version", path))
+        raise _unfit(asker, "version", path, found, wanted)
+    return Version.read(_storable(text, asker, "version", path))
 
 
-def number_at(body: Any, path: str, handler: str) -> int:
+def number_at(body: Any, path: str, asker: str) -> int:
     """Returns the number that a body has in its sequence.
 
     Raises:
-        Permanent: there is none; the message names path and handler.
+        Permanent: there is none; the message names the path and who asked.
     """
     found = at(body, path)
     if isinstance(found, str) and _WHOLE.fullmatch(found):
         found = int(found)
     if type(found) is not int or not 0 <= found < NUMBERS:
-        raise _unfit(handler, "number", path, found, "a whole number from 0 to 10^18 - 1")
+        raise _unfit(asker, "number", path, found, "a whole number from 0 to 10^18 - 1")
     return found
 
 
-def _plain(value: float) -> str:
-    """Returns a JSON number without an exponent; what is none, such as NaN, stays a word."""
+def _plain(value: object) -> str:
+    """Returns a JSON number without an exponent, "" for what is none, such as NaN."""
     number = Decimal(repr(value))
     return format(number, "f") if number.is_finite() else ""
 
 
-def _storable(text: str, handler: str, what: str, path: str) -> str:
+def _storable(text: str, asker: str, what: str, path: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:  # JSON can spell lone surrogates
-        raise _unfit(handler, what, path, None, "valid text") from error
+        raise _unfit(asker, what, path, None, "valid text") from error
     return text
 
 
-def _unfit(handler: str, what: str, path: str, found: object, wanted: str) -> Permanent:
+def _unfit(asker: str, what: str, path: str, found: object, wanted: str) -> Permanent:
     shown = f" {str(found)[:40]!r}" if isinstance(found, str | int | float) else ""
     there = "none" if found is None else f"{type(found).__name__}{shown}"
-    return Permanent(
-        f"handler {handler!r} keeps an order by the {what} at {path!r} of the body: {wanted} is"
-        f" needed, and there is {there}"
-    )
+    return Permanent(f"{asker} needs the {what} at {path!r}: {wanted}, and there is {there}")

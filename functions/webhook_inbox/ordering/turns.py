@@ -98,7 +98,7 @@ class Orders:
 
     def _take(self, entrant: Entrant, body: Any) -> Turn:
         handler, order = entrant.run.handler, entrant.order
-        entity = entity_at(body, order.entity, handler)
+        entity = entity_at(body, order.entity, f"handler {handler!r}")
         take = self._latest if order.kind == LATEST else self._sequence
         try:
             state = self._entities.read(handler, entity, order.kind)
@@ -114,7 +114,7 @@ class Orders:
 
     def _latest(self, entrant: Entrant, state: State, body: Any) -> Turn:
         run = entrant.run
-        version = version_at(body, entrant.order.version, run.handler)
+        version = version_at(body, entrant.order.version, f"handler {run.handler!r}")
         # What was begun counts, not what was applied: its handler may have acted, and what it did
         # would be undone for good, since a journalled effect is not done again.
         older = bool(state.begun) and version.is_older(Version.read(state.begun))
@@ -129,7 +129,7 @@ class Orders:
 
     def _sequence(self, entrant: Entrant, state: State, body: Any) -> Turn:
         run, order = entrant.run, entrant.order
-        number = number_at(body, order.version, run.handler)
+        number = number_at(body, order.version, f"handler {run.handler!r}")
         applied = int(state.applied) if state.applied else order.first - 1
         if number <= applied:
             return self._past(entrant, state, number, applied)

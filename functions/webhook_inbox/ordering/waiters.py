@@ -17,12 +17,14 @@ from webhook_inbox.instants import from_ms, to_ms, to_seconds
 from webhook_inbox.lanes import Lanes
 from webhook_inbox.model import SETTLED, Run, Status
 from webhook_inbox.ordering.entities import State
-from webhook_inbox.ports import Clock, Item, Key, Table
+from webhook_inbox.ports import Clock, Key, Table
 from webhook_inbox.reference import Reference
 from webhook_inbox.rows import RUN_LIFE, run_from, run_key
 from webhook_inbox.settle import as_seen
 from webhook_inbox.waking import wake
 
+# What a run waits for that is parked until its turn: its `waits_for`.
+ORDER: Final = "order"
 WAITER: Final = "waiter#"
 # Wide enough for every number there is, so that text sorts as numbers do.
 DIGITS: Final = 20
@@ -30,12 +32,10 @@ DIGITS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Waiter:
-    """A run that waits for the numbers before its own; `since` is when it first did."""
+    """A run that waits for the numbers before its own."""
 
-    key: Key
     number: int
     event_id: str
-    since: datetime
 
 
 class Waiters:
@@ -83,7 +83,7 @@ class Waiters:
             if row["number"] >= high:
                 return
             if row["number"] > low:
-                yield _waiter(row)
+                yield Waiter(row["number"], row["event_id"])
 
     def wake_those_with(self, state: State, run: Run, number: int, lane: str) -> None:
         """Wakes every run with this number; of several the first one applies it.
@@ -96,19 +96,18 @@ class Waiters:
                 self.wake(run.source, row["event_id"], run.handler, lane)
 
     def wake(self, source: str, event_id: str, handler: str, lane: str) -> None:
-        """Wakes a run if it is parked.
+        """Wakes a run if it is parked until its turn.
 
         Raises:
             Unavailable: the table or the queue failed; the reconciler sends it.
         """
         run = self.run(source, event_id, handler)
-        if run is None or run.status is not Status.DEFERRED or not run.parked:
+        if run is None or not run.parked or run.waits_for != ORDER:
             return
         # Whoever changes it meanwhile, the reconciler for one, sends it as well.
         with suppress(ConditionFailed):
             wake(self._table, run, unchanged=as_seen(run), now=self._clock.now())
-            reference = Reference(source, event_id, handler, run.ticket)
-            self._lanes.send([(lane, reference)])
+            self._lanes.send([(lane, Reference.of(run))])
 
     def lives(self, source: str, event_id: str, handler: str) -> bool:
         """Tells whether a run may still apply its number by itself; raises Unavailable."""
@@ -127,8 +126,3 @@ def _key(state: State, number: int, event_id: str) -> Key:
 
 def _prefix(number: int) -> str:
     return f"{WAITER}{number:0{DIGITS}d}#"
-
-
-def _waiter(row: Item) -> Waiter:
-    key = Key(row["pk"], row["sk"])
-    return Waiter(key, row["number"], row["event_id"], from_ms(row["since"]))

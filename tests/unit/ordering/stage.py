@@ -1,4 +1,4 @@
-"""One handler that keeps an order, over the doubles: claims, turns and settlements are the real ones.
+"""One handler that keeps an order, over the doubles; claims, turns and settlements are real.
 
 A test accepts events, lets workers work and time pass, and looks at what was applied and at the
 ledger. What the processor does around a turn is done here in a few lines.
@@ -6,7 +6,7 @@ ledger. What the processor does around a turn is done here in a few lines.
 
 import json
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -44,6 +44,7 @@ class Stage:
         applied: (event id, body) of each attempt whose handler came to its end.
         act: what the handler does.
         settling: called between a turn and its settlement.
+        open: turns whose workers were lost, in the order in which they began.
     """
 
     def __init__(self, ordering: Ordering, *, faults: Faults = no_faults, seed: int = 0) -> None:
@@ -59,6 +60,7 @@ class Stage:
         self.applied: list[tuple[str, Any]] = []
         self.act: Callable[[str, Any], None] = lambda *_: None
         self.settling: Callable[[], None] = lambda: None
+        self.open: list[AbstractContextManager[None]] = []
 
     # -- events
 
@@ -99,7 +101,10 @@ class Stage:
 
     def work_once(self) -> bool:
         """Lets a worker receive one message and do what it asks for; False if there is none."""
-        message = self.receive()
+        try:
+            message = self.receive()
+        except Unavailable:
+            return True  # the poller comes again
         if message is None:
             return False
         with suppress(Unavailable, LeaseLost, Killed):
@@ -125,6 +130,19 @@ class Stage:
             self.lanes.send([("default", reference)], delay=seconds_up(left))
         return error
 
+    def begin(self, event_id: str, body: Any) -> Run:
+        """Lets a worker begin a run and be lost in its handler; raises what its turn does."""
+        self.accept(event_id, body)
+        message = self.receive()
+        assert message is not None
+        run = self.claimed(message)
+        turn = self.orders.turn(
+            self.spec, run, body, backfill=self.ordering.backfill, lane="default"
+        )
+        turn.__enter__()
+        self.open.append(turn)
+        return run
+
     def turn(self, run: Run) -> BaseException | None:
         """Runs the handler in its turn, and returns what came out."""
         body, backfill = self.bodies[run.event_id], self.ordering.backfill
@@ -132,7 +150,7 @@ class Stage:
             with self.orders.turn(self.spec, run, body, backfill=backfill, lane="default"):
                 self.act(run.event_id, body)
                 self.applied.append((run.event_id, body))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - as the processor does
             return error
         return None
 
@@ -152,7 +170,16 @@ class Stage:
                 chosen = pause(error.until - now, may_hide=False)
                 wait = Wait.PARKED if error.parked else chosen.wait
                 due = max(error.until, now + timedelta(seconds=1))
-                return Settlement(Status.DEFERRED, "deferred", now, why, due, wait, spent=False)
+                return Settlement(
+                    Status.DEFERRED,
+                    "deferred",
+                    now,
+                    why,
+                    due,
+                    wait,
+                    spent=False,
+                    waits_for=error.waits_for,
+                )
         due = now + timedelta(seconds=10)
         return Settlement(Status.FAILED, "failed", now, why, due, Wait.COPY)
 
