@@ -20,6 +20,7 @@ def test_a_done_event_as_json_has_exactly_these_fields(cli: Cli, inbox: Inbox) -
         "source": "acme",
         "event_id": "evt-1",
         "type": "refunded",
+        "agent": None,
         "received_at": "2026-01-01T00:00:00.000Z",
         "status": "done",
         "fingerprint": inbox.overview().event.fingerprint,

@@ -35,6 +35,7 @@ def test_each_line_is_the_object_that_inspect_prints(cli: Cli, inbox: Inbox) -> 
         "source",
         "event_id",
         "type",
+        "agent",
         "received_at",
         "status",
         "fingerprint",
