@@ -10,6 +10,7 @@ Of several that have died only the first may run again, then the next: what is r
 a message group of its own, where SQS keeps it from nothing.
 """
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -26,14 +27,14 @@ BLOCKED: Final = "blocked#"
 BEHIND: Final = "event "
 
 
-def block(table: Table, spec: HandlerSpec, run: Run, *, now: datetime) -> None:
-    """Stops a run's entity, as its handler says, since the run is about to die.
+def block(table: Table, spec: HandlerSpec, run: Run, *, now: datetime) -> Run:
+    """Stops a run's entity, as its handler says, and returns the run as it is to die then.
 
     Raises:
         Unavailable: the table failed; the run must not die then.
     """
     if not spec.blocks or not run.entity:
-        return
+        return replace(run, blocking=False)
     change = Change(
         set={
             "source": run.source,
@@ -45,6 +46,7 @@ def block(table: Table, spec: HandlerSpec, run: Run, *, now: datetime) -> None:
         default={"since": to_ms(now)},
     )
     table.update(_key(spec.name, run.entity, run.event_id), change)
+    return replace(run, blocking=True)
 
 
 def blocker(

@@ -203,7 +203,8 @@ class Conclusion:
         now: datetime,
     ) -> Result:
         if spec is not None:
-            blocks.block(self._table, spec, attempt.run, now=now)
+            run = blocks.block(self._table, spec, attempt.run, now=now)
+            attempt = replace(attempt, run=run)
         self._settle(attempt, Settlement(Status.DEAD_LETTER, "dead", now, reason))
         carriage = carriage_of(self._lanes, attempt.worker)
         carriage.give_up(attempt.message)
@@ -220,7 +221,7 @@ class Conclusion:
     ) -> Result:
         reason = f"exhausted: {_last_words(run)}"
         now = self._clock.now()
-        blocks.block(self._table, spec, run, now=now)
+        run = blocks.block(self._table, spec, run, now=now)
         if not give_up(self._table, run, error=reason, now=now, sent_at=message.sent_at):
             return Result(Outcome.UNAVAILABLE, reference, detail="the run changed meanwhile")
         carriage = carriage_of(self._lanes, worker)

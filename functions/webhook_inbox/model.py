@@ -120,6 +120,7 @@ class Run:
         waits_for: what a deferred run waits for, like "destination crm" or "resumption".
         slots: when it may call a destination, in ms, by destination.
         entity: what a serial run is in order with.
+        blocking: whether its entity stands still since it died.
         claims: how often it was claimed, deferrals included; what tells a later attempt.
         resumed_at: when a person, or its handler's resumption, last let it go on.
     """
@@ -156,6 +157,7 @@ class Run:
     waits_for: str = ""
     slots: Mapping[str, int] = field(default_factory=dict)
     entity: str = ""
+    blocking: bool = False
     claims: int = 0
     expires_at: datetime | None = None
     attended: bool = False  # whether the reconciler's index lists it

@@ -5,11 +5,14 @@ then say what happens by itself and until when, so that one knows when to look a
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from shlex import quote
 from typing import Final
 
 from webhook_inbox.asking import held_words, short
+from webhook_inbox.blocks import BEHIND
+from webhook_inbox.carriage import RAREST_LOOK
 from webhook_inbox.claim import CLOCK_SKEW
 from webhook_inbox.conclusion import ROLLING
 from webhook_inbox.controls import RESUMPTION
@@ -129,6 +132,8 @@ def _pending(run: Run, now: datetime) -> str:
     sent = run.last_at or now
     again = overdue_at(sent)
     begun = f"{run.handler} was sent again {relative(sent, now)} and has not begun"
+    if run.entity:
+        begun += f" (earlier events of {run.entity} come first)"
     if again > now:
         return (
             f"Wait: {begun}; should its message be lost, the reconciler sends it"
@@ -177,13 +182,27 @@ def _deferred(run: Run, now: datetime) -> str:
         )
     if run.waits_for == RESUMPTION:
         why = f" ({short(run.last_error)})" if run.last_error else ""
+        # What is parked the reconciler wakes; in a FIFO lane a message looks for itself.
+        soon = "two minutes" if run.parked else span(RAREST_LOOK)
         return (
-            f"Resume: {run.handler} was paused{why}; its run goes on within two minutes of"
+            f"Resume: {run.handler} was paused{why}; its run goes on within {soon} of"
             f" `webhookctl handlers resume {quote(run.handler)}`, see `webhookctl handlers list`."
         )
+    if run.waits_for.startswith(BEHIND):
+        return _behind(run)
     named = run.waits_for or "something outside"
     why = f" It waits for {named}: {short(run.last_error)}" if run.last_error else ""
     return _waiting(run, now, f"{run.handler}, deferred without spending an attempt,") + why
+
+
+def _behind(run: Run) -> str:
+    first = replace(run, event_id=run.waits_for.removeprefix(BEHIND))
+    return (
+        f"Finish the run of {first.event_id} first: {run.handler} takes the events of"
+        f" {run.entity} in order, and stopped when that one died. Once its cause is gone, replay"
+        f" it: {replay_command(first, [run.handler])} This run then goes on within"
+        f" {span(RAREST_LOOK)}."
+    )
 
 
 def _waiting(run: Run, now: datetime, what: str) -> str:
@@ -217,6 +236,7 @@ def _dead(run: Run) -> str:
     return (
         f"Mend {run.handler}: {remedy} replay it: {replay_command(run, [run.handler])}"
         f" (last error: {short(run.last_error) or 'none'})"
+        + (f" Until then all later events of {run.entity} wait." if run.blocking else "")
     )
 
 

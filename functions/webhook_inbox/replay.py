@@ -223,6 +223,7 @@ class Replay:
                 "done_at",
                 "held",
                 "waits_for",
+                "blocking",
             ),
         )
         try:

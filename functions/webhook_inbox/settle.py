@@ -61,7 +61,8 @@ class Settlement:
 def settle(table: Table, run: Run, settlement: Settlement, *, sent_at: datetime) -> Run:
     """Ends the attempt that `run` holds the lease of, and returns the run as it is then.
 
-    What `run` says of its progress is kept, whatever the attempt ends in.
+    What `run` says of its progress is kept, whatever the attempt ends in; a death keeps whether
+    it is blocking.
 
     Raises:
         LeaseLost: the lease is not ours any more.
@@ -189,6 +190,7 @@ def _dead(run: Run, now: datetime, sent_at: datetime) -> Mapping[str, Any]:
         "attempts_in_round": 0,
         "attention": attention_shard(run_key(run.source, run.event_id, run.handler)),
         "attention_at": to_ms(run.expires_at or now),
+        **({"blocking": True} if run.blocking else {}),
     }
 
 

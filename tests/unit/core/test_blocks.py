@@ -40,6 +40,14 @@ def test_after_a_death_the_next_ones_wait_visibly(stopped: SerialWorld) -> None:
     assert "a1" in run.last_error
 
 
+def test_the_dead_one_shows_that_it_stops_its_entity(stopped: SerialWorld) -> None:
+    assert stopped.bill("a1").blocking
+
+    stopped.replay(event_ids=["a1"])
+
+    assert not stopped.bill("a1").blocking
+
+
 def test_other_entities_go_on(stopped: SerialWorld) -> None:
     stopped.accept("b1", "cus_2")
 

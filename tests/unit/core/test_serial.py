@@ -7,6 +7,8 @@ import pytest
 
 from tests.unit.core.serial import BILL, LANE, SerialWorld, serial
 from tests.unit.core.world import VISIBILITY, handler, with_handlers
+from webhook_inbox import controls
+from webhook_inbox.controls import RESUMPTION, Wish
 from webhook_inbox.errors import Deferred, Held, Permanent, Skipped, Transient
 from webhook_inbox.model import Status
 from webhook_inbox.outcomes import Outcome
@@ -295,6 +297,22 @@ def test_a_held_run_that_is_denied_lets_the_next_begin(world: SerialWorld) -> No
     world.wait(120)
 
     assert world.order() == ["a1", "a2"]
+
+
+def test_a_paused_handler_keeps_every_run_in_its_place(world: SerialWorld) -> None:
+    controls.pause(world.table, world.chance, Wish(BILL, "ann", "a freeze", world.now))
+    world.accept_all("a1", "a2", "a3")
+    world.wait(3 * 3600)
+    assert world.order() == []
+    run = world.bill("a1")
+    assert (run.status, run.waits_for, run.parked) == (Status.DEFERRED, RESUMPTION, False)
+
+    controls.resume(world.table, world.chance, Wish(BILL, "ann", "over", world.now))
+    world.reconcile()
+    world.wait(1260)
+
+    assert world.order() == ["a1", "a2", "a3"]
+    assert world.bill("a1").attempt_count == 1
 
 
 # -- no entity
