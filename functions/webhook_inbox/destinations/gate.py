@@ -142,7 +142,9 @@ class Gate:
                 self._refuse(spec, circuit, place)
             now = self._now()
             if place.go and place.start <= max(now, slept_until):
-                replace(place, start=0).keep(spec.name, slots)
+                # Its next call takes a slot of its own, and need not queue for it.
+                admitted = place.admitted or (now if place.start else 0)
+                Place(go=True, admitted=admitted).keep(spec.name, slots)
                 return
             place.keep(spec.name, slots)
             # Asleep for too long it has missed its slot, and has got another one.

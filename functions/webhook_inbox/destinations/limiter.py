@@ -62,7 +62,7 @@ class Place:
         for suffix, at in times.items():
             slots.pop(destination + suffix, None)
             if at:
-                slots[destination + suffix] = -(-at // MILLISECOND)
+                slots[destination + suffix] = at // MILLISECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +109,14 @@ class Limiter:
         earliest = max(floor, pace.resumes_at, now)
         place = self._known(pace, held, earliest, earliest)
         if place is not None:
-            return place
+            return replace(place, admitted=now) if place.go and held.waited else place
         bounds = self._bounds(pace, earliest, now, floor=floor)
         if not held.waited:
             return self._queue(pace, bounds)
-        if not floor and max(earliest, self._timelines.look(pace.spec.name)) <= now + PATIENCE:
-            return Place(go=True, admitted=now)
-        return self._start(pace, bounds, held)
+        if floor or earliest > now + PATIENCE or self._crowded(pace, now):
+            place = self._start(pace, bounds)
+            return replace(place, admitted=now) if place.go else place
+        return Place(go=True, admitted=now)
 
     def begin(self, pace: Pace, kept: Mapping[str, int]) -> Place:
         """Gives a call its time to begin, or tells when its run is to come.
@@ -134,18 +135,20 @@ class Limiter:
             place = self._queue(pace, bounds)
             if not place.go:
                 return place
-        return self._start(pace, bounds, held)
+            held = replace(held, admitted=now)
+        place = self._start(pace, bounds)
+        return replace(place, admitted=held.admitted) if place.go else place
 
     def _known(self, pace: Pace, held: Held, earliest: int, valid: int) -> Place | None:
         """Returns the place that a run has already, or that of one that needs none."""
         now = microseconds(self._clock.now())
         if held.start >= valid:
             go = held.start <= now + LONGEST_LEAD + SKEW
-            return Place(go, held.start - LEAD, start=held.start, admitted=held.admitted or now)
+            return Place(go, held.start - LEAD, start=held.start, admitted=held.admitted)
         if held.appointment > max(now + PATIENCE + SKEW, earliest):
             return _queued(held.appointment)
         if earliest == now and not pace.limits(now):
-            return Place(go=True, admitted=now if held.waited else 0)
+            return Place(go=True, admitted=held.admitted)
         return None
 
     def _bounds(self, pace: Pace, earliest: int, now: int, *, floor: int = 0) -> Bounds:
@@ -157,26 +160,28 @@ class Limiter:
     def _queue(self, pace: Pace, bounds: Bounds) -> Place:
         """Places a run behind all who wait; what is near enough need not."""
         name = pace.spec.name
-        floor = max(bounds.floor, self._timelines.seen(name))
+        floor = max(bounds.floor, self._timelines.seen(name, Timeline.STARTED))
         turn = self._timelines.reserve(Timeline.SCHEDULED, pace, replace(bounds, floor=floor))
         if turn is None:
-            return Place(go=False, due=floor, limited=True)
+            due = max(floor, self._timelines.seen(name, Timeline.SCHEDULED))
+            return Place(go=False, due=due, limited=True)
         now = microseconds(self._clock.now())
         # Calls that nobody queued for, a run's second one for example, may have gone ahead.
-        turn = max(turn, self._timelines.seen(name))
+        turn = max(turn, self._timelines.seen(name, Timeline.STARTED))
         return Place(go=True, admitted=now) if turn < now + PATIENCE else _queued(turn)
 
-    def _start(self, pace: Pace, bounds: Bounds, held: Held) -> Place:
+    def _crowded(self, pace: Pace, now: int) -> bool:
+        return self._timelines.look(pace.spec.name, Timeline.STARTED) > now + PATIENCE
+
+    def _start(self, pace: Pace, bounds: Bounds) -> Place:
         """Gives a run that has had its turn the next start, however far ahead that is."""
         slot = self._timelines.reserve(Timeline.STARTED, pace, bounds)
         if slot is None:
-            due = self._timelines.seen(pace.spec.name)
+            due = self._timelines.seen(pace.spec.name, Timeline.STARTED)
             return Place(go=False, due=due, limited=True)
         now = microseconds(self._clock.now())
-        # A run keeps milliseconds: none begins before its slot.
-        start = -(-slot // MILLISECOND) * MILLISECOND
-        go = start <= now + PATIENCE
-        return Place(go, start - LEAD, start=start, admitted=held.admitted or now)
+        start = slot // MILLISECOND * MILLISECOND  # as a run keeps it
+        return Place(start <= now + PATIENCE, start - LEAD, start=start)
 
 
 def _queued(appointment: int) -> Place:

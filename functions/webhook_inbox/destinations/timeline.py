@@ -83,13 +83,13 @@ class Timelines:
         self._clock = clock
         self._known: dict[str, _Known] = {}
 
-    def seen(self, destination: str) -> int:
-        """Returns how far ahead calls were planned when the row was last seen, or 0."""
-        started: int = self._fresh(destination).row.get(Timeline.STARTED, 0)
-        return started
+    def seen(self, destination: str, timeline: Timeline) -> int:
+        """Returns how far a timeline went when the row was last seen; 0 if that is long ago."""
+        end: int = self._fresh(destination).row.get(timeline, 0)
+        return end
 
-    def look(self, destination: str) -> int:
-        """Returns how far ahead calls are planned, as it was at most a second ago.
+    def look(self, destination: str, timeline: Timeline) -> int:
+        """Returns how far a timeline goes, as it was at most a second ago.
 
         Raises:
             Unavailable: the table failed.
@@ -97,7 +97,7 @@ class Timelines:
         known = self._fresh(destination)
         if not known.row:
             self._see(known, self._table.get(limit_key(destination)) or {})
-        return self.seen(destination)
+        return self.seen(destination, timeline)
 
     def reserve(self, timeline: Timeline, pace: Pace, bounds: Bounds) -> int | None:
         """Returns a slot within the bounds, or None if the next one lies beyond them.

@@ -7,8 +7,9 @@ from typing import Any
 
 from tests.unit.core.faults import Plan
 from webhook_inbox.destinations.answer import Answer
-from webhook_inbox.destinations.circuit import breaker_key, limit_key
+from webhook_inbox.destinations.circuit import UNKNOWN, breaker_key, limit_key
 from webhook_inbox.destinations.gate import Admission, Gate
+from webhook_inbox.destinations.pace import Pace
 from webhook_inbox.errors import Deferred
 from webhook_inbox.instants import to_ms
 from webhook_inbox.manifest import BreakerSpec, DestinationSpec
@@ -98,6 +99,16 @@ class Site:
         breaker = self.spec.breaker
         assert breaker is not None
         self.fail(breaker.failures)
+
+    def admitted(self) -> dict[str, int]:
+        """Returns the slots of a run that was let through just now."""
+        return {f"{self.spec.name}#admitted": to_ms(self.clock.now())}
+
+    def take(self, starts: int) -> None:
+        """Lets as many calls take their time to begin, at once."""
+        pace = Pace(self.spec, UNKNOWN)
+        for _ in range(starts):
+            self.gate._limiter.begin(pace, self.admitted())
 
     def wait(self, admission: Admission) -> float:
         """Returns for how many seconds a run is put off."""

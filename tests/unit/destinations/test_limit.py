@@ -1,0 +1,484 @@
+"""The rate limit: a turn for each run, a time to begin for each call, and nobody sent back."""
+
+from dataclasses import replace
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+
+from tests.unit.destinations.site import CRM, LIMITED, Site
+from webhook_inbox.destinations.answer import Answer
+from webhook_inbox.destinations.circuit import UNKNOWN
+from webhook_inbox.destinations.limiter import LEAD, LONGEST_LEAD, PATIENCE
+from webhook_inbox.destinations.pace import HEADROOM, SECOND, TOLERANCE, Pace, microseconds
+from webhook_inbox.destinations.timeline import Bounds, Timeline
+from webhook_inbox.errors import Skipped, Transient
+
+STEP = HEADROOM / 10
+LEAD_SECONDS = LEAD / SECOND
+
+
+@pytest.fixture
+def site() -> Site:
+    return Site(LIMITED)
+
+
+def crowd(site: Site, runs: int) -> list[dict[str, int]]:
+    """Lets so many runs come at once and returns what those keep that are to come again."""
+    admissions = [site.admit(gate=site.worker()) for _ in range(runs)]
+    return [dict(one.slots) for one in admissions if not one.go]
+
+
+# -- who may begin
+
+
+def test_without_a_limit_nothing_is_written() -> None:
+    site = Site(CRM)
+    for _ in range(100):
+        assert site.admit().slots == {}
+        assert site.enter() == {}
+    assert list(site.table) == []
+    assert site.clock.slept == []
+
+
+def test_a_run_that_exceeds_nothing_begins_and_calls_at_once(site: Site) -> None:
+    for _ in range(5):
+        site.call(Answer.ok())
+        site.clock.advance(seconds=STEP)
+
+    assert site.clock.slept == []
+
+
+def test_a_run_and_its_call_cost_one_write_each(site: Site) -> None:
+    site.call(Answer.ok())
+
+    assert site.plan.operations() == ["GetItem", "UpdateItem", "UpdateItem"]
+
+
+def test_of_a_crowd_as_many_begin_as_can_call_within_two_seconds(site: Site) -> None:
+    admitted = [site.admit(gate=site.worker()).go for _ in range(60)]
+
+    assert admitted == [True] * 20 + [False] * 40
+
+
+def test_the_rest_is_to_come_one_after_the_other(site: Site) -> None:
+    crowd(site, 20)
+
+    waits = [site.wait(site.admit(gate=site.worker())) for _ in range(40)]
+
+    assert waits[0] == pytest.approx(20 * STEP - LEAD_SECONDS, abs=0.01)
+    assert all(after - before == pytest.approx(STEP) for before, after in pairwise(waits))
+
+
+def test_who_waits_is_told_why(site: Site) -> None:
+    crowd(site, 20)
+
+    admission = site.admit()
+
+    assert admission.why == "destination crm: over its rate of 10/s"
+    assert admission.on_limit == "queue"
+
+
+def test_a_run_that_comes_later_does_not_overtake(site: Site) -> None:
+    crowd(site, 100)
+    site.clock.advance(seconds=5)
+
+    assert site.wait(site.admit()) == pytest.approx(100 * STEP - 5 - LEAD_SECONDS, abs=0.01)
+
+
+def test_when_all_have_had_their_turn_nobody_waits(site: Site) -> None:
+    crowd(site, 100)
+    site.clock.advance(seconds=100 * STEP)
+
+    assert site.admit().go
+
+
+# -- who comes for its turn
+
+
+def test_a_run_that_comes_for_its_turn_begins_and_reserves_nothing(site: Site) -> None:
+    first = crowd(site, 60)[0]
+    site.clock.advance(seconds=2)
+    site.plan.operations()
+
+    assert site.admit(first).go
+
+    assert "UpdateItem" not in site.plan.operations()
+
+
+def test_a_run_comes_early_enough_for_its_delay_to_be_rounded_up(site: Site) -> None:
+    """And then its call waits until its slot."""
+    for slots in [dict(site.admit().slots) for _ in range(20)]:
+        site.enter(slots)
+    site.clock.slept.clear()
+    later = crowd(site, 31)
+    site.clock.advance(seconds=2)
+
+    admission = site.admit(later[-1])
+    assert admission.go
+    site.enter(dict(admission.slots))
+
+    assert site.clock.slept == []  # so long after the others there is no need to
+
+
+def test_a_run_that_comes_late_begins_before_all_who_still_wait(site: Site) -> None:
+    kept = crowd(site, 600)
+    site.clock.advance(seconds=30)
+
+    assert site.admit(kept[0]).go
+    assert site.admit(kept[1]).go
+
+
+def test_a_run_that_is_sent_again_long_before_its_turn_keeps_its_turn(site: Site) -> None:
+    last = crowd(site, 600)[-1]
+    site.clock.advance(seconds=10)
+    before = site.limit_row()
+
+    again = site.admit(last)
+
+    assert again.slots == last
+    assert site.wait(again) == pytest.approx(600 * STEP - 10 - LEAD_SECONDS, abs=0.2)
+    assert site.limit_row() == before
+
+
+def test_when_many_come_late_at_once_each_gets_a_start_and_keeps_it(site: Site) -> None:
+    kept = crowd(site, 120)
+    site.clock.advance(seconds=60)
+    began = 0
+    starts = []
+    for slots in kept:
+        admission = site.admit(slots)
+        if admission.go:
+            began += 1
+            # All of them run at once: none has slept yet when the next one comes.
+            site.take(1)
+        else:
+            starts.append(admission.slots["crm"])
+            assert site.wait(admission) == pytest.approx(
+                site.seconds(starts[-1]) - LEAD_SECONDS, abs=0.001
+            )
+
+    assert began == pytest.approx(20, abs=1)
+    assert starts == sorted(starts)
+    assert site.seconds(starts[-1]) == pytest.approx(100 * STEP, rel=0.05)
+
+
+def pace(site: Site) -> Pace:
+    return Pace(site.spec, UNKNOWN)
+
+
+def kept_start(site: Site) -> dict[str, int]:
+    """Returns what a run keeps whose call is to begin in 5 seconds."""
+    site.take(49)
+    slots = site.admitted()
+    admission = site.admit(slots)
+    assert not admission.go
+    return dict(admission.slots)
+
+
+def test_a_run_with_a_start_begins_when_it_comes_and_calls_then(site: Site) -> None:
+    slots = kept_start(site)
+    start = slots["crm"]
+    site.clock.advance(seconds=4.1)
+    before = site.limit_row()
+
+    admission = site.admit(slots)
+    assert admission.go
+    left = dict(admission.slots)
+    site.enter(left)
+
+    assert site.seconds(start) == 0
+    assert site.limit_row() == before
+    assert "crm" not in left  # it is used up
+
+
+def test_a_start_may_be_missed_by_a_little(site: Site) -> None:
+    slots = kept_start(site)
+    site.clock.advance(seconds=site.seconds(slots["crm"]) - 0.05)
+    admitted = dict(site.admit(slots).slots)
+    site.clock.advance(seconds=0.05 + TOLERANCE / SECOND)
+    before = site.limit_row()
+
+    site.enter(admitted)
+
+    assert site.limit_row() == before
+    assert site.clock.slept == []
+
+
+def test_a_start_that_was_missed_by_more_is_replaced_by_the_next_one(site: Site) -> None:
+    slots = kept_start(site)
+    site.clock.advance(seconds=site.seconds(slots["crm"]) - 0.05)
+    admitted = dict(site.admit(slots).slots)
+    site.clock.advance(seconds=0.051 + TOLERANCE / SECOND)
+    before = site.limit_row()["started"]
+
+    site.enter(admitted)
+
+    assert site.limit_row()["started"] > before
+
+
+# -- a call's time
+
+
+def test_calls_of_one_moment_begin_one_after_the_other(site: Site) -> None:
+    admitted = [dict(site.admit(gate=site.worker()).slots) for _ in range(5)]
+    for slots in admitted:
+        site.enter(slots, gate=site.worker())
+
+    # The clock is everybody's: each sleeps for what the one before has left.
+    assert site.clock.slept == [pytest.approx(STEP, abs=0.002)] * 4
+
+
+def test_a_call_never_sleeps_longer_than_two_seconds_nor_past_the_deadline(site: Site) -> None:
+    site.take(19)
+    assert site.put_off(site.admitted(), seconds=1.5) == pytest.approx(
+        19 * STEP - LEAD_SECONDS, abs=0.01
+    )
+    site.take(5)
+    slots = site.admitted()
+    assert site.put_off(slots) == pytest.approx(25 * STEP - LEAD_SECONDS, abs=0.01)
+    assert site.seconds(slots["crm"]) == pytest.approx(25 * STEP, abs=0.01)
+    assert site.clock.slept == []
+
+
+def test_a_second_call_of_a_run_gets_a_slot_of_its_own(site: Site) -> None:
+    slots = dict(site.admit().slots)
+    site.enter(slots)
+    crowd(site, 100)
+
+    site.enter(slots)
+
+    assert site.clock.slept == [pytest.approx(STEP, abs=0.002)]
+
+
+def test_a_call_of_a_destination_that_was_not_declared_queues_like_a_run(site: Site) -> None:
+    crowd(site, 100)
+    slots: dict[str, int] = {}
+
+    assert site.put_off(slots) == pytest.approx(100 * STEP - LEAD_SECONDS, abs=0.01)
+
+    assert list(slots) == ["crm#queued"]
+    assert site.put_off(slots) == pytest.approx(100 * STEP - LEAD_SECONDS, abs=0.01)
+    site.clock.advance(seconds=10)
+    site.enter(slots)
+
+
+def test_calls_that_nobody_queued_for_keep_new_runs_back(site: Site) -> None:
+    """Each run makes three calls: as many begin as can make them."""
+    for _ in range(7):
+        assert site.admit().go
+        site.take(3)
+
+    assert not site.admit().go
+
+
+@pytest.mark.parametrize("took", [0.5, 3.0, 8.0])
+def test_a_handler_that_is_slow_to_call_is_let_come_as_much_earlier(
+    site: Site, took: float
+) -> None:
+    slots = dict(site.admit().slots)
+    site.clock.advance(seconds=took)
+    site.take(150)
+
+    wait = site.put_off(slots)
+
+    assert wait == pytest.approx(150 * STEP - LEAD_SECONDS - took, abs=0.01)
+    site.clock.advance(seconds=wait)
+    again = site.admit(slots)
+    assert again.go
+    left = dict(again.slots)
+    site.clock.advance(seconds=took)
+    before = site.limit_row()
+    site.enter(left)
+    assert site.limit_row() == before
+
+
+def test_a_handler_that_was_slow_waits_as_long_again_since_to_come_again_takes_as_long(
+    site: Site,
+) -> None:
+    slots = dict(site.admit().slots)
+    site.clock.advance(seconds=3)
+    site.take(48)
+
+    site.enter(slots)
+
+    assert sum(site.clock.slept) == pytest.approx(48 * STEP, abs=0.01)
+    crowd(site, 100)
+    site.enter(slots)  # and its next call need not queue
+
+
+def test_no_handler_is_let_come_earlier_than_by_the_most(site: Site) -> None:
+    slots = dict(site.admit().slots)
+    site.clock.advance(minutes=5)
+    site.take(1000)
+
+    wait = site.put_off(slots)
+
+    assert wait == pytest.approx(1000 * STEP - LEAD_SECONDS - LONGEST_LEAD / SECOND, abs=0.01)
+
+
+# -- what a run does that would exceed it
+
+
+def test_a_run_may_be_dropped_instead(site: Site) -> None:
+    site.spec = replace(LIMITED, on_limit="drop")
+    admissions = [site.admit(gate=site.worker()) for _ in range(25)]
+
+    assert [one.go for one in admissions] == [True] * 20 + [False] * 5
+    assert {one.on_limit for one in admissions[20:]} == {"drop"}
+    assert "scheduled" in site.limit_row()
+    with pytest.raises(Skipped, match="over its rate of 10/s"):
+        site.enter()
+
+
+def test_a_run_may_fail_instead(site: Site) -> None:
+    site.spec = replace(LIMITED, on_limit="error")
+    admissions = [site.admit(gate=site.worker()) for _ in range(25)]
+
+    assert {one.on_limit for one in admissions[20:]} == {"error"}
+    with pytest.raises(Transient) as failed:
+        site.enter()
+    assert failed.value.refused
+    assert failed.value.retry_after == pytest.approx(
+        timedelta(seconds=20 * STEP), abs=timedelta(seconds=0.1)
+    )
+
+
+@pytest.mark.parametrize("on_limit", ["drop", "error"])
+def test_those_that_are_not_queued_reserve_nothing(site: Site, on_limit: str) -> None:
+    site.spec = replace(LIMITED, on_limit=on_limit)
+    crowd(site, 20)
+    before = site.limit_row()
+
+    crowd(site, 50)
+
+    assert site.limit_row() == before
+    site.clock.advance(seconds=1)
+    assert site.admit().go
+
+
+def test_a_second_call_is_dropped_too_if_it_exceeds_the_rate(site: Site) -> None:
+    site.spec = replace(LIMITED, on_limit="drop")
+    slots = dict(site.admit().slots)
+    site.enter(slots)
+    site.take(20)
+
+    with pytest.raises(Skipped):
+        site.enter(slots)
+
+
+# -- several destinations
+
+
+def test_a_run_waits_for_each_of_its_destinations(site: Site) -> None:
+    shop = replace(LIMITED, name="shop", rate=1.0)
+    site.gate.admit([shop], kept={})
+    site.gate.admit([shop], kept={})
+
+    admission = site.gate.admit([LIMITED, shop], kept={})
+
+    assert not admission.go
+    assert admission.why.startswith("destination shop")
+    assert set(admission.slots) == {"crm#admitted", "shop#queued"}
+    site.clock.advance(seconds=2)
+    assert site.gate.admit([LIMITED, shop], kept=admission.slots).go
+
+
+def test_a_destination_that_is_down_is_waited_for_before_a_slot_of_another_is_taken(
+    site: Site,
+) -> None:
+    down = replace(CRM, name="down")
+    for _ in range(5):
+        site.gate.report(down, Answer.failed())
+
+    admission = site.gate.admit([LIMITED, down], kept={})
+
+    assert admission.why == "destination down: its circuit is open"
+    assert site.limit_row() == {}
+
+
+def test_slots_of_other_destinations_are_kept_untouched(site: Site) -> None:
+    admission = site.admit({"shop": 7, "shop#queued": 9, "crm-2": 3})
+
+    assert {"shop": 7, "shop#queued": 9, "crm-2": 3}.items() <= admission.slots.items()
+
+
+# -- blocks
+
+
+def thousand() -> Site:
+    return Site(replace(CRM, rate=1000.0))
+
+
+def calls(site: Site, count: int, *, pause: float = 0.0) -> int:
+    """Makes calls of one run one after the other, and returns how many writes they cost."""
+    slots = dict(site.admit().slots)
+    site.plan.operations()
+    for _ in range(count):
+        site.enter(slots)
+        site.clock.advance(seconds=pause)
+    return site.plan.operations().count("UpdateItem")
+
+
+def test_above_200_a_second_a_worker_reserves_several_slots_at_once() -> None:
+    site = thousand()
+
+    writes = calls(site, 500)
+
+    assert writes <= 500 / 5 + 2
+    assert sum(site.clock.slept) == pytest.approx(500 * HEADROOM / 1000, rel=0.01)
+
+
+def test_up_to_200_a_second_each_call_reserves_its_own() -> None:
+    assert calls(Site(replace(CRM, rate=200.0)), 50) == 50
+
+
+def test_slots_of_a_block_that_were_not_used_in_time_lapse() -> None:
+    site = thousand()
+    calls(site, 2)
+    site.clock.advance(seconds=1)
+    site.clock.slept.clear()
+
+    began = []
+    slots = site.admitted()
+    for _ in range(20):
+        site.enter(slots)
+        began.append(site.clock.now())
+
+    assert began[-1] - began[0] >= timedelta(milliseconds=19)
+
+
+def test_a_worker_that_lets_slots_lapse_reserves_fewer() -> None:
+    """One call in 150 ms uses two slots of a block; one of five would waste three."""
+    site = thousand()
+    calls(site, 40)
+    before = site.limit_row()["started"]
+    writes = calls(site, 100, pause=0.15)
+    assert writes >= 45
+
+    site = thousand()
+    calls(site, 100, pause=0.15)
+    assert site.limit_row()["started"] > before
+
+
+def test_two_workers_with_blocks_never_have_the_same_slot() -> None:
+    site = thousand()
+    workers = [site.worker(), site.worker()]
+    limiters = [gate._limiter for gate in workers]
+    found = [
+        limiter._timelines.reserve(Timeline.STARTED, pace(site), bounds(site))
+        for _ in range(100)
+        for limiter in limiters
+    ]
+    slots = [slot for slot in found if slot is not None]
+    assert len(set(slots)) == len(slots) == 200
+
+
+def bounds(site: Site) -> Bounds:
+    now = microseconds(site.clock.now())
+    return Bounds(now, now)
+
+
+def test_patience_is_what_a_queue_could_do_no_better() -> None:
+    """A message comes up to a second later than asked for: a shorter wait is not worth one."""
+    assert LEAD + SECOND <= PATIENCE
