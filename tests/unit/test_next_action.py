@@ -359,17 +359,12 @@ def test_an_effect_in_doubt_says_until_when_its_key_is_honoured() -> None:
     )
 
 
-@pytest.mark.parametrize("seconds", [3600, 60])
-def test_beyond_its_keys_lifetime_a_person_decides(seconds: int) -> None:
-    said = told(row("create-order", key_lifetime=seconds))
-    assert said.startswith(
+def test_beyond_its_keys_lifetime_a_person_decides() -> None:
+    assert told(row("create-order", key_lifetime=3600)) == (
         "in doubt beyond its key's lifetime: create-order started and did not commit; its key was"
-        " honoured until 2026-11-21T07:"
-        if seconds == 60
-        else "in doubt beyond its key's lifetime: create-order started and did not commit; its key"
-        " was honoured until 2026-11-21T08:00:00Z"
+        " honoured until 2026-11-21T08:00:00Z; the next attempt asks its probe, or holds the run:"
+        " see `webhookctl hold list`."
     )
-    assert said.endswith("or holds the run: see `webhookctl hold list`.")
 
 
 def test_a_moment_before_that_a_retry_still_repeats_it() -> None:
