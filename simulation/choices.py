@@ -33,6 +33,8 @@ def choices(world: World) -> Iterator[Choice]:
         yield ("reconciles",)
     if left.replays and world.free("replay", 2):
         yield from (("replays", str(n)) for n in range(len(world.scenario.requests)))
+    if left.decisions and world.free("person", 2):
+        yield from _of_person(world)
     if left.redrives:
         yield from (("redrives", lane) for lane, dlq in world.aws.dlqs.items() if dlq.visible())
     if left.deployments:
@@ -90,6 +92,15 @@ def _faults(world: World, job: Job, call: Call | None) -> Iterator[str]:
     lagging = call.method in LAGGING or ("consistent", False) in call.options
     if lagging and world.scenario.lag:
         yield "stale"
+
+
+def _of_person(world: World) -> Iterator[Choice]:
+    for row in world.aws.table.rows():
+        if row.get("status") == "held":
+            kinds = ["approve", "deny"]
+            if row["held"]["subject"].startswith("effect:"):
+                kinds.append("happened")
+            yield from (("decides", kind, row["pk"], row["sk"]) for kind in kinds)
 
 
 def _of_senders(world: World) -> Iterator[Choice]:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from simulation.stepping import Answer, Call
+from webhook_inbox.controls import CONTROL_PK
 from webhook_inbox.errors import ConditionFailed, Unavailable
 from webhook_inbox.instants import from_ms, to_ms
 from webhook_inbox.memory import MemoryBlobs, MemoryQueue, MemoryTable
@@ -106,6 +107,8 @@ class Doubles:
             return self.table.is_empty(call.args[0], call.args[1])
         if call.method == "get_many":
             return not call.args[0]
+        if call.port == "table" and call.method == "get" and call.args[0].pk == CONTROL_PK:
+            return self.table.row(call.args[0]) is None
         return call.port.startswith("dlq") and not len(self._ports[call.port])
 
     def snapshot(self) -> tuple[Any, ...]:

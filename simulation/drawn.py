@@ -3,6 +3,7 @@
 from random import Random
 from typing import Any, Final
 
+from simulation.acting import PLAIN, Way
 from simulation.scenario import (
     DEFERS,
     DEFERS_LONG,
@@ -32,6 +33,15 @@ ALL_FAULTS: Final = (
     "frozen",
 )
 ANY_VERDICT: Final = (FAILS, FAILS_AFTER, REFUSES, DEFERS, DEFERS_LONG, STALLS)
+ANY_WAY: Final = (
+    PLAIN,
+    PLAIN,
+    Way(journals=True),
+    Way(journals=True, in_doubt="hold"),
+    Way(journals=True, in_doubt="hold", approve=True),
+    Way(asks=True),
+    Way(journals=True, asks=True),
+)
 HANDLERS: Final = ("mail", "bill", "ship")
 
 
@@ -48,11 +58,11 @@ def drawn(dice: Random) -> Scenario:
         )
         for name in handlers
     ]
-    whole = Deployment("whole", manifest(*specs))
+    ways = {name: dice.choice(ANY_WAY) for name in handlers}
     deployments = [
-        whole,
-        Deployment("fewer", manifest(*specs[:-1])),
-        Deployment("broken", manifest(*specs), frozenset(handlers[:1])),
+        Deployment("whole", manifest(*specs), ways=ways),
+        Deployment("fewer", manifest(*specs[:-1]), ways=ways),
+        Deployment("broken", manifest(*specs), frozenset(handlers[:1]), ways=ways),
     ]
     always = {handlers[-1]: dice.choice([FAILS, REFUSES])} if dice.random() < 0.15 else {}
     return Scenario(
@@ -118,6 +128,7 @@ def _budget(dice: Random) -> Budget:
         passes=dice.randint(0, 6),
         replays=dice.choice([0, 0, 1, 2]),
         redrives=dice.choice([0, 0, 1, 2]),
+        decisions=dice.choice([0, 1, 3]),
         deployments=dice.choice([0, 0, 0, 2]),
         ages=dice.choice([0, 0, 0, 1]),
     )

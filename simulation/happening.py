@@ -6,7 +6,7 @@ from typing import Final
 from simulation import invocations
 from simulation.choices import TROUBLED_MS, Choice
 from simulation.moments import next_moment
-from simulation.programs import Verdict
+from simulation.acting import Verdict
 from simulation.scenario import SUCCEEDS, Letter
 from simulation.world import World
 
@@ -113,6 +113,11 @@ def _replays(world: World, choice: Choice) -> None:
     invocations.replay(world, int(choice[1]))
 
 
+def _decides(world: World, choice: Choice) -> None:
+    _spend(world, "decisions")
+    invocations.decide(world, *choice[1:])
+
+
 def _redrives(world: World, choice: Choice) -> None:
     _spend(world, "redrives")
     world.redrive(choice[1])
@@ -139,6 +144,7 @@ TAKERS: Final = {
     "ages": _ages,
     "expires": _expires,
     "replays": _replays,
+    "decides": _decides,
     "redrives": _redrives,
     "deploys": _deploys,
 }

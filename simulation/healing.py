@@ -152,18 +152,23 @@ def _check_run(world: World, row: Item) -> None:
     truth, run = world.truth, (row["source"], row["event_id"], row["handler"])
     if run[2] == SPLIT:
         return
-    if row["status"] == "done" and not truth.posts.get(run):
-        raise Violation("G1", f"{run} is done and its sink knows nothing")
+    way = world.way_of(run[2])
+    if row["status"] == "done" and not way.shared and not truth.posts.get(run):
+        told = world.left.decisions < world.scenario.budget.decisions  # a person said so
+        must("G1", told and way.journals, f"{run} is done and its sink knows nothing")
     bound = _bound(world, run, row)
     if truth.sends.get(run, 0) > bound:
         raise Violation("flood", f"{truth.sends[run]} messages for {run}, {bound} would do")
     hope = truth.hopes.get(run)
     if hope is not None and row["status"] != "done" and run[2] not in truth.shaken:
-        tried = row.get("attempt_count", 0) > hope
+        # One that waits for a person, or was denied, has spent no attempt.
+        tried = row.get("attempt_count", 0) > hope or row["status"] in {"held", "skipped"}
         must("G1", tried or run in truth.lost, f"{run} was redriven and not tried again")
     fails = run[2] in world.scenario.always or run[2] in truth.shaken
     if fails or run in truth.troubled or run in truth.misdone or run in truth.forced:
         return
+    if way.shared or way.approve or way.asks:
+        return  # It waits for another one, or for a person.
     seen = row["status"], row.get("attempt_count"), truth.posts.get(run)
     must("G8", seen == ("done", 1, 1), f"nothing went wrong for {run}: {seen}")
     received, sent = truth.receives[run], truth.sends[run]

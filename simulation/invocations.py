@@ -7,7 +7,7 @@ from typing import Any
 from simulation import programs
 from simulation.disposal import buried, deleted
 from simulation.jobs import Job
-from simulation.programs import Verdict
+from simulation.acting import Verdict
 from simulation.scenario import SECRET, Letter
 from simulation.stepping import Answer, Call, Crashed, Program
 from simulation.truth import Actor, Violation, must
@@ -16,9 +16,9 @@ from webhook_inbox.errors import Unavailable
 from webhook_inbox.ingest import Outcome as Intake
 from webhook_inbox.instants import from_ms
 from webhook_inbox.outcomes import Worker
-from webhook_inbox.ports import Item
+from webhook_inbox.ports import Item, Key
 from webhook_inbox.reference import Reference
-from webhook_inbox.rows import event_key, run_key
+from webhook_inbox.rows import RUN_PREFIX, event_key, run_key
 
 LOST_ANSWER = Answer(("aws", "Call", "did not answer (injected)"), Unavailable)
 # What goes wrong and must not be noticed: the inbox makes up for it by itself.
@@ -55,7 +55,7 @@ def receive(world: World, lane: str, message_id: str) -> None:
     until = from_ms(world.clock.ms + skew) + programs.TIMEOUTS["processor"]
     worker = Worker(slot, "v1", lane, world.scenario.max_receive_count)
     now = world.deployment
-    program = programs.processor(now.manifest, now.broken, message, worker, until)
+    program = programs.processor(now.manifest, now.handlers, message, worker, until)
     about = worker, message, skew
     _begin(world, slot, "processor", about, program, skew=skew, message=message, lane=lane)
 
@@ -79,6 +79,17 @@ def replay(world: World, number: int) -> None:
     # No two replays draw the same tokens, be it in one slot and one millisecond.
     drawn = 1000 * world.left.replays
     _begin(world, slot, "replay", request, program, force=request.force, drawn=drawn)
+
+
+def decide(world: World, kind: str, pk: str, sk: str) -> None:
+    """A person decides about a held run, having looked at it just now."""
+    row = world.aws.table.row(Key(pk, sk))
+    if row is None:
+        raise ValueError(f"{sk} is gone")
+    slot = world.free("person", 2)
+    program = programs.decision(world.deployment.manifest, row, kind)
+    about = kind, pk, sk, row["held"]["fingerprint"], row.get("ticket", 0), row.get("claims", 0)
+    _begin(world, slot, "person", about, program, drawn=1000 * world.left.decisions)
 
 
 def _begin(
@@ -125,6 +136,8 @@ def handle(world: World, slot: str, verdict: Verdict) -> None:
         busy = any(other.handling == run for other in world.jobs.values())
         row = world.aws.table.row(run_key(source, event_id, name))
         world.truth.begins(run, content, row, limit=world.limits[name], busy=busy)
+        asked = "policy" in (row or {}).get("approvals", {}) or not world.way_of(name).asks
+        must("hold", asked, f"{run} began and nobody has approved it")
     if verdict != Verdict():
         world.truth.misdone.add(run)
     if not verdict.error:
@@ -148,7 +161,7 @@ def _stand(world: World, slot: str, job: Job) -> None:
     if job.handling and (call is None or call.port not in IN_HANDLER):
         job = job._replace(handling=None)
     world.jobs[slot] = job
-    if call is None and job.kind in {"reconciler", "replay"}:
+    if call is None and job.kind in {"reconciler", "replay", "person"}:
         _end(world, slot, job, "ok")
 
 
@@ -191,6 +204,8 @@ def _answered(world: World, job: Job, call: Call, how: str) -> tuple[Job, Answer
 
 def _leased(job: Job, call: Call, answer: Answer) -> Job:
     if job.kind != "processor" or call.method != "update" or answer.error is not None:
+        return job
+    if not call.args[0].sk.startswith(RUN_PREFIX):
         return job
     mine = answer.value["status"] == "processing"
     return job._replace(lease=answer.value["lease_id"] if mine else "")

@@ -16,6 +16,8 @@ SKEW: Final = 5_000
 DAY: Final = 86_400_000
 WINDOW_MS: Final = tuple(int(age.total_seconds() * 1000) for age in WINDOW)
 HOUR: Final = 60 * MINUTE
+# Of these the reconciler does no more than to say that they are there.
+AT_REST: Final = frozenset({"dead_letter", "held"})
 # From then on a guard without an event can be taken over.
 SETTLING_MS: Final = 30_000
 
@@ -77,7 +79,7 @@ def _of_passes(world: World) -> Iterator[int]:
     now = world.clock.ms
     runs = list(_runs(world))
     for row in runs:
-        if "attention" in row and row["status"] != "dead_letter":
+        if "attention" in row and row["status"] not in AT_REST:
             yield _full_minute(max(row["attention_at"], now + 1))
     seen = {(row["pk"], row["sk"]): _unseen_from(row) for row in runs}
     for row in world.aws.table.rows():

@@ -1,16 +1,15 @@
 """The real use cases as programs: every port is a `Remote`, which asks the scheduler."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
-from hashlib import sha256
 from typing import Any, Final, cast
 
+from simulation.acting import PLAIN, Handlers, act, ask_a_person
 from simulation.stepping import Ask, Call, Program
 from webhook_inbox import providers
-from webhook_inbox.context import Context, Event
-from webhook_inbox.errors import Deferred, HandlerTimedOut, Permanent, Transient, Unavailable
+from webhook_inbox.errors import HandlerTimedOut, Unavailable
+from webhook_inbox.holds import Hold, Holds, NoDoubt
 from webhook_inbox.ingest import Ingest, Receipt
 from webhook_inbox.lanes import Lanes
 from webhook_inbox.ledger import Ledger
@@ -18,13 +17,14 @@ from webhook_inbox.live_secrets import LiveSecrets
 from webhook_inbox.manifest import HandlerSpec, Manifest, SourceSpec
 from webhook_inbox.model import Delivery
 from webhook_inbox.outcomes import Worker
-from webhook_inbox.ports import Blobs, Chance, Clock, Message, Queue, SecretStore, Table
+from webhook_inbox.ports import Blobs, Chance, Clock, Item, Message, Queue, SecretStore, Table
 from webhook_inbox.processor import Processor
 from webhook_inbox.recipe import Recipe
 from webhook_inbox.reconciler import Reconciler
 from webhook_inbox.replay import Replay
 from webhook_inbox.replay_request import ReplayRequest
 from webhook_inbox.routing import Registered
+from webhook_inbox.rows import run_from
 
 # As deployed: each function's timeout. Ingest answers within 2.5 s by itself.
 TIMEOUTS: Final[Mapping[str, timedelta]] = {
@@ -32,6 +32,7 @@ TIMEOUTS: Final[Mapping[str, timedelta]] = {
     "processor": timedelta(seconds=60),
     "replay": timedelta(seconds=300),
     "reconciler": timedelta(seconds=300),
+    "person": timedelta(seconds=300),
 }
 
 
@@ -51,22 +52,6 @@ class Remote:
             return self._ask(Call(self._port, method, args, tuple(options.items())))
 
         return call
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """How one attempt of a handler goes.
-
-    Attributes:
-        posts: whether it reaches its sink.
-        error: what it raises, after its effect if it has one: "transient", "permanent" or
-            "deferred"; "" for nothing.
-        seconds: what `error` asks to wait for, or how long the handler takes without one.
-    """
-
-    posts: bool = True
-    error: str = ""
-    seconds: int = 0
 
 
 class Ports:
@@ -139,13 +124,17 @@ def ingest(manifest: Manifest, delivery: Delivery) -> Program:
 
 
 def processor(
-    manifest: Manifest, broken: frozenset[str], message: Message, worker: Worker, until: datetime
+    manifest: Manifest,
+    handlers: Handlers,
+    message: Message,
+    worker: Worker,
+    until: datetime,
 ) -> Program:
     """Returns the processor with one message, ends with its result.
 
     Args:
         manifest: what is deployed.
-        broken: the handlers whose modules cannot be imported.
+        handlers: how they act, and which modules cannot be imported.
         message: as it was received.
         worker: who processes it.
         until: when the invocation ends.
@@ -155,9 +144,13 @@ def processor(
         ports = Ports(ask, manifest.lanes)
 
         def load(spec: HandlerSpec) -> Registered:
-            if spec.name in broken:
+            if spec.name in handlers.broken:
                 raise ImportError(f"no module named {spec.module!r}")
-            return Registered(lambda event, context: handle(ask, event, context))
+            way = handlers.ways.get(spec.name, PLAIN)
+            return Registered(
+                lambda event, context: act(ask, way, event, context),
+                policy=ask_a_person if way.asks else None,
+            )
 
         use_case = Processor(
             manifest=manifest,
@@ -175,31 +168,28 @@ def processor(
     return run
 
 
-def handle(ask: Ask, event: Event, context: Context) -> None:
-    """A handler: it asks how this attempt goes, posts to its sink, and ends so."""
-    key = context.idempotency_key("effect")
-    told = (
-        context.handler,
-        event.source,
-        event.id,
-        context.attempt,
-        sha256(event.body).hexdigest(),
-    )
-    verdict = Verdict(*ask(Call("handler", "begin", told)))
-    if verdict.seconds and not verdict.error:
-        ask(Call("clock", "sleep", (verdict.seconds,)))
-    if verdict.posts:
+def decision(manifest: Manifest, row: Item, kind: str) -> Program:
+    """Returns a person's decision about a held run, whose row that person saw."""
+
+    def run(ask: Ask) -> Any:
+        ports = Ports(ask, manifest.lanes)
+        use_case = Holds(
+            manifest=manifest,
+            table=ports.table,
+            lanes=ports.lanes,
+            clock=ports.clock,
+            chance=ports.chance,
+        )
+        hold = Hold(run_from(row))
         try:
-            ask(Call("sink", "post", (key, *told[:3])))
-        except Unavailable as error:
-            raise Transient("the sink did not answer") from error
-    wait = timedelta(seconds=verdict.seconds)
-    if verdict.error == "transient":
-        raise Transient("down", retry_after=wait)
-    if verdict.error == "permanent":
-        raise Permanent("no such order")
-    if verdict.error == "deferred":
-        raise Deferred(ask(Call("clock", "now")) + wait)
+            if kind == "happened":
+                return use_case.happened(hold, {"told": "by hand"}, by="ann", reason="seen")
+            decide = use_case.approve if kind == "approve" else use_case.deny
+            return decide(hold, by="ann", reason="seen")
+        except (Unavailable, NoDoubt) as error:
+            return error
+
+    return run
 
 
 def reconciler(manifest: Manifest, until: datetime) -> Program:

@@ -7,7 +7,8 @@ from datetime import datetime
 from functools import cache, cached_property
 from typing import Any, Final
 
-from simulation.programs import Verdict, recipes
+from simulation.acting import Handlers, Verdict, Way
+from simulation.programs import recipes
 from webhook_inbox.events import BATCH
 from webhook_inbox.fingerprints import fingerprint
 from webhook_inbox.manifest import Backoff, HandlerSpec, Manifest, SourceSpec
@@ -56,16 +57,22 @@ def manifest(*handlers: HandlerSpec) -> Manifest:
 
 @dataclass(frozen=True)
 class Deployment:
-    """What runs: a manifest, and the handlers whose modules cannot be imported."""
+    """What runs: a manifest, the handlers whose modules cannot be imported, and how others act."""
 
     name: str
     manifest: Manifest
     broken: frozenset[str] = frozenset()
+    ways: Mapping[str, Way] = field(default_factory=dict)
+
+    @property
+    def handlers(self) -> Handlers:
+        """The handlers, as a processor is given them."""
+        return Handlers(self.broken, self.ways)
 
     @cached_property
     def identity(self) -> str:
         """What tells it from any other deployment of any scenario."""
-        return f"{self.manifest!r} {sorted(self.broken)}"
+        return f"{self.manifest!r} {sorted(self.broken)} {self.ways!r}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +151,7 @@ class Budget:
     passes: int = 0  # passes of the reconciler
     replays: int = 0
     redrives: int = 0
+    decisions: int = 0  # of a person, about held runs
     deployments: int = 0
     ages: int = 0  # weeks in which nothing happens, until events, and then runs, have expired
 

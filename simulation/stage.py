@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any, Final
 
+from simulation.acting import Way
 from simulation.scenario import Budget, Deployment, Letter, Scenario, handler, manifest
 from webhook_inbox.manifest import SPLITTER
 
@@ -11,6 +12,16 @@ ONCE: Final = Deployment("once", manifest(handler("mail", max_attempts=1)))
 BOTH: Final = Deployment("both", manifest(handler("mail"), handler("bill", lane="slow")))
 GITHUB: Final = Deployment("github", manifest(handler("note", "github")))
 BATCHES: Final = Deployment("batches", manifest(handler("note", "line"), SPLITTER))
+ONLY_MAIL: Final = manifest(handler("mail"))
+JOURNAL: Final = Deployment("journal", ONLY_MAIL, ways={"mail": Way(journals=True)})
+KEYLESS: Final = Deployment(
+    "keyless", ONLY_MAIL, ways={"mail": Way(journals=True, in_doubt="hold")}
+)
+APPROVED: Final = Deployment(
+    "approved", ONLY_MAIL, ways={"mail": Way(journals=True, approve=True, in_doubt="hold")}
+)
+ASKED: Final = Deployment("asked", ONLY_MAIL, ways={"mail": Way(asks=True)})
+SHARED: Final = Deployment("shared", ONLY_MAIL, ways={"mail": Way(journals=True, shared="pay 1")})
 FIRST: Final = Letter("first")
 AGAIN: Final = Letter("again")
 

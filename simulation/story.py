@@ -136,6 +136,7 @@ _SENTENCES: Final[dict[str, Sentence]] = {
     "expires": lambda *_: "TTL deletes what has expired",
     "reconciles": lambda *_: "the reconciler begins a pass",
     "replays": _replays,
+    "decides": lambda _, parts, __: f"a person decides about {parts[2]}: {parts[0]}",
     "redrives": lambda _, parts, __: f"an operator redrives the DLQ of lane {parts[0]}",
     "deploys": lambda world, parts, _: f"{parts[0]!r} replaces {world.deployment.name!r}",
     "heals": lambda *_: "nothing fails any more",

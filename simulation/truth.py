@@ -94,6 +94,8 @@ class Truth:
         lost: runs of which the queue lost a message.
         misdone: runs whose handler did not simply succeed.
         shaken: handlers that were missing or broken in a deployment.
+        begun: the effects that were begun, each with its attempt's lease.
+        repeats: how often a person let an effect in doubt be repeated.
     """
 
     acknowledged: set[tuple[str, str]] = field(default_factory=set)
@@ -111,6 +113,8 @@ class Truth:
     lost: set[RunName] = field(default_factory=set)
     misdone: set[RunName] = field(default_factory=set)
     shaken: set[str] = field(default_factory=set)
+    begun: set[tuple[RunName, str]] = field(default_factory=set)
+    repeats: dict[RunName, int] = field(default_factory=dict)
 
     # -- keeping
 
@@ -226,9 +230,11 @@ class Truth:
         must("G7", content == expected, f"{run}: the handler was given other content")
         must("G1", self.spent.get(run, 0) <= limit, f"{run}: more attempts than {limit}")
 
-    def posted(self, run: RunName, key: str) -> None:
+    def posted(self, run: RunName, key: str, *, shared: bool = False) -> None:
         """Checks an effect at the sink."""
-        others = {self.keys.get(run, key)} | {r for r, k in self.keys.items() if k == key}
+        others: set[Any] = {self.keys.get(run, key)}
+        if not shared:
+            others |= {r for r, k in self.keys.items() if k == key}
         must("G4", others <= {key, run}, f"{run} posts with {key}, {others}")
         self.keys[run] = key
         self.posts[run] = self.posts.get(run, 0) + 1

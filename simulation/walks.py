@@ -27,6 +27,7 @@ WEIGHTS: Final = {
     "reconciles": 1.5,
     "replays": 0.7,
     "redrives": 1.0,
+    "decides": 1.0,
     "deploys": 0.3,
     "ages": 2.0,
     "expires": 0.5,

@@ -3,12 +3,14 @@
 from collections.abc import Hashable
 from typing import Any, Final
 
+from simulation import effects
+from simulation.acting import EFFECT, PLAIN, Way
 from simulation.doubles import Doubles, VirtualClock
 from simulation.jobs import Job
 from simulation.scenario import Deployment, Scenario
 from simulation.stepping import Answer, Call, Stepping
 from simulation.transitions import changed
-from simulation.truth import Actor, Truth, must, named, run_name
+from simulation.truth import Actor, RunName, Truth, must, named, run_name
 from webhook_inbox.manifest import SPLIT
 from webhook_inbox.ports import Item, Key
 from webhook_inbox.reference import Reference
@@ -201,7 +203,10 @@ class World:
         """Makes a call, and has the truth look at what it did."""
         if call.port == "sink":
             key, handler, source, event_id = call.args
-            self.truth.posted((source, event_id, handler), key)
+            run, way = (source, event_id, handler), self.way_of(handler)
+            if way.journals:
+                effects.posted(self.truth, actor, run, way)
+            self.truth.posted(run, key, shared=bool(way.shared))
             return Answer()
         answer = self.aws.execute(call, refuses=refuses)
         table = self.aws.table
@@ -225,6 +230,32 @@ class World:
             run = run_name(key)
             limit = self.limits.get(run[2], 0)
             changed(self.truth, actor, run, old or {}, new, now=now, limit=limit)
+            if new["status"] == "done" and (old or {}).get("status") != "done":
+                self._check_effect(run)
+            if old is not None and new.get("approvals") != old.get("approvals"):
+                self._approved(run, old)
+        elif effects.is_effect(key) and "status" in new:
+            owner = new["source"], new["event_id"], new["handler"]
+            approvals = (self.aws.table.row(run_key(*owner)) or {}).get("approvals", {})
+            way = self.way_of(owner[2])
+            old = old or {}
+            effects.changed(self.truth, actor, old, new, now=now, way=way, approvals=approvals)
+
+    def _check_effect(self, run: RunName) -> None:
+        way = self.way_of(run[2])
+        if way.journals:
+            row = self.aws.table.row(effects.row_key(run, way, EFFECT))
+            committed = row is not None and row["status"] == "committed"
+            must("G4", committed, f"{run} is done and its effect is not committed")
+
+    def _approved(self, run: RunName, held: Item) -> None:
+        if held.get("held", {}).get("fingerprint", "").startswith(effects.DOUBT):
+            self.truth.repeats[run] = self.truth.repeats.get(run, 0) + 1
+
+    def way_of(self, handler: str) -> Way:
+        """Returns how a handler acts, in whichever deployment has it."""
+        known = (d.ways for d in self.scenario.deployments if handler in d.ways)
+        return next(known, {}).get(handler, PLAIN)
 
     def _sent(self, actor: Actor, reference: Reference) -> None:
         row = self.row_of(reference) or {}

@@ -16,6 +16,7 @@ from simulation.scenario import (
     manifest,
 )
 from simulation.stage import AGAIN, BATCHES, BOTH, FIRST, GITHUB, MAIL, ONCE, world
+from simulation.toolkit import TOOLKIT
 from webhook_inbox.replay_request import ReplayRequest
 
 EVERYTHING: Final = ReplayRequest(rate_per_second=500)
@@ -238,4 +239,5 @@ SMALL: Final = (
         faults=("killed", "again"),
         max_receive_count=3,
     ),
+    *TOOLKIT,
 )

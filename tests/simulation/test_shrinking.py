@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from simulation import programs
+from simulation.acting import Way
 from simulation.choices import Choice
 from simulation.exhaustive import explore
 from simulation.failure import Failure
@@ -30,18 +31,18 @@ FLAKY = replace(
 @pytest.fixture
 def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     """A handler that posts with another key whenever it is tried again."""
-    handle = programs.handle
+    act = programs.act
 
-    def posts_with_two_keys(ask: Ask, event: Event, context: Context) -> None:
+    def posts_with_two_keys(ask: Ask, way: Way, event: Event, context: Context) -> None:
         def asked(call: Call) -> Any:
             if call.port == "sink":
                 key, *rest = call.args
                 call = call._replace(args=(f"{key} {context.attempt}", *rest))
             return ask(call)
 
-        handle(asked, event, context)
+        act(asked, way, event, context)
 
-    monkeypatch.setattr(programs, "handle", posts_with_two_keys)
+    monkeypatch.setattr(programs, "act", posts_with_two_keys)
 
 
 def found() -> Failure:
@@ -117,7 +118,7 @@ def test_a_schedule_that_breaks_nothing_fails_nothing_and_is_told_to_its_end() -
 def test_only_the_same_guarantee_makes_a_schedule_shorter(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaving something out may break something else, which is another story."""
 
-    def posted(self: Truth, run: Any, key: str) -> None:
+    def posted(self: Truth, run: Any, key: str, **_: Any) -> None:
         raise Violation("G4" if run in self.troubled else "G1", "as told")
 
     monkeypatch.setattr(Truth, "posted", posted)
