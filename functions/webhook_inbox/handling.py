@@ -1,6 +1,7 @@
 """All that a handler's module imports."""
 
 from webhook_inbox.context import Context, Event
+from webhook_inbox.current import current
 from webhook_inbox.effects.plan import Key
 from webhook_inbox.errors import Deferred, Held, Permanent, Skipped, Transient
 from webhook_inbox.manifest import Backoff
@@ -24,6 +25,7 @@ __all__ = [
     "Transient",
     "Versions",
     "all_of",
+    "current",
     "latest",
     "require_agent",
     "sequence",

@@ -18,6 +18,7 @@ from webhook_inbox.reconciliation import Action, Report
 from webhook_inbox.rows import carries, run_from, run_key
 from webhook_inbox.schedule import RESENDS, event_end, last_call, next_resend, overdue_at
 from webhook_inbox.settle import as_seen, give_up
+from webhook_inbox.waking import wake
 
 POSTPONED: Final = timedelta(minutes=15)
 # Runs woken, and as many sent again, in one pass: 20 a second over the minute until the next.
@@ -129,16 +130,7 @@ class Overdue:
             return
         # A run is not to expire of what a person has told it to wait for.
         resumed = {"resumed_at": to_ms(self._now)} if run.waits_for == RESUMPTION else {}
-        change = Change(
-            set={
-                "status": str(Status.PENDING),
-                "last_at": to_ms(self._now),
-                "attention_at": to_ms(overdue_at(self._now)),
-                **resumed,
-            },
-            remove=("parked", "next_attempt_at", "lease_id", "waits_for"),
-        )
-        self._update(run, change, unchanged)
+        wake(self._table, run, unchanged=unchanged, now=self._now, values=resumed)
         self._send(run)
         self._report.add(Action.WOKEN)
 

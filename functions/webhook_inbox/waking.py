@@ -1,5 +1,6 @@
 """Waking a parked run: it is pending, and whoever woke it sends it."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from webhook_inbox.conditions import Condition
@@ -11,8 +12,15 @@ from webhook_inbox.rows import carries, run_key
 from webhook_inbox.schedule import overdue_at
 
 
-def wake(table: Table, run: Run, *, unchanged: Condition, now: datetime) -> None:
-    """Makes a parked run pending; send it then, with the ticket that it has.
+def wake(
+    table: Table,
+    run: Run,
+    *,
+    unchanged: Condition,
+    now: datetime,
+    values: Mapping[str, int] | None = None,
+) -> None:
+    """Makes a parked run pending, with these values; send it then, with the ticket that it has.
 
     The ticket stays: nothing of a parked run waits in the queue that would have to be replaced.
     After a crash between the two the reconciler sends it as it does any overdue run.
@@ -26,6 +34,7 @@ def wake(table: Table, run: Run, *, unchanged: Condition, now: datetime) -> None
             "status": str(Status.PENDING),
             "last_at": to_ms(now),
             "attention_at": to_ms(overdue_at(now)),
+            **(values or {}),
         },
         remove=("parked", "next_attempt_at", "lease_id", "waits_for"),
     )
