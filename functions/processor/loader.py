@@ -3,14 +3,12 @@
 So a module that cannot be imported fails its own runs, visibly, and nobody else's.
 """
 
-import asyncio
-import inspect
 from importlib import import_module
-from typing import Any
 
+from webhook_inbox.adapters.coroutines import plain
 from webhook_inbox.errors import Transient
 from webhook_inbox.manifest import HandlerSpec
-from webhook_inbox.routing import Function, Registered, Router
+from webhook_inbox.routing import Registered, Router
 
 
 def load(spec: HandlerSpec) -> Registered:
@@ -28,17 +26,4 @@ def load(spec: HandlerSpec) -> Registered:
             break
     else:
         raise Transient(f"handlers.{spec.module} does not define {spec.name!r}")
-    return Registered(
-        _plain(found.function),
-        policy=found.policy and _plain(found.policy),
-        backfill=found.backfill and _plain(found.backfill),
-        versions=found.versions,
-    )
-
-
-def _plain(function: Function) -> Function:
-    def call(*args: Any) -> Any:
-        returned = function(*args)
-        return asyncio.run(returned) if inspect.iscoroutine(returned) else returned
-
-    return call
+    return plain(found)

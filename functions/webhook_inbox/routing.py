@@ -39,6 +39,25 @@ class Registered:
     versions: Versions | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ReadyMade:
+    """A handler that a function made: it has neither a name nor a module of its own.
+
+    Attributes:
+        made_by: the call that made it, for errors.
+        function: the handler.
+        destinations: what it calls.
+    """
+
+    made_by: str
+    function: Function
+    destinations: tuple[str, ...] = ()
+
+    def __call__(self, event: Any, ctx: Any) -> Any:
+        """Handles an event."""
+        return self.function(event, ctx)
+
+
 class Router:
     """Collects the handlers of one source.
 
@@ -71,7 +90,7 @@ class Router:
         Args:
             types: glob patterns of event types, e.g. `"invoice.*"`.
             name: the handler's name; part of ledger and effect keys, so a rename is a new
-                handler. `router.function` unless given.
+                handler. `router.function` unless given; a ready-made handler needs one.
             max_attempts: attempts in a round before the run is a dead letter, 1-100.
             timeout: seconds an attempt may take, 1-55.
             backoff: a preset, "steady" or "fast", or a Backoff.
@@ -88,10 +107,13 @@ class Router:
         """
 
         def register(function: Function) -> Function:
+            ready = function if isinstance(function, ReadyMade) else None
+            own = name if name is not None else self._name_of(function)
             spec = HandlerSpec(
-                name=name if name is not None else f"{self.name}.{function.__name__}",
-                module=function.__module__.rpartition(".")[2],
-                function=function.__qualname__,
+                name=own,
+                # A ready-made one is of whatever module registers it.
+                module="" if ready else function.__module__.rpartition(".")[2],
+                function=ready.made_by if ready else function.__qualname__,
                 source=self.source,
                 types=types,
                 max_attempts=max_attempts,
@@ -99,7 +121,9 @@ class Router:
                 lane=lane,
                 backoff=_backoff(backoff),
                 max_age=float(max_age),
-                destinations=tuple(destinations),
+                destinations=tuple(
+                    dict.fromkeys((*destinations, *(ready.destinations if ready else ())))
+                ),
                 order=order.order if order else None,
             )
             _check(spec)
@@ -110,6 +134,14 @@ class Router:
             return function
 
         return register
+
+    def _name_of(self, function: Function) -> str:
+        if isinstance(function, ReadyMade):
+            raise ConfigurationError(
+                f"{function.made_by} has no name of its own, and a second one would have the same:"
+                f' give one where it registers, like on(…, name="{self.name}.forward")'
+            )
+        return f"{self.name}.{function.__name__}"
 
     @property
     def handlers(self) -> tuple[HandlerSpec, ...]:

@@ -1,0 +1,244 @@
+"""An inbox in memory, for tests of handlers."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from webhook_inbox.adapters.clock import SystemClock
+from webhook_inbox.events import BATCH
+from webhook_inbox.holds import Holds
+from webhook_inbox.manifest import HandlerSpec, Manifest
+from webhook_inbox.memory import ManualClock, MemorySecrets, MemoryTable
+from webhook_inbox.model import Delivery, Overview
+from webhook_inbox.ports import Item, Key
+from webhook_inbox.replay_request import ReplayRequest
+from webhook_inbox.routing import Router
+from webhook_inbox.testing import project, samples
+from webhook_inbox.testing.fake import Fake
+from webhook_inbox.testing.life import Moment
+from webhook_inbox.testing.machinery import Machinery
+from webhook_inbox.testing.misuse import KitError
+from webhook_inbox.testing.runs import Run
+
+SIGNING: Final = "whsec_dGVzdGluZy1vbmx5LXNlY3JldCE="
+
+
+class Inbox:
+    """An inbox in memory.
+
+    Args:
+        handlers: the directory that has `inbox.toml` and `handlers/`, or routers.
+        destinations: fakes by name, for what `ctx.http` calls; every destination of inbox.toml
+            has one anyway.
+        secrets: values by name; every secret of inbox.toml has one anyway. None takes it away.
+        stage: whose values of inbox.toml count.
+        at: the time at the beginning; now, unless given.
+
+    Attributes:
+        destinations: the fakes by name.
+        secrets: where secrets are read from; `rotate` and `remove` change them, and the change
+            is seen after a minute, as in production.
+    """
+
+    def __init__(
+        self,
+        *handlers: str | Path | Router,
+        destinations: Mapping[str, Fake] | None = None,
+        secrets: Mapping[str, str | None] | None = None,
+        stage: str = "local",
+        at: datetime | None = None,
+    ) -> None:
+        found = _project(handlers, stage)
+        manifest = project.with_destinations(found.manifest, destinations or {})
+        self._project = project.Project(manifest, found.load, found.root)
+        self._clock = ManualClock(at or SystemClock().now().replace(microsecond=0))
+        self.destinations = {name: Fake() for name in manifest.destinations} | dict(
+            destinations or {}
+        )
+        self.secrets = MemorySecrets(_secrets(manifest, secrets or {}))
+        self._machinery = Machinery(
+            self._project, clock=self._clock, secrets=self.secrets, fakes=self.destinations
+        )
+        self._deliveries: dict[tuple[str, str], tuple[Delivery, str, str]] = {}
+        for name, fake in self.destinations.items():
+            fake.bind(manifest.destinations[name], self._clock, self._machinery.life)
+
+    def run(
+        self,
+        handler: str | Callable[..., Any],
+        event: samples.Given,
+        *,
+        event_id: str = "",
+        event_type: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        agent: str = "",
+        crash_before: str = "",
+        crash_before_commit: str = "",
+        crash_after: str = "",
+    ) -> Run:
+        """Delivers an event to one handler, makes its first attempt, and returns its run.
+
+        Args:
+            handler: its name, or the function itself.
+            event: a sample file's path, a body's bytes, or its JSON as data.
+            event_id: its id, where the body does not say it; a fresh one unless given.
+            event_type: its type, where neither body nor file name says it.
+            headers: sent with it, by names in lower case, like `traceparent`.
+            agent: who sent it, for sources that know their callers apart.
+            crash_before: the effect at which the worker dies before it calls; it is in doubt.
+            crash_before_commit: the effect at which it dies once it has called; it is in doubt.
+            crash_after: the effect after which it dies, once that is recorded.
+
+        Raises:
+            KitError: the test asks for what cannot be.
+        """
+        spec = self._spec(handler)
+        delivery = self._delivery(spec, event, event_id, event_type, headers or {})
+        moments = {
+            Moment.STARTED: crash_before,
+            Moment.HAPPENED: crash_before_commit,
+            Moment.COMMITTED: crash_after,
+        }
+        ends = [(effect, moment) for moment, effect in moments.items() if effect]
+        if len(ends) > 1:
+            raise KitError("a worker dies once: give one crash_…")
+        receipt = self._machinery.receive(delivery, handlers=frozenset({spec.name}), agent=agent)
+        known = spec.source, receipt.event_id
+        self._deliveries[known] = delivery, spec.name, agent
+        self._machinery.life.ends = ends[0] if ends else None
+        self._machinery.work()
+        if self._machinery.life.ends is not None:
+            raise KitError(
+                f"the attempt did not come to the effect {ends[0][0]!r}; it came to:"
+                f" {', '.join(self._machinery.life.names) or 'none'}"
+            )
+        return self._only(spec) if receipt.type == BATCH else Run(self, *known, spec.name)
+
+    def runs(self, handler: str | Callable[..., Any]) -> list[Run]:
+        """Returns a handler's runs, in no order."""
+        name = self._spec(handler).name
+        rows = [row for row in self._machinery.table if row["sk"] == f"run#{name}"]
+        return [Run(self, row["source"], row["event_id"], name) for row in rows]
+
+    def advance(
+        self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
+    ) -> None:
+        """Lets time pass, and what is due meanwhile happen."""
+        span = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+        self._machinery.pass_time(span)
+
+    def settle(self) -> None:
+        """Lets time pass until every run is done, skipped, dead or held.
+
+        Raises:
+            KitError: one waits and waits.
+        """
+        self._machinery.settle()
+
+    @property
+    def now(self) -> datetime:
+        """The time."""
+        return self._clock.now()
+
+    @property
+    def table(self) -> MemoryTable:
+        """The ledger's table, for what the kit has no word for."""
+        return self._machinery.table
+
+    # -- what runs ask for
+
+    @property
+    def holds(self) -> Holds:
+        """Decides about held runs."""
+        return self._machinery.holds
+
+    def work(self) -> None:
+        """Does what can be done now, without letting time pass."""
+        self._machinery.work()
+
+    def redeliver(self, source: str, event_id: str) -> str:
+        """Delivers an event once more, as its provider may; returns what came of it."""
+        first, name, agent = self._deliveries[source, event_id]
+        # The gateway gives each its own id: what has the same is one delivery, sent on twice.
+        delivery = replace(first, received_at=self.now, request_id=f"again-{self.now}")
+        handlers = frozenset({name})
+        outcome = self._machinery.receive(delivery, handlers=handlers, agent=agent).outcome
+        self._machinery.work()
+        return str(outcome)
+
+    def replay(self, source: str, event_id: str, handler: str, *, force: bool) -> None:
+        """Replays a run, as an operator does."""
+        self._machinery.replay(
+            ReplayRequest(source=source, handler=handler, event_ids=(event_id,), force=force)
+        )
+
+    def overview(self, source: str, event_id: str) -> Overview:
+        """Returns what the ledger knows of an event."""
+        found = self._machinery.ledger.overview(source, event_id, now=self.now)
+        if found is None:
+            raise KitError(f"the ledger has no event {event_id!r} of {source!r}: it has expired")
+        return found
+
+    def effect_row(self, row: Item) -> tuple[Key, Item]:
+        """Returns an effect's row, which several events may share."""
+        key = Key(row["shared"], "effect") if "shared" in row else Key(row["pk"], row["sk"])
+        return key, self.table.get(key) or row
+
+    def starts(self, key: Key) -> int:
+        """Returns how often an effect was started."""
+        return self._machinery.life.starts.get(key, 0)
+
+    def _delivery(
+        self,
+        spec: HandlerSpec,
+        event: samples.Given,
+        event_id: str,
+        event_type: str | None,
+        headers: Mapping[str, str],
+    ) -> Delivery:
+        fresh = event_id or f"evt-{len(self._deliveries) + 1}"
+        root = self._project.root
+        made = samples.draft(event, spec, type_=event_type, event_id=fresh, near=root)
+        source = self._project.manifest.sources[spec.source]
+        return samples.delivery(made, source, headers, self.now)
+
+    def _spec(self, handler: str | Callable[..., Any]) -> HandlerSpec:
+        known = self._project.manifest.handlers
+        if isinstance(handler, str):
+            found = [known[handler]] if handler in known else []
+        else:
+            place = handler.__module__.rpartition(".")[2], handler.__qualname__
+            found = [spec for spec in known.values() if (spec.module, spec.function) == place]
+        if len(found) != 1:
+            raise KitError(f"{handler!r} is no one handler; there are: {', '.join(known)}")
+        return found[0]
+
+    def _only(self, spec: HandlerSpec) -> Run:
+        found = self.runs(spec.name)
+        if len(found) != 1:
+            raise KitError(f"the batch had {len(found)} events for {spec.name}: see inbox.runs(…)")
+        return found[0]
+
+
+def _project(handlers: tuple[str | Path | Router, ...], stage: str) -> project.Project:
+    routers = [each for each in handlers if isinstance(each, Router)]
+    if routers and len(routers) == len(handlers):
+        return project.from_routers(routers)
+    if len(handlers) == 1 and isinstance(handlers[0], str | Path):
+        return project.from_directory(Path(handlers[0]), stage=stage)
+    raise KitError('give the directory of the handlers, as Inbox("functions"), or routers')
+
+
+def _secrets(manifest: Manifest, given: Mapping[str, str | None]) -> dict[str, tuple[str, ...]]:
+    """Returns a value for each secret, of a form that what needs it takes."""
+    values: dict[str, str | None] = {name: f"testing-{name}" for name in manifest.secrets}
+    for spec in manifest.destinations.values():
+        named = spec.auth.get("bearer") or spec.auth.get("secret")
+        values |= {named: f"testing-{named}"} if named else {}
+        basic = spec.auth.get("basic")
+        values |= {basic: f"tester:testing-{basic}"} if basic else {}
+        values |= {spec.sign: SIGNING} if spec.sign else {}
+    values |= given
+    return {name: (value,) for name, value in values.items() if value is not None}

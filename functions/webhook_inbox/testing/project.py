@@ -1,0 +1,110 @@
+"""What is tested: handlers and their configuration, from a directory or from routers."""
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+from webhook_inbox.adapters.coroutines import plain
+from webhook_inbox.compiler import compile_manifest
+from webhook_inbox.configuration.destination import Destination
+from webhook_inbox.manifest import DestinationSpec, HandlerSpec, Manifest, SourceSpec
+from webhook_inbox.routing import Registered, Router
+from webhook_inbox.testing.fake import Fake
+from webhook_inbox.testing.misuse import KitError
+from webhook_inbox.testing.samples import PLAIN
+
+Load = Callable[[HandlerSpec], Registered]
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """Handlers with their manifest; `root` is their directory, None without one."""
+
+    manifest: Manifest
+    load: Load
+    root: Path | None = None
+
+
+def from_directory(root: Path, *, stage: str) -> Project:
+    """Returns what a directory with `inbox.toml` and `handlers/` holds.
+
+    Raises:
+        ConfigurationError: what synth would refuse.
+    """
+    root = root.resolve()
+    manifest = _compiled(root, stage)
+
+    def load(spec: HandlerSpec) -> Registered:
+        return _registered(spec, _routers(_imported(root, spec.module)))
+
+    return Project(manifest, load, root)
+
+
+def from_routers(routers: Sequence[Router]) -> Project:
+    """Returns what routers hold: their sources name events by headers, `type=` and `id=`."""
+    handlers = {spec.name: spec for router in routers for spec in router.handlers}
+    sources = {
+        spec.source: SourceSpec(spec.source, "hmac", spec.source, settings=PLAIN)
+        for spec in handlers.values()
+    }
+    manifest = Manifest(stage="test", sources=sources, handlers=handlers)
+    return Project(manifest, lambda spec: _registered(spec, routers))
+
+
+def with_destinations(manifest: Manifest, fakes: Mapping[str, Fake]) -> Manifest:
+    """Returns a manifest with the fakes among its destinations, and as they are set."""
+    known = manifest.destinations
+    changed = {name: _spec(name, fake, known.get(name)) for name, fake in fakes.items()}
+    return replace(manifest, destinations={**known, **changed})
+
+
+def _spec(name: str, fake: Fake, known: DestinationSpec | None) -> DestinationSpec:
+    try:
+        table = Destination.model_validate({"base_url": f"https://{name}.example", **fake.settings})
+    except ValueError as error:
+        raise KitError(f"the Fake of {name!r} is set as no destination can be: {error}") from error
+    spec = table.spec(name)
+    if known is None:
+        return spec
+    # Only what the test says differs from what inbox.toml says.
+    blank = Destination.model_validate({"base_url": f"https://{name}.example"}).spec(name)
+    differs = {
+        field: getattr(spec, field)
+        for field in DestinationSpec.__slots__
+        if getattr(spec, field) != getattr(blank, field) or field in fake.settings
+    }
+    return replace(known, **differs)
+
+
+@cache
+def _compiled(root: Path, stage: str) -> Manifest:
+    # It imports each module in a process of its own, as synth does: once is enough.
+    return compile_manifest(root, stage=stage)
+
+
+def _imported(root: Path, module: str) -> ModuleType:
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+    found = importlib.import_module(f"handlers.{module}")
+    place = Path(found.__file__ or "").resolve()
+    if not place.is_relative_to(root):
+        raise KitError(
+            f"handlers.{module} was imported from {place}: test one directory of handlers a process"
+        )
+    return found
+
+
+def _routers(module: ModuleType) -> list[Router]:
+    return [value for value in vars(module).values() if isinstance(value, Router)]
+
+
+def _registered(spec: HandlerSpec, routers: Sequence[Router]) -> Registered:
+    for router in routers:
+        found = router.registered(spec.name)
+        if found is not None:
+            return plain(found)
+    raise KitError(f"no router has {spec.name!r} any more")

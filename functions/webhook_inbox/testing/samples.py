@@ -1,0 +1,104 @@
+"""Deliveries made of sample files, of data and of bytes."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote
+
+from webhook_inbox import providers
+from webhook_inbox.errors import InboxError
+from webhook_inbox.manifest import HandlerSpec, SourceSpec
+from webhook_inbox.model import Delivery
+from webhook_inbox.recipe import Recipe, Sample, Verified
+from webhook_inbox.testing.misuse import KitError
+
+# One of these is of the form that a provider gives its secrets.
+_SECRETS: Final = ("whsec_dGVzdGluZy1vbmx5LXNlY3JldCE=", "deadbeef" * 8, "testing:only-secret")
+# Of a router without an inbox.toml: id and type come in headers.
+PLAIN: Final[Mapping[str, Any]] = {
+    "signature": {"header": "X-Signature", "signs": "{body}"},
+    "event_id": {"header": "X-Event-Id"},
+    "event_type": {"header": "X-Event-Type"},
+}
+Given = str | Path | bytes | Mapping[str, Any] | list[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An event as a test gives it; `type` and `event_id` where the body does not say them."""
+
+    body: bytes
+    type: str
+    event_id: str
+
+
+def draft(
+    given: Given, spec: HandlerSpec, *, type_: str | None, event_id: str, near: Path | None
+) -> Draft:
+    """Returns an event that a test gives.
+
+    Args:
+        given: the path of a sample file, the bytes of a body, or its JSON.
+        spec: the handler that it is for.
+        type_: its type, where nothing else says it.
+        event_id: its id, where nothing else says it.
+        near: where the handlers are; files are looked for above as well.
+    """
+    if isinstance(given, str | Path):
+        file = _found(Path(given), near)
+        named = unquote(file.name.partition(".json")[0].partition("__")[0])
+        return Draft(file.read_bytes(), type_ or named, event_id)
+    body = given if isinstance(given, bytes) else json.dumps(given).encode()
+    told = given if isinstance(given, Mapping) else {}
+    literal = [each for each in spec.types if not set(each) & set("*?[")]
+    fallback = str(told.get("type") or (literal[0] if literal else ""))
+    return Draft(body, type_ or fallback, event_id)
+
+
+def delivery(
+    made: Draft, source: SourceSpec, headers: Mapping[str, str], now: datetime
+) -> Delivery:
+    """Returns a draft as its provider would send it now."""
+    sample = Sample(made.event_id, made.type, made.body)
+    recipe = providers.load(source)
+    secrets = (recipe.pair()[0],) if recipe.pair else _SECRETS
+    failure: Exception = KitError("nothing signs it")
+    for secret in secrets:
+        try:
+            sent = recipe.send(sample, secret, now)
+        except (InboxError, ValueError) as error:
+            failure = error
+            continue
+        told = {**{name.lower(): value for name, value in sent.headers.items()}, **headers}
+        path = f"/webhooks/{source.name}"
+        return Delivery(source.name, "POST", path, sent.query, told, sent.body, now)
+    raise KitError(f"no event of {source.provider} can be made of it: {failure}") from failure
+
+
+def trusting(agent: str) -> Callable[[SourceSpec], Recipe]:
+    """Returns how recipes are loaded where all is let in: what is tested is a handler."""
+
+    def load(source: SourceSpec) -> Recipe:
+        return replace(
+            providers.load(source),
+            verify=lambda _, __: Verified(0, "", agent=agent),
+            needs_secret=False,
+            fetches=None,
+            greet=None,
+            handshake=None,
+            offer=None,
+        )
+
+    return load
+
+
+def _found(file: Path, near: Path | None) -> Path:
+    above = (near, *near.parents) if near and not file.is_absolute() else ()
+    places = [file, *(top / file for top in above)]
+    for place in places:
+        if place.is_file():
+            return place
+    raise KitError(f"{file}: no such file, here or above the handlers; give the event as a dict")
