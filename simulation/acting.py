@@ -10,7 +10,8 @@ from typing import Final
 from simulation.stepping import Ask, Call
 from webhook_inbox.context import Context, Event
 from webhook_inbox.errors import Deferred, Permanent, Transient, Unavailable
-from webhook_inbox.policies import Hold, Verdict as Decision
+from webhook_inbox.policies import Hold
+from webhook_inbox.policies import Verdict as Decision
 
 EFFECT: Final = "effect"
 
@@ -61,7 +62,7 @@ class Handlers:
     ways: Mapping[str, Way] = field(default_factory=dict)
 
 
-class SinkSilent(Exception):  # noqa: N818 - what happened, as a handler's HTTP client says it
+class SinkSilent(Exception):
     """The sink did not answer: nobody knows whether it did what it was told."""
 
 

@@ -57,7 +57,7 @@ def changed(
         same = new["status"] == before and new["result"] == old["result"]
         must("G4", same, f"{run}: a committed effect was changed")
     elif new["status"] == "started":
-        _started(truth, actor, run, old if alive else {}, new, now, way, approvals)
+        _started(truth, run, old if alive else {}, new, now, way, approvals)
     elif new["status"] == "failed":
         ours = old.get("lease_id") == actor.lease or actor.kind == "late"
         must("G4", ours, f"{run}: somebody else says that its effect failed")
@@ -68,7 +68,6 @@ def changed(
 
 def _started(
     truth: Truth,
-    actor: Actor,
     run: RunName,
     old: Item,
     new: Item,

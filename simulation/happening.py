@@ -4,9 +4,9 @@ from dataclasses import replace
 from typing import Final
 
 from simulation import invocations
+from simulation.acting import Verdict
 from simulation.choices import TROUBLED_MS, Choice
 from simulation.moments import next_moment
-from simulation.acting import Verdict
 from simulation.scenario import SUCCEEDS, Letter
 from simulation.world import World
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from simulation import programs
+from simulation.acting import Verdict
 from simulation.disposal import buried, deleted
 from simulation.jobs import Job
-from simulation.acting import Verdict
 from simulation.scenario import SECRET, Letter
 from simulation.stepping import Answer, Call, Crashed, Program
 from simulation.truth import Actor, Violation, must

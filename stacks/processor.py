@@ -98,7 +98,7 @@ class Processor(InboxFunction):
         )
 
     def _grant(self, boxes: Boxes, lane: Lane) -> None:
-        self.allow("dynamodb:GetItem", "dynamodb:UpdateItem", on=[boxes.table])
+        self.allow("dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem", on=[boxes.table])
         self.allow(
             "sqs:ChangeMessageVisibility",
             "sqs:DeleteMessage",
@@ -108,16 +108,20 @@ class Processor(InboxFunction):
             on=[lane.work.queue_arn],
         )
         self.allow("s3:GetObject", on=[boxes.bodies.objects])
-        if lane.fifo:
-            # Whether an entity stands still: what stops it is looked up, and cleared away.
-            self.allow("dynamodb:DeleteItem", "dynamodb:Query", on=[boxes.table])
+        if _ordered(boxes, lane):
+            # Who waits in an entity's order, and what stops it, is written and cleared away.
+            self.allow("dynamodb:DeleteItem", "dynamodb:PutItem", on=[boxes.table])
         if _splits(boxes, lane):
-            self.allow("dynamodb:PutItem", "dynamodb:Query", on=[boxes.table])
+            self.allow("dynamodb:PutItem", on=[boxes.table])
             self.allow("sqs:SendMessage", on=boxes.work_queues)
             self.allow("s3:PutObject", on=[boxes.bodies.objects])
         # Without it S3 answers "access denied" for a body that is gone, which would be retried.
         self.allow("s3:ListBucket", on=[boxes.bodies.bucket.bucket_arn])
         self.allow("secretsmanager:GetSecretValue", on=boxes.secrets.arns(boxes.handler_secrets))
+
+
+def _ordered(boxes: Boxes, lane: Lane) -> bool:
+    return any(h.order and h.lane == lane.name for h in boxes.manifest.handlers.values())
 
 
 def _splits(boxes: Boxes, lane: Lane) -> bool:

@@ -1,21 +1,25 @@
 """Settling a run: what its worker writes when an attempt is over, fenced by the lease (G2)."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from webhook_inbox.conditions import Absent, Condition, Equals, every, number
+from webhook_inbox.conditions import Absent, Condition, Equals, Present, every, number
 from webhook_inbox.errors import ConditionFailed, InboxError, Unavailable
 from webhook_inbox.instants import to_ms, to_seconds
 from webhook_inbox.model import Attempt, Run, Status, StoredEvent
-from webhook_inbox.ports import Change, Table
+from webhook_inbox.ports import Change, Key, Table
 from webhook_inbox.retry import Wait
 from webhook_inbox.rows import (
+    EFFECT_LIFE,
+    EFFECT_PREFIX,
     EVENT_LIFE,
     RUN_LIFE,
     attempt_to,
     attention_shard,
+    event_pk,
     run_from,
     run_key,
 )
@@ -97,10 +101,11 @@ def give_up(table: Table, run: Run, *, error: str, now: datetime, sent_at: datet
 
 
 def prolong(table: Table, run: Run, event: StoredEvent) -> None:
-    """Lets a run that cannot be claimed live as long as its event.
+    """Lets a run that cannot be claimed live as long as its event, and its effects longer.
 
     An event whose id comes again after it expired is a new one, and meets the run of the old
-    one, which expires a week later: nobody would then know that the event was handled.
+    one, which expires a week later: nobody would then know that the event was handled, nor, if
+    that is replayed, what it has done.
 
     Raises:
         Unavailable: the table failed, or TTL has just deleted the run: the message begins it anew.
@@ -110,12 +115,21 @@ def prolong(table: Table, run: Run, event: StoredEvent) -> None:
         return
     listed = {"attention_at": end * 1000} if run.status is Status.DEAD_LETTER else {}
     key = run_key(run.source, run.event_id, run.handler)
+    _prolong_effects(table, run, to_seconds(event.received_at + EFFECT_LIFE))
     try:
         table.update(key, Change(set={"expires_at": end, **listed}), when=as_seen(run))
     except ConditionFailed as error:
         if error.old is None:
             raise Unavailable("ledger", "prolong", "the old run has just expired") from error
         # It has moved on, and lives on.
+
+
+def _prolong_effects(table: Table, run: Run, end: int) -> None:
+    prefix = f"{EFFECT_PREFIX}{run.handler}#"
+    for row in table.query(event_pk(run.source, run.event_id), sk_prefix=prefix):
+        with suppress(ConditionFailed):  # TTL has just deleted it
+            change = Change(set={"expires_at": end})
+            table.update(Key(row["pk"], row["sk"]), change, when=Present("pk"))
 
 
 def as_seen(run: Run) -> Condition:

@@ -103,3 +103,22 @@ def _deletes_what_has_expired_before(world: World, operation: str, *, number: in
             world.table.delete_expired(world.now)
 
     return faults
+
+
+def test_what_an_old_run_did_is_known_as_long_as_the_new_event_lives(world: World) -> None:
+    calls: list[str] = []
+    world.behaviours["acme.fulfil"] = lambda event, ctx: ctx.effect("order", calls.append)
+    world.deliver()
+    world.run_until_quiet()
+    world.clock.advance(days=36)
+    world.deliver()
+    world.run_until_quiet()
+
+    # The first event's effects would have expired by now.
+    world.clock.advance(days=20)
+    world.table.delete_expired(world.now)
+    world.replay(event_ids=("evt-1",), handler="acme.fulfil", force=True)
+    world.run_until_quiet()
+
+    assert world.run().attempt_count == 2
+    assert len(calls) == 1
