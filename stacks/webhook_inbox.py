@@ -149,9 +149,10 @@ class WebhookInbox(Construct):
 def max_receive_count(manifest: Manifest) -> int:
     """Returns the receives after which SQS gives a message of a standard lane up.
 
-    The largest of all lanes: a message may outlast its handler's move to another one.
+    The largest of all these lanes: a message may outlast its handler's move to another one.
     """
-    attempts = [handler.max_attempts for handler in manifest.handlers.values()]
+    handlers = manifest.handlers.values()
+    attempts = [handler.max_attempts for handler in handlers if not handler.serial]
     return max(attempts, default=0) + SPARE_RECEIVES
 
 

@@ -28,7 +28,7 @@ from webhook_inbox.retry import Pause, Wait, pause, seconds_up
 # A message that waits is looked at again and again, ever more rarely, since what it waits for may
 # come early: a resumption, an approval, a replay. SQS keeps it for 14 days and hands it out 1000
 # times; at this pace the second is enough for the first.
-LOOK_AGAIN: Final = timedelta(minutes=1)
+LOOK_AGAIN: Final = timedelta(seconds=15)
 RAREST_LOOK: Final = timedelta(minutes=20)
 AT_ONCE: Final = timedelta(seconds=1)
 

@@ -1,5 +1,6 @@
 """The lanes: how long messages are kept, when SQS gives them up, who may come near."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from tests.infra.conftest import Synthesize
 from tests.infra.template import KEPT_ONCE_DEPLOYED, Template, named, survival
 from webhook_inbox import schedule
 from webhook_inbox.errors import ConfigurationError
-from webhook_inbox.manifest import HandlerSpec, Manifest
+from webhook_inbox.manifest import SERIAL, HandlerSpec, Manifest, Order
 
 QUEUE = "AWS::SQS::Queue"
 MAPPING = "AWS::Lambda::EventSourceMapping"
@@ -62,6 +63,11 @@ def test_messages_are_given_up_after_every_attempt_and_some_to_spare(dev: Templa
 def test_receive_count_follows_the_most_patient_handler_of_all_lanes() -> None:
     specs = {name: spec(name, attempts=n) for name, n in (("a", 3), ("b", 20), ("c", 8))}
     assert max_receive_count(Manifest(handlers=specs)) == 25
+
+
+def test_receive_count_of_standard_lanes_is_not_a_serial_handler_s_business() -> None:
+    patient = replace(spec("c", attempts=90), lane="c", order=Order(SERIAL, "customer"))
+    assert max_receive_count(Manifest(handlers={"a": spec("a", attempts=3), "c": patient})) == 8
 
 
 def test_an_inbox_without_handlers_still_gives_foreign_messages_up() -> None:

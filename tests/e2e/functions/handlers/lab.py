@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from handlers._downstream import post
 from webhook_inbox.context import Context, Event
+from webhook_inbox.order import serial
 from webhook_inbox.routing import Router
 
 lab: Final = Router("lab")
@@ -53,6 +54,18 @@ def gamble(event: Event, ctx: Context) -> None:
 @lab.on("patient", backoff="fast", max_attempts=8, lane="fragile")
 def endure(event: Event, ctx: Context) -> None:
     """Has eight attempts in a lane of its own."""
+    _obey(event, ctx)
+
+
+@lab.on("booking", order=serial("account"), backoff="fast", max_attempts=100, lane="accounts")
+def book(event: Event, ctx: Context) -> None:
+    """Takes an account's events in order, and goes on after a death."""
+    _obey(event, ctx)
+
+
+@lab.on("seal", order=serial("account", on_dead="block"), max_attempts=1, lane="accounts")
+def seal(event: Event, ctx: Context) -> None:
+    """Takes an account's events in order, and stops after a death."""
     _obey(event, ctx)
 
 
