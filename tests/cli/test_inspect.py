@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.stage import Cli, Inbox
+from tests.unit.core.holding import committed, effect, shared_effect
 from webhook_inbox.errors import Deferred, Permanent, Transient
-from webhook_inbox.ports import Change, Key
+from webhook_inbox.model import Run
 
 ANSI = re.compile(r"\x1b")
 
@@ -130,23 +131,110 @@ def test_a_deferred_run_shows_when_it_goes_on(cli: Cli, inbox: Inbox) -> None:
     assert "sent by the reconciler" in shown["next_action"]
 
 
-def test_effects_are_shown_with_their_run_by_name(cli: Cli, inbox: Inbox) -> None:
+# -- effects
+
+
+def failing(inbox: Inbox) -> Run:
+    """Returns the failed run of an event, whose effects are then written by hand."""
+    inbox.script("acme.notify", Transient("503"))
     inbox.deliver(type_="refunded")
-    inbox.work()
-    key = Key("event#acme#evt-1", "effect#acme.notify#create-order")
-    inbox.table.update(key, Change(set={"key": "k-1", "started_at": 1767225600000, "attempt": 1}))
-    [run] = cli("inbox", "inspect", "evt-1", "--json").data["runs"]
-    assert run["effects"] == [
+    inbox.work_once()
+    return inbox.run(handler="acme.notify")
+
+
+def test_an_effect_in_doubt_is_shown_with_its_key_and_for_how_long_that_is_honoured(
+    cli: Cli, inbox: Inbox
+) -> None:
+    effect(inbox, failing(inbox), "create-order", in_doubt="retry")
+    shown = cli("inbox", "inspect", "evt-1", "--json").data
+    assert shown["runs"][0]["effects"] == [
         {
             "name": "create-order",
-            "key": "k-1",
-            "started_at": "2026-01-01T00:00:00.000Z",
+            "state": "in doubt",
+            "key": "create-order:acme.notify:acme:evt-1",
             "attempt": 1,
+            "started_at": "2026-01-01T00:00:00.001Z",
+            "committed_at": None,
+            "failed_at": None,
+            "key_honoured_until": "2026-01-02T00:00:00.001Z",
+            "in_doubt": "retry",
+            "error": None,
+            "result": None,
+            "shared": None,
+            "found_by": None,
+            "told_by": None,
+            "reason": None,
         }
     ]
-    assert "name=create-order  key=k-1" in cli("inbox", "inspect", "evt-1").out.replace(
-        "  attempt=1", ""
+    assert shown["next_action"].endswith(
+        "Effects: in doubt: create-order started and did not commit; its key is honoured until"
+        " 2026-01-02T00:00:00Z, a retry repeats it under the same key."
     )
+
+
+def test_a_committed_effect_shows_its_result(cli: Cli, inbox: Inbox) -> None:
+    effect(inbox, failing(inbox), "create-order", **committed({"id": "Zoë"}))
+    shown = cli("inbox", "inspect", "evt-1", "--json").data
+    [told] = shown["runs"][0]["effects"]
+    assert (told["state"], told["result"]) == ("committed", {"id": "Zoë"})
+    assert shown["next_action"].endswith(
+        "Effects: retry-safe: create-order is committed and will not be repeated."
+    )
+    people = cli("inbox", "inspect", "evt-1").out
+    assert "    create-order  committed  key create-order:acme.notify:acme:evt-1" in people
+    assert 'result {"id": "Zoë"}' in people
+
+
+def test_people_are_shown_a_long_result_in_short_and_programs_all_of_it(
+    cli: Cli, inbox: Inbox
+) -> None:
+    effect(inbox, failing(inbox), "create-order", **committed("x" * 5000))
+    [told] = cli("inbox", "inspect", "evt-1", "--json").data["runs"][0]["effects"]
+    assert told["result"] == "x" * 5000
+    line = next(x for x in cli("inbox", "inspect", "evt-1").out.splitlines() if "result" in x)
+    assert line.endswith("xxx…")
+    assert len(line) < 400
+
+
+def test_a_result_that_was_not_recorded_is_none(cli: Cli, inbox: Inbox) -> None:
+    effect(inbox, failing(inbox), **committed(None), unrecorded="its result has 400 KB")
+    [told] = cli("inbox", "inspect", "evt-1", "--json").data["runs"][0]["effects"]
+    assert (told["state"], told["error"]) == ("committed", "its result has 400 KB")
+    assert "result null" not in cli("inbox", "inspect", "evt-1").out
+
+
+def test_a_failed_effect_shows_why_and_is_retry_safe(cli: Cli, inbox: Inbox) -> None:
+    effect(inbox, failing(inbox), status="failed", failed_at=1_767_225_600_001, error="422")
+    shown = cli("inbox", "inspect", "evt-1", "--json").data
+    [told] = shown["runs"][0]["effects"]
+    assert (told["state"], told["failed_at"], told["error"]) == (
+        "failed",
+        "2026-01-01T00:00:00.001Z",
+        "422",
+    )
+    assert shown["next_action"].endswith("Effects: retry-safe, side effect not committed.")
+
+
+def test_an_effect_that_several_events_share_is_followed(cli: Cli, inbox: Inbox) -> None:
+    shared = shared_effect(inbox, failing(inbox), "charge", "pay-7")
+    [told] = cli("inbox", "inspect", "evt-1", "--json").data["runs"][0]["effects"]
+    assert (told["name"], told["state"], told["shared"]) == ("charge", "in doubt", shared.pk)
+    assert told["key"] == "charge:acme.notify:acme:evt-1"
+
+
+def test_a_shared_effect_whose_row_has_expired_was_not_started(cli: Cli, inbox: Inbox) -> None:
+    inbox.table.delete(shared_effect(inbox, failing(inbox), "charge", "pay-7"))
+    [told] = cli("inbox", "inspect", "evt-1", "--json").data["runs"][0]["effects"]
+    assert (told["state"], told["key_honoured_until"]) == ("not started", None)
+
+
+def test_effects_come_in_the_order_in_which_they_were_started(cli: Cli, inbox: Inbox) -> None:
+    run = failing(inbox)
+    effect(inbox, run, "z-first", **committed(1))
+    inbox.clock.advance(seconds=1)
+    effect(inbox, run, "a-second")
+    effects = cli("inbox", "inspect", "evt-1", "--json").data["runs"][0]["effects"]
+    assert [told["name"] for told in effects] == ["z-first", "a-second"]
 
 
 # -- for people

@@ -30,9 +30,11 @@ def deciding(world: World) -> Holds:
     )
 
 
-def hold(world: World, event_id: str = "evt-1", *, source: str = "acme", **held: Any) -> Hold:
+def hold(
+    world: World, event_id: str = "evt-1", *, source: str = "acme", type_: str = "", **held: Any
+) -> Hold:
     """Delivers an event, and lets its worker find that a person has to decide."""
-    world.deliver(event_id, source=source)
+    world.deliver(event_id, source=source, type_=type_)
     return hold_next(world, **held)
 
 

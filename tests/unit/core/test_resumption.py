@@ -153,20 +153,15 @@ def test_it_goes_on_with_the_reconcilers_next_pass(paused: World) -> None:
     assert paused.run().status is Status.DONE
 
 
-def test_a_run_parked_after_the_resumption_goes_on_as_well(world: World) -> None:
+def test_a_run_parked_after_the_resumption_goes_on_as_well(paused: World) -> None:
     """A worker goes for five seconds by what it has heard."""
-    say(world, paused=True)
-    world.deliver()
-    message = world.taken()
-    say(world, paused=False)
-    world.reconcile()
-    world.clock.advance(seconds=-5)
-    world.processor._precheck._controls._known[NAME] = (world.now, "the CRM moves")
-    world.process(message)
-    assert world.run().waits_for == RESUMPTION
-    world.clock.advance(seconds=65)
-    assert world.reconcile().count(Action.WOKEN) == 1
-    assert world.work() == [Outcome.DONE]
+    paused.deliver("evt-2")
+    resume(paused.table, paused.chance, Wish(NAME, "kim", "moved", paused.now))
+    paused.work()
+    assert paused.run("evt-2").waits_for == RESUMPTION
+    paused.clock.advance(minutes=1)
+    assert paused.reconcile().count(Action.WOKEN) == 2
+    assert paused.work() == [Outcome.DONE, Outcome.DONE]
 
 
 def test_runs_of_other_handlers_are_left_alone(world: World) -> None:
