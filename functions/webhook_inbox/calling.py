@@ -20,6 +20,7 @@ from webhook_inbox.ordering import Orders
 from webhook_inbox.policies import enforce
 from webhook_inbox.ports import Clock, Table
 from webhook_inbox.routing import Registered
+from webhook_inbox.waits.jobs import Jobs
 
 
 class Calling:
@@ -37,6 +38,7 @@ class Calling:
         handlers: Callable[[HandlerSpec], Registered],
         table: Table,
         orders: Orders,
+        jobs: Jobs,
         gate: Gate,
         clients: Clients,
         secrets: LiveSecrets,
@@ -46,6 +48,7 @@ class Calling:
         self._handlers = handlers
         self._table = table
         self._orders = orders
+        self._jobs = jobs
         self._gate = gate
         self._clients = clients
         self._secrets = secrets
@@ -90,6 +93,7 @@ class Calling:
     def settled(self, error: BaseException | None, run: Run, *, lane: str) -> None:
         """Does what is left to do once the run is settled that `error` ended. Never raises."""
         self._orders.settled(error, run, lane=lane)
+        self._jobs.settled(error, run, lane=lane)
 
     def _context(
         self,
@@ -100,6 +104,7 @@ class Calling:
         end: datetime,
     ) -> Context:
         journal = Journal(self._table, run, received_at=event.received_at)
+        effects = Effects(journal, run, clock=self._clock, end=end)
         return Context(
             source=event.source,
             event_id=event.event_id,
@@ -108,7 +113,8 @@ class Calling:
             deadline=end,
             destinations=self._manifest.destinations,
             secrets=self._secrets.get,
-            effects=Effects(journal, run, clock=self._clock, end=end),
+            effects=effects,
+            waiting=self._jobs.of(run, effects, received_at=event.received_at),
             gate=self._gate,
             clients=self._clients,
             traceparent=event.headers.get("traceparent", ""),

@@ -13,6 +13,8 @@ from webhook_inbox.effects.plan import Key, key_of
 from webhook_inbox.errors import Permanent, Transient
 from webhook_inbox.manifest import DestinationSpec
 from webhook_inbox.versions import Versions
+from webhook_inbox.waits.tokens import Token
+from webhook_inbox.waits.waiting import EVERY, Waiting
 
 
 class Model(Protocol):
@@ -120,6 +122,7 @@ class Context:
     destinations: Mapping[str, DestinationSpec]
     secrets: Callable[[str], tuple[str, ...]]
     effects: Effects
+    waiting: Waiting
     gate: Gate
     clients: Clients = no_clients
     traceparent: str = ""
@@ -186,6 +189,69 @@ class Context:
     async def aeffect(self, name: str, fn: Callable[..., Awaitable[Any]], **options: Any) -> Any:
         """Does the same as `effect` with a coroutine function, and so for `probe`."""
         return await self.effects.aeffect(name, fn, **options)
+
+    def wait_for(
+        self,
+        name: str,
+        start: Callable[[Key, Token], Any],
+        *,
+        timeout: str | timedelta = DAY,
+        poll: Callable[[Any], Any] | None = None,
+        every: str | timedelta = EVERY,
+        **options: Any,
+    ) -> Any:
+        """Lets a job begin once that takes longer than a function, and returns its result.
+
+        Until there is one the run waits, without a worker and without spending an attempt; then
+        the handler is called again, from its beginning, and gets the result here, as it does in
+        every later attempt. It may take up to a quarter of an hour to be called where the news
+        of the job's end was lost on its way.
+
+        `start(key, token)` is an effect of this name: it hands the key to the downstream, and the
+        token to the job, which tells with it what came of it:
+
+            POST {the inbox's address}{token.path}
+            {"result": …}  or  {"error": "why", "retry": true}
+
+        Where it failed and may be retried, this attempt fails, and the next one starts another
+        job, as the effect `name:2`, with a token of its own. So does a replay after the run died
+        of it. The token is the same whenever `start` is called for the same job.
+
+        Args:
+            name: what it is called in the journal, as for `effect`; up to 120 characters.
+            start: begins the job, and returns what `poll` needs, such as its id.
+            timeout: how long it is waited for, from one second to 28 days.
+            poll: asked in addition, with what `start` returned: returns the result, or None while
+                there is none. A `Transient` of its counts as none.
+            every: how often it is asked, from one second to 15 minutes.
+            options: of the effect that starts it: `args`, `probe`, `in_doubt`, `key_lifetime`,
+                `approve`, `needs`.
+
+        Raises:
+            Deferred: the job has not ended.
+            Permanent: it failed, or has not ended in time; or what `effect` has against its name.
+            Transient: it failed, and may be retried.
+            Held: a person has to decide whether it was started.
+            Unavailable: the ledger failed.
+        """
+        return self.waiting.wait_for(
+            name, start, timeout=timeout, poll=poll, every=every, **options
+        )
+
+    async def await_for(
+        self,
+        name: str,
+        start: Callable[[Key, Token], Awaitable[Any]],
+        *,
+        timeout: str | timedelta = DAY,
+        poll: Callable[[Any], Awaitable[Any]] | None = None,
+        every: str | timedelta = EVERY,
+        **options: Any,
+    ) -> Any:
+        """Does the same as `wait_for` with coroutine functions."""
+        return await self.waiting.await_for(
+            name, start, timeout=timeout, poll=poll, every=every, **options
+        )
 
     def http(self, name: str) -> Any:
         """Returns the client of a destination of inbox.toml: an httpx.Client that knows it.

@@ -29,6 +29,7 @@ from webhook_inbox.routing import Registered
 from webhook_inbox.rows import event_from, event_key, live
 from webhook_inbox.settle import LeaseLost, prolong
 from webhook_inbox.split import Journal, Splitter
+from webhook_inbox.waits.jobs import Jobs
 from webhook_inbox.turn import Turns
 
 # The lease outlives the invocation, so that no worker outlives its lease.
@@ -84,6 +85,7 @@ class Processor:
             handlers=handlers,
             table=table,
             orders=Orders(table=table, lanes=lanes, clock=clock),
+            jobs=Jobs(table=table, lanes=lanes, secrets=secrets, clock=clock),
             gate=gate,
             clients=clients,
             secrets=secrets,

@@ -11,10 +11,13 @@ from webhook_inbox.effects.journal import Journal
 from webhook_inbox.effects.once import Effects
 from webhook_inbox.effects.plan import KEY_LIMIT
 from webhook_inbox.errors import ConfigurationError, Permanent, Transient
+from webhook_inbox.lanes import Lanes
+from webhook_inbox.live_secrets import LiveSecrets
 from webhook_inbox.manifest import Backoff, DestinationSpec
-from webhook_inbox.memory import ManualClock, MemoryTable, SeededChance
+from webhook_inbox.memory import ManualClock, MemorySecrets, MemoryTable, SeededChance
 from webhook_inbox.model import Run, Status
 from webhook_inbox.routing import BACKOFFS, Registered, Router
+from webhook_inbox.waits.jobs import Jobs
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -160,6 +163,9 @@ def context(*, event_id: str = "evt-1", handler: str = "acme.fulfil", attempt: i
     table, clock = MemoryTable(), ManualClock(NOW)
     run = Run("acme", event_id, handler, "paid", Status.PROCESSING, attempt_count=attempt)
     journal = Journal(table, run, received_at=NOW)
+    effects = Effects(journal, run, clock=clock, end=NOW + timedelta(seconds=50))
+    secrets = LiveSecrets(store=MemorySecrets(), clock=clock)
+    jobs = Jobs(table=table, lanes=Lanes({}), secrets=secrets, clock=clock)
     return Context(
         source="acme",
         event_id=event_id,
@@ -168,7 +174,8 @@ def context(*, event_id: str = "evt-1", handler: str = "acme.fulfil", attempt: i
         deadline=NOW,
         destinations={"crm": DestinationSpec("crm", "https://crm.example")},
         secrets=lambda name: {"crm": ("current", "previous")}.get(name, ()),
-        effects=Effects(journal, run, clock=clock, end=NOW + timedelta(seconds=50)),
+        effects=effects,
+        waiting=jobs.of(run, effects, received_at=NOW),
         gate=Gate(table=table, clock=clock, chance=SeededChance(1)),
     )
 

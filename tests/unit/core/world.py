@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from tests.unit.core.faults import Plan
 from webhook_inbox import providers
+from webhook_inbox.completions import Completions
 from webhook_inbox.context import Context, Event
 from webhook_inbox.errors import Permanent
 from webhook_inbox.ingest import Ingest, Receipt
@@ -43,6 +44,7 @@ from webhook_inbox.replay import Report as Replayed
 from webhook_inbox.replay_request import ReplayRequest
 from webhook_inbox.routing import Registered
 from webhook_inbox.rows import event_key, run_key
+from webhook_inbox.waits.tokens import COMPLETION_KEY
 
 SECRET: Final = "a-secret-of-the-provider"
 VISIBILITY: Final = 360
@@ -102,7 +104,8 @@ class World:
         self.plan = Plan()
         self.table = MemoryTable(faults=self.plan)
         self.blobs = MemoryBlobs(faults=self.plan)
-        self.vault = MemorySecrets({"acme": (SECRET,), "github": (SECRET,)}, faults=self.plan)
+        values = {"acme": (SECRET,), "github": (SECRET,), COMPLETION_KEY: ("a-key-of-the-stack",)}
+        self.vault = MemorySecrets(values, faults=self.plan)
         self.queues: dict[str, MemoryQueue] = {}
         self.dlqs: dict[str, MemoryQueue] = {}
         self.handled: list[tuple[str, str, int]] = []
@@ -141,6 +144,9 @@ class World:
             dlqs=self.dlqs,
             clock=self.clock,
             chance=self.chance,
+        )
+        self.completions = Completions(
+            manifest=manifest, table=self.table, lanes=self.lanes, clock=self.clock
         )
         self.reconciler = Reconciler(
             manifest=manifest,
