@@ -167,7 +167,8 @@ class Jwt:
         except (jwt.PyJWTError, ValueError, RecursionError) as error:
             raise Rejected(Reason.MALFORMED, "the token cannot be read") from error
         if head.get("alg") not in self.algorithms:
-            raise Rejected(Reason.MALFORMED, "the token's algorithm is none of those that count")
+            known = ", ".join(self.algorithms)
+            raise Rejected(Reason.MALFORMED, f"the token's algorithm is none that counts: {known}")
         if "crit" in head:
             # It names what has to be understood, and nothing of that kind is.
             raise Rejected(Reason.MALFORMED, "the token asks for an extension")
