@@ -124,7 +124,11 @@ class Queue(Protocol):
         """Whether it is a FIFO queue."""
 
     def send(self, messages: Sequence[Outgoing]) -> Sequence[Outgoing]:
-        """Sends up to any number of messages and returns those the queue did not take."""
+        """Sends up to any number of messages and returns those the queue did not take.
+
+        A FIFO queue is sent nothing after a batch that it did not take whole: what was refused is
+        sent again later, and should not come after what follows it here.
+        """
 
     def hide(self, receipt: str, seconds: int) -> None:
         """Sets a received message's visibility timeout, 0-43200 s from now."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from itertools import chain
 from typing import Any
 
 from webhook_inbox.adapters import calls
@@ -49,8 +50,12 @@ class SqsQueue:
         What SQS would refuse is not even sent: one such message would fail its whole batch.
         """
         refused = [message for message in messages if not takes(message, fifo=self._fifo)]
-        for batch in batches([m for m in messages if takes(m, fifo=self._fifo)]):
-            refused += self._send_batch(batch)
+        waiting = list(batches([m for m in messages if takes(m, fifo=self._fifo)]))
+        while waiting:
+            left = self._send_batch(waiting.pop(0))
+            refused += left
+            if left and self._fifo:
+                return refused + list(chain.from_iterable(waiting))
         return refused
 
     def hide(self, receipt: str, seconds: int) -> None:

@@ -1,9 +1,10 @@
 """SQS FIFO queues in memory."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import ClassVar, Final
 
+from webhook_inbox.limits import batches, takes
 from webhook_inbox.memory.queue import MemoryQueue, refusal
 from webhook_inbox.memory.stored import Stored
 from webhook_inbox.ports import Outgoing
@@ -19,6 +20,15 @@ class MemoryFifo(MemoryQueue):
     """
 
     fifo: ClassVar[bool] = True
+
+    def send(self, messages: Sequence[Outgoing], *, hops: int = 0) -> Sequence[Outgoing]:
+        """See a standard queue, and the port for what is not sent."""
+        unfit = [message for message in messages if not takes(message, fifo=True)]
+        waiting = list(batches([message for message in messages if takes(message, fifo=True)]))
+        while waiting:
+            if refused := super().send(waiting.pop(0), hops=hops):
+                return [*unfit, *refused, *chain.from_iterable(waiting)]
+        return unfit
 
     def delete(self, receipt: str) -> None:
         """See the port; here a receipt is good for no longer than its message is hidden."""

@@ -46,6 +46,20 @@ def test_each_entry_that_failed_comes_back_whoever_is_at_fault() -> None:
     assert SqsQueue(client, URL).send(sent) == [sent[1], sent[2]]
 
 
+def test_a_fifo_queue_is_sent_nothing_after_a_batch_that_it_did_not_take_whole() -> None:
+    client = FakeClient(taken(*range(10)), taken(*range(9), failed=(9,)))
+    sent = [Outgoing(f"m{number}", group="a", dedup=str(number)) for number in range(35)]
+
+    assert SqsQueue(client, f"{URL}.fifo").send(sent) == [sent[19], *sent[20:]]
+
+    assert len(client.calls) == 2
+
+
+@pytest.mark.parametrize(("url", "fifo"), [(URL, False), (f"{URL}.fifo", True)])
+def test_a_queue_s_url_tells_its_kind(url: str, *, fifo: bool) -> None:
+    assert SqsQueue(FakeClient(), url).fifo is fifo
+
+
 @pytest.mark.parametrize("answer", [{}, {"Successful": []}, {"Failed": []}])
 def test_an_entry_that_is_not_answered_for_was_not_taken(answer: dict[str, Any]) -> None:
     sent = messages(2)

@@ -52,6 +52,13 @@ def test_a_copy_does_not_make_a_message_known_for_longer(
     assert len(work) == 2
 
 
+def test_nothing_is_sent_after_a_batch_that_was_not_taken_whole(work: MemoryFifo) -> None:
+    sent = [message(f"a{number:02}") for number in range(25)]
+    work.refuses = lambda message: message.body == "a12"
+
+    assert work.send(sent) == [sent[12], *sent[20:]]
+
+
 def test_a_message_that_was_not_taken_is_not_known(work: MemoryFifo) -> None:
     work.refuses = lambda message: True
     assert work.send([message("a1")]) == [message("a1")]
