@@ -56,11 +56,11 @@ another. A module may have several. The name `split` is the inbox's own, see bel
 
 | run | meaning | what happens next |
 |---|---|---|
-| `pending` | sent (again) by replay or reconciler, not begun | a worker takes it |
+| `pending` | sent (again) by replay, approval or reconciler, not begun | a worker takes it |
 | `processing` | a worker is on it, or died on it | if it died: again when its lease is over |
 | `failed` | an attempt failed | tried again at its due time |
 | `deferred` | waits for something outside; no attempt was spent | looked at again at its due time |
-| `held` | waits for a person | nothing by itself |
+| `held` | waits for a person | nothing until `webhookctl hold approve` or `deny` |
 | `dead_letter` | given up | nothing until it is replayed or redriven |
 | `done` | finished | nothing, ever, unless forced |
 | `skipped` | there was nothing to do | nothing |

@@ -12,7 +12,7 @@ from webhook_inbox.instants import from_ms
 class Status(StrEnum):
     """Where a run stands."""
 
-    PENDING = "pending"  # sent (again) by replay or reconciler, not begun
+    PENDING = "pending"  # sent (again) by replay, approval or reconciler, not begun
     PROCESSING = "processing"  # a worker holds the lease, or held it and was lost
     FAILED = "failed"  # will be tried again at its due time
     DEFERRED = "deferred"  # waits for something outside it, no attempt was spent
