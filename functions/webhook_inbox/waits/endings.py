@@ -73,9 +73,9 @@ def read(body: bytes) -> Ending:
         except Unstorable as error:
             raise Unreadable(str(error)) from error
     if isinstance(told, dict) and "error" in told and set(told) <= {"error", "retry"}:
-        error, retry = told["error"], told.get("retry", False)
-        if isinstance(error, str) and error.strip() and isinstance(retry, bool):
-            return Ending.failure(error, retry=retry)
+        why, retry = told["error"], told.get("retry", False)
+        if isinstance(why, str) and why.strip() and isinstance(retry, bool):
+            return Ending.failure(why, retry=retry)
     raise Unreadable('send {"result": …}, or {"error": "why"}, with "retry": true to start it anew')
 
 
