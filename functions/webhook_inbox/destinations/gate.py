@@ -2,23 +2,17 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final, NoReturn
 
 from webhook_inbox.destinations.answer import Answer
 from webhook_inbox.destinations.breaker import Breaker
 from webhook_inbox.destinations.circuit import Circuit, Phase
-from webhook_inbox.destinations.limiter import (
-    LEAD,
-    LONGEST_LEAD,
-    PATIENCE,
-    Held,
-    Limiter,
-    Place,
-)
+from webhook_inbox.destinations.limiter import LEAD, PATIENCE, Limiter, Place, Turn
 from webhook_inbox.destinations.pace import (
     MILLISECOND,
     SECOND,
+    TOLERANCE,
     Pace,
     microseconds,
     moment,
@@ -31,6 +25,8 @@ from webhook_inbox.ports import Chance, Clock, Table
 
 # When a run comes again that found another one probing. Nearly all probes are over by then.
 PROBE_PATIENCE: Final = SECOND
+# The most that a call waits because its handler took so long to come to it.
+LONGEST_PATIENCE: Final = 20 * SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,34 +121,58 @@ class Gate:
         circuit = self._look(spec, self._breaker.acquire)
         if circuit is None:
             return None
-        place = self._place(spec, circuit, slots, self._limiter.admit)
-        place.keep(spec.name, slots)
+        turn = Turn.of(spec.name, slots)
+        if circuit.open_until:
+            place = self._bar(spec, circuit, turn)
+        else:
+            place = self._limiter.admit(Pace(spec, circuit), turn)
+        place.turn.keep(spec.name, slots)
         if place.go:
             return None
-        why, on_limit = self._reason(spec, circuit, place)
+        why, on_limit = _reason(spec, circuit, place, to_ms(self._clock.now()))
         return Admission(go=False, due=moment(place.due), why=why, on_limit=on_limit)
 
     def _enter(self, spec: DestinationSpec, slots: dict[str, int], until: datetime) -> None:
-        took = _took(Held.of(spec.name, slots), self._now())
-        latest = min(self._now() + PATIENCE + took, microseconds(until))
-        slept_until = 0
+        turn = Turn.of(spec.name, slots)
+        latest = min(self._now() + PATIENCE + _took(turn, self._now()), microseconds(until))
+        start = 0
         while (circuit := self._look(spec, self._breaker.begin_probe)) is not None:
-            place = self._place(spec, circuit, slots, self._limiter.begin)
-            if place.limited:
-                self._refuse(spec, circuit, place)
-            now = self._now()
-            if place.go and place.start <= max(now, slept_until):
-                # Its next call takes a slot of its own, and need not queue for it.
-                admitted = place.admitted or (now if place.start else 0)
-                Place(go=True, admitted=admitted).keep(spec.name, slots)
+            if circuit.open_until:
+                self._put_off(spec, circuit, self._bar(spec, circuit, turn), slots)
+            pace = Pace(spec, circuit)
+            # Whoever has slept looks again, and begins if nothing has changed. Asleep for too
+            # long it has missed its slot.
+            if start and start >= max(self._now() - TOLERANCE, pace.resumes_at):
                 return
-            place.keep(spec.name, slots)
-            # Asleep for too long it has missed its slot, and has got another one.
-            if circuit.open_until or not place.start or place.start > latest:
-                due = moment(max(place.due - took, now))
-                raise Deferred(due, self._reason(spec, circuit, place)[0])
-            self._clock.sleep((place.start - now) / SECOND)
-            slept_until = place.start
+            place = self._limiter.begin(pace, turn, latest=latest)
+            if not place.go:
+                self._put_off(spec, circuit, place, slots)
+            place.turn.keep(spec.name, slots)
+            start, turn = place.start, place.turn
+            wait = start - self._now()
+            if wait <= 0:
+                return
+            self._clock.sleep(wait / SECOND)
+
+    def _bar(self, spec: DestinationSpec, circuit: Circuit, turn: Turn) -> Place:
+        """Returns when a run is to come that finds the circuit open."""
+        # It comes LEAD before its turn: when the circuit may be probed, and no earlier.
+        probed = max(circuit.open_until * MILLISECOND, self._now() + PROBE_PATIENCE)
+        return self._limiter.admit(Pace(spec, circuit), turn, floor=probed + LEAD)
+
+    def _put_off(
+        self, spec: DestinationSpec, circuit: Circuit, place: Place, slots: dict[str, int]
+    ) -> NoReturn:
+        """Raises what a call raises that may not be made now."""
+        now = self._clock.now()
+        why, on_limit = _reason(spec, circuit, place, to_ms(now))
+        due = max(moment(place.due), now)
+        if not place.retry_at:
+            place.turn.keep(spec.name, slots)
+            raise Deferred(due, why)
+        if on_limit == "drop":
+            raise Skipped(why)
+        raise Transient(why, retry_after=due - now, refused=True)
 
     def _look(
         self, spec: DestinationSpec, probes: Callable[[DestinationSpec], bool]
@@ -163,37 +183,6 @@ class Gate:
             return circuit
         # Whoever was refused has seen who probes, or that it is over.
         return None if probes(spec) else self._breaker.look(spec)
-
-    def _place(
-        self,
-        spec: DestinationSpec,
-        circuit: Circuit,
-        slots: Mapping[str, int],
-        ask: Callable[[Pace, Mapping[str, int]], Place],
-    ) -> Place:
-        now, pace = self._now(), Pace(spec, circuit)
-        if not circuit.open_until:
-            return ask(pace, slots)
-        # A run comes LEAD before its slot: when the circuit may be probed, and no earlier.
-        probed = max(circuit.open_until * MILLISECOND, now + PROBE_PATIENCE)
-        return replace(self._limiter.admit(pace, slots, floor=probed + LEAD), go=False)
-
-    def _reason(self, spec: DestinationSpec, circuit: Circuit, place: Place) -> tuple[str, str]:
-        """Returns why a run waits, and what its destination says of that where the rate is why."""
-        if circuit.open_until:
-            return f"destination {spec.name}: its circuit is open", ""
-        if not place.limited and circuit.paused_until > to_ms(self._clock.now()):
-            return f"destination {spec.name}: paused after a 429", ""
-        rate = "the slow start after a 429" if spec.rate is None else f"its rate of {spec.rate:g}/s"
-        on_limit = spec.on_limit if place.limited else "queue"
-        return f"destination {spec.name}: over {rate}", on_limit
-
-    def _refuse(self, spec: DestinationSpec, circuit: Circuit, place: Place) -> NoReturn:
-        why, on_limit = self._reason(spec, circuit, place)
-        if on_limit == "drop":
-            raise Skipped(why)
-        wait = moment(place.due) - self._clock.now()
-        raise Transient(why, retry_after=max(wait, timedelta(0)), refused=True)
 
     def _rank(self, spec: DestinationSpec) -> int:
         try:
@@ -208,7 +197,16 @@ class Gate:
         return microseconds(self._clock.now())
 
 
-def _took(held: Held, now: int) -> int:
-    """Returns how long a handler took to come to its call, or by how much it missed its slot."""
-    since = held.admitted or held.start or now
-    return min(max(now - since, 0), LONGEST_LEAD)
+def _took(turn: Turn, now: int) -> int:
+    """Returns how long a handler took from its admission to its call."""
+    return min(max(now - turn.at, 0), LONGEST_PATIENCE) if turn.at else 0
+
+
+def _reason(spec: DestinationSpec, circuit: Circuit, place: Place, now: int) -> tuple[str, str]:
+    """Returns why a run waits, for people, and what it does where the rate is why."""
+    if circuit.open_until:
+        return f"destination {spec.name}: its circuit is open", ""
+    if not place.retry_at and circuit.paused_until > now:
+        return f"destination {spec.name}: paused after a 429", ""
+    rate = "the slow start after a 429" if spec.rate is None else f"its rate of {spec.rate:g}/s"
+    return f"destination {spec.name}: over {rate}", spec.on_limit if place.retry_at else "queue"

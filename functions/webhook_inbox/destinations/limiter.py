@@ -1,11 +1,12 @@
-"""Rate limit: gives a run a time to come, and each call a time to begin.
+"""Rate limit: gives a run its turn, and each call a time to begin.
 
-There are two timelines. A run that comes for the first time takes a slot on `SCHEDULED`: if
-that is near it may begin, else it is its appointment, and it comes again for it. Every call
-takes a slot on `STARTED` when it is made, whoever makes it, and waits for it. So calls begin
-as far apart as the rate says, whatever comes when; a run that had its appointment is never
-sent to the end of the queue, however late it comes; and one that does not come, or makes no
-call, costs nobody a slot.
+A run that comes for the first time takes a slot on the timeline `SCHEDULED`. If that is near
+it may begin, else it is its turn: the run comes again for it and keeps it. A call takes a slot
+on `STARTED` when it is made, whoever makes it, and waits for it. So calls begin as far apart
+as the rate says, whatever comes when; and a run that is late, never comes or makes no call
+costs nobody a slot. Where the calls have fallen behind the turns, a run that has had its turn
+gets another one on `RETURNING`, and whoever waits there goes before all others: nobody is
+sent to the end of the queue.
 """
 
 from collections.abc import Mapping
@@ -24,65 +25,60 @@ from webhook_inbox.ports import Clock
 
 # How long a call waits in its process for its slot; for longer its run is put off.
 PATIENCE: Final = 2 * SECOND
-# How long before its slot a run is to come: SQS delays whole seconds, so it comes up to one
+# How long before its turn a run is to come: SQS delays whole seconds, so it comes up to one
 # later, and its call waits for the rest.
 LEAD: Final = SECOND
-# The most that is allowed for how long its handler takes until it calls.
-LONGEST_LEAD: Final = 20 * SECOND
 # A message that somebody sent again may come long before its time, by 5 s for clocks alone.
 SKEW: Final = 5 * SECOND
-# What else is kept of a run than when a call may begin; no destination's name has a "#".
-QUEUED: Final = "#queued"  # its appointment
-ADMITTED: Final = "#admitted"  # when it was let through
+# What marks a turn among those who return; no destination's name has a "#".
+AGAIN: Final = "#again"
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """When it is a run's turn, or was; in epoch microseconds, 0 for a run that never queued.
+
+    `again` tells whether it is one of those who had theirs before.
+    """
+
+    at: int = 0
+    again: bool = False
+
+    @classmethod
+    def of(cls, destination: str, slots: Mapping[str, int]) -> "Turn":
+        """Reads a run's slots, which are in milliseconds."""
+        again = slots.get(destination + AGAIN, 0)
+        return cls((again or slots.get(destination, 0)) * MILLISECOND, again=bool(again))
+
+    def keep(self, destination: str, slots: dict[str, int]) -> None:
+        """Writes it into a run's slots."""
+        slots.pop(destination, None)
+        slots.pop(destination + AGAIN, None)
+        if self.at:
+            slots[destination + AGAIN * self.again] = self.at // MILLISECOND
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What a run or a call is given; times in epoch microseconds, 0 for none.
+    """What a run or a call is given.
 
     Attributes:
-        go: whether the run may begin; a call may only at `start`, too.
-        due: when the run is to come again otherwise.
-        start: when its call may begin.
-        appointment: when its turn comes.
-        admitted: when it was let through.
-        limited: whether the rate alone is why it may not go, and it may not wait for it.
+        go: whether it may begin; a call at `start`.
+        turn: what the run keeps.
+        start: when a call may begin, in epoch microseconds.
+        retry_at: when it would do so where it may not wait: its destination's `on_limit` says
+            that it is not queued. 0 otherwise.
     """
 
     go: bool
-    due: int = 0
+    turn: Turn = Turn()
     start: int = 0
-    appointment: int = 0
-    admitted: int = 0
-    limited: bool = False
-
-    def keep(self, destination: str, slots: dict[str, int]) -> None:
-        """Writes into a run's slots what it keeps for this destination, in milliseconds."""
-        times = {"": self.start, QUEUED: self.appointment, ADMITTED: self.admitted}
-        for suffix, at in times.items():
-            slots.pop(destination + suffix, None)
-            if at:
-                slots[destination + suffix] = at // MILLISECOND
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """What a run holds of earlier times; in epoch microseconds, 0 for nothing."""
-
-    start: int
-    appointment: int
-    admitted: int
-
-    @classmethod
-    def of(cls, destination: str, slots: Mapping[str, int]) -> "Held":
-        """Reads a run's slots."""
-        suffixes = ("", QUEUED, ADMITTED)
-        return cls(*(slots.get(destination + suffix, 0) * MILLISECOND for suffix in suffixes))
+    retry_at: int = 0
 
     @property
-    def waited(self) -> bool:
-        """Whether the run has had its turn, and need not queue for it again."""
-        return bool(self.start or self.appointment or self.admitted)
+    def due(self) -> int:
+        """When the run is to come again, in epoch microseconds."""
+        return self.retry_at or self.turn.at - LEAD
 
 
 class Limiter:
@@ -92,97 +88,100 @@ class Limiter:
         self._timelines = timelines
         self._clock = clock
 
-    def admit(self, pace: Pace, kept: Mapping[str, int], *, floor: int = 0) -> Place:
-        """Lets a run through, or tells when it is to come.
+    def admit(self, pace: Pace, turn: Turn, *, floor: int = 0) -> Place:
+        """Lets a run through, or tells when its turn is.
 
         Args:
             pace: how fast the destination may be called.
-            kept: the slots that the run was given earlier.
+            turn: what the run kept.
             floor: a time before which nothing begins because the destination is down, in epoch
                 microseconds; 0 for none. The run is not let through then.
 
         Raises:
             Unavailable: the table failed.
         """
-        now = microseconds(self._clock.now())
-        held = Held.of(pace.spec.name, kept)
+        now = self._now()
         earliest = max(floor, pace.resumes_at, now)
-        place = self._known(pace, held, earliest, earliest)
+        place = self._simple(pace, turn, earliest, now)
         if place is not None:
-            return replace(place, admitted=now) if place.go and held.waited else place
-        bounds = self._bounds(pace, earliest, now, floor=floor)
-        if not held.waited:
-            return self._queue(pace, bounds)
-        if floor or earliest > now + PATIENCE or self._crowded(pace, now):
-            place = self._start(pace, bounds)
-            return replace(place, admitted=now) if place.go else place
-        return Place(go=True, admitted=now)
+            return place
+        if not turn.at:
+            return self._queue(pace, earliest, now, floor=floor)
+        if floor or earliest > now + PATIENCE or self._behind(pace, turn, now):
+            return self._return(pace, earliest, now, floor=floor)
+        return Place(go=True, turn=replace(turn, at=now))
 
-    def begin(self, pace: Pace, kept: Mapping[str, int]) -> Place:
-        """Gives a call its time to begin, or tells when its run is to come.
+    def begin(self, pace: Pace, turn: Turn, *, latest: int) -> Place:
+        """Gives a call its time to begin, or tells when it is its run's turn.
+
+        Args:
+            pace: how fast the destination may be called.
+            turn: what the run kept.
+            latest: until when the call can wait, in epoch microseconds.
 
         Raises:
             Unavailable: the table failed.
         """
-        now = microseconds(self._clock.now())
-        held = Held.of(pace.spec.name, kept)
+        now = self._now()
         earliest = max(pace.resumes_at, now)
-        place = self._known(pace, held, earliest, max(earliest - TOLERANCE, pace.resumes_at))
+        place = self._simple(pace, turn, earliest, now)
         if place is not None:
             return place
-        bounds = self._bounds(pace, earliest, now)
-        if not held.waited:
-            place = self._queue(pace, bounds)
+        if not turn.at:
+            place = self._queue(pace, earliest, now)
             if not place.go:
                 return place
-            held = replace(held, admitted=now)
-        place = self._start(pace, bounds)
-        return replace(place, admitted=held.admitted) if place.go else place
+        late = max(now - TOLERANCE, pace.resumes_at)
+        slot = self._timelines.reserve(Timeline.STARTED, pace, Bounds(earliest, late, latest + 1))
+        if slot is None:
+            return self._return(pace, earliest, now)
+        return Place(go=True, turn=replace(turn, at=max(slot, now)), start=slot)
 
-    def _known(self, pace: Pace, held: Held, earliest: int, valid: int) -> Place | None:
-        """Returns the place that a run has already, or that of one that needs none."""
-        now = microseconds(self._clock.now())
-        if held.start >= valid:
-            go = held.start <= now + LONGEST_LEAD + SKEW
-            return Place(go, held.start - LEAD, start=held.start, admitted=held.admitted)
-        if held.appointment > max(now + PATIENCE + SKEW, earliest):
-            return _queued(held.appointment)
+    def _simple(self, pace: Pace, turn: Turn, earliest: int, now: int) -> Place | None:
+        """Returns the place of a run that nothing has to be reserved for."""
+        if turn.at > max(now + PATIENCE + SKEW, earliest):
+            return Place(go=False, turn=turn)
         if earliest == now and not pace.limits(now):
-            return Place(go=True, admitted=held.admitted)
+            return Place(go=True, turn=turn)
         return None
 
-    def _bounds(self, pace: Pace, earliest: int, now: int, *, floor: int = 0) -> Bounds:
-        late = max(earliest - TOLERANCE, pace.resumes_at)
-        # Whom a pause or a circuit keeps is not dropped for the rate.
-        waits = floor or earliest > now + PATIENCE or pace.spec.on_limit == "queue"
-        return Bounds(earliest, late, None if waits else now + PATIENCE)
-
-    def _queue(self, pace: Pace, bounds: Bounds) -> Place:
-        """Places a run behind all who wait; what is near enough need not."""
-        name = pace.spec.name
-        floor = max(bounds.floor, self._timelines.seen(name, Timeline.STARTED))
-        turn = self._timelines.reserve(Timeline.SCHEDULED, pace, replace(bounds, floor=floor))
-        if turn is None:
-            due = max(floor, self._timelines.seen(name, Timeline.SCHEDULED))
-            return Place(go=False, due=due, limited=True)
-        now = microseconds(self._clock.now())
-        # Calls that nobody queued for, a run's second one for example, may have gone ahead.
-        turn = max(turn, self._timelines.seen(name, Timeline.STARTED))
-        return Place(go=True, admitted=now) if turn < now + PATIENCE else _queued(turn)
-
-    def _crowded(self, pace: Pace, now: int) -> bool:
-        return self._timelines.look(pace.spec.name, Timeline.STARTED) > now + PATIENCE
-
-    def _start(self, pace: Pace, bounds: Bounds) -> Place:
-        """Gives a run that has had its turn the next start, however far ahead that is."""
-        slot = self._timelines.reserve(Timeline.STARTED, pace, bounds)
+    def _queue(self, pace: Pace, earliest: int, now: int, *, floor: int = 0) -> Place:
+        """Places a run behind all who wait; what is near enough need not come again."""
+        below = None if self._waits(pace, earliest, now, floor) else now + PATIENCE
+        first = max(earliest, self._ahead(pace))
+        slot = self._timelines.reserve(Timeline.SCHEDULED, pace, Bounds(first, earliest, below))
         if slot is None:
-            due = self._timelines.seen(pace.spec.name, Timeline.STARTED)
-            return Place(go=False, due=due, limited=True)
-        now = microseconds(self._clock.now())
-        start = slot // MILLISECOND * MILLISECOND  # as a run keeps it
-        return Place(start <= now + PATIENCE, start - LEAD, start=start)
+            ends = self._timelines.seen(pace.spec.name, Timeline.SCHEDULED)
+            return Place(go=False, retry_at=max(first, ends))
+        # Since this was seen, calls that nobody queued for may have gone ahead.
+        turn = Turn(max(slot, self._ahead(pace)))
+        if turn.at < now + PATIENCE and not floor:
+            return Place(go=True, turn=Turn(now))
+        return Place(go=False, turn=turn)
 
+    def _return(self, pace: Pace, earliest: int, now: int, *, floor: int = 0) -> Place:
+        """Places a run that has had its turn, behind the others who have."""
+        started = self._timelines.seen(pace.spec.name, Timeline.STARTED)
+        first = max(earliest, started)
+        if not self._waits(pace, earliest, now, floor):
+            return Place(go=False, retry_at=first)
+        slot = self._timelines.reserve(Timeline.RETURNING, pace, Bounds(first, earliest))
+        return Place(go=False, turn=Turn(slot or first, again=True))
 
-def _queued(appointment: int) -> Place:
-    return Place(go=False, due=appointment - LEAD, appointment=appointment)
+    def _waits(self, pace: Pace, earliest: int, now: int, floor: int) -> bool:
+        # Whom a pause or a circuit keeps is not dropped for the rate.
+        return pace.spec.on_limit == "queue" or floor > 0 or earliest > now + PATIENCE
+
+    def _behind(self, pace: Pace, turn: Turn, now: int) -> bool:
+        """Tells whether calls have fallen behind, or somebody goes first who has."""
+        ends = [self._timelines.look(pace.spec.name, Timeline.STARTED)]
+        if not turn.again:
+            ends.append(self._timelines.seen(pace.spec.name, Timeline.RETURNING))
+        return max(ends) > now + PATIENCE
+
+    def _ahead(self, pace: Pace) -> int:
+        lines = (Timeline.STARTED, Timeline.RETURNING)
+        return max(self._timelines.seen(pace.spec.name, line) for line in lines)
+
+    def _now(self) -> int:
+        return microseconds(self._clock.now())

@@ -22,9 +22,10 @@ TRIES: Final = 8
 
 
 class Timeline(StrEnum):
-    """The two timelines of a destination; the value is the attribute."""
+    """The timelines of a destination; the value is the attribute."""
 
-    SCHEDULED = "scheduled"  # when runs that wait are to come
+    SCHEDULED = "scheduled"  # when it is whose turn
+    RETURNING = "returning"  # the same for those who had theirs, and could make no call
     STARTED = "started"  # when calls begin
 
 

@@ -33,8 +33,14 @@ class Visit:
     came: float
     slots: dict[str, int] = field(default_factory=dict)
     began: float | None = None
-    late: float = 0.0  # seconds that it came after its due time, by no fault of the limit
+    own: float = 0.0  # seconds that it was late itself, or its handler took until its call
     trips: int = 0
+
+    @property
+    def waited(self) -> float:
+        """Seconds that it waited for others."""
+        assert self.began is not None
+        return self.began - self.came - self.own
 
 
 @dataclass(slots=True)
@@ -129,6 +135,7 @@ class Fleet:
         visit.slots = dict(admission.slots)
         if admission.go:
             took = self.chance.uniform(0, self.habits.handler)
+            visit.own += took
             self._at(time + took, lambda then: self._enter(then, worker, visit))
             return
         assert admission.due is not None
@@ -138,8 +145,9 @@ class Fleet:
         wait = max(0, ceil((due - worker.clock.now()).total_seconds()))
         late = self.chance.uniform(0, self.habits.jitter)
         if self.chance.random() < self.habits.late_share:
-            late += self.chance.uniform(0, self.habits.late)
-            visit.late += late
+            delay = self.chance.uniform(0, self.habits.late)
+            visit.own += delay
+            late += delay
         visit.trips += 1
         self._at(time + wait + late, self._comes(visit))
         self._at(time + 0.01, self._frees(worker))
