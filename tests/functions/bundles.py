@@ -27,7 +27,8 @@ def build(
     shutil.copytree(FUNCTIONS / "handlers", directory / "handlers", ignore=_no_bytecode)
     registry = directory / "handlers" / "__init__.py"
     own = ", ".join(f'"{module}"' for module in laboratory)
-    registry.write_text(registry.read_text().replace('"agent")', f'"agent", {own})'))
+    named, _, _ = registry.read_text().rpartition(")")
+    registry.write_text(f"{named}, {own})\n")
     for module in laboratory:
         shutil.copy(HERE / "handlers" / f"{module}.py", directory / "handlers")
     settings = (FUNCTIONS / "inbox.toml").read_text()
