@@ -260,6 +260,16 @@ def test_one_that_waited_and_died_stands_in_nobodys_way() -> None:
     assert applied(stage) == [1, 7]
 
 
+def test_a_row_that_stayed_of_a_number_long_applied_stands_in_nobodys_way() -> None:
+    stage = holding(on_gap="skip")
+    come(stage, 1, 5, 9)
+    pk = f"entity#{HANDLER}#acct_1"
+    left = {"pk": pk, "sk": "waiter#00000000000000000001#evt_9", "number": 1, "event_id": "evt_9"}
+    stage.table.put(left)
+    after(stage, minutes=60)
+    assert applied(stage) == [1, 5, 9]
+
+
 def test_a_number_that_a_person_denied_is_no_gap() -> None:
     stage = holding()
     stage.act = lambda *_: failing(stage, Held("may I?", subject="policy"))
