@@ -1,4 +1,4 @@
-"""API Gateway → verify → ledger → queue. Its cold start loads only what it uses."""
+"""API Gateway → verify → ledger → queue. Its cold start loads only what a delivery uses."""
 
 from functools import partial
 from typing import Any, Final
@@ -6,8 +6,7 @@ from typing import Any, Final
 from aws_lambda_powertools import Logger, Metrics
 from compiled_manifest import MANIFEST
 
-from ingest.http import receive, response
-from ingest.telemetry import observe
+from ingest.routes import Routes
 from webhook_inbox import providers
 from webhook_inbox.adapters.clients import Lazy, quick, quick_caller
 from webhook_inbox.adapters.clock import SystemClock
@@ -34,20 +33,34 @@ s3: Final = Lazy(partial(quick, "s3"))
 store: Final = SecretsManagerStore(
     secretsmanager, environment.secret_prefix, call=quick_caller("secretsmanager", patience)
 )
+manifest: Final = Manifest.from_data(MANIFEST)
+table: Final = DynamoTable(
+    dynamodb, environment.table_name, call=quick_caller("dynamodb", patience)
+)
+lanes: Final = Lanes(
+    {
+        lane: SqsQueue(sqs, url, call=quick_caller("sqs", patience))
+        for lane, url in environment.queue_urls.items()
+    }
+)
 ingest: Final = Ingest(
-    manifest=Manifest.from_data(MANIFEST),
+    manifest=manifest,
     recipes=providers.load,
-    table=DynamoTable(dynamodb, environment.table_name, call=quick_caller("dynamodb", patience)),
-    lanes=Lanes(
-        {
-            lane: SqsQueue(sqs, url, call=quick_caller("sqs", patience))
-            for lane, url in environment.queue_urls.items()
-        }
-    ),
+    table=table,
+    lanes=lanes,
     blobs=S3Blobs(s3, environment.bucket_name, call=quick_caller("s3", patience)),
     secrets=LiveSecrets(store=store, clock=clock),
     fetcher=HttpsFetcher(call=patience.attempts_of(LONGEST)),
     vault=store,
+)
+routes: Final = Routes(
+    ingest,
+    manifest=manifest,
+    table=table,
+    lanes=lanes,
+    clock=clock,
+    logger=logger,
+    metrics=metrics,
 )
 
 
@@ -55,6 +68,6 @@ ingest: Final = Ingest(
 # Whatever the environment says: an event holds signatures and other people's data.
 @logger.inject_lambda_context(log_event=False)
 def lambda_handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
-    """Answers one delivery."""
+    """Answers one delivery, or the completion of a job."""
     patience.begin()
-    return response(observe(logger, metrics, receive(ingest, event, clock.now())))
+    return routes.answer(event)

@@ -34,7 +34,7 @@ def delivery_from(event: Mapping[str, Any], *, received_at: datetime) -> Deliver
             path=path,
             query=str(event.get("rawQueryString") or ""),
             headers=_headers(event.get("headers") or {}),
-            body=_body(event),
+            body=body_of(event),
             received_at=received_at,
             request_id=str(context.get("requestId") or ""),
         )
@@ -78,7 +78,13 @@ def _headers(headers: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def _body(event: Mapping[str, Any]) -> bytes:
+def body_of(event: Mapping[str, Any]) -> bytes:
+    """Returns the bytes that an HTTP API event came with.
+
+    Raises:
+        Rejected: they are said to be base64 and are not.
+        TypeError: they are no text.
+    """
     body = event.get("body")
     if body is None:
         return b""

@@ -5,7 +5,7 @@ import sys
 import time
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final
 
 from webhook_inbox.context import Context, Event
 from webhook_inbox.errors import Deferred, Permanent
@@ -13,6 +13,9 @@ from webhook_inbox.routing import Router
 
 lab: Final = Router("lab", source="acme")
 SEEN: Final[list[tuple[str, int, str]]] = []
+# Where the ends of jobs are told, and what the handler was given in the end.
+JOBS: Final[list[str]] = []
+RESULTS: Final[list[Any]] = []
 
 
 def saw(event: Event, ctx: Context) -> None:
@@ -53,6 +56,11 @@ def refuse(event: Event, ctx: Context) -> None:
 @lab.on("lab.deferred")
 def wait(event: Event, ctx: Context) -> None:
     raise Deferred(datetime.now(UTC) + timedelta(hours=2), "the lab is closed")
+
+
+@lab.on("lab.long")
+def long(event: Event, ctx: Context) -> None:
+    RESULTS.append(ctx.wait_for("render", lambda key, token: JOBS.append(token.path)))
 
 
 @lab.on("lab.leak", backoff="fast")

@@ -1,0 +1,103 @@
+"""POST /completions/{token}: HTTP on both sides of a completion. Loaded with the first of them."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import unquote
+
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.metrics import MetricUnit
+
+from webhook_inbox.adapters.lambda_events import body_of
+from webhook_inbox.completions import Completions, Outcome, Receipt
+from webhook_inbox.errors import Rejected
+from webhook_inbox.lanes import Lanes
+from webhook_inbox.manifest import Manifest
+from webhook_inbox.ports import Clock, Table
+
+PREFIX: Final = "/completions/"
+STATUSES: Final = {
+    Outcome.RECORDED: 200,
+    Outcome.REPEATED: 200,
+    Outcome.LATE: 410,
+    Outcome.OVER: 410,
+    Outcome.CONFLICT: 409,
+    Outcome.UNKNOWN: 404,
+    Outcome.MALFORMED: 400,
+    Outcome.TOO_LARGE: 413,
+    Outcome.UNAVAILABLE: 503,
+    Outcome.BROKEN: 503,
+}
+# Seconds; sent again, a completion does what is left to do.
+RETRY_AFTER: Final = "5"
+_ERRORS: Final = {Outcome.BROKEN, Outcome.CONFLICT, Outcome.UNAVAILABLE}
+# What a stranger is told of our own faults.
+_OUR_OWN: Final = {Outcome.BROKEN: "", Outcome.UNAVAILABLE: "try again"}
+
+
+class Completing:
+    """Answers completions."""
+
+    def __init__(
+        self,
+        *,
+        manifest: Manifest,
+        table: Table,
+        lanes: Lanes,
+        clock: Clock,
+        logger: Logger,
+        metrics: Metrics,
+    ) -> None:
+        self._completions = Completions(manifest=manifest, table=table, lanes=lanes, clock=clock)
+        self._logger = logger
+        self._metrics = metrics
+
+    def answer(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the HTTP API response (payload format 2.0); never raises."""
+        receipt = self._take(event)
+        self._observe(receipt)
+        return _response(receipt)
+
+    def _take(self, event: Mapping[str, Any]) -> Receipt:
+        try:
+            token, body = _token(event), body_of(event)
+        except (Rejected, TypeError, AttributeError) as error:
+            return Receipt(Outcome.MALFORMED, str(error))
+        return self._completions.by_token(token, body)
+
+    def _observe(self, receipt: Receipt) -> None:
+        """Writes one log line and one metric; the token is in neither (G10)."""
+        outcome, place = str(receipt.outcome), receipt.place
+        self._metrics.add_dimension(name="source", value=place.source if place else "none")
+        self._metrics.add_dimension(name="outcome", value=outcome)
+        self._metrics.add_metric(name="Completions", unit=MetricUnit.Count, value=1)
+        write = self._logger.error if receipt.outcome in _ERRORS else self._logger.info
+        write(
+            f"completion {outcome}",
+            extra={
+                "source": place.source if place else "",
+                "event_id": place.event_id if place else "",
+                "handler": place.handler if place else "",
+                "effect": place.name if place else "",
+                "outcome": outcome,
+                "detail": receipt.detail,
+            },
+        )
+
+
+def _token(event: Mapping[str, Any]) -> str:
+    named = (event.get("pathParameters") or {}).get("token")
+    if named is not None:
+        return str(named)
+    # A stage other than $default stands before the route in rawPath.
+    return unquote(str(event.get("rawPath")).partition(PREFIX)[2])
+
+
+def _response(receipt: Receipt) -> dict[str, Any]:
+    reason = _OUR_OWN.get(receipt.outcome, receipt.detail)
+    headers = {"content-type": "application/json", "cache-control": "no-store"}
+    status = STATUSES[receipt.outcome]
+    if status == STATUSES[Outcome.UNAVAILABLE]:
+        headers["retry-after"] = RETRY_AFTER
+    body = {"status": str(receipt.outcome), **({"reason": reason} if reason else {})}
+    return {"statusCode": status, "headers": headers, "body": json.dumps(body)}

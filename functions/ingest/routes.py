@@ -1,0 +1,56 @@
+"""Which of the two a request is: a delivery, or the completion of a job."""
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from importlib import import_module
+from typing import Any, Final
+
+from aws_lambda_powertools import Logger, Metrics
+
+from ingest.http import receive, response
+from ingest.telemetry import observe
+from webhook_inbox.ingest import Ingest
+from webhook_inbox.lanes import Lanes
+from webhook_inbox.manifest import Manifest
+from webhook_inbox.ports import Clock, Table
+
+COMPLETIONS: Final = "/completions/"
+
+Answer = Callable[[Mapping[str, Any]], dict[str, Any]]
+
+
+class Routes:
+    """Answers what API Gateway hands over."""
+
+    def __init__(
+        self,
+        ingest: Ingest,
+        *,
+        manifest: Manifest,
+        table: Table,
+        lanes: Lanes,
+        clock: Clock,
+        logger: Logger,
+        metrics: Metrics,
+    ) -> None:
+        self._ingest = ingest
+        self._clock = clock
+        self._logger = logger
+        self._metrics = metrics
+        self._parts = {"manifest": manifest, "table": table, "lanes": lanes}
+
+    def answer(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the HTTP API response (payload format 2.0); never raises."""
+        if COMPLETIONS in str(event.get("rawPath")):
+            return self._complete(event)
+        receipt = receive(self._ingest, event, self._clock.now())
+        return response(observe(self._logger, self._metrics, receipt))
+
+    @cached_property
+    def _complete(self) -> Answer:
+        # Loaded when it is first needed: deliveries do without, and come first of all.
+        completing = import_module("ingest.completing").Completing(
+            **self._parts, clock=self._clock, logger=self._logger, metrics=self._metrics
+        )
+        answer: Answer = completing.answer
+        return answer
