@@ -122,7 +122,7 @@ class Gaps:
         The run of it has ended as one that its handler skips, and had nobody to record it.
         """
         state, run = early.state, early.run
-        if state.begun != str(early.number - 1) or early.number - 1 != early.applied + 1:
+        if state.begun != str(early.number - 1):
             return False
         before = self._waiters.run(run.source, state.begun_by, run.handler)
         return before is not None and before.status in SETTLED

@@ -402,6 +402,16 @@ def test_a_backfill_that_fails_costs_no_attempt_and_is_told_of() -> None:
     assert "; the backfill failed: ConnectionError: no route" in stage.run("evt_3").last_error
 
 
+@pytest.mark.parametrize("on_gap", ["hold", "dead"])
+def test_nobody_holds_an_entity_whose_gap_was_not_closed(on_gap: str) -> None:
+    stage = fetching(Provider(upto=2), on_gap=on_gap)
+    come(stage, 1, 5)
+    after(stage, minutes=61)
+    assert stage.run("evt_5").status in {Status.HELD, Status.DEAD_LETTER}
+    assert "holder" not in stage.state("acct_1")
+    assert stage.state("acct_1")["applied"] == "2"
+
+
 def test_a_backfill_that_recovers_closes_the_gap() -> None:
     provider = Provider()
     provider.error = Transient("down")
