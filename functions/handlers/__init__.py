@@ -2,4 +2,4 @@
 
 from typing import Final
 
-MODULES: Final = ("github_issues", "stripe_billing", "agent")
+MODULES: Final = ("github_issues", "stripe_billing", "slack", "pagerduty", "agent")

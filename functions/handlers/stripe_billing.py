@@ -4,7 +4,6 @@ from typing import Final
 
 from pydantic import BaseModel
 
-from handlers._downstream import post
 from webhook_inbox.handling import Context, Event, Router
 
 stripe: Final = Router("stripe")
@@ -30,20 +29,26 @@ class InvoiceEvent(BaseModel):
     data: InvoiceData
 
 
-@stripe.on("invoice.payment_succeeded", max_attempts=8)
+@stripe.on("invoice.paid", "invoice.payment_succeeded", destinations=["sink"])
 def fulfil(event: Event, ctx: Context) -> None:
     """Orders what an invoice paid for.
 
-    Not for `invoice.paid` as well: Stripe sends both for one payment, as two events.
+    Stripe sends both types for one payment, as two events. The key is the payment's, not the
+    event's, so both have one effect: whichever comes second is given the order of the first.
     """
     invoice = event.parse(InvoiceEvent).data.object
-    order = {"invoice": invoice.id, "amount": invoice.amount_paid, "currency": invoice.currency}
-    post(ctx, "/orders", effect="create-order", body=order)
+    wanted = {"invoice": invoice.id, "amount": invoice.amount_paid, "currency": invoice.currency}
+    ctx.effect(
+        "create-order",
+        lambda _: ctx.http("sink").post("/orders", json=wanted).json(),  # which sends the key
+        key=f"invoice:{invoice.id}",
+        args=wanted,
+    )
 
 
-@stripe.on("checkout.session.completed")
+@stripe.on("checkout.session.completed", destinations=["sink"])
 def welcome(event: Event, ctx: Context) -> None:
     """Greets a new customer."""
     session = event.json()["data"]["object"]
     body = {"session": session.get("id"), "customer": session.get("customer")}
-    post(ctx, "/welcomes", effect="welcome", body=body)
+    ctx.http("sink").post("/welcomes", json=body, effect="welcome")

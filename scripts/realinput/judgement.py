@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from scripts.realinput.payloads import Payload
 from webhook_inbox.adapters.dynamodb import DynamoTable
@@ -17,6 +17,8 @@ from webhook_inbox.model import Overview, Run, Status
 
 # A run as the ledger and the idempotency keys of the example handlers name it.
 RunName = tuple[str, str, str]
+# What the key of an order begins with, before its invoice's id.
+ORDER: Final = "create-order:invoice:in_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +97,19 @@ class Observer:
         return Counter((source, id_) for source, id_ in keys if source in {"github", "stripe"})
 
     def effects(self) -> dict[RunName, list[dict[str, Any]]]:
-        """Returns the sink's effects by the run that their idempotency key names."""
+        """Returns the sink's effects by the run that their idempotency key names.
+
+        The key of an order names its invoice, and these events are called as their invoices are.
+        """
         with urllib.request.urlopen(f"{self._sink}/effects", timeout=30) as answer:  # noqa: S310
             listed: dict[str, dict[str, Any]] = json.load(answer)
         found: dict[RunName, list[dict[str, Any]]] = {}
         for key, effect in listed.items():
             parts = key.split(":", 3)
-            if len(parts) == 4:  # or else it is no example's
+            if key.startswith(ORDER):
+                run = ("stripe", f"evt_{key.removeprefix(ORDER)}", "stripe.fulfil")
+                found.setdefault(run, []).append(effect)
+            elif len(parts) == 4:  # or else it is no example's
                 _, handler, source, event_id = parts
                 found.setdefault((source, event_id, handler), []).append(effect)
         return found

@@ -26,7 +26,7 @@ SAMPLES: Final = Path(__file__).resolve().parents[2] / "events" / "ingest" / "st
 STRIPE_TYPES: Final[Mapping[str, int]] = {
     "invoice.payment_succeeded": 18,
     "checkout.session.completed": 12,
-    "invoice.finalized": 6,
+    "invoice.upcoming": 6,
     "customer.created": 4,
 }
 
@@ -119,11 +119,12 @@ def stripe_payloads(chance: random.Random) -> Iterator[Payload]:
 
 
 def _stripe(type_: str, sample: dict[str, Any], chance: random.Random) -> Payload:
-    event_id = f"evt_{chance.getrandbits(96):024x}"
+    name = f"{chance.getrandbits(96):024x}"
+    event_id = f"evt_{name}"
     amount = chance.randrange(100, 1_000_000)
     thing = {
         **sample["data"]["object"],
-        "id": f"in_{chance.getrandbits(72):018x}",
+        "id": f"in_{name}",
         "customer": f"cus_{chance.getrandbits(56):014x}",
         "currency": chance.choice(["usd", "eur", "jpy", "gbp"]),
         "amount_paid": amount,

@@ -1,8 +1,9 @@
 """A downstream system with idempotency keys: `python -m webhookctl.local.sink --port 8788`.
 
-It stands for what handlers call in earnest. The first request with an `Idempotency-Key` is an
-effect: 201, remembered in a journal that survives a restart. Any later one gets 200 and the
-first answer. So a person, or a test, sees how often each effect really happened.
+It stands for what handlers call in earnest. The first request with an `Idempotency-Key`, or with a
+`dedup_key` in its body as at PagerDuty, is an effect: 201, remembered in a journal that survives a
+restart. Any later one gets 200 and the first answer. So a person, or a test, sees how often each
+effect really happened.
 """
 
 import argparse
@@ -103,12 +104,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Performs an effect once."""
-        key = self.headers.get("Idempotency-Key", "")
         try:
             body = json.loads(self._read())
         except ValueError:
             self._answer(HTTPStatus.BAD_REQUEST, {"error": "the body must be JSON"})
             return
+        field = str(body.get("dedup_key", "")) if isinstance(body, dict) else ""
+        key = self.headers.get("Idempotency-Key", "") or field
         if not key:
             self._answer(HTTPStatus.BAD_REQUEST, {"error": "Idempotency-Key is missing"})
             return
