@@ -6,7 +6,7 @@
     same                          effect#{handler}#{n}  effect
     same                          wait#{handler}#{n}    a job that a run waits for: waits/
     effect#{name}#{key}           effect                an effect that several events share
-    entity#{handler}#{entity}     …                     what is kept in order: ordering.py
+    entity#{handler}#{entity}     …                     what is kept in order: ordering/
     destination#{name}            …                     breaker and limit: destinations/
     control                       handler#{name}        a handler that is paused: controls.py
     guard#{source}#{hash}         guard                 content already seen, and under which id
