@@ -1,0 +1,69 @@
+"""YOURS, an example: tells a Slack channel of a payment that failed.
+
+`chat.postMessage` documents no idempotency key (`client_msg_id` is none of its arguments), so a
+repetition is a second message. So nothing is repeated of which nobody knows whether it was posted:
+a message's metadata names its effect, and the probe looks for that in the channel's history.
+Without the right to read the history (`channels:history`), leave `probe` out and give
+`in_doubt="hold"`: then a person looks.
+
+https://docs.slack.dev/reference/methods/chat.postMessage
+https://docs.slack.dev/reference/methods/conversations.history
+"""
+
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from webhook_inbox.handling import Context, Event, Permanent, Router, Transient
+
+slack: Final = Router("slack", source="stripe")
+
+CHANNEL: Final = "C0123456789"  # YOURS: replace; an id, since the history is not read by name
+MARK: Final = "webhook_inbox"
+PAGES: Final = 10
+SKEW: Final = timedelta(minutes=5)  # between our clock and theirs
+# Errors that pass. After the first three it may have posted all the same, and does not say.
+LIMITED: Final = frozenset({"ratelimited", "rate_limited"})
+PASSING: Final = frozenset({"fatal_error", "internal_error", "service_unavailable", *LIMITED})
+
+
+@slack.on("invoice.payment_failed", destinations=["slack"])
+def tell(event: Event, ctx: Context) -> None:
+    """Posts one message an event."""
+    invoice = event.json()["data"]["object"]
+    text = f"Payment of {invoice.get('number')} by {invoice.get('customer_email')} failed"
+
+    def post(key: str) -> Any:
+        mark = {"event_type": MARK, "event_payload": {"key": key}}
+        body = {"channel": CHANNEL, "text": text, "metadata": mark}
+        return _judged(ctx.http("slack").post("/chat.postMessage", json=body).json())
+
+    def find(key: str) -> Any:
+        return _posted(ctx, key, since=event.received_at - SKEW)
+
+    ctx.effect("tell", post, probe=find, args={"channel": CHANNEL, "text": text})
+
+
+def _posted(ctx: Context, key: str, *, since: datetime) -> dict[str, Any] | None:
+    """Returns the message of this key, None where the channel has none since the event came."""
+    query = {"channel": CHANNEL, "oldest": str(since.timestamp()), "include_all_metadata": "true"}
+    for _ in range(PAGES):
+        answer = ctx.http("slack").get("/conversations.history", params=query)
+        found = _judged(answer.json())
+        for message in found.get("messages", ()):
+            mark = message.get("metadata", {})
+            if mark.get("event_type") == MARK and mark.get("event_payload", {}).get("key") == key:
+                return {"ok": True, "ts": message["ts"]}
+        query["cursor"] = found.get("response_metadata", {}).get("next_cursor", "")
+        if not query["cursor"]:
+            return None
+    raise Transient(f"{CHANNEL} has too much since then to find out whether it was told")
+
+
+def _judged(answer: dict[str, Any]) -> dict[str, Any]:
+    """Returns an answer; Slack says 200 to what it refuses as well."""
+    error = answer.get("error", "") if answer.get("ok") is False else ""
+    if error in PASSING:
+        raise Transient(f"slack: {error}", refused=error in LIMITED)
+    if error:
+        raise Permanent(f"slack: {error}")
+    return answer
