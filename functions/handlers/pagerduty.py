@@ -8,7 +8,7 @@ skips it.
 https://developer.pagerduty.com/docs/events-api-v2/trigger-events/
 """
 
-from typing import Final
+from typing import Any, Final
 
 from webhook_inbox.handling import Context, Event, Router, latest
 
@@ -25,7 +25,7 @@ def page(event: Event, ctx: Context) -> None:
     """Opens or resolves the alert of an invoice."""
     invoice = event.json()["data"]["object"]
     failed = event.type == FAILED
-    alert = {
+    alert: dict[str, Any] = {
         "routing_key": ctx.secret("pagerduty"),
         "event_action": "trigger" if failed else "resolve",
         "dedup_key": f"stripe-invoice-{invoice['id']}",

@@ -54,15 +54,16 @@ def to_eventbridge(
     def put(event: Event, ctx: Context) -> None:
         named = source or f"webhook-inbox.{event.source}"
         detail = cloud_event(event, source=named, traceparent=ctx.traceparent)
+        kind = (event.type or "unknown")[:DETAIL_TYPE_LIMIT]
+        size = TIME_BYTES + sum(len(text.encode()) for text in (named, kind, detail))
+        _require_size(size, ENTRY_LIMIT - 1, "an entry of EventBridge")
         entry = {
             "EventBusName": bus,
             "Source": named,
-            "DetailType": (event.type or "unknown")[:DETAIL_TYPE_LIMIT],
+            "DetailType": kind,
             "Time": event.occurred_at or event.received_at,
             "Detail": detail,
         }
-        counted = (entry["Source"], entry["DetailType"], detail)
-        _require_size(sum(map(_bytes, counted)) + TIME_BYTES, ENTRY_LIMIT - 1, "EventBridge")
         ctx.effect("put", lambda: _put(target, entry), in_doubt="retry", key_lifetime=remembers)
 
     return ReadyMade(f"to_eventbridge({bus!r})", put)
@@ -231,10 +232,6 @@ def _require_size(size: int, limit: int, what: str) -> None:
             f"the event takes {size:,} bytes, and {what} takes {limit:,}: forward it, or hand on"
             " where its body is"
         )
-
-
-def _bytes(text: str) -> int:
-    return len(text.encode())
 
 
 def _arn(name: str, service: str, kind: str) -> str:

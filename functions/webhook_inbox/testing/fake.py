@@ -191,7 +191,7 @@ class Fake(httpx.BaseTransport):
 
     def _key_of(self, request: httpx.Request, body: bytes) -> str:
         if self._spec.key_header:
-            return request.headers.get(self._spec.key_header, "")
+            return str(request.headers.get(self._spec.key_header, ""))
         if not self._spec.key_field or not body:
             return ""
         return str(json.loads(body).get(self._spec.key_field, ""))

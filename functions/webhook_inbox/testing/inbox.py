@@ -181,10 +181,10 @@ class Inbox:
             raise KitError(f"the ledger has no event {event_id!r} of {source!r}: it has expired")
         return found
 
-    def effect_row(self, row: Item) -> tuple[Key, Item]:
+    def effect_row(self, row: Mapping[str, Any]) -> tuple[Key, Item]:
         """Returns an effect's row, which several events may share."""
         key = Key(row["shared"], "effect") if "shared" in row else Key(row["pk"], row["sk"])
-        return key, self.table.get(key) or row
+        return key, self.table.get(key) or dict(row)
 
     def starts(self, key: Key) -> int:
         """Returns how often an effect was started."""

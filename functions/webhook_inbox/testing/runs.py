@@ -24,7 +24,7 @@ class World(Protocol):
     def overview(self, source: str, event_id: str) -> Overview:
         """Returns what the ledger knows of an event."""
 
-    def effect_row(self, row: Item) -> tuple[Key, Item]:
+    def effect_row(self, row: Mapping[str, Any]) -> tuple[Key, Item]:
         """Returns an effect's row, wherever it is."""
 
     def starts(self, key: Key) -> int:
@@ -188,7 +188,7 @@ class Run:
         self._world.work()
         return self
 
-    def _effect(self, found: Item) -> Effect:
+    def _effect(self, found: Mapping[str, Any]) -> Effect:
         key, row = self._world.effect_row(found)
         return Effect(
             name=row["name"],
