@@ -1,4 +1,4 @@
-"""The HTTP API that providers POST to."""
+"""The HTTP API that providers POST to, and whoever has completed a job."""
 
 import json
 from typing import Final
@@ -10,22 +10,30 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-# Neither body nor header nor query string: some providers put tokens there.
+# Neither body nor header nor query string: some providers put tokens there. Nor the path, which
+# ends in one where a job is completed; ingest's log has the source, under integrationRequestId.
 ACCESS_LOG: Final = {
     "requestId": "$context.requestId",
     "time": "$context.requestTime",
     "method": "$context.httpMethod",
-    "path": "$context.path",
+    "route": "$context.routeKey",
     "status": "$context.status",
     "sourceIp": "$context.identity.sourceIp",
     "responseLength": "$context.responseLength",
+    "integrationRequestId": "$context.integration.requestId",
     "integrationLatency": "$context.integrationLatency",
     "integrationError": "$context.integrationErrorMessage",
 }
 
+# A method that is not named is none of a route's: API Gateway answers 404.
+ROUTES: Final = {
+    "/webhooks/{source}": apigatewayv2.HttpMethod.ANY,
+    "/completions/{token}": apigatewayv2.HttpMethod.POST,
+}
+
 
 class Api(Construct):
-    """One route, throttled and logged.
+    """Two routes to one function, throttled and logged.
 
     Args:
         rate: requests a second that are let through for long.
@@ -47,16 +55,14 @@ class Api(Construct):
         )
         # Its id is part of every address that was given to a provider: it survives the stack.
         self.api.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
-        self.api.add_routes(
-            path="/webhooks/{source}",
-            methods=[apigatewayv2.HttpMethod.ANY],
-            integration=integrations.HttpLambdaIntegration(
-                "Ingest",
-                ingest,
-                payload_format_version=apigatewayv2.PayloadFormatVersion.VERSION_2_0,
-                timeout=Duration.seconds(10),
-            ),
+        integration = integrations.HttpLambdaIntegration(
+            "Ingest",
+            ingest,
+            payload_format_version=apigatewayv2.PayloadFormatVersion.VERSION_2_0,
+            timeout=Duration.seconds(10),
         )
+        for path, method in ROUTES.items():
+            self.api.add_routes(path=path, methods=[method], integration=integration)
         self.stage = apigatewayv2.HttpStage(
             self,
             "Stage",

@@ -117,7 +117,8 @@ class Processor(InboxFunction):
             self.allow("s3:PutObject", on=[boxes.bodies.objects])
         # Without it S3 answers "access denied" for a body that is gone, which would be retried.
         self.allow("s3:ListBucket", on=[boxes.bodies.bucket.bucket_arn])
-        self.allow("secretsmanager:GetSecretValue", on=boxes.secrets.arns(boxes.handler_secrets))
+        secrets = [*boxes.secrets.arns(boxes.handler_secrets), boxes.secrets.completion_key]
+        self.allow("secretsmanager:GetSecretValue", on=secrets)
 
 
 def _ordered(boxes: Boxes, lane: Lane) -> bool:

@@ -7,12 +7,14 @@ from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
 from webhook_inbox.rejected import TOKEN_KEY
+from webhook_inbox.waits.tokens import COMPLETION_KEY
 
 
 class Secrets(Construct):
     """Secrets without a value: until an operator sets one, its source answers 503.
 
-    `token_key` has the ARN of the one that the stack makes itself, where a source needs it.
+    Two the stack makes itself: `token_key` has the ARN of the one, where a source needs it, and
+    `completion_key` that of the other.
 
     The low-level construct, because the other one would generate a value, which no provider
     knows; ingest would then refuse true deliveries instead of keeping them.
@@ -34,25 +36,32 @@ class Secrets(Construct):
         super().__init__(scope, construct_id)
         self.prefix = f"webhook-inbox/{stage}/"
         self._secrets = {name: self._secret(name) for name in names}
-        self.token_key = [self._token_key().attr_id] if hashes_tokens else []
+        self.token_key = (
+            [self._made("TokenKey", TOKEN_KEY, "hashes the tokens of rejected deliveries")]
+            if hashes_tokens
+            else []
+        )
+        self.completion_key = self._made(
+            "CompletionKey", COMPLETION_KEY, "makes the tokens that complete jobs"
+        )
 
     def arns(self, names: Iterable[str]) -> Sequence[str]:
         """Returns the ARNs of the named secrets, each once and in order."""
         return [self._secrets[name].attr_id for name in sorted(set(names))]
 
-    def _token_key(self) -> secretsmanager.CfnSecret:
-        """Makes the one secret that nobody else knows: what refused tokens are hashed with."""
+    def _made(self, construct_id: str, name: str, purpose: str) -> str:
+        """Makes a secret that nobody else knows, and returns its ARN."""
         key = secretsmanager.CfnSecret(
             self,
-            "TokenKey",
-            name=f"{self.prefix}{TOKEN_KEY}",
-            description="webhook-inbox: hashes the tokens of rejected deliveries; set by nobody",
+            construct_id,
+            name=f"{self.prefix}{name}",
+            description=f"webhook-inbox: {purpose}; set by nobody",
             generate_secret_string=secretsmanager.CfnSecret.GenerateSecretStringProperty(
                 password_length=64, exclude_punctuation=True
             ),
         )
         key.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
-        return key
+        return key.attr_id
 
     def _secret(self, name: str) -> secretsmanager.CfnSecret:
         secret = secretsmanager.CfnSecret(

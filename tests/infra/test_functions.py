@@ -1,6 +1,7 @@
 """The functions: their shape, their environment, and exactly what each may do."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aws_cdk import aws_iam as iam
@@ -15,6 +16,7 @@ from webhook_inbox.adapters.environment import (
     ResenderEnvironment,
 )
 from webhook_inbox.rejected import TOKEN_KEY
+from webhook_inbox.waits.tokens import COMPLETION_KEY
 
 FUNCTIONS = ("ingest", "processor", "replay", "reconciler")
 ROWS = {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"}
@@ -39,6 +41,7 @@ def _short(resource: str) -> str:
         "InboxSecretsstripeeu": "secret stripe",
         "InboxSecretsopenai": "secret openai",
         "InboxSecretsTokenKey": "token key",
+        "InboxSecretsCompletionKey": "completion key",
     }
     for start, short in known.items():
         if resource.startswith("${" + start):
@@ -83,17 +86,23 @@ def test_ingest_reads_the_key_that_tokens_are_hashed_with_where_a_source_bears_o
 ) -> None:
     bot = '\n[sources.bot]\nprovider = "telegram"\n'
     bearing = synthesize(functions=write_functions(tmp_path, inbox=INBOX + bot))
-    (made,) = [
-        secret
-        for secret in bearing.all("AWS::SecretsManager::Secret").values()
-        if "GenerateSecretString" in secret
-    ]
-    assert made["Name"] == f"webhook-inbox/dev/{TOKEN_KEY}"
-    assert made["GenerateSecretString"]["PasswordLength"] >= 32
+    made = made_secrets(bearing)
+    assert set(made) == {f"webhook-inbox/dev/{name}" for name in (TOKEN_KEY, COMPLETION_KEY)}
+    assert all(secret["GenerateSecretString"]["PasswordLength"] >= 32 for secret in made.values())
     readers = [name for name in FUNCTIONS if "token key" in rights(bearing, name)]
     assert readers == ["ingest"]
-    for secret in dev.all("AWS::SecretsManager::Secret").values():
-        assert "GenerateSecretString" not in secret
+    assert set(made_secrets(dev)) == {f"webhook-inbox/dev/{COMPLETION_KEY}"}
+
+
+def made_secrets(template: Template) -> dict[str, Any]:
+    """Returns the secrets whose values the stack makes, by name."""
+    secrets = template.all("AWS::SecretsManager::Secret").values()
+    return {secret["Name"]: secret for secret in secrets if "GenerateSecretString" in secret}
+
+
+def test_processors_alone_read_the_key_that_completion_tokens_are_made_with(dev: Template) -> None:
+    """Ingest knows a token by its hash: it could not make one."""
+    assert [name for name in FUNCTIONS if "completion key" in rights(dev, name)] == ["processor"]
 
 
 def test_processor_reaches_its_own_lane_and_the_handlers_secrets_only(dev: Template) -> None:
@@ -104,6 +113,7 @@ def test_processor_reaches_its_own_lane_and_the_handlers_secrets_only(dev: Templ
         "bucket": {"s3:ListBucket"},
         "bucket/bodies/*": {"s3:GetObject"},
         "secret openai": {"secretsmanager:GetSecretValue"},
+        "completion key": {"secretsmanager:GetSecretValue"},
     }
 
 
