@@ -21,7 +21,7 @@ FACTS: Final = Facts(
     event_id="as declared: a header, a JSON path, or the body's hash",
     answer_within="as your callers do",
     retries="as your callers do",
-    key_from="made by you: the key, or `{\"AGENT\": \"KEY\"}`",
+    key_from='made by you: the key, or `{"AGENT": "KEY"}`',
     resend="as your callers do",
 )
 

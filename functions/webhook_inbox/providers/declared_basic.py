@@ -19,7 +19,7 @@ FACTS: Final = Facts(
     event_id="as declared: a header, a JSON path, or the body's hash",
     answer_within="as your callers do",
     retries="as your callers do",
-    key_from="made by you: `user:password`, or `{\"AGENT\": \"user:password\"}`",
+    key_from='made by you: `user:password`, or `{"AGENT": "user:password"}`',
     resend="as your callers do",
 )
 SCHEME: Final = credentials.Credentials(

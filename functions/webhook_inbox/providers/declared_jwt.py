@@ -47,7 +47,7 @@ FACTS: Final = Facts(
     event_id="as declared: a header, a JSON path, a claim, or the body's hash",
     answer_within="as your callers do",
     retries="as your callers do",
-    key_from="your agents' public keys as `{\"AGENT\": \"PEM\"}`, JWKs or a JWK set by `kid`; shared"
+    key_from='public keys of your agents as `{"AGENT": "PEM"}`, JWKs or a JWK set by `kid`; shared'
     " keys in base64; none with `jwks`",
     resend="as your callers do",
 )
