@@ -75,7 +75,7 @@ def test_no_url_takes_the_credentials_to_another_place(url: str) -> None:
 def test_no_path_climbs_out_of_where_it_is_put(path: str) -> None:
     sink = Sink()
 
-    with pytest.raises(Permanent, match='a path with "[.]" or "[.]{2}" between its slashes'):
+    with pytest.raises(Permanent, match="between its slashes may lead anywhere"):
         client(sink).get(path)
 
     assert sink.requests == []

@@ -1,8 +1,9 @@
-"""How `ctx.http` takes what it is answered: what it raises, what it tells the gate, what it hides."""
+"""How `ctx.http` takes an answer: what it raises, what it tells the gate, what it hides."""
 
 import json
 from base64 import b64encode
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -35,10 +36,8 @@ def failure(answer: httpx.Response | Exception, **spec: Any) -> InboxError:
 
 def reported(answer: httpx.Response | Exception, **spec: Any) -> list[Answer]:
     attempt = Attempt()
-    try:
+    with suppress(InboxError):
         client(Sink(answer), attempt, **spec).get("/notes")
-    except InboxError:
-        pass
     return attempt.gate.answers
 
 
@@ -106,8 +105,8 @@ def test_a_conflict_is_transient_under_a_key_alone() -> None:
         client(Sink(httpx.Response(409))).get("/notes")
     with pytest.raises(Transient):
         client(Sink(httpx.Response(409)), key_header="", key_field="k").post("/notes", json={})
+    own = {"Idempotency-Key": "payment-7"}
     with pytest.raises(Transient):
-        own = {"Idempotency-Key": "payment-7"}
         client(Sink(httpx.Response(409))).post("/notes", effect=None, headers=own)
 
 
@@ -302,7 +301,7 @@ def test_a_body_that_drips_is_left_in_time() -> None:
     attempt = Attempt()
     with pytest.raises(Transient, match="it did not answer in time"):
         client(Sink(httpx.Response(200, stream=Dripping())), attempt, clock=clock).get("/x")
-    with pytest.raises(Transient, match="answered 500: [.]+$"):
+    with pytest.raises(Transient, match=r"answered 500: [.]+$"):
         client(Sink(httpx.Response(500, stream=Dripping())), attempt, clock=clock).get("/x")
 
     assert clock.now() <= NOW + timedelta(seconds=21)
@@ -405,8 +404,9 @@ def test_no_beginning_of_a_secret_is_left_where_a_body_is_cut(before: int, lengt
     secret = "sk_" + "a1" * (length // 2)
     text = "." * before + secret * 3
 
+    attempt = Attempt(values={"crm": secret})
+
     with pytest.raises(Permanent) as raised:
-        attempt = Attempt(values={"crm": secret})
         client(Sink(httpx.Response(400, text=text)), attempt, auth={"bearer": "crm"}).get("/x")
 
     assert "sk_" not in str(raised.value)

@@ -220,7 +220,7 @@ def same_again(answer: httpx.Response) -> tuple[httpx.Response, httpx.Response]:
         httpx.Response(200, text="plain", headers={"content-type": "text/plain"}),
         httpx.Response(204),
         httpx.Response(200, content=b"\xff\x00\x01"),
-        httpx.Response(200, content=b"\xfc", headers={"content-type": "text/plain; charset=latin-1"}),
+        httpx.Response(200, content=b"\xfc", headers={"content-type": "text/plain; charset=latin1"}),
         httpx.Response(202, headers={"location": "/jobs/7", "etag": '"1"', "x-request-id": "r"}),
     ],
 )  # fmt: skip
