@@ -31,6 +31,7 @@ LEFT_OUT: Final = frozenset(
         "declarations.py",
         "delivery_logs",
         "diagnosis.py",
+        "held.py",
         "holds.py",
         "kept.py",
         "memory",

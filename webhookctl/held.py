@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from webhook_inbox.holds import Hold
+from webhook_inbox.held import Hold
 from webhook_inbox.instants import from_ms
 from webhook_inbox.model import Run, Status
 from webhookctl.moments import iso

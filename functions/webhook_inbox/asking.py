@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from shlex import quote
 from typing import Final
 
-from webhook_inbox.holds import Hold
+from webhook_inbox.held import Hold
 from webhook_inbox.model import Run
 from webhook_inbox.verdicts import Effect, Standing
 

@@ -8,32 +8,28 @@ Ticket first, then send, as replay does it. Every write is conditional on the ho
 person saw, so of two decisions at once the first one stands.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from hashlib import sha256
 from typing import Any, Final
 
 from webhook_inbox import audit, blocks
-from webhook_inbox.conditions import Absent, Equals, Present, every
-from webhook_inbox.effects.journal import State
+from webhook_inbox.effects import by_hand
+from webhook_inbox.effects.by_hand import NoDoubt
 from webhook_inbox.effects.results import encode
-from webhook_inbox.errors import ConditionFailed, InboxError, Unavailable
-from webhook_inbox.instants import from_ms, to_ms
+from webhook_inbox.errors import ConditionFailed, Unavailable
+from webhook_inbox.held import Hold, holds
+from webhook_inbox.instants import to_ms
 from webhook_inbox.lanes import Lanes
-from webhook_inbox.ledger import Ledger
 from webhook_inbox.manifest import Manifest
 from webhook_inbox.model import Run, Status
-from webhook_inbox.ports import Chance, Change, Clock, Item, Key, Table
-from webhook_inbox.rows import attention_shard, carries, effect_key, run_from, run_key
+from webhook_inbox.ports import Chance, Change, Clock, Key, Table
+from webhook_inbox.rows import attention_shard, carries, run_from, run_key
 from webhook_inbox.schedule import event_end, overdue_at
 from webhook_inbox.settle import as_seen, cut
 
-ID_LENGTH: Final = 8
-# Who found out that an effect happened, beside "probe".
-BY_HAND: Final = "person"
+__all__ = ["Decision", "Hold", "Holds", "NoDoubt", "Outcome", "holds"]
 
 
 class Outcome(StrEnum):
@@ -46,65 +42,20 @@ class Outcome(StrEnum):
     EXPIRED = "expired"  # its event is gone: nothing was decided
 
 
-class NoDoubt(InboxError):
-    """The effect is not in doubt, so nobody has to say whether it happened; the text says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hold:
-    """What a person is asked to decide; `run` is held for it."""
-
-    run: Run
-
-    @property
-    def id(self) -> str:
-        """Its name, eight hex digits: the same run held for something else has another one."""
-        at = self.run.held.get("at", 0)
-        told = f"{self.subject}\n{self.fingerprint}\n{at}\n{self.run.lease_id}"
-        return sha256(told.encode()).hexdigest()[:ID_LENGTH]
-
-    @property
-    def subject(self) -> str:
-        """What is decided, like "policy" or "effect:refund"."""
-        return str(self.run.held.get("subject", "handler"))
-
-    @property
-    def effect(self) -> str:
-        """The effect's name where it is about one, else ""."""
-        return self.subject.partition(":")[2]
-
-    @property
-    def reason(self) -> str:
-        """Why it is held."""
-        return str(self.run.held.get("reason") or self.run.last_error)
-
-    @property
-    def shows(self) -> str:
-        """What is decided about, as text."""
-        return str(self.run.held.get("shows", ""))
-
-    @property
-    def fingerprint(self) -> str:
-        """Of what is decided about."""
-        return str(self.run.held.get("fingerprint", ""))
-
-    @property
-    def since(self) -> datetime | None:
-        """When it was held."""
-        return from_ms(self.run.held["at"]) if "at" in self.run.held else self.run.last_at
-
-
-def holds(ledger: Ledger) -> Iterator[Hold]:
-    """Yields every run that waits for a person, in no order."""
-    return (Hold(run) for run in ledger.attention_runs() if run.status is Status.HELD)
-
-
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What came of a decision, and the run as it is now; None if it is gone."""
+    """What came of a decision.
+
+    Attributes:
+        outcome: what came of it.
+        run: as it is now, None if it is gone.
+        committed: of an effect that is said to have happened, whether that was recorded; False
+            where an earlier commit stands. None where nothing was said.
+    """
 
     outcome: Outcome
     run: Run | None
+    committed: bool | None = None
 
 
 class Holds:
@@ -147,11 +98,12 @@ class Holds:
         stored = encode(result)
         if self._expired(hold):
             return Decision(Outcome.EXPIRED, hold.run)
-        key, row = self._effect(hold)
+        found = by_hand.find(self._table, hold.run, hold.effect)
         self._audit("happened", hold, by, reason)
-        if row["status"] == State.STARTED or "unrecorded" in row:
-            self._commit(key, row, stored, {"by": cut(by), "reason": cut(reason)})
-        return self._let_go(hold, by, reason)
+        word = {"by": cut(by), "reason": cut(reason)}
+        mark, now = self._chance.token(), self._clock.now()
+        committed = by_hand.commit(self._table, found, stored, word=word, mark=mark, now=now)
+        return replace(self._let_go(hold, by, reason), committed=committed)
 
     def deny(self, hold: Hold, *, by: str, reason: str) -> Decision:
         """Finishes a run as skipped.
@@ -237,45 +189,6 @@ class Holds:
     def _expired(self, hold: Hold) -> bool:
         end = hold.run.expires_at
         return end is not None and event_end(end) <= self._clock.now()
-
-    # -- the effect
-
-    def _effect(self, hold: Hold) -> tuple[Key, Item]:
-        """Returns the effect that a run is held for, wherever its row is."""
-        run = hold.run
-        if not hold.effect:
-            raise NoDoubt(f"it is held for {hold.subject}, which is no effect: approve or deny it")
-        key = effect_key(run.source, run.event_id, run.handler, hold.effect)
-        row = self._table.get(key) or {}
-        if "shared" in row:
-            key = Key(row["shared"], "effect")
-            row = self._table.get(key) or {}
-        if row.get("status") not in {State.STARTED, State.COMMITTED}:
-            raise NoDoubt(f"the effect {hold.effect} has not been done: approve or deny it")
-        return key, row
-
-    def _commit(self, key: Key, row: Item, stored: bytes, word: Mapping[str, str]) -> None:
-        change = Change(
-            set={
-                "status": str(State.COMMITTED),
-                "committed_at": to_ms(self._clock.now()),
-                "committed_by": self._chance.token(),
-                "result": stored,
-                "found_by": BY_HAND,
-                "word": dict(word),
-            },
-            remove=("error", "failed_at", "busy_until", "unrecorded"),
-        )
-        lease = row.get("lease_id")
-        by_whom = Equals("lease_id", lease) if lease else Absent("lease_id")
-        known = Present("unrecorded") if "unrecorded" in row else Absent("unrecorded")
-        try:
-            seen = every(Equals("status", row["status"]), by_whom, known)
-            self._table.update(key, change, when=seen)
-        except ConditionFailed as error:
-            if (error.old or {}).get("status") != State.COMMITTED:
-                raise NoDoubt("the effect was started anew by another event: look again") from error
-            # The first commit wins: a worker's, that came late, or our own earlier try.
 
     def _audit(self, action: str, hold: Hold, by: str, reason: str) -> None:
         run = hold.run

@@ -128,6 +128,7 @@ def test_a_decision_as_json_says_what_came_of_it(cli: Cli, inbox: Inbox) -> None
     shown = cli("hold", "deny", "evt-1", "--json", *WHY).data
     assert (shown["hold"], shown["outcome"], shown["status"]) == (id_, "denied", "skipped")
     assert (shown["event_id"], shown["handler"]) == ("evt-1", "acme.notify")
+    assert shown["committed"] is None
 
 
 def test_a_denied_run_is_finished(cli: Cli, inbox: Inbox) -> None:
@@ -333,5 +334,7 @@ def test_a_commit_by_hand_shows_whose_word_it_is(cli: Cli, inbox: Inbox) -> None
 def test_a_result_that_a_worker_recorded_late_is_not_overwritten(cli: Cli, inbox: Inbox) -> None:
     asked = hold(inbox, type_="refunded")
     key = effect(inbox, asked.run, **committed("the worker's"))
-    assert cli("hold", "approve", "evt-1", "--happened", "--result", '"guessed"', *WHY).code == 0
+    shown = cli("hold", "approve", "evt-1", "--happened", "--result", '"guessed"', *WHY)
+    assert shown.code == 0
+    assert "The effect was committed before: its recorded result stands." in shown.err
     assert decode(row(inbox, key)["result"]) == "the worker's"

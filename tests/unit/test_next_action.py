@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from webhook_inbox.holds import Hold
+from webhook_inbox.held import Hold
 from webhook_inbox.instants import to_ms
 from webhook_inbox.model import Overview, Run, Status, StoredEvent
 from webhook_inbox.next_action import next_action, replay_command, run_action

@@ -7,8 +7,9 @@ from typing import Annotated, Any, Final
 import typer
 
 from webhook_inbox.adapters.chance import SystemChance
+from webhook_inbox.effects.by_hand import NoDoubt
 from webhook_inbox.effects.results import Unstorable
-from webhook_inbox.holds import Decision, Hold, Holds, NoDoubt, Outcome, holds
+from webhook_inbox.holds import Decision, Hold, Holds, Outcome, holds
 from webhook_inbox.instants import EPOCH
 from webhook_inbox.model import Run, Status
 from webhook_inbox.rows import dedupe_key
@@ -26,6 +27,8 @@ MEANINGS: Final = {
     Outcome.UNSENT: "approved; the reconciler sends its message within two minutes",
     Outcome.DENIED: "denied: it is finished as skipped",
 }
+
+_NOTHING: Final = "nothing was decided"
 
 app: Final = typer.Typer(
     no_args_is_help=True, help="Runs that wait for a person.", rich_markup_mode=None
@@ -213,20 +216,23 @@ def _show(call: Invocation, hold: Hold, decision: Decision) -> None:
     run = hold.run
     if decision.outcome is Outcome.MOVED_ON:
         there = _told(decision.run) if decision.run else "the run is gone"
-        raise CommandError(f"somebody was faster, and nothing was decided: {there}")
+        but = "only that the effect happened was recorded" if decision.committed else _NOTHING
+        raise CommandError(f"somebody was faster, and {but}: {there}")
     if decision.outcome is Outcome.EXPIRED:
         raise CommandError(
-            f"the event {run.event_id} has expired, and its runs with it: nothing was decided;"
+            f"the event {run.event_id} has expired, and its runs with it: {_NOTHING};"
             " ask the provider to send it again"
         )
     if call.as_json:
         status = None if decision.run is None else str(decision.run.status)
-        outcome = {"outcome": str(decision.outcome), "status": status}
-        call.output.json({**_object(hold), **outcome})
+        came = {"outcome": str(decision.outcome), "status": status}
+        call.output.json({**_object(hold), **came, "committed": decision.committed})
         return
     call.output.line(
         f"{run.handler} of {run.event_id}, held for {hold.subject}: {MEANINGS[decision.outcome]}"
     )
+    if decision.committed is False:
+        call.output.note("The effect was committed before: its recorded result stands.")
     call.output.note(
         call.pasteable(
             f"See `webhookctl inbox inspect {quote(run.event_id)} --source {run.source}` for what"

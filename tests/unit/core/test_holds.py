@@ -16,9 +16,10 @@ from tests.unit.core.holding import (
     shared_effect,
 )
 from tests.unit.core.world import World, handler, with_handlers
+from webhook_inbox.effects.by_hand import NoDoubt
 from webhook_inbox.effects.results import Unstorable, decode
 from webhook_inbox.errors import Deferred, Permanent, Transient, Unavailable
-from webhook_inbox.holds import Hold, NoDoubt, Outcome, holds
+from webhook_inbox.holds import Hold, Outcome, holds
 from webhook_inbox.instants import to_ms
 from webhook_inbox.manifest import Manifest
 from webhook_inbox.memory import Fault
@@ -244,7 +245,7 @@ def test_an_effect_that_happened_is_committed_by_hand_and_its_run_goes_on(world:
     asked = hold(world)
     key = effect(world, asked.run)
     decision = deciding(world).happened(asked, {"id": "re_1"}, **WHO)
-    assert decision.outcome is Outcome.APPROVED
+    assert (decision.outcome, decision.committed) == (Outcome.APPROVED, True)
     row = world.peek(key)
     assert row is not None
     assert (row["status"], decode(row["result"])) == ("committed", {"id": "re_1"})
@@ -286,7 +287,7 @@ def test_a_workers_own_commit_that_came_late_stands(world: World) -> None:
     asked = hold(world)
     key = effect(world, asked.run, **committed({"id": "the worker's"}))
     decision = deciding(world).happened(asked, {"id": "guessed"}, **WHO)
-    assert decision.outcome is Outcome.APPROVED
+    assert (decision.outcome, decision.committed) == (Outcome.APPROVED, False)
     row = world.peek(key)
     assert row is not None
     assert decode(row["result"]) == {"id": "the worker's"}
@@ -296,11 +297,22 @@ def test_so_does_one_that_comes_at_the_same_instant(world: World) -> None:
     asked = hold(world)
     key = effect(world, asked.run)
     committing = Race(world, lambda: effect(world, asked.run, **committed("the worker's")))
-    deciding(world).happened(asked, "guessed", **WHO)
+    assert deciding(world).happened(asked, "guessed", **WHO).committed is False
     assert committing.happened
     row = world.peek(key)
     assert row is not None
     assert decode(row["result"]) == "the worker's"
+
+
+def test_that_it_happened_is_recorded_though_the_run_has_moved_on(world: World) -> None:
+    asked = hold(world)
+    key = effect(world, asked.run)
+    Race(world, lambda: world.replay(event_ids=["evt-1"]))
+    decision = deciding(world).happened(asked, "paid", **WHO)
+    assert (decision.outcome, decision.committed) == (Outcome.MOVED_ON, True)
+    row = world.peek(key)
+    assert row is not None
+    assert row["status"] == "committed"
 
 
 def test_one_that_another_event_has_started_anew_is_looked_at_again(world: World) -> None:
@@ -324,7 +336,7 @@ def test_an_effect_that_was_not_done_cannot_have_happened(world: World, state: s
 
 
 def test_a_policy_does_not_happen(world: World) -> None:
-    with pytest.raises(NoDoubt, match="held for policy, which is no effect"):
+    with pytest.raises(NoDoubt, match="not held for an effect"):
         deciding(world).happened(hold(world, subject="policy"), None, **WHO)
 
 
