@@ -4,25 +4,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from webhook_inbox.adapters.clock import SystemClock
 from webhook_inbox.events import BATCH
-from webhook_inbox.holds import Holds
-from webhook_inbox.manifest import HandlerSpec, Manifest
+from webhook_inbox.ingest import Outcome
+from webhook_inbox.manifest import HandlerSpec
 from webhook_inbox.memory import ManualClock, MemorySecrets, MemoryTable
 from webhook_inbox.model import Delivery, Overview
 from webhook_inbox.ports import Item, Key
-from webhook_inbox.replay_request import ReplayRequest
 from webhook_inbox.routing import Router
 from webhook_inbox.testing import project, samples
 from webhook_inbox.testing.fake import Fake
 from webhook_inbox.testing.life import Moment
 from webhook_inbox.testing.machinery import Machinery
 from webhook_inbox.testing.misuse import KitError
+from webhook_inbox.testing.operators import Operators
 from webhook_inbox.testing.runs import Run
-
-SIGNING: Final = "whsec_dGVzdGluZy1vbmx5LXNlY3JldCE="
+from webhook_inbox.testing.values import values
 
 
 class Inbox:
@@ -57,7 +56,7 @@ class Inbox:
         self.destinations = {name: Fake() for name in manifest.destinations} | dict(
             destinations or {}
         )
-        self.secrets = MemorySecrets(_secrets(manifest, secrets or {}))
+        self.secrets = MemorySecrets(values(manifest, secrets or {}))
         self._machinery = Machinery(
             self._project, clock=self._clock, secrets=self.secrets, fakes=self.destinations
         )
@@ -105,6 +104,11 @@ class Inbox:
         if len(ends) > 1:
             raise KitError("a worker dies once: give one crash_…")
         receipt = self._machinery.receive(delivery, handlers=frozenset({spec.name}), agent=agent)
+        if receipt.outcome is Outcome.ACCEPTED and not receipt.handlers:
+            raise KitError(
+                f"{spec.name} takes {', '.join(spec.types)}, and this is {receipt.type!r}: give"
+                " event_type=, or another event"
+            )
         known = spec.source, receipt.event_id
         self._deliveries[known] = delivery, spec.name, agent
         self._machinery.life.ends = ends[0] if ends else None
@@ -150,9 +154,9 @@ class Inbox:
     # -- what runs ask for
 
     @property
-    def holds(self) -> Holds:
-        """Decides about held runs."""
-        return self._machinery.holds
+    def operators(self) -> Operators:
+        """What people do with runs."""
+        return self._machinery.operators
 
     def work(self) -> None:
         """Does what can be done now, without letting time pass."""
@@ -167,12 +171,6 @@ class Inbox:
         outcome = self._machinery.receive(delivery, handlers=handlers, agent=agent).outcome
         self._machinery.work()
         return str(outcome)
-
-    def replay(self, source: str, event_id: str, handler: str, *, force: bool) -> None:
-        """Replays a run, as an operator does."""
-        self._machinery.replay(
-            ReplayRequest(source=source, handler=handler, event_ids=(event_id,), force=force)
-        )
 
     def overview(self, source: str, event_id: str) -> Overview:
         """Returns what the ledger knows of an event."""
@@ -198,11 +196,11 @@ class Inbox:
         event_type: str | None,
         headers: Mapping[str, str],
     ) -> Delivery:
-        fresh = event_id or f"evt-{len(self._deliveries) + 1}"
         root = self._project.root
-        made = samples.draft(event, spec, type_=event_type, event_id=fresh, near=root)
+        made = samples.draft(event, spec, type_=event_type, event_id=event_id, near=root)
         source = self._project.manifest.sources[spec.source]
-        return samples.delivery(made, source, headers, self.now)
+        fresh = f"evt-{len(self._deliveries) + 1}"
+        return samples.delivery(made, source, headers, fresh=fresh, now=self.now)
 
     def _spec(self, handler: str | Callable[..., Any]) -> HandlerSpec:
         known = self._project.manifest.handlers
@@ -229,16 +227,3 @@ def _project(handlers: tuple[str | Path | Router, ...], stage: str) -> project.P
     if len(handlers) == 1 and isinstance(handlers[0], str | Path):
         return project.from_directory(Path(handlers[0]), stage=stage)
     raise KitError('give the directory of the handlers, as Inbox("functions"), or routers')
-
-
-def _secrets(manifest: Manifest, given: Mapping[str, str | None]) -> dict[str, tuple[str, ...]]:
-    """Returns a value for each secret, of a form that what needs it takes."""
-    values: dict[str, str | None] = {name: f"testing-{name}" for name in manifest.secrets}
-    for spec in manifest.destinations.values():
-        named = spec.auth.get("bearer") or spec.auth.get("secret")
-        values |= {named: f"testing-{named}"} if named else {}
-        basic = spec.auth.get("basic")
-        values |= {basic: f"tester:testing-{basic}"} if basic else {}
-        values |= {spec.sign: SIGNING} if spec.sign else {}
-    values |= given
-    return {name: (value,) for name, value in values.items() if value is not None}

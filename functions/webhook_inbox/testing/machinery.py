@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from webhook_inbox.adapters.http_clients import HttpClients
 from webhook_inbox.context import Context
-from webhook_inbox.holds import Holds
 from webhook_inbox.ingest import Ingest, Outcome, Receipt
 from webhook_inbox.instants import from_ms
 from webhook_inbox.lanes import Lanes
@@ -33,11 +32,10 @@ from webhook_inbox.outcomes import Worker
 from webhook_inbox.ports import Message
 from webhook_inbox.processor import Processor
 from webhook_inbox.reconciler import Reconciler
-from webhook_inbox.replay import Replay
-from webhook_inbox.replay_request import ReplayRequest
 from webhook_inbox.testing.fake import Fake
 from webhook_inbox.testing.life import Died, Life, WorkersTable
 from webhook_inbox.testing.misuse import KitError
+from webhook_inbox.testing.operators import Operators
 from webhook_inbox.testing.project import Project
 from webhook_inbox.testing.samples import trusting
 
@@ -81,19 +79,11 @@ class Machinery:
         self._queues = {lane: self._queue(lane, dlq) for lane, dlq in self._dlqs.items()}
         self._lanes = Lanes(self._queues)
         self.ledger = Ledger(table=self.table, blobs=self._blobs)
-        self.holds = Holds(
-            manifest=manifest,
+        self.operators = Operators(
+            manifest,
             table=self.table,
-            lanes=self._lanes,
-            clock=clock,
-            chance=self._chance,
-        )
-        self._replay = Replay(
-            manifest=manifest,
             ledger=self.ledger,
-            table=self.table,
-            lanes=self._lanes,
-            dlqs=self._dlqs,
+            queues=(self._lanes, self._dlqs),
             clock=clock,
             chance=self._chance,
         )
@@ -132,10 +122,6 @@ class Machinery:
             return receipt
         why = receipt.detail or receipt.reason or f"inbox.toml does not store {receipt.type!r}"
         raise KitError(f"the inbox did not take the event ({receipt.outcome}): {why}")
-
-    def replay(self, request: ReplayRequest) -> None:
-        """Replays what the request names."""
-        self._replay.run(request, deadline=self._clock.now() + INVOCATION)
 
     # -- workers
 

@@ -7,19 +7,22 @@ from typing import Any, Protocol, Self
 
 from webhook_inbox.effects.journal import State
 from webhook_inbox.effects.results import decode
-from webhook_inbox.holds import Decision, Hold, Holds, Outcome
+from webhook_inbox.holds import Decision, Hold, Outcome
 from webhook_inbox.model import Overview, Status
 from webhook_inbox.model import Run as Row
 from webhook_inbox.ports import Item, Key
 from webhook_inbox.testing.misuse import KitError
+from webhook_inbox.testing.operators import Operators
+from webhook_inbox.waits.endings import Ending
+from webhook_inbox.waits.tokens import Place
 
 
 class World(Protocol):
     """The inbox that a run belongs to."""
 
     @property
-    def holds(self) -> Holds:
-        """Decides about held runs."""
+    def operators(self) -> Operators:
+        """What people do with runs."""
 
     def overview(self, source: str, event_id: str) -> Overview:
         """Returns what the ledger knows of an event."""
@@ -35,9 +38,6 @@ class World(Protocol):
 
     def settle(self) -> None:
         """Lets time pass until nothing happens any more without a person."""
-
-    def replay(self, source: str, event_id: str, handler: str, *, force: bool) -> None:
-        """Replays a run."""
 
     def redeliver(self, source: str, event_id: str) -> str:
         """Delivers an event once more."""
@@ -154,17 +154,29 @@ class Run:
 
     def approve(self, reason: str = "approved in a test") -> Self:
         """Approves what it is held for, and lets it go on."""
-        return self._decided(self._world.holds.approve(self._hold(), by="tester", reason=reason))
+        return self._decided(
+            self._world.operators.holds.approve(self._hold(), by="tester", reason=reason)
+        )
 
     def deny(self, reason: str = "denied in a test") -> Self:
         """Denies what it is held for."""
-        return self._decided(self._world.holds.deny(self._hold(), by="tester", reason=reason))
+        return self._decided(
+            self._world.operators.holds.deny(self._hold(), by="tester", reason=reason)
+        )
 
     def happened(self, result: Any = None, *, reason: str = "seen in a test") -> Self:
         """Says that the effect in doubt has happened, with this result, and lets it go on."""
         hold = self._hold()
-        decided = self._world.holds.happened(hold, result, by="tester", reason=reason)
+        decided = self._world.operators.holds.happened(hold, result, by="tester", reason=reason)
         return self._decided(decided)
+
+    def complete(self, name: str, result: Any = None) -> Self:
+        """Says that the job it waits for has ended, with this result; see `ctx.wait_for`."""
+        return self._completed(name, Ending.of(result))
+
+    def fail(self, name: str, error: str, *, retry: bool = False) -> Self:
+        """Says that the job it waits for has failed."""
+        return self._completed(name, Ending.failure(error, retry=retry))
 
     def redeliver(self) -> str:
         """Delivers its event once more, and returns what came of that: "duplicate"."""
@@ -172,7 +184,14 @@ class Run:
 
     def replay(self, *, force: bool = False) -> Self:
         """Replays it as an operator does; a run that is done only by `force`."""
-        self._world.replay(self.source, self.event_id, self.handler, force=force)
+        self._world.operators.replay(self.source, self.event_id, self.handler, force=force)
+        self._world.work()
+        return self
+
+    def _completed(self, name: str, ending: Ending) -> Self:
+        self._world.operators.complete(
+            Place(self.source, self.event_id, self.handler, name), ending
+        )
         self._world.work()
         return self
 

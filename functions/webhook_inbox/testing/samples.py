@@ -54,15 +54,15 @@ def draft(
     body = given if isinstance(given, bytes) else json.dumps(given).encode()
     told = given if isinstance(given, Mapping) else {}
     literal = [each for each in spec.types if not set(each) & set("*?[")]
-    fallback = str(told.get("type") or (literal[0] if literal else ""))
-    return Draft(body, type_ or fallback, event_id)
+    kind = str(told.get("type") or (literal[0] if literal else ""))
+    return Draft(body, type_ or kind, event_id or str(told.get("id", "")))
 
 
 def delivery(
-    made: Draft, source: SourceSpec, headers: Mapping[str, str], now: datetime
+    made: Draft, source: SourceSpec, headers: Mapping[str, str], *, fresh: str, now: datetime
 ) -> Delivery:
-    """Returns a draft as its provider would send it now."""
-    sample = Sample(made.event_id, made.type, made.body)
+    """Returns a draft as its provider would send it now, under a `fresh` id if it has none."""
+    sample = Sample(made.event_id or fresh, made.type, made.body)
     recipe = providers.load(source)
     secrets = (recipe.pair()[0],) if recipe.pair else _SECRETS
     failure: Exception = KitError("nothing signs it")
@@ -87,6 +87,7 @@ def trusting(agent: str) -> Callable[[SourceSpec], Recipe]:
             verify=lambda _, __: Verified(0, "", agent=agent),
             needs_secret=False,
             fetches=None,
+            guard=None,
             greet=None,
             handshake=None,
             offer=None,
