@@ -1,0 +1,76 @@
+"""What people do with runs, and whoever was given a job."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Final
+
+from webhook_inbox.completions import Completions, Outcome
+from webhook_inbox.holds import Holds
+from webhook_inbox.lanes import Lanes
+from webhook_inbox.ledger import Ledger
+from webhook_inbox.manifest import Manifest
+from webhook_inbox.memory import ManualClock, MemoryQueue, MemoryTable
+from webhook_inbox.ports import Chance
+from webhook_inbox.replay import Replay
+from webhook_inbox.replay_request import ReplayRequest
+from webhook_inbox.testing.misuse import KitError
+from webhook_inbox.waits.endings import Ending
+from webhook_inbox.waits.tokens import Place
+
+INVOCATION: Final = timedelta(seconds=60)
+
+
+class Operators:
+    """Decide, replay and complete.
+
+    Args:
+        manifest: what they operate.
+        table: the ledger's.
+        ledger: what they see.
+        queues: the lanes, and the dead-letter queue of each.
+        clock: the time.
+        chance: names their words.
+
+    Attributes:
+        holds: decides about held runs.
+    """
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        *,
+        table: MemoryTable,
+        ledger: Ledger,
+        queues: tuple[Lanes, Mapping[str, MemoryQueue]],
+        clock: ManualClock,
+        chance: Chance,
+    ) -> None:
+        lanes, dlqs = queues
+        self._clock = clock
+        self._chance = chance
+        self.holds = Holds(manifest=manifest, table=table, lanes=lanes, clock=clock, chance=chance)
+        self._completions = Completions(manifest=manifest, table=table, lanes=lanes, clock=clock)
+        self._replay = Replay(
+            manifest=manifest,
+            ledger=ledger,
+            table=table,
+            lanes=lanes,
+            dlqs=dlqs,
+            clock=clock,
+            chance=chance,
+        )
+
+    def replay(self, source: str, event_id: str, handler: str, *, force: bool) -> None:
+        """Replays a run."""
+        request = ReplayRequest(source=source, handler=handler, event_ids=(event_id,), force=force)
+        self._replay.run(request, deadline=self._clock.now() + INVOCATION)
+
+    def complete(self, place: Place, ending: Ending) -> None:
+        """Tells what came of a job.
+
+        Raises:
+            KitError: no run waits for it.
+        """
+        receipt = self._completions.by_name(place, ending, by="tester", chance=self._chance)
+        if receipt.outcome is not Outcome.RECORDED:
+            raise KitError(f"no run takes that: {receipt.outcome}: {receipt.detail}")
