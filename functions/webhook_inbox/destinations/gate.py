@@ -8,7 +8,7 @@ from typing import Final, NoReturn
 from webhook_inbox.destinations.answer import Answer
 from webhook_inbox.destinations.breaker import Breaker
 from webhook_inbox.destinations.circuit import Circuit, Phase
-from webhook_inbox.destinations.limiter import LEAD, PATIENCE, Limiter, Place, Turn
+from webhook_inbox.destinations.limiter import LEAD, Limiter, Place, Turn
 from webhook_inbox.destinations.pace import (
     MILLISECOND,
     SECOND,
@@ -133,9 +133,8 @@ class Gate:
         return Admission(go=False, due=moment(place.due), why=why, on_limit=on_limit)
 
     def _enter(self, spec: DestinationSpec, slots: dict[str, int], until: datetime) -> None:
-        turn = Turn.of(spec.name, slots)
-        latest = min(self._now() + PATIENCE + _took(turn, self._now()), microseconds(until))
-        start = 0
+        turn, start = Turn.of(spec.name, slots), 0
+        came, took = self._now(), _took(turn, self._now())
         while (circuit := self._look(spec, self._breaker.begin_probe)) is not None:
             if circuit.open_until:
                 self._put_off(spec, circuit, self._bar(spec, circuit, turn), slots)
@@ -144,6 +143,8 @@ class Gate:
             # long it has missed its slot.
             if start and start >= max(self._now() - TOLERANCE, pace.resumes_at):
                 return
+            patience = took + pace.patience(came, again=turn.again)
+            latest = min(came + patience, microseconds(until))
             place = self._limiter.begin(pace, turn, latest=latest)
             if not place.go:
                 self._put_off(spec, circuit, place, slots)

@@ -23,8 +23,6 @@ from webhook_inbox.destinations.pace import (
 from webhook_inbox.destinations.timeline import Bounds, Timeline, Timelines
 from webhook_inbox.ports import Clock
 
-# How long a call waits in its process for its slot; for longer its run is put off.
-PATIENCE: Final = 2 * SECOND
 # How long before its turn a run is to come: SQS delays whole seconds, so it comes up to one
 # later, and its call waits for the rest.
 LEAD: Final = SECOND
@@ -107,7 +105,7 @@ class Limiter:
             return place
         if not turn.at:
             return self._queue(pace, earliest, now, floor=floor)
-        if floor or earliest > now + PATIENCE or self._behind(pace, turn, now):
+        if floor or earliest > now + pace.patience(now) or self._behind(pace, turn, now):
             return self._return(pace, earliest, now, floor=floor)
         return Place(go=True, turn=replace(turn, at=now))
 
@@ -139,7 +137,7 @@ class Limiter:
 
     def _simple(self, pace: Pace, turn: Turn, earliest: int, now: int) -> Place | None:
         """Returns the place of a run that nothing has to be reserved for."""
-        if turn.at > max(now + PATIENCE + SKEW, earliest):
+        if turn.at > max(now + pace.patience(now) + SKEW, earliest):
             return Place(go=False, turn=turn)
         if earliest == now and not pace.limits(now):
             return Place(go=True, turn=turn)
@@ -147,7 +145,7 @@ class Limiter:
 
     def _queue(self, pace: Pace, earliest: int, now: int, *, floor: int = 0) -> Place:
         """Places a run behind all who wait; what is near enough need not come again."""
-        below = None if self._waits(pace, earliest, now, floor) else now + PATIENCE
+        below = None if self._waits(pace, earliest, now, floor) else now + pace.patience(now)
         first = max(earliest, self._ahead(pace))
         slot = self._timelines.reserve(Timeline.SCHEDULED, pace, Bounds(first, earliest, below))
         if slot is None:
@@ -155,7 +153,7 @@ class Limiter:
             return Place(go=False, retry_at=max(first, ends))
         # Since this was seen, calls that nobody queued for may have gone ahead.
         turn = Turn(max(slot, self._ahead(pace)))
-        if turn.at < now + PATIENCE and not floor:
+        if turn.at < now + pace.patience(now) and not floor:
             return Place(go=True, turn=Turn(now))
         return Place(go=False, turn=turn)
 
@@ -170,14 +168,14 @@ class Limiter:
 
     def _waits(self, pace: Pace, earliest: int, now: int, floor: int) -> bool:
         # Whom a pause or a circuit keeps is not dropped for the rate.
-        return pace.spec.on_limit == "queue" or floor > 0 or earliest > now + PATIENCE
+        return pace.spec.on_limit == "queue" or floor > 0 or earliest > now + pace.patience(now)
 
     def _behind(self, pace: Pace, turn: Turn, now: int) -> bool:
         """Tells whether calls have fallen behind, or somebody goes first who has."""
         ends = [self._timelines.look(pace.spec.name, Timeline.STARTED)]
         if not turn.again:
             ends.append(self._timelines.seen(pace.spec.name, Timeline.RETURNING))
-        return max(ends) > now + PATIENCE
+        return max(ends) > now + pace.patience(now, again=turn.again)
 
     def _ahead(self, pace: Pace) -> int:
         lines = (Timeline.STARTED, Timeline.RETURNING)

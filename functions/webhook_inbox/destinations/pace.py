@@ -21,6 +21,10 @@ MILLISECOND: Final = 1_000
 HEADROOM: Final = 1.025
 # How long after its slot a call may still begin.
 TOLERANCE: Final = SECOND // 5
+# How long a call waits in its process for its slot; for longer its run is put off. At least two
+# steps, within reason: with less nobody would be there when the next slot comes.
+PATIENCE: Final = 2 * SECOND
+MOST_PATIENCE: Final = 5 * SECOND
 # Above so many calls a second, workers reserve several slots at once. One that lets some lapse
 # reserves fewer, but there are never more reservations than half of what one row can take.
 RESERVATIONS: Final = 200
@@ -72,6 +76,15 @@ class Pace:
     def limits(self, now: int) -> bool:
         """Tells whether calls need a slot at this time."""
         return self.spec.rate is not None or now < self.resumes_at + SLOW[-1][0]
+
+    def patience(self, now: int, *, again: bool = False) -> int:
+        """Returns how many microseconds a call waits in its process for its slot.
+
+        Twice as many in a run that has been put off in spite of its turn: put off once more it
+        would be overtaken by those behind it.
+        """
+        patience = min(max(PATIENCE, 2 * self.stage(now).step), MOST_PATIENCE)
+        return 2 * patience if again else patience
 
     def stage(self, at: int) -> Stage:
         """Returns the rate of slots from this time on."""
