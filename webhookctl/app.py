@@ -7,6 +7,7 @@ import typer
 
 from webhookctl.commands import (
     check,
+    complete,
     conformance,
     dev,
     handlers,
@@ -57,6 +58,7 @@ app.add_typer(inbox.app, name="inbox")
 app.add_typer(rejected.app, name="rejected")
 app.command("replay")(replay.replay)
 app.add_typer(hold.app, name="hold")
+app.command("complete")(complete.complete)
 app.add_typer(handlers.app, name="handlers")
 app.command("check")(check.check)
 app.command("verify")(verify.verify)

@@ -240,6 +240,13 @@ def test_one_line_a_request_with_the_event_and_without_the_query(
     assert "secret" not in line
 
 
+def test_a_completions_line_holds_no_token(front: Front, lines: list[str]) -> None:
+    _post(front, b"{}", path="/completions/YWNtZQ.c2VjcmV0")
+    (line,) = lines
+    assert " POST /completions/{token} " in line
+    assert "c2VjcmV0" not in line
+
+
 class Refusing(Gateway):
     """What stands behind the front when ingest refuses a delivery."""
 

@@ -24,10 +24,12 @@ GATEWAY_LIMIT: Final = 30.0  # after so many seconds API Gateway answers by itse
 # hundred would be two hundred cold interpreters. The rest waits here.
 IN_FLIGHT: Final = 4
 SHOWN: Final = ("event_id", "status", "reason", "message")  # of an answer, in the log
+COMPLETIONS: Final = b"/completions/"
 BODILESS_STATUSES: Final = frozenset({204, 304})
 HELP: Final = b"""webhook-inbox on this machine.
 
-POST /webhooks/{source}   a provider's delivery, for a source of functions/inbox.toml
+POST /webhooks/{source}      a provider's delivery, for a source of functions/inbox.toml
+POST /completions/{token}    what came of a job that a handler waits for
 
 Try:  webhookctl send FILE --source SOURCE     a signed sample
       webhookctl inbox list                    what became of it
@@ -201,9 +203,13 @@ async def _turns() -> None:
 
 
 def _line(request: Request, response: Response, *, seconds: float) -> str:
-    """Returns the log's line. The query and the headers stay out: both may hold secrets."""
+    """Returns the log's line. The query and the headers stay out: both may hold secrets.
+
+    So does a completion's token.
+    """
     now = datetime.now(UTC).astimezone()
-    path = request.path.decode("latin-1").encode("unicode_escape").decode()
+    named = request.path if COMPLETIONS not in request.path else COMPLETIONS + b"{token}"
+    path = named.decode("latin-1").encode("unicode_escape").decode()
     return (
         f"{now:%H:%M:%S} front  {request.method.decode()} {path} {response.status}"
         f" {seconds * 1000:.0f} ms {len(request.body)} B{_outcome(response)}"
