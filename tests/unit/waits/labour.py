@@ -28,8 +28,8 @@ class Labour:
         around: what the handler does with the wait, if it does not just return its result.
     """
 
-    def __init__(self, **options: Any) -> None:
-        self.world = World()
+    def __init__(self, world: World | None = None, **options: Any) -> None:
+        self.world = world or World()
         self.started: list[tuple[Key, Token]] = []
         self.returned: list[Any] = []
         self.options = options
@@ -74,13 +74,13 @@ class Labour:
     @property
     def row(self) -> Item:
         """The wait's row."""
-        row = self.world.peek(wait_key("acme", "evt-1", "acme.fulfil", NAME))
+        row = self.world.table.get(wait_key("acme", "evt-1", "acme.fulfil", NAME))
         assert row is not None, "the wait has no row"
         return row
 
     def effect(self, name: str = NAME) -> Item:
         """The row of the effect that starts the job."""
-        row = self.world.peek(effect_key("acme", "evt-1", "acme.fulfil", name))
+        row = self.world.table.get(effect_key("acme", "evt-1", "acme.fulfil", name))
         assert row is not None, f"no effect {name}"
         return row
 
