@@ -6,10 +6,9 @@ A POST, PUT, PATCH or DELETE is an effect: what it was answered is recorded, and
 given that. Whatever is no success is raised as what happens next, see responses.py.
 """
 
-import json
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
-from hashlib import sha256
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -19,6 +18,7 @@ from httpx import USE_CLIENT_DEFAULT
 from webhook_inbox.adapters.attempts import Call
 from webhook_inbox.adapters.dressing import SAFE, Dressing, user_agent
 from webhook_inbox.adapters.exchange import Answered, Exchange, named
+from webhook_inbox.adapters.journalling import arguments, effect_name
 from webhook_inbox.adapters.recorded import BODY_LIMIT, from_record, to_record
 from webhook_inbox.adapters.transport import Authorizing, origin
 from webhook_inbox.authentication import Credentials
@@ -27,7 +27,6 @@ from webhook_inbox.manifest import DestinationSpec
 from webhook_inbox.ports import Chance, Clock
 
 ANSWER_LIMIT: Final = 4 * 1024 * 1024
-NAME_LIMIT: Final = 128
 # What is only read can be read again at any time.
 READ_AGAIN: Final = timedelta(days=365)
 # What httpx takes when it sends, not when it builds a request.
@@ -103,7 +102,7 @@ class Downstream(httpx.Client):
         within = self._call.effects.current_key()
         if within or (isinstance(effect, ByMethod) and request.method in SAFE):
             return self._whole(request, within, sending)
-        name = effect if isinstance(effect, str) else self._effect_name(request)
+        name = effect if isinstance(effect, str) else effect_name(self._spec, request)
         return self._journalled(name, request, sending)
 
     def get(self, url: Url, *, effect: Naming = BY_METHOD, **options: Any) -> httpx.Response:
@@ -182,7 +181,7 @@ class Downstream(httpx.Client):
         record = self._call.effect(
             name,
             happen,
-            args=self._arguments(request),
+            args=arguments(spec, request),
             in_doubt="retry" if safe or spec.key_header or spec.key_field else "hold",
             key_lifetime=READ_AGAIN if safe else timedelta(seconds=spec.key_lifetime),
         )
@@ -194,10 +193,18 @@ class Downstream(httpx.Client):
         response = answered.response
         if answered.body is None:
             raise self._too_large(request, response)
-        headers = [pair for pair in response.headers.multi_items() if pair[0] not in _UNPACKED]
-        return httpx.Response(
-            response.status_code, headers=headers, content=answered.body, request=response.request
+        # A HEAD is answered with the length of what a GET would have.
+        dropped = _UNPACKED - {"content-length"} if request.method == "HEAD" else _UNPACKED
+        whole = httpx.Response(
+            response.status_code,
+            headers=[pair for pair in response.headers.multi_items() if pair[0] not in dropped],
+            content=answered.body,
+            request=response.request,
+            history=response.history,
         )
+        with suppress(RuntimeError):  # httpx measures what a socket answered, not what a test did
+            whole.elapsed = response.elapsed
+        return whole
 
     def _too_large(self, request: httpx.Request, response: httpx.Response) -> Exception:
         text = (
@@ -232,40 +239,3 @@ class Downstream(httpx.Client):
                 f'{self._spec.name}: a path with "." or ".." between its slashes may lead anywhere:'
                 " see what the handler puts into it"
             )
-
-    def _path(self, request: httpx.Request) -> str:
-        """Returns the path below the base URL, as it is sent."""
-        path = request.url.raw_path.partition(b"?")[0].decode()
-        base = self.base_url.raw_path.decode()
-        return f"/{path.removeprefix(base)}" if path.startswith(base) else path
-
-    def _effect_name(self, request: httpx.Request) -> str:
-        name = f"{request.method} {self._path(request)}"
-        if len(name) <= NAME_LIMIT:
-            return name
-        return f"{request.method} {sha256(name.encode()).hexdigest()}"
-
-    def _arguments(self, request: httpx.Request) -> dict[str, str]:
-        """Returns what a repetition has to have in common with the first call."""
-        named_by = {"key": request.headers.get(self._spec.key_header, "")}
-        return {
-            "method": request.method,
-            "path": self._path(request),
-            "params": request.url.query.decode(),
-            "body": _fingerprint(request),
-            **(named_by if self._spec.key_header and named_by["key"] else {}),
-        }
-
-
-def _fingerprint(request: httpx.Request) -> str:
-    """Returns the JSON of a body, its keys in order; or its hash without a random boundary."""
-    body, type_ = request.read(), request.headers.get("content-type", "")
-    if not body:
-        return ""
-    if type_.startswith("application/json"):
-        try:
-            return json.dumps(json.loads(body), sort_keys=True)
-        except (ValueError, RecursionError):
-            pass
-    boundary = type_.partition("boundary=")[2] if type_.startswith("multipart/") else ""
-    return sha256(body.replace(boundary.encode(), b"") if boundary else body).hexdigest()

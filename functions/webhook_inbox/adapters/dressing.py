@@ -21,6 +21,8 @@ SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 # What may stand in a header; the rest is written as in a URL.
 _PLAIN: Final = f"{string.punctuation} "
 _AGENT_LIMIT: Final = 256
+# What tells how long a body is: the one that is sent may be longer.
+_MEASURES: Final = frozenset({b"content-length", b"transfer-encoding"})
 
 
 def user_agent(call: Call) -> str:
@@ -64,7 +66,7 @@ class Dressing:
         )
 
     def on(self, request: httpx.Request, key: str) -> httpx.Request:
-        """Returns a request with all that it carries but its credentials.
+        """Returns a request as it is sent, but for its credentials.
 
         Args:
             request: as the handler made it.
@@ -75,25 +77,32 @@ class Dressing:
             Transient: what signs it cannot be read.
         """
         spec, call = self._spec, self._call
+        headers, content = request.headers.copy(), request.read()
         key = "" if request.method in SAFE else key
         written = Key(key).uuid if key and spec.key_format == "uuid" else key
         if spec.key_field and key:
-            request = self._with_field(request, written)
+            content = self._with_field(request, written)
         if spec.key_header and key:
             # What the handler wrote itself is a business key: the arguments have it, so that
             # another one in a later attempt holds the run.
-            request.headers.setdefault(spec.key_header, written)
+            headers.setdefault(spec.key_header, written)
         origin = f"{call.source}\0{call.event_id}"
         span = self._chance.token()[:16]
-        request.headers["traceparent"] = traces.onward(call.traceparent, span=span, origin=origin)
+        headers["traceparent"] = traces.onward(call.traceparent, span=span, origin=origin)
         onward = call.call_chain.onward(call.handler, source=call.source, event_id=call.event_id)
-        request.headers.update({name: quote(v, safe=_PLAIN) for name, v in onward.items()})
+        headers.update({name: quote(value, safe=_PLAIN) for name, value in onward.items()})
         now, name = self._clock.now(), written or call.event_id
-        request.headers.update(self._credentials.signature(name, request.read(), now))
-        return request
+        headers.update(self._credentials.signature(name, content, now))
+        return httpx.Request(
+            request.method,
+            request.url,
+            headers=[pair for pair in headers.raw if pair[0].lower() not in _MEASURES],
+            content=content,
+            extensions=request.extensions,
+        )
 
-    def _with_field(self, request: httpx.Request, key: str) -> httpx.Request:
-        """Returns a request whose JSON body has the key in the field that the destination reads.
+    def _with_field(self, request: httpx.Request, key: str) -> bytes:
+        """Returns a JSON body with the key in the field that the destination reads.
 
         A field that the handler filled itself stays: PagerDuty resolves an alert by the key that
         triggered it.
@@ -107,13 +116,4 @@ class Dressing:
                 f"{named(self._spec, request)}: its key goes into {self._spec.key_field!r}, and the"
                 " body is no JSON object: give json={…}, or effect=None to send it without a key"
             )
-        content = json.dumps({self._spec.key_field: key, **body}).encode()
-        measures = {"content-length", "transfer-encoding"}
-        headers = [pair for pair in request.headers.multi_items() if pair[0] not in measures]
-        return httpx.Request(
-            request.method,
-            request.url,
-            headers=headers,
-            content=content,
-            extensions=request.extensions,
-        )
+        return json.dumps({self._spec.key_field: key, **body}).encode()

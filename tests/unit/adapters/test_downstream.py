@@ -1,5 +1,6 @@
 """What `ctx.http` sends: where to, with which credentials, key, trace and signature."""
 
+import gzip
 import json
 from base64 import b64decode, b64encode
 from typing import Any
@@ -453,6 +454,23 @@ def test_each_method_is_there() -> None:
     assert [r.method for r in sink.requests] == [
         *("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
     ]
+
+
+def test_an_answer_is_httpx_own() -> None:
+    packed = gzip.compress(b'{"id": 7}')
+    sink = Sink(
+        httpx.Response(200, content=packed, headers={"content-encoding": "gzip", "x-own": "1"}),
+        httpx.Response(200, headers={"content-length": "1234"}),
+    )
+    crm = client(sink)
+
+    answer, head = crm.get("/x"), crm.head("/x")
+
+    assert (answer.json(), answer.headers["x-own"]) == ({"id": 7}, "1")
+    assert "content-encoding" not in answer.headers
+    assert answer.headers["content-length"] == "9"
+    assert (answer.is_closed, answer.history) == (True, [])
+    assert head.headers["content-length"] == "1234"
 
 
 def test_a_method_is_one_in_any_case() -> None:

@@ -437,7 +437,9 @@ def test_a_request_is_the_handlers_again_once_it_is_answered() -> None:
     crm = client(Sink(), attempt, auth={"bearer": "crm"})
     request = crm.build_request("GET", "/x", extensions={"own": 1})
 
-    crm.send(request)
+    answer = crm.send(request)
 
-    assert set(request.extensions) == {"own", "timeout"}
-    assert str(request.url) == f"{CRM}/x"
+    for seen in (request, answer.request):
+        assert set(seen.extensions) == {"own", "timeout"}
+        assert str(seen.url) == f"{CRM}/x"
+    assert "traceparent" not in request.headers

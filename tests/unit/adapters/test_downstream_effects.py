@@ -220,7 +220,7 @@ def same_again(answer: httpx.Response) -> tuple[httpx.Response, httpx.Response]:
         httpx.Response(200, text="plain", headers={"content-type": "text/plain"}),
         httpx.Response(204),
         httpx.Response(200, content=b"\xff\x00\x01"),
-        httpx.Response(200, content=b"\xfc", headers={"content-type": "text/plain; charset=latin1"}),
+        httpx.Response(200, content=b"\xfc", headers={"content-type": "text/x; charset=latin1"}),
         httpx.Response(202, headers={"location": "/jobs/7", "etag": '"1"', "x-request-id": "r"}),
     ],
 )  # fmt: skip
@@ -342,6 +342,19 @@ def test_a_built_request_that_is_not_safe_needs_an_effect(method: str) -> None:
     attempt.effects.running = "k"
     assert crm.send(request).status_code == 200
     assert sink.last.headers["idempotency-key"] == "k"
+
+
+def test_one_request_sent_in_two_effects_has_the_key_of_each() -> None:
+    sink, attempt = Sink(), Attempt()
+    crm = client(sink, attempt)
+    request = crm.build_request("POST", "/notes", content=iter([b"a", b"b"]))
+
+    for key in ("first", "second"):
+        attempt.effects.running = key
+        crm.send(request)
+
+    assert [r.headers["idempotency-key"] for r in sink.requests] == ["first", "second"]
+    assert [r.content for r in sink.requests] == [b"ab", b"ab"]
 
 
 def test_an_answer_is_streamed() -> None:

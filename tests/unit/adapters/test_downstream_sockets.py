@@ -134,6 +134,15 @@ def test_a_call_arrives_with_all_that_it_carries(listener: Listener) -> None:
     assert b"\r\nIdempotency-Key: POST /notes:stripe.fulfil:stripe:evt_1\r\n" in request
 
 
+def test_an_answer_tells_how_long_it_took(listener: Listener) -> None:
+    listener.answers(OK)
+
+    answer = client(listener.port).get("/x")
+
+    assert timedelta(0) < answer.elapsed < timedelta(seconds=5)
+    assert answer.json() == {"id": 7}
+
+
 def test_no_connection_outlives_its_call(listener: Listener) -> None:
     ends: list[bytes] = []
 
