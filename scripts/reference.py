@@ -100,6 +100,29 @@ The run becomes a dead letter when all other items are taken. Replaying it takes
 | 405 | `wrong-method` | POST only |
 | 409 | `conflict` | a known id with other content: refused and kept |
 | 503 | `no-secret`, `unavailable`, `broken` | not stored; the provider retries |
+
+## What a destination's answer means
+
+To `ctx.http`; `responses` in the destination's table overrides any line of it.
+
+| answer | meaning | its effect |
+|---|---|---|
+| 2xx | ok | committed |
+| 3xx, 400, 404, 410, 422 and other 4xx | permanent: a dead letter at once | failed |
+| 401, 403 | permanent, and somebody is woken | failed |
+| 409 | transient where a key was sent, else permanent | in doubt, or failed |
+| 408 | transient | in doubt |
+| 425, 429 | transient | failed |
+| 5xx | transient | in doubt |
+| no answer in time, or half of one | transient | in doubt |
+| no connection, no TLS | transient | failed |
+| its name cannot be resolved | transient: 3 attempts, then somebody is woken | failed |
+
+What is in doubt is repeated under its key while the destination knows that (`key_lifetime`), and
+held for a person where it knows none. `Retry-After` is honoured up to a day: seconds, dates,
+`retry-after-ms`, HubSpot's milliseconds. 5xx and silence count towards the breaker; a 429, or a 503
+with `Retry-After`, pauses the destination for everybody. Redirects are not followed. An answer may
+have 4 MB; of one to an effect 256 KB are recorded, and its body cannot be read where it has more.
 """
 
 
