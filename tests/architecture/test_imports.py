@@ -13,7 +13,10 @@ ROOT = Path(__file__).parents[2]
 PYPROJECT = ROOT / "pyproject.toml"
 LIBRARY = ROOT / "functions" / "webhook_inbox"
 # What the use cases must not bring along: ingest's cold start would pay for it.
-HEAVY = {"boto3", "botocore", "pydantic", "aws_lambda_powertools", "tomllib", "asyncio", "handlers"}
+HEAVY = {
+    *("boto3", "botocore", "pydantic", "aws_lambda_powertools", "httpx"),
+    *("tomllib", "asyncio", "handlers"),
+}
 USE_CASES = ["ingest", "processor", "reconciler", "replay_search", "memory", "handling"]
 
 
@@ -83,3 +86,16 @@ def test_a_use_case_brings_nothing_heavy_along(module: str) -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT
     )
     assert done.stdout.strip() == ""
+
+
+def test_handlers_that_call_nothing_pay_for_no_http_client() -> None:
+    script = (
+        "import sys, webhook_inbox.processor\n"
+        "from webhook_inbox.adapters import http_clients\n"
+        "http_clients.HttpClients(clock=None, chance=None)\n"
+        "print('httpx' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert done.stdout.strip() == "False"
