@@ -83,7 +83,8 @@ class Pace:
         Twice as many in a run that has been put off in spite of its turn: put off once more it
         would be overtaken by those behind it.
         """
-        patience = min(max(PATIENCE, 2 * self.stage(now).step), MOST_PATIENCE)
+        steps = int(2 * self.stage(now).step / HEADROOM)
+        patience = min(max(PATIENCE, steps), MOST_PATIENCE)
         return 2 * patience if again else patience
 
     def stage(self, at: int) -> Stage:

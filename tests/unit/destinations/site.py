@@ -9,6 +9,7 @@ from tests.unit.core.faults import Plan
 from webhook_inbox.destinations.answer import Answer
 from webhook_inbox.destinations.circuit import UNKNOWN, breaker_key, limit_key
 from webhook_inbox.destinations.gate import Admission, Gate
+from webhook_inbox.destinations.limiter import Turn
 from webhook_inbox.destinations.pace import Pace
 from webhook_inbox.errors import Deferred
 from webhook_inbox.instants import to_ms
@@ -102,13 +103,13 @@ class Site:
 
     def admitted(self) -> dict[str, int]:
         """Returns the slots of a run that was let through just now."""
-        return {f"{self.spec.name}#admitted": to_ms(self.clock.now())}
+        return {self.spec.name: to_ms(self.clock.now())}
 
     def take(self, starts: int) -> None:
         """Lets as many calls take their time to begin, at once."""
-        pace = Pace(self.spec, UNKNOWN)
+        pace, turn = Pace(self.spec, UNKNOWN), Turn.of(self.spec.name, self.admitted())
         for _ in range(starts):
-            self.gate._limiter.begin(pace, self.admitted())
+            assert self.gate._limiter.begin(pace, turn, latest=1 << 62).go
 
     def wait(self, admission: Admission) -> float:
         """Returns for how many seconds a run is put off."""

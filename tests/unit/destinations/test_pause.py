@@ -137,34 +137,31 @@ def test_a_turn_before_its_end_is_replaced_in_order(site: Site) -> None:
 
     again = [site.admit(slots) for slots in kept[:80]]
 
-    starts = [one.slots["crm"] for one in again]
-    assert starts == sorted(starts)
-    assert site.seconds(starts[0]) == pytest.approx(52, abs=0.01)
+    turns = [one.slots["crm#again"] for one in again]
+    assert turns == sorted(turns)
+    assert site.seconds(turns[0]) == pytest.approx(52, abs=0.01)
     assert site.wait(again[0]) == pytest.approx(51, abs=0.01)
 
 
-def test_a_start_before_its_end_is_replaced(site: Site) -> None:
+def test_a_turn_after_its_end_is_kept(site: Site) -> None:
+    last = [dict(a.slots) for a in (site.admit() for _ in range(500)) if not a.go][-1]
+    site.gate.report(site.spec, limited(20))
+
+    assert site.admit(last).slots == last
+
+
+def test_a_run_that_was_let_through_before_it_makes_no_call_any_more(site: Site) -> None:
     slots = dict(site.admit().slots)
     site.gate.report(site.spec, limited(60))
 
     assert site.put_off(slots) == pytest.approx(59, abs=0.01)
 
-    assert site.seconds(slots["crm"]) == 60
-
-
-def test_a_start_after_its_end_is_kept(site: Site) -> None:
-    slots = dict(site.admit().slots)
-    site.gate.report(site.spec, limited(20))
-    site.put_off(slots)
-    start = slots["crm"]
-    site.clock.advance(seconds=site.seconds(start) - 1)
-
+    assert site.seconds(slots["crm#again"]) == 60
+    site.clock.advance(seconds=59.5)
     admission = site.admit(slots)
-
     assert admission.go
-    site.enter(left := dict(admission.slots))
-    assert site.seconds(start) == 0
-    assert left == {"crm#admitted": start - 1000}
+    site.enter(dict(admission.slots))
+    assert site.clock.slept == [0.5]
 
 
 def test_on_limit_does_not_drop_whom_a_pause_keeps(site: Site) -> None:
