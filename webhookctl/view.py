@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from webhook_inbox.controls import RESUMPTION
 from webhook_inbox.instants import from_ms
 from webhook_inbox.model import Attempt, EventStatus, Overview, Run, Status
 from webhook_inbox.next_action import next_action
@@ -98,7 +99,7 @@ def _print_run(output: Output, overview: Overview, run: Run, now: datetime) -> N
             "claimed_by": run.claimed_by,
             "claimed_until": _lease(run.claimed_until, now),
             "next_attempt_at": _told(run.next_attempt_at, now),
-            **({"waits_for": run.waits_for} if run.waits_for else {}),
+            **({"waits_for": _awaited(run)} if run.waits_for else {}),
             "done_at": _told(run.done_at, now),
             **({"items": _items_told(run)} if run.progress else {}),
             "last_error": run.last_error,
@@ -110,6 +111,13 @@ def _print_run(output: Output, overview: Overview, run: Run, now: datetime) -> N
     _print_list(output, "approvals", map(approval_line, approvals(run).items()))
     _print_list(output, "effects", map(effect_line, effects_of(overview, run.handler, now=now)))
     _print_list(output, "replays", map(_replay_line, run.replays))
+
+
+def _awaited(run: Run) -> str:
+    """Returns `resumption of handler stripe.fulfil`, `destination crm: its circuit is open`."""
+    if run.waits_for == RESUMPTION:
+        return f"{RESUMPTION} of handler {run.handler}"
+    return f"{run.waits_for}: {run.last_error}" if run.last_error else run.waits_for
 
 
 def _print_list(output: Output, title: str, lines: Iterator[str]) -> None:

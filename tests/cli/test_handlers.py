@@ -86,7 +86,7 @@ def test_a_resumed_handler_takes_up_what_waits_within_two_minutes(cli: Cli, inbo
     waiting(inbox, "evt-1", "evt-2")
     shown = cli("handlers", "resume", "acme.notify")
     assert (shown.code, shown.out) == (0, "acme.notify is resumed\n")
-    assert shown.err == "The reconciler sends 2 waiting runs from now on.\n"
+    assert shown.err == "Waiting runs: 2; they go on from the next minute on.\n"
     inbox.pass_minutes(2)
     assert inbox.run("evt-1", "acme.notify").status is Status.DONE
     assert inbox.run("evt-2", "acme.notify").status is Status.DONE
@@ -186,3 +186,5 @@ def test_inspect_says_that_it_waits_for_the_resumption(cli: Cli, inbox: Inbox) -
     assert shown["runs"][0]["waits_for"] == RESUMPTION
     assert "the CRM moves" in shown["next_action"]
     assert "`webhookctl handlers resume acme.notify`" in shown["next_action"]
+    people = cli("inbox", "inspect", "evt-1").out
+    assert re.search(r"^  waits_for +resumption of handler acme.notify$", people, re.M)

@@ -131,6 +131,18 @@ def test_a_deferred_run_shows_when_it_goes_on(cli: Cli, inbox: Inbox) -> None:
     assert "sent by the reconciler" in shown["next_action"]
 
 
+def test_what_a_run_waits_for_is_named_with_why(cli: Cli, inbox: Inbox) -> None:
+    until = inbox.now.replace(hour=3)
+    inbox.fails("acme.notify", Deferred(until, "its circuit is open", waits_for="destination crm"))
+    inbox.deliver(type_="refunded")
+    inbox.work_once()
+    shown = cli("inbox", "inspect", "evt-1", "--json").data
+    assert shown["runs"][0]["waits_for"] == "destination crm"
+    assert shown["next_action"].endswith("It waits for destination crm: its circuit is open")
+    people = cli("inbox", "inspect", "evt-1").out
+    assert re.search(r"^  waits_for +destination crm: its circuit is open$", people, re.M)
+
+
 # -- effects
 
 

@@ -15,7 +15,6 @@ from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, takes_options
 from webhookctl.moments import iso
 from webhookctl.naming import require_known
-from webhookctl.output import counted
 
 COLUMNS: Final = ("HANDLER", "SOURCE", "TYPES", "LANE", "ORDER", "PAUSED", "WAITING")
 
@@ -125,7 +124,10 @@ def resume_handler(
     reason: Annotated[str, typer.Option(help="Kept in the audit.")] = "",
     by: By = None,
 ) -> None:
-    """Let a handler go on; what waits is sent within two minutes, 20 runs a second."""
+    """Let a handler go on; what waits is sent within two minutes, 20 runs a second.
+
+    A serial handler's runs keep their places, and go on within 20 minutes.
+    """
     target = call.target
     wish = Wish(name, by or caller(target), reason, call.clock.now())
     if not resume(target.table, SystemChance(), wish):
@@ -133,7 +135,7 @@ def resume_handler(
         raise CommandError(call.pasteable(f"{name} is not paused; see `webhookctl handlers list`"))
     waiting = _waiting(call, controls(target.table))[name]
     _done(call, name, paused=False, waiting=waiting)
-    call.output.note(f"The reconciler sends {counted(waiting, 'waiting run')} from now on.")
+    call.output.note(f"Waiting runs: {waiting}; they go on from the next minute on.")
 
 
 def _done(call: Invocation, name: str, *, paused: bool, **more: int) -> None:
