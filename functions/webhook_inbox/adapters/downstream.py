@@ -137,10 +137,14 @@ class Downstream(httpx.Client):
         """Returns a request to this destination; see `httpx.Client.build_request`.
 
         Raises:
-            Permanent: the URL leads elsewhere.
+            Permanent: the URL is none, or leads elsewhere.
         """
         # httpx would end the base URL in a slash, which is another URL.
-        request = super().build_request(method.upper(), url or self._spec.base_url, **options)
+        url = url or self._spec.base_url
+        try:
+            request = super().build_request(method.upper(), url, **options)
+        except httpx.InvalidURL as error:
+            raise Permanent(f"{self._spec.name}: this is no URL: {error}") from error
         self._require_ours(url, request)
         return request
 

@@ -25,7 +25,6 @@ SHORTEST: Final = timedelta(seconds=1)
 # What is read of an answer that is no success, and what of that is told.
 EXCERPT_BYTES: Final = 4096
 EXCERPT: Final = 200
-
 TEXT: Final = 500
 # What went wrong before anything was sent can be told as the system tells it.
 _CONNECTING: Final = frozenset({Trouble.DNS, Trouble.UNREACHED, Trouble.TLS})
@@ -51,8 +50,6 @@ class Exchange:
         self._call = call
         self._credentials = credentials
         self._clock = clock
-
-    # -- the call
 
     def make(
         self, request: httpx.Request, send: Send, *, keyed: bool, limit: int | None
@@ -159,19 +156,23 @@ class Exchange:
         return f"{said}: {excerpt}" if excerpt else said
 
     def _excerpt(self, response: httpx.Response, end: datetime) -> str:
-        read = bytearray()
+        read, whole = bytearray(), False
         try:
             for chunk in response.iter_bytes():
                 read += chunk
                 if len(read) > EXCERPT_BYTES or self._clock.now() >= end:
                     break
+            else:
+                whole = True
         except httpx.RequestError:
             pass  # What is there will do.
         finally:
             response.close()
         text = bytes(read[:EXCERPT_BYTES]).decode(errors="replace")
-        shown = self._credentials.redact(text, cut=len(read) > EXCERPT_BYTES)
-        return " ".join(shown.split())[:EXCERPT]
+        shown = self._credentials.redact(text, cut=not whole)
+        # Nothing in it may pass for a line of ours, or move a terminal's cursor.
+        plain = "".join(letter if letter.isprintable() else " " for letter in shown)
+        return " ".join(plain.split())[:EXCERPT]
 
     def _named(self, request: httpx.Request) -> str:
         return self._credentials.redact(named(self._spec, request))
@@ -179,4 +180,5 @@ class Exchange:
 
 def named(spec: DestinationSpec, request: httpx.Request) -> str:
     """Returns a call as errors name it."""
-    return f"{spec.name}: {request.method} {request.url.path}"
+    path = request.url.raw_path.partition(b"?")[0].decode()
+    return f"{spec.name}: {request.method} {path}"

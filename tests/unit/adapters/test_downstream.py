@@ -82,6 +82,12 @@ def test_no_path_climbs_out_of_where_it_is_put(path: str) -> None:
     assert sink.requests == []
 
 
+@pytest.mark.parametrize("path", ["/a\nb", "/" + "a" * 70_000, "https://crm.example:x/"])
+def test_what_is_no_url_is_a_permanent_failure(path: str) -> None:
+    with pytest.raises(Permanent, match="crm: this is no URL: "):
+        client(Sink()).post(path)
+
+
 @pytest.mark.parametrize("path", ["/a..b", "/.well-known/x", "/a?next=../b", "/v1.2/x"])
 def test_dots_elsewhere_are_only_dots(path: str) -> None:
     assert str(sent("GET", path).url) == CRM + path

@@ -412,6 +412,28 @@ def test_no_beginning_of_a_secret_is_left_where_a_body_is_cut(before: int, lengt
     assert "sk_" not in str(raised.value)
 
 
+def test_no_beginning_of_a_secret_is_left_where_an_answer_breaks_off() -> None:
+    class Cut(httpx.SyncByteStream):
+        def __iter__(self) -> Iterator[bytes]:
+            yield b"no: sk_live_1234"
+            raise httpx.ReadError("cut")
+
+    attempt = Attempt(values={"crm": "sk_live_12345678"})
+    with pytest.raises(Permanent) as raised:
+        client(Sink(httpx.Response(400, stream=Cut())), attempt, auth={"bearer": "crm"}).get("/x")
+
+    assert str(raised.value) == "crm: GET /v1/x answered 400: no:"
+
+
+def test_nothing_that_a_destination_says_passes_for_a_line_of_ours() -> None:
+    text = "no\x1b[2J\r\nERROR\u2028all is lost\x00"
+
+    with pytest.raises(Permanent) as raised:
+        client(Sink(httpx.Response(400, text=text))).get("/a%0Ab")
+
+    assert str(raised.value) == "crm: GET /v1/a%0Ab answered 400: no [2J ERROR all is lost"
+
+
 @pytest.mark.parametrize("auth", AUTHS)
 def test_no_secret_is_logged(auth: dict[str, str], caplog: pytest.LogCaptureFixture) -> None:
     secret = f"user:{SECRET}" if "basic" in auth else SECRET
