@@ -171,10 +171,12 @@ class Fake(httpx.BaseTransport):
             return httpx.Response(step.status or 200, json=step.json, headers=step.headers)
         if known is not None:
             return _repeated(known, body)
-        response = self._answer(seen, step)
+        # An error that hides that it was carried out is not what a repetition is answered.
+        hidden = step is not None and step.status >= 400
+        response = self._answer(seen, None if hidden else step)
         if key and response.is_success:
             self._known[key] = body, response
-        return response
+        return self._answer(seen, step) if hidden else response
 
     def _answer(self, request: Request, step: _Step | None) -> httpx.Response:
         if step is not None and step.status:

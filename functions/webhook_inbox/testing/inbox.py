@@ -103,6 +103,7 @@ class Inbox:
         ends = [(effect, moment) for moment, effect in moments.items() if effect]
         if len(ends) > 1:
             raise KitError("a worker dies once: give one crash_…")
+        before = {run.event_id for run in self.runs(spec.name)}
         receipt = self._machinery.receive(delivery, handlers=frozenset({spec.name}), agent=agent)
         if receipt.outcome is Outcome.ACCEPTED and not receipt.handlers:
             raise KitError(
@@ -118,7 +119,9 @@ class Inbox:
                 f"the attempt did not come to the effect {ends[0][0]!r}; it came to:"
                 f" {', '.join(self._machinery.life.names) or 'none'}"
             )
-        return self._only(spec) if receipt.type == BATCH else Run(self, *known, spec.name)
+        if receipt.type == BATCH:
+            return self._only([run for run in self.runs(spec.name) if run.event_id not in before])
+        return Run(self, *known, spec.name)
 
     def runs(self, handler: str | Callable[..., Any]) -> list[Run]:
         """Returns a handler's runs, in no order."""
@@ -213,10 +216,10 @@ class Inbox:
             raise KitError(f"{handler!r} is no one handler; there are: {', '.join(known)}")
         return found[0]
 
-    def _only(self, spec: HandlerSpec) -> Run:
-        found = self.runs(spec.name)
+    @staticmethod
+    def _only(found: list[Run]) -> Run:
         if len(found) != 1:
-            raise KitError(f"the batch had {len(found)} events for {spec.name}: see inbox.runs(…)")
+            raise KitError(f"the batch has {len(found)} such events: look at inbox.runs(…)")
         return found[0]
 
 

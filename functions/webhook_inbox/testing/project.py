@@ -34,12 +34,16 @@ def from_directory(root: Path, *, stage: str) -> Project:
 
     Raises:
         ConfigurationError: what synth would refuse.
+        KitError: another directory's handlers were imported before.
     """
     root = root.resolve()
     manifest = _compiled(root, stage)
 
+    if manifest.handlers:
+        _require_importable(root)
+
     def load(spec: HandlerSpec) -> Registered:
-        return _registered(spec, _routers(_imported(root, spec.module)))
+        return _registered(spec, _routers(importlib.import_module(f"handlers.{spec.module}")))
 
     return Project(manifest, load, root)
 
@@ -86,16 +90,15 @@ def _compiled(root: Path, stage: str) -> Manifest:
     return compile_manifest(root, stage=stage)
 
 
-def _imported(root: Path, module: str) -> ModuleType:
+def _require_importable(root: Path) -> None:
+    """Lets `handlers` be this directory's, as it is in Lambda."""
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))
-    found = importlib.import_module(f"handlers.{module}")
-    place = Path(found.__file__ or "").resolve()
+    place = Path(importlib.import_module("handlers").__file__ or "").resolve()
     if not place.is_relative_to(root):
         raise KitError(
-            f"handlers.{module} was imported from {place}: test one directory of handlers a process"
+            f"handlers was imported from {place.parent}: test one directory of handlers a process"
         )
-    return found
 
 
 def _routers(module: ModuleType) -> list[Router]:

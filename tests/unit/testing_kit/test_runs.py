@@ -161,7 +161,7 @@ def test_a_job_that_failed_ends_its_run(inbox: Inbox) -> None:
 
 def test_a_job_that_nobody_waits_for_cannot_be_completed(inbox: Inbox) -> None:
     run = inbox.run("shop.fulfil", {})
-    with pytest.raises(KitError, match="no run takes that: unknown: shop.fulfil has never waited"):
+    with pytest.raises(KitError, match=r"no run takes that: unknown: shop.fulfil has never waited"):
         run.complete("render")
 
 
@@ -197,12 +197,14 @@ def test_an_effect_that_is_not_there_is_named_with_those_that_are(inbox: Inbox) 
 
 
 def test_an_event_of_another_type_is_refused(inbox: Inbox) -> None:
-    with pytest.raises(KitError, match="shop.fulfil takes paid, and this is 'lost'"):
+    with pytest.raises(KitError, match=r"shop.fulfil takes paid, and this is 'lost'"):
         inbox.run("shop.fulfil", {"type": "lost"})
 
 
 def test_a_handler_that_is_not_there_is_refused(inbox: Inbox) -> None:
-    with pytest.raises(KitError, match="'shop.fulfill' is no one handler; there are: shop.fulfil,"):
+    with pytest.raises(
+        KitError, match=r"'shop.fulfill' is no one handler; there are: shop.fulfil,"
+    ):
         inbox.run("shop.fulfill", {})
 
 
