@@ -31,6 +31,7 @@ class Postponement:
         waits_for: what it waits for, like "destination crm" or "resumption".
         why: the same in a sentence.
         slots: when it may call a destination, in ms, by destination.
+        counts: whether the wait counts towards the run's maximum age.
     """
 
     due: datetime
@@ -38,6 +39,7 @@ class Postponement:
     waits_for: str
     why: str
     slots: Mapping[str, int] = field(default_factory=dict)
+    counts: bool = True
 
 
 def postpone(
@@ -96,6 +98,7 @@ def _change(
         "expires_at": to_seconds(event.received_at + RUN_LIFE),
         **in_order(event, spec.name),
         **({"parked": True} if parked else {}),
+        **({} if postponement.counts else {"resumed_at": to_ms(now)}),
     }
     gone = ("lease_id", "claimed_until", "resends", "held", *(() if parked else ("parked",)))
     return Change(set=values, default={"first_at": to_ms(now)}, add={"ticket": 1}, remove=gone)

@@ -57,7 +57,7 @@ class Precheck:
         paused = self._controls.paused(spec.name)
         if paused is not None:
             why = f"handler {spec.name} is paused: {paused}"
-            waits = Postponement(now + RECHECK, Wait.PARKED, RESUMPTION, why)
+            waits = Postponement(now + RECHECK, Wait.PARKED, RESUMPTION, why, counts=False)
             return Checked(postponement=waits)
         known = self._manifest.destinations
         called = [known[name] for name in spec.destinations if name in known]

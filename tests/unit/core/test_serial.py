@@ -315,6 +315,21 @@ def test_a_paused_handler_keeps_every_run_in_its_place(world: SerialWorld) -> No
     assert world.bill("a1").attempt_count == 1
 
 
+def test_the_time_of_a_pause_does_not_count_towards_a_runs_maximum_age() -> None:
+    world = SerialWorld(serial(max_age=3600))
+    controls.pause(world.table, world.chance, Wish(BILL, "ann", "a freeze", world.now))
+    world.accept("a1")
+    world.wait(3 * 3600)
+    controls.resume(world.table, world.chance, Wish(BILL, "ann", "over", world.now))
+    world.script(BILL, Deferred(world.now + timedelta(minutes=40), "the circuit is open"))
+
+    world.wait(1260)
+
+    assert world.bill("a1").status is Status.DEFERRED
+    world.wait(3600)
+    assert world.bill("a1").status is Status.DONE
+
+
 # -- no entity
 
 
