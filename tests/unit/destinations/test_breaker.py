@@ -367,6 +367,15 @@ def test_a_lost_report_of_a_probe_leaves_its_lease_to_run_out(recovering: Site) 
     recovering.call(OK)
 
 
+def test_who_has_not_seen_yet_that_a_probe_failed_does_not_probe(recovering: Site) -> None:
+    behind = recovering.worker()
+    behind._breaker.look(recovering.spec)
+    recovering.call(FAILED)
+
+    assert not recovering.admit(gate=behind).go
+    recovering.put_off(gate=behind)
+
+
 def test_the_probe_needs_no_slot_of_the_rate(site: Site) -> None:
     """Nobody has called for so long that one call more exceeds nothing."""
     site.spec = replace(LIMITED, breaker=BREAKER)

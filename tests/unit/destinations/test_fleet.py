@@ -142,6 +142,14 @@ def test_at_1000_a_second_the_rate_is_kept_with_few_writes() -> None:
     assert writes / took <= 1000  # what one row can take
 
 
+def test_at_1000_a_second_workers_that_call_rarely_waste_less_than_half() -> None:
+    fleet = Fleet(replace(CRM, rate=1000.0), Habits(workers=300, call=0.2), seed=1)
+
+    begun = starts(fleet.run([n / 2000 for n in range(4000)]))
+
+    assert begun[-1] - begun[0] <= 4 * HEADROOM * 2
+
+
 # -- an outage
 
 
