@@ -17,6 +17,7 @@ from webhookctl.effects import effect_line, effect_object
 from webhookctl.held import approval_line, approvals, hold_lines, hold_object
 from webhookctl.moments import iso
 from webhookctl.output import GAP, Output
+from webhookctl.waits import wait_line, wait_object, waits_of
 
 Limits = Mapping[str, int]
 
@@ -110,6 +111,7 @@ def _print_run(output: Output, overview: Overview, run: Run, now: datetime) -> N
     _print_list(output, "held", hold_lines(run))
     _print_list(output, "approvals", map(approval_line, approvals(run).items()))
     _print_list(output, "effects", map(effect_line, effects_of(overview, run.handler, now=now)))
+    _print_list(output, "waits", map(wait_line, waits_of(overview, run.handler)))
     _print_list(output, "replays", map(_replay_line, run.replays))
 
 
@@ -148,6 +150,7 @@ def _run_object(overview: Overview, name: str, now: datetime) -> dict[str, Any]:
         "attempts": [_attempt_object(attempt) for attempt in (_attempts(run) if run else ())],
         "effects": [effect_object(effect) for effect in effects_of(overview, name, now=now)],
         **({} if run is None else _special(run)),
+        **({"waits": waits} if (waits := [*map(wait_object, waits_of(overview, name))]) else {}),
     }
 
 

@@ -21,6 +21,7 @@ from webhook_inbox.model import SETTLED, EventStatus, Overview, Run, Status, Sto
 from webhook_inbox.schedule import VISIBILITY, overdue_at
 from webhook_inbox.spans import relative, span, spelled
 from webhook_inbox.verdicts import Effect, effects_of, verdict
+from webhook_inbox.waits.tokens import COMPLETION
 
 # The reconciler looks at events from 3 minutes of age on, every five minutes.
 SENT_AGAIN_BY: Final = timedelta(minutes=10)
@@ -190,9 +191,22 @@ def _deferred(run: Run, now: datetime) -> str:
         )
     if run.waits_for.startswith(BEHIND):
         return _behind(run)
+    if run.waits_for.startswith(COMPLETION):
+        return _job(run, now)
     named = run.waits_for or "something outside"
     why = f" It waits for {named}: {short(run.last_error)}" if run.last_error else ""
     return _waiting(run, now, f"{run.handler}, deferred without spending an attempt,") + why
+
+
+def _job(run: Run, now: datetime) -> str:
+    name = run.waits_for.removeprefix(COMPLETION)
+    due = run.next_attempt_at
+    looks = f"; it looks by itself {relative(due, now)}" if due and due > now else ""
+    return (
+        f"Wait: {run.handler} goes on when its job {name} is completed ({short(run.last_error)})"
+        f"{looks}. To say what came of it: webhookctl complete --source {run.source} --event-id"
+        f" {quote(run.event_id)} --handler {run.handler} --effect {quote(name)} --result JSON"
+    )
 
 
 def _behind(run: Run) -> str:

@@ -29,8 +29,8 @@ from webhook_inbox.routing import Registered
 from webhook_inbox.rows import event_from, event_key, live
 from webhook_inbox.settle import LeaseLost, prolong
 from webhook_inbox.split import Journal, Splitter
-from webhook_inbox.waits.jobs import Jobs
 from webhook_inbox.turn import Turns
+from webhook_inbox.waits.jobs import Jobs
 
 # The lease outlives the invocation, so that no worker outlives its lease.
 LEASE_MARGIN: Final = timedelta(seconds=5)

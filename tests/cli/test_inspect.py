@@ -8,6 +8,7 @@ import pytest
 
 from tests.cli.stage import Cli, Inbox
 from tests.unit.core.holding import committed, effect, shared_effect
+from tests.unit.waits.labour import Labour
 from webhook_inbox.errors import Deferred, Permanent, Transient
 from webhook_inbox.model import Run
 
@@ -425,3 +426,52 @@ def test_an_unknown_source_is_told_instead_of_an_unknown_event(cli: Cli) -> None
     shown = cli("inbox", "inspect", "evt-9", "--source", "acne")
     assert (shown.code, shown.out) == (1, "")
     assert shown.err == "webhookctl: no source acne; there are: acme, github, stripe\n"
+
+
+# -- jobs
+
+
+def test_a_job_that_is_waited_for_is_shown_with_its_times_and_without_its_token(
+    cli: Cli, inbox: Inbox
+) -> None:
+    labour = Labour(inbox)
+    labour.begin()
+    shown = cli("inbox", "inspect", "evt-1")
+    assert re.search(r"waits_for +completion of render: started 2026-01-01T00:00:00Z", shown.out)
+    assert (
+        "waits\n    render  waiting  job 1  since 2026-01-01T00:00:00.001Z"
+        "  until 2026-01-02T00:00:00.001Z\n"
+    ) in shown.out
+    assert "webhookctl complete --source acme --event-id evt-1" in shown.out
+    runs = cli("inbox", "inspect", "evt-1", "--json").data["runs"]
+    [run] = [run for run in runs if "waits" in run]
+    assert run["waits"] == [
+        {
+            "name": "render",
+            "status": "waiting",
+            "job": 1,
+            "since": "2026-01-01T00:00:00.001Z",
+            "until": "2026-01-02T00:00:00.001Z",
+            "ended_at": None,
+            "ended_by": None,
+            "late": False,
+            "error": None,
+            "result": None,
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("told", "line"),
+    [
+        ({"result": "x" * 500}, f'render  completed  job 1 .*  by token  result "{"x" * 118}…$'),
+        ({"error": "out of paper"}, "render  failed  job 1 .*  by token  error out of paper$"),
+    ],
+)
+def test_a_job_that_ended_is_shown_with_what_came_of_it(
+    cli: Cli, inbox: Inbox, told: dict[str, str], line: str
+) -> None:
+    labour = Labour(inbox)
+    labour.begin()
+    labour.complete(body=told)
+    assert re.search(line, cli("inbox", "inspect", "evt-1").out, re.MULTILINE)

@@ -26,6 +26,8 @@ from webhook_inbox.rows import ID_LIMIT, wait_key
 
 # The secret that tokens are made with; no name in inbox.toml holds a slash.
 COMPLETION_KEY: Final = "inbox/completion-key"
+# How the `waits_for` of a run begins that waits for a job: the rest is its name.
+COMPLETION: Final = "completion of "
 # Of names that no inbox writes, but a row's key could not hold.
 NAME_BYTES: Final = 128
 _SPELLING: Final = re.compile(r"([A-Za-z0-9_-]{1,1200})\.[A-Za-z0-9_-]{43}", re.ASCII)
@@ -63,7 +65,7 @@ class Place:
     @property
     def subject(self) -> str:
         """What a run waits for, as an operator is told."""
-        return f"completion of {self.name}"
+        return f"{COMPLETION}{self.name}"
 
 
 def mint(key: str, place: Place, *, number: int, received_at: datetime) -> Token:

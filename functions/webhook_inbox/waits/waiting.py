@@ -34,11 +34,11 @@ Poll = Callable[[Any], Any]
 
 
 class Incomplete(Deferred):
-    """The run waits for a job; `wait` is what it has seen of it."""
+    """The run waits for a job; `wait` is what it has seen of it, `note` what a poll met with."""
 
-    def __init__(self, wait: Wait, until: datetime, why: str) -> None:
-        subject = wait.place.subject
-        super().__init__(until, f"{subject}: {why}", waits_for=subject)
+    def __init__(self, wait: Wait, until: datetime, note: str) -> None:
+        told = f"started {_spelled(wait.since)}, to end by {_spelled(wait.until)}{note}"
+        super().__init__(until, told, waits_for=wait.place.subject)
         self.wait = wait
 
 
@@ -51,7 +51,7 @@ class _Turn:
         timeout: how long its job is waited for.
         pause: after how long the run looks again by itself.
         started: whether its job was started in this attempt.
-        note: why a poll found nothing, "" for nothing special.
+        note: what a poll met with, "" for nothing special.
     """
 
     wait: Wait
@@ -220,7 +220,7 @@ class Waiting:
         if wait.state is State.WAITING and now >= wait.until:
             wait = self._waits.expire(wait)
         if wait.state is State.WAITING:
-            raise Incomplete(wait, min(wait.until, now + turn.pause), turn.note or "not yet")
+            raise Incomplete(wait, min(wait.until, now + turn.pause), turn.note)
         return self._ended(wait)
 
     def _ended(self, wait: Wait) -> Any:
@@ -238,6 +238,10 @@ class Waiting:
                 raise Permanent(f"{name} was not completed within {waited}")
             case _:
                 raise Transient(f"{name} changes under another worker")
+
+
+def _spelled(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _pause(name: str, poll: object, every: str | timedelta) -> timedelta:
@@ -261,5 +265,5 @@ def _patient(turn: _Turn) -> Iterator[None]:
     try:
         yield
     except Transient as error:
-        turn.note = f"not yet, and asking failed: {error}"
+        turn.note = f"; asking failed: {error}"
         turn.pause = min(max(turn.pause, error.retry_after or turn.pause), RECHECK)

@@ -32,7 +32,7 @@ def test_a_run_waits_without_spending_an_attempt(labour: Labour) -> None:
         0,
         "completion of render",
     )
-    assert run.last_error == "completion of render: not yet"
+    assert run.last_error == "started 2026-01-01T00:00:00Z, to end by 2026-01-02T00:00:00Z"
     assert labour.returned == []
 
 
@@ -408,7 +408,7 @@ def test_a_poll_that_fails_finds_nothing_and_says_why() -> None:
 
     run = labour.world.run()
     assert (run.status, run.attempt_count) == (Status.DEFERRED, 0)
-    assert "not yet, and asking failed: 503 from the printer" in run.last_error
+    assert "; asking failed: 503 from the printer" in run.last_error
     assert run.next_attempt_at is not None
     assert timedelta(minutes=4) < run.next_attempt_at - labour.world.now <= timedelta(minutes=5)
 
