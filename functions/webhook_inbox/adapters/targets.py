@@ -30,6 +30,7 @@ from webhook_inbox.errors import Permanent, Transient
 # Seconds.
 CONNECT_TIMEOUT: Final = 2.0
 READ_TIMEOUT: Final = 10.0
+A_DAY: Final = 86_400
 TEXT: Final = 300
 # Answers after which it is certain that nothing was done, and that may differ later.
 _REFUSED: Final = frozenset(
@@ -86,7 +87,7 @@ class Target:
         self._timeout = timeout
 
     def call(self, **parameters: Any) -> Mapping[str, Any]:
-        """Makes the call once and returns its answer.
+        """Makes the call once and returns its answer, whose body is read where it has one.
 
         Raises:
             Permanent: no repetition changes the answer.
@@ -94,6 +95,8 @@ class Target:
         """
         try:
             answer: Mapping[str, Any] = getattr(self._client, self._operation)(**parameters)
+            body = answer.get("Payload")
+            return answer if body is None else {**answer, "Payload": body.read()}
         except ClientError as error:
             fault = error.response.get("Error", {})
             raise self.failure(
@@ -103,7 +106,6 @@ class Target:
             ) from error
         except (BotoCoreError, HTTPError, OSError) as error:
             raise self._unanswered(error) from error
-        return answer
 
     def failure(
         self, code: str, message: str, *, answered: Mapping[str, Any]
@@ -119,7 +121,7 @@ class Target:
         status = answered.get("HTTPStatusCode", 0)
         if code in _REFUSED or status == 429:
             asked = str(answered.get("HTTPHeaders", {}).get("retry-after", ""))
-            pause = timedelta(seconds=int(asked)) if asked.isdecimal() else None
+            pause = timedelta(seconds=min(int(asked), A_DAY)) if asked.isdecimal() else None
             return Transient(text, refused=True, retry_after=pause)
         if code in _FORBIDDEN or status == 403:
             return Permanent(f"{text}; add {self._right} to stacks/permissions.py", page=True)

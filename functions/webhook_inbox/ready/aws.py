@@ -173,7 +173,7 @@ def _put(target: Target, entry: Mapping[str, Any]) -> dict[str, Any]:
 def _invoked(target: Target, function: str, payload: bytes, *, wait: bool) -> dict[str, Any]:
     kind = "RequestResponse" if wait else "Event"
     answer = target.call(FunctionName=function, InvocationType=kind, Payload=payload)
-    said = answer["Payload"].read() if wait else b""
+    said = answer.get("Payload", b"") if wait else b""
     if answer.get("FunctionError"):
         raise _function_error(function, said)
     request = answer.get("ResponseMetadata", {}).get("RequestId", "")
