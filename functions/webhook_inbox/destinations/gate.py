@@ -37,6 +37,7 @@ class Admission:
         go: whether it may.
         due: when it is to come again; None where it may go.
         slots: what it keeps, to be handed to `enter`, or to `admit` when it comes again.
+        destination: the one that it waits for; "" where it may go.
         why: why it waits, for people; "" where it may go.
         on_limit: "queue", "drop" or "error" where the rate is why it may not go, else "".
         degraded: what could not be asked, and let the run pass.
@@ -45,6 +46,7 @@ class Admission:
     go: bool
     due: datetime | None = None
     slots: Mapping[str, int] = field(default_factory=dict)
+    destination: str = ""
     why: str = ""
     on_limit: str = ""
     degraded: tuple[str, ...] = ()
@@ -89,14 +91,14 @@ class Gate:
         return Admission(go=True, slots=slots, degraded=tuple(degraded))
 
     def enter(self, spec: DestinationSpec, slots: dict[str, int], *, until: datetime) -> None:
-        """Lets a call begin, after a wait of up to two seconds where it has to wait.
+        """Lets a call begin, in its turn: it may wait here for two seconds (`Pace.patience`).
 
-        A handler that took longer than that to come here waits as much longer, since to come
+        A handler that took long to come here waits as much longer, up to 20 s, since to come
         again would cost as much.
 
         Args:
             spec: the destination.
-            slots: the slots of the run; the one that the call uses up is marked.
+            slots: the slots of the run, which are changed.
             until: when there is no time left to begin a call.
 
         Raises:
@@ -130,7 +132,9 @@ class Gate:
         if place.go:
             return None
         why, on_limit = _reason(spec, circuit, place, to_ms(self._clock.now()))
-        return Admission(go=False, due=moment(place.due), why=why, on_limit=on_limit)
+        return Admission(
+            go=False, due=moment(place.due), destination=spec.name, why=why, on_limit=on_limit
+        )
 
     def _enter(self, spec: DestinationSpec, slots: dict[str, int], until: datetime) -> None:
         turn, start = Turn.of(spec.name, slots), 0
@@ -154,6 +158,8 @@ class Gate:
             if wait <= 0:
                 return
             self._clock.sleep(wait / SECOND)
+        # Who probes need not queue for its next call.
+        replace(turn, at=self._now()).keep(spec.name, slots)
 
     def _bar(self, spec: DestinationSpec, circuit: Circuit, turn: Turn) -> Place:
         """Returns when a run is to come that finds the circuit open."""

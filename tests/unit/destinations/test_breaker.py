@@ -390,6 +390,19 @@ def test_the_probe_needs_no_slot_of_the_rate(site: Site) -> None:
     assert site.clock.slept == []
 
 
+def test_the_probing_run_need_not_queue_for_its_second_call(site: Site) -> None:
+    site.spec = replace(LIMITED, breaker=BREAKER)
+    site.open()
+    for _ in range(60):
+        site.admit()
+    site.clock.advance(seconds=BREAKER.recovery)
+    slots = dict(site.admit().slots)
+    site.enter(slots)
+    site.gate.report(site.spec, OK)
+
+    site.enter(slots)
+
+
 def test_those_who_waited_come_before_those_who_did_not(site: Site) -> None:
     site.spec = replace(FRAGILE, rate=5.0)
     for _ in range(3):

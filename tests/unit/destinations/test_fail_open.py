@@ -74,14 +74,13 @@ def test_what_fails_open_is_asked_again_the_next_time() -> None:
     assert not site.admit(gate=fresh).go
 
 
-def test_what_was_read_a_moment_ago_still_holds_when_the_table_fails() -> None:
+def test_a_run_that_can_be_given_no_turn_begins_though_the_circuit_is_known_to_be_open() -> None:
     site = Site(FRAGILE)
     site.open()
     broken(site)
 
-    admission = site.gate.admit([site.spec], kept={})
+    admission = site.admit()
 
-    # That it is open is known; only when to come could not be reserved.
     assert admission.go
     assert admission.degraded
 

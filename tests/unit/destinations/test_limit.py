@@ -393,6 +393,7 @@ def test_a_run_waits_for_each_of_its_destinations(site: Site) -> None:
     admission = site.gate.admit([LIMITED, shop], kept={})
 
     assert not admission.go
+    assert admission.destination == "shop"
     assert admission.why.startswith("destination shop")
     assert set(admission.slots) == {"crm", "shop"}
     site.clock.advance(seconds=2)
