@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from webhook_inbox.errors import ConfigurationError
-from webhook_inbox.manifest import DEFAULT_LANE, SPLIT, Backoff, HandlerSpec
-from webhook_inbox.order import Ordering
+from webhook_inbox.manifest import DEFAULT_LANE, SERIAL, SPLIT, Backoff, HandlerSpec
+from webhook_inbox.order import SEQUENCE, Ordering
 from webhook_inbox.versions import Versions
 
 NAME: Final = re.compile(r"[a-z0-9_.-]{1,64}")
@@ -78,7 +78,7 @@ class Router:
         max_attempts: int = 8,
         timeout: float = 50.0,
         backoff: str | Backoff = "steady",
-        lane: str = DEFAULT_LANE,
+        lane: str | None = None,
         max_age: float = 14 * 86400.0,
         destinations: Sequence[str] = (),
         order: Ordering | None = None,
@@ -94,7 +94,8 @@ class Router:
             max_attempts: attempts in a round before the run is a dead letter, 1-100.
             timeout: seconds an attempt may take, 1-55.
             backoff: a preset, "steady" or "fast", or a Backoff.
-            lane: the queue the runs go through.
+            lane: the queue the runs go through; unless given the default one, or one named as
+                the handler where its order is serial.
             max_age: seconds that a run may wait by deferring itself, 60-2419200 (28 days).
             destinations: what it calls; while one of them is down or at its limit, runs wait
                 without being begun.
@@ -109,6 +110,7 @@ class Router:
         def register(function: Function) -> Function:
             ready = function if isinstance(function, ReadyMade) else None
             own = name if name is not None else self._name_of(function)
+            serial = order is not None and order.order.kind == SERIAL
             spec = HandlerSpec(
                 name=own,
                 # A ready-made one is of whatever module registers it.
@@ -118,7 +120,7 @@ class Router:
                 types=types,
                 max_attempts=max_attempts,
                 timeout=float(timeout),
-                lane=lane,
+                lane=lane if lane is not None else own if serial else DEFAULT_LANE,
                 backoff=_backoff(backoff),
                 max_age=float(max_age),
                 destinations=tuple(
@@ -167,9 +169,17 @@ def _check(spec: HandlerSpec) -> None:
         "a name is 1-64 of a-z 0-9 _ . -": not NAME.fullmatch(spec.name),
         "this name is the inbox's own, choose another": spec.name == SPLIT,
         "a lane is 1-64 of a-z 0-9 _ . -": not NAME.fullmatch(spec.lane),
+        "it is serial, and the default lane is no FIFO one: leave `lane` out, or name another": (
+            spec.serial and spec.lane == DEFAULT_LANE
+        ),
         "name at least one event type, '*' for all": not spec.types,
         "max_attempts is 1-100": not 1 <= spec.max_attempts <= 100,
         "max_age is 60-2419200 seconds": not 60 <= spec.max_age <= 2_419_200,
+        "its order's timeout is longer than max_age, which would end the wait first": (
+            spec.order is not None
+            and spec.order.kind == SEQUENCE
+            and spec.order.timeout > spec.max_age
+        ),
         "timeout is 1-55 seconds": not 1 <= spec.timeout <= 55,
         "a backoff has 0 < base <= cap <= 604800 seconds and a factor of 1-100": not (
             0 < spec.backoff.base <= spec.backoff.cap <= 604_800 and 1 <= spec.backoff.factor <= 100

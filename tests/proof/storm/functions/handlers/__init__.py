@@ -1,0 +1,1 @@
+MODULES = ("storm",)
