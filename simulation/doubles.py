@@ -9,7 +9,7 @@ from simulation.stepping import Answer, Call
 from webhook_inbox.controls import CONTROL_PK
 from webhook_inbox.errors import ConditionFailed, Unavailable
 from webhook_inbox.instants import from_ms, to_ms
-from webhook_inbox.memory import MemoryBlobs, MemoryQueue, MemoryTable
+from webhook_inbox.memory import MemoryBlobs, MemoryFifo, MemoryQueue, MemoryTable
 from webhook_inbox.memory.clock import START
 from webhook_inbox.memory.table import Lag
 from webhook_inbox.ports import Item, Key, Outgoing
@@ -64,10 +64,18 @@ class Doubles:
 
     Attributes:
         stale: whether eventually consistent reads miss what was not replicated yet.
+
+    The queues of serial lanes are FIFO.
     """
 
     def __init__(
-        self, lanes: tuple[str, ...], *, max_receive_count: int, lags: bool, clock: VirtualClock
+        self,
+        lanes: tuple[str, ...],
+        *,
+        serial: frozenset[str] = frozenset(),
+        max_receive_count: int,
+        lags: bool,
+        clock: VirtualClock,
     ) -> None:
         self.stale = False
         self.table = ObservedTable(lag=self._lag if lags else None)
@@ -77,10 +85,9 @@ class Doubles:
         self._lags = lags
         self._ports: dict[str, Any] = {"table": self.table, "blobs": self.blobs}
         for lane in lanes:
-            dlq = MemoryQueue(clock, name=f"{lane}-dlq", retention=DLQ_RETENTION)
-            queue = MemoryQueue(
-                clock, name=lane, dead_letters=dlq, max_receive_count=max_receive_count
-            )
+            kind = MemoryFifo if lane in serial else MemoryQueue
+            dlq = kind(clock, name=f"{lane}-dlq", retention=DLQ_RETENTION)
+            queue = kind(clock, name=lane, dead_letters=dlq, max_receive_count=max_receive_count)
             self.queues[lane], self.dlqs[lane] = queue, dlq
             self._ports |= {f"queue {lane}": queue, f"dlq {lane}": dlq}
 

@@ -8,8 +8,9 @@ from typing import Any, Final, cast
 from simulation.acting import PLAIN, Handlers, act, ask_a_person
 from simulation.stepping import Ask, Call, Program
 from webhook_inbox import providers
+from webhook_inbox.effects.by_hand import NoDoubt
 from webhook_inbox.errors import HandlerTimedOut, Unavailable
-from webhook_inbox.holds import Hold, Holds, NoDoubt
+from webhook_inbox.holds import Hold, Holds
 from webhook_inbox.ingest import Ingest, Receipt
 from webhook_inbox.lanes import Lanes
 from webhook_inbox.ledger import Ledger
@@ -57,7 +58,8 @@ class Remote:
 class Ports:
     """What a use case is given."""
 
-    def __init__(self, ask: Ask, lanes: tuple[str, ...]) -> None:
+    def __init__(self, ask: Ask, manifest: Manifest) -> None:
+        lanes, serial = manifest.lanes, manifest.serial_lanes
         self.table = cast(Table, Remote(ask, "table"))
         self.blobs = cast(Blobs, Remote(ask, "blobs"))
         self.clock = cast(Clock, Remote(ask, "clock"))
@@ -65,7 +67,8 @@ class Ports:
         self.secrets = LiveSecrets(
             store=cast(SecretStore, Remote(ask, "secrets")), clock=self.clock
         )
-        self.lanes = Lanes({name: cast(Queue, Remote(ask, f"queue {name}")) for name in lanes})
+        remotes = {name: Remote(ask, f"queue {name}", fifo=name in serial) for name in lanes}
+        self.lanes = Lanes({name: cast(Queue, remote) for name, remote in remotes.items()})
         self.dlqs = {name: cast(Queue, Remote(ask, f"dlq {name}")) for name in lanes}
         self.ledger = Ledger(table=self.table, blobs=self.blobs)
 
@@ -109,7 +112,7 @@ def ingest(manifest: Manifest, delivery: Delivery) -> Program:
     """Returns ingest with one delivery; ends with its receipt."""
 
     def run(ask: Ask) -> Receipt:
-        ports = Ports(ask, manifest.lanes)
+        ports = Ports(ask, manifest)
         use_case = Ingest(
             manifest=manifest,
             recipes=recipes,
@@ -141,7 +144,7 @@ def processor(
     """
 
     def run(ask: Ask) -> Any:
-        ports = Ports(ask, manifest.lanes)
+        ports = Ports(ask, manifest)
 
         def load(spec: HandlerSpec) -> Registered:
             if spec.name in handlers.broken:
@@ -172,7 +175,7 @@ def decision(manifest: Manifest, row: Item, kind: str) -> Program:
     """Returns a person's decision about a held run, whose row that person saw."""
 
     def run(ask: Ask) -> Any:
-        ports = Ports(ask, manifest.lanes)
+        ports = Ports(ask, manifest)
         use_case = Holds(
             manifest=manifest,
             table=ports.table,
@@ -196,7 +199,7 @@ def reconciler(manifest: Manifest, until: datetime) -> Program:
     """Returns one pass of the reconciler; ends with its report, or the error that ended it."""
 
     def run(ask: Ask) -> Any:
-        ports = Ports(ask, manifest.lanes)
+        ports = Ports(ask, manifest)
         use_case = Reconciler(
             manifest=manifest,
             ledger=ports.ledger,
@@ -217,7 +220,7 @@ def replay(manifest: Manifest, request: ReplayRequest, until: datetime) -> Progr
     """Returns one replay; ends with its report, or the error that ended it."""
 
     def run(ask: Ask) -> Any:
-        ports = Ports(ask, manifest.lanes)
+        ports = Ports(ask, manifest)
         use_case = Replay(
             manifest=manifest,
             ledger=ports.ledger,

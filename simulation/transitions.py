@@ -63,7 +63,9 @@ def _claimed(truth: Truth, actor: Actor, run: RunName, old: Item) -> None:
     live = old.get("status") == Status.PROCESSING and lease in actor.held
     must("G2", not live or lease == actor.lease, f"{run} was claimed over a live lease")
     if message is not None:
-        current = Reference.decode(message.body).ticket == _ticket(old)
+        ticket = Reference.decode(message.body).ticket
+        # In a FIFO lane the first of a group stands for its run, whatever was sent since.
+        current = ticket == _ticket(old) or (ticket < _ticket(old) and "entity" in old)
         must("G2", current, f"{run} was claimed through a message that was replaced")
         later = to_ms(message.sent_at) > old.get("dead_at", 0)
         dead = old.get("status") == Status.DEAD_LETTER
@@ -79,7 +81,8 @@ def _settled(truth: Truth, actor: Actor, run: RunName, old: Item, new: Item, now
     unspent = new.get("attempt_count", 0) < old.get("attempt_count", 0)
     if new["status"] == Status.DONE and run[2] != SPLIT:
         must("G1", run in truth.succeeded, f"{run} is done and no attempt succeeded")
-    if new["status"] == Status.DEFERRED:
+    # One that nobody settled was lost, and is spent whatever its run then waits for.
+    if new["status"] == Status.DEFERRED and ours:
         must("G1", unspent, f"{run} was deferred at the cost of an attempt")
     if unspent:
         truth.spent[run] -= 1

@@ -96,6 +96,7 @@ class Truth:
         shaken: handlers that were missing or broken in a deployment.
         begun: the effects that were begun, each with its attempt's lease.
         repeats: how often a person let an effect in doubt be repeated.
+        earlier: the events that were acknowledged before an event was first sent.
     """
 
     acknowledged: set[tuple[str, str]] = field(default_factory=set)
@@ -115,6 +116,7 @@ class Truth:
     shaken: set[str] = field(default_factory=set)
     begun: set[tuple[RunName, str]] = field(default_factory=set)
     repeats: dict[RunName, int] = field(default_factory=dict)
+    earlier: dict[tuple[str, str], frozenset[tuple[str, str]]] = field(default_factory=dict)
 
     # -- keeping
 
@@ -131,6 +133,7 @@ class Truth:
         """An event has expired: its id may be used again, and nobody answers for it."""
         self.acknowledged.discard(event)
         self.contents.pop(event, None)
+        self.earlier.pop(event, None)
 
     def forget_run(self, run: RunName) -> None:
         """A run's row is gone: an event of the same id begins it anew."""

@@ -37,6 +37,7 @@ class World:
         answered: the HTTP status each letter got last.
         left: what may still happen to it.
         era: when its troubles began, in ms.
+        serial: the lanes that are FIFO in some deployment.
         limits: how many attempts a round of each handler's runs has.
     """
 
@@ -45,8 +46,11 @@ class World:
         self.stepping = stepping
         self.clock = VirtualClock()
         lanes = dict.fromkeys(n for d in scenario.deployments for n in d.manifest.lanes)
+        kept = [deployed.manifest.serial_lanes for deployed in scenario.deployments]
+        self.serial = frozenset[str]().union(*kept)
         self.aws = Doubles(
             tuple(lanes),
+            serial=self.serial,
             max_receive_count=scenario.max_receive_count,
             lags=scenario.lag,
             clock=self.clock,

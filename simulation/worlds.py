@@ -15,6 +15,7 @@ from simulation.scenario import (
     handler,
     manifest,
 )
+from simulation.serial import SERIALS
 from simulation.stage import AGAIN, BATCHES, BOTH, FIRST, GITHUB, MAIL, ONCE, world
 from simulation.toolkit import TOOLKIT
 from webhook_inbox.replay_request import ReplayRequest
@@ -239,5 +240,6 @@ SMALL: Final = (
         faults=("killed", "again"),
         max_receive_count=3,
     ),
+    *SERIALS,
     *TOOLKIT,
 )

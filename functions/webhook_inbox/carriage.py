@@ -140,9 +140,10 @@ class FifoCarriage(Carriage):
             case Refusal.HELD:
                 return RAREST_LOOK
             case Refusal.CLAIMED_HERE | Refusal.CLAIMED_ELSEWHERE if run and run.claimed_until:
-                return run.claimed_until + CLOCK_SKEW - now
+                # A lease is over when this moment has passed, not when it has come.
+                return max(run.claimed_until + CLOCK_SKEW - now, AT_ONCE)
             case Refusal.NOT_DUE if run and run.next_attempt_at:
-                return run.next_attempt_at - now
+                return max(run.next_attempt_at - now, AT_ONCE)
             case _:
                 # The run has changed since its ticket was read: it is read anew.
                 return AT_ONCE

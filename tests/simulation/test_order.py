@@ -1,0 +1,66 @@
+"""What the simulation holds against serial handlers, and that it notices when it is broken."""
+
+from dataclasses import replace
+
+import pytest
+
+from simulation.exhaustive import explore
+from simulation.failure import Failure
+from simulation.scenario import Scenario
+from simulation.serial import GOES_ON, SERIALS, STOPS
+from webhook_inbox import blocks
+from webhook_inbox.outcomes import Outcome
+from webhook_inbox.reference import Reference
+
+BY_NAME = {scenario.name: scenario for scenario in SERIALS}
+
+
+def smaller(name: str, **budget: int) -> Scenario:
+    scenario = BY_NAME[name]
+    return replace(scenario, budget=replace(scenario.budget, **budget))
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_serial_worlds_hold(name: str) -> None:
+    assert explore(BY_NAME[name], states=1500).states >= 1500
+
+
+def test_their_lanes_are_fifo_and_their_handlers_serial() -> None:
+    for deployed in (GOES_ON, STOPS):
+        assert deployed.manifest.serial_lanes == {"mail"}
+
+
+def test_a_failed_run_whose_message_is_dropped_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Outcome, "keeps_message", property(lambda self: False))
+
+    with pytest.raises(Failure):
+        explore(smaller("in order, failing"), states=5000)
+
+
+def test_groups_that_do_not_keep_entities_together_are_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Reference, "_group", lambda self: self.event_id)
+
+    with pytest.raises(Failure, match="order: "):
+        explore(BY_NAME["in order"], states=20_000)
+
+
+def test_an_entity_that_goes_on_although_it_should_stop_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(blocks, "blocker", lambda *_, **__: None)
+
+    with pytest.raises(Failure, match="order: "):
+        explore(BY_NAME["an entity that stands still"], states=20_000)
+
+
+def test_a_replay_behind_those_that_wait_for_it_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(blocks, "reference_of", lambda table, spec, run: Reference.of(run))
+
+    with pytest.raises(Failure, match="not settled"):
+        explore(BY_NAME["an entity that stands still"], states=20_000)

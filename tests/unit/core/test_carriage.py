@@ -1,0 +1,118 @@
+"""How long a FIFO lane's message is hidden that cannot be worked on, to the millisecond."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from webhook_inbox.carriage import AT_ONCE, LOOK_AGAIN, RAREST_LOOK, FifoCarriage, carriage_of
+from webhook_inbox.claim import CLOCK_SKEW, Refusal
+from webhook_inbox.lanes import Lanes
+from webhook_inbox.memory import ManualClock, MemoryFifo, MemoryQueue
+from webhook_inbox.model import Run, Status
+from webhook_inbox.outcomes import Worker
+from webhook_inbox.ports import Message, Outgoing
+
+CLOCK = ManualClock()
+NOW = CLOCK.now()
+MS = timedelta(milliseconds=1)
+WORKER = Worker("w", "v1", "bill", 1000)
+RUN = Run("acme", "e1", "acme.bill", "paid", Status.PROCESSING, entity="cus_1")
+
+
+@pytest.fixture
+def queue() -> MemoryFifo:
+    return MemoryFifo(ManualClock(), name="bill")
+
+
+@pytest.fixture
+def carriage(queue: MemoryFifo) -> FifoCarriage:
+    made = carriage_of(Lanes({"default": queue, "bill": queue}), WORKER)
+    assert isinstance(made, FifoCarriage)
+    return made
+
+
+def taken(queue: MemoryFifo, *, receives: int = 1) -> Message:
+    queue.send([Outgoing("x", group="g", dedup="d")])
+    for _ in range(receives - 1):
+        [message] = queue.receive(1, hidden_for=0)
+    [message] = queue.receive(1, hidden_for=360)
+    return message
+
+
+@pytest.mark.parametrize("why", [Refusal.CLAIMED_HERE, Refusal.CLAIMED_ELSEWHERE])
+@pytest.mark.parametrize(
+    ("left", "hidden"),
+    [
+        (timedelta(seconds=40), timedelta(seconds=45)),
+        (-CLOCK_SKEW, AT_ONCE),
+        (-CLOCK_SKEW + MS, AT_ONCE),
+        (-timedelta(minutes=1), AT_ONCE),
+    ],
+    ids=["alive", "just over", "nearly over", "over"],
+)
+def test_behind_a_lease_it_comes_when_that_is_over_and_never_spins(
+    carriage: FifoCarriage, why: Refusal, left: timedelta, hidden: timedelta
+) -> None:
+    assert carriage.stays(why, replace(RUN, claimed_until=NOW + left), NOW) == hidden
+
+
+@pytest.mark.parametrize("left", [timedelta(0), -MS, -timedelta(hours=1)])
+def test_what_is_due_after_all_comes_at_once_and_never_spins(
+    carriage: FifoCarriage, left: timedelta
+) -> None:
+    run = replace(RUN, status=Status.FAILED, next_attempt_at=NOW + left)
+
+    assert carriage.stays(Refusal.NOT_DUE, run, NOW) == AT_ONCE
+
+
+@pytest.mark.parametrize("why", [Refusal.STALE_TICKET, Refusal.COPY_MISSING])
+@pytest.mark.parametrize("run", [RUN, None], ids=["a run", "none"])
+def test_what_has_changed_meanwhile_is_read_anew(
+    carriage: FifoCarriage, why: Refusal, run: Run | None
+) -> None:
+    assert carriage.stays(why, run, NOW) == AT_ONCE
+
+
+@pytest.mark.parametrize("why", [Refusal.FINISHED, Refusal.DEAD, Refusal.EXHAUSTED])
+def test_what_is_over_does_not_stay(carriage: FifoCarriage, why: Refusal) -> None:
+    assert carriage.stays(why, RUN, NOW) is None
+
+
+def test_every_refusal_is_decided(carriage: FifoCarriage) -> None:
+    run = replace(RUN, claimed_until=NOW, next_attempt_at=NOW)
+    for why in Refusal:
+        stays = carriage.stays(why, run, NOW)
+        assert stays is None or stays >= AT_ONCE
+
+
+@pytest.mark.parametrize(
+    ("receives", "longest"),
+    [(1, LOOK_AGAIN), (4, 4 * LOOK_AGAIN), (80, RAREST_LOOK), (500, RAREST_LOOK)],
+)
+def test_a_long_wait_is_hidden_for_ever_longer_up_to_twenty_minutes(
+    queue: MemoryFifo, carriage: FifoCarriage, receives: int, longest: timedelta
+) -> None:
+    message = taken(queue, receives=receives)
+    begun = queue._now()
+
+    carriage.hide(message, timedelta(days=3))
+
+    visible_at = queue.next_visible_at()
+    assert visible_at is not None
+    assert timedelta(milliseconds=visible_at - begun) == longest
+
+
+def test_sqs_hands_it_out_for_as_long_as_it_keeps_it() -> None:
+    looks = [min(LOOK_AGAIN * receive, RAREST_LOOK) for receive in range(1, 1001)]
+
+    assert timedelta(days=13) < sum(looks, timedelta()) < timedelta(days=14)
+
+
+def test_a_standard_lane_carries_waits_as_ever() -> None:
+    queue = MemoryQueue(ManualClock())
+
+    made = carriage_of(Lanes({"default": queue}), replace(WORKER, lane="default"))
+
+    assert not isinstance(made, FifoCarriage)
+    assert all(made.stays(why, RUN, NOW) is None for why in Refusal)
