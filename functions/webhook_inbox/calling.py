@@ -104,7 +104,7 @@ class Calling:
         end: datetime,
     ) -> Context:
         journal = Journal(self._table, run, received_at=event.received_at)
-        effects = Effects(journal, run, clock=self._clock, end=end)
+        effects = Effects(journal, run, clock=self._clock, end=end, redact=self._secrets.redact)
         return Context(
             source=event.source,
             event_id=event.event_id,

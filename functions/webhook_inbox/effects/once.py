@@ -58,13 +58,23 @@ class Effects:
         run: as it was claimed.
         clock: the time.
         end: when the attempt is ended.
+        redact: takes the secrets out of an error's text, which is recorded (G10).
     """
 
-    def __init__(self, journal: Journal, run: Run, *, clock: Clock, end: datetime) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        run: Run,
+        *,
+        clock: Clock,
+        end: datetime,
+        redact: Callable[[str], str] = str,
+    ) -> None:
         self._journal = journal
         self._run = run
         self._clock = clock
         self._end = end
+        self._redact = redact
         self._names: set[str] = set()
 
     def effect(
@@ -315,7 +325,7 @@ class Effects:
         certain = isinstance(error, Permanent) or (refused and not turn.doubted)
         if turn.started and turn.result is None and certain:
             with suppress(Unavailable):  # In doubt, then: the cautious side.
-                self._journal.fail(turn.plan, str(error), self._clock.now())
+                self._journal.fail(turn.plan, self._redact(str(error)), self._clock.now())
 
 
 def _called(fn: Callable[..., Any], key: Key) -> Any:
