@@ -2,4 +2,4 @@
 
 from typing import Final
 
-MODULES: Final = ("lab", "late")
+MODULES: Final = ("lab", "late", "press")

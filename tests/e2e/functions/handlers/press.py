@@ -1,0 +1,19 @@
+"""A handler that hands its work to the sink, and waits until somebody completes it."""
+
+from typing import Any, Final
+
+from webhook_inbox.handling import Context, Event, Router
+
+press: Final = Router("press", source="lab")
+
+
+@press.on("print", backoff="fast", max_attempts=3)
+def bind(event: Event, ctx: Context) -> None:
+    """Prints, as the test says, and binds what was printed."""
+
+    def start(key: str, token: Any) -> Any:
+        work = {"event": event.id, "callback": token.path}
+        return ctx.http("sink").post("/press", json=work).json()["id"]
+
+    printed = ctx.wait_for("print", start)
+    ctx.http("sink").post("/bindery", json={"printed": printed}, effect="bind")
