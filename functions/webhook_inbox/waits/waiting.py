@@ -149,6 +149,8 @@ class Waiting:
 
     def _begin(self, name: str, timeout: str | timedelta, pause: timedelta) -> _Turn:
         check_name(name)
+        if self._effects.current_key():
+            raise Permanent(f"wait {name!r} is inside of an effect; make them one after one")
         if len(name) > NAME_LIMIT:
             raise Permanent(f"wait {name!r}: a name has up to {NAME_LIMIT} characters")
         limit = _span(name, "timeout", timeout)

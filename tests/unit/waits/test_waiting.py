@@ -482,6 +482,17 @@ def test_a_name_is_used_once_in_an_attempt(labour: Labour, ended: bool) -> None:
     assert "named twice" in labour.world.run().last_error
 
 
+def test_a_wait_inside_of_an_effect_is_refused_before_anything_happens(labour: Labour) -> None:
+    labour.world.behaviours["acme.fulfil"] = lambda event, ctx: ctx.effect(
+        "outer", lambda: ctx.wait_for("render", refuse)
+    )
+    labour.world.deliver()
+    labour.world.work()
+
+    assert "wait 'render' is inside of an effect" in labour.world.run().last_error
+    assert labour.world.overview().waits == ()
+
+
 def test_without_a_key_nothing_is_begun(labour: Labour) -> None:
     labour.world.vault.remove(COMPLETION_KEY)
     labour.world.deliver()
