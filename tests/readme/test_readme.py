@@ -8,7 +8,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import httpx
 import pytest
 import typer
 
@@ -17,12 +16,11 @@ from stacks.queue import DEAD_RETENTION, RETENTION
 from tests.readme.blocks import blocks
 from webhook_inbox import configuration
 from webhook_inbox.compiler import compile_manifest
-from webhook_inbox.context import Context, Event
-from webhook_inbox.errors import Transient
-from webhook_inbox.manifest import DestinationSpec, HandlerSpec
-from webhook_inbox.memory import ManualClock
+from webhook_inbox.manifest import HandlerSpec
 from webhook_inbox.providers import MODULES
+from webhook_inbox.registration import registered_modules
 from webhook_inbox.rows import EVENT_LIFE, ID_LIMIT, RUN_LIFE
+from webhook_inbox.testing import Fake, Inbox
 from webhookctl.__main__ import app
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -111,14 +109,14 @@ def shipments(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The project's functions, with the README's source and handler added as it says."""
     functions = tmp_path_factory.mktemp("readme") / "functions"
     shutil.copytree(ROOT / "functions", functions, ignore=shutil.ignore_patterns("__pycache__"))
-    (source,) = [block.text for block in BLOCKS if block.language == "toml"]
-    (handler,) = [block.text for block in BLOCKS if block.language == "python"]
+    source = next(block.text for block in BLOCKS if block.language == "toml")
+    handler = next(block.text for block in BLOCKS if block.language == "python")
     with (functions / "inbox.toml").open("a", encoding="utf-8") as file:
         file.write("\n" + source)
-    (functions / "handlers" / "shipments.py").write_text(handler, encoding="utf-8")
     registry = functions / "handlers" / "__init__.py"
-    text = registry.read_text(encoding="utf-8").replace('"agent")', '"agent", "shipments")')
-    registry.write_text(text, encoding="utf-8")
+    modules = (*registered_modules(functions), "shipments")
+    (functions / "handlers" / "shipments.py").write_text(handler, encoding="utf-8")
+    registry.write_text(f"MODULES = {modules!r}\n", encoding="utf-8")
     return functions
 
 
@@ -140,29 +138,18 @@ def test_the_first_source_and_handler_compile(shipments: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(("status", "raised"), [(201, None), (503, Transient)])
-def test_the_first_handler_does_what_is_said(
-    thank: ModuleType, monkeypatch: pytest.MonkeyPatch, status: int, raised: type[Exception] | None
-) -> None:
-    asked: list[httpx.Request] = []
+@pytest.mark.parametrize(("status", "ends"), [(201, "done"), (503, "failed")])
+def test_the_first_handler_does_what_is_said(thank: ModuleType, status: int, ends: str) -> None:
+    sink = Fake().answers(status)
+    inbox = Inbox(thank.shipments, destinations={"sink": sink})
+    parcel = {"id": "p-1", "customer": "c-9"}
 
-    def post(url: str, **parts: Any) -> httpx.Response:
-        asked.append(httpx.Request("POST", url, **parts))
-        return httpx.Response(status)
+    run = inbox.run("shipments.thank", parcel, event_id="p-1", event_type="parcel.delivered")
 
-    monkeypatch.setattr(httpx, "post", post)
-    now = ManualClock().now()
-    event = Event("shipments", "p-1", "parcel.delivered", now, {}, b'{"customer": "c-9"}')
-    destinations = {"sink": DestinationSpec("sink", "http://127.0.0.1:8788")}
-    context = Context("shipments", "p-1", "shipments.thank", 1, now, destinations, lambda _: ())
-    if raised is None:
-        thank.thank(event, context)
-    else:
-        with pytest.raises(raised):
-            thank.thank(event, context)
-    (request,) = asked
-    assert str(request.url) == "http://127.0.0.1:8788/thanks"
-    assert request.headers["Idempotency-Key"] == "thank:shipments.thank:shipments:p-1"
+    assert run.status == ends
+    (request,) = sink.requests
+    assert (request.path, request.json) == ("/thanks", {"customer": "c-9"})
+    assert request.headers["idempotency-key"] == "thank:shipments.thank:shipments:p-1"
 
 
 def test_every_provider_is_named() -> None:
