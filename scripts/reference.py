@@ -101,6 +101,26 @@ The run becomes a dead letter when all other items are taken. Replaying it takes
 | 409 | `conflict` | a known id with other content: refused and kept |
 | 503 | `no-secret`, `unavailable`, `broken` | not stored; the provider retries |
 
+## What completes a job
+
+`POST /completions/{{token}}` of at most 256 KB, where a handler waits with `ctx.wait_for`:
+`{{"result": …}}` with any JSON, or `{{"error": "why"}}`, with `"retry": true` where another job may be
+started. `webhookctl complete` does the same, by the token or by the event.
+
+| status | body's `status` | meaning |
+|---|---|---|
+| 200 | `recorded` | its run goes on |
+| 200 | `repeated` | the same was said before |
+| 400 | `malformed` | neither of the two; `reason` says why |
+| 404 | `unknown` | no such token, or its event has expired |
+| 409 | `conflict` | it has ended otherwise |
+| 410 | `late` | nobody waits any more; it is kept, and a replay of the run finds it |
+| 410 | `over` | this job failed, and another was started |
+| 413 | `too-large` | more than 256 KB |
+| 503 | `unavailable`, `broken` | send it again |
+
+The metric `Completions` counts these by source and outcome.
+
 ## What a destination's answer means
 
 To `ctx.http`; `responses` in the destination's table overrides any line of it.

@@ -1,10 +1,12 @@
 """POST /completions/{token}: what whoever did a job is answered, and that its run goes on."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ingest.completing import STATUSES
 from tests.functions.faults import Fault, Faults
 from tests.functions.inbox import Answer, Inbox
 from tests.functions.invocations import http_event
@@ -12,6 +14,7 @@ from webhook_inbox.model import Status
 from webhook_inbox.waits.tokens import COMPLETION_KEY
 
 JSON = {"content-type": "application/json"}
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference.md"
 
 
 @pytest.fixture
@@ -76,6 +79,12 @@ def test_each_end_has_its_status(
     answer = tell(inbox, job, body)
 
     assert (answer.status, answer.json["status"]) == (code, outcome)
+
+
+def test_the_reference_has_every_status() -> None:
+    rows = [line for line in REFERENCE.read_text().splitlines() if line.startswith("| ")]
+    for outcome, code in STATUSES.items():
+        assert any(row.startswith(f"| {code} |") and f"`{outcome}`" in row for row in rows), outcome
 
 
 def test_a_second_end_is_repeated_or_a_conflict(inbox: Inbox, job: str) -> None:
