@@ -104,8 +104,8 @@ The run becomes a dead letter when all other items are taken. Replaying it takes
 ## What completes a job
 
 `POST /completions/{{token}}` of at most 256 KB, where a handler waits with `ctx.wait_for`:
-`{{"result": …}}` with any JSON, or `{{"error": "why"}}`, with `"retry": true` where another job may be
-started. `webhookctl complete` does the same, by the token or by the event.
+`{{"result": …}}` with any JSON, or `{{"error": "why"}}`, with `"retry": true` where another job may
+be started. `webhookctl complete` does the same, by the token or by the event.
 
 | status | body's `status` | meaning |
 |---|---|---|
