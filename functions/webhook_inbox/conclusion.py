@@ -188,6 +188,7 @@ class Conclusion:
             spent=False,
             unknown=unknown,
             waits_for=error.waits_for if error else "",
+            slots=error.slots if error else {},
         )
         run = self._settle(attempt, settlement)
         carriage.carry(run, chosen, attempt.message)

@@ -1,5 +1,6 @@
 """What can go wrong, each class saying what happens next. Imports nothing of ours."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -102,7 +103,8 @@ class Deferred(InboxError):
     """The run waits until `until` for something outside it; no attempt is spent.
 
     `parked` waits without a message, for somebody who wakes it earlier; `waits_for` is what an
-    operator is told, like "destination crm".
+    operator is told, like "destination crm"; `slots` is what the run keeps of its turns at
+    destinations, see `Run.slots`.
     """
 
     def __init__(
@@ -112,6 +114,7 @@ class Deferred(InboxError):
         *,
         parked: bool = False,
         waits_for: str = "",
+        slots: Mapping[str, int] | None = None,
     ) -> None:
         super().__init__(message)
         if until.tzinfo is None:
@@ -119,6 +122,7 @@ class Deferred(InboxError):
         self.until = until
         self.parked = parked
         self.waits_for = waits_for
+        self.slots = dict(slots or {})
 
 
 class Superseded(InboxError):

@@ -60,11 +60,15 @@ class Precheck:
             waits = Postponement(now + RECHECK, Wait.PARKED, RESUMPTION, why, counts=False)
             return Checked(postponement=waits)
         known = self._manifest.destinations
-        called = [known[name] for name in spec.destinations if name in known]
-        if not called:
+        if not known:
             return Checked()
+        called = [known[name] for name in spec.destinations if name in known]
+        # A call of one that is not declared may have put the run off, and it keeps that turn.
         run = self._run(event, spec, reference)
-        admission = self._gate.admit(called, kept=run.slots if run else {})
+        kept = run.slots if run else {}
+        if not called:
+            return Checked(kept)
+        admission = self._gate.admit(called, kept=kept)
         if admission.go or admission.due is None:
             return Checked(admission.slots, degraded=admission.degraded)
         return self._waits(event, spec, run, admission, now)

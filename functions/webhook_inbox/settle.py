@@ -48,6 +48,7 @@ class Settlement:
         unknown: the handler is not in this deployment.
         held: what a person has to decide; see `Run.held`.
         waits_for: what it waits for; see `Run.waits_for`.
+        slots: its turns at destinations; see `Run.slots`.
     """
 
     status: Status
@@ -60,6 +61,7 @@ class Settlement:
     unknown: bool = False
     held: Mapping[str, Any] = field(default_factory=dict)
     waits_for: str = ""
+    slots: Mapping[str, int] = field(default_factory=dict)
 
 
 def settle(table: Table, run: Run, settlement: Settlement, *, sent_at: datetime) -> Run:
@@ -218,6 +220,8 @@ def _waiting(run: Run, settlement: Settlement) -> Mapping[str, Any]:
         values["parked"] = True
     if settlement.waits_for:
         values["waits_for"] = settlement.waits_for
+    if settlement.slots:
+        values["slots"] = dict(settlement.slots)
     if settlement.held:
         values["held"] = dict(settlement.held)
     if settlement.status is Status.HELD:

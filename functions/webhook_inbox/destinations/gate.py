@@ -176,7 +176,8 @@ class Gate:
         due = max(moment(place.due), now)
         if not place.retry_at:
             place.turn.keep(spec.name, slots)
-            raise Deferred(due, why)
+            waits_for = f"destination {spec.name}"
+            raise Deferred(due, why, waits_for=waits_for, slots=slots)
         if on_limit == "drop":
             raise Skipped(why)
         raise Transient(why, retry_after=due - now, refused=True)

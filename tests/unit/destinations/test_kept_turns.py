@@ -1,0 +1,67 @@
+"""A run that its own call put off keeps its turn over the wait."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from tests.unit.core.world import World, handler, with_handlers
+from tests.unit.destinations.site import LIMITED, Site
+from webhook_inbox.context import Context, Event
+from webhook_inbox.errors import Deferred
+from webhook_inbox.model import Status
+from webhook_inbox.outcomes import Outcome
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_a_call_that_is_put_off_names_its_turn_and_its_destination() -> None:
+    site = Site(LIMITED)
+    site.take(60)
+    slots = site.admitted()
+
+    with pytest.raises(Deferred) as put_off:
+        site.enter(slots)
+
+    assert put_off.value.slots == slots
+    assert put_off.value.waits_for == "destination crm"
+
+
+def test_a_deferred_run_keeps_the_turns_it_was_given_until_it_is_claimed(world: World) -> None:
+    due = world.now + timedelta(minutes=1)
+    world.script("acme.fulfil", Deferred(due, "full", slots={"crm#again": 7, "shop": 9}))
+    world.deliver()
+
+    assert world.work() == [Outcome.DEFERRED]
+
+    assert world.run().slots == {"crm#again": 7, "shop": 9}
+    world.clock.advance(seconds=61)
+    assert world.work() == [Outcome.DONE]
+    assert world.run().slots == {}
+
+
+def test_a_run_that_its_call_put_off_goes_before_those_who_came_later(world: World) -> None:
+    """Ten runs call an undeclared destination that takes one call in ten seconds."""
+    slow = replace(LIMITED, rate=0.1)
+    world.deploy(replace(with_handlers(handler("acme.fulfil", "paid")), destinations={"crm": slow}))
+    called: list[str] = []
+
+    def call(event: Event, context: Context) -> None:
+        context.gate.enter(slow, context.slots, until=context.deadline)
+        called.append(event.id)
+
+    world.behaviours["acme.fulfil"] = call
+    for number in range(10):
+        world.deliver(f"evt-{number}")
+        world.work()
+        world.clock.advance(seconds=1)
+
+    for _ in range(40):
+        world.clock.advance(seconds=5)
+        world.work()
+
+    assert called == [f"evt-{number}" for number in range(10)]
+    assert {world.run(event_id).status for event_id in called} == {Status.DONE}
