@@ -17,6 +17,7 @@ from webhookctl.commands import (
     replay,
     secrets,
     send,
+    skip,
     sources,
     verify,
 )
@@ -57,6 +58,7 @@ app.command("send")(send.send)
 app.add_typer(inbox.app, name="inbox")
 app.add_typer(rejected.app, name="rejected")
 app.command("replay")(replay.replay)
+app.command("skip")(skip.skip)
 app.add_typer(hold.app, name="hold")
 app.command("complete")(complete.complete)
 app.add_typer(handlers.app, name="handlers")

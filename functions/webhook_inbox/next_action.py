@@ -249,8 +249,15 @@ def _dead(run: Run) -> str:
     remedy = next(found, "when the cause is gone,")
     return (
         f"Mend {run.handler}: {remedy} replay it: {replay_command(run, [run.handler])}"
-        f" (last error: {short(run.last_error) or 'none'})"
-        + (f" Until then all later events of {run.entity} wait." if run.blocking else "")
+        f" (last error: {short(run.last_error) or 'none'})" + (_stops(run) if run.blocking else "")
+    )
+
+
+def _stops(run: Run) -> str:
+    named = f"{quote(run.event_id)} --source {run.source} --handler {quote(run.handler)}"
+    return (
+        f" Until then all later events of {run.entity} wait; to let them go on without it:"
+        f" webhookctl skip {named} --reason WHY"
     )
 
 

@@ -25,7 +25,10 @@ def test_a_dead_one_that_stops_its_entity_says_so() -> None:
     said = words(Status.DEAD_LETTER, last_error="permanent: a 422", entity="cus_1", blocking=True)
 
     assert said.startswith("Mend stripe.fulfil: ")
-    assert said.endswith(" Until then all later events of cus_1 wait.")
+    assert " Until then all later events of cus_1 wait; " in said
+    assert said.endswith(
+        "webhookctl skip evt_1 --source stripe --handler stripe.fulfil --reason WHY"
+    )
 
 
 def test_a_dead_one_whose_entity_went_on_says_nothing_of_it() -> None:
