@@ -131,7 +131,9 @@ class Orders:
         run, order = entrant.run, entrant.order
         number = number_at(body, order.version, f"handler {run.handler!r}")
         applied = int(state.applied) if state.applied else order.first - 1
-        if number <= applied:
+        # Recorded, and not settled: this run is not over yet, whatever its attempt ended in.
+        recorded = number == applied and state.applied_by == run.event_id
+        if number <= applied and not recorded:
             return self._past(entrant, state, number, applied)
         if number > applied + 1:
             state = self._gaps.close(Early(entrant, state, applied, number))
