@@ -1,0 +1,106 @@
+"""Serial runs on a FIFO queue: what lanes send is handed out an entity at a time, and once."""
+
+import pytest
+
+from tests.contract.backends import Lane
+from webhook_inbox.lanes import Lanes
+from webhook_inbox.ports import Message
+from webhook_inbox.reference import Reference
+
+
+@pytest.fixture
+def lanes(fifo: Lane) -> Lanes:
+    return Lanes({"default": fifo.queue})
+
+
+def reference(event_id: str, entity: str, *, ticket: int = 0, apart: bool = False) -> Reference:
+    return Reference("acme", event_id, "acme.bill", ticket, entity=entity, apart=apart)
+
+
+def send(lanes: Lanes, *references: Reference) -> None:
+    lanes.send([("default", reference) for reference in references])
+
+
+def taken(fifo: Lane) -> Message | None:
+    return next(iter(fifo.queue.receive(1, hidden_for=60)), None)
+
+
+def event_of(message: Message | None) -> str | None:
+    return None if message is None else Reference.decode(message.body).event_id
+
+
+def test_a_queue_says_that_it_is_fifo(fifo: Lane) -> None:
+    assert fifo.queue.fifo
+
+
+def test_of_an_entity_one_is_handed_out_and_of_others_as_well(lanes: Lanes, fifo: Lane) -> None:
+    send(lanes, reference("e1", "a"), reference("e2", "a"), reference("e3", "b"))
+
+    first, second = taken(fifo), taken(fifo)
+
+    assert {event_of(first), event_of(second)} == {"e1", "e3"}
+    assert taken(fifo) is None
+
+
+def test_one_that_is_hidden_keeps_its_place(lanes: Lanes, fifo: Lane) -> None:
+    send(lanes, reference("e1", "a"), reference("e2", "a"))
+    first = taken(fifo)
+    assert first is not None
+
+    fifo.queue.hide(first.receipt, 0)
+
+    assert event_of(taken(fifo)) == "e1"
+
+
+def test_what_is_sent_again_with_its_ticket_comes_once(lanes: Lanes, fifo: Lane) -> None:
+    send(lanes, reference("e1", "a"))
+    send(lanes, reference("e1", "a"))
+    first = taken(fifo)
+    assert first is not None
+    fifo.queue.delete(first.receipt)
+
+    assert fifo.queue.backlog().visible == 0
+
+
+def test_a_replay_is_another_message(lanes: Lanes, fifo: Lane) -> None:
+    send(lanes, reference("e1", "a"))
+    first = taken(fifo)
+    assert first is not None
+    fifo.queue.delete(first.receipt)
+
+    send(lanes, reference("e1", "a", ticket=1))
+
+    again = taken(fifo)
+    assert again is not None
+    assert Reference.decode(again.body).ticket == 1
+
+
+def test_one_that_is_sent_apart_passes_those_that_wait(lanes: Lanes, fifo: Lane) -> None:
+    send(lanes, reference("e2", "a"), reference("e3", "a"))
+    taken(fifo)
+
+    send(lanes, reference("e1", "a", ticket=1, apart=True))
+
+    assert event_of(taken(fifo)) == "e1"
+    assert taken(fifo) is None
+
+
+@pytest.mark.parametrize("entity", ["é ü", "x" * 512, "", "a#b", "\t"])
+def test_whatever_an_entity_is_called_the_queue_takes_it(
+    lanes: Lanes, fifo: Lane, entity: str
+) -> None:
+    send(lanes, reference("e1", entity))
+
+    assert event_of(taken(fifo)) == "e1"
+
+
+def test_a_whole_batch_of_one_entity_comes_in_its_order(lanes: Lanes, fifo: Lane) -> None:
+    sent = [f"e{number}" for number in range(23)]
+    send(lanes, *(reference(event_id, "a") for event_id in sent))
+
+    found: list[str | None] = []
+    while (message := taken(fifo)) is not None:
+        found.append(event_of(message))
+        fifo.queue.delete(message.receipt)
+
+    assert found == sent
