@@ -70,6 +70,11 @@ class Wait:
         return from_ms(self.row["until"])
 
     @property
+    def ended_at(self) -> datetime | None:
+        """When it was said what came of the job."""
+        return from_ms(self.row["ended_at"]) if "ended_at" in self.row else None
+
+    @property
     def result(self) -> Any:
         """What the job returned."""
         return decode(self.row["result"])

@@ -167,7 +167,7 @@ class Waiting:
     def _renewed(self, wait: Wait, until: datetime) -> Wait:
         """Returns the wait as this attempt has it: what killed the run is not to kill it again."""
         now, state = self._clock.now(), wait.state
-        if state is not State.AGAIN and not self._precedes_round(wait):
+        if state is State.COMPLETED or not self._is_of_before(wait):
             return wait
         failed_late = state is State.EXPIRED and wait.digest and "result" not in wait.row
         if state in {State.AGAIN, State.FAILED} or failed_late:
@@ -175,17 +175,18 @@ class Waiting:
             return self._waits.begin_anew(wait, token, now=now, until=until)
         if state is State.EXPIRED and wait.digest:
             return self._waits.accept(wait)
-        if state is State.EXPIRED or (state is State.WAITING and wait.until <= now):
-            # Nobody knows what came of the job, so it is the same one that is waited for.
-            return self._waits.prolong(wait, now=now, until=until)
-        return wait
+        # Nobody knows what came of the job, so it is the same one that is waited for.
+        return self._waits.prolong(wait, now=now, until=until)
 
-    def _precedes_round(self, wait: Wait) -> bool:
-        """Tells whether the run has died, or was replayed, since the wait began."""
+    def _is_of_before(self, wait: Wait) -> bool:
+        """Tells whether a wait was over before the run died last, or was replayed."""
+        if wait.state is State.AGAIN or (wait.state is State.FAILED and wait.late):
+            return True
         replays = self._run.replays
         replayed = from_ms(replays[-1]["at"]) if replays else None
         begun = max(filter(None, (self._run.dead_at, replayed)), default=None)
-        return begun is not None and wait.since <= begun
+        over = wait.ended_at if wait.state is State.FAILED else wait.until
+        return begun is not None and over is not None and over <= begun
 
     # -- the token
 

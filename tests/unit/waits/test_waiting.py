@@ -327,6 +327,54 @@ def test_a_run_that_died_of_something_else_waits_on_after_a_replay(labour: Labou
     assert len(labour.started) == 1
 
 
+def hurry(labour: Labour) -> None:
+    """An operator replays a run that waits."""
+    labour.world.clock.advance(minutes=1)
+    labour.world.replay(requested_by="kim", reason="hurry", event_ids=["evt-1"], source="acme")
+    labour.world.work()
+    labour.world.clock.advance(minutes=1)
+
+
+def test_a_job_that_fails_after_a_replay_ends_the_run_all_the_same(labour: Labour) -> None:
+    labour.begin()
+    hurry(labour)
+    assert labour.complete(body={"error": "no such template"}) is Outcome.RECORDED
+    labour.world.work()
+
+    run = labour.world.run()
+    assert (run.status, len(labour.started)) == (Status.DEAD_LETTER, 1)
+
+
+def test_a_replay_of_a_run_that_waits_gives_its_job_no_more_time() -> None:
+    labour = Labour(timeout="1h")
+    labour.begin()
+    until = labour.row["until"]
+    hurry(labour)
+    labour.world.run_until_quiet()
+
+    assert labour.row["until"] == until
+    assert "was not completed within 1:00:00" in labour.world.run().last_error
+
+
+def test_what_failed_after_the_run_had_died_is_started_anew_by_a_redrive(labour: Labour) -> None:
+    labour.options = {"poll": refuse_to_say}
+    labour.begin()
+    labour.pass_seconds(61)
+    assert labour.world.run().status is Status.DEAD_LETTER
+    labour.world.clock.advance(minutes=1)
+    assert labour.complete(body={"error": "out of paper"}) is Outcome.LATE
+    labour.options = {}
+    labour.world.run_until_quiet()
+    labour.world.redrive()
+    labour.world.work()
+
+    assert len({token for _, token in labour.started}) == 2
+
+
+def refuse_to_say(job: Any) -> Any:
+    raise Permanent("401: the key is wrong")
+
+
 # -- starts that are in doubt
 
 
