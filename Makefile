@@ -4,7 +4,7 @@ BIN := .venv/bin
 
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
-.PHONY: help setup dev check test test-whole test-local test-parts simulate mutants fuzz proof lock clean
+.PHONY: help setup dev check test test-whole test-local test-parts simulate mutants fuzz storm proof lock clean
 
 help: ## what there is
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -51,9 +51,12 @@ mutants: setup ## break the protocol on purpose, fault by fault: the simulation 
 	$(BIN)/python -m simulation mutants
 
 fuzz: setup ## 2,000 mangled deliveries of every provider: refused for a reason, all of them; 3 minutes
-	$(BIN)/pytest tests/proof --quiet --numprocesses 2
+	$(BIN)/pytest tests/proof/test_every_provider.py --quiet --numprocesses 2
 
-proof: simulate mutants fuzz ## what takes too long for every test run
+storm: setup ## handlers over HTTP whose downstreams fail, stall and are killed; 5 minutes
+	$(BIN)/pytest tests/proof/test_storm.py --quiet
+
+proof: simulate mutants fuzz storm ## what takes too long for every test run
 
 lock: ## write the locks under requirements/ again; needs uv
 	scripts/lock.sh

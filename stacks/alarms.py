@@ -61,6 +61,25 @@ class Alarms(Construct):
             f" `{self._ctl} inbox list --status {'failed' if lane.fifo else 'pending'}`."
             f" {WAITS_IN_ORDER if lane.fifo else WAITS_FOR_ROOM}",
         )
+        self._alarm(
+            f"Pages-{lane.name}",
+            _metric("Pages", service="processor", lane=lane.name),
+            text=f"A destination refuses what runs of lane {lane.name} send for want of rights (401,"
+            " 403), or its name cannot be resolved: no repetition helps. Look:"
+            f" `{self._ctl} inbox list --status dead_letter`. Set its secret or mend its base_url,"
+            f" then `{self._ctl} replay --yes`.",
+        )
+        # What spares destinations fails open, so nothing stands still: but nothing is spared.
+        self._alarm(
+            f"FailedOpen-{lane.name}",
+            _metric("FailedOpen", service="processor", lane=lane.name),
+            at_least=10,
+            periods=3,
+            text=f"Breakers and rate limits of lane {lane.name} cannot be read: destinations are"
+            " called as if there were none. See the processor's logs for the table's errors, and"
+            " pause what must not be called:"
+            f" `{self._ctl} handlers pause NAME --reason …`.",
+        )
         # Not the first one: a handler that does not end in time takes its process along, and
         # its run is tried again. A function that cannot even start fails for every message.
         self._alarm(

@@ -43,7 +43,8 @@ def observe(
     for fate, items in result.items.items():
         _count(metrics, "Items", items, source=source, outcome=fate)
     for what in result.degraded:
-        _count(metrics, "FailedOpen", 1, lane=lane, what=what)
+        _count(metrics, "FailedOpen", 1, lane=lane)
+        logger.warning("could not be asked, and was passed over", extra={"what": what})
     if result.page:
         # By lane, as its alarm: CloudWatch knows a metric by all of its dimensions.
         _count(metrics, "Pages", 1, lane=lane)

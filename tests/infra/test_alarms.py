@@ -7,12 +7,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from aws_lambda_powertools import Metrics
+from aws_lambda_powertools import Logger, Metrics
 from typer.main import get_command
 
+from processor.telemetry import observe
 from tests.infra.conftest import INBOX, Synthesize, write_functions
 from tests.infra.template import Properties, Template, named
 from webhook_inbox.ingest import Outcome
+from webhook_inbox.outcomes import Outcome as Worked
+from webhook_inbox.outcomes import Result
 from webhook_inbox.reconciliation import Action
 from webhookctl.app import app
 
@@ -21,6 +24,7 @@ PEOPLE = '[alarms]\nnotify = ["mailto:team@a.example"]\npage = ["https://pager.e
 AT_LEAST = "GreaterThanOrEqualToThreshold"
 SOURCES = ("github", "stripe-eu")
 LANES = ("default", "slow")
+OF_A_LANE = ("DeadLetters", "Backlog", "Pages", "FailedOpen", "ProcessorCrashes")
 
 
 @pytest.fixture(scope="module")
@@ -56,9 +60,7 @@ def fires(properties: Mapping[str, Any]) -> tuple[str, int, int]:
 
 def test_alarms_are_these_with_and_without_people(dev: Template, told: Template) -> None:
     expected = {f"{kind}{source}" for kind in ("Conflicts", "Faults") for source in SOURCES}
-    expected |= {
-        f"{kind}{lane}" for kind in ("DeadLetters", "Backlog", "ProcessorCrashes") for lane in LANES
-    }
+    expected |= {f"{kind}{lane}" for kind in OF_A_LANE for lane in LANES}
     expected |= {"IntakeErrors", "IngestCrashes", "ReplayErrors"}
     expected |= {
         "ReconcilerStopped",
@@ -214,6 +216,30 @@ def test_work_that_waits_for_a_quarter_of_an_hour_is_noticed(dev: Template, lane
     assert watched(found) == ("AWS/SQS", "ApproximateAgeOfOldestMessage", "Maximum", 60)
     assert fires(found) == (AT_LEAST, 900, 5)
     assert dimensions(found)["QueueName"].startswith(f"${{InboxLane{lane}Work")
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_a_page_and_what_fails_open_are_noticed_by_the_metrics_that_are_written(
+    dev: Template,
+    lane: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", "processor")
+    metrics = Metrics(namespace="WebhookInbox", service="processor")
+    result = Result(Worked.DEAD, page=True, degraded=("the breaker of crm",))
+    observe(Logger(service="processor"), metrics, lane, result, redact=str)
+
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    written = {}
+    for line in (line for line in lines if "_aws" in line):
+        [declared] = line["_aws"]["CloudWatchMetrics"]
+        [name] = [metric["Name"] for metric in declared["Metrics"]]
+        written[name] = {key: line[key] for key in declared["Dimensions"][0]}
+    for name, fired in (("Pages", (AT_LEAST, 1, 1)), ("FailedOpen", (AT_LEAST, 10, 3))):
+        found = alarm(dev, f"{name}-{lane}")
+        assert dimensions(found) == written[found["MetricName"]]
+        assert fires(found) == fired
 
 
 def test_every_alarm_says_what_to_do_in_commands_that_exist(dev: Template) -> None:

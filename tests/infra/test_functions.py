@@ -108,7 +108,7 @@ def test_processors_alone_read_the_key_that_completion_tokens_are_made_with(dev:
 def test_processor_reaches_its_own_lane_and_the_handlers_secrets_only(dev: Template) -> None:
     assert rights(dev, "processor") == {
         "logs": LOGS,
-        "table": {"dynamodb:GetItem", "dynamodb:UpdateItem"},
+        "table": ROWS,
         "work": {*DEAD, "sqs:GetQueueAttributes", "sqs:SendMessage"},
         "bucket": {"s3:ListBucket"},
         "bucket/bodies/*": {"s3:GetObject"},
