@@ -64,8 +64,8 @@ class Alarms(Construct):
         self._alarm(
             f"Pages-{lane.name}",
             _metric("Pages", service="processor", lane=lane.name),
-            text=f"A destination refuses what runs of lane {lane.name} send for want of rights (401,"
-            " 403), or its name cannot be resolved: no repetition helps. Look:"
+            text=f"A destination refuses what runs of lane {lane.name} send for want of rights"
+            " (401, 403), or its name cannot be resolved: no repetition helps. Look:"
             f" `{self._ctl} inbox list --status dead_letter`. Set its secret or mend its base_url,"
             f" then `{self._ctl} replay --yes`.",
         )

@@ -5,7 +5,7 @@ Everything runs as deployed, with four workers a lane; the sink follows a script
 
 import threading
 import time
-from itertools import groupby
+from itertools import groupby, pairwise
 from random import Random
 
 from tests.e2e.waiting import eventually
@@ -103,7 +103,7 @@ def test_a_circuit_opens_and_closes_and_nothing_is_called_in_between(storm: Stor
     # A probe each time it has been open for six seconds, and nothing else.
     eventually(lambda: len(storm.journal("/fragile/notes")) >= len(before) + 3, what="probes")
     probes = [e["at"] for e in storm.journal("/fragile/notes") if e["at"] > opened_at + 1]
-    assert all(later - earlier > RECOVERY - 0.5 for earlier, later in zip(probes, probes[1:], strict=False))
+    assert all(later - earlier > RECOVERY - 0.5 for earlier, later in pairwise(probes))
 
     storm.mood()
     ended = storm.ended(ids, "storm.fragile")

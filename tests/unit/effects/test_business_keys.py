@@ -36,7 +36,8 @@ def test_each_event_leads_to_the_shared_row(both: tuple[Bench, Bench]) -> None:
         bench.attempt().effect("ship", bench.sink, key="in_7")
         place = effect_key("stripe", bench.run.event_id, "stripe.fulfil", "ship")
         reference = bench.table.get(place)
-        assert reference is not None and reference["shared"] == "effect#ship#in_7"
+        assert reference is not None
+        assert reference["shared"] == "effect#ship#in_7"
     assert both[0].row("ship", key="in_7")["event_id"] == "evt_paid"
 
 
@@ -91,4 +92,6 @@ def test_a_key_that_no_row_could_hold_is_refused(both: tuple[Bench, Bench], key:
 def test_any_other_key_fits_a_header(both: tuple[Bench, Bench], key: str) -> None:
     both[0].attempt().effect("ship", both[0].sink, key=key)
     sent = both[0].sink.keys[0]
-    assert len(sent) <= 255 and sent.isascii() and sent.isprintable()
+    assert len(sent) <= 255
+    assert sent.isascii()
+    assert sent.isprintable()

@@ -94,7 +94,8 @@ def test_a_probe_that_finds_it_ends_the_doubt(bench: Bench) -> None:
 
     assert bench.attempt().effect("charge", bench.sink, probe=probe) == {"id": 77}
     assert bench.attempt().effect("charge", bench.sink, probe=probe) == {"id": 77}
-    assert asked == bench.sink.keys[:1] and len(bench.sink.keys) == 1
+    assert asked == bench.sink.keys[:1]
+    assert len(bench.sink.keys) == 1
     assert bench.row("charge")["found_by"] == "probe"
 
 

@@ -59,9 +59,11 @@ def test_what_a_downstream_refused_is_tried_again_under_the_same_key(bench: Benc
     assert (row["status"], row["error"]) == ("failed", "422")
 
     bench.attempt().effect("create-order", bench.sink, args={"now": "mended"})
-    assert len(set(bench.sink.keys)) == 1 and len(bench.sink.keys) == 2
+    assert len(set(bench.sink.keys)) == 1
+    assert len(bench.sink.keys) == 2
     row = bench.row("create-order")
-    assert row["status"] == "committed" and "error" not in row
+    assert row["status"] == "committed"
+    assert "error" not in row
 
 
 @pytest.mark.parametrize(
@@ -99,7 +101,8 @@ def test_a_name_that_no_row_could_hold_is_refused_before_anything_happens(
 ) -> None:
     with pytest.raises(Permanent, match="a name is 1-128 printable ASCII characters"):
         bench.attempt().effect(name, bench.sink)
-    assert bench.sink.keys == [] and bench.faults.operations() == []
+    assert bench.sink.keys == []
+    assert bench.faults.operations() == []
 
 
 @pytest.mark.parametrize("name", ["a", "a" * 128, "POST /notes", "mail:ann@a.example", "!~"])
@@ -122,7 +125,8 @@ def test_a_result_of_300_kb_is_recorded(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("result", "why"), [("x" * (300 * 1024 - 1), "301 KB"), (object(), "no JSON"), (b"x", "no JSON")]
+    ("result", "why"),
+    [("x" * (300 * 1024 - 1), "301 KB"), (object(), "no JSON"), (b"x", "no JSON")],
 )
 def test_what_cannot_be_recorded_is_held_and_not_executed_again(
     bench: Bench, result: object, why: str
@@ -145,7 +149,8 @@ def test_too_little_time_starts_nothing(bench: Bench) -> None:
         bench.attempt(seconds=1.9).effect("mail", bench.sink)
     with pytest.raises(Transient, match="needs 30 s"):
         bench.attempt(seconds=29).effect("mail", bench.sink, needs=30)
-    assert bench.sink.keys == [] and bench.faults.operations() == []
+    assert bench.sink.keys == []
+    assert bench.faults.operations() == []
     bench.attempt(seconds=2).effect("mail", bench.sink)
 
 
