@@ -12,6 +12,7 @@ from tests.functions.inbox import Inbox
 from tests.functions.invocations import sqs_event, sqs_record
 from webhook_inbox.model import Run, Status
 from webhook_inbox.reference import Reference
+from webhook_inbox.routing import Registered
 
 Message = dict[str, Any]
 
@@ -320,7 +321,7 @@ def test_the_lease_outlives_the_invocation_and_ends_before_the_message_is_back(
         assert seen.claimed_until is not None
         leases.append((seen.claimed_until - seen.claimed_at, ctx.deadline - seen.claimed_at))
 
-    monkeypatch.setitem(inbox.lab.lab._handlers, "lab.fine", (None, look))
+    monkeypatch.setitem(inbox.lab.lab._handlers, "lab.fine", (None, Registered(look)))
 
     inbox.process(message, remaining=60)
 
