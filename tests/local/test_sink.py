@@ -51,6 +51,19 @@ def _post(sink: Sink, key: str, body: Any = None, path: str = "/notes") -> tuple
     return _call(sink.server_port, "POST", path, json.dumps(body).encode(), key)
 
 
+@pytest.mark.parametrize(("key", "known_by"), [("", "alert-1"), ("k1", "k1")])
+def test_a_key_may_stand_in_the_body_as_at_pagerduty(sink: Sink, key: str, known_by: str) -> None:
+    body = {"dedup_key": "alert-1", "event_action": "trigger"}
+    assert [_post(sink, key, body)[0] for _ in range(2)] == [201, 200]
+    assert list(sink.effects.all()) == [known_by]
+
+
+@pytest.mark.parametrize("body", [{"dedup_key": ""}, ["dedup_key"], "dedup_key"])
+def test_a_request_without_a_key_is_no_effect(sink: Sink, body: Any) -> None:
+    assert _post(sink, "", body)[0] == 400
+    assert sink.effects.all() == {}
+
+
 def test_the_first_request_is_the_effect_and_later_ones_get_its_answer(sink: Sink) -> None:
     assert _post(sink, "k1", {"n": 1}) == (
         201,

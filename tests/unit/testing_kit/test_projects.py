@@ -74,6 +74,18 @@ def test_sample_files_are_found_from_wherever_tests_run(
     assert inbox.run("github.count", ISSUE).status == "done"
 
 
+@pytest.mark.parametrize("given", [b"not JSON", {"type": "invoice.paid"}])
+def test_what_the_provider_would_not_send_is_refused(inbox: Inbox, given: object) -> None:
+    with pytest.raises(KitError, match=r"did not take the event \(rejected\): |no event of stripe"):
+        inbox.run("stripe.fulfil", given)  # type: ignore[arg-type]
+
+
+def test_a_type_that_the_source_does_not_store_is_refused(inbox: Inbox) -> None:
+    event = {"id": "evt_1", "type": "customer.created", "data": {"object": {}}}
+    with pytest.raises(KitError, match=r"inbox.toml does not store 'customer.created'"):
+        inbox.run("stripe.fulfil", event)
+
+
 def test_another_stage_has_other_values() -> None:
     inbox = Inbox(FUNCTIONS, stage="prod")
     inbox.run("agent.hand_over", "events/ingest/slack/app_mention__channel.json")
