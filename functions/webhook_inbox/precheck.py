@@ -94,7 +94,7 @@ class Precheck:
         if admission.on_limit == "drop":
             return Checked(instead=Skipped(f"dropped: {admission.why}"))
         if admission.on_limit == "error":
-            return Checked(instead=Transient(admission.why, refused=True))
+            return Checked(instead=Transient(admission.why, refused=True, retry_after=due - now))
         began = (run.round_began_at if run else None) or event.received_at
         if due > began + timedelta(seconds=spec.max_age):
             return Checked(instead=Deferred(due, admission.why))

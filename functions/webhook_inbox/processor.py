@@ -75,7 +75,7 @@ class Processor:
         self._executor = executor
         self._clock = clock
         self._chance = chance
-        gate = Gate(table=table, clock=clock, chance=chance)
+        self._gate = gate = Gate(table=table, clock=clock, chance=chance)
         self._precheck = Precheck(
             manifest=manifest, table=table, controls=Controls(table, clock), gate=gate
         )
@@ -199,7 +199,8 @@ class Processor:
         attempt = replace(attempt, run=replace(attempt.run, progress=journal.progress))
         result = self._conclusion.of(attempt, spec, error)
         self._calling.settled(error, attempt.run, lane=attempt.worker.lane)
-        return replace(result, items=journal.items, degraded=checked.degraded)
+        degraded = (*checked.degraded, *self._gate.degraded())
+        return replace(result, items=journal.items, degraded=degraded)
 
     def _lease(self, worker: Worker, deadline: datetime) -> Lease:
         until = deadline + LEASE_MARGIN
