@@ -15,10 +15,8 @@ from webhook_inbox.errors import (
     Deferred,
     HandlerTimedOut,
     Held,
-    InboxError,
     Permanent,
     Skipped,
-    Transient,
 )
 from webhook_inbox.instants import to_ms
 from webhook_inbox.lanes import Lanes
@@ -27,6 +25,7 @@ from webhook_inbox.manifest import HandlerSpec
 from webhook_inbox.model import Run, Status
 from webhook_inbox.outcomes import Outcome, Result, Worker
 from webhook_inbox.ports import Chance, Clock, Message, Table
+from webhook_inbox.reasons import attempts_allowed, delay_asked, describe, last_words
 from webhook_inbox.reference import Reference
 from webhook_inbox.retry import Wait, backoff_delay, pause
 from webhook_inbox.settle import Settlement, cut, give_up, settle
@@ -80,7 +79,7 @@ class Conclusion:
         reason = self._secrets.redact(describe(error))
         if isinstance(error, Permanent):
             return self._die(attempt, spec, f"permanent: {reason}", error, now)
-        if attempt.run.attempts_in_round >= _attempts_allowed(spec, error):
+        if attempt.run.attempts_in_round >= attempts_allowed(spec, error):
             return self._die(attempt, spec, f"exhausted: {reason}", error, now)
         return self._retry(attempt, spec, error, now)
 
@@ -122,7 +121,7 @@ class Conclusion:
     ) -> Result:
         reason = self._secrets.redact(describe(error))
         delay = backoff_delay(spec.backoff, attempt.run.attempts_in_round, self._chance)
-        delay = max(delay, min(_asked(error), RETRY_AFTER_LIMIT))
+        delay = max(delay, min(delay_asked(error), RETRY_AFTER_LIMIT))
         carriage = carriage_of(self._lanes, attempt.worker)
         chosen = carriage.failed(delay, attempt.message)
         outcome = "timed out" if isinstance(error, HandlerTimedOut) else "failed"
@@ -220,7 +219,7 @@ class Conclusion:
         reference: Reference,
         worker: Worker,
     ) -> Result:
-        reason = f"exhausted: {_last_words(run)}"
+        reason = f"exhausted: {last_words(run)}"
         now = self._clock.now()
         run = blocks.block(self._table, spec, run, now=now)
         if not give_up(self._table, run, error=reason, now=now, sent_at=message.sent_at):
@@ -231,33 +230,3 @@ class Conclusion:
 
     def _settle(self, attempt: Attempt, settlement: Settlement) -> Run:
         return settle(self._table, attempt.run, settlement, sent_at=attempt.message.sent_at)
-
-
-def _attempts_allowed(spec: HandlerSpec, error: BaseException) -> int:
-    """Returns the attempts of a round; an error may allow fewer than its handler."""
-    fewer = getattr(error, "max_attempts", None) if isinstance(error, Transient) else None
-    return min(spec.max_attempts, fewer) if isinstance(fewer, int) else spec.max_attempts
-
-
-def _last_words(run: Run) -> str:
-    """Returns why a run's last attempt failed, whose worker may not have said."""
-    reported = run.attempts[-1].number if run.attempts else 0
-    if run.attempt_count == reported:
-        return run.last_error
-    silence = "its worker stopped silently"
-    return f"{silence}; before that: {run.last_error}" if run.last_error else silence
-
-
-def _asked(error: BaseException) -> timedelta:
-    """Returns the delay that the handler asked for; an odd one is none, not a lost attempt."""
-    asked = getattr(error, "retry_after", None) if isinstance(error, Transient) else None
-    return asked if isinstance(asked, timedelta) else timedelta(0)
-
-
-def describe(error: BaseException) -> str:
-    """Returns an error as the ledger shows it: our own by their text, others with their class."""
-    try:
-        text = str(error)
-    except Exception:  # noqa: BLE001 - a handler's exception may fail at being printed, too
-        text = "(its text cannot be printed)"
-    return text if isinstance(error, InboxError) else f"{type(error).__name__}: {text}"

@@ -1,0 +1,37 @@
+"""What a failed attempt says of itself: why, when it may be tried again, and how often."""
+
+from datetime import timedelta
+
+from webhook_inbox.errors import InboxError, Transient
+from webhook_inbox.manifest import HandlerSpec
+from webhook_inbox.model import Run
+
+
+def attempts_allowed(spec: HandlerSpec, error: BaseException) -> int:
+    """Returns the attempts of a round; an error may allow fewer than its handler."""
+    fewer = getattr(error, "max_attempts", None) if isinstance(error, Transient) else None
+    return min(spec.max_attempts, fewer) if isinstance(fewer, int) else spec.max_attempts
+
+
+def last_words(run: Run) -> str:
+    """Returns why a run's last attempt failed, whose worker may not have said."""
+    reported = run.attempts[-1].number if run.attempts else 0
+    if run.attempt_count == reported:
+        return run.last_error
+    silence = "its worker stopped silently"
+    return f"{silence}; before that: {run.last_error}" if run.last_error else silence
+
+
+def delay_asked(error: BaseException) -> timedelta:
+    """Returns the delay that the handler asked for; an odd one is none, not a lost attempt."""
+    asked = getattr(error, "retry_after", None) if isinstance(error, Transient) else None
+    return asked if isinstance(asked, timedelta) else timedelta(0)
+
+
+def describe(error: BaseException) -> str:
+    """Returns an error as the ledger shows it: our own by their text, others with their class."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - a handler's exception may fail at being printed, too
+        text = "(its text cannot be printed)"
+    return text if isinstance(error, InboxError) else f"{type(error).__name__}: {text}"
