@@ -21,8 +21,8 @@ CHANNEL: Final = "C0123456789"  # YOURS: replace; an id, since the history is no
 MARK: Final = "webhook_inbox"
 PAGES: Final = 10
 SKEW: Final = timedelta(minutes=5)  # between our clock and theirs
-# Errors that pass. After the first three it may have posted all the same, and does not say.
 LIMITED: Final = frozenset({"ratelimited", "rate_limited"})
+# Errors that pass. After any but those of a limit it may have posted all the same.
 PASSING: Final = frozenset({"fatal_error", "internal_error", "service_unavailable", *LIMITED})
 
 

@@ -45,6 +45,14 @@ def statuses(inbox: Inbox) -> dict[str, str]:
             {"welcome:stripe.welcome:stripe:evt_1RcheckoutCompleted": "/welcomes"},
         ),
         (
+            "stripe/invoice.payment_failed__card",
+            {"tell:slack.tell:stripe:evt_1RinvoicePaymentFailed": "/chat.postMessage"},
+        ),
+        (
+            "stripe/invoice.finalization_failed__tax",
+            {"stripe-invoice-in_1RQ6bN2eZvKYlo2C": "/v2/enqueue"},
+        ),
+        (
             "slack/app_mention__channel",
             {"task:agent.hand_over:slack:Ev123ABC456": "/agent/tasks"},
         ),
