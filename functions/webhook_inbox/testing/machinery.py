@@ -120,7 +120,11 @@ class Machinery:
         self._clock.advance(seconds=0.001)
         if receipt.outcome in {Outcome.ACCEPTED, Outcome.DUPLICATE}:
             return receipt
-        why = receipt.detail or receipt.reason or f"inbox.toml does not store {receipt.type!r}"
+        known = f"{receipt.event_id} came before with another body: give event_id="
+        why = {
+            Outcome.IGNORED: f"inbox.toml does not store {receipt.type!r}",
+            Outcome.CONFLICT: known,
+        }.get(receipt.outcome, receipt.detail or receipt.reason)
         raise KitError(f"the inbox did not take the event ({receipt.outcome}): {why}")
 
     # -- workers
