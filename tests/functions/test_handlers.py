@@ -61,6 +61,7 @@ def statuses(inbox: Inbox) -> dict[str, str]:
 def test_a_sample_event_has_its_effects_downstream_once(
     inbox: Inbox, sink: Sink, sample: str, effects: dict[str, str]
 ) -> None:
+    inbox.account.set_secret("pagerduty", "a-routing-key")
     deliver_sample(inbox, sample)
 
     inbox.work()
