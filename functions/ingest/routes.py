@@ -41,7 +41,8 @@ class Routes:
 
     def answer(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the HTTP API response (payload format 2.0); never raises."""
-        if COMPLETIONS in str(event.get("rawPath")):
+        # By hand a function may be invoked with anything.
+        if isinstance(event, Mapping) and COMPLETIONS in str(event.get("rawPath")):
             return self._complete(event)
         receipt = receive(self._ingest, event, self._clock.now())
         return response(observe(self._logger, self._metrics, receipt))

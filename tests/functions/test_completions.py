@@ -87,6 +87,27 @@ def test_the_reference_has_every_status() -> None:
         assert any(row.startswith(f"| {code} |") and f"`{outcome}`" in row for row in rows), outcome
 
 
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"pathParameters": 7},
+        {"body": 7},
+        {"isBase64Encoded": True, "body": "no base64!"},
+        {"body": None},
+        {"pathParameters": {}, "rawPath": "/completions/"},
+        {"requestContext": None},
+    ],
+)
+def test_an_invocation_by_hand_that_is_no_request_changes_nothing(
+    inbox: Inbox, job: str, broken: dict[str, Any]
+) -> None:
+    event = {**http_event(job, headers=JSON, body=b'{"result": 1}'), **broken}
+    event["pathParameters"] = broken.get("pathParameters", {"token": "no-token"})
+
+    assert inbox.request(event).status in {400, 404}
+    assert status(inbox) is Status.DEFERRED
+
+
 def test_a_second_end_is_repeated_or_a_conflict(inbox: Inbox, job: str) -> None:
     tell(inbox, job, {"result": 1})
 

@@ -94,7 +94,7 @@ def test_stages_share_no_name(dev: Template, prod: Template) -> None:
         secrets = [s["Name"] for s in template.all("AWS::SecretsManager::Secret").values()]
         return {*queues, *secrets} - {""}
 
-    assert len(names(dev)) == len(names(prod)) == 5
+    assert len(names(dev)) == len(names(prod)) == 6
     assert not names(dev) & names(prod)
 
 
