@@ -7,7 +7,7 @@ from typing import Any, Protocol, Self
 
 from webhook_inbox.effects.journal import State
 from webhook_inbox.effects.results import decode
-from webhook_inbox.holds import Decision, Hold, Outcome
+from webhook_inbox.holds import Hold
 from webhook_inbox.model import Overview, Status
 from webhook_inbox.model import Run as Row
 from webhook_inbox.ports import Item, Key
@@ -154,21 +154,19 @@ class Run:
 
     def approve(self, reason: str = "approved in a test") -> Self:
         """Approves what it is held for, and lets it go on."""
-        return self._decided(
-            self._world.operators.holds.approve(self._hold(), by="tester", reason=reason)
-        )
+        self._world.operators.holds.approve(self._hold(), by="tester", reason=reason)
+        return self._gone_on()
 
     def deny(self, reason: str = "denied in a test") -> Self:
         """Denies what it is held for."""
-        return self._decided(
-            self._world.operators.holds.deny(self._hold(), by="tester", reason=reason)
-        )
+        self._world.operators.holds.deny(self._hold(), by="tester", reason=reason)
+        return self._gone_on()
 
     def happened(self, result: Any = None, *, reason: str = "seen in a test") -> Self:
         """Says that the effect in doubt has happened, with this result, and lets it go on."""
         hold = self._hold()
-        decided = self._world.operators.holds.happened(hold, result, by="tester", reason=reason)
-        return self._decided(decided)
+        self._world.operators.holds.happened(hold, result, by="tester", reason=reason)
+        return self._gone_on()
 
     def complete(self, name: str, result: Any = None) -> Self:
         """Says that the job it waits for has ended, with this result; see `ctx.wait_for`."""
@@ -185,13 +183,14 @@ class Run:
     def replay(self, *, force: bool = False) -> Self:
         """Replays it as an operator does; a run that is done only by `force`."""
         self._world.operators.replay(self.source, self.event_id, self.handler, force=force)
-        self._world.work()
-        return self
+        return self._gone_on()
 
     def _completed(self, name: str, ending: Ending) -> Self:
-        self._world.operators.complete(
-            Place(self.source, self.event_id, self.handler, name), ending
-        )
+        place = Place(self.source, self.event_id, self.handler, name)
+        self._world.operators.complete(place, ending)
+        return self._gone_on()
+
+    def _gone_on(self) -> Self:
         self._world.work()
         return self
 
@@ -200,12 +199,6 @@ class Run:
         if row.status is not Status.HELD:
             raise KitError(f"it is not held: {self!r}")
         return Hold(row)
-
-    def _decided(self, decision: Decision) -> Self:
-        if decision.outcome not in {Outcome.APPROVED, Outcome.DENIED}:
-            raise KitError(f"nothing was decided: {decision.outcome}")
-        self._world.work()
-        return self
 
     def _effect(self, found: Mapping[str, Any]) -> Effect:
         key, row = self._world.effect_row(found)

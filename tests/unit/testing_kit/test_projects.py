@@ -165,6 +165,21 @@ def test_a_batch_is_split_and_its_events_are_run(mail: Path, alone: None) -> Non
     assert len(inbox.runs("mail.suppress")) == 3
 
 
+def test_a_handler_that_synth_saw_and_nobody_else_is_told(mail: Path, alone: None) -> None:
+    """A module that registers by what the process is finds no handler in another one."""
+    module = mail / "handlers" / "mail.py"
+    text = module.read_text().replace('@mail.on("bounce")', "@register")
+    choice = (
+        "import sys\n\nregister = (lambda f: f) if 'pytest' in sys.modules else mail.on('bounce')"
+    )
+    module.write_text(text.replace('mail = Router("mail")', f'mail = Router("mail")\n{choice}'))
+    bounce = [{"event": "bounce", "sg_event_id": "b-1", "email": "a@example.com"}]
+
+    run = Inbox(mail).run("mail.suppress", bounce)
+
+    assert run.error.endswith("no router has 'mail.suppress' any more")
+
+
 def test_serial_handlers_run_in_their_own_lane() -> None:
     router, seen = Router("queue"), []
 

@@ -189,6 +189,21 @@ def test_the_time_is_what_the_test_says() -> None:
     assert inbox.now == at + timedelta(days=1, seconds=5.001)
 
 
+def test_effects_print_what_they_are(inbox: Inbox) -> None:
+    effects = inbox.run("shop.refund", {"amount": 7}).approve().effects
+    assert repr(effects) == (
+        "Effects([Effect(name='refund', status='committed',"
+        " key='refund:shop.refund:shop:evt-1', starts=1, result={'refunded': 7}, error='')])"
+    )
+
+
+def test_what_has_expired_is_gone(inbox: Inbox) -> None:
+    run = inbox.run("shop.fulfil", {})
+    inbox.advance(days=36)
+    with pytest.raises(KitError, match=r"no event 'evt-1' of 'shop': it has expired"):
+        assert run.status
+
+
 def test_an_effect_that_is_not_there_is_named_with_those_that_are(inbox: Inbox) -> None:
     run = inbox.run("shop.fulfil", {})
     with pytest.raises(KitError, match="there is no effect 'oder'; there are: note, order"):

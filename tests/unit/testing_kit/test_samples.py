@@ -10,7 +10,7 @@ from webhook_inbox import events, providers
 from webhook_inbox.errors import ConfigurationError
 from webhook_inbox.manifest import HandlerSpec, Manifest, SourceSpec
 from webhook_inbox.testing import Fake, Inbox, KitError
-from webhook_inbox.testing.samples import delivery, draft, trusting
+from webhook_inbox.testing.samples import Draft, delivery, draft, trusting
 
 EVENTS = Path(__file__).parents[3] / "events" / "ingest"
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -48,6 +48,13 @@ def test_a_sample_is_named_as_its_provider_names_it(path: Path) -> None:
 
 def test_there_are_many_samples() -> None:
     assert len(samples()) > 70
+
+
+@pytest.mark.parametrize("provider", ["adyen", "linear", "pusher"])
+def test_what_no_provider_could_send_is_refused(provider: str) -> None:
+    source = SourceSpec(provider, provider, "s")
+    with pytest.raises(KitError, match=f"no event of {provider} can be made of it: "):
+        delivery(Draft(b"not JSON", "x", ""), source, {}, fresh="f", now=NOW)
 
 
 def inbox() -> Inbox:

@@ -16,7 +16,7 @@ from webhook_inbox.handling import (
     sequence,
     serial,
 )
-from webhook_inbox.testing import Fake, Inbox
+from webhook_inbox.testing import Fake, Inbox, KitError
 
 SLOW = Backoff(base=3600, factor=1, cap=3600)
 
@@ -129,11 +129,13 @@ def test_serial_runs_keep_their_order_over_a_failure() -> None:
         seen.append(event.json()["n"])
 
     inbox = inbox_of(router)
-    for n in (1, 2, 3):
-        inbox.run("serial.act", {"id": "a", "n": n}, event_id=f"e{n}")
+    runs = [inbox.run("serial.act", {"id": "a", "n": n}, event_id=f"e{n}") for n in (1, 2, 3)]
+    with pytest.raises(KitError, match=r"serial.act was not begun: nothing took its message yet"):
+        assert runs[1].status
     inbox.settle()
 
     assert seen == [1, 2, 3]
+    assert {run.status for run in runs} == {"done"}
 
 
 def test_a_limit_is_kept_by_all_runs_together() -> None:
