@@ -14,7 +14,7 @@ from simulation.mutants import LIBRARY, MUTANTS, Edit, Mutant, StaleMutant
 from simulation.mutation import HuntDied, Hunted, Hunts, hunted
 from simulation.worlds import SMALL
 
-GUARANTEES = {"G1", "G2", "G3", "G4", "G5", "G6", "G7", "G8", "G9", "flood"}
+GUARANTEES = {*(f"G{number}" for number in range(1, 10)), "flood", "order"}
 CAUGHT = ("stores an event over the one that is there", "claims over a live lease")
 
 
