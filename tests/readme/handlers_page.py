@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -39,10 +40,12 @@ class Section:
 
     def rows(self, heading: str) -> list[list[str]]:
         """Returns the cells of all tables whose first column has this heading, row by row."""
-        found = re.findall(rf"^\| ?{re.escape(heading)} \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", self.text, re.M)
+        found = re.findall(
+            rf"^\| ?{re.escape(heading)} \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", self.text, re.M
+        )
         assert found, f"no table of {heading!r} in {self.title!r}"
         lines = "".join(found).splitlines()
-        return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+        return [[cell.strip() for cell in line[1:-1].split("|")] for line in lines]
 
     def names(self, heading: str) -> list[str]:
         """Returns what stands in code in the first column of such tables."""
@@ -72,7 +75,7 @@ def built(section: Section) -> ModuleType:
     for block in section.python:
         # So that a traceback names the page's own line.
         padded = "\n" * block.line + block.text
-        exec(compile(padded, str(FILE), "exec"), vars(module))  # noqa: S102 - our own page
+        exec(compile(padded, str(FILE), "exec"), vars(module))
     return module
 
 
@@ -107,3 +110,6 @@ class Chapter:
         """Runs a handler, and notes that."""
         self.ran.add(handler)
         return inbox.run(handler, event or {}, **options)
+
+
+Open = Callable[[str], Chapter]
