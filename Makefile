@@ -11,7 +11,7 @@ help: ## what there is
 
 setup: .venv/.ready ## make .venv with everything in it, webhookctl included
 
-.venv/.ready: requirements/build.txt requirements/dev.txt requirements/ingest.txt requirements/processor.txt requirements/verification.txt requirements/handlers.txt pyproject.toml
+.venv/.ready: requirements/build.txt requirements/dev.txt requirements/ingest.txt requirements/replay.txt requirements/processor.txt requirements/verification.txt requirements/handlers.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "webhook-inbox needs Python 3.11 or newer; set PYTHON=…")'
 	$(PYTHON) -m venv --clear .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes \

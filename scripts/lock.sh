@@ -8,6 +8,7 @@ compile() { # name, then the inputs
     --python-version 3.11 --output-file "requirements/$name.txt" "$@"
 }
 compile ingest --group ingest
+compile replay --group replay
 compile processor --group processor
 compile verification --group verification
 compile handlers --group handlers --constraint requirements/processor.txt \

@@ -61,7 +61,7 @@ CONTENTS: Final[Mapping[str, Contents]] = {
         ("processor", "webhook_inbox", "handlers"),
         ("processor", "verification", "handlers"),
     ),
-    "replay": Contents(("replay", "webhook_inbox"), ("processor",)),
+    "replay": Contents(("replay", "webhook_inbox"), ("replay",)),
     "reconciler": Contents(("reconciler", "webhook_inbox"), ("ingest",)),
 }
 

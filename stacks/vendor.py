@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 
 from webhook_inbox.errors import ConfigurationError
 
-GROUPS: Final = ("ingest", "processor", "verification", "handlers")
+GROUPS: Final = ("ingest", "replay", "processor", "verification", "handlers")
 PYTHON: Final = "3.13"
 # Amazon Linux 2023 has glibc 2.34, so it runs wheels built for that one and older ones.
 PLATFORMS: Final = ("manylinux2014", "manylinux_2_17", "manylinux_2_28", "manylinux_2_34")

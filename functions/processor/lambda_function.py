@@ -9,7 +9,7 @@ from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
 from compiled_manifest import MANIFEST
 
 from processor.loader import load
-from processor.records import Records, deadline_of, respond
+from processor.records import Records, deadline_of, respond, worker_of
 from webhook_inbox.adapters.chance import SystemChance
 from webhook_inbox.adapters.clock import SystemClock
 from webhook_inbox.adapters.dynamodb import DynamoTable
@@ -54,6 +54,6 @@ batch: Final = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_fa
 @logger.inject_lambda_context
 def lambda_handler(event: dict[str, Any], context: Any) -> Mapping[str, Any]:
     """Processes one batch and reports the records that the queue must keep."""
-    worker = environment.worker(f"{context.function_name}/{context.aws_request_id}")
+    worker = worker_of(context, environment)
     handle = partial(records.handle, worker=worker, deadline=deadline_of(context, clock.now()))
     return respond(event, handle, batch, context)

@@ -10,6 +10,7 @@ from aws_lambda_powertools.utilities.batch import BatchProcessor, process_partia
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from processor.telemetry import observe
+from webhook_inbox.adapters.environment import ProcessorEnvironment
 from webhook_inbox.adapters.executor import ThreadExecutor
 from webhook_inbox.adapters.lambda_events import message_from
 from webhook_inbox.errors import ForeignMessage, InboxError
@@ -83,3 +84,9 @@ def respond(
 def deadline_of(context: Any, now: datetime) -> datetime:
     """Returns when this invocation ends."""
     return now + timedelta(milliseconds=context.get_remaining_time_in_millis())
+
+
+def worker_of(context: Any, environment: ProcessorEnvironment) -> Worker:
+    """Returns who this invocation is."""
+    name = f"{context.function_name}/{context.aws_request_id}"
+    return Worker(name, environment.code_version, environment.lane, environment.max_receive_count)

@@ -21,7 +21,8 @@ INGESTS = {
     "acceptance", "adapters", "bodies", "conditions", "durations", "enrolment", "errors",
     "events", "fingerprints", "guard", "ingest", "instants", "lanes", "limits", "live_secrets",
     "manifest", "model", "ports", "providers", "published_keys", "recipe", "reference",
-    "rejected", "rows", "schemes", "verification",
+    "rejected", "rows", "schemes",
+    "serial", "verification",
 }  # fmt: skip
 
 

@@ -97,7 +97,7 @@ def test_ten_runs_are_sent_in_a_call(inbox: Inbox, key: str, faults: Faults) -> 
     inbox.process(message)
 
     assert Counter(faults.calls) == {
-        "GetItem": 1,
+        "GetItem": 2,
         "UpdateItem": 2,
         "PutItem": 25,
         "SendMessageBatch": 3,

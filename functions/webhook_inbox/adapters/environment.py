@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from webhook_inbox.errors import ConfigurationError
-from webhook_inbox.outcomes import Worker
 
 # URLs by lane.
 Urls = Mapping[str, str]
@@ -53,10 +52,6 @@ class ProcessorEnvironment(_Environment):
     lane: str
     max_receive_count: int
     code_version: str
-
-    def worker(self, name: str) -> Worker:
-        """Returns the worker of this name."""
-        return Worker(name, self.code_version, self.lane, self.max_receive_count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
