@@ -34,6 +34,7 @@ LEFT_OUT: Final = frozenset(
         "held.py",
         "holds.py",
         "kept.py",
+        "mentions.py",
         "memory",
         "next_action.py",
         "registration.py",

@@ -16,6 +16,7 @@ from webhook_inbox import configuration, providers
 from webhook_inbox.declarations import declared_by
 from webhook_inbox.errors import ConfigurationError
 from webhook_inbox.manifest import MODULE, SPLIT, SPLITTER, HandlerSpec, Manifest, SourceSpec
+from webhook_inbox.mentions import mentioned
 from webhook_inbox.registration import module_file, registered_modules, shown
 
 IMPORT_TIMEOUT: Final = 30.0
@@ -39,6 +40,7 @@ def compile_manifest(root: Path, *, stage: str, import_timeout: float = IMPORT_T
     _check_sources(handlers, known=settings.sources, root=root)
     _check_lanes(handlers.values(), root=root)
     _check_destinations(handlers, known=settings.destinations, root=root)
+    _check_mentions(known=settings.destinations, root=root)
     if _any_batches(settings.sources.values()):
         handlers[SPLIT] = SPLITTER
     manifest = Manifest(
@@ -115,6 +117,21 @@ def _check_destinations(
                     f" destination {name!r}, which inbox.toml does not have"
                     f" (it has: {', '.join(known) or 'none'}); add [destinations.{name}]"
                 )
+
+
+def _check_mentions(*, known: Mapping[str, Any], root: Path) -> None:
+    """Refuses a misspelled destination in the code of a handler, as far as it can be read."""
+    for module in registered_modules(root):
+        file = module_file(root, module)
+        files = sorted(file.parent.rglob("*.py")) if file.name == "__init__.py" else [file]
+        for each in files:
+            for name, line in mentioned(each):
+                if name not in known:
+                    raise ConfigurationError(
+                        f"{shown(each)}:{line}: calls the destination {name!r}, which inbox.toml"
+                        f" does not have (it has: {', '.join(known) or 'none'}); add"
+                        f" [destinations.{name}]"
+                    )
 
 
 def _check_lanes(handlers: Iterable[HandlerSpec], *, root: Path) -> None:
