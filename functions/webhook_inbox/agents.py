@@ -18,7 +18,10 @@ DEPTH: Final = "x-agent-call-depth"
 TRACE: Final = "x-agent-trace-id"
 DEPTH_LIMIT: Final = 8
 _NAME_LIMIT: Final = 128
+# Of what is kept of a header with an event.
+_CHAIN_LIMIT: Final = 1024
 _TRACE_ID: Final = re.compile(r"[A-Za-z0-9_.:-]{1,128}", re.ASCII)
+_UNFIT: Final = re.compile(r"[^!-~]", re.ASCII)
 _NUMBER: Final = re.compile(r"[0-9]{1,6}", re.ASCII)
 
 
@@ -39,10 +42,15 @@ class CallChain:
     @classmethod
     def read(cls, headers: Mapping[str, str]) -> "CallChain":
         """Returns what an event's headers say; nonsense says nothing."""
-        named = (name.strip()[:_NAME_LIMIT] for name in headers.get(CHAIN, "").split(","))
+        chain = headers.get(CHAIN, "")
+        # It goes on in a header, and must be fit for one.
+        named = (_UNFIT.sub("?", name.strip())[:_NAME_LIMIT] for name in chain.split(","))
         agents = tuple(name for name in named if name)
         told = headers.get(DEPTH, "").strip()
         depth = int(told) if _NUMBER.fullmatch(told) else 0
+        if len(chain) >= _CHAIN_LIMIT:
+            # It was cut when the event was stored: who stands in the rest, nobody knows.
+            depth = max(depth, DEPTH_LIMIT + 1)
         trace_id = headers.get(TRACE, "").strip()
         known = trace_id if _TRACE_ID.fullmatch(trace_id) else ""
         return cls(agents, max(depth, len(agents)), known)
