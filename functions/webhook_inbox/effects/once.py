@@ -5,11 +5,12 @@ from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from inspect import isawaitable
 from typing import Any, Final
 
 from webhook_inbox.claim import CLOCK_SKEW
 from webhook_inbox.effects.journal import Entry, Journal, State
-from webhook_inbox.effects.plan import InDoubt, Key, Plan, plan, takes_key
+from webhook_inbox.effects.plan import InDoubt, Key, Plan, plan, require_plain, takes_key
 from webhook_inbox.effects.results import Unstorable, decode, encode
 from webhook_inbox.errors import (
     Deferred,
@@ -91,6 +92,7 @@ class Effects:
         needs: float = NEEDS,
     ) -> Any:
         """See `Context.effect`."""
+        require_plain(name, fn, probe)
         asked = self._plan(name, fn, key, args, in_doubt, key_lifetime, approve, needs)
         turn = self._begin(asked)
         token = _running.set(asked.key)
@@ -125,10 +127,10 @@ class Effects:
         token = _running.set(asked.key)
         try:
             if turn.doubt is not None:
-                found = await probe(asked.key) if probe else None
+                found = await _awaited(probe(asked.key)) if probe else None
                 self._resolve(turn, found, probed=probe is not None)
             if turn.result is None:
-                turn.result = self._commit(turn, await _called(fn, asked.key))
+                turn.result = self._commit(turn, await _awaited(_called(fn, asked.key)))
         except BaseException as error:
             self._fail(turn, error)
             raise
@@ -330,6 +332,11 @@ class Effects:
 
 def _called(fn: Callable[..., Any], key: Key) -> Any:
     return fn(key) if takes_key(fn) else fn()
+
+
+async def _awaited(returned: Any) -> Any:
+    """Returns what a coroutine returns; a plain function has done it all when it returns."""
+    return await returned if isawaitable(returned) else returned
 
 
 def _held(asked: Plan, why: str, fingerprint: str) -> Held:

@@ -126,11 +126,13 @@ def plan(
     if key is not None:
         _check_key(name, key)
     told = None if args is None else _told(name, args)
+    if in_doubt and in_doubt not in set(InDoubt):
+        raise Permanent(f"effect {name!r}: in_doubt={in_doubt!r}; use one of {', '.join(InDoubt)}")
+    policy = InDoubt(in_doubt or (InDoubt.RETRY if takes_key else InDoubt.HOLD))
     try:
-        policy = InDoubt(in_doubt or (InDoubt.RETRY if takes_key else InDoubt.HOLD))
         lifetime = duration(key_lifetime) if isinstance(key_lifetime, str) else key_lifetime
-    except (ValueError, ConfigurationError) as error:
-        raise Permanent(f"effect {name!r}: {error}") from error
+    except ConfigurationError as error:
+        raise Permanent(f"effect {name!r}: key_lifetime: {error}") from error
     return Plan(
         name=name,
         key=key_of(name, *own) if key is None else key_of(name, key),
@@ -156,6 +158,18 @@ def takes_key(function: Callable[..., Any]) -> bool:
         inspect.Parameter.VAR_POSITIONAL,
     }
     return any(parameter.kind in positional for parameter in parameters)
+
+
+def require_plain(name: str, *functions: Callable[..., Any] | None) -> None:
+    """Refuses coroutine functions where plain ones are called: what they do would not be done.
+
+    Raises:
+        Permanent: one of them is; nothing was done.
+    """
+    if any(map(inspect.iscoroutinefunction, functions)):
+        raise Permanent(
+            f"effect {name!r}: it is given a coroutine function; use aeffect, or await_for"
+        )
 
 
 def check_name(name: str) -> None:

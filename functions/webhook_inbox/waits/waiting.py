@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from webhook_inbox.durations import duration
 from webhook_inbox.effects.once import Effects
-from webhook_inbox.effects.plan import Key, check_name
+from webhook_inbox.effects.plan import Key, check_name, require_plain
 from webhook_inbox.effects.results import Unstorable
 from webhook_inbox.errors import ConfigurationError, Deferred, Permanent, Transient
 from webhook_inbox.instants import from_ms
@@ -102,6 +102,7 @@ class Waiting:
         **options: Any,
     ) -> Any:
         """See `Context.wait_for`."""
+        require_plain(name, start, poll)
         turn = self._begin(name, timeout, _pause(name, poll, every))
         if turn.wait.state is State.WAITING:
 

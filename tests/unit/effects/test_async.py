@@ -1,10 +1,11 @@
 """The same for coroutine functions."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
-from tests.unit.effects.bench import Bench, Killed
+from tests.unit.effects.bench import Bench, Killed, die
 from webhook_inbox.errors import Permanent
 
 
@@ -57,3 +58,35 @@ def test_an_async_effect_that_is_refused_has_failed() -> None:
     with pytest.raises(Permanent):
         asyncio.run(bench.attempt().aeffect("mail", post))
     assert bench.row("mail")["status"] == "failed"
+
+
+def test_a_coroutine_function_is_refused_where_nobody_would_await_it() -> None:
+    bench = Bench()
+
+    async def post(key: str) -> object:
+        return bench.sink(key)
+
+    both: list[dict[str, Any]] = [{"fn": post}, {"fn": bench.sink, "probe": post}]
+    for asked in both:
+        with pytest.raises(Permanent, match="'mail': it is given a coroutine function; use aeff"):
+            bench.attempt().effect("mail", **asked)
+
+    assert bench.sink.keys == []
+    assert bench.attempt().effect("mail", bench.sink) == {"id": 1}
+
+
+def test_a_plain_function_is_done_when_it_returns() -> None:
+    bench = Bench()
+
+    assert asyncio.run(bench.attempt().aeffect("mail", bench.sink)) == {"id": 1}
+    assert bench.row("mail")["status"] == "committed"
+
+
+def test_a_plain_probe_is_asked_as_well() -> None:
+    bench = Bench()
+    died: Any = die
+    with pytest.raises(Killed):
+        asyncio.run(bench.attempt().aeffect("mail", died))
+
+    plain: Any = lambda _: "found"  # noqa: E731 - what its type forbids
+    assert asyncio.run(bench.attempt().aeffect("mail", died, probe=plain)) == "found"

@@ -198,7 +198,7 @@ def test_an_answer_to_the_repetition_ends_the_doubt(bench: Bench) -> None:
 def test_an_unknown_policy_is_refused(policy: str) -> None:
     bench = Bench()
     if policy:
-        with pytest.raises(Permanent, match="'charge'"):
+        with pytest.raises(Permanent, match=f"'charge': in_doubt='{policy}'; use one of retry, "):
             bench.attempt().effect("charge", bench.sink, in_doubt=policy)
     with pytest.raises(Permanent, match="not a duration"):
         bench.attempt().effect("note", bench.sink, key_lifetime="a day")

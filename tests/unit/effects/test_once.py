@@ -145,7 +145,7 @@ def test_what_cannot_be_recorded_is_held_and_not_executed_again(
 
 
 def test_too_little_time_starts_nothing(bench: Bench) -> None:
-    with pytest.raises(Transient, match="needs 2 s, and 1.9 s are left"):
+    with pytest.raises(Transient, match=r"needs 2 s, and 1\.9 s are left"):
         bench.attempt(seconds=1.9).effect("mail", bench.sink)
     with pytest.raises(Transient, match="needs 30 s"):
         bench.attempt(seconds=29).effect("mail", bench.sink, needs=30)

@@ -142,6 +142,19 @@ def test_a_coroutine_waits_just_the_same(labour: Labour, polls: bool) -> None:
     assert len(labour.started) == 1
 
 
+def test_a_coroutine_function_is_refused_where_nobody_would_await_it(labour: Labour) -> None:
+    async def start(key: Any, token: Any) -> Any:
+        return await _hand_over(labour, key, token)
+
+    labour.world.behaviours["acme.fulfil"] = lambda _, ctx: ctx.wait_for("render", start)
+    labour.world.deliver()
+    labour.world.work()
+
+    run = labour.world.run()
+    assert (run.status, labour.started) == (Status.DEAD_LETTER, [])
+    assert "'render': it is given a coroutine function" in run.last_error
+
+
 # -- in time, or not
 
 
