@@ -9,7 +9,6 @@ from pydantic import BaseModel
 
 from scripts import source_reference
 from webhook_inbox.configuration import callers, declared, destination, model
-from webhook_inbox.routing import BACKOFFS
 
 FILE: Final = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
 Tables = tuple[tuple[str, type[BaseModel]], ...]
@@ -38,19 +37,8 @@ REST: Final[Tables] = (
 HANDLERS: Final = """\
 ## A handler
 
-`Router("name")` collects the handlers of the source of that name; `Router("name", source="…")` of
-another. A module may have several. The name `split` is the inbox's own, see below.
-
-`@router.on(*types, …)`: glob patterns of event types, and
-
-| option | default | meaning |
-|---|---|---|
-| `name` | `router.function` | the handler's name, part of its keys: a rename is a new handler |
-| `max_attempts` | 8 | attempts before it is a dead letter, 1-100 |
-| `timeout` | 50 | seconds for one attempt, 1-55 |
-| `backoff` | `"steady"` | {presets}; or `Backoff(base, factor, cap)` in seconds |
-| `lane` | `"default"` | a queue with a function of its own; handlers of one lane share workers |
-| `max_age` | 14 days | seconds that a run may wait by raising `Deferred` |
+Every option of `@router.on`, all that a handler is given and may raise, and what a destination's
+answer means: [Handlers](handlers.md).
 
 ## Statuses
 
@@ -103,8 +91,8 @@ The run becomes a dead letter when all other items are taken. Replaying it takes
 
 ## What completes a job
 
-`POST /completions/{{token}}` of at most 256 KB, where a handler waits with `ctx.wait_for`:
-`{{"result": …}}` with any JSON, or `{{"error": "why"}}`, with `"retry": true` where another job may
+`POST /completions/{token}` of at most 256 KB, where a handler waits with `ctx.wait_for`:
+`{"result": …}` with any JSON, or `{"error": "why"}`, with `"retry": true` where another job may
 be started. `webhookctl complete` does the same, by the token or by the event.
 
 | status | body's `status` | meaning |
@@ -120,29 +108,6 @@ be started. `webhookctl complete` does the same, by the token or by the event.
 | 503 | `unavailable`, `broken` | send it again |
 
 The metric `Completions` counts these by source and outcome.
-
-## What a destination's answer means
-
-To `ctx.http`; `responses` in the destination's table overrides any line of it.
-
-| answer | meaning | its effect |
-|---|---|---|
-| 2xx | ok | committed |
-| 3xx, 400, 404, 410, 422 and other 4xx | permanent: a dead letter at once | failed |
-| 401, 403 | permanent, and somebody is woken | failed |
-| 409 | transient where a key was sent, else permanent | in doubt, or failed |
-| 408 | transient | in doubt |
-| 425, 429 | transient | failed |
-| 5xx | transient | in doubt |
-| no answer in time, or half of one | transient | in doubt |
-| no connection, no TLS | transient | failed |
-| its name cannot be resolved | transient: 3 attempts, then somebody is woken | failed |
-
-What is in doubt is repeated under its key while the destination knows that (`key_lifetime`), and
-held for a person where it knows none. `Retry-After` is honoured up to a day: seconds, dates,
-`retry-after-ms`, HubSpot's milliseconds. 5xx and silence count towards the breaker; a 429, or a 503
-with `Retry-After`, pauses the destination for everybody. Redirects are not followed. An answer may
-have 4 MB; of one to an effect 256 KB are recorded, and its body cannot be read where it has more.
 """
 
 
@@ -162,11 +127,7 @@ def render() -> str:
         _sections(REST),
     )
     tables = "\n".join(parts)
-    presets = ", ".join(
-        f'`"{name}"` {b.base:g} s, times {b.factor:g} each, up to {b.cap:g} s'
-        for name, b in BACKOFFS.items()
-    )
-    return f"{intro}\n{tables}\n{HANDLERS.format(presets=presets)}"
+    return f"{intro}\n{tables}\n{HANDLERS}"
 
 
 def _sections(tables: Tables) -> str:
