@@ -23,6 +23,8 @@ OF_THE_DLQ = "37"
 class DeadQueue:
     """A queue that takes nothing."""
 
+    fifo = False
+
     def send(self, messages: Sequence[Outgoing]) -> Sequence[Outgoing]:
         return messages
 
