@@ -145,9 +145,10 @@ class Context:
         """Lets a side effect happen once, and returns its result, also in every later attempt.
 
         `fn(key)` is called with the idempotency key to send downstream (`key.uuid` is the same as
-        a UUID); a function without parameters is called without. Its start and its result are
-        recorded, so a committed effect is not executed again: its result is returned, as the JSON
-        that was recorded.
+        a UUID); a function without parameters is called without, and so is one whose first
+        parameter has a default, unless that is called `key` or `idempotency_key`. Its start and its
+        result are recorded, so a committed effect is not executed again: its result is returned,
+        as the JSON that was recorded.
 
         What `fn` raises decides: `Permanent` and `Transient(refused=True)` say that nothing was
         done; anything else, or a worker that dies, leaves the effect in doubt.

@@ -5,7 +5,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from inspect import isawaitable
+from inspect import isawaitable, iscoroutine
 from typing import Any, Final
 
 from webhook_inbox.claim import CLOCK_SKEW
@@ -98,9 +98,10 @@ class Effects:
         token = _running.set(asked.key)
         try:
             if turn.doubt is not None:
-                self._resolve(turn, probe(asked.key) if probe else None, probed=probe is not None)
+                found = _plain(probe(asked.key)) if probe else None
+                self._resolve(turn, found, probed=probe is not None)
             if turn.result is None:
-                turn.result = self._commit(turn, _called(fn, asked.key))
+                turn.result = self._commit(turn, _plain(_called(fn, asked.key)))
         except BaseException as error:
             self._fail(turn, error)
             raise
@@ -222,18 +223,17 @@ class Effects:
     def _committed(self, asked: Plan, old: Entry) -> Turn:
         self._require_same(asked, old)
         self._journal.prolong(asked, old)
-        if old.unrecorded and not self._approved(asked, _doubt(old)):
-            raise _held(asked, _unrecorded(asked, old.unrecorded), _doubt(old))
+        # Who approved of other arguments has seen that it is committed.
+        told = _differs(asked, old) or self._approved(asked, _lack(old))
+        if old.unrecorded and not told:
+            raise _held(asked, _unrecorded(asked, old.unrecorded), _lack(old))
         return Turn(asked, result=old.row["result"])
 
     def _require_same(self, asked: Plan, old: Entry) -> None:
         """Holds a run that asks for the same effect with other arguments."""
-        before: str = old.row.get("arguments", "")
-        if not asked.arguments or not before or asked.arguments == before:
-            return
-        if not self._approved(asked, _doubt(old)):
+        if _differs(asked, old) and not self._approved(asked, _doubt(asked, old)):
             why = f"effect {asked.name!r} was {old.state} with other arguments"
-            raise _held(asked, why, _doubt(old))
+            raise _held(asked, why, _doubt(asked, old))
 
     def _require_time(self, asked: Plan, now: datetime) -> None:
         left = self._end - now
@@ -254,7 +254,7 @@ class Effects:
         if found is not None:
             turn.result = self._commit(turn, found, found_by="probe")
             return
-        if not probed and not self._approved(asked, _doubt(old)):
+        if not probed and not self._approved(asked, _doubt(asked, old)):
             self._require_certainty(asked, old, now)
         self._require_time(asked, now)
         repeated = self._again(asked, old, now, doubtful=not probed)
@@ -272,7 +272,7 @@ class Effects:
             else "nobody can tell whether it happened"
         )
         text = f"effect {asked.name!r} started and did not commit, and {why}"
-        raise _held(asked, text, _doubt(old))
+        raise _held(asked, text, _doubt(asked, old))
 
     def _again(self, asked: Plan, old: Entry, now: datetime, *, doubtful: bool) -> Turn:
         met = self._journal.start_again(asked, old, now, doubtful=doubtful)
@@ -289,10 +289,18 @@ class Effects:
         return word is not None and word.get("fingerprint", "") == fingerprint
 
     def _require_approval(self, asked: Plan, old: Entry | None) -> None:
-        """Holds a run for a person, unless the same was begun before: it was approved then."""
-        before = None if old is None else old.row.get("arguments", "")
-        if before != asked.arguments and (old is None or old.state is not State.COMMITTED):
-            raise _held(asked, f"effect {asked.name!r} waits for approval", asked.arguments)
+        """Holds a run for a person, unless the same was begun before: it was approved then.
+
+        What was started with other arguments is asked about by its doubt: who approves of that
+        approves of them.
+        """
+        if old is not None:
+            same = old.row.get("arguments", "") == asked.arguments
+            if same or old.state is State.COMMITTED:
+                return
+            if old.state is State.STARTED and _differs(asked, old):
+                return
+        raise _held(asked, f"effect {asked.name!r} waits for approval", asked.arguments)
 
     # -- once it has happened, or not
 
@@ -304,8 +312,8 @@ class Effects:
         except Unstorable as error:
             turn.result = encode(None)
             self._write(asked, turn.result, now, unrecorded=str(error), **more)
-            doubt = f"doubt:{self._run.lease_id}"
-            raise _held(asked, _unrecorded(asked, str(error)), doubt) from error
+            lack = f"doubt:{self._run.lease_id}"
+            raise _held(asked, _unrecorded(asked, str(error)), lack) from error
         earlier = self._write(asked, stored, now, **more)
         if earlier is None:
             return stored
@@ -334,6 +342,14 @@ def _called(fn: Callable[..., Any], key: Key) -> Any:
     return fn(key) if takes_key(fn) else fn()
 
 
+def _plain(returned: Any) -> Any:
+    """Returns what a plain function returned; a coroutine has not begun, and nobody awaits it."""
+    if iscoroutine(returned):
+        returned.close()
+        raise Permanent("it returned a coroutine, and nothing was done: use aeffect, or await_for")
+    return returned
+
+
 async def _awaited(returned: Any) -> Any:
     """Returns what a coroutine returns; a plain function has done it all when it returns."""
     return await returned if isawaitable(returned) else returned
@@ -347,6 +363,21 @@ def _unrecorded(asked: Plan, why: str) -> str:
     return f"effect {asked.name!r} happened, and {why}: say what it was, and return less of it"
 
 
-def _doubt(entry: Entry) -> str:
-    """Returns what tells this doubt from any other of the same effect."""
-    return f"doubt:{entry.row.get('lease_id', '')}"
+def _differs(asked: Plan, old: Entry) -> bool:
+    """Tells whether both name their arguments, and these are not the same."""
+    before: str = old.row.get("arguments", "")
+    return bool(asked.arguments and before) and asked.arguments != before
+
+
+def _doubt(asked: Plan, old: Entry) -> str:
+    """Returns what tells this doubt from any other of the same effect.
+
+    Other arguments make another one: a person has seen them.
+    """
+    doubt = f"doubt:{old.row.get('lease_id', '')}"
+    return f"{doubt}:{asked.arguments}" if _differs(asked, old) else doubt
+
+
+def _lack(committed: Entry) -> str:
+    """Returns what tells a result that is not recorded from any other of the same effect."""
+    return f"doubt:{committed.row.get('committed_by', '')}"

@@ -18,6 +18,15 @@ KEY_LIMIT: Final = 255
 NAME_LIMIT: Final = 128
 # '#' separates the parts of a row's key.
 _NAME: Final = re.compile(r"[ -\"$-~]{1,128}", re.ASCII)
+_POSITIONAL: Final = frozenset(
+    {
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        inspect.Parameter.VAR_POSITIONAL,
+    }
+)
+# What a parameter is called that is the key though it has a default.
+_KEY_NAMES: Final = frozenset({"key", "idempotency_key"})
 # The namespace of keys as UUIDs: any fixed one; another would change every key.
 _KEYS: Final = bytes.fromhex("6f1d3f0c6a5e5c0e9d3b9d0f6c5b7a11")
 
@@ -147,17 +156,19 @@ def plan(
 
 
 def takes_key(function: Callable[..., Any]) -> bool:
-    """Tells whether a function takes the key, which is handed to it as its only argument."""
+    """Tells whether a function takes the key, which is handed to it as its only argument.
+
+    A first parameter with a default is its own, such as what `lambda line=line: …` binds in a
+    loop; unless it is called `key` or `idempotency_key`.
+    """
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # some builtins tell nothing of themselves
         return True
-    positional = {
-        inspect.Parameter.POSITIONAL_ONLY,
-        inspect.Parameter.POSITIONAL_OR_KEYWORD,
-        inspect.Parameter.VAR_POSITIONAL,
-    }
-    return any(parameter.kind in positional for parameter in parameters)
+    first = next((each for each in parameters if each.kind in _POSITIONAL), None)
+    if first is None:
+        return False
+    return first.default is inspect.Parameter.empty or first.name in _KEY_NAMES
 
 
 def require_plain(name: str, *functions: Callable[..., Any] | None) -> None:

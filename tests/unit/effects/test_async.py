@@ -90,3 +90,28 @@ def test_a_plain_probe_is_asked_as_well() -> None:
 
     plain: Any = lambda _: "found"  # noqa: E731 - what its type forbids
     assert asyncio.run(bench.attempt().aeffect("mail", died, probe=plain)) == "found"
+
+
+def test_a_coroutine_that_a_plain_function_returns_was_not_done() -> None:
+    bench = Bench()
+
+    async def post(key: str) -> object:
+        return bench.sink(key)
+
+    with pytest.raises(Permanent, match="it returned a coroutine"):
+        bench.attempt().effect("mail", lambda key: post(str(key)))
+    assert bench.row("mail")["status"] == "failed"
+    assert bench.sink.keys == []
+
+
+def test_a_coroutine_that_a_probe_returns_has_found_nothing() -> None:
+    bench = Bench()
+
+    async def find(key: str) -> str:
+        return "found"
+
+    with pytest.raises(Killed):
+        bench.attempt().effect("mail", die)
+    with pytest.raises(Permanent, match="it returned a coroutine"):
+        bench.attempt().effect("mail", bench.sink, probe=lambda key: find(str(key)))
+    assert bench.row("mail")["status"] == "started"

@@ -116,6 +116,13 @@ def test_a_probe_that_fails_leaves_it_in_doubt(bench: Bench) -> None:
     assert len(bench.sink.keys) == 1
 
 
+def test_one_approval_is_enough_where_what_a_probe_finds_is_no_json(bench: Bench) -> None:
+    with pytest.raises(Held, match="its result is no JSON") as held:
+        bench.attempt().effect("charge", bench.sink, probe=lambda key: object())
+    bench.approve(held.value.subject, held.value.fingerprint)
+    assert bench.attempt().effect("charge", bench.sink, probe=lambda key: object()) is None
+
+
 def test_a_probe_is_not_asked_where_there_is_no_doubt() -> None:
     bench = Bench()
     bench.attempt().effect("charge", bench.sink, probe=die)
@@ -173,6 +180,24 @@ def test_what_was_approved_and_begun_is_not_asked_for_again() -> None:
     bench.approve("effect:refund", "another hold's")
     bench.attempt().effect("refund", bench.sink, approve=True)
     assert bench.attempt().effect("refund", bench.sink, approve=True) == {"id": 2}
+
+
+def test_one_approval_is_enough_where_arguments_changed_after_a_start() -> None:
+    bench = Bench()
+    with pytest.raises(Held) as held:
+        bench.attempt().effect("refund", bench.sink, args={"amount": 5}, approve=True)
+    bench.approve("effect:refund", held.value.fingerprint)
+    with pytest.raises(Killed):
+        bench.attempt().effect("refund", die, args={"amount": 5}, approve=True)
+
+    with pytest.raises(Held, match="started with other arguments") as held:
+        bench.attempt().effect("refund", bench.sink, args={"amount": 6}, approve=True)
+    assert held.value.shows == '{"amount": 6}'
+    bench.approve("effect:refund", held.value.fingerprint)
+    with pytest.raises(Held):  # what was approved was another refund
+        bench.attempt().effect("refund", bench.sink, args={"amount": 7}, approve=True)
+    again = bench.attempt().effect("refund", bench.sink, args={"amount": 6}, approve=True)
+    assert again == {"id": 1}
 
 
 # -- what an answer to a repetition says of the first call

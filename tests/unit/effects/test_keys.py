@@ -44,3 +44,11 @@ def test_a_function_takes_the_key_if_it_takes_anything() -> None:
     assert not takes_key(lambda *, x=1: None)
     assert takes_key(type("C", (), {"m": lambda self, key: None})().m)
     assert not takes_key(type("C", (), {"m": lambda self: None})().m)
+
+
+def test_a_default_is_the_functions_own_unless_it_is_called_a_key() -> None:
+    assert not takes_key(lambda line=1: line)  # how a loop binds its variable
+    assert not takes_key(lambda line=1, page=2: (line, page))
+    assert takes_key(lambda key, line=1: (key, line))
+    assert takes_key(lambda key=None: key)
+    assert takes_key(lambda idempotency_key=None: idempotency_key)

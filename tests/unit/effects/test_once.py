@@ -51,6 +51,14 @@ def test_a_function_without_parameters_is_called_without_the_key(bench: Bench) -
     assert bench.attempt().effect("ping", lambda: "pong") == "pong"
 
 
+def test_what_a_loop_binds_is_not_replaced_by_the_key(bench: Bench) -> None:
+    effects = bench.attempt()
+    for line in ("tea", "milk"):
+        assert effects.effect(f"line:{line}", lambda line=line: bench.sink(line))
+
+    assert bench.sink.keys == ["tea", "milk"]
+
+
 def test_what_a_downstream_refused_is_tried_again_under_the_same_key(bench: Bench) -> None:
     bench.sink.planned = [Permanent("422")]
     with pytest.raises(Permanent):
