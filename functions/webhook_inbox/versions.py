@@ -26,10 +26,13 @@ class Versions:
         """Refuses versions that could never be met.
 
         Raises:
-            ConfigurationError: there is no path, no model, or `absent` is none of them.
+            ConfigurationError: there is no path, no model, a version is no text, or `absent` is
+                none of them.
         """
         if not self.path or not self.models:
             raise ConfigurationError("versions need a path and at least one model")
+        if not all(isinstance(version, str) for version in self.models):
+            raise ConfigurationError('versions are named in quotes, like {"1": Order}')
         if self.absent and self.absent not in self.models:
             raise ConfigurationError(f"absent={self.absent!r} is none of the versions")
 
