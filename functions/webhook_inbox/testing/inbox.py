@@ -112,7 +112,7 @@ class Inbox:
             )
         known = spec.source, receipt.event_id
         self._deliveries[known] = delivery, spec.name, agent
-        self._machinery.life.ends = ends[0] if ends else None
+        self._machinery.life.expect(ends[0] if ends else None)
         self._machinery.work()
         if self._machinery.life.ends is not None:
             raise KitError(

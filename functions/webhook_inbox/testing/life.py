@@ -34,7 +34,7 @@ class Life:
         alive: whether it does.
         ends: the effect and the moment at which it dies, None where it does not.
         starts: how often each effect was started, by its row's key.
-        names: the effects that this worker came to.
+        names: the effects that were come to since it was told what to expect.
     """
 
     alive: bool = True
@@ -52,6 +52,11 @@ class Life:
         if self.ends == (name, moment):
             self.alive = False
             raise Died
+
+    def expect(self, ends: tuple[str, Moment] | None) -> None:
+        """Tells the worker at what it dies in what it begins now."""
+        self.ends = ends
+        self.names.clear()
 
     def begin(self) -> None:
         """Lets another worker take over."""
