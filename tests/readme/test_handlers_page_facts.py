@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.readme.handlers_page import TEXT, sections
+from tests.readme.handlers_page import FILE, TEXT, sections
 from tests.unit.ready.aws import Aws, handled
 from webhook_inbox.adapters import downstream, exchange, recorded
 from webhook_inbox.agents import DEPTH_LIMIT
@@ -186,3 +186,20 @@ def test_a_missing_right_is_told_as_on_the_page(
 
     [line] = re.findall(r"allow\(.*?\)", run.error)
     assert f"`{line}`" in TEXT
+
+
+# -- links
+
+
+def anchors(text: str) -> set[str]:
+    """Returns the anchors that a page's headings have on GitHub."""
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
+
+
+def test_every_link_leads_somewhere() -> None:
+    links = re.findall(r"\]\(([^)\s]*)\)", TEXT)
+    assert {f"#{anchor}" for anchor in anchors(TEXT) - {"handlers"}} <= set(links)
+    for file, _, anchor in (link.partition("#") for link in links):
+        text = (FILE.parent / file).read_text(encoding="utf-8") if file else TEXT
+        assert not anchor or anchor in anchors(text), f"{file}#{anchor}"
