@@ -89,6 +89,7 @@ class Calling:
             if registered.policy is not None:
                 enforce(registered.policy(handed, context), run.approvals)
             registered.function(handed, context)
+            context.effects.require_answers()
 
     def settled(self, error: BaseException | None, run: Run, *, lane: str) -> None:
         """Does what is left to do once the run is settled that `error` ended. Never raises."""

@@ -77,6 +77,7 @@ class Effects:
         self._end = end
         self._redact = redact
         self._names: set[str] = set()
+        self._asked: Held | None = None
 
     def effect(
         self,
@@ -143,6 +144,17 @@ class Effects:
     def current_key() -> str:
         """Returns the key of the effect that is being run, "" outside of any."""
         return _running.get()
+
+    def require_answers(self) -> None:
+        """Holds a run whose handler has returned, though a person is asked about an effect.
+
+        It has caught everything: finished, it would ask nobody, and leave a doubt behind.
+
+        Raises:
+            Held: as an effect did.
+        """
+        if self._asked is not None:
+            raise self._asked
 
     # -- before it happens
 
@@ -226,14 +238,14 @@ class Effects:
         # Who approved of other arguments has seen that it is committed.
         told = _differs(asked, old) or self._approved(asked, _lack(old))
         if old.unrecorded and not told:
-            raise _held(asked, _unrecorded(asked, old.unrecorded), _lack(old))
+            raise self._held(asked, _unrecorded(asked, old.unrecorded), _lack(old))
         return Turn(asked, result=old.row["result"])
 
     def _require_same(self, asked: Plan, old: Entry) -> None:
         """Holds a run that asks for the same effect with other arguments."""
         if _differs(asked, old) and not self._approved(asked, _doubt(asked, old)):
             why = f"effect {asked.name!r} was {old.state} with other arguments"
-            raise _held(asked, why, _doubt(asked, old))
+            raise self._held(asked, why, _doubt(asked, old))
 
     def _require_time(self, asked: Plan, now: datetime) -> None:
         left = self._end - now
@@ -272,7 +284,7 @@ class Effects:
             else "nobody can tell whether it happened"
         )
         text = f"effect {asked.name!r} started and did not commit, and {why}"
-        raise _held(asked, text, _doubt(asked, old))
+        raise self._held(asked, text, _doubt(asked, old))
 
     def _again(self, asked: Plan, old: Entry, now: datetime, *, doubtful: bool) -> Turn:
         met = self._journal.start_again(asked, old, now, doubtful=doubtful)
@@ -300,7 +312,11 @@ class Effects:
                 return
             if old.state is State.STARTED and _differs(asked, old):
                 return
-        raise _held(asked, f"effect {asked.name!r} waits for approval", asked.arguments)
+        raise self._held(asked, f"effect {asked.name!r} waits for approval", asked.arguments)
+
+    def _held(self, asked: Plan, why: str, fingerprint: str) -> Held:
+        self._asked = Held(why, subject=asked.subject, shows=asked.shows, fingerprint=fingerprint)
+        return self._asked
 
     # -- once it has happened, or not
 
@@ -313,7 +329,7 @@ class Effects:
             turn.result = encode(None)
             self._write(asked, turn.result, now, unrecorded=str(error), **more)
             lack = f"doubt:{self._run.lease_id}"
-            raise _held(asked, _unrecorded(asked, str(error)), lack) from error
+            raise self._held(asked, _unrecorded(asked, str(error)), lack) from error
         earlier = self._write(asked, stored, now, **more)
         if earlier is None:
             return stored
@@ -353,10 +369,6 @@ def _plain(returned: Any) -> Any:
 async def _awaited(returned: Any) -> Any:
     """Returns what a coroutine returns; a plain function has done it all when it returns."""
     return await returned if isawaitable(returned) else returned
-
-
-def _held(asked: Plan, why: str, fingerprint: str) -> Held:
-    return Held(why, subject=asked.subject, shows=asked.shows, fingerprint=fingerprint)
 
 
 def _unrecorded(asked: Plan, why: str) -> str:

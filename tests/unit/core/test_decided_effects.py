@@ -55,6 +55,41 @@ def told(world: World) -> str:
     return next_action(world.overview(), now=world.now)
 
 
+# -- a handler that catches everything
+
+
+@pytest.mark.parametrize("how", [{"approve": True}, {"in_doubt": "hold"}])
+def test_a_hold_that_a_handler_swallows_holds_its_run_all_the_same(how: dict[str, Any]) -> None:
+    world = World()
+    downstream = Downstream()
+    downstream.failing = "in_doubt" in how
+    after: list[int] = []
+
+    def act(event: Event, ctx: Context) -> None:
+        try:
+            ctx.effect("refund", downstream.refund, **how)
+        except TimeoutError:
+            raise
+        except Exception:  # noqa: BLE001 - as handlers are written
+            pass
+        after.append(ctx.attempt)
+
+    world.behaviours[NAME] = act
+    world.deliver()
+    world.work()
+    world.clock.advance(minutes=1)
+    world.work()
+
+    assert world.run().status is Status.HELD
+    assert only_hold(world).subject == "effect:refund"
+    assert len(after) == 1
+    downstream.failing = False
+    deciding(world).approve(only_hold(world), **WHO)
+    world.work()
+    assert world.run().status is Status.DONE
+    assert len(downstream.keys) == 1 + ("in_doubt" in how)
+
+
 # -- approval
 
 
