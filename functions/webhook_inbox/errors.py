@@ -94,9 +94,8 @@ class Held(InboxError):
         self, message: str, *, subject: str = "handler", shows: str = "", fingerprint: str = ""
     ) -> None:
         super().__init__(message)
-        self.subject = subject
-        self.shows = shows
-        self.fingerprint = fingerprint
+        # Handlers give what they have at hand, and what is no text could not be recorded.
+        self.subject, self.shows, self.fingerprint = str(subject), str(shows), str(fingerprint)
 
 
 class Deferred(InboxError):
@@ -121,7 +120,7 @@ class Deferred(InboxError):
             raise ValueError("Deferred needs an aware time, such as datetime.now(UTC) + …")
         self.until = until
         self.parked = parked
-        self.waits_for = waits_for
+        self.waits_for = str(waits_for)
         self.slots = dict(slots or {})
 
 

@@ -1,13 +1,16 @@
 """Handlers that fail: what each failure leads to, and what the ledger shows of it (G8, G9)."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from tests.unit.core.world import MANIFEST, World, handler, with_handlers
 from webhook_inbox.errors import (
     ConditionFailed,
+    Deferred,
     HandlerTimedOut,
+    Held,
     Permanent,
     Transient,
     Unavailable,
@@ -94,6 +97,19 @@ def test_an_error_that_cannot_be_printed_says_so(world: World) -> None:
 
 
 # -- exhausted
+
+
+def test_what_a_handler_shows_or_waits_for_need_not_be_text(world: World) -> None:
+    odd: Any = {"amount": 42}
+    later = world.now + timedelta(minutes=1)
+    world.script("acme.fulfil", Deferred(later, waits_for=odd), Held("look", shows=odd))
+    world.deliver()
+
+    assert world.work() == [Outcome.DEFERRED]
+    assert world.run().waits_for == "{'amount': 42}"
+    world.clock.advance(minutes=2)
+    assert world.work() == [Outcome.HELD]
+    assert world.run().held["shows"] == "{'amount': 42}"
 
 
 def test_the_last_of_its_attempts_makes_a_run_dead(world: World) -> None:
