@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import pytest
+import typer
 
 from tests.readme.handlers_page import FILE, TEXT, sections
 from tests.unit.ready.aws import Aws, handled
@@ -29,7 +30,9 @@ from webhook_inbox.ready import aws, invoke, start_execution, to_eventbridge
 from webhook_inbox.responses import Trouble, Verdict, judge, unanswered
 from webhook_inbox.retry_after import LIMIT, MILLISECONDS
 from webhook_inbox.routing import ReadyMade
+from webhook_inbox.verdicts import SAFE
 from webhook_inbox.waits import endings, waiting
+from webhookctl.app import app
 
 NOW: Final = datetime(2026, 11, 21, tzinfo=UTC)
 CRM: Final = DestinationSpec("crm", "https://crm.example")
@@ -115,6 +118,7 @@ BREAKER: Final = BreakerSpec()
     [
         ("ctx", f"seen within {LIFE.total_seconds():g} s"),
         ("effects", f"up to {RESULT_LIMIT // 1024} KB as JSON"),
+        ("effects", f"`{SAFE}`"),
         ("effects", f"1-{NAME_LIMIT} printable ASCII"),
         ("effects", f"at most {KEY_LIMIT} printable ASCII"),
         ("ctx.http", f"up to {downstream.ANSWER_LIMIT // 2**20} MB;"),
@@ -188,7 +192,17 @@ def test_a_missing_right_is_told_as_on_the_page(
     assert f"`{line}`" in TEXT
 
 
-# -- links
+# -- commands and links
+
+
+@pytest.mark.parametrize(
+    "words", sorted(set(re.findall(r"`webhookctl ([a-z]+(?: [a-z]+)?)", TEXT)))
+)
+def test_every_command_is_there(words: str) -> None:
+    command = typer.main.get_command(app)
+    for word in words.split():
+        command = getattr(command, "commands", {}).get(word)
+        assert command is not None, word
 
 
 def anchors(text: str) -> set[str]:

@@ -64,6 +64,12 @@ def _registered_twice() -> str:
     return str(raised.value)
 
 
+@of("an option of another kind than it takes, or `on` without parentheses")
+def _another_kind() -> str:
+    assert "destinations is a list" in compiled(HANDLERS.format(options=', destinations="crm"'))
+    return compiled(HANDLERS.replace('("*", name="mail.one"{options})', ""))
+
+
 @of("an order's path is absent from the payload")
 def _no_path() -> str:
     for order in (latest("data.id", "n"), serial("data.id")):

@@ -69,6 +69,29 @@ def _other_arguments() -> str:
     return run.error
 
 
+@of("a coroutine function is given to `ctx.effect` or `ctx.wait_for`")
+def _coroutine() -> str:
+    async def post(*_: Any) -> None:
+        raise AssertionError("nobody awaits it")
+
+    error = refused(lambda _, ctx: ctx.effect("a", post))
+    assert error == refused(lambda _, ctx: ctx.wait_for("a", post))
+    return error
+
+
+@of("two calls that change something within one effect")
+def _two_calls() -> str:
+    def doing(_: Event, ctx: Context) -> None:
+        crm = ctx.http("crm")
+        ctx.effect("a", lambda _: [crm.post(path, json=path).status_code for path in ("/a", "/b")])
+
+    crm = Fake()
+    run = a_run(doing, crm=crm)
+    assert (run.status, len({request.key for request in crm.requests})) == ("dead_letter", 1)
+    assert [request.path for request in crm.done] == ["/a"]
+    return run.error
+
+
 @of("too little time for an effect")
 def _late() -> str:
     return refused(lambda _, ctx: ctx.effect("a", lambda: posted(ctx), needs=51), "failed")
