@@ -15,7 +15,15 @@ from webhook_inbox.reference import Reference
 BOTH = pytest.mark.parametrize("fault", list(Fault))
 # Of three items with runs in two lanes: receive, read, claim, three rows, two sends, settle.
 ITEMS = (mail("a"), mail("b", "bounce"), mail("c"))
-CALLS = ("GetItem", "GetItem", "UpdateItem", "PutItem", "PutItem", "PutItem", *["SendMessageBatch"] * 2)
+CALLS = (
+    "GetItem",
+    "GetItem",
+    "UpdateItem",
+    "PutItem",
+    "PutItem",
+    "PutItem",
+    *["SendMessageBatch"] * 2,
+)
 SETTLE = "UpdateItem"
 
 
