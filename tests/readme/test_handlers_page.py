@@ -1,6 +1,7 @@
 """The code of docs/handlers.md runs, and does what the page says of it."""
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -132,3 +133,18 @@ def test_a_destination_that_fails_is_left_alone_and_tried_by_one(opened: Open) -
     crm.recovers()
     inbox.settle()
     assert ({run.status for run in runs}, len(crm.done)) == ({"done"}, 4)
+    _play_limits(chapter)
+
+
+def _play_limits(chapter: Chapter) -> None:
+    table = tomllib.loads(chapter.section.inbox_toml)["destinations"]["crm"]
+    for on_limit, status in (("drop", "skipped"), ("error", "failed"), ("queue", "deferred")):
+        inbox = chapter.inbox(crm=Fake(**{**table, "rate": "1/m", "on_limit": on_limit}))
+        first, second = (chapter.run(inbox, "shop.note") for _ in range(2))
+        assert [first.status, second.status] == ["done", status]
+
+    inbox = chapter.inbox(crm=chapter.fake("crm").answers(429, headers={"Retry-After": "300"}))
+    limited, spared = (chapter.run(inbox, "shop.note") for _ in range(2))
+    assert (limited.status, limited.effects["POST /notes"].status) == ("failed", "failed")
+    assert (spared.status, spared.attempts) == ("deferred", 0)
+    assert spared.error == "destination crm: paused after a 429"
