@@ -131,8 +131,10 @@ class Orders:
         run, order = entrant.run, entrant.order
         number = number_at(body, order.version, f"handler {run.handler!r}")
         applied = int(state.applied) if state.applied else order.first - 1
-        # Recorded, and not settled: this run is not over yet, whatever its attempt ended in.
+        # Recorded, and not settled: this run is not over yet, whatever its attempt ended in. Its
+        # successor was woken all the same: once that has begun, nothing older may.
         recorded = number == applied and state.applied_by == run.event_id
+        recorded = recorded and state.begun == str(number)
         if number <= applied and not recorded:
             return self._past(entrant, state, number, applied)
         if number > applied + 1:

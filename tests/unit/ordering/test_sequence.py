@@ -536,3 +536,18 @@ def test_what_an_operator_forces_runs_again_and_does_not_set_the_entity_back(
     assert applied(stage) == [1, 2, 1]
     assert stage.state("acct_1")["applied"] == "2"
     assert stage.state("acct_1")["applied_by"] == "evt_2"
+
+
+def test_what_was_recorded_and_not_settled_is_not_done_again_once_its_successor_has_begun(
+    stage: Stage,
+) -> None:
+    come(stage, 2)
+    stage.begin("evt_1", body(1))
+    stage.open[0].__exit__(None, None, None)  # recorded, its successor woken, and then it is lost
+    ending(stage, Permanent("half done"))
+    stage.work()
+    assert stage.run("evt_2").status is Status.DEAD_LETTER
+    stage.run_until_quiet()
+    assert applied(stage) == []
+    assert stage.run("evt_1").status is Status.SKIPPED
+    assert stage.run("evt_1").last_error.startswith("already applied: number 1")
