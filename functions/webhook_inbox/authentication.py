@@ -88,18 +88,19 @@ class Credentials:
         self._shown_never.update(made.split(" "))
         return {"webhook-id": id_, "webhook-timestamp": seconds, "webhook-signature": made}
 
-    def redact(self, text: str, *, cut: bool = False) -> str:
+    def redact(self, text: str, *, cut: bool = False, shortest: int = REDACTED_FROM) -> str:
         """Returns a text without what any call has proved itself with (G10).
 
         Args:
             text: what may be shown afterwards.
             cut: whether it is the beginning of a longer one, and may end within a secret.
+            shortest: of how many characters on a secret is one; a shorter text is part of words.
         """
         forms = sorted(self._shown_never, key=len, reverse=True)
         while cut and (end := max((_begun(form, text) for form in forms), default=0)):
             text = text[:-end]
         for form in forms:
-            text = text.replace(form, "[secret]") if len(form) >= REDACTED_FROM else text
+            text = text.replace(form, "[secret]") if len(form) >= shortest else text
         return text
 
     def _in_header(self, header: str, prefix: str, name: str) -> Authorization:

@@ -26,6 +26,9 @@ class Running(Protocol):
     def current_key(self) -> str:
         """Returns the key of the effect that is being run, "" outside of any."""
 
+    def redact(self, text: str) -> str:
+        """Returns a text as it may be recorded, without any secret that is known (G10)."""
+
 
 class Call(Protocol):
     """The attempt that calls are made for: a handler's `Context`."""

@@ -22,7 +22,9 @@ from webhook_inbox.adapters.journalling import arguments, effect_name
 from webhook_inbox.adapters.recorded import BODY_LIMIT, from_record, to_record
 from webhook_inbox.adapters.transport import Authorizing, origin
 from webhook_inbox.authentication import Credentials
+from webhook_inbox.effects.results import redacted
 from webhook_inbox.errors import Permanent, Transient
+from webhook_inbox.live_secrets import REDACTED_FROM
 from webhook_inbox.manifest import DestinationSpec
 from webhook_inbox.ports import Chance, Clock
 
@@ -66,7 +68,7 @@ class Downstream(httpx.Client):
     ) -> None:
         self._spec = spec
         self._call = call
-        credentials = Credentials(spec, call.secrets)
+        self._credentials = credentials = Credentials(spec, call.secrets)
         self._dressing = Dressing(spec, call, credentials=credentials, clock=clock, chance=chance)
         self._exchange = Exchange(spec, call, credentials=credentials, clock=clock)
         super().__init__(
@@ -102,7 +104,9 @@ class Downstream(httpx.Client):
         within = self._call.effects.current_key()
         if within or (isinstance(effect, ByMethod) and request.method in SAFE):
             return self._whole(request, within, sending)
-        name = effect if isinstance(effect, str) else effect_name(self._spec, request)
+        path = effect_name(self._spec, request)
+        # Some APIs want their token in the path.
+        name = effect if isinstance(effect, str) else self._call.effects.redact(path)
         return self._journalled(name, request, sending)
 
     def get(self, url: Url, *, effect: Naming = BY_METHOD, **options: Any) -> httpx.Response:
@@ -179,7 +183,10 @@ class Downstream(httpx.Client):
 
         def happen(key: str) -> dict[str, Any]:
             answered = self._sent(request, key, sending, limit=BODY_LIMIT)
-            return to_record(answered.response, answered.body)
+            record = to_record(answered.response, answered.body)
+            # What it tells back of the call is recorded without what authenticated that (G10).
+            redact = partial(self._credentials.redact, shortest=REDACTED_FROM)
+            return {name: redacted(part, redact) for name, part in record.items()}
 
         spec, safe = self._spec, request.method in SAFE
         record = self._call.effect(

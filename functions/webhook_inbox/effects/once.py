@@ -59,7 +59,7 @@ class Effects:
         run: as it was claimed.
         clock: the time.
         end: when the attempt is ended.
-        redact: takes the secrets out of an error's text, which is recorded (G10).
+        redact: takes the secrets out of what is recorded (G10).
     """
 
     def __init__(
@@ -144,6 +144,10 @@ class Effects:
     def current_key() -> str:
         """Returns the key of the effect that is being run, "" outside of any."""
         return _running.get()
+
+    def redact(self, text: str) -> str:
+        """Returns a text as it may be recorded, without any secret that is known (G10)."""
+        return self._redact(text)
 
     def require_answers(self) -> None:
         """Holds a run whose handler has returned, though a person is asked about an effect.
@@ -324,7 +328,7 @@ class Effects:
         """Records a result, and returns that of the first commit."""
         asked, now = turn.plan, self._clock.now()
         try:
-            stored = encode(result)
+            stored = encode(result, redact=self._redact)
         except Unstorable as error:
             turn.result = encode(None)
             self._write(asked, turn.result, now, unrecorded=str(error), **more)

@@ -2,6 +2,7 @@
 
 import json
 import zlib
+from collections.abc import Callable
 from typing import Any, Final
 
 from webhook_inbox.effects.plan import plain
@@ -14,14 +15,16 @@ class Unstorable(ValueError):
     """A result that is no JSON, or too large."""
 
 
-def encode(result: Any) -> bytes:
-    """Returns a result as it is stored.
+def encode(result: Any, *, redact: Callable[[str], str] = str) -> bytes:
+    """Returns a result as it is stored, its texts without secrets (G10).
 
     Raises:
         Unstorable: it is no JSON, or has more than 300 KB.
     """
     try:
-        text = json.dumps(result, default=plain, ensure_ascii=False, separators=(",", ":"))
+        text = _json(result)
+        if redact(text) != text:
+            text = _json(redacted(json.loads(text), redact))
         data = text.encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise Unstorable(f"its result is no JSON: {error}") from error
@@ -34,3 +37,20 @@ def encode(result: Any) -> bytes:
 def decode(stored: bytes) -> Any:
     """Returns a stored result."""
     return json.loads(zlib.decompress(stored))
+
+
+def redacted(data: Any, redact: Callable[[str], str]) -> Any:
+    """Returns JSON data with each of its texts redacted; a secret may look like a number."""
+    match data:
+        case str():
+            return redact(data)
+        case dict():
+            return {redact(name): redacted(value, redact) for name, value in data.items()}
+        case list():
+            return [redacted(value, redact) for value in data]
+        case _:
+            return data
+
+
+def _json(data: Any) -> str:
+    return json.dumps(data, default=plain, ensure_ascii=False, separators=(",", ":"))

@@ -49,6 +49,9 @@ class Effects:
     def current_key(self) -> str:
         return self.running
 
+    def redact(self, text: str) -> str:
+        return text
+
 
 class Chance:
     """Gives 1, 2, 3 … as 32 hex digits."""

@@ -11,6 +11,7 @@ from tests.unit.adapters.calling import Chance, Sink
 from tests.unit.core.world import MANIFEST, World
 from webhook_inbox.adapters.http_clients import HttpClients
 from webhook_inbox.context import Context, Event
+from webhook_inbox.effects.results import decode
 from webhook_inbox.manifest import DestinationSpec
 from webhook_inbox.model import Status
 
@@ -180,3 +181,50 @@ def test_a_destination_that_limits_is_left_alone_for_as_long_as_it_asks() -> Non
 
     assert inbox.run().status is Status.DONE
     assert times[1] - times[0] >= 120
+
+
+@pytest.mark.parametrize(
+    ("auth", "value", "secret"),
+    [
+        ({"bearer": "crm"}, "token-12345678", "token-12345678"),
+        ({"basic": "crm"}, "user:password-1", "dXNlcjpwYXNzd29yZC0x"),
+    ],
+)
+def test_credentials_that_a_destination_tells_back_are_not_recorded(
+    auth: dict[str, str], value: str, secret: str
+) -> None:
+    told: list[Any] = []
+
+    def echo(request: httpx.Request) -> httpx.Response:
+        sent = request.headers["authorization"]
+        return httpx.Response(200, json={"sent": sent}, headers={"x-request-id": sent})
+
+    inbox = world(
+        echo, lambda crm: told.append(crm.post("/notes").json()), replace(KEYED, auth=auth)
+    )
+    inbox.vault.rotate("crm", value)
+    inbox.run_until_quiet()
+
+    (effect,) = inbox.overview().effects
+    assert secret not in str(decode(effect["result"]))
+    assert told == [{"sent": f"{next(iter(auth)).capitalize()} [secret]"}]
+
+
+def test_a_secret_in_a_path_is_in_no_name_and_no_key() -> None:
+    sink = Sink()
+    inbox = world(sink, lambda crm: None)
+    inbox.vault.rotate("bot", "12345:secret-of-the-bot")
+    clients = HttpClients(clock=inbox.clock, chance=Chance(), transport=httpx.MockTransport(sink))
+
+    def act(_: Event, context: Context) -> None:
+        crm = replace(context, clients=clients).http("crm")
+        crm.post(f"/bot{context.secret('bot')}/send")
+
+    inbox.behaviours[HANDLER] = act
+    inbox.run_until_quiet()
+
+    (effect,) = inbox.overview().effects
+    assert effect["name"] == "POST /bot[secret]/send"
+    assert "secret-of-the-bot" not in str(effect)
+    assert keys(sink) == [f"POST /bot[secret]/send:{HANDLER}:acme:evt-1"]
+    assert sink.last.url.path == "/bot12345:secret-of-the-bot/send"

@@ -5,7 +5,10 @@ from dataclasses import dataclass
 import pytest
 from pydantic import BaseModel
 
-from tests.unit.effects.bench import Bench, Killed, elsewhere, killed_after
+from tests.unit.effects.bench import ATTEMPT, Bench, Killed, elsewhere, killed_after
+from webhook_inbox.effects.journal import Journal
+from webhook_inbox.effects.once import Effects
+from webhook_inbox.effects.results import decode
 from webhook_inbox.errors import Deferred, Held, Permanent, Superseded, Transient, Unavailable
 from webhook_inbox.instants import to_ms
 from webhook_inbox.memory import Fault
@@ -57,6 +60,21 @@ def test_what_a_loop_binds_is_not_replaced_by_the_key(bench: Bench) -> None:
         assert effects.effect(f"line:{line}", lambda line=line: bench.sink(line))
 
     assert bench.sink.keys == ["tea", "milk"]
+
+
+def test_a_secret_in_a_result_is_not_recorded(bench: Bench) -> None:
+    effects = Effects(
+        Journal(bench.table, bench.run, received_at=bench.received_at),
+        bench.run,
+        clock=bench.clock,
+        end=bench.clock.now() + ATTEMPT,
+        redact=lambda text: text.replace("12345678", "[secret]"),
+    )
+    bench.sink.planned = [{"as 12345678": ["sent 12345678", 912345678, None]}]
+    known = {"as [secret]": ["sent [secret]", 912345678, None]}
+
+    assert effects.effect("echo", bench.sink) == known
+    assert decode(bench.row("echo")["result"]) == known
 
 
 def test_what_a_downstream_refused_is_tried_again_under_the_same_key(bench: Bench) -> None:
