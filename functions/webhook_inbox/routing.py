@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from webhook_inbox.errors import ConfigurationError
+from webhook_inbox.kinds import check_handler, check_options
 from webhook_inbox.manifest import DEFAULT_LANE, SERIAL, SPLIT, Backoff, HandlerSpec
 from webhook_inbox.order import SEQUENCE, Ordering
 from webhook_inbox.versions import Versions
@@ -107,8 +108,8 @@ class Router:
             ConfigurationError: a value is of another kind or out of bounds, or the name is taken.
         """
         # At once: a decorator without its parentheses would register nothing, and say nothing.
-        _check_kinds(
-            self.name,
+        check_options(
+            f"router {self.name!r}, on(…)",
             types=types,
             max_attempts=max_attempts,
             seconds=(timeout, max_age),
@@ -121,6 +122,7 @@ class Router:
         def register(function: Function) -> Function:
             ready = function if isinstance(function, ReadyMade) else None
             own = name if name is not None else self._name_of(function)
+            check_handler(f"handler {own!r}", function)
             serial = order is not None and order.order.kind == SERIAL
             spec = HandlerSpec(
                 name=own,
@@ -173,39 +175,6 @@ def _backoff(given: str | Backoff) -> Backoff:
     if given not in BACKOFFS:
         raise ConfigurationError(f"backoff {given!r} is unknown; use one of {', '.join(BACKOFFS)}")
     return BACKOFFS[given]
-
-
-def _check_kinds(
-    router: str,
-    *,
-    types: Sequence[object],
-    max_attempts: object,
-    seconds: Sequence[object],
-    destinations: object,
-    order: object,
-    policy: object,
-    versions: object,
-) -> None:
-    """Refuses what is of another kind than its option takes, and would fail far from here."""
-    listed = isinstance(destinations, list | tuple)
-    faults = {
-        'types are glob patterns, each in quotes: on("invoice.*", "charge.*")': not _texts(types),
-        "max_attempts is a whole number": type(max_attempts) is not int,
-        "timeout and max_age are seconds, as numbers": any(
-            isinstance(each, bool) or not isinstance(each, int | float) for each in seconds
-        ),
-        'destinations is a list of names, like ["crm"]': not (listed and _texts(destinations)),
-        "order is latest(…), sequence(…) or serial(…)": not isinstance(order, Ordering | None),
-        "policy is a function of event and context": policy is not None and not callable(policy),
-        "versions is Versions(…)": not isinstance(versions, Versions | None),
-    }
-    for remedy, wrong in faults.items():
-        if wrong:
-            raise ConfigurationError(f"router {router!r}, on(…): {remedy}")
-
-
-def _texts(given: Any) -> bool:
-    return all(isinstance(each, str) for each in given)
 
 
 def _check(spec: HandlerSpec) -> None:
