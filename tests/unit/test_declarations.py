@@ -111,7 +111,11 @@ def test_modules_do_not_see_each_other(root: Path) -> None:
     assert len(declared(root, "first")) == len(declared(root, "second")) == 2
 
 
-def test_the_build_s_own_interpreter_imports_nothing_of_the_user_s(root: Path) -> None:
+def test_the_build_s_own_interpreter_imports_nothing_of_the_user_s(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The testing kit imports handlers here, and may have.
+    monkeypatch.delitem(sys.modules, "handlers.github_issues", raising=False)
     write(root, "import wave\n" + GITHUB)
     declared(root)
     assert "handlers.github_issues" not in sys.modules
