@@ -67,12 +67,16 @@ class Transient(InboxError):
 class Permanent(InboxError):
     """The attempt failed and no repetition will help: the run goes to the dead letters.
 
-    `page` tells whether somebody is woken.
+    Attributes:
+        page: whether somebody is woken.
+        refused: whether a call was turned away before anybody looked at what it asks for (a 401);
+            an effect that an earlier call left in doubt then stays so.
     """
 
-    def __init__(self, message: str, *, page: bool = False) -> None:
+    def __init__(self, message: str, *, page: bool = False, refused: bool = False) -> None:
         super().__init__(message)
         self.page = page
+        self.refused = refused
 
 
 class Skipped(InboxError):

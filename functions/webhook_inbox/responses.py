@@ -78,7 +78,8 @@ class Verdict:
     def error(self, text: str) -> Transient | Permanent:
         """Returns what to raise where the answer is not ok."""
         if self.meaning is Meaning.PERMANENT:
-            return Permanent(text, page=self.page)
+            # Who was not let in learns nothing of an earlier call.
+            return Permanent(text, page=self.page, refused=self.page)
         return Transient(
             text,
             retry_after=self.retry_after,

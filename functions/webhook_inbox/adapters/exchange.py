@@ -144,7 +144,8 @@ class Exchange:
         trouble = trouble_of(error)
         if trouble is None:
             # Its text may show a header's value, so its class has to do.
-            return Permanent(f"{self._named(request)} cannot be sent: {type(error).__name__}")
+            why = type(error).__name__
+            return Permanent(f"{self._named(request)} cannot be sent: {why}", refused=True)
         verdict = unanswered(trouble)
         self._call.gate.report(self._spec, verdict.answer)
         why = f"{trouble} ({error})" if trouble in _CONNECTING else str(trouble)

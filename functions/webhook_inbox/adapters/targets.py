@@ -124,13 +124,14 @@ class Target:
             pause = timedelta(seconds=min(int(asked), A_DAY)) if asked.isdecimal() else None
             return Transient(text, refused=True, retry_after=pause)
         if code in _FORBIDDEN or status == 403:
-            return Permanent(f"{text}; add {self._right} to stacks/permissions.py", page=True)
+            remedy = f"add {self._right} to stacks/permissions.py"
+            return Permanent(f"{text}; {remedy}", page=True, refused=True)
         return Transient(text) if status >= 500 or not status else Permanent(text)
 
     def _unanswered(self, error: Exception) -> Transient | Permanent:
         text = f"{self._name}: {type(error).__name__}: {error}"[:TEXT]
         if isinstance(error, _MISTAKES):
-            return Permanent(text)
+            return Permanent(text, refused=True)
         return Transient(text, refused=isinstance(error, _NEVER_SENT))
 
     @property

@@ -350,9 +350,9 @@ class Effects:
     def _fail(self, turn: Turn, error: BaseException) -> None:
         """Records that an effect certainly did not happen; anything else leaves it in doubt."""
         refused = isinstance(error, Deferred | Skipped | Held)
-        refused = refused or (isinstance(error, Transient) and error.refused)
+        refused = refused or (isinstance(error, Transient | Permanent) and error.refused)
         # A refusal says nothing of an earlier call under the same key; an answer does.
-        certain = isinstance(error, Permanent) or (refused and not turn.doubted)
+        certain = not turn.doubted if refused else isinstance(error, Permanent)
         if turn.started and turn.result is None and certain:
             with suppress(Unavailable):  # In doubt, then: the cautious side.
                 self._journal.fail(turn.plan, self._redact(str(error)), self._clock.now())
@@ -366,7 +366,8 @@ def _plain(returned: Any) -> Any:
     """Returns what a plain function returned; a coroutine has not begun, and nobody awaits it."""
     if iscoroutine(returned):
         returned.close()
-        raise Permanent("it returned a coroutine, and nothing was done: use aeffect, or await_for")
+        text = "it returned a coroutine, and nothing was done: use aeffect, or await_for"
+        raise Permanent(text, refused=True)
     return returned
 
 

@@ -228,3 +228,18 @@ def test_a_secret_in_a_path_is_in_no_name_and_no_key() -> None:
     assert "secret-of-the-bot" not in str(effect)
     assert keys(sink) == [f"POST /bot[secret]/send:{HANDLER}:acme:evt-1"]
     assert sink.last.url.path == "/bot12345:secret-of-the-bot/send"
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_call_in_doubt_stays_so_where_its_repetition_is_not_let_in(status: int) -> None:
+    sink = Sink(httpx.ReadTimeout("slow"), httpx.Response(status))
+    inbox = world(sink, post)
+    inbox.run_until_quiet()
+    assert inbox.run().status is Status.DEAD_LETTER
+
+    inbox.clock.advance(days=2)
+    inbox.replay(event_ids=["evt-1"], handler=HANDLER)
+    inbox.run_until_quiet()
+
+    assert inbox.run().status is Status.HELD
+    assert len(sink.requests) == 2

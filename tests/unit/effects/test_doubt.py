@@ -219,6 +219,26 @@ def test_an_answer_to_the_repetition_ends_the_doubt(bench: Bench) -> None:
     assert bench.row("charge")["status"] == "failed"
 
 
+def test_what_was_turned_away_before_anybody_looked_says_nothing_either(bench: Bench) -> None:
+    bench.sink.planned = [Permanent("401", refused=True)]
+    with pytest.raises(Permanent):
+        bench.attempt().effect("charge", bench.sink)
+    assert bench.row("charge")["status"] == "started"
+
+    bench.clock.advance(days=3)  # until somebody has set the secret, and replays it
+    with pytest.raises(Held, match="does not know the key any more"):
+        bench.attempt().effect("charge", bench.sink)
+    assert len(bench.sink.keys) == 2
+
+
+def test_turned_away_the_first_time_it_was_certainly_not_done() -> None:
+    bench = Bench()
+    bench.sink.planned = [Permanent("401", refused=True)]
+    with pytest.raises(Permanent):
+        bench.attempt().effect("charge", bench.sink)
+    assert bench.row("charge")["status"] == "failed"
+
+
 @pytest.mark.parametrize("policy", ["", "maybe", "RETRY"])
 def test_an_unknown_policy_is_refused(policy: str) -> None:
     bench = Bench()
