@@ -9,6 +9,7 @@ from typing import Final
 
 from simulation.stepping import Ask, Call
 from webhook_inbox.context import Context, Event
+from webhook_inbox.destinations.answer import Answer
 from webhook_inbox.errors import Deferred, Permanent, Transient, Unavailable
 from webhook_inbox.policies import Hold
 from webhook_inbox.policies import Verdict as Decision
@@ -22,8 +23,8 @@ class Verdict:
 
     Attributes:
         posts: whether it reaches its sink.
-        error: what it raises, after its effect if it has one: "transient", "permanent" or
-            "deferred"; "" for nothing.
+        error: what it raises, after its effect if it has one: "transient", "permanent",
+            "deferred" or "limited" (its destination wants to be called less often); "" for nothing.
         seconds: what `error` asks to wait for, or how long the handler takes without one.
     """
 
@@ -42,6 +43,7 @@ class Way:
         shared: the business key that it gives the effects of all events, "" for none.
         approve: whether a person has to approve the effect.
         asks: whether a policy holds each of its runs for a person.
+        destination: the destination that its sink is, "" where nothing spares it.
     """
 
     journals: bool = False
@@ -49,6 +51,7 @@ class Way:
     shared: str = ""
     approve: bool = False
     asks: bool = False
+    destination: str = ""
 
 
 PLAIN: Final = Way()
@@ -81,28 +84,74 @@ def act(ask: Ask, way: Way, event: Event, context: Context) -> None:
         sha256(event.body).hexdigest(),
     )
     verdict = Verdict(*ask(Call("handler", "begin", told)))
+    try:
+        _go(Acting(ask, way, context, told[:3], verdict))
+    finally:
+        ask(Call("handler", "end"))
+
+
+@dataclass(frozen=True, slots=True)
+class Acting:
+    """One attempt of a handler."""
+
+    ask: Ask
+    way: Way
+    context: Context
+    run: tuple[str, str, str]
+    verdict: Verdict
+
+
+def _go(one: Acting) -> None:
+    verdict, way = one.verdict, one.way
     if verdict.seconds and not verdict.error:
-        ask(Call("clock", "sleep", (verdict.seconds,)))
+        one.ask(Call("clock", "sleep", (verdict.seconds,)))
     if way.journals:
-        context.effect(
+        one.context.effect(
             EFFECT,
-            partial(_journalled, ask, told[:3], verdict),
+            partial(_journalled, one),
             in_doubt=way.in_doubt,
             key=way.shared or None,
             approve=way.approve,
         )
-    elif verdict.posts:
+    elif verdict.posts or way.destination:
         try:
-            _post(ask, told[:3], context.idempotency_key(EFFECT))
+            _journalled(one, one.context.idempotency_key(EFFECT))
         except SinkSilent as error:
             raise Transient("the sink did not answer") from error
-    _end(ask, verdict)
+    _end(one.ask, verdict)
 
 
-def _journalled(ask: Ask, run: tuple[str, str, str], verdict: Verdict, key: str) -> dict[str, str]:
-    if not verdict.posts:
-        _end(ask, verdict)
-    return _post(ask, run, key)
+def _journalled(one: Acting, key: str) -> dict[str, str]:
+    if one.way.destination:
+        return _spared(one, key)
+    return _told(one, key)
+
+
+def _spared(one: Acting, key: str) -> dict[str, str]:
+    """Does around a call what `ctx.http` does."""
+    spec, gate = one.context.destination(one.way.destination), one.context.gate
+    one.ask(Call("sink", "enter", (spec.name,)))
+    gate.enter(spec, one.context.slots, until=one.context.deadline)
+    one.ask(Call("sink", "entered", (spec.name,)))
+    try:
+        answered = _told(one, key)
+    except Exception:
+        gate.report(spec, _answer(one.verdict))
+        raise
+    gate.report(spec, Answer.ok())
+    return answered
+
+
+def _answer(verdict: Verdict) -> Answer:
+    if verdict.error == "limited":
+        return Answer.limited(timedelta(seconds=verdict.seconds))
+    return Answer.ok() if verdict.error in {"permanent", "deferred"} else Answer.failed()
+
+
+def _told(one: Acting, key: str) -> dict[str, str]:
+    if not one.verdict.posts:
+        _end(one.ask, one.verdict)
+    return _post(one.ask, one.run, key)
 
 
 def _post(ask: Ask, run: tuple[str, str, str], key: str) -> dict[str, str]:
@@ -117,6 +166,8 @@ def _end(ask: Ask, verdict: Verdict) -> None:
     wait = timedelta(seconds=verdict.seconds)
     if verdict.error == "transient":
         raise Transient("down", retry_after=wait)
+    if verdict.error == "limited":
+        raise Transient("called too often", retry_after=wait, refused=True)
     if verdict.error == "permanent":
         raise Permanent("no such order")
     if verdict.error == "deferred":

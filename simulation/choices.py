@@ -35,6 +35,9 @@ def choices(world: World) -> Iterator[Choice]:
         yield from (("replays", str(n)) for n in range(len(world.scenario.requests)))
     if left.decisions and world.free("person", 2):
         yield from _of_person(world)
+    if left.pauses and world.free("person", 2):
+        kinds = {n: "resumes" if n in world.truth.paused else "pauses" for n in world.limits}
+        yield from ((kind, handler) for handler, kind in kinds.items())
     if left.redrives:
         yield from (("redrives", lane) for lane, dlq in world.aws.dlqs.items() if dlq.visible())
     if left.deployments:

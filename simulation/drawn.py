@@ -9,6 +9,7 @@ from simulation.scenario import (
     DEFERS_LONG,
     FAILS,
     FAILS_AFTER,
+    LIMITED,
     REFUSES,
     STALLS,
     Budget,
@@ -18,8 +19,13 @@ from simulation.scenario import (
     handler,
     manifest,
 )
+from webhook_inbox.manifest import BreakerSpec, DestinationSpec, HandlerSpec, Order
+from webhook_inbox.order import LATEST, SEQUENCE
 from webhook_inbox.replay_request import ReplayRequest
 
+SINK: Final = "sink"
+# Where a body says what it is about, and which version of that it is.
+PLACE: Final = ("content", "version")
 ALL_FAULTS: Final = (
     "before",
     "after",
@@ -32,7 +38,7 @@ ALL_FAULTS: Final = (
     "again",
     "frozen",
 )
-ANY_VERDICT: Final = (FAILS, FAILS_AFTER, REFUSES, DEFERS, DEFERS_LONG, STALLS)
+ANY_VERDICT: Final = (FAILS, FAILS_AFTER, REFUSES, DEFERS, DEFERS_LONG, STALLS, LIMITED)
 ANY_WAY: Final = (
     PLAIN,
     PLAIN,
@@ -41,7 +47,10 @@ ANY_WAY: Final = (
     Way(journals=True, in_doubt="hold", approve=True),
     Way(asks=True),
     Way(journals=True, asks=True),
+    Way(destination=SINK),
+    Way(journals=True, destination=SINK),
 )
+ANY_ORDER: Final = (None, None, None, Order(LATEST, *PLACE), Order(SEQUENCE, *PLACE))
 HANDLERS: Final = ("mail", "bill", "ship")
 
 
@@ -49,20 +58,13 @@ def drawn(dice: Random) -> Scenario:
     """Draws a large world."""
     handlers = HANDLERS[: dice.randint(1, 3)]
     letters = tuple(_letters(dice))
-    specs = [
-        handler(
-            name,
-            dice.choice(["acme", "github"]) if name == "ship" else "acme",
-            max_attempts=dice.choice([1, 2, 3]),
-            lane=dice.choice(["default", "default", "slow"]),
-        )
-        for name in handlers
-    ]
     ways = {name: dice.choice(ANY_WAY) for name in handlers}
+    specs = [_handler(dice, name, ways[name]) for name in handlers]
+    sink = _sink(dice)
     deployments = [
-        Deployment("whole", manifest(*specs), ways=ways),
-        Deployment("fewer", manifest(*specs[:-1]), ways=ways),
-        Deployment("broken", manifest(*specs), frozenset(handlers[:1]), ways=ways),
+        Deployment("whole", manifest(*specs, sink=sink), ways=ways),
+        Deployment("fewer", manifest(*specs[:-1], sink=sink), ways=ways),
+        Deployment("broken", manifest(*specs, sink=sink), frozenset(handlers[:1]), ways=ways),
     ]
     always = {handlers[-1]: dice.choice([FAILS, REFUSES])} if dice.random() < 0.15 else {}
     return Scenario(
@@ -84,6 +86,27 @@ def drawn(dice: Random) -> Scenario:
     )
 
 
+def _handler(dice: Random, name: str, way: Way) -> HandlerSpec:
+    return handler(
+        name,
+        dice.choice(["acme", "github"]) if name == "ship" else "acme",
+        max_attempts=dice.choice([1, 2, 3]),
+        lane=dice.choice(["default", "default", "slow"]),
+        destinations=(way.destination,) if way.destination else (),
+        order=dice.choice(ANY_ORDER),
+    )
+
+
+def _sink(dice: Random) -> DestinationSpec:
+    breaker = BreakerSpec(failures=dice.choice([1, 2]), recovery=30.0)
+    return DestinationSpec(
+        SINK,
+        "https://sink.example",
+        rate=dice.choice([None, 0.1, 1.0]),
+        breaker=dice.choice([None, breaker, breaker]),
+    )
+
+
 def _letters(dice: Random) -> list[Letter]:
     letters = []
     for number in range(dice.randint(1, 3)):
@@ -92,8 +115,9 @@ def _letters(dice: Random) -> list[Letter]:
             f"{source} e{number}",
             source,
             f"e{number}",
-            f"{number}",
+            dice.choice(["0", f"{number}"]) if source == "acme" else f"{number}",
             persists=source != "github",
+            version=number + 1,
         )
         letters.append(honest)
         for kind in dice.sample(
@@ -116,7 +140,7 @@ def _variant(letter: Letter, kind: str) -> Letter:
         "event_id": letter.event_id,
         "content": letter.content,
     }
-    parts["persists"] = letter.persists
+    parts |= {"persists": letter.persists, "version": letter.version}
     return Letter(f"{letter.name} {kind}", **{**parts, **changes[kind]})
 
 
@@ -129,6 +153,7 @@ def _budget(dice: Random) -> Budget:
         replays=dice.choice([0, 0, 1, 2]),
         redrives=dice.choice([0, 0, 1, 2]),
         decisions=dice.choice([0, 1, 3]),
+        pauses=dice.choice([0, 0, 2, 4]),
         deployments=dice.choice([0, 0, 0, 2]),
         ages=dice.choice([0, 0, 0, 1]),
     )

@@ -6,6 +6,7 @@ from simulation.choices import Choice, choices
 from simulation.failure import Failure
 from simulation.happening import take
 from simulation.healing import heal
+from simulation.opening import opened
 from simulation.scenario import Scenario
 from simulation.stepping import Stepping
 from simulation.truth import Violation
@@ -42,7 +43,7 @@ def explore(
         Failure: a guarantee is broken.
     """
     found = found or Explored()
-    world = World(scenario, found.stepping)
+    world = opened(World(scenario, found.stepping))
     seen = {hash(world.key())}
     stack = [(world.snapshot(), list(choices(world)))]
     path: list[Choice] = []

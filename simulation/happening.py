@@ -118,6 +118,11 @@ def _decides(world: World, choice: Choice) -> None:
     invocations.decide(world, *choice[1:])
 
 
+def _controls(world: World, choice: Choice) -> None:
+    _spend(world, "pauses")
+    invocations.control(world, choice[1], paused=choice[0] == "pauses")
+
+
 def _redrives(world: World, choice: Choice) -> None:
     _spend(world, "redrives")
     world.redrive(choice[1])
@@ -145,6 +150,8 @@ TAKERS: Final = {
     "expires": _expires,
     "replays": _replays,
     "decides": _decides,
+    "pauses": _controls,
+    "resumes": _controls,
     "redrives": _redrives,
     "deploys": _deploys,
 }

@@ -9,10 +9,12 @@ from typing import Final
 from simulation import invocations
 from simulation.disposal import on_its_way
 from simulation.moments import WINDOW_MS, at_minute, next_moment, next_pass, quiet, unheard
+from simulation.places import order_of
 from simulation.scenario import SUCCEEDS
 from simulation.truth import RunName, Violation, must
 from simulation.world import DAY_MS, World
 from webhook_inbox.manifest import SPLIT
+from webhook_inbox.ordering.gaps import SUBJECT
 from webhook_inbox.ports import Item, Key
 from webhook_inbox.reconciler import DLQ_MINUTE
 from webhook_inbox.reference import Reference
@@ -21,6 +23,8 @@ from webhook_inbox.rows import RUN_PREFIX, event_key, run_key
 
 # A run whose handler is not deployed is sent once a minute, for an hour.
 A_ROLLING_HOUR: Final = 62
+# So many seconds a probe is waited for whose worker is lost.
+A_PROBE: Final = 32
 STEPS: Final = 3_000
 RETRY_MS: Final = 60_000
 WINDOW_PASS_MS: Final = 300_000
@@ -28,6 +32,12 @@ WINDOW_PASS_MS: Final = 300_000
 # after a week, a failing handler after ten hours a round.
 HEALED_WITHIN_MS: Final = 12 * DAY_MS
 ENDED: Final = frozenset({"done", "skipped", "dead_letter", "held"})
+# How a run may end, by its handler's `on_gap`, that comes too late or whose predecessor never came.
+LEFT_OUT: Final = {
+    "hold": {"skipped", "held"},
+    "skip": {"skipped"},
+    "dead": {"skipped", "dead_letter"},
+}
 DLQ_RETENTION_MS: Final = 14 * DAY_MS
 NEVER_RECEIVED: Final = ("lost:", "expired:")
 
@@ -42,7 +52,7 @@ def heal(world: World) -> None:
     for _ in range(STEPS):
         if _goes_on(world):
             continue
-        if _unblock(world):
+        if _unblock(world) or _resume(world) or _approve(world):
             continue
         waiting = unheard(world)
         if not waiting and quiet(world):
@@ -86,6 +96,27 @@ def _unblock(world: World) -> bool:
         if dead and row.get("blocking"):
             about = {"event_ids": (row["event_id"],), "handler": row["handler"]}
             invocations.ask_replay(world, ReplayRequest(**about, rate_per_second=500))
+            return True
+    return False
+
+
+def _approve(world: World) -> bool:
+    """Lets a person decide about a run behind which others of its handler wait."""
+    rows = list(world.aws.table.rows())
+    waiting = {row["handler"] for row in rows if row.get("waits_for") == SUBJECT}
+    for row in rows:
+        held = row.get("status") == "held" and row["handler"] in waiting
+        if held and world.free("person", 1):
+            invocations.decide(world, "approve", row["pk"], row["sk"])
+            return True
+    return False
+
+
+def _resume(world: World) -> bool:
+    """Lets a person resume a handler that is paused."""
+    for handler in world.truth.paused:
+        if world.free("person", 1):
+            invocations.control(world, handler, paused=False)
             return True
     return False
 
@@ -184,6 +215,10 @@ def _check_run(world: World, row: Item) -> None:
     if way.shared or way.approve or way.asks:
         return  # It waits for another one, or for a person.
     seen = row["status"], row.get("attempt_count"), truth.posts.get(run)
+    order = order_of(world, run[2])
+    if order is not None and row["status"] in LEFT_OUT[order.on_gap]:
+        must("order", run not in truth.posts, f"{run} is {row['status']} and was applied")
+        return  # It was older than another one, or one before it never came.
     must("G8", seen == ("done", 1, 1), f"nothing went wrong for {run}: {seen}")
     if "entity" in row and (world.scenario.budget.replays or world.truth.misdone):
         return  # Its message comes again where it was replayed, or stands behind another run.
@@ -207,6 +242,9 @@ def _bound(world: World, run: RunName, row: Item) -> int:
     budget = world.scenario.budget
     attempts: int = max(row.get("attempt_count", 0), 1) + budget.misdeeds
     rolling = A_ROLLING_HOUR if budget.deployments else 0
+    if world.way_of(run[2]).destination:
+        # A run looks once a second whether another one's probe is over.
+        rolling += A_PROBE * (1 + budget.faults + budget.misdeeds + budget.jumps)
     return rolling + tries + 2 * attempts + budget.replays + 2 * budget.faults + budget.passes + 8
 
 

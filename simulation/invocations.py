@@ -4,30 +4,29 @@ from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
 
-from simulation import programs
+from simulation import programs, sparing
 from simulation.acting import Verdict
-from simulation.disposal import buried, deleted
+from simulation.circuits import is_circuit
+from simulation.disposal import buried
+from simulation.endings import end
 from simulation.jobs import Job
 from simulation.order import in_turn
+from simulation.places import in_place
 from simulation.scenario import SECRET, Letter
-from simulation.stepping import Answer, Call, Crashed, Program
-from simulation.truth import Actor, Violation, must
+from simulation.stepping import Answer, Call, Program
+from simulation.truth import Actor, must, named, run_name
 from simulation.world import VISIBILITY, World
 from webhook_inbox.errors import Unavailable
-from webhook_inbox.ingest import Outcome as Intake
 from webhook_inbox.instants import from_ms
 from webhook_inbox.outcomes import Worker
-from webhook_inbox.ports import Item, Key
+from webhook_inbox.ports import Key
 from webhook_inbox.reference import Reference
 from webhook_inbox.replay_request import ReplayRequest
-from webhook_inbox.rows import RUN_PREFIX, event_key, run_key
+from webhook_inbox.rows import RUN_PREFIX, run_key
 
 LOST_ANSWER = Answer(("aws", "Call", "did not answer (injected)"), Unavailable)
 # What goes wrong and must not be noticed: the inbox makes up for it by itself.
 UNNOTICED = frozenset({"ok", "stale", "twice"})
-# Of events that are older the reconciler takes care, not a duplicate.
-YOUNG_MS = 15 * 60_000
-IN_HANDLER = frozenset({"sink", "handler", "clock"})
 
 
 # -- they begin
@@ -60,8 +59,9 @@ def receive(world: World, lane: str, message_id: str) -> None:
     worker = Worker(slot, "v1", lane, world.scenario.max_receive_count)
     now = world.deployment
     program = programs.processor(now.manifest, now.handlers, message, worker, until)
-    about = worker, message, skew
-    _begin(world, slot, "processor", about, program, skew=skew, message=message, lane=lane)
+    about, parts = (worker, message, skew), {"skew": skew, "message": message, "lane": lane}
+    told = world.truth.controls.get(Reference.decode(body).handler, 0)
+    _begin(world, slot, "processor", about, program, told=told, **parts)
 
 
 def reconcile(world: World) -> None:
@@ -100,6 +100,13 @@ def decide(world: World, kind: str, pk: str, sk: str) -> None:
     _begin(world, slot, "person", about, program, drawn=1000 * world.left.decisions)
 
 
+def control(world: World, handler: str, *, paused: bool) -> None:
+    """A person pauses a handler, or resumes it."""
+    slot = world.free("person", 2)
+    program = programs.control(handler, paused=paused)
+    _begin(world, slot, "person", (handler, paused), program, drawn=1000 * world.left.pauses)
+
+
 def _begin(
     world: World, slot: str, kind: str, about: Hashable, program: Program, **parts: Any
 ) -> None:
@@ -125,7 +132,7 @@ def step(world: World, slot: str, how: str) -> None:
     """
     job = world.jobs[slot]
     if job.place.call is None:
-        _end(world, slot, job, how)
+        end(world, slot, job, how)
         return
     job, answer = _answered(world, job, job.place.call, how)
     place = world.stepping.advance(job.place, answer)
@@ -145,6 +152,9 @@ def handle(world: World, slot: str, verdict: Verdict) -> None:
         row = world.aws.table.row(run_key(source, event_id, name))
         world.truth.begins(run, content, row, limit=world.limits[name], busy=busy)
         in_turn(world, run)
+        in_place(world, run)
+        ignored = name in world.truth.paused and job.told == world.truth.controls[name]
+        must("pause", not ignored or job.blind, f"{run} began and its handler is paused")
         asked = "policy" in (row or {}).get("approvals", {}) or not world.way_of(name).asks
         must("hold", asked, f"{run} began and nobody has approved it")
     if verdict != Verdict():
@@ -167,11 +177,9 @@ def _stand(world: World, slot: str, job: Job) -> None:
         if answer is None:
             break
         job = job._replace(place=world.stepping.advance(job.place, answer))
-    if job.handling and (call is None or call.port not in IN_HANDLER):
-        job = job._replace(handling=None)
     world.jobs[slot] = job
     if call is None and job.kind in {"reconciler", "replay", "person"}:
-        _end(world, slot, job, "ok")
+        end(world, slot, job, "ok")
 
 
 def _plain(world: World, slot: str, job: Job, call: Call) -> tuple[Job, Answer | None]:
@@ -187,9 +195,24 @@ def _plain(world: World, slot: str, job: Job, call: Call) -> tuple[Job, Answer |
             return job._replace(drawn=job.drawn + 1), Answer(f"{name}.{job.drawn}")
         case "secrets":
             return job, Answer((SECRET,))
+        case "handler" | "sink":
+            return _told(world, job, call)
     # A read that finds nothing now would as well have been made at another moment.
     found = world.aws.finds_nothing(call)
     return job, world.execute(call, Actor(job.kind)) if found else None
+
+
+def _told(world: World, job: Job, call: Call) -> tuple[Job, Answer | None]:
+    """Notes what a handler says of itself; what it does at its sink is left to the scheduler."""
+    match call.method:
+        case "end":
+            return job._replace(handling=None), Answer()
+        case "enter":
+            return job._replace(entering=world.clock.ms), Answer()
+        case "entered":
+            sparing.called(world, job, call.args[0])
+            return job, Answer()
+    return job, None
 
 
 def _answered(world: World, job: Job, call: Call, how: str) -> tuple[Job, Answer]:
@@ -197,6 +220,7 @@ def _answered(world: World, job: Job, call: Call, how: str) -> tuple[Job, Answer
         return job, Answer()  # It has slept.
     if how not in UNNOTICED:
         world.touch(job)
+        job = job._replace(blind=job.blind or sparing.is_optional(call))
     if how == "before":
         return job, LOST_ANSWER
     if how == "delayed":
@@ -206,6 +230,8 @@ def _answered(world: World, job: Job, call: Call, how: str) -> tuple[Job, Answer
     answer = world.execute(call, _actor(world, job), refuses=how == "refused")
     world.aws.stale = False
     job = _leased(job, call, answer)
+    if sparing.is_optional(call) and is_circuit(call.args[0]):
+        job = sparing.looked(world, job, call.args[0])
     if how == "twice":
         return job, world.execute(call, replace(_actor(world, job), kind="late"))
     return job, LOST_ANSWER if how == "after" else answer
@@ -214,8 +240,12 @@ def _answered(world: World, job: Job, call: Call, how: str) -> tuple[Job, Answer
 def _leased(job: Job, call: Call, answer: Answer) -> Job:
     if job.kind != "processor" or call.method != "update" or answer.error is not None:
         return job
-    if not call.args[0].sk.startswith(RUN_PREFIX):
+    key: Key = call.args[0]
+    own = job.message is not None and key.sk.startswith(RUN_PREFIX)
+    if not own or job.message is None:
         return job
+    if run_name(key) != named(Reference.decode(job.message.body)):
+        return job  # One that it wakes.
     mine = answer.value["status"] == "processing"
     return job._replace(lease=answer.value["lease_id"] if mine else "")
 
@@ -225,34 +255,3 @@ def _actor(world: World, job: Job) -> Actor:
     held = frozenset(j.lease for j in others if j.lease and not j.overdue)
     replays = job.kind == "replay"
     return Actor(job.kind, job.lease, job.letter, job.message, replays, job.force, held)
-
-
-# -- they end
-
-
-def _end(world: World, slot: str, job: Job, how: str) -> None:
-    del world.jobs[slot]
-    result = job.place.result
-    if isinstance(result, Crashed):
-        raise Violation("G1", f"{slot} raised {result.error!r}")
-    if job.letter is not None:
-        world.answered[job.letter.name] = result.status
-        row = world.aws.table.row(event_key(*job.letter.event))
-        world.truth.answered(job.letter, result, row)
-        if row is not None and result.outcome is Intake.DUPLICATE:
-            _check_healed(world, job.letter, row)
-    elif job.message is not None and not result.outcome.keeps_message:
-        if how == "ok":
-            deleted(world, job.lane, job.message)
-        else:
-            world.touch(job)
-
-
-def _check_healed(world: World, letter: Letter, event: Item) -> None:
-    """Checks that a duplicate has sent what was never enqueued (G5)."""
-    if event["received_at"] <= world.clock.ms - YOUNG_MS:
-        return
-    for name in event["runs"]:
-        begun = world.aws.table.row(run_key(*letter.event, name)) is not None
-        sent = world.truth.sends.get((*letter.event, name), 0) > 0
-        must("G5", begun or sent, f"{letter.name} was a duplicate and {name} is not sent")

@@ -24,6 +24,10 @@ class Job(NamedTuple):
         force: whether this replay may reopen finished runs.
         drawn: how many random tokens it has drawn.
         overdue: whether it goes on although its time is over, frozen and thawed again.
+        looked: how often a destination's circuit had changed when this one looked at it last.
+        entering: when its handler asked to call a destination, in ms.
+        told: how often somebody had said by then whether its handler is paused.
+        blind: whether the ledger failed it where it asked what it may go without.
     """
 
     kind: str
@@ -39,3 +43,7 @@ class Job(NamedTuple):
     force: bool = False
     drawn: int = 0
     overdue: bool = False
+    looked: int = 0
+    entering: int = 0
+    told: int = 0
+    blind: bool = False

@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 from simulation.acting import PLAIN, Handlers, act, ask_a_person
 from simulation.stepping import Ask, Call, Program
 from webhook_inbox import providers
+from webhook_inbox.controls import Wish, pause, resume
 from webhook_inbox.effects.by_hand import NoDoubt
 from webhook_inbox.errors import HandlerTimedOut, Unavailable
 from webhook_inbox.holds import Hold, Holds
@@ -190,6 +191,21 @@ def decision(manifest: Manifest, row: Item, kind: str) -> Program:
             decide = use_case.approve if kind == "approve" else use_case.deny
             return decide(hold, by="ann", reason="seen")
         except (Unavailable, NoDoubt) as error:
+            return error
+
+    return run
+
+
+def control(handler: str, *, paused: bool) -> Program:
+    """Returns a person who pauses a handler, or resumes it."""
+
+    def run(ask: Ask) -> Any:
+        ports = Ports(ask, Manifest())
+        wish = Wish(handler, by="ann", reason="looked at", now=ports.clock.now())
+        say = pause if paused else resume
+        try:
+            return say(ports.table, ports.chance, wish)
+        except Unavailable as error:
             return error
 
     return run

@@ -11,7 +11,7 @@ from simulation.acting import Handlers, Verdict, Way
 from simulation.programs import recipes
 from webhook_inbox.events import BATCH
 from webhook_inbox.fingerprints import fingerprint
-from webhook_inbox.manifest import Backoff, HandlerSpec, Manifest, SourceSpec
+from webhook_inbox.manifest import Backoff, DestinationSpec, HandlerSpec, Manifest, SourceSpec
 from webhook_inbox.model import Delivery
 from webhook_inbox.recipe import Sample
 from webhook_inbox.replay_request import ReplayRequest
@@ -42,6 +42,7 @@ REFUSES: Final = Verdict(posts=False, error="permanent")
 DEFERS: Final = Verdict(posts=False, error="deferred", seconds=20)
 DEFERS_LONG: Final = Verdict(posts=False, error="deferred", seconds=3600)
 STALLS: Final = Verdict(seconds=59)
+LIMITED: Final = Verdict(posts=False, error="limited", seconds=20)
 
 
 def handler(name: str, source: str = "acme", **settings: Any) -> HandlerSpec:
@@ -50,9 +51,10 @@ def handler(name: str, source: str = "acme", **settings: Any) -> HandlerSpec:
     return HandlerSpec(name, name, "handle", source, ("*",), **settings)
 
 
-def manifest(*handlers: HandlerSpec) -> Manifest:
-    """Returns a manifest with both sources and these handlers."""
-    return Manifest("sim", "1", SOURCES, {spec.name: spec for spec in handlers})
+def manifest(*handlers: HandlerSpec, sink: DestinationSpec | None = None) -> Manifest:
+    """Returns a manifest with both sources, these handlers and this destination."""
+    called = {sink.name: sink} if sink else {}
+    return Manifest("sim", "1", SOURCES, {spec.name: spec for spec in handlers}, called)
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,8 @@ class Letter:
         persists: whether its sender tries again until it is acknowledged.
         padding: bytes added to the body, to make it large.
         items: the ids of the events in it, where it is a batch.
+        version: which version of its content it is, or its number; 0 for neither.
+        there: whether it was accepted before anything else happens.
     """
 
     name: str
@@ -100,11 +104,15 @@ class Letter:
     persists: bool = True
     padding: int = 0
     items: tuple[str, ...] = ()
+    version: int = 0
+    there: bool = False
 
     @property
     def body(self) -> bytes:
         """The raw body."""
-        return _batch(self.items) if self.items else _body(self.content, self.padding)
+        if self.items:
+            return _batch(self.items)
+        return _body(self.content, self.padding, self.version)
 
     @property
     def event(self) -> tuple[str, str]:
@@ -130,9 +138,10 @@ class Letter:
 
 
 @cache
-def _body(content: str, padding: int) -> bytes:
+def _body(content: str, padding: int, version: int) -> bytes:
     filler = "".join(f"{n * 2654435761 % 2**32:08x}" for n in range(padding // 8))
-    return f'{{"content": "{content}", "filler": "{filler}"}}'.encode()
+    numbered = f', "version": {version}' if version else ""
+    return f'{{"content": "{content}", "filler": "{filler}"{numbered}}}'.encode()
 
 
 @cache
@@ -152,6 +161,7 @@ class Budget:
     replays: int = 0
     redrives: int = 0
     decisions: int = 0  # of a person, about held runs
+    pauses: int = 0  # of handlers, and their resumptions
     deployments: int = 0
     ages: int = 0  # weeks in which nothing happens, until events, and then runs, have expired
 

@@ -137,6 +137,8 @@ _SENTENCES: Final[dict[str, Sentence]] = {
     "reconciles": lambda *_: "the reconciler begins a pass",
     "replays": _replays,
     "decides": lambda _, parts, __: f"a person decides about {parts[2]}: {parts[0]}",
+    "pauses": lambda _, parts, __: f"a person pauses {parts[0]}",
+    "resumes": lambda _, parts, __: f"a person resumes {parts[0]}",
     "redrives": lambda _, parts, __: f"an operator redrives the DLQ of lane {parts[0]}",
     "deploys": lambda world, parts, _: f"{parts[0]!r} replaces {world.deployment.name!r}",
     "heals": lambda *_: "nothing fails any more",

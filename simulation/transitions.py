@@ -5,11 +5,13 @@
 dead_letter ─► processing        by a message sent after the death
 parked ─► pending                by the reconciler, when due
 any, open ─► pending             by replay, with a higher ticket
+any but held or at work ─► deferred   before a claim, under the next ticket
 """
 
 from typing import Final
 
 from simulation.truth import FINISHED, Actor, RunName, Truth, must
+from webhook_inbox.controls import RESUMPTION
 from webhook_inbox.instants import to_ms
 from webhook_inbox.manifest import SPLIT
 from webhook_inbox.model import Status
@@ -18,7 +20,9 @@ from webhook_inbox.reference import Reference
 from webhook_inbox.schedule import RESENDS
 
 SKEW_MS: Final = 5_000
+PASS_MS: Final = 300_000
 ROLLING_MS: Final = 3_600_000
+ATTEMPTS: Final = ("attempt_count", "attempts_in_round")
 OPEN: Final = frozenset({"pending", "failed", "deferred", "held", "dead_letter"})
 
 
@@ -50,8 +54,10 @@ def changed(
         _claimed(truth, actor, run, old)
     elif before == Status.PROCESSING and status != Status.PROCESSING:
         _settled(truth, actor, run, old, new, now)
+    if status == Status.DEFERRED and actor.message is not None:
+        _postponed(actor, run, old, new)
     if status == Status.PENDING and actor.kind == "reconciler":
-        _woken(run, old, now)
+        _woken(truth, run, old, now)
     if actor.replays and _ticket(new) > _ticket(old):
         truth.spent[run] = 0
     if status == Status.DEAD_LETTER and before != Status.DEAD_LETTER:
@@ -88,8 +94,28 @@ def _settled(truth: Truth, actor: Actor, run: RunName, old: Item, new: Item, now
         truth.spent[run] -= 1
 
 
-def _woken(run: RunName, old: Item, now: int) -> None:
-    early = old.get("parked", False) and old["next_attempt_at"] > now + SKEW_MS
+def _postponed(actor: Actor, run: RunName, old: Item, new: Item) -> None:
+    """Checks that a worker may let a run wait that it has not claimed."""
+    waits = ("status", "ticket", "next_attempt_at")
+    settles = old.get("status") == Status.PROCESSING and actor.lease == old.get("lease_id")
+    if settles or actor.message is None or all(old.get(name) == new.get(name) for name in waits):
+        return
+    named = Reference.decode(actor.message.body)
+    if (named.source, named.event_id, named.handler) != run:
+        return
+    next_one = _ticket(new) == _ticket(old) + 1
+    must("G2", next_one, f"{run} was let wait under a ticket that it had")
+    current = named.ticket == _ticket(old) or (named.ticket < _ticket(old) and "entity" in new)
+    must("G2", current, f"{run} was let wait by a message that was replaced")
+    must("G1", old.get("status") != Status.HELD, f"{run} was held and was let wait")
+    unspent = all(old.get(name, 0) == new.get(name, 0) for name in ATTEMPTS)
+    must("G1", unspent, f"{run} paid for a wait with an attempt")
+
+
+def _woken(truth: Truth, run: RunName, old: Item, now: int) -> None:
+    # A pass that began before may be at work when its handler is paused anew.
+    resumed = truth.paused.get(run[2], now) > now - PASS_MS and old.get("waits_for") == RESUMPTION
+    early = old.get("parked", False) and old["next_attempt_at"] > now + SKEW_MS and not resumed
     must("G1", not early, f"{run} was parked and is sent before it is due")
 
 

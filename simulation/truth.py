@@ -96,6 +96,11 @@ class Truth:
         shaken: handlers that were missing or broken in a deployment.
         begun: the effects that were begun, each with its attempt's lease.
         repeats: how often a person let an effect in doubt be repeated.
+        circuits: how often each destination's circuit has changed, and when last.
+        calls: when each destination was called lately.
+        versions: the newest version that each handler began of each entity.
+        paused: since when handlers are paused.
+        controls: how often somebody said whether each handler is paused.
         earlier: the events that were acknowledged before an event was first sent.
     """
 
@@ -116,6 +121,11 @@ class Truth:
     shaken: set[str] = field(default_factory=set)
     begun: set[tuple[RunName, str]] = field(default_factory=set)
     repeats: dict[RunName, int] = field(default_factory=dict)
+    circuits: dict[str, tuple[int, int]] = field(default_factory=dict)
+    calls: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    versions: dict[tuple[str, str], int] = field(default_factory=dict)
+    paused: dict[str, int] = field(default_factory=dict)
+    controls: dict[str, int] = field(default_factory=dict)
     earlier: dict[tuple[str, str], frozenset[tuple[str, str]]] = field(default_factory=dict)
 
     # -- keeping
@@ -134,6 +144,14 @@ class Truth:
         self.acknowledged.discard(event)
         self.contents.pop(event, None)
         self.earlier.pop(event, None)
+
+    def told(self, handler: str, now: int, *, paused: bool) -> None:
+        """A person has paused a handler, or resumed it."""
+        self.controls[handler] = self.controls.get(handler, 0) + 1
+        if paused:
+            self.paused.setdefault(handler, now)
+        else:
+            self.paused.pop(handler, None)
 
     def forget_run(self, run: RunName) -> None:
         """A run's row is gone: an event of the same id begins it anew."""

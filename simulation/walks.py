@@ -10,6 +10,7 @@ from simulation.drawn import drawn
 from simulation.failure import Failure
 from simulation.happening import take
 from simulation.healing import heal
+from simulation.opening import opened
 from simulation.scenario import Scenario
 from simulation.stepping import Stepping
 from simulation.truth import Violation
@@ -28,6 +29,8 @@ WEIGHTS: Final = {
     "replays": 0.7,
     "redrives": 1.0,
     "decides": 1.0,
+    "pauses": 0.5,
+    "resumes": 1.0,
     "deploys": 0.3,
     "ages": 2.0,
     "expires": 0.5,
@@ -64,7 +67,7 @@ def walk(seed: int, walked: Walked) -> Path:
     """
     dice = Random(seed)  # noqa: S311 - repeatable on purpose
     scenario = drawn(dice)
-    world = World(scenario, walked.stepping)
+    world = opened(World(scenario, walked.stepping))
     path: list[Choice] = []
     try:
         for _ in range(dice.randint(10, LONGEST)):
@@ -93,7 +96,7 @@ def follow(scenario: Scenario, schedule: Sequence[Choice]) -> Iterator[tuple[Wor
     Raises:
         Violation: a guarantee is broken.
     """
-    world = World(scenario, Stepping())
+    world = opened(World(scenario, Stepping()))
     for choice in schedule:
         if choice in choices(world):
             yield world, choice

@@ -3,7 +3,7 @@
 from collections.abc import Hashable
 from typing import Any, Final
 
-from simulation import effects
+from simulation import circuits, effects
 from simulation.acting import EFFECT, PLAIN, Way
 from simulation.doubles import Doubles, VirtualClock
 from simulation.jobs import Job
@@ -11,6 +11,7 @@ from simulation.scenario import Deployment, Scenario
 from simulation.stepping import Answer, Call, Stepping
 from simulation.transitions import changed
 from simulation.truth import Actor, RunName, Truth, must, named, run_name
+from webhook_inbox.controls import CONTROL_PK, HANDLER_PREFIX
 from webhook_inbox.manifest import SPLIT
 from webhook_inbox.ports import Item, Key
 from webhook_inbox.reference import Reference
@@ -38,6 +39,7 @@ class World:
         left: what may still happen to it.
         era: when its troubles began, in ms.
         serial: the lanes that are FIFO in some deployment.
+        apart: how far the workers' clocks are apart, in ms.
         limits: how many attempts a round of each handler's runs has.
     """
 
@@ -60,6 +62,7 @@ class World:
             for deployed in scenario.deployments
             for name, spec in deployed.manifest.handlers.items()
         }
+        self.apart = max(scenario.skews) - min(scenario.skews)
         self.jobs: dict[str, Job] = {}
         self.late: tuple[Call, ...] = ()
         self.deployment: Deployment = scenario.deployments[0]
@@ -238,6 +241,10 @@ class World:
                 self._check_effect(run)
             if old is not None and new.get("approvals") != old.get("approvals"):
                 self._approved(run, old)
+        elif circuits.is_circuit(key):
+            circuits.changed(self.truth, key, old or {}, new, now=now, apart=self.apart)
+        elif key.pk == CONTROL_PK:
+            self.truth.told(key.sk.removeprefix(HANDLER_PREFIX), now, paused=new["paused"])
         elif effects.is_effect(key) and "status" in new:
             owner = new["source"], new["event_id"], new["handler"]
             approvals = (self.aws.table.row(run_key(*owner)) or {}).get("approvals", {})

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
+from simulation.ordered import ORDERED, PAUSED
 from simulation.scenario import (
     DEFERS,
     DEFERS_LONG,
@@ -16,6 +17,7 @@ from simulation.scenario import (
     manifest,
 )
 from simulation.serial import SERIALS
+from simulation.spared import SPARED
 from simulation.stage import AGAIN, BATCHES, BOTH, FIRST, GITHUB, MAIL, ONCE, world
 from simulation.toolkit import TOOLKIT
 from webhook_inbox.replay_request import ReplayRequest
@@ -242,4 +244,7 @@ SMALL: Final = (
     ),
     *SERIALS,
     *TOOLKIT,
+    *SPARED,
+    *ORDERED,
+    *PAUSED,
 )

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from simulation.transitions import ROLLING_MS, SKEW_MS, changed
+from simulation.transitions import PASS_MS, ROLLING_MS, SKEW_MS, changed
 from simulation.truth import RESEND_PAUSE_MS, Actor, Truth, Violation
 from tests.simulation.tiny import RUN
 from webhook_inbox.instants import from_ms
@@ -41,6 +41,9 @@ def write(actor: Actor, old: Item, new: Item, **notes: Any) -> Truth:
     changed(truth, actor, RUN, old, new, now=NOW, limit=LIMIT)
     return truth
 
+
+LET_WAIT = row("deferred", attempt_count=0, ticket=1, next_attempt_at=NOW)
+OF_ANOTHER = Message("m-2", "r", Reference("acme", "e0", "mail").encode(), from_ms(NOW), 1)
 
 GOOD: dict[str, tuple[Actor, Item, Item]] = {
     "a first claim": (CLAIMS, {}, LEASED),
@@ -80,6 +83,32 @@ GOOD: dict[str, tuple[Actor, Item, Item]] = {
         RECONCILER,
         row("pending", resends=len(RESENDS)),
         row("dead_letter", last_error="lost: never received"),
+    ),
+    "let wait before its first claim": (CLAIMS, {}, LET_WAIT),
+    "let wait once more": (
+        Actor("processor", message=message(1)),
+        LET_WAIT,
+        {**LET_WAIT, "ticket": 2, "next_attempt_at": NOW + 1},
+    ),
+    "let wait by the first of a FIFO lane's group": (
+        CLAIMS,
+        {**LET_WAIT, "entity": "42"},
+        {**LET_WAIT, "entity": "42", "ticket": 2},
+    ),
+    "prolonged by a message that is refused": (
+        CLAIMS,
+        {**LET_WAIT, "ticket": 3},
+        {**LET_WAIT, "ticket": 3, "expires_at": 1},
+    ),
+    "woken behind its predecessor": (
+        Actor("processor", "other", message=OF_ANOTHER),
+        {**LET_WAIT, "parked": True},
+        row("pending", attempt_count=0, ticket=1),
+    ),
+    "resumed before its time": (
+        RECONCILER,
+        row("deferred", parked=True, waits_for="resumption", next_attempt_at=NOW + 3_600_000),
+        row("pending"),
     ),
 }
 
@@ -169,6 +198,36 @@ BAD: dict[str, tuple[str, Actor, Item, Item, dict[str, Any]]] = {
         row("pending", resends=len(RESENDS) - 1),
         row("dead_letter", last_error="lost: never received"),
         {},
+    ),
+    "let wait under its old ticket": ("G2", CLAIMS, {}, {**LET_WAIT, "ticket": 0}, {}),
+    "let wait under a ticket that is ahead": ("G2", CLAIMS, {}, {**LET_WAIT, "ticket": 2}, {}),
+    "let wait by a message that was replaced": (
+        "G2",
+        CLAIMS,
+        LET_WAIT,
+        {**LET_WAIT, "ticket": 2},
+        {},
+    ),
+    "let wait at the cost of an attempt": (
+        "G1",
+        CLAIMS,
+        {},
+        {**LET_WAIT, "attempts_in_round": 1},
+        {},
+    ),
+    "let wait although a person has it": (
+        "G1",
+        CLAIMS,
+        row("held", attempt_count=0),
+        LET_WAIT,
+        {},
+    ),
+    "resumed, and paused all the while": (
+        "G1",
+        RECONCILER,
+        row("deferred", parked=True, waits_for="resumption", next_attempt_at=NOW + 3_600_000),
+        row("pending"),
+        {"paused": {"mail": NOW - PASS_MS}},
     ),
 }
 

@@ -1,0 +1,82 @@
+"""A circuit's row changes hands as it may: one probe at a time, and none too early."""
+
+from typing import Any
+
+import pytest
+
+from simulation.circuits import changed, is_circuit
+from simulation.truth import Truth, Violation
+from webhook_inbox.ports import Item, Key
+
+NOW = 1_767_225_600_000
+ROW = Key("destination#sink", "breaker")
+OPEN = {"open_until": NOW - 1, "failures": 5}
+PROBED = {**OPEN, "probe": "one", "probe_until": NOW + 30_000}
+
+
+def write(old: Item, new: Item, *, apart: int = 0, **notes: Any) -> Truth:
+    truth = Truth(**notes)
+    changed(truth, ROW, old, new, now=NOW, apart=apart)
+    return truth
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        (ROW, True),
+        (Key("destination#sink", "limit"), False),
+        (Key("event#acme#e1", "breaker"), False),
+    ],
+)
+def test_a_circuit_is_known_by_its_key(key: Key, expected: bool) -> None:
+    assert is_circuit(key) is expected
+
+
+GOOD: dict[str, tuple[Item, Item]] = {
+    "it opens": ({"failures": 5}, OPEN),
+    "it is probed": (OPEN, PROBED),
+    "another probe, after the first one's time": (
+        {**PROBED, "probe_until": NOW - 1},
+        {**PROBED, "probe": "two"},
+    ),
+    "the probe was good": (PROBED, {"failures": 0}),
+    "the probe failed": (PROBED, {**OPEN, "open_until": NOW + 60_000}),
+    "it is paused": ({}, {"paused_until": NOW + 10_000}),
+}
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_a_change_that_may_be_is_counted(name: str) -> None:
+    truth = write(*GOOD[name], circuits={ROW.pk: (3, 0)})
+    assert truth.circuits == {ROW.pk: (4, NOW)}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [({"failures": 1}, {"failures": 2}), (PROBED, {**PROBED, "expires_at": 1})],
+    ids=["counted", "prolonged"],
+)
+def test_what_lets_nobody_in_or_out_is_not_counted(old: Item, new: Item) -> None:
+    assert write(old, new).circuits == {}
+
+
+BAD: dict[str, tuple[Item, Item, str]] = {
+    "two at once": (PROBED, {**PROBED, "probe": "two"}, "a second probe beside one"),
+    "too early": (
+        {"open_until": NOW + 1},
+        {"open_until": NOW + 1, "probe": "one", "probe_until": NOW + 9},
+        "before the circuit may be probed",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_probe_that_may_not_be_is_seen(name: str) -> None:
+    old, new, text = BAD[name]
+    with pytest.raises(Violation, match=text) as violation:
+        write(old, new)
+    assert violation.value.guarantee == "spare"
+
+
+def test_clocks_may_be_apart() -> None:
+    write(*BAD["too early"][:2], apart=2)

@@ -1,0 +1,129 @@
+"""What the simulation holds against handlers that keep an order by themselves."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from simulation import invocations
+from simulation.happening import take
+from simulation.opening import opened
+from simulation.ordered import NEWEST, NUMBERED, ONE, SKIPPING, THREE, TWO
+from simulation.places import in_place, order_of
+from simulation.scenario import Deployment, Scenario
+from simulation.stage import FIRST, MAIL
+from simulation.stepping import Stepping
+from simulation.truth import RunName, Violation
+from simulation.world import World
+from tests.simulation.tiny import TINY, ingested
+from webhook_inbox.ports import Change
+from webhook_inbox.rows import run_key
+
+FIRST_RUN, SECOND_RUN, THIRD_RUN = (("acme", f"e{n}", "mail") for n in (1, 2, 3))
+
+
+def accepted(on: Deployment) -> World:
+    """Returns a world in which three versions of one entity were accepted."""
+    scenario = Scenario("placed", (ONE, TWO, THREE), (on,), workers=2)
+    return opened(World(scenario, Stepping()))
+
+
+def note(world: World, run: RunName, **values: Any) -> None:
+    """Writes a run's row."""
+    world.aws.table.update(run_key(*run), Change(set=values))
+    world.aws.table.written.clear()
+
+
+def refused(world: World, run: RunName, text: str) -> None:
+    with pytest.raises(Violation, match=text) as violation:
+        in_place(world, run)
+    assert violation.value.guarantee == "order"
+
+
+# -- whom it concerns
+
+
+def test_a_handler_without_an_order_may_begin_at_any_time() -> None:
+    world = ingested(replace(TINY, letters=(FIRST,)))
+    assert order_of(world, "mail") is None
+    in_place(world, ("acme", "e1", "mail"))
+    assert world.truth.versions == {}
+
+
+def test_a_handler_that_is_not_deployed_has_no_order() -> None:
+    assert order_of(accepted(NEWEST), "ship") is None
+    assert order_of(accepted(MAIL), "mail") is None
+
+
+# -- one after another
+
+
+def test_what_is_newer_may_begin_and_what_is_older_may_not() -> None:
+    world = accepted(NEWEST)
+    in_place(world, SECOND_RUN)
+    assert world.truth.versions == {("mail", "42"): 2}
+    in_place(world, SECOND_RUN)
+    in_place(world, THIRD_RUN)
+    refused(world, SECOND_RUN, "began version 2 after 3")
+
+
+def test_what_an_operator_forced_may_be_older() -> None:
+    world = accepted(NEWEST)
+    in_place(world, SECOND_RUN)
+    world.truth.forced.add(FIRST_RUN)
+    in_place(world, FIRST_RUN)
+    assert world.truth.versions == {("mail", "42"): 2}
+
+
+def test_two_of_one_entity_are_never_at_work() -> None:
+    world = accepted(NEWEST)
+    invocations.receive(world, "default", "default-1")
+    slot = "worker 1"
+    while world.jobs[slot].handling is None:
+        call = world.jobs[slot].place.call
+        begins = call is not None and call.method == "begin"
+        take(world, ("handles", slot, "well") if begins else ("step", slot, "ok"))
+    assert world.jobs[slot].handling == FIRST_RUN
+    refused(world, SECOND_RUN, "began beside")
+    in_place(world, FIRST_RUN)  # its own attempts are the business of G2
+
+
+# -- without a gap
+
+
+def test_a_number_begins_once_those_before_it_were_applied() -> None:
+    world = accepted(NUMBERED)
+    refused(world, SECOND_RUN, "began before 1")
+    world.truth.succeeded.add(FIRST_RUN)
+    in_place(world, SECOND_RUN)
+    refused(world, THIRD_RUN, "began before 2")
+
+
+@pytest.mark.parametrize(
+    ("run", "values"),
+    [
+        (FIRST_RUN, {"status": "skipped"}),
+        (SECOND_RUN, {"approvals": {"order": {"by": "ann"}}}),
+    ],
+    ids=["denied", "approved"],
+)
+def test_a_person_may_let_a_number_be_passed_over(run: RunName, values: dict[str, Any]) -> None:
+    world = accepted(NUMBERED)
+    note(world, run, **values)
+    in_place(world, SECOND_RUN)
+    world.truth.succeeded.add(SECOND_RUN)
+    in_place(world, THIRD_RUN)  # what lies before the second was decided with it
+
+
+def test_only_who_has_waited_long_enough_passes_over_a_gap() -> None:
+    world = accepted(SKIPPING)
+    world.clock.ms += 59_999
+    refused(world, SECOND_RUN, "began before 1")
+    world.clock.ms += 1
+    in_place(world, SECOND_RUN)
+
+
+def test_a_gap_that_a_person_decides_is_never_over_by_itself() -> None:
+    world = accepted(NUMBERED)
+    world.clock.ms += 86_400_000
+    refused(world, SECOND_RUN, "began before 1")

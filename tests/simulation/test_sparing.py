@@ -1,0 +1,152 @@
+"""A destination is called where its circuit, its pause and its rate let it be."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from simulation.acting import Way
+from simulation.jobs import Job
+from simulation.scenario import Deployment, handler, manifest
+from simulation.sparing import BELIEVED_MS, called, is_optional, looked
+from simulation.stepping import Call
+from simulation.truth import Violation
+from simulation.world import World
+from tests.simulation.tiny import TINY, WORKER, received
+from webhook_inbox.controls import control_key
+from webhook_inbox.destinations.circuit import breaker_key, limit_key
+from webhook_inbox.manifest import DestinationSpec
+from webhook_inbox.ports import Change, Key
+
+ROW = breaker_key("sink")
+
+
+def calling(**settings: Any) -> World:
+    """Returns a world in which a worker is about to work on a run that calls a destination."""
+    sink = DestinationSpec("sink", "https://sink.example", **settings)
+    mail = handler("mail", destinations=("sink",))
+    deployed = Deployment(
+        "calling", manifest(mail, sink=sink), ways={"mail": Way(destination="sink")}
+    )
+    return received(replace(TINY, deployments=(deployed,)))
+
+
+def circuit(world: World, **values: int | str) -> None:
+    """Writes the circuit's row, some time ago."""
+    world.aws.table.update(ROW, Change(set=values))
+    world.aws.table.written.clear()
+    number, _ = world.truth.circuits.get(ROW.pk, (0, 0))
+    world.truth.circuits[ROW.pk] = number + 1, world.clock.ms - BELIEVED_MS
+
+
+def job(world: World, **parts: Any) -> Job:
+    """Returns the worker, which has just looked at the circuit."""
+    found = looked(world, world.jobs[WORKER], ROW)
+    return found._replace(**{"entering": world.clock.ms, **parts})
+
+
+def refused(world: World, one: Job, text: str) -> None:
+    with pytest.raises(Violation, match=text):
+        called(world, one, "sink")
+
+
+# -- the circuit
+
+
+def test_nobody_calls_while_it_is_open() -> None:
+    world = calling()
+    circuit(world, open_until=world.clock.ms + 1)
+    refused(world, job(world), "spare: sink is called and its circuit is open")
+
+
+def test_who_looked_before_it_opened_goes_on_for_a_second() -> None:
+    world = calling()
+    before = job(world)
+    circuit(world, open_until=world.clock.ms + 60_000)
+    called(world, before._replace(entering=world.clock.ms - 1), "sink")
+    refused(world, before, "spare: sink is called by what was read long ago")
+
+
+def test_only_the_probe_calls_while_it_recovers() -> None:
+    world = calling()
+    mine = job(world).message
+    assert mine is not None
+    circuit(world, open_until=world.clock.ms, probe=f"{mine.receipt}.0")
+    called(world, job(world), "sink")
+    circuit(world, probe="somebody else's.0")
+    refused(world, job(world), "spare: sink is called beside its probe")
+
+
+def test_a_destination_without_a_breaker_is_open_to_all() -> None:
+    world = calling(breaker=None)
+    circuit(world, open_until=world.clock.ms + 60_000)
+    called(world, job(world), "sink")
+
+
+def test_nobody_calls_while_it_is_paused() -> None:
+    world = calling(breaker=None)
+    circuit(world, paused_until=world.clock.ms + 1)
+    refused(world, job(world), "spare: sink is called and it is paused")
+
+
+@pytest.mark.parametrize("excuse", ["blind", "overdue"])
+def test_who_cannot_know_may_call(excuse: str) -> None:
+    world = calling()
+    circuit(world, open_until=world.clock.ms + 60_000)
+    called(world, job(world, **{excuse: True}), "sink")
+    assert world.truth.calls == {}
+
+
+# -- the rate
+
+
+def test_a_rate_is_a_rate_in_any_ten_seconds() -> None:
+    world = calling(rate=0.1)
+    for _ in range(2):
+        called(world, job(world), "sink")
+    refused(world, job(world), "rate: sink is called more often than 0.1/s")
+
+
+def test_calls_are_forgotten_after_ten_seconds() -> None:
+    world = calling(rate=0.1)
+    for _ in range(2):
+        called(world, job(world), "sink")
+    world.clock.ms += 10_000
+    called(world, job(world), "sink")
+    assert world.truth.calls == {"sink": (world.clock.ms,)}
+
+
+def test_without_a_rate_nobody_counts() -> None:
+    world = calling()
+    for _ in range(100):
+        called(world, job(world), "sink")
+    assert world.truth.calls == {}
+
+
+# -- what a worker may go without
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        (ROW, True),
+        (limit_key("sink"), True),
+        (control_key("mail"), True),
+        (Key("event#acme#e1", "run#mail"), False),
+    ],
+)
+def test_it_goes_on_without_destinations_and_controls(key: Key, expected: bool) -> None:
+    assert is_optional(Call("table", "get", (key,))) is expected
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        Call("table", "query", ("destination#sink",)),
+        Call("clock", "now"),
+        Call("blobs", "get", (ROW,)),
+    ],
+    ids=["a query", "the clock", "another port"],
+)
+def test_any_other_call_has_to_be_answered(call: Call) -> None:
+    assert not is_optional(call)

@@ -1,0 +1,144 @@
+"""The worlds of destinations, of order and of pauses hold, and notice what is broken."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from simulation import invocations
+from simulation.exhaustive import explore
+from simulation.failure import Failure
+from simulation.opening import opened
+from simulation.ordered import ORDERED, PAUSED
+from simulation.spared import SPARED
+from simulation.stage import FIRST
+from simulation.stepping import Stepping
+from simulation.world import World
+from tests.simulation.tiny import TINY, finish, fresh, happens, offered, received, row, with_budget
+from webhook_inbox.controls import Controls, control_key
+from webhook_inbox.destinations.breaker import Breaker
+from webhook_inbox.destinations.circuit import UNKNOWN
+from webhook_inbox.destinations.gate import Admission, Gate
+from webhook_inbox.ordering.entities import State
+from webhook_inbox.ordering.gaps import Gaps
+from webhook_inbox.precheck import Checked, Precheck
+
+WORLDS = {scenario.name: scenario for scenario in (*SPARED, *ORDERED, *PAUSED)}
+PERSON = "person 1"
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_their_first_states_hold(name: str) -> None:
+    found = explore(WORLDS[name], states=400)
+    assert found.states >= 200
+    assert found.schedules > 0
+
+
+def broken(name: str, states: int = 30_000) -> str:
+    """Returns how a world breaks."""
+    with pytest.raises(Failure) as failure:
+        explore(WORLDS[name], states=states)
+    return str(failure.value.violation)
+
+
+# -- what would go wrong
+
+
+def test_a_gate_that_lets_everybody_in_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Gate, "admit", lambda *_, **__: Admission(go=True))
+    monkeypatch.setattr(Gate, "enter", lambda *_, **__: None)
+    assert "rate: sink is called more often" in broken("a rate with three events")
+
+
+def test_a_circuit_that_nobody_looks_at_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Breaker, "look", lambda *_: UNKNOWN)
+    assert "spare: sink is called by what was read long ago" in broken("called too often")
+
+
+def test_an_entity_that_anybody_takes_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(State, "check_free_for", lambda *_: None)
+    assert "order: " in broken("the latest of two")
+
+
+def test_a_gap_that_nobody_minds_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Gaps, "close", lambda self, early: early.state)
+    assert "order: " in broken("a sequence of three")
+
+
+def test_a_pause_that_nobody_heeds_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Controls, "paused", lambda *_: None)
+    assert "pause: " in broken("a handler is paused and resumed")
+
+
+def test_a_wait_that_no_message_carries_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    look = Precheck.look
+
+    def waits(self: Precheck, *about: Any) -> Checked:
+        found = look(self, *about)
+        if found.postponement is None:
+            return found
+        late = found.postponement.due.replace(year=2036)
+        return replace(found, postponement=replace(found.postponement, due=late))
+
+    monkeypatch.setattr(Precheck, "look", waits)
+    assert "is left without a message" in broken("a circuit opens and recovers")
+
+
+# -- worlds in which something is there
+
+
+def test_what_is_there_was_accepted_before_anything_happens() -> None:
+    world = opened(World(replace(TINY, letters=(replace(FIRST, there=True),)), Stepping()))
+    assert world.truth.acknowledged == {FIRST.event}
+    assert world.jobs == {}
+    assert offered(world, "sends") == []
+    assert len(offered(world, "receives")) == 1
+
+
+def test_what_is_not_there_has_yet_to_be_sent() -> None:
+    assert opened(fresh()).tries == {}
+
+
+# -- people who pause
+
+
+def test_a_person_pauses_and_resumes_as_often_as_may_be() -> None:
+    world = fresh(with_budget(pauses=2))
+    assert offered(world, "resumes") == []
+    happens(world, "pauses", "mail")
+    finish(world, PERSON)
+    assert world.truth.paused == {"mail": world.clock.ms}
+    assert offered(world, "pauses") == []
+    happens(world, "resumes", "mail")
+    finish(world, PERSON)
+    assert world.truth.paused == {}
+    assert (offered(world, "pauses"), offered(world, "resumes")) == ([], [])
+    control = world.aws.table.row(control_key("mail"))
+    assert control is not None
+    assert control["paused"] is False
+
+
+def test_a_second_pause_leaves_the_time_of_the_first() -> None:
+    world = fresh()
+    world.truth.told("mail", 1, paused=True)
+    world.truth.told("mail", 2, paused=True)
+    assert world.truth.paused == {"mail": 1}
+
+
+def test_a_pause_whose_answer_is_lost_may_be_in_force() -> None:
+    world = fresh(with_budget(pauses=1, faults=1))
+    happens(world, "pauses", "mail")
+    invocations.step(world, PERSON, "ok")
+    happens(world, "step", PERSON, "after")
+    assert world.truth.paused == {"mail": world.clock.ms}
+    assert world.jobs == {}
+
+
+def test_a_run_of_a_paused_handler_is_parked() -> None:
+    world = received(with_budget(pauses=1))
+    happens(world, "pauses", "mail")
+    finish(world, PERSON)
+    finish(world, "worker 1")
+    found = row(world)
+    assert found is not None
+    assert (found["status"], found["parked"], found["ticket"]) == ("deferred", True, 1)
