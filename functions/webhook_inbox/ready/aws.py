@@ -7,7 +7,7 @@ from typing import Any, Final
 from webhook_inbox.adapters.targets import Target
 from webhook_inbox.context import Context, Event
 from webhook_inbox.durations import duration
-from webhook_inbox.effects.plan import Key
+from webhook_inbox.effects.plan import InDoubt, Key
 from webhook_inbox.envelope import cloud_event
 from webhook_inbox.errors import ConfigurationError, Permanent, Transient
 from webhook_inbox.routing import ReadyMade
@@ -96,8 +96,12 @@ def invoke(
         in_doubt: "retry" or "hold".
         key_lifetime: how long the function knows a key, like "24h".
         client: a boto3 client of `lambda`, for another region or account.
+
+    Raises:
+        ConfigurationError: `in_doubt` is unknown, or `key_lifetime` is no duration.
     """
     lifetime = duration(key_lifetime)
+    _require_policy(f"invoke({function!r})", in_doubt)
     right = f'allow("lambda:InvokeFunction", on="{_arn(function, "lambda", "function:")}")'
     target = Target("lambda", "invoke", right=right, client=client, timeout=timeout)
     limit = INVOKE_LIMIT if wait else INVOKE_LATER_LIMIT
@@ -135,13 +139,14 @@ def start_execution(
         client: a boto3 client of `stepfunctions`, for another region or account.
 
     Raises:
-        ConfigurationError: it is no ARN.
+        ConfigurationError: it is no ARN, or `in_doubt` is unknown.
     """
     if ":stateMachine:" not in state_machine:
         raise ConfigurationError(
             f"start_execution({state_machine!r}): give the state machine's ARN, like"
             " arn:aws:states:REGION:ACCOUNT:stateMachine:NAME"
         )
+    _require_policy(f"start_execution({state_machine!r})", in_doubt)
     right = f'allow("states:StartExecution", on="{state_machine}")'
     target = Target("stepfunctions", "start_execution", right=right, client=client)
 
@@ -224,6 +229,11 @@ def _parsed(said: bytes) -> Any:
         return json.loads(said)
     except (ValueError, RecursionError):
         return said.decode(errors="replace")
+
+
+def _require_policy(made_by: str, in_doubt: str) -> None:
+    if in_doubt not in set(InDoubt):
+        raise ConfigurationError(f"{made_by}: in_doubt={in_doubt!r}; use {' or '.join(InDoubt)}")
 
 
 def _require_size(size: int, limit: int, what: str) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from tests.unit.ready.aws import Aws, handled, payload
-from webhook_inbox.ready import invoke
+from webhook_inbox.errors import ConfigurationError
+from webhook_inbox.ready import invoke, start_execution
 
 NAME = "billing-worker"
 
@@ -149,3 +150,12 @@ def test_it_is_not_begun_without_the_time_that_it_may_take(functions: Aws) -> No
     run = handled(invoke(NAME, timeout=58, client=functions.client), {})
     assert run.error == "effect 'invoke' needs 60 s, and 50.0 s are left"
     assert functions.calls == []
+
+
+def test_an_unknown_policy_is_refused_at_once() -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"^invoke\('f'\): in_doubt='ask'; use retry or hold"
+    ):
+        invoke("f", in_doubt="ask")
+    with pytest.raises(ConfigurationError, match="in_doubt='ask'; use retry or hold"):
+        start_execution("arn:aws:states:eu-west-1:1:stateMachine:m", in_doubt="ask")
