@@ -70,6 +70,13 @@ def _another_kind() -> str:
     return compiled(HANDLERS.replace('("*", name="mail.one"{options})', ""))
 
 
+@of("a handler that takes other arguments than two, or yields")
+def _no_handler() -> str:
+    one = HANDLERS.format(options="")
+    assert "with event and context" in compiled(one.replace("(event, ctx)", "(event)"))
+    return compiled(one.replace("    pass", "    yield"))
+
+
 @of("an order's path is absent from the payload")
 def _no_path() -> str:
     for order in (latest("data.id", "n"), serial("data.id")):
