@@ -43,6 +43,7 @@ def _named(call: ast.Call, contexts: set[str]) -> str:
     if not isinstance(of, ast.Attribute) or of.attr not in _METHODS or not call.args:
         return ""
     given = call.args[0]
-    literal = isinstance(given, ast.Constant) and isinstance(given.value, str)
     on_context = isinstance(of.value, ast.Name) and of.value.id in contexts
-    return given.value if literal and on_context else ""
+    if on_context and isinstance(given, ast.Constant) and isinstance(given.value, str):
+        return given.value
+    return ""
