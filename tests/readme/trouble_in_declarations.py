@@ -48,8 +48,11 @@ def _undeclared() -> str:
     return said
 
 
-@of("a name in `ctx.http` is not")
+@of("a name in `ctx.http` or `ctx.destination` is not")
 def _unknown() -> str:
+    for method in ("http", "destination"):
+        written = HANDLERS.format(options="").replace("pass", f"ctx.{method}('crm')")
+        assert "add [destinations.crm]" in compiled(written)
     return refused(lambda _, ctx: ctx.http("x").post("/"))
 
 
