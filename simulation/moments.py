@@ -5,7 +5,7 @@ from typing import Final
 
 from simulation.scenario import Letter
 from simulation.world import World
-from webhook_inbox.model import SETTLED
+from webhook_inbox.dead_letters import NEEDLESS
 from webhook_inbox.ports import Item
 from webhook_inbox.reconciler import DLQ_MINUTE, SWEEPS, WINDOW
 from webhook_inbox.reference import Reference
@@ -120,7 +120,9 @@ def _unseen_from(run: Item) -> int | None:
 def _superfluous(world: World, text: str) -> bool:
     reference = Reference.decode(text)
     row = world.aws.table.row(run_key(reference.source, reference.event_id, reference.handler))
-    return row is not None and (row["status"] in SETTLED or row.get("ticket", 0) > reference.ticket)
+    return row is not None and (
+        row["status"] in NEEDLESS or row.get("ticket", 0) > reference.ticket
+    )
 
 
 def _runs(world: World) -> Iterator[Item]:

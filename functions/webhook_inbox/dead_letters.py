@@ -1,10 +1,10 @@
-"""The bounded pass that removes DLQ copies of runs that are settled or replayed."""
+"""The bounded pass that removes DLQ copies of runs that are settled, held or replayed."""
 
 from datetime import datetime, timedelta
 from typing import Final
 
 from webhook_inbox.errors import ForeignMessage
-from webhook_inbox.model import SETTLED, Run
+from webhook_inbox.model import SETTLED, Run, Status
 from webhook_inbox.ports import Clock, Message, Queue, Table
 from webhook_inbox.reference import Reference
 from webhook_inbox.rows import run_from, run_key
@@ -13,6 +13,8 @@ LIMIT: Final = 200
 # Long enough to look at all of them without seeing one twice.
 HIDDEN_FOR: Final = 60
 BATCH: Final = 10
+# What needs no copy: it has ended, or whoever lets it go on sends it anew.
+NEEDLESS: Final = frozenset({*SETTLED, Status.HELD})
 
 
 def sweep(queue: Queue, table: Table, *, clock: Clock, deadline: datetime) -> int:
@@ -49,4 +51,4 @@ def _superfluous(message: Message, table: Table) -> bool:
 
 
 def _replaced_or_settled(run: Run, reference: Reference) -> bool:
-    return run.status in SETTLED or run.ticket > reference.ticket
+    return run.status in NEEDLESS or run.ticket > reference.ticket

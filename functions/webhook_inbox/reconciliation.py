@@ -25,7 +25,7 @@ class Action(StrEnum):
     EXPIRED = "expired"  # waited past its event's end: dead letter
     LOST = "lost"  # sent six times in vain: dead letter
     MOVED_ON = "moved_on"  # changed by someone else meanwhile
-    DLQ_REMOVED = "dlq_removed"  # a DLQ copy of a settled or replayed run
+    DLQ_REMOVED = "dlq_removed"  # a DLQ copy of a settled, held or replayed run
     FAILED = "failed"  # a call failed: looked at again next time
 
 

@@ -1,4 +1,4 @@
-"""The bounded pass over a DLQ: what is settled or replayed goes, all else stays visible."""
+"""The bounded pass over a DLQ: what is settled, held or replayed goes, all else stays visible."""
 
 from datetime import timedelta
 
@@ -21,8 +21,10 @@ def lay(world: World, *bodies: str) -> None:
     world.dlqs["default"].send([Outgoing(body) for body in bodies])
 
 
-@pytest.mark.parametrize("status", ["done", "skipped"])
-def test_the_copy_of_a_finished_run_is_removed(world: World, status: str) -> None:
+@pytest.mark.parametrize("status", ["done", "skipped", "held"])
+def test_the_copy_of_a_run_that_is_finished_or_with_a_person_is_removed(
+    world: World, status: str
+) -> None:
     world.dead()
     world.alter(status=status)
     assert sweep(world) == 1
@@ -35,7 +37,7 @@ def test_the_copy_of_a_replayed_run_is_removed(world: World) -> None:
     assert sweep(world) == 1
 
 
-@pytest.mark.parametrize("status", ["dead_letter", "failed", "deferred", "held", "pending"])
+@pytest.mark.parametrize("status", ["dead_letter", "failed", "deferred", "pending"])
 def test_the_copy_of_any_other_run_stays(world: World, status: str) -> None:
     world.dead()
     world.alter(status=status)
