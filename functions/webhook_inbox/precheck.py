@@ -77,10 +77,21 @@ class Precheck:
         if reference.ticket == 0:
             return None  # It never waited, so it was given no slot.
         try:
-            row = self._table.get(run_key(event.source, event.event_id, spec.name))
+            return self._read(event, spec)
         except Unavailable:
             return None
+
+    def _read(self, event: StoredEvent, spec: HandlerSpec) -> Run | None:
+        row = self._table.get(run_key(event.source, event.event_id, spec.name))
         return run_from(row) if row else None
+
+    def _begun(self, event: StoredEvent, spec: HandlerSpec) -> bool:
+        """Tells whether a run was ever claimed, and may have done things, or left them in doubt."""
+        try:
+            run = self._read(event, spec)
+        except Unavailable:
+            return True
+        return run is not None and max(run.claims, run.attempt_count) > 0
 
     def _waits(
         self,
@@ -91,9 +102,9 @@ class Precheck:
         now: datetime,
     ) -> Checked:
         due = max(admission.due or now, now + SHORTEST_WAIT)
-        if admission.on_limit == "drop":
+        if admission.on_limit == "drop" and not self._begun(event, spec):
             return Checked(instead=Skipped(f"dropped: {admission.why}"))
-        if admission.on_limit == "error":
+        if admission.on_limit in {"drop", "error"}:
             return Checked(instead=Transient(admission.why, refused=True, retry_after=due - now))
         began = (run.round_began_at if run else None) or event.received_at
         if due > began + timedelta(seconds=spec.max_age):
