@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 from inspect import isawaitable, iscoroutine
 from typing import Any, Final
 
+from webhook_inbox.effects.beginnings import Beginnings, Begun, unrecorded
 from webhook_inbox.effects.journal import Entry, Journal
 from webhook_inbox.effects.plan import Key, Plan, plan, require_plain, takes_key
 from webhook_inbox.effects.results import Unstorable, decode, encode
-from webhook_inbox.effects.turns import Turn, Turns, unrecorded
 from webhook_inbox.errors import (
     Deferred,
     Held,
@@ -55,7 +55,7 @@ class Effects:
         self._clock = clock
         self._redact = redact
         self._names: set[str] = set()
-        self._turns = Turns(journal, run, clock=clock, end=end)
+        self._beginnings = Beginnings(journal, run, clock=clock, end=end)
 
     def effect(
         self,
@@ -73,20 +73,20 @@ class Effects:
         """See `Context.effect`."""
         require_plain(name, fn, probe)
         asked = self._plan(name, fn, key, args, in_doubt, key_lifetime, approve, needs)
-        turn = self._turns.begin(asked)
+        begun = self._beginnings.begin(asked)
         token = _running.set(asked.key)
         try:
-            if turn.doubt is not None:
+            if begun.doubt is not None:
                 found = _plain(probe(asked.key)) if probe else None
-                self._resolve(turn, found, probed=probe is not None)
-            if turn.result is None:
-                turn.result = self._commit(turn, _plain(_called(fn, asked.key)))
+                self._resolve(begun, found, probed=probe is not None)
+            if begun.result is None:
+                begun.result = self._commit(begun, _plain(_called(fn, asked.key)))
         except BaseException as error:
-            self._fail(turn, error)
+            self._fail(begun, error)
             raise
         finally:
             _running.reset(token)
-        return decode(turn.result)
+        return decode(begun.result)
 
     async def aeffect(
         self,
@@ -103,20 +103,20 @@ class Effects:
     ) -> Any:
         """See `Context.aeffect`."""
         asked = self._plan(name, fn, key, args, in_doubt, key_lifetime, approve, needs)
-        turn = self._turns.begin(asked)
+        begun = self._beginnings.begin(asked)
         token = _running.set(asked.key)
         try:
-            if turn.doubt is not None:
+            if begun.doubt is not None:
                 found = await _awaited(probe(asked.key)) if probe else None
-                self._resolve(turn, found, probed=probe is not None)
-            if turn.result is None:
-                turn.result = self._commit(turn, await _awaited(_called(fn, asked.key)))
+                self._resolve(begun, found, probed=probe is not None)
+            if begun.result is None:
+                begun.result = self._commit(begun, await _awaited(_called(fn, asked.key)))
         except BaseException as error:
-            self._fail(turn, error)
+            self._fail(begun, error)
             raise
         finally:
             _running.reset(token)
-        return decode(turn.result)
+        return decode(begun.result)
 
     @staticmethod
     def current_key() -> str:
@@ -135,8 +135,8 @@ class Effects:
         Raises:
             Held: as an effect did.
         """
-        if self._turns.asked is not None:
-            raise self._turns.asked
+        if self._beginnings.asked is not None:
+            raise self._beginnings.asked
 
     # -- before it happens
 
@@ -182,24 +182,24 @@ class Effects:
 
     # -- once it has happened, or not
 
-    def _resolve(self, turn: Turn, found: Any, *, probed: bool) -> None:
+    def _resolve(self, begun: Begun, found: Any, *, probed: bool) -> None:
         """Ends a doubt by what a probe has found, or lets the effect begin anew."""
         if found is None:
-            self._turns.begin_again(turn, probed=probed)
+            self._beginnings.begin_again(begun, probed=probed)
             return
-        turn.doubt = None
-        turn.result = self._commit(turn, found, found_by="probe")
+        begun.doubt = None
+        begun.result = self._commit(begun, found, found_by="probe")
 
-    def _commit(self, turn: Turn, result: Any, **more: Any) -> bytes:
+    def _commit(self, begun: Begun, result: Any, **more: Any) -> bytes:
         """Records a result, and returns that of the first commit."""
-        asked, now = turn.plan, self._clock.now()
+        asked, now = begun.plan, self._clock.now()
         try:
             stored = encode(result, redact=self._redact)
         except Unstorable as error:
-            turn.result = encode(None)
-            self._write(asked, turn.result, now, unrecorded=str(error), **more)
+            begun.result = encode(None)
+            self._write(asked, begun.result, now, unrecorded=str(error), **more)
             lack = f"doubt:{self._run.lease_id}"
-            raise self._turns.held(asked, unrecorded(asked, str(error)), lack) from error
+            raise self._beginnings.held(asked, unrecorded(asked, str(error)), lack) from error
         earlier = self._write(asked, stored, now, **more)
         if earlier is None:
             return stored
@@ -213,15 +213,15 @@ class Effects:
             # It happened, and only this worker knows: once more before it is in doubt.
             return self._journal.commit(asked, stored, now, **more)
 
-    def _fail(self, turn: Turn, error: BaseException) -> None:
+    def _fail(self, begun: Begun, error: BaseException) -> None:
         """Records that an effect certainly did not happen; anything else leaves it in doubt."""
         refused = isinstance(error, Deferred | Skipped | Held)
         refused = refused or (isinstance(error, Transient | Permanent) and error.refused)
         # A refusal says nothing of an earlier call under the same key; an answer does.
-        certain = not turn.doubted if refused else isinstance(error, Permanent)
-        if turn.started and turn.result is None and certain:
+        certain = not begun.doubted if refused else isinstance(error, Permanent)
+        if begun.started and begun.result is None and certain:
             with suppress(Unavailable):  # In doubt, then: the cautious side.
-                self._journal.fail(turn.plan, self._redact(str(error)), self._clock.now())
+                self._journal.fail(begun.plan, self._redact(str(error)), self._clock.now())
 
 
 def _called(fn: Callable[..., Any], key: Key) -> Any:

@@ -13,7 +13,7 @@ from webhook_inbox.ports import Clock
 
 
 @dataclass(slots=True)
-class Turn:
+class Begun:
     """An effect that was begun.
 
     Attributes:
@@ -31,7 +31,7 @@ class Turn:
     doubted: bool = False
 
 
-class Turns:
+class Beginnings:
     """Begins the effects of one attempt.
 
     Attributes:
@@ -45,7 +45,7 @@ class Turns:
         self._end = end
         self.asked: Held | None = None
 
-    def begin(self, asked: Plan) -> Turn:
+    def begin(self, asked: Plan) -> Begun:
         """Starts an effect, unless it happened before or is in doubt.
 
         Raises:
@@ -61,7 +61,7 @@ class Turns:
             self._require_approval(asked, old)
         self._require_time(asked, now)
         old = self._start(asked, now)
-        return Turn(asked, started=True) if old is None else self._found(asked, old, now)
+        return Begun(asked, started=True) if old is None else self._found(asked, old, now)
 
     def _start(self, asked: Plan, now: datetime) -> Entry | None:
         try:
@@ -72,7 +72,7 @@ class Turns:
                 self._journal.fail(asked, "the ledger did not answer; nothing was done", now)
             raise
 
-    def _found(self, asked: Plan, old: Entry, now: datetime) -> Turn:
+    def _found(self, asked: Plan, old: Entry, now: datetime) -> Begun:
         """Decides about an effect of which there is a row."""
         if old.state is State.COMMITTED:
             return self._committed(asked, old)
@@ -86,16 +86,16 @@ class Turns:
                 old.busy_until + CLOCK_SKEW, f"effect {asked.name!r} is being done for {by}"
             )
         self._require_same(asked, old)
-        return Turn(asked, doubt=old)
+        return Begun(asked, doubt=old)
 
-    def _committed(self, asked: Plan, old: Entry) -> Turn:
+    def _committed(self, asked: Plan, old: Entry) -> Begun:
         self._require_same(asked, old)
         self._journal.prolong(asked, old)
         # Who approved of other arguments has seen that it is committed.
         told = _differs(asked, old) or self._approved(asked, _lack(old))
         if old.unrecorded and not told:
             raise self.held(asked, unrecorded(asked, old.unrecorded), _lack(old))
-        return Turn(asked, result=old.row["result"])
+        return Begun(asked, result=old.row["result"])
 
     def _require_same(self, asked: Plan, old: Entry) -> None:
         """Holds a run that asks for the same effect with other arguments."""
@@ -113,11 +113,11 @@ class Turns:
 
     # -- in doubt
 
-    def begin_again(self, turn: Turn, *, probed: bool) -> None:
+    def begin_again(self, begun: Begun, *, probed: bool) -> None:
         """Starts an effect that is in doubt anew, where that may be.
 
         Args:
-            turn: with the doubt.
+            begun: with the doubt.
             probed: whether the downstream was asked, and does not know it.
 
         Raises:
@@ -125,16 +125,16 @@ class Turns:
             Transient: too little time is left, or another worker was faster.
             Unavailable: the ledger failed.
         """
-        asked, old, now = turn.plan, turn.doubt, self._clock.now()
+        asked, old, now = begun.plan, begun.doubt, self._clock.now()
         if old is None:
             return
-        turn.doubt = None
+        begun.doubt = None
         if not probed and not self._approved(asked, _doubt(asked, old)):
             self._require_certainty(asked, old, now)
         self._require_time(asked, now)
         repeated = self._again(asked, old, now, doubtful=not probed)
-        turn.result, turn.doubted = repeated.result, repeated.doubted
-        turn.started = repeated.started
+        begun.result, begun.doubted = repeated.result, repeated.doubted
+        begun.started = repeated.started
 
     def _require_certainty(self, asked: Plan, old: Entry, now: datetime) -> None:
         """Holds a run whose effect may not be repeated without a person."""
@@ -149,10 +149,10 @@ class Turns:
         text = f"effect {asked.name!r} started and did not commit, and {why}"
         raise self.held(asked, text, _doubt(asked, old))
 
-    def _again(self, asked: Plan, old: Entry, now: datetime, *, doubtful: bool) -> Turn:
+    def _again(self, asked: Plan, old: Entry, now: datetime, *, doubtful: bool) -> Begun:
         met = self._journal.start_again(asked, old, now, doubtful=doubtful)
         if met is None:
-            return Turn(asked, started=True, doubted=doubtful)
+            return Begun(asked, started=True, doubted=doubtful)
         if met.row.get("status") == State.COMMITTED:
             return self._committed(asked, met)
         raise Transient(f"effect {asked.name!r} was started by another worker just now")
