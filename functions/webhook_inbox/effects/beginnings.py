@@ -35,7 +35,7 @@ class Beginnings:
     """Begins the effects of one attempt.
 
     Attributes:
-        asked: what a person was asked last, None for nothing.
+        question: what a person was asked last, None for nothing.
     """
 
     def __init__(self, journal: Journal, run: Run, *, clock: Clock, end: datetime) -> None:
@@ -43,7 +43,7 @@ class Beginnings:
         self._run = run
         self._clock = clock
         self._end = end
-        self.asked: Held | None = None
+        self.question: Held | None = None
 
     def begin(self, asked: Plan) -> Begun:
         """Starts an effect, unless it happened before or is in doubt.
@@ -179,8 +179,8 @@ class Beginnings:
 
     def held(self, asked: Plan, why: str, fingerprint: str) -> Held:
         """Returns what asks a person, and remembers that one is asked."""
-        self.asked = Held(why, subject=asked.subject, shows=asked.shows, fingerprint=fingerprint)
-        return self.asked
+        self.question = Held(why, subject=asked.subject, shows=asked.shows, fingerprint=fingerprint)
+        return self.question
 
 
 def unrecorded(asked: Plan, why: str) -> str:

@@ -135,8 +135,8 @@ class Effects:
         Raises:
             Held: as an effect did.
         """
-        if self._beginnings.asked is not None:
-            raise self._beginnings.asked
+        if self._beginnings.question is not None:
+            raise self._beginnings.question
 
     # -- before it happens
 
