@@ -121,6 +121,7 @@ class Calling:
             traceparent=event.headers.get("traceparent", ""),
             call_chain=chain,
             slots=dict(slots),
+            approvals=run.approvals,
         )
 
 

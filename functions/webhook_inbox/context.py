@@ -12,6 +12,7 @@ from webhook_inbox.effects.once import DAY, NEEDS, Effects
 from webhook_inbox.effects.plan import Key, key_of
 from webhook_inbox.errors import Permanent, Transient
 from webhook_inbox.manifest import DestinationSpec
+from webhook_inbox.policies import require_approval
 from webhook_inbox.versions import Versions
 from webhook_inbox.waits.tokens import Token
 from webhook_inbox.waits.waiting import EVERY, Waiting
@@ -128,6 +129,7 @@ class Context:
     traceparent: str = ""
     call_chain: CallChain = field(default_factory=CallChain)
     slots: dict[str, int] = field(default_factory=dict)
+    approvals: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def effect(
         self,
@@ -253,6 +255,19 @@ class Context:
         return await self.waiting.await_for(
             name, start, timeout=timeout, poll=poll, every=every, **options
         )
+
+    def hold(self, reason: str, *, shows: str = "") -> None:
+        """Lets the run wait until a person approves, and returns in the attempt after that.
+
+        Args:
+            reason: what a person is told, who decides by `webhookctl hold approve` or `deny`.
+            shows: what it is about, as text; up to 1 KB of it is kept. An approval is for this
+                reason and this text: others are asked about anew.
+
+        Raises:
+            Held: nobody has approved of it.
+        """
+        require_approval("handler", reason, shows=shows, approvals=self.approvals)
 
     def http(self, name: str) -> Any:
         """Returns the client of a destination of inbox.toml: an httpx.Client that knows it.

@@ -41,7 +41,8 @@ class Transient(InboxError):
     """The attempt failed and may succeed later: the run is tried again.
 
     Attributes:
-        retry_after: the earliest useful delay; without it the handler's backoff decides.
+        retry_after: the earliest useful delay, given as a number of seconds or a timedelta;
+            without it the handler's backoff decides.
         refused: whether it is certain that nothing was done (a 429, a connection that was never
             made); an effect is then known to have failed, and is not in doubt.
         max_attempts: gives up after so many attempts, where the handler allows more.
@@ -52,13 +53,16 @@ class Transient(InboxError):
         self,
         message: str,
         *,
-        retry_after: timedelta | None = None,
+        retry_after: timedelta | float | None = None,
         refused: bool = False,
         max_attempts: int | None = None,
         page: bool = False,
     ) -> None:
         super().__init__(message)
-        self.retry_after = retry_after
+        if isinstance(retry_after, int | float):
+            # A year, beyond any limit: an absurd number must not become another error.
+            retry_after = timedelta(seconds=min(max(retry_after, 0.0), 31_536_000.0))
+        self.retry_after: timedelta | None = retry_after
         self.refused = refused
         self.max_attempts = max_attempts
         self.page = page

@@ -50,13 +50,24 @@ def enforce(verdict: Any, approvals: Mapping[str, Mapping[str, Any]]) -> None:
         case Deny(reason):
             raise Skipped(f"denied: {reason}")
         case Hold(reason, shows):
-            seen = sha256(f"{reason}\0{shows}".encode(errors="replace")).hexdigest()[:32]
-            if approvals.get(SUBJECT, {}).get("fingerprint") != seen:
-                raise Held(reason, subject=SUBJECT, shows=shows, fingerprint=seen)
+            require_approval(SUBJECT, reason, shows=shows, approvals=approvals)
         case _:
             raise Permanent(
                 f"the policy returned {type(verdict).__name__}: return None, Deny(…) or Hold(…)"
             )
+
+
+def require_approval(
+    subject: str, reason: str, *, shows: str, approvals: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Holds a run, unless a person has approved of just this.
+
+    Raises:
+        Held: a person has to decide.
+    """
+    seen = sha256(f"{reason}\0{shows}".encode(errors="replace")).hexdigest()[:32]
+    if approvals.get(subject, {}).get("fingerprint") != seen:
+        raise Held(reason, subject=subject, shows=shows, fingerprint=seen)
 
 
 def require_agent(*names: str) -> Policy:

@@ -21,7 +21,9 @@ from webhook_inbox.versions import Versions
 # Errors of ingest, of conditional writes and of queues: no handler sees one.
 NOT_A_HANDLERS = {"Rejected", "ConditionFailed", "ForeignMessage"}
 # What contexts are made of, which the page names and explains no further.
-MACHINERY = {"destinations", "secrets", "effects", "waiting", "gate", "clients", "slots"}
+MACHINERY = {
+    "approvals", "clients", "destinations", "effects", "gate", "secrets", "slots", "waiting",
+}  # fmt: skip
 KIT = [testing.Inbox, testing.Run, testing.Effect, testing.Fake, testing.Request]
 NOTHING = inspect.Parameter.empty
 

@@ -1,6 +1,6 @@
 """What `ctx.wait_for` does: a job is started once, and its run waits until it has ended."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -103,6 +103,7 @@ class Waiting:
     ) -> Any:
         """See `Context.wait_for`."""
         require_plain(name, start, poll)
+        _require_own(name, options)
         turn = self._begin(name, timeout, _pause(name, poll, every))
         if turn.wait.state is State.WAITING:
 
@@ -130,6 +131,7 @@ class Waiting:
         **options: Any,
     ) -> Any:
         """See `Context.await_for`."""
+        _require_own(name, options)
         turn = self._begin(name, timeout, _pause(name, poll, every))
         if turn.wait.state is State.WAITING:
 
@@ -271,3 +273,10 @@ def _patient(turn: _Turn) -> Iterator[None]:
     except Transient as error:
         turn.note = f"; asking failed: {error}"
         turn.pause = min(max(turn.pause, error.retry_after or turn.pause), RECHECK)
+
+
+def _require_own(name: str, options: Mapping[str, Any]) -> None:
+    if "key" in options:
+        raise Permanent(
+            f"wait_for {name!r} takes no key: a job's token is one run's, and nobody else's"
+        )

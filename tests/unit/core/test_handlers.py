@@ -1,5 +1,6 @@
 """What a handler's author meets: Router, Event, Context."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,7 +11,7 @@ from webhook_inbox.destinations.gate import Gate
 from webhook_inbox.effects.journal import Journal
 from webhook_inbox.effects.once import Effects
 from webhook_inbox.effects.plan import KEY_LIMIT
-from webhook_inbox.errors import ConfigurationError, Permanent, Transient
+from webhook_inbox.errors import ConfigurationError, Held, Permanent, Transient
 from webhook_inbox.lanes import Lanes
 from webhook_inbox.live_secrets import LiveSecrets
 from webhook_inbox.manifest import Backoff, DestinationSpec
@@ -232,3 +233,29 @@ def test_a_secret_is_its_current_value() -> None:
 def test_a_secret_that_is_not_set_is_transient_and_says_how_to_set_it() -> None:
     with pytest.raises(Transient, match="webhookctl secrets set mail"):
         context().secret("mail")
+
+
+# -- what a handler raises, and asks
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [(30, 30), (1.5, 1.5), (timedelta(minutes=1), 60), (-5, 0), (1e300, 31_536_000)],
+)
+def test_a_delay_is_a_timedelta_or_seconds(given: timedelta | float, seconds: float) -> None:
+    asked = Transient("busy", retry_after=given).retry_after
+    assert asked == timedelta(seconds=seconds)
+
+
+def test_a_hold_lets_through_what_a_person_has_approved_and_nothing_else() -> None:
+    with pytest.raises(Held) as held:
+        context().hold("a lot", shows="20000 EUR")
+    assert (held.value.subject, held.value.shows) == ("handler", "20000 EUR")
+    word = {"by": "ann", "fingerprint": held.value.fingerprint}
+    approved = replace(context(), approvals={"handler": word})
+    approved.hold("a lot", shows="20000 EUR")
+    for reason, shows in (("a lot", "30000 EUR"), ("too much", "20000 EUR")):
+        with pytest.raises(Held):
+            approved.hold(reason, shows=shows)
+    with pytest.raises(Held):
+        replace(context(), approvals={"policy": word}).hold("a lot", shows="20000 EUR")
