@@ -164,14 +164,17 @@ class Beginnings:
         return word is not None and word.get("fingerprint", "") == fingerprint
 
     def _require_approval(self, asked: Plan, old: Entry | None) -> None:
-        """Holds a run for a person, unless the same was begun before: it was approved then.
+        """Holds a run for a person, unless the same was begun before, and was approved then.
+
+        It may have been begun by a version of its handler that asked nobody.
 
         What was started with other arguments is asked about by its doubt: who approves of that
         approves of them.
         """
         if old is not None:
             same = old.row.get("arguments", "") == asked.arguments
-            if same or old.state is State.COMMITTED:
+            asked_then = asked.subject in self._run.approvals or not self._journal.is_ours(old)
+            if (same and asked_then) or old.state is State.COMMITTED:
                 return
             if old.state is State.STARTED and _differs(asked, old):
                 return

@@ -182,6 +182,20 @@ def test_what_was_approved_and_begun_is_not_asked_for_again() -> None:
     assert bench.attempt().effect("refund", bench.sink, approve=True) == {"id": 2}
 
 
+@pytest.mark.parametrize("ended", [Permanent("422"), Killed()])
+def test_what_was_begun_before_it_needed_approval_waits_for_it_now(ended: BaseException) -> None:
+    bench = Bench()
+    bench.sink.planned = [ended]
+    with pytest.raises(type(ended)):
+        bench.attempt().effect("refund", bench.sink, args={"amount": 5})
+
+    with pytest.raises(Held, match="waits for approval") as held:  # by the next deployment
+        bench.attempt().effect("refund", bench.sink, args={"amount": 5}, approve=True)
+    assert len(bench.sink.keys) == 1
+    bench.approve("effect:refund", held.value.fingerprint)
+    assert bench.attempt().effect("refund", bench.sink, args={"amount": 5}, approve=True)
+
+
 def test_one_approval_is_enough_where_arguments_changed_after_a_start() -> None:
     bench = Bench()
     with pytest.raises(Held) as held:
