@@ -15,6 +15,8 @@ from webhook_inbox.policies import Hold
 from webhook_inbox.policies import Verdict as Decision
 
 EFFECT: Final = "effect"
+# How a sink words that it will never do it.
+REFUSAL: Final = "no such order"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,7 @@ class Way:
         shared: the business key that it gives the effects of all events, "" for none.
         approve: whether a person has to approve the effect.
         asks: whether a policy holds each of its runs for a person.
+        lifetime: how long its sink knows a key.
         destination: the destination that its sink is, "" where nothing spares it.
     """
 
@@ -51,6 +54,7 @@ class Way:
     shared: str = ""
     approve: bool = False
     asks: bool = False
+    lifetime: timedelta = timedelta(days=1)
     destination: str = ""
 
 
@@ -112,6 +116,7 @@ def _go(one: Acting) -> None:
             in_doubt=way.in_doubt,
             key=way.shared or None,
             approve=way.approve,
+            key_lifetime=way.lifetime,
         )
     elif verdict.posts or way.destination:
         try:
@@ -169,6 +174,6 @@ def _end(ask: Ask, verdict: Verdict) -> None:
     if verdict.error == "limited":
         raise Transient("called too often", retry_after=wait, refused=True)
     if verdict.error == "permanent":
-        raise Permanent("no such order")
+        raise Permanent(REFUSAL)
     if verdict.error == "deferred":
         raise Deferred(ask(Call("clock", "now")) + wait)

@@ -8,12 +8,11 @@ started ─► failed                               by the attempt that knows
 from collections.abc import Mapping
 from typing import Any, Final
 
-from simulation.acting import Way
+from simulation.acting import REFUSAL, Way
 from simulation.truth import Actor, RunName, Truth, must
 from webhook_inbox.ports import Item, Key
 from webhook_inbox.rows import EFFECT_PREFIX, effect_key, shared_effect_key
 
-A_DAY_MS: Final = 86_400_000
 DOUBT: Final = "doubt:"
 
 
@@ -61,6 +60,8 @@ def changed(
     elif new["status"] == "failed":
         ours = old.get("lease_id") == actor.lease or actor.kind == "late"
         must("G4", ours, f"{run}: somebody else says that its effect failed")
+        doubtful = old["doubtful_since"] < old["started_at"] and new["error"] != REFUSAL
+        must("G4", not doubtful, f"{run}: that its effect is in doubt was forgotten")
     elif new["status"] == "committed" and actor.kind == "processor":
         began = (run, actor.lease) in truth.begun
         must("G4", began or bool(way.shared), f"{run}: an effect was committed and never begun")
@@ -91,7 +92,7 @@ def _repeated(
 ) -> None:
     """Checks that an effect in doubt may be begun again."""
     word = approvals.get("effect:effect", {}).get("fingerprint") == DOUBT + old["lease_id"]
-    young = now - old["doubtful_since"] < A_DAY_MS
+    young = now - old["doubtful_since"] < way.lifetime.total_seconds() * 1000
     may = word or (way.in_doubt == "retry" and young)
     must("G4", may, f"{run}: an effect in doubt was begun again")
     kept = new["doubtful_since"] == old["doubtful_since"]

@@ -1,6 +1,7 @@
 """What small worlds are set up from."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any, Final
 
 from simulation.acting import Way
@@ -16,6 +17,11 @@ ONLY_MAIL: Final = manifest(handler("mail"))
 JOURNAL: Final = Deployment("journal", ONLY_MAIL, ways={"mail": Way(journals=True)})
 KEYLESS: Final = Deployment(
     "keyless", ONLY_MAIL, ways={"mail": Way(journals=True, in_doubt="hold")}
+)
+FORGETFUL: Final = Deployment(
+    "forgetful",
+    ONLY_MAIL,
+    ways={"mail": Way(journals=True, lifetime=timedelta(seconds=5))},
 )
 APPROVED: Final = Deployment(
     "approved", ONLY_MAIL, ways={"mail": Way(journals=True, approve=True, in_doubt="hold")}

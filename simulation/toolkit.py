@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from simulation.scenario import DEFERS, FAILS, FAILS_AFTER, REFUSES, Letter
-from simulation.stage import APPROVED, ASKED, FIRST, JOURNAL, KEYLESS, SHARED, world
+from simulation.scenario import DEFERS, FAILS, FAILS_AFTER, LIMITED, REFUSES, Letter
+from simulation.stage import APPROVED, ASKED, FIRST, FORGETFUL, JOURNAL, KEYLESS, SHARED, world
 from webhook_inbox.replay_request import ReplayRequest
 
 FORCED: Final = ReplayRequest(event_ids=("e1",), handler="mail", force=True, rate_per_second=500)
@@ -38,6 +38,24 @@ TOOLKIT: Final = (
         receivers=1,
         faults=("after", "killed"),
         budget={"faults": 1, "replays": 1},
+    ),
+    world(
+        "an effect that is refused in doubt",
+        FIRST,
+        on=JOURNAL,
+        verdicts={"mail": (LIMITED,)},
+        workers=1,
+        receivers=1,
+        faults=("after", "delayed"),
+        budget={"faults": 1, "misdeeds": 1, "jumps": 1},
+    ),
+    world(
+        "an effect whose key is soon forgotten",
+        on=FORGETFUL,
+        workers=1,
+        receivers=1,
+        faults=("after", "killed"),
+        budget={"faults": 1, "jumps": 1, "decisions": 1},
     ),
     world(
         "an effect without keys",

@@ -54,6 +54,10 @@ def changed(
         _claimed(truth, actor, run, old)
     elif before == Status.PROCESSING and status != Status.PROCESSING:
         _settled(truth, actor, run, old, new, now)
+    if before == Status.HELD and status == Status.PENDING and actor.kind == "person":
+        must(
+            "G2", _ticket(new) == _ticket(old) + 1, f"{run} goes on under the ticket it was held by"
+        )
     if status == Status.DEFERRED and actor.message is not None:
         _postponed(actor, run, old, new)
     if status == Status.PENDING and actor.kind == "reconciler":
@@ -90,6 +94,8 @@ def _settled(truth: Truth, actor: Actor, run: RunName, old: Item, new: Item, now
     # One that nobody settled was lost, and is spent whatever its run then waits for.
     if new["status"] == Status.DEFERRED and ours:
         must("G1", unspent, f"{run} was deferred at the cost of an attempt")
+    if new["status"] == Status.HELD:
+        must("G1", unspent, f"{run} was held at the cost of an attempt")
     if unspent:
         truth.spent[run] -= 1
 

@@ -14,7 +14,10 @@ from simulation.mutants import LIBRARY, MUTANTS, Edit, Mutant, StaleMutant
 from simulation.mutation import HuntDied, Hunted, Hunts, hunted
 from simulation.worlds import SMALL
 
-GUARANTEES = {*(f"G{number}" for number in range(1, 10)), "flood", "order"}
+GUARANTEES = {
+    *(f"G{n}" for n in range(1, 10)),
+    *("flood", "hold", "order", "pause", "rate", "spare"),
+}
 CAUGHT = ("stores an event over the one that is there", "claims over a live lease")
 
 
