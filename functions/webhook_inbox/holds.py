@@ -32,6 +32,10 @@ from webhook_inbox.settle import as_seen, cut
 __all__ = ["Decision", "Hold", "Holds", "NoDoubt", "Outcome", "holds"]
 
 
+# More questions than a run asks; its row stays small.
+REMEMBERED: Final = 20
+
+
 class Outcome(StrEnum):
     """What came of a decision."""
 
@@ -136,6 +140,7 @@ class Holds:
             "reason": cut(reason),
             "at": to_ms(now),
             "fingerprint": hold.fingerprint,
+            **_before(run, hold),
         }
         change = Change(
             set={
@@ -215,6 +220,15 @@ _OF_THE_HOLD: Final = (
     "resends",
     "waits_for",
 )
+
+
+def _before(run: Run, hold: Hold) -> dict[str, Any]:
+    """Returns what was approved of under the same subject: a handler may ask twice."""
+    word = run.approvals.get(hold.subject)
+    if word is None:
+        return {}
+    known = (*word.get("before", ()), word.get("fingerprint", ""))
+    return {"before": list(dict.fromkeys(known))[-REMEMBERED:]}
 
 
 def _key(run: Run) -> Key:

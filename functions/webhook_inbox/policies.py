@@ -3,9 +3,10 @@
 It returns None to allow, `Deny(why)` to skip the run, `Hold(why)` to ask a person.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from inspect import isawaitable
 from typing import Any, Final
 
 from webhook_inbox.errors import Held, Permanent, Skipped
@@ -65,9 +66,18 @@ def require_approval(
     Raises:
         Held: a person has to decide.
     """
-    seen = sha256(f"{reason}\0{shows}".encode(errors="replace")).hexdigest()[:32]
-    if approvals.get(subject, {}).get("fingerprint") != seen:
+    seen = _seen(reason, shows)
+    if not _approved(subject, seen, approvals):
         raise Held(reason, subject=subject, shows=shows, fingerprint=seen)
+
+
+def _seen(reason: str, shows: str) -> str:
+    return sha256(f"{reason}\0{shows}".encode(errors="replace")).hexdigest()[:32]
+
+
+def _approved(subject: str, seen: str, approvals: Mapping[str, Mapping[str, Any]]) -> bool:
+    word = approvals.get(subject, {})
+    return seen == word.get("fingerprint") or seen in word.get("before", ())
 
 
 def require_agent(*names: str) -> Policy:
@@ -82,9 +92,33 @@ def require_agent(*names: str) -> Policy:
 
 
 def all_of(*policies: Policy) -> Policy:
-    """Returns the policy that allows what all of these allow; the first objection counts."""
+    """Returns the policy that allows what all of these allow; the first objection counts.
 
-    def policy(event: Any, ctx: Any) -> Verdict:
-        return next((v for each in policies if (v := each(event, ctx)) is not None), None)
+    What a person has approved of is none any more: the policies behind it are asked then.
+    """
+
+    def policy(event: Any, ctx: Any) -> Any:
+        for place, each in enumerate(policies):
+            verdict: Any = each(event, ctx)
+            if isawaitable(verdict):
+                return _all_of_later(verdict, all_of(*policies[place + 1 :]), event, ctx)
+            if _objects(verdict, ctx):
+                return verdict
+        return None
 
     return policy
+
+
+async def _all_of_later(first: Awaitable[Any], rest: Policy, event: Any, ctx: Any) -> Any:
+    verdict = await first
+    if _objects(verdict, ctx):
+        return verdict
+    later: Any = rest(event, ctx)
+    return await later if isawaitable(later) else later
+
+
+def _objects(verdict: Any, ctx: Any) -> bool:
+    if isinstance(verdict, Hold):
+        seen = _seen(verdict.reason, verdict.shows)
+        return not _approved(SUBJECT, seen, getattr(ctx, "approvals", {}))
+    return verdict is not None
