@@ -106,7 +106,7 @@ class Precheck:
             return Checked(instead=Skipped(f"dropped: {admission.why}"))
         if admission.on_limit in {"drop", "error"}:
             return Checked(instead=Transient(admission.why, refused=True, retry_after=due - now))
-        began = (run.round_began_at if run else None) or event.received_at
+        began = (run.round_began_at if run else None) or now
         if due > began + timedelta(seconds=spec.max_age):
             return Checked(instead=Deferred(due, admission.why))
         wait = pause(due - now, may_hide=False).wait

@@ -567,7 +567,8 @@ def test_without_a_key_nothing_is_begun(labour: Labour) -> None:
 def test_a_business_key_is_refused_since_a_token_is_one_runs() -> None:
     """Shared, the job would be started once, and the other event's token told nobody."""
     labour = Labour(key="invoice:7")
-    labour.begin()
+    labour.world.deliver()
+    labour.world.work()
     run = labour.world.run()
     assert run.status is Status.DEAD_LETTER
     assert "wait_for 'render' takes no key" in run.last_error
