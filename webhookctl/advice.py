@@ -13,7 +13,8 @@ from webhookctl.target import Selection
 NAME: Final = "webhookctl"
 # A suggested command begins like this, wherever its words come from.
 _COMMAND: Final = re.compile(
-    rf"\b{NAME} (?=(?:handlers|hold|inbox|rejected|replay|secrets|send|verify)\b)"
+    rf"\b{NAME} "
+    r"(?=(?:complete|handlers|hold|inbox|rejected|replay|secrets|send|skip|sources|verify)\b)"
 )
 
 

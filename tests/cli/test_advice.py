@@ -31,6 +31,12 @@ def test_without_a_selection_a_text_stays_as_it_is() -> None:
     assert pasteable(REPLAY, called="webhookctl", selection=Selection()) == REPLAY
 
 
+@pytest.mark.parametrize("command", ["complete", "skip evt-1", "sources reconcile"])
+def test_what_ends_a_run_by_hand_can_be_pasted_too(command: str) -> None:
+    told = pasteable(f"webhookctl {command}", called="webhookctl", selection=Selection(local=True))
+    assert told == f"webhookctl --local {command}"
+
+
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A program in an environment of the working directory, which is not on the PATH."""
