@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.providers.cases import NAMES, NOW, recipe_of, sample_of
-from webhook_inbox.manifest import Manifest, SourceSpec
+from webhook_inbox.manifest import DestinationSpec, Manifest, SourceSpec
 from webhook_inbox.model import Delivery
 from webhook_inbox.recipe import Verified
 from webhookctl.local.dev_secrets import FILE, choose, fake, signing_key, store
@@ -61,6 +61,13 @@ def test_a_provider_with_a_key_of_its_own_gets_a_pair_that_stays_the_same(
     assert isinstance(recipe.verify(delivery, (public,)), Verified)
     assert choose(manifest, {}, tmp_path) == {"it": public}
     assert signing_key(tmp_path, "it") == private
+
+
+def test_what_signs_calls_to_a_destination_is_a_key_of_standard_webhooks(tmp_path: Path) -> None:
+    crm = DestinationSpec("crm", "https://crm.example", sign="crm-signing")
+    manifest = Manifest(destinations={"crm": crm}, secrets=("crm-signing",))
+    secret = choose(manifest, {}, tmp_path)["crm-signing"]
+    assert b"dev-only" in base64.b64decode(secret.removeprefix("whsec_"), validate=True)
 
 
 def test_a_shared_secret_is_what_signs(tmp_path: Path) -> None:

@@ -57,7 +57,9 @@ def choose(manifest: Manifest, given: Mapping[str, str], state: Path) -> dict[st
         fakes[spec.secret] = public
         if private != public:
             signing[spec.secret + SIGNING] = private
-    others = {name: kept.get(name) or fake("", name) for name in manifest.secrets}
+    signs = {spec.sign for spec in manifest.destinations.values()}
+    kinds = {name: "standard-webhooks" if name in signs else "" for name in manifest.secrets}
+    others = {name: kept.get(name) or fake(kind, name) for name, kind in kinds.items()}
     _write(state / FILE, {**signing, **others, **fakes})
     return {**others, **fakes, **{known[name]: value for name, value in given.items()}}
 
