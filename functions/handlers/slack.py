@@ -65,5 +65,6 @@ def _judged(answer: dict[str, Any]) -> dict[str, Any]:
     if error in PASSING:
         raise Transient(f"slack: {error}", refused=error in LIMITED)
     if error:
-        raise Permanent(f"slack: {error}")
+        # Answered with 200, and still nothing was posted.
+        raise Permanent(f"slack: {error}", refused=True)
     return answer

@@ -22,7 +22,7 @@ _NAME_LIMIT: Final = 128
 _CHAIN_LIMIT: Final = 1024
 _TRACE_ID: Final = re.compile(r"[A-Za-z0-9_.:-]{1,128}", re.ASCII)
 _UNFIT: Final = re.compile(r"[^!-~]", re.ASCII)
-_NUMBER: Final = re.compile(r"[0-9]{1,6}", re.ASCII)
+_NUMBER: Final = re.compile(r"0*([0-9]+)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,9 @@ class CallChain:
         named = (_UNFIT.sub("?", name.strip())[:_NAME_LIMIT] for name in chain.split(","))
         agents = tuple(name for name in named if name)
         told = headers.get(DEPTH, "").strip()
-        depth = int(told) if _NUMBER.fullmatch(told) else 0
+        # A number that is longer than any is too deep, and not nonsense.
+        number = _NUMBER.fullmatch(told)
+        depth = int(number[1][:6]) if number else 0
         if len(chain) >= _CHAIN_LIMIT:
             # It was cut when the event was stored: who stands in the rest, nobody knows.
             depth = max(depth, DEPTH_LIMIT + 1)

@@ -25,7 +25,7 @@ from webhook_inbox.manifest import HandlerSpec
 from webhook_inbox.model import Run, Status
 from webhook_inbox.outcomes import Outcome, Result, Worker
 from webhook_inbox.ports import Chance, Clock, Message, Table
-from webhook_inbox.reasons import attempts_allowed, delay_asked, describe, last_words
+from webhook_inbox.reasons import delay_asked, describe, is_exhausted, last_words
 from webhook_inbox.reference import Reference
 from webhook_inbox.retry import Wait, backoff_delay, pause
 from webhook_inbox.settle import Settlement, cut, give_up, settle
@@ -79,7 +79,7 @@ class Conclusion:
         reason = self._secrets.redact(describe(error))
         if isinstance(error, Permanent):
             return self._die(attempt, spec, f"permanent: {reason}", error, now)
-        if attempt.run.attempts_in_round >= attempts_allowed(spec, error):
+        if is_exhausted(spec, attempt.run, error, cut(reason)):
             return self._die(attempt, spec, f"exhausted: {reason}", error, now)
         return self._retry(attempt, spec, error, now)
 
@@ -152,7 +152,7 @@ class Conclusion:
     def _hold(self, attempt: Attempt, error: Held, now: datetime) -> Result:
         reason = self._secrets.redact(describe(error))
         held = {
-            "subject": error.subject,
+            "subject": cut(self._secrets.redact(error.subject)),
             "reason": cut(reason),
             "shows": cut(self._secrets.redact(error.shows)),
             "fingerprint": error.fingerprint,

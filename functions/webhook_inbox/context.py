@@ -10,7 +10,7 @@ from webhook_inbox.agents import CallChain
 from webhook_inbox.destinations.gate import Gate
 from webhook_inbox.effects.once import DAY, NEEDS, Effects
 from webhook_inbox.effects.plan import Key, key_of
-from webhook_inbox.errors import Permanent, Transient
+from webhook_inbox.errors import Held, Permanent, Transient
 from webhook_inbox.manifest import DestinationSpec
 from webhook_inbox.policies import require_approval
 from webhook_inbox.versions import Versions
@@ -267,7 +267,11 @@ class Context:
         Raises:
             Held: nobody has approved of it.
         """
-        require_approval("handler", reason, shows=shows, approvals=self.approvals)
+        try:
+            require_approval("handler", reason, shows=shows, approvals=self.approvals)
+        except Held as held:
+            # Caught by the handler, it would let that act unapproved.
+            self.effects.stop(held)
 
     def http(self, name: str) -> Any:
         """Returns the client of a destination of inbox.toml: an httpx.Client that knows it.

@@ -1,16 +1,26 @@
 """What a failed attempt says of itself: why, when it may be tried again, and how often."""
 
 from datetime import timedelta
+from itertools import takewhile
 
 from webhook_inbox.errors import InboxError, Transient
 from webhook_inbox.manifest import HandlerSpec
 from webhook_inbox.model import Run
 
 
-def attempts_allowed(spec: HandlerSpec, error: BaseException) -> int:
-    """Returns the attempts of a round; an error may allow fewer than its handler."""
+def is_exhausted(spec: HandlerSpec, run: Run, error: BaseException, reason: str) -> bool:
+    """Tells whether a run has no attempts left; an error may allow fewer than its handler.
+
+    These are counted as long as the attempts fail of just this, one after the other.
+    """
+    if run.attempts_in_round >= spec.max_attempts:
+        return True
     fewer = getattr(error, "max_attempts", None) if isinstance(error, Transient) else None
-    return min(spec.max_attempts, fewer) if isinstance(fewer, int) else spec.max_attempts
+    if not isinstance(fewer, int):
+        return False
+    earlier = run.attempts[len(run.attempts) - run.attempts_in_round + 1 :]
+    same = takewhile(lambda attempt: attempt.error == reason, reversed(earlier))
+    return 1 + sum(1 for _ in same) >= fewer
 
 
 def last_words(run: Run) -> str:

@@ -26,6 +26,12 @@ class Running(Protocol):
     def current_key(self) -> str:
         """Returns the key of the effect that is being run, "" outside of any."""
 
+    def calling(self, what: str) -> None:
+        """Notes the call that is about to be made under that key; refuses a second one."""
+
+    def called(self) -> None:
+        """Notes that this call succeeded."""
+
     def redact(self, text: str) -> str:
         """Returns a text as it may be recorded, without any secret that is known (G10)."""
 

@@ -229,10 +229,16 @@ class Downstream(httpx.Client):
     def _sent(
         self, request: httpx.Request, key: str, sending: dict[str, Any], *, limit: int | None
     ) -> Answered:
+        acts = bool(key) and request.method not in SAFE
+        if acts:
+            self._call.effects.calling(f"{self._spec.name} {arguments(self._spec, request)}")
         dressed = self._dressing.on(request, key)
         send = partial(super().send, stream=True, **sending)
         keyed = self._dressing.keyed(dressed, key)
-        return self._exchange.make(dressed, send, keyed=keyed, limit=limit)
+        answered = self._exchange.make(dressed, send, keyed=keyed, limit=limit)
+        if acts:
+            self._call.effects.called()
+        return answered
 
     def _require_ours(self, given: Url, request: httpx.Request) -> None:
         """Refuses a URL that would take the credentials elsewhere."""

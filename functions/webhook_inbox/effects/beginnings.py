@@ -22,6 +22,8 @@ class Begun:
         doubt: the row of an earlier start of which nobody knows what came of it.
         started: whether this attempt has started it.
         doubted: whether an earlier start is still in doubt beside this one.
+        call: the call that was made within it under its key, "" for none.
+        acted: whether that call succeeded.
     """
 
     plan: Plan
@@ -29,6 +31,8 @@ class Begun:
     doubt: Entry | None = None
     started: bool = False
     doubted: bool = False
+    call: str = ""
+    acted: bool = False
 
 
 class Beginnings:
@@ -59,9 +63,18 @@ class Beginnings:
         if asked.approve and not self._approved(asked, asked.arguments):
             old = self._journal.find(asked, now)
             self._require_approval(asked, old)
-        self._require_time(asked, now)
+        if self._end - now < asked.needs:
+            return self._without_time(asked, now)
         old = self._start(asked, now)
         return Begun(asked, started=True) if old is None else self._found(asked, old, now)
+
+    def _without_time(self, asked: Plan, now: datetime) -> Begun:
+        """Returns what has happened, which needs no time; nothing else begins."""
+        old = self._journal.find(asked, now)
+        if old is None or old.state is not State.COMMITTED:
+            self._require_time(asked, now)
+            raise ValueError("there is time enough")
+        return self._committed(asked, old)
 
     def _start(self, asked: Plan, now: datetime) -> Entry | None:
         try:

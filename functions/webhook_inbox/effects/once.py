@@ -26,8 +26,8 @@ DAY: Final = "24h"
 # What a start needs: the call, and its record.
 NEEDS: Final = 2.0
 
-# The key of the effect that is being run, "" outside of any.
-_running: ContextVar[str] = ContextVar("running", default="")
+# The effect that is being run, None outside of any.
+_running: ContextVar[Begun | None] = ContextVar("running", default=None)
 
 
 class Effects:
@@ -55,6 +55,7 @@ class Effects:
         self._clock = clock
         self._redact = redact
         self._names: set[str] = set()
+        self._stopped: Held | None = None
         self._beginnings = Beginnings(journal, run, clock=clock, end=end)
 
     def effect(
@@ -74,7 +75,7 @@ class Effects:
         require_plain(name, fn, probe)
         asked = self._plan(name, fn, key, args, in_doubt, key_lifetime, approve, needs)
         begun = self._beginnings.begin(asked)
-        token = _running.set(asked.key)
+        token = _running.set(begun)
         try:
             if begun.doubt is not None:
                 found = _plain(probe(asked.key)) if probe else None
@@ -104,7 +105,7 @@ class Effects:
         """See `Context.aeffect`."""
         asked = self._plan(name, fn, key, args, in_doubt, key_lifetime, approve, needs)
         begun = self._beginnings.begin(asked)
-        token = _running.set(asked.key)
+        token = _running.set(begun)
         try:
             if begun.doubt is not None:
                 found = await _awaited(probe(asked.key)) if probe else None
@@ -121,7 +122,41 @@ class Effects:
     @staticmethod
     def current_key() -> str:
         """Returns the key of the effect that is being run, "" outside of any."""
-        return _running.get()
+        begun = _running.get()
+        return "" if begun is None else begun.plan.key
+
+    @staticmethod
+    def calling(what: str) -> None:
+        """Notes the call that is about to be made under the key of the effect that is being run.
+
+        Raises:
+            Permanent: another one was made under it, which a downstream could not tell from this.
+        """
+        begun = _running.get()
+        if begun is None:
+            return
+        if begun.call and begun.call != what:
+            raise Permanent(
+                f"effect {begun.plan.name!r} makes a second call under its key: give each call an"
+                " effect of its own, or effect=None where it changes nothing"
+            )
+        begun.call = what
+
+    @staticmethod
+    def called() -> None:
+        """Notes that this call succeeded: whatever follows, something was done."""
+        begun = _running.get()
+        if begun is not None:
+            begun.acted = True
+
+    def stop(self, held: Held) -> None:
+        """Lets nothing begin any more in this attempt, and the run be held at its end.
+
+        Raises:
+            Held: this.
+        """
+        self._stopped = self._beginnings.question = held
+        raise held
 
     def redact(self, text: str) -> str:
         """Returns a text as it may be recorded, without any secret that is known (G10)."""
@@ -171,8 +206,11 @@ class Effects:
 
         Raises:
             Permanent: it is taken, or this is inside of an effect.
+            Held: a person has to decide before anything begins.
         """
-        if _running.get():
+        if self._stopped is not None:
+            raise self._stopped
+        if _running.get() is not None:
             raise Permanent(f"effect {name!r} is inside of another effect; make them one after one")
         if name in self._names:
             raise Permanent(
@@ -197,14 +235,13 @@ class Effects:
             stored = encode(result, redact=self._redact)
         except Unstorable as error:
             begun.result = encode(None)
-            self._write(asked, begun.result, now, unrecorded=str(error), **more)
+            earlier = self._write(asked, begun.result, now, unrecorded=str(error), **more)
+            if earlier is not None and not earlier.unrecorded:
+                return _result(earlier)
             lack = f"doubt:{self._run.lease_id}"
             raise self._beginnings.held(asked, unrecorded(asked, str(error)), lack) from error
         earlier = self._write(asked, stored, now, **more)
-        if earlier is None:
-            return stored
-        first: bytes = earlier.row["result"]
-        return first
+        return stored if earlier is None else _result(earlier)
 
     def _write(self, asked: Plan, stored: bytes, now: datetime, **more: Any) -> Entry | None:
         try:
@@ -217,11 +254,18 @@ class Effects:
         """Records that an effect certainly did not happen; anything else leaves it in doubt."""
         refused = isinstance(error, Deferred | Skipped | Held)
         refused = refused or (isinstance(error, Transient | Permanent) and error.refused)
-        # A refusal says nothing of an earlier call under the same key; an answer does.
-        certain = not begun.doubted if refused else isinstance(error, Permanent)
+        # A refusal says nothing of an earlier call under the same key; an answer does. But of a call
+        # that was answered with a success only its handler can say that nothing was done.
+        answered = isinstance(error, Permanent) and not begun.acted
+        certain = not begun.doubted if refused else answered
         if begun.started and begun.result is None and certain:
             with suppress(Unavailable):  # In doubt, then: the cautious side.
                 self._journal.fail(begun.plan, self._redact(str(error)), self._clock.now())
+
+
+def _result(committed: Entry) -> bytes:
+    first: bytes = committed.row["result"]
+    return first
 
 
 def _called(fn: Callable[..., Any], key: Key) -> Any:

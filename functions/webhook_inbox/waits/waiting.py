@@ -114,6 +114,7 @@ class Waiting:
 
             job = self._effects.effect(turn.wait.effect, starting, **options)
             if poll is not None and not turn.started:
+                self._conceal(turn)
                 with _patient(turn):
                     self._take(turn, poll(job))
         else:
@@ -142,6 +143,7 @@ class Waiting:
 
             job = await self._effects.aeffect(turn.wait.effect, starting, **options)
             if poll is not None and not turn.started:
+                self._conceal(turn)
                 with _patient(turn):
                     self._take(turn, await poll(job))
         else:
@@ -207,6 +209,11 @@ class Waiting:
         turn.wait, turn.started = wait, True
         self._secrets.conceal(token)
         return token
+
+    def _conceal(self, turn: _Turn) -> None:
+        """Keeps a token that another worker has handed out of whatever a poll may tell."""
+        for token in self._mint.tokens(turn.wait.place, turn.wait.number):
+            self._secrets.conceal(token)
 
     # -- after the job, or while it runs
 

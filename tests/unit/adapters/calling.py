@@ -45,9 +45,16 @@ class Effects:
     running: str = ""
     committed: dict[str, str] = field(default_factory=dict)
     begun: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
 
     def current_key(self) -> str:
         return self.running
+
+    def calling(self, what: str) -> None:
+        self.calls.append(what)
+
+    def called(self) -> None:
+        self.calls.append("succeeded")
 
     def redact(self, text: str) -> str:
         return text

@@ -50,9 +50,16 @@ def test_a_chain_that_was_cut_is_too_deep() -> None:
     chain(cut[: HEADER_LIMIT - 1]).check("shop.fulfil")
 
 
-@pytest.mark.parametrize("depth", ["", "-1", "x", "1.5", "٣", "9" * 400, "NaN"])
+@pytest.mark.parametrize("depth", ["", "-1", "x", "1.5", "٣", "NaN"])
 def test_a_depth_that_is_none_says_nothing(depth: str) -> None:
     assert chain("planner", depth).depth == 1
+
+
+@pytest.mark.parametrize("depth", ["9", "1000000", "9" * 400, "000000009"])
+def test_a_depth_of_any_length_counts(depth: str) -> None:
+    with pytest.raises(Skipped):
+        chain("planner", depth).check("shop.fulfil")
+    chain("planner", "0" * 400 + "8").check("shop.fulfil")
 
 
 @pytest.mark.parametrize("trace", ["", "a b", "a\nb", "ä", "t" * 129])

