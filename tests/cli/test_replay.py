@@ -85,6 +85,14 @@ def test_a_table_shows_which_runs(cli: Cli, dead: Inbox) -> None:
     assert line.endswith("would be sent again  permanent: 422: no such order")
 
 
+def test_a_table_that_is_not_all_says_so(cli: Cli, inbox: Inbox) -> None:
+    inbox.fails("acme.notify", Permanent("422: no such order"))
+    for number in range(11):
+        inbox.deliver(f"evt-{number}", type_="refunded")
+    inbox.work()
+    assert cli("replay").out.endswith("These are 10 of 11.\n")
+
+
 def test_every_filter_reaches_the_function(cli: Cli, dead: Inbox) -> None:
     cli(
         *("replay", "--source", "acme", "--type", "refund*", "--handler", "acme.notify"),

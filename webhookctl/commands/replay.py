@@ -162,6 +162,8 @@ def _print(call: Invocation, report: Report) -> None:
     if report.sample:
         call.output.line()
         call.output.table(COLUMNS, [_row(entry) for entry in report.sample])
+        if report.matched > len(report.sample):
+            call.output.line(f"These are {len(report.sample)} of {report.matched}.")
 
 
 def _heading(report: Report) -> str:
