@@ -15,6 +15,8 @@ from webhook_inbox.memory.table import Lag
 from webhook_inbox.ports import Item, Key, Outgoing
 
 DLQ_RETENTION: Final = timedelta(days=14)
+# As deployed: a serial run's message is received as often as somebody looks whether it may go on.
+FIFO_RECEIVES: Final = 1000
 # A key, its row before and its row after.
 Write = tuple[Key, Item | None, Item | None]
 
@@ -87,7 +89,8 @@ class Doubles:
         for lane in lanes:
             kind = MemoryFifo if lane in serial else MemoryQueue
             dlq = kind(clock, name=f"{lane}-dlq", retention=DLQ_RETENTION)
-            queue = kind(clock, name=lane, dead_letters=dlq, max_receive_count=max_receive_count)
+            most = FIFO_RECEIVES if lane in serial else max_receive_count
+            queue = kind(clock, name=lane, dead_letters=dlq, max_receive_count=most)
             self.queues[lane], self.dlqs[lane] = queue, dlq
             self._ports |= {f"queue {lane}": queue, f"dlq {lane}": dlq}
 

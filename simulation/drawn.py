@@ -19,7 +19,7 @@ from simulation.scenario import (
     handler,
     manifest,
 )
-from webhook_inbox.manifest import BreakerSpec, DestinationSpec, HandlerSpec, Order
+from webhook_inbox.manifest import BLOCK, SERIAL, BreakerSpec, DestinationSpec, HandlerSpec, Order
 from webhook_inbox.order import LATEST, SEQUENCE
 from webhook_inbox.replay_request import ReplayRequest
 
@@ -50,7 +50,16 @@ ANY_WAY: Final = (
     Way(destination=SINK),
     Way(journals=True, destination=SINK),
 )
-ANY_ORDER: Final = (None, None, None, Order(LATEST, *PLACE), Order(SEQUENCE, *PLACE))
+ANY_ORDER: Final = (
+    None,
+    None,
+    None,
+    Order(LATEST, *PLACE),
+    Order(SEQUENCE, *PLACE),
+    Order(SERIAL, PLACE[0]),
+)
+# Not of a handler whose module may be broken: its entity would stand still for ever.
+STOPPING: Final = {"bill": Order(SERIAL, PLACE[0], on_dead=BLOCK)}
 HANDLERS: Final = ("mail", "bill", "ship")
 
 
@@ -67,6 +76,8 @@ def drawn(dice: Random) -> Scenario:
         Deployment("broken", manifest(*specs, sink=sink), frozenset(handlers[:1]), ways=ways),
     ]
     always = {handlers[-1]: dice.choice([FAILS, REFUSES])} if dice.random() < 0.15 else {}
+    if specs[-1].blocks:
+        always = {}  # An entity whose first one always dies stands still for ever.
     return Scenario(
         "drawn",
         letters,
@@ -87,13 +98,15 @@ def drawn(dice: Random) -> Scenario:
 
 
 def _handler(dice: Random, name: str, way: Way) -> HandlerSpec:
+    order = dice.choice((*ANY_ORDER, STOPPING.get(name)))
+    serial = order is not None and order.kind == SERIAL
     return handler(
         name,
         dice.choice(["acme", "github"]) if name == "ship" else "acme",
         max_attempts=dice.choice([1, 2, 3]),
-        lane=dice.choice(["default", "default", "slow"]),
+        lane=f"{name}s" if serial else dice.choice(["default", "default", "slow"]),
         destinations=(way.destination,) if way.destination else (),
-        order=dice.choice(ANY_ORDER),
+        order=order,
     )
 
 

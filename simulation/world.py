@@ -39,7 +39,7 @@ class World:
         left: what may still happen to it.
         era: when its troubles began, in ms.
         serial: the lanes that are FIFO in some deployment.
-        apart: how far the workers' clocks are apart, in ms.
+        apart: how far clocks are apart, in ms.
         limits: how many attempts a round of each handler's runs has.
     """
 
@@ -62,7 +62,7 @@ class World:
             for deployed in scenario.deployments
             for name, spec in deployed.manifest.handlers.items()
         }
-        self.apart = max(scenario.skews) - min(scenario.skews)
+        self.apart = max(0, *scenario.skews) - min(0, *scenario.skews)
         self.jobs: dict[str, Job] = {}
         self.late: tuple[Call, ...] = ()
         self.deployment: Deployment = scenario.deployments[0]

@@ -11,7 +11,14 @@ from simulation.mutants import MUTANTS
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "proof.md").read_text()
 TESTS = sorted(set(re.findall(r"`(tests/[\w/.]+(?:::\w+)?)`", PAGE)))
-CHECKS = sorted(set(re.findall(r"`((?:truth|transitions|disposal|healing|effects|sparing|circuits|places|order|invocations)\.\w+)`", PAGE)))
+CHECKS = sorted(
+    set(
+        re.findall(
+            r"`((?:truth|transitions|disposal|healing|effects|sparing|circuits|places|order|invocations)\.\w+)`",
+            PAGE,
+        )
+    )
+)
 
 
 def test_each_guarantee_names_what_tries_to_break_it() -> None:

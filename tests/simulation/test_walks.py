@@ -98,7 +98,7 @@ def test_the_dice_throws_every_kind_of_thing(monkeypatch: pytest.MonkeyPatch) ->
     """Otherwise a kind of fault could be forgotten and nothing would be broken by it."""
     kinds, ways = set(), set()
     monkeypatch.setattr("simulation.walks.heal", lambda world: None)
-    for seed in range(200):
+    for seed in range(430):
         for choice in walk(seed, Walked()).schedule:
             kinds.add(choice[0])
             ways |= {choice[2]} if choice[0] == "step" else set()
