@@ -128,7 +128,8 @@ class Completions:
 
     def _refused(self, wait: Wait) -> Receipt:
         if wait.digest:
-            why = f"the job has {wait.state}, otherwise than this says"
+            ended = State.FAILED if wait.state is State.AGAIN else wait.state
+            why = f"the job has {ended}, otherwise than this says"
             return Receipt(Outcome.CONFLICT, why, wait.place)
         # Its state has changed since it was read: what is said again is judged by what is there.
         raise Unavailable("ledger", "complete", "the wait has just changed")

@@ -82,6 +82,15 @@ def test_another_result_is_refused(cli: Cli, labour: Labour) -> None:
     assert "the job has completed, otherwise than this says" in shown.err
 
 
+def test_another_error_is_refused_in_words_where_the_job_is_to_be_started_anew(
+    cli: Cli, labour: Labour
+) -> None:
+    cli("complete", *BY_NAME, "--error", "out of paper", "--retry")
+    labour.world.work()
+    shown = cli("complete", *BY_NAME, "--error", "on fire")
+    assert "the job has failed, otherwise than this says" in shown.err
+
+
 def test_a_dead_run_keeps_the_result_for_a_replay(cli: Cli, labour: Labour) -> None:
     change = Change(set={"status": "dead_letter", "dead_at": 1})
     labour.world.table.update(run_key("acme", "evt-1", "acme.fulfil"), change)
