@@ -43,7 +43,7 @@ test-parts: setup
 	$(BIN)/pytest tests/infra tests/functions tests/contract tests/cli tests/readme tests/simulation \
 		--quiet --numprocesses 2 --dist loadscope
 
-simulate: setup ## every schedule of small worlds, drawn ones of large worlds; 3 minutes
+simulate: setup ## every schedule of small worlds, drawn ones of large worlds; 5 minutes
 	$(BIN)/python -m simulation explore
 	$(BIN)/python -m simulation walk --seeds 0:3000
 

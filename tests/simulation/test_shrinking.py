@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from simulation import programs
+from simulation import acting, programs
 from simulation.acting import Way
 from simulation.choices import Choice
 from simulation.exhaustive import explore
@@ -31,7 +31,7 @@ FLAKY = replace(
 @pytest.fixture
 def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     """A handler that posts with another key whenever it is tried again."""
-    act = programs.act
+    act = acting.act
 
     def posts_with_two_keys(ask: Ask, way: Way, event: Event, context: Context) -> None:
         def asked(call: Call) -> Any:
