@@ -194,7 +194,9 @@ def _deferred(run: Run, now: datetime) -> str:
     if run.waits_for.startswith(COMPLETION):
         return _job(run, now)
     named = run.waits_for or "something outside"
-    why = f" It waits for {named}: {short(run.last_error)}" if run.last_error else ""
+    # An error that begins with what it is about does not say that twice.
+    told = short(run.last_error.removeprefix(f"{named}: "))
+    why = f" It waits for {named}: {told}" if run.last_error else ""
     return _waiting(run, now, f"{run.handler}, deferred without spending an attempt,") + why
 
 

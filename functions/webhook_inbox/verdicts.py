@@ -11,7 +11,7 @@ from webhook_inbox.effects.journal import State
 from webhook_inbox.effects.plan import InDoubt
 from webhook_inbox.instants import from_ms
 from webhook_inbox.model import Overview, Run, Status
-from webhook_inbox.rows import EFFECT_PREFIX
+from webhook_inbox.rows import EFFECT_PREFIX, WAIT_PREFIX
 from webhook_inbox.spans import spelled
 
 SAFE: Final = "retry-safe, side effect not committed"
@@ -29,11 +29,19 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One effect; `row` is the shared row where several events share it."""
+    """One effect.
+
+    Attributes:
+        name: as its handler calls it.
+        standing: where it stands.
+        row: its row, the shared one where several events share it.
+        again: whether it started a job that has failed: the next attempt starts another.
+    """
 
     name: str
     standing: Standing
     row: Mapping[str, Any]
+    again: bool = False
 
     @property
     def key_ends(self) -> datetime | None:
@@ -61,8 +69,23 @@ def effects_of(overview: Overview, handler: str, *, now: datetime) -> list[Effec
     asked = str(run.held.get("subject", "")) if run else ""
     if asked.startswith("effect:"):
         rows.setdefault(asked.removeprefix("effect:"), {})
-    found = [Effect(name, _standing(row, run, now), row) for name, row in rows.items()]
+    again = _failed_jobs(overview, handler)
+    found = [
+        Effect(name, _standing(row, run, now), row, name in again) for name, row in rows.items()
+    ]
     return sorted(found, key=lambda effect: (effect.row.get("started_at", 1 << 53), effect.name))
+
+
+def _failed_jobs(overview: Overview, handler: str) -> set[str]:
+    """Returns the effects that started jobs which have failed; see waits/."""
+    prefix = f"{WAIT_PREFIX}{handler}#"
+    failed = (
+        row
+        for row in overview.waits
+        if row["sk"].startswith(prefix) and row["status"] in {"again", "failed"}
+    )
+    named = ((str(row["sk"]).removeprefix(prefix), row.get("number", 1)) for row in failed)
+    return {name if number == 1 else f"{name}:{number}" for name, number in named}
 
 
 def verdict(run: Run, effects: Sequence[Effect], *, now: datetime) -> str:
@@ -70,8 +93,16 @@ def verdict(run: Run, effects: Sequence[Effect], *, now: datetime) -> str:
     doubts = [effect for effect in effects if effect.standing is Standing.IN_DOUBT]
     if doubts:
         return "; ".join(_doubtful(run, effect, now) for effect in doubts)
-    done = [effect.name for effect in effects if effect.standing is Standing.COMMITTED]
-    undone = [effect.name for effect in effects if effect.name not in done]
+    again = [effect.name for effect in effects if effect.again]
+    done = [
+        effect.name
+        for effect in effects
+        if effect.standing is Standing.COMMITTED and not effect.again
+    ]
+    undone = [effect.name for effect in effects if effect.name not in {*done, *again}]
+    if again:
+        others = f"; {_listed(done)} committed and will not be repeated" if done else ""
+        return f"the job that {', '.join(again)} started has failed: a retry starts another{others}"
     if done:
         rest = f"; {_listed(undone)} not committed" if undone else ""
         return f"retry-safe: {_listed(done)} committed and will not be repeated{rest}"

@@ -344,6 +344,28 @@ def test_a_committed_effect_is_named_as_not_repeated() -> None:
     assert told(done) == "retry-safe: create-order is committed and will not be repeated."
 
 
+@pytest.mark.parametrize(
+    ("status", "number", "effect"),
+    [("again", 1, "transfer"), ("failed", 1, "transfer"), ("again", 2, "transfer:2")],
+)
+def test_a_job_that_failed_is_started_anew_by_a_retry(
+    status: str, number: int, effect: str
+) -> None:
+    """It was started, and that is committed; but a retry is not without effect."""
+    pk = row("order")["pk"]
+    job = {"pk": pk, "sk": "wait#stripe.fulfil#transfer", "status": status, "number": number}
+    rows = (row("order", status="committed"), row(effect, status="committed"))
+    one = run(Status.FAILED, attempt_count=1, next_attempt_at=NOW + MINUTE)
+    said = next_action(Overview(EVENT, (one,), rows, (job,)), now=NOW)
+    assert said.endswith(
+        f"Effects: the job that {effect} started has failed: a retry starts another; order is"
+        " committed and will not be repeated."
+    )
+    waiting = {**job, "status": "waiting"}
+    calm = next_action(Overview(EVENT, (one,), rows, (waiting,)), now=NOW)
+    assert "retry-safe" in calm
+
+
 def test_what_is_committed_and_what_is_not_are_told_apart() -> None:
     rows = (row("order", status="committed"), row("note", status="failed"))
     more = row("mail", status="committed", started_at=to_ms(NOW - 30 * MINUTE))

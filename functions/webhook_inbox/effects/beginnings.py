@@ -113,7 +113,12 @@ class Beginnings:
     def _require_same(self, asked: Plan, old: Entry) -> None:
         """Holds a run that asks for the same effect with other arguments."""
         if _differs(asked, old) and not self._approved(asked, _doubt(asked, old)):
-            why = f"effect {asked.name!r} was {old.state} with other arguments"
+            then = (
+                "approved, the run goes on with the result of those, and nothing is done again"
+                if old.state is State.COMMITTED
+                else "approved, it is done with these"
+            )
+            why = f"effect {asked.name!r} was {old.state} with other arguments; {then}"
             raise self.held(asked, why, _doubt(asked, old))
 
     def _require_time(self, asked: Plan, now: datetime) -> None:
@@ -201,7 +206,8 @@ class Beginnings:
 
 def unrecorded(asked: Plan, why: str) -> str:
     """Returns what a person is told where a result cannot be recorded."""
-    return f"effect {asked.name!r} happened, and {why}: say what it was, and return less of it"
+    told = "say what it was, and return what can be recorded"
+    return f"effect {asked.name!r} happened, and {why}: {told}"
 
 
 def _differs(asked: Plan, old: Entry) -> bool:

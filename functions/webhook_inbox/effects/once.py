@@ -254,8 +254,8 @@ class Effects:
         """Records that an effect certainly did not happen; anything else leaves it in doubt."""
         refused = isinstance(error, Deferred | Skipped | Held)
         refused = refused or (isinstance(error, Transient | Permanent) and error.refused)
-        # A refusal says nothing of an earlier call under the same key; an answer does. But of a call
-        # that was answered with a success only its handler can say that nothing was done.
+        # A refusal says nothing of an earlier call under the same key; an answer does. But of a
+        # call that was answered with a success only its handler can say that nothing was done.
         answered = isinstance(error, Permanent) and not begun.acted
         certain = not begun.doubted if refused else answered
         if begun.started and begun.result is None and certain:

@@ -9,6 +9,7 @@ import pytest
 from tests.unit.destinations.site import CRM, LIMITED, Site
 from webhook_inbox.destinations.answer import Answer
 from webhook_inbox.destinations.circuit import UNKNOWN, Circuit
+from webhook_inbox.destinations.gate import _spelled
 from webhook_inbox.destinations.limiter import LEAD
 from webhook_inbox.destinations.pace import (
     HEADROOM,
@@ -530,3 +531,11 @@ def bounds(site: Site) -> Bounds:
 def test_patience_is_what_a_queue_could_do_no_better() -> None:
     """A message comes up to a second later than asked for: a shorter wait is not worth one."""
     assert LEAD + SECOND <= PATIENCE
+
+
+@pytest.mark.parametrize(
+    ("rate", "spelled"),
+    [(10, "10/s"), (1, "1/s"), (1 / 3, "20/m"), (1 / 60, "1/m"), (1 / 3600, "1/h"), (2.5, "2.5/s")],
+)
+def test_a_rate_is_told_as_it_was_written(rate: float, spelled: str) -> None:
+    assert _spelled(rate) == spelled

@@ -75,7 +75,7 @@ def test_another_amount_for_the_same_payment_is_for_a_person(inbox: Inbox) -> No
     event["data"]["object"]["amount_paid"] = 1
     run = inbox.run("stripe.fulfil", event)
     assert run.status == "held"
-    assert run.error == "effect 'create-order' was committed with other arguments"
+    assert run.error.startswith("effect 'create-order' was committed with other arguments; ")
 
 
 def test_a_new_customer_is_greeted_once(inbox: Inbox) -> None:
