@@ -32,20 +32,23 @@ def _no_account(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def _installed_faults() -> Iterator[Faults]:
-    """Between the functions' clients and AWS; one session, as in a Lambda's process."""
-    clients.session.cache_clear()
-    faults = Faults()
-    faults.install(clients.session())
-    yield faults
+def _faults() -> Iterator[Faults]:
+    yield Faults()
     clients.session.cache_clear()
 
 
 @pytest.fixture
-def faults(_installed_faults: Faults) -> Iterator[Faults]:
-    _installed_faults.clear()
-    yield _installed_faults
-    _installed_faults.clear()
+def faults(_faults: Faults) -> Iterator[Faults]:
+    """Between the functions' clients and AWS; one session, as in a Lambda's process.
+
+    Other tests that run in this process between these forget it, or leave one of their own.
+    """
+    if not _faults.installed(clients.session()):
+        clients.session.cache_clear()
+        _faults.install(clients.session())
+    _faults.clear()
+    yield _faults
+    _faults.clear()
 
 
 @pytest.fixture(scope="session")

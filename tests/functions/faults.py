@@ -43,6 +43,7 @@ class Faults:
     calls: list[str] = field(default_factory=list)
     _rules: dict[str, _Rule] = field(default_factory=dict)
     _answers: dict[str, Callable[[dict[str, Any]], None]] = field(default_factory=dict)
+    _session: Any = None
 
     def set(
         self,
@@ -69,8 +70,13 @@ class Faults:
         self._rules.clear()
         self._answers.clear()
 
+    def installed(self, session: Any) -> bool:
+        """Tells whether this comes between the session's clients and AWS."""
+        return self._session is session
+
     def install(self, session: Any) -> None:
         """Comes between the session's clients and AWS."""
+        self._session = session
         session.register("before-call", self._before)
         session.register("after-call", self._after)
 
