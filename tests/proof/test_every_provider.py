@@ -18,6 +18,7 @@ from tests.unit.providers.test_bad_input import assert_taken_or_refused
 from webhook_inbox.errors import Reason
 from webhook_inbox.model import Delivery
 from webhook_inbox.recipe import Verified
+from webhook_inbox.schemes.urls import form_field
 
 EXAMPLES = 2_000
 # Half of a text's characters are what schemes cut texts at; lone surrogates cannot be written.
@@ -108,6 +109,9 @@ def cases(provider: str) -> list[Case]:
 
 def covered(case: Case, delivery: Delivery) -> Any:
     """Returns what of a delivery is signed for sure: its body, where that is signed whole."""
+    if case.recipe.name == "braintree":
+        # Its library takes a payload that has lost its last newline, and so do we.
+        return (form_field(delivery, "bt_payload") or "").removesuffix("\n")
     facts = case.recipe.facts
     return delivery.body if facts is None or facts.body == "whole" else None
 
