@@ -23,7 +23,7 @@ setup: .venv/.ready ## make .venv with everything in it, webhookctl included
 dev: setup ## run the inbox on this machine; ARGS="--port 9000" and the like
 	@exec $(BIN)/webhookctl dev $(ARGS)
 
-check: setup ## lint, types, import rules, unit tests; under a minute
+check: setup ## lint, types, import rules, unit tests; a minute and a half
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

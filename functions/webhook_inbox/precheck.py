@@ -7,8 +7,8 @@ stops nobody.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final
 
+from webhook_inbox.conclusion import SHORTEST_WAIT
 from webhook_inbox.controls import RECHECK, RESUMPTION, Controls
 from webhook_inbox.destinations.gate import Admission, Gate
 from webhook_inbox.errors import Deferred, InboxError, Skipped, Transient, Unavailable
@@ -19,9 +19,6 @@ from webhook_inbox.postpone import Postponement
 from webhook_inbox.reference import Reference
 from webhook_inbox.retry import Wait, pause
 from webhook_inbox.rows import run_from, run_key
-
-# SQS delays in whole seconds.
-SHORTEST_WAIT: Final = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,8 +72,7 @@ class Beginnings:
         """Returns what has happened, which needs no time; nothing else begins."""
         old = self._journal.find(asked, now)
         if old is None or old.state is not State.COMMITTED:
-            self._require_time(asked, now)
-            raise ValueError("there is time enough")
+            raise self._too_late(asked, now)
         return self._committed(asked, old)
 
     def _start(self, asked: Plan, now: datetime) -> Entry | None:
@@ -122,12 +121,13 @@ class Beginnings:
             raise self.held(asked, why, _doubt(asked, old))
 
     def _require_time(self, asked: Plan, now: datetime) -> None:
-        left = self._end - now
-        if left < asked.needs:
-            raise Transient(
-                f"effect {asked.name!r} needs {asked.needs.total_seconds():g} s, and"
-                f" {max(left.total_seconds(), 0):.1f} s are left"
-            )
+        if self._end - now < asked.needs:
+            raise self._too_late(asked, now)
+
+    def _too_late(self, asked: Plan, now: datetime) -> Transient:
+        left = max((self._end - now).total_seconds(), 0)
+        needed = asked.needs.total_seconds()
+        return Transient(f"effect {asked.name!r} needs {needed:g} s, and {left:.1f} s are left")
 
     # -- in doubt
 
