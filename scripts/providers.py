@@ -7,10 +7,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from webhook_inbox.errors import Reason
-from webhook_inbox.manifest import SourceSpec
+from webhook_inbox.domain.errors import Reason
+from webhook_inbox.domain.manifest import SourceSpec
+from webhook_inbox.domain.provider import Facts, Recipe
 from webhook_inbox.providers import MODULES, load
-from webhook_inbox.recipe import Facts, Recipe
 
 FILE: Final = Path(__file__).resolve().parents[1] / "docs" / "providers.md"
 # Every source declares its own scheme: there is no provider to tell of.

@@ -37,7 +37,7 @@ from scripts.realinput.payloads import (
 )
 from scripts.realinput.run import Result, Run
 from scripts.realinput.session import ROOT, own, running
-from webhook_inbox.errors import ConfigurationError
+from webhook_inbox.domain.errors import ConfigurationError
 from webhookctl.local.errors import LocalError
 
 SEED: Final = 20261121

@@ -8,7 +8,18 @@ from typing import Any, Final, get_args
 from pydantic import BaseModel
 
 from scripts import source_reference
-from webhook_inbox.configuration import callers, declared, destination, model
+from webhook_inbox.configuration import (
+    caller_source as callers,
+)
+from webhook_inbox.configuration import (
+    destination,
+)
+from webhook_inbox.configuration import (
+    document as model,
+)
+from webhook_inbox.configuration import (
+    hmac_source as declared,
+)
 
 FILE: Final = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
 Tables = tuple[tuple[str, type[BaseModel]], ...]

@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import Final
 
 from webhook_inbox.providers import DECLARED, MODULES
-from webhook_inbox.schemes import templates
+from webhook_inbox.providers.schemes.signatures import signed_content as templates
 
 # Keys that some providers take, by name.
 KEYS: Final = {

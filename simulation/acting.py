@@ -8,11 +8,12 @@ from hashlib import sha256
 from typing import Final
 
 from simulation.stepping import Ask, Call
-from webhook_inbox.context import Context, Event
-from webhook_inbox.destinations.answer import Answer
-from webhook_inbox.errors import Deferred, Permanent, Transient, Unavailable
-from webhook_inbox.policies import Hold
-from webhook_inbox.policies import Verdict as Decision
+from webhook_inbox.destinations.circuit import Answer
+from webhook_inbox.domain.errors import Deferred, Permanent, Transient, Unavailable
+from webhook_inbox.handlers.context import Context
+from webhook_inbox.handlers.event import Event
+from webhook_inbox.handlers.policies import Hold
+from webhook_inbox.handlers.policies import Verdict as Decision
 
 EFFECT: Final = "effect"
 # How a sink words that it will never do it.

@@ -3,7 +3,7 @@
 from typing import Final
 
 from simulation.truth import Truth, must
-from webhook_inbox.ports import Item, Key
+from webhook_inbox.domain.ports import Item, Key
 
 DESTINATION: Final = "destination#"
 CIRCUIT: Final = ("open_until", "probe", "paused_until")

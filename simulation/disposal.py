@@ -5,9 +5,9 @@ from typing import Final
 
 from simulation.truth import must, named
 from simulation.world import World
-from webhook_inbox.errors import Unavailable
-from webhook_inbox.ports import Item, Message
-from webhook_inbox.reference import Reference
+from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.ports import Item, Message
+from webhook_inbox.queue.message import Reference
 
 # What waits for a message; all else has ended, or waits for a person or the reconciler, which
 # watches what is pending in case whoever made it so died before the message was sent.

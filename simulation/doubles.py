@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from simulation.stepping import Answer, Call
-from webhook_inbox.controls import CONTROL_PK
-from webhook_inbox.errors import ConditionFailed, Unavailable
-from webhook_inbox.instants import from_ms, to_ms
-from webhook_inbox.memory import MemoryBlobs, MemoryFifo, MemoryQueue, MemoryTable
-from webhook_inbox.memory.clock import START
-from webhook_inbox.memory.table import Lag
-from webhook_inbox.ports import Item, Key, Outgoing
+from webhook_inbox.adapters.memory import MemoryBlobs, MemoryFifo, MemoryQueue, MemoryTable
+from webhook_inbox.adapters.memory.system__clock import START
+from webhook_inbox.adapters.memory.table import Lag
+from webhook_inbox.domain.errors import ConditionFailed, Unavailable
+from webhook_inbox.domain.ports import Item, Key, Outgoing
+from webhook_inbox.domain.timestamps__instants import from_ms, to_ms
+from webhook_inbox.ledger.pauses import CONTROL_PK
 
 DLQ_RETENTION: Final = timedelta(days=14)
 # As deployed: a serial run's message is received as often as somebody looks whether it may go on.

@@ -19,9 +19,16 @@ from simulation.scenario import (
     handler,
     manifest,
 )
-from webhook_inbox.manifest import BLOCK, SERIAL, BreakerSpec, DestinationSpec, HandlerSpec, Order
-from webhook_inbox.order import LATEST, SEQUENCE
-from webhook_inbox.replay_request import ReplayRequest
+from webhook_inbox.domain.manifest import (
+    BLOCK,
+    SERIAL,
+    BreakerSpec,
+    DestinationSpec,
+    HandlerSpec,
+    Order,
+)
+from webhook_inbox.handlers.ordering.declaration import LATEST, SEQUENCE
+from webhook_inbox.replay.request import ReplayRequest
 
 SINK: Final = "sink"
 # Where a body says what it is about, and which version of that it is.

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from simulation.acting import REFUSAL, Way
 from simulation.truth import Actor, RunName, Truth, must
-from webhook_inbox.ports import Item, Key
-from webhook_inbox.rows import EFFECT_PREFIX, effect_key, shared_effect_key
+from webhook_inbox.domain.ports import Item, Key
+from webhook_inbox.ledger.schema import EFFECT_PREFIX, effect_key, shared_effect_key
 
 DOUBT: Final = "doubt:"
 

@@ -8,9 +8,9 @@ from simulation.scenario import Letter
 from simulation.stepping import Crashed
 from simulation.truth import Violation, must
 from simulation.world import World
-from webhook_inbox.ingest import Outcome as Intake
-from webhook_inbox.ports import Item
-from webhook_inbox.rows import event_key, run_key
+from webhook_inbox.domain.ports import Item
+from webhook_inbox.ingest.ingest import Outcome as Intake
+from webhook_inbox.ledger.schema import event_key, run_key
 
 # Of events that are older the reconciler takes care, not a duplicate.
 YOUNG_MS: Final = 15 * 60_000

@@ -13,13 +13,13 @@ from simulation.places import order_of
 from simulation.scenario import SUCCEEDS
 from simulation.truth import RunName, Violation, must
 from simulation.world import DAY_MS, World
-from webhook_inbox.manifest import SPLIT
-from webhook_inbox.ordering.gaps import SUBJECT
-from webhook_inbox.ports import Item, Key
-from webhook_inbox.reconciler import DLQ_MINUTE
-from webhook_inbox.reference import Reference
-from webhook_inbox.replay_request import ReplayRequest
-from webhook_inbox.rows import RUN_PREFIX, event_key, run_key
+from webhook_inbox.domain.manifest import SPLIT
+from webhook_inbox.domain.ports import Item, Key
+from webhook_inbox.handlers.ordering.gaps import SUBJECT
+from webhook_inbox.ledger.schema import RUN_PREFIX, event_key, run_key
+from webhook_inbox.queue.message import Reference
+from webhook_inbox.reconciler.reconciler import DLQ_MINUTE
+from webhook_inbox.replay.request import ReplayRequest
 
 # A run whose handler is not deployed is sent once a minute, for an hour.
 A_ROLLING_HOUR: Final = 62

@@ -16,13 +16,13 @@ from simulation.scenario import SECRET, Letter
 from simulation.stepping import Answer, Call, Program
 from simulation.truth import Actor, must, named, run_name
 from simulation.world import VISIBILITY, World
-from webhook_inbox.errors import Unavailable
-from webhook_inbox.instants import from_ms
-from webhook_inbox.outcomes import Worker
-from webhook_inbox.ports import Key
-from webhook_inbox.reference import Reference
-from webhook_inbox.replay_request import ReplayRequest
-from webhook_inbox.rows import RUN_PREFIX, run_key
+from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.ports import Key
+from webhook_inbox.domain.timestamps__instants import from_ms
+from webhook_inbox.ledger.schema import RUN_PREFIX, run_key
+from webhook_inbox.queue.message import Reference
+from webhook_inbox.queue.outcomes import Worker
+from webhook_inbox.replay.request import ReplayRequest
 
 LOST_ANSWER = Answer(("aws", "Call", "did not answer (injected)"), Unavailable)
 # What goes wrong and must not be noticed: the inbox makes up for it by itself.

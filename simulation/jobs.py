@@ -5,7 +5,7 @@ from typing import NamedTuple
 from simulation.scenario import Letter
 from simulation.stepping import Place
 from simulation.truth import RunName
-from webhook_inbox.ports import Message
+from webhook_inbox.domain.ports import Message
 
 
 class Job(NamedTuple):

@@ -5,11 +5,11 @@ from typing import Final
 
 from simulation.scenario import Letter
 from simulation.world import World
-from webhook_inbox.dead_letters import NEEDLESS
-from webhook_inbox.ports import Item
-from webhook_inbox.reconciler import DLQ_MINUTE, SWEEPS, WINDOW
-from webhook_inbox.reference import Reference
-from webhook_inbox.rows import RUN_PREFIX, run_key
+from webhook_inbox.domain.ports import Item
+from webhook_inbox.ledger.schema import RUN_PREFIX, run_key
+from webhook_inbox.queue.dead_letters import NEEDLESS
+from webhook_inbox.queue.message import Reference
+from webhook_inbox.reconciler.reconciler import DLQ_MINUTE, SWEEPS, WINDOW
 
 MINUTE: Final = 60_000
 SKEW: Final = 5_000

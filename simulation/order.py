@@ -2,7 +2,7 @@
 
 from simulation.truth import FINISHED, RunName, must
 from simulation.world import World
-from webhook_inbox.rows import event_key, run_key
+from webhook_inbox.ledger.schema import event_key, run_key
 
 
 def in_turn(world: World, run: RunName) -> None:

@@ -6,9 +6,9 @@ from typing import Any, Final
 from simulation.acting import Way
 from simulation.scenario import DEFERS, FAILS, REFUSES, Deployment, Letter, handler, manifest
 from simulation.stage import FIRST, MAIL, world
-from webhook_inbox.manifest import Order
-from webhook_inbox.order import LATEST, SEQUENCE
-from webhook_inbox.replay_request import ReplayRequest
+from webhook_inbox.domain.manifest import Order
+from webhook_inbox.handlers.ordering.declaration import LATEST, SEQUENCE
+from webhook_inbox.replay.request import ReplayRequest
 
 ONE: Final = Letter("one", event_id="e1", version=1, there=True)
 TWO: Final = Letter("two", event_id="e2", version=2, there=True)

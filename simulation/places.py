@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from simulation.truth import FINISHED, RunName, must
 from simulation.world import World
-from webhook_inbox.manifest import Order
-from webhook_inbox.order import LATEST, SEQUENCE
-from webhook_inbox.ordering.gaps import SUBJECT
-from webhook_inbox.rows import event_key, run_key
+from webhook_inbox.domain.manifest import Order
+from webhook_inbox.handlers.ordering.declaration import LATEST, SEQUENCE
+from webhook_inbox.handlers.ordering.gaps import SUBJECT
+from webhook_inbox.ledger.schema import event_key, run_key
 
 
 class Place(NamedTuple):

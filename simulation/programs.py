@@ -8,25 +8,34 @@ from typing import Any, Final, cast
 from simulation.acting import PLAIN, Handlers, act, ask_a_person
 from simulation.stepping import Ask, Call, Program
 from webhook_inbox import providers
-from webhook_inbox.controls import Wish, pause, resume
-from webhook_inbox.effects.by_hand import NoDoubt
-from webhook_inbox.errors import HandlerTimedOut, Unavailable
-from webhook_inbox.holds import Hold, Holds
-from webhook_inbox.ingest import Ingest, Receipt
-from webhook_inbox.lanes import Lanes
-from webhook_inbox.ledger import Ledger
-from webhook_inbox.live_secrets import LiveSecrets
-from webhook_inbox.manifest import HandlerSpec, Manifest, SourceSpec
-from webhook_inbox.model import Delivery
-from webhook_inbox.outcomes import Worker
-from webhook_inbox.ports import Blobs, Chance, Clock, Item, Message, Queue, SecretStore, Table
-from webhook_inbox.processor import Processor
-from webhook_inbox.recipe import Recipe
-from webhook_inbox.reconciler import Reconciler
-from webhook_inbox.replay import Replay
-from webhook_inbox.replay_request import ReplayRequest
-from webhook_inbox.routing import Registered
-from webhook_inbox.rows import run_from
+from webhook_inbox.domain.errors import HandlerTimedOut, Unavailable
+from webhook_inbox.domain.manifest import HandlerSpec, Manifest, SourceSpec
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.ports import (
+    Blobs,
+    Chance,
+    Clock,
+    Item,
+    Message,
+    Queue,
+    SecretStore,
+    Table,
+)
+from webhook_inbox.domain.provider import Recipe
+from webhook_inbox.domain.secrets import LiveSecrets
+from webhook_inbox.handlers.approvals import Hold, Holds
+from webhook_inbox.handlers.effects.manual_commit import NoDoubt
+from webhook_inbox.handlers.router import Registered
+from webhook_inbox.ingest.ingest import Ingest, Receipt
+from webhook_inbox.ledger.pauses import Wish, pause, resume
+from webhook_inbox.ledger.queries import Ledger
+from webhook_inbox.ledger.schema import run_from
+from webhook_inbox.processor.processor import Processor
+from webhook_inbox.queue.lanes import Lanes
+from webhook_inbox.queue.outcomes import Worker
+from webhook_inbox.reconciler.reconciler import Reconciler
+from webhook_inbox.replay.replay import Replay
+from webhook_inbox.replay.request import ReplayRequest
 
 # As deployed: each function's timeout. Ingest answers within 2.5 s by itself.
 TIMEOUTS: Final[Mapping[str, timedelta]] = {

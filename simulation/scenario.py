@@ -9,12 +9,17 @@ from typing import Any, Final
 
 from simulation.acting import Handlers, Verdict, Way
 from simulation.programs import recipes
-from webhook_inbox.events import BATCH
-from webhook_inbox.fingerprints import fingerprint
-from webhook_inbox.manifest import Backoff, DestinationSpec, HandlerSpec, Manifest, SourceSpec
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Sample
-from webhook_inbox.replay_request import ReplayRequest
+from webhook_inbox.domain.manifest import (
+    Backoff,
+    DestinationSpec,
+    HandlerSpec,
+    Manifest,
+    SourceSpec,
+)
+from webhook_inbox.domain.model import BATCH, Delivery
+from webhook_inbox.domain.provider import Sample
+from webhook_inbox.ingest.events__fingerprints import fingerprint
+from webhook_inbox.replay.request import ReplayRequest
 
 SECRET: Final = "a-secret-of-the-provider"  # noqa: S105 - obviously fake
 # "acme" signs id and time, "github" the body alone.

@@ -4,8 +4,8 @@ from typing import Final
 
 from simulation.scenario import DEFERS, FAILS, REFUSES, Deployment, Letter, handler, manifest
 from simulation.stage import FIRST, MAIL, world
-from webhook_inbox.manifest import BLOCK, SERIAL, Order
-from webhook_inbox.replay_request import ReplayRequest
+from webhook_inbox.domain.manifest import BLOCK, SERIAL, Order
+from webhook_inbox.replay.request import ReplayRequest
 
 # What a letter's body has beside its filler is the entity: these two have the same.
 SECOND: Final = Letter("second", event_id="e2")

@@ -5,7 +5,7 @@ from typing import Any, Final
 from simulation.acting import Way
 from simulation.scenario import FAILS, LIMITED, REFUSES, Deployment, Letter, handler, manifest
 from simulation.stage import world
-from webhook_inbox.manifest import BreakerSpec, DestinationSpec
+from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
 
 HERE: Final = Letter("first", there=True)
 SECOND: Final = Letter("second", event_id="e2", content="43", there=True)

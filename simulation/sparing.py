@@ -11,10 +11,10 @@ from simulation.jobs import Job
 from simulation.stepping import Call
 from simulation.truth import must
 from simulation.world import World
-from webhook_inbox.controls import CONTROL_PK
-from webhook_inbox.destinations.circuit import breaker_key
-from webhook_inbox.manifest import DestinationSpec
-from webhook_inbox.ports import Key
+from webhook_inbox.destinations.circuit__circuit import breaker_key
+from webhook_inbox.domain.manifest import DestinationSpec
+from webhook_inbox.domain.ports import Key
+from webhook_inbox.ledger.pauses import CONTROL_PK
 
 # For so long a worker believes what it has read of a circuit.
 BELIEVED_MS: Final = 1_000

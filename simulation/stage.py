@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from simulation.acting import Way
 from simulation.scenario import Budget, Deployment, Letter, Scenario, handler, manifest
-from webhook_inbox.manifest import SPLITTER
+from webhook_inbox.domain.manifest import SPLITTER
 
 MAIL: Final = Deployment("mail", manifest(handler("mail")))
 ONCE: Final = Deployment("once", manifest(handler("mail", max_attempts=1)))

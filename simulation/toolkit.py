@@ -4,7 +4,7 @@ from typing import Final
 
 from simulation.scenario import DEFERS, FAILS, FAILS_AFTER, LIMITED, REFUSES, Letter
 from simulation.stage import APPROVED, ASKED, FIRST, FORGETFUL, JOURNAL, KEYLESS, SHARED, world
-from webhook_inbox.replay_request import ReplayRequest
+from webhook_inbox.replay.request import ReplayRequest
 
 FORCED: Final = ReplayRequest(event_ids=("e1",), handler="mail", force=True, rate_per_second=500)
 

@@ -11,13 +11,13 @@ any but held or at work ─► deferred   before a claim, under the next ticket
 from typing import Final
 
 from simulation.truth import FINISHED, Actor, RunName, Truth, must
-from webhook_inbox.controls import RESUMPTION
-from webhook_inbox.instants import to_ms
-from webhook_inbox.manifest import SPLIT
-from webhook_inbox.model import Status
-from webhook_inbox.ports import Item
-from webhook_inbox.reference import Reference
-from webhook_inbox.schedule import RESENDS
+from webhook_inbox.domain.manifest import SPLIT
+from webhook_inbox.domain.model import Status
+from webhook_inbox.domain.ports import Item
+from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.ledger.deadlines import RESENDS
+from webhook_inbox.ledger.pauses import RESUMPTION
+from webhook_inbox.queue.message import Reference
 
 SKEW_MS: Final = 5_000
 PASS_MS: Final = 300_000

@@ -10,12 +10,12 @@ from hashlib import sha256
 from typing import Any, Final
 
 from simulation.scenario import Letter
-from webhook_inbox import bodies
-from webhook_inbox.ingest import Outcome, Receipt
-from webhook_inbox.memory import MemoryBlobs
-from webhook_inbox.ports import Item, Key, Message
-from webhook_inbox.reference import Reference
-from webhook_inbox.rows import RUN_PREFIX, identify
+from webhook_inbox.adapters.memory import MemoryBlobs
+from webhook_inbox.domain.ports import Item, Key, Message
+from webhook_inbox.ingest.ingest import Outcome, Receipt
+from webhook_inbox.ledger import payloads as bodies
+from webhook_inbox.ledger.schema import RUN_PREFIX, identify
+from webhook_inbox.queue.message import Reference
 
 RESEND_PAUSE_MS: Final = 15 * 60_000
 # Adopted or woken once, sent again six times, and each of these twice where two passes overlap.

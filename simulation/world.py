@@ -11,11 +11,11 @@ from simulation.scenario import Deployment, Scenario
 from simulation.stepping import Answer, Call, Stepping
 from simulation.transitions import changed
 from simulation.truth import Actor, RunName, Truth, must, named, run_name
-from webhook_inbox.controls import CONTROL_PK, HANDLER_PREFIX
-from webhook_inbox.manifest import SPLIT
-from webhook_inbox.ports import Item, Key
-from webhook_inbox.reference import Reference
-from webhook_inbox.rows import RUN_PREFIX, run_key
+from webhook_inbox.domain.manifest import SPLIT
+from webhook_inbox.domain.ports import Item, Key
+from webhook_inbox.ledger.pauses import CONTROL_PK, HANDLER_PREFIX
+from webhook_inbox.ledger.schema import RUN_PREFIX, run_key
+from webhook_inbox.queue.message import Reference
 
 # How long a request that its sender gave up may still be on its way.
 ON_ITS_WAY_MS: Final = 10_000

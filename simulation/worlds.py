@@ -20,7 +20,7 @@ from simulation.serial import SERIALS
 from simulation.spared import SPARED
 from simulation.stage import AGAIN, BATCHES, BOTH, FIRST, GITHUB, MAIL, ONCE, world
 from simulation.toolkit import TOOLKIT
-from webhook_inbox.replay_request import ReplayRequest
+from webhook_inbox.replay.request import ReplayRequest
 
 EVERYTHING: Final = ReplayRequest(rate_per_second=500)
 BY_NAME: Final = ReplayRequest(event_ids=("e1",), rate_per_second=500)

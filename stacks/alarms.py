@@ -13,8 +13,8 @@ from constructs import Construct
 from stacks.function import NAMESPACE
 from stacks.queue import Lane
 from stacks.topic import alarm_topic
-from webhook_inbox.manifest import HandlerSpec
-from webhook_inbox.outcomes import Outcome
+from webhook_inbox.domain.manifest import HandlerSpec
+from webhook_inbox.queue.outcomes import Outcome
 
 MINUTE: Final = Duration.minutes(1)
 FIVE_MINUTES: Final = Duration.minutes(5)

@@ -9,7 +9,7 @@ from stacks.ledger import Ledger
 from stacks.queue import Lane
 from stacks.secrets import Secrets
 from webhook_inbox import providers
-from webhook_inbox.manifest import Manifest
+from webhook_inbox.domain.manifest import Manifest
 
 
 @dataclass(frozen=True, slots=True)

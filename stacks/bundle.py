@@ -12,39 +12,17 @@ from pathlib import Path
 from typing import Final
 
 from stacks.vendor import vendored
-from webhook_inbox.compiler import write_module
-from webhook_inbox.errors import ConfigurationError
-from webhook_inbox.manifest import MODULE, Manifest
+from webhook_inbox.configuration.compile import write_module
+from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.domain.manifest import MODULE, Manifest
 
 # Where the library and the four functions are; an app that embeds the inbox has its own
 # handlers and inbox.toml, and need not copy these.
 HOME: Final = Path(__file__).resolve().parent.parent / "functions"
 
-# Parts of the library that work when the inbox is built, in tests, or in an operator's hands:
-# the manifest replaces the first, and pydantic stays out of ingest's cold start.
-LEFT_OUT: Final = frozenset(
-    {
-        "asking.py",
-        "compiler.py",
-        "configuration",
-        "conformance.py",
-        "declarations.py",
-        "delivery_logs",
-        "diagnosis.py",
-        "held.py",
-        "holds.py",
-        "kept.py",
-        "mentions.py",
-        "memory",
-        "next_action.py",
-        "registration.py",
-        "reverification.py",
-        "spans.py",
-        "suspicions",
-        "testing",
-        "verdicts.py",
-    }
-)
+# Packages that run at synth, in tests or in the CLI only. The compiled manifest replaces the
+# configuration, so that pydantic stays out of ingest's cold start.
+LEFT_OUT: Final = ("configuration/", "testing/", "adapters/memory/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +115,7 @@ def _sources(directory: Path, name: str) -> Iterator[tuple[str, Path]]:
         inside = path.relative_to(directory)
         unwanted = any(part.startswith(".") or part == "__pycache__" for part in inside.parts)
         if name == "webhook_inbox":
-            unwanted = unwanted or inside.parts[0] in LEFT_OUT
+            unwanted = unwanted or inside.as_posix().startswith(LEFT_OUT)
         if path.is_file() and not unwanted and path.suffix != ".pyc":
             yield f"{name}/{inside.as_posix()}", path
 

@@ -12,7 +12,7 @@ from stacks.bundle import HOME
 from stacks.permissions import handler_rights
 from stacks.processor import DEFAULT_CONCURRENCY, Placement
 from stacks.webhook_inbox import InboxProps, WebhookInbox
-from webhook_inbox.errors import ConfigurationError
+from webhook_inbox.domain.errors import ConfigurationError
 
 LOCAL = "local"
 

@@ -17,8 +17,8 @@ from stacks.boxes import Boxes
 from stacks.function import InboxFunction, Shape
 from stacks.queue import VISIBILITY_TIMEOUT, Lane
 from webhook_inbox.adapters.environment import ProcessorEnvironment
-from webhook_inbox.errors import ConfigurationError
-from webhook_inbox.manifest import SPLIT
+from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.domain.manifest import SPLIT
 
 TIMEOUT = VISIBILITY_TIMEOUT // 6
 DEFAULT_CONCURRENCY: Final = 5

@@ -6,8 +6,7 @@ from aws_cdk import RemovalPolicy
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
-from webhook_inbox.rejected import TOKEN_KEY
-from webhook_inbox.waits.tokens import COMPLETION_KEY
+from webhook_inbox.domain.secrets import COMPLETION_KEY, TOKEN_KEY
 
 
 class Secrets(Construct):

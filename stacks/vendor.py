@@ -15,7 +15,7 @@ from typing import Final
 
 from packaging.requirements import Requirement
 
-from webhook_inbox.errors import ConfigurationError
+from webhook_inbox.domain.errors import ConfigurationError
 
 GROUPS: Final = ("ingest", "replay", "processor", "verification", "handlers")
 PYTHON: Final = "3.13"

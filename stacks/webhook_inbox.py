@@ -21,10 +21,11 @@ from stacks.queue import SERIAL_RECEIVES, SPARE_RECEIVES, Lane
 from stacks.reconciler import Reconciler
 from stacks.replay import Replay
 from stacks.secrets import Secrets
-from webhook_inbox import configuration, providers
-from webhook_inbox.compiler import compile_manifest
-from webhook_inbox.errors import ConfigurationError
-from webhook_inbox.manifest import Manifest
+from webhook_inbox import providers
+from webhook_inbox.configuration import inbox_toml as configuration
+from webhook_inbox.configuration.compile import compile_manifest
+from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.domain.manifest import Manifest
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from webhook_inbox import configuration
-from webhook_inbox.compiler import compile_manifest
-from webhook_inbox.errors import ConfigurationError
-from webhook_inbox.manifest import Manifest, SourceSpec
+from webhook_inbox.configuration import inbox_toml as configuration
+from webhook_inbox.configuration.compile import compile_manifest
+from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhookctl.errors import CommandError
 
 

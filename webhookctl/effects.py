@@ -3,9 +3,9 @@
 import json
 from typing import Any, Final
 
-from webhook_inbox.effects.results import decode
-from webhook_inbox.instants import from_ms
-from webhook_inbox.verdicts import Effect
+from webhook_inbox.domain.timestamps__instants import from_ms
+from webhook_inbox.handlers.effects.results import decode
+from webhookctl.explain.effects import Effect
 from webhookctl.moments import iso
 from webhookctl.output import GAP
 

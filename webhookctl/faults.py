@@ -5,8 +5,8 @@ from typing import Final
 from botocore import exceptions as boto
 from botocore.exceptions import BotoCoreError, ClientError
 
-from webhook_inbox.adapters.calls import may_pass
-from webhook_inbox.errors import InboxError, Unavailable
+from webhook_inbox.adapters.aws.errors import may_pass
+from webhook_inbox.domain.errors import InboxError, Unavailable
 from webhookctl.errors import CommandError
 from webhookctl.local.errors import LocalError
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from webhook_inbox.held import Hold
-from webhook_inbox.instants import from_ms
-from webhook_inbox.model import Run, Status
+from webhook_inbox.domain.model import Run, Status
+from webhook_inbox.domain.timestamps__instants import from_ms
+from webhook_inbox.handlers.holds import Hold
 from webhookctl.moments import iso
 
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from webhook_inbox.adapters.clock import SystemClock
-from webhook_inbox.ports import Clock
+from webhook_inbox.adapters.system__clock import SystemClock
+from webhook_inbox.domain.ports import Clock
 from webhookctl import advice
 from webhookctl.output import Output
 from webhookctl.target import Selection, Target, connect

@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from webhook_inbox.events import GENERAL_HEADERS
-from webhook_inbox.kept import Kept
-from webhook_inbox.recipe import Recipe
-from webhook_inbox.reverification import Checked, Verdict
-from webhook_inbox.schemes.urls import fields
+from webhook_inbox.domain.provider import Recipe
+from webhook_inbox.ingest.events import GENERAL_HEADERS
+from webhook_inbox.ingest.rejected import Kept
+from webhook_inbox.ingest.release import Checked, Verdict
+from webhook_inbox.providers.schemes.http.urls import fields
 from webhookctl.invocation import Invocation
 from webhookctl.moments import iso
 from webhookctl.output import GAP, Output, counted

@@ -7,8 +7,8 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
-from webhook_inbox.delivery_logs.api import Question, Reply
-from webhook_inbox.errors import Unavailable
+from webhook_inbox.domain.errors import Unavailable
+from webhookctl.delivery_logs.api import Question, Reply
 from webhookctl.errors import CommandError
 from webhookctl.posting import LOOPBACK
 

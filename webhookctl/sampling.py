@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
-from webhook_inbox import events
-from webhook_inbox.errors import InboxError, Rejected
-from webhook_inbox.manifest import SourceSpec
-from webhook_inbox.model import Delivery
-from webhook_inbox.ports import Clock
-from webhook_inbox.recipe import Recipe, Sample, Sent
+from webhook_inbox.domain.errors import InboxError, Rejected
+from webhook_inbox.domain.manifest import SourceSpec
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.ports import Clock
+from webhook_inbox.domain.provider import Recipe, Sample, Sent
+from webhook_inbox.ingest import events
 from webhookctl.errors import CommandError
 
 NOT_RENAMED: Final = (

@@ -8,12 +8,12 @@ from heapq import merge
 from itertools import groupby, islice
 from typing import Any, Final
 
-from webhook_inbox.instants import from_ms, to_ms
-from webhook_inbox.ledger import Ledger, Received
-from webhook_inbox.manifest import matches
-from webhook_inbox.model import EventStatus, Overview, Run, StoredEvent
-from webhook_inbox.ports import Table
-from webhook_inbox.rows import BY_RECEIVED, RUN_LIFE, identify, received_buckets
+from webhook_inbox.domain.manifest import matches
+from webhook_inbox.domain.model import EventStatus, Overview, Run, StoredEvent
+from webhook_inbox.domain.ports import Table
+from webhook_inbox.domain.timestamps__instants import from_ms, to_ms
+from webhook_inbox.ledger.queries import Ledger, Received
+from webhook_inbox.ledger.schema import BY_RECEIVED, RUN_LIFE, identify, received_buckets
 
 # Where a look by time ends unless the user says how far back.
 WINDOW: Final = timedelta(hours=24)

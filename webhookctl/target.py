@@ -11,13 +11,13 @@ import botocore.session
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from webhook_inbox.adapters.dynamodb import DynamoTable
-from webhook_inbox.adapters.s3 import S3Blobs
-from webhook_inbox.adapters.secretsmanager import SecretsManagerStore
-from webhook_inbox.adapters.sqs import SqsQueue
-from webhook_inbox.lanes import Lanes
-from webhook_inbox.ledger import Ledger
-from webhook_inbox.ports import Blobs, SecretStore, Table
+from webhook_inbox.adapters.aws.dynamodb import DynamoTable
+from webhook_inbox.adapters.aws.s3 import S3Blobs
+from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
+from webhook_inbox.adapters.aws.sqs__sqs import SqsQueue
+from webhook_inbox.domain.ports import Blobs, SecretStore, Table
+from webhook_inbox.ledger.queries import Ledger
+from webhook_inbox.queue.lanes import Lanes
 from webhookctl.errors import CommandError
 from webhookctl.local import state
 

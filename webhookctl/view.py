@@ -5,15 +5,15 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from webhook_inbox.controls import RESUMPTION
-from webhook_inbox.instants import from_ms
-from webhook_inbox.model import Attempt, EventStatus, Overview, Run, Status
-from webhook_inbox.next_action import next_action
-from webhook_inbox.rows import EVENT_LIFE
-from webhook_inbox.settle import with_lost
-from webhook_inbox.spans import relative, span
-from webhook_inbox.verdicts import effects_of
+from webhook_inbox.domain.model import Attempt, EventStatus, Overview, Run, Status
+from webhook_inbox.domain.timestamps__instants import from_ms
+from webhook_inbox.ledger.pauses import RESUMPTION
+from webhook_inbox.ledger.schema import EVENT_LIFE
+from webhook_inbox.ledger.settle import with_lost
 from webhookctl.effects import effect_line, effect_object
+from webhookctl.explain.durations import relative, span
+from webhookctl.explain.effects import effects_of
+from webhookctl.explain.next_action import next_action
 from webhookctl.held import approval_line, approvals, hold_lines, hold_object
 from webhookctl.moments import iso
 from webhookctl.output import GAP, Output

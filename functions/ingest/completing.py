@@ -8,12 +8,12 @@ from urllib.parse import unquote
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
-from webhook_inbox.adapters.lambda_events import body_of
-from webhook_inbox.completions import Completions, Outcome, Receipt
-from webhook_inbox.errors import Rejected
-from webhook_inbox.lanes import Lanes
-from webhook_inbox.manifest import Manifest
-from webhook_inbox.ports import Clock, Table
+from webhook_inbox.adapters.aws.lambda_events import body_of
+from webhook_inbox.domain.errors import Rejected
+from webhook_inbox.domain.manifest import Manifest
+from webhook_inbox.domain.ports import Clock, Table
+from webhook_inbox.handlers.completions.receiver import Completions, Outcome, Receipt
+from webhook_inbox.queue.lanes import Lanes
 
 PREFIX: Final = "/completions/"
 STATUSES: Final = {

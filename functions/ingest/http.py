@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from webhook_inbox.adapters.lambda_events import delivery_from
-from webhook_inbox.errors import Rejected
-from webhook_inbox.ingest import Ingest, Outcome, Receipt
-from webhook_inbox.recipe import STATUSES, Answer
+from webhook_inbox.adapters.aws.lambda_events import delivery_from
+from webhook_inbox.domain.errors import Rejected
+from webhook_inbox.domain.provider import STATUSES, Answer
+from webhook_inbox.ingest.ingest import Ingest, Outcome, Receipt
 
 # Seconds that a provider is asked to wait: a throttled table recovers in seconds, a person who
 # sets a secret does not.

@@ -8,19 +8,19 @@ from compiled_manifest import MANIFEST
 
 from ingest.routes import Routes
 from webhook_inbox import providers
-from webhook_inbox.adapters.clients import Lazy, quick, quick_caller
-from webhook_inbox.adapters.clock import SystemClock
-from webhook_inbox.adapters.dynamodb import DynamoTable
+from webhook_inbox.adapters.aws.clients import Lazy, quick, quick_caller
+from webhook_inbox.adapters.aws.dynamodb import DynamoTable
+from webhook_inbox.adapters.aws.s3 import S3Blobs
+from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
+from webhook_inbox.adapters.aws.sqs__sqs import SqsQueue
+from webhook_inbox.adapters.aws.time_budget import Patience
 from webhook_inbox.adapters.environment import IngestEnvironment
 from webhook_inbox.adapters.https import LONGEST, HttpsFetcher
-from webhook_inbox.adapters.patience import Patience
-from webhook_inbox.adapters.s3 import S3Blobs
-from webhook_inbox.adapters.secretsmanager import SecretsManagerStore
-from webhook_inbox.adapters.sqs import SqsQueue
-from webhook_inbox.ingest import Ingest
-from webhook_inbox.lanes import Lanes
-from webhook_inbox.live_secrets import LiveSecrets
-from webhook_inbox.manifest import Manifest
+from webhook_inbox.adapters.system__clock import SystemClock
+from webhook_inbox.domain.manifest import Manifest
+from webhook_inbox.domain.secrets import LiveSecrets
+from webhook_inbox.ingest.ingest import Ingest
+from webhook_inbox.queue.lanes import Lanes
 
 environment: Final = IngestEnvironment.read()
 logger: Final = Logger()

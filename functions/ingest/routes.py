@@ -9,10 +9,10 @@ from aws_lambda_powertools import Logger, Metrics
 
 from ingest.http import receive, response
 from ingest.telemetry import observe
-from webhook_inbox.ingest import Ingest
-from webhook_inbox.lanes import Lanes
-from webhook_inbox.manifest import Manifest
-from webhook_inbox.ports import Clock, Table
+from webhook_inbox.domain.manifest import Manifest
+from webhook_inbox.domain.ports import Clock, Table
+from webhook_inbox.ingest.ingest import Ingest
+from webhook_inbox.queue.lanes import Lanes
 
 COMPLETIONS: Final = "/completions/"
 

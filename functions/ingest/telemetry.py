@@ -5,7 +5,7 @@ from typing import Final
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
-from webhook_inbox.ingest import Outcome, Receipt
+from webhook_inbox.ingest.ingest import Outcome, Receipt
 
 _ERRORS: Final = {Outcome.BROKEN, Outcome.CONFLICT, Outcome.NO_SECRET, Outcome.UNAVAILABLE}
 

@@ -5,10 +5,10 @@ So a module that cannot be imported fails its own runs, visibly, and nobody else
 
 from importlib import import_module
 
-from webhook_inbox.adapters.coroutines import plain
-from webhook_inbox.errors import Transient
-from webhook_inbox.manifest import HandlerSpec
-from webhook_inbox.routing import Registered, Router
+from webhook_inbox.domain.errors import Transient
+from webhook_inbox.domain.manifest import HandlerSpec
+from webhook_inbox.handlers.coroutines import plain
+from webhook_inbox.handlers.router import Registered, Router
 
 
 def load(spec: HandlerSpec) -> Registered:

@@ -7,7 +7,7 @@ from typing import Final
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit, single_metric
 
-from webhook_inbox.outcomes import Outcome, Result
+from webhook_inbox.queue.outcomes import Outcome, Result
 
 _WARNINGS: Final = {Outcome.FAILED, Outcome.FAILED_KEPT, Outcome.SUPERSEDED}
 _ERRORS: Final = {

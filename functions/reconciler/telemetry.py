@@ -6,7 +6,7 @@ from typing import Any
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
-from webhook_inbox.reconciliation import Report
+from webhook_inbox.reconciler.report import Report
 
 
 def observe(logger: Logger, metrics: Metrics, report: Report) -> dict[str, Any]:

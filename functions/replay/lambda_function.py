@@ -7,17 +7,17 @@ from aws_lambda_powertools import Logger, Metrics
 from compiled_manifest import MANIFEST
 
 from replay.telemetry import observe
-from webhook_inbox.adapters.chance import SystemChance
-from webhook_inbox.adapters.clock import SystemClock
-from webhook_inbox.adapters.dynamodb import DynamoTable
+from webhook_inbox.adapters.aws.clients__steady import steady
+from webhook_inbox.adapters.aws.dynamodb import DynamoTable
+from webhook_inbox.adapters.aws.sqs__sqs import SqsQueue
 from webhook_inbox.adapters.environment import ResenderEnvironment
-from webhook_inbox.adapters.sqs import SqsQueue
-from webhook_inbox.adapters.steady import steady
-from webhook_inbox.lanes import Lanes
-from webhook_inbox.ledger import Ledger
-from webhook_inbox.manifest import Manifest
-from webhook_inbox.replay import Replay
-from webhook_inbox.replay_request import ReplayRequest
+from webhook_inbox.adapters.system import SystemChance
+from webhook_inbox.adapters.system__clock import SystemClock
+from webhook_inbox.domain.manifest import Manifest
+from webhook_inbox.ledger.queries import Ledger
+from webhook_inbox.queue.lanes import Lanes
+from webhook_inbox.replay.replay import Replay
+from webhook_inbox.replay.request import ReplayRequest
 
 environment: Final = ResenderEnvironment.read()
 logger: Final = Logger()

@@ -5,8 +5,8 @@ from typing import Any
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
-from webhook_inbox.replay import Report
-from webhook_inbox.replay_request import ReplayRequest
+from webhook_inbox.replay.replay import Report
+from webhook_inbox.replay.request import ReplayRequest
 
 
 def observe(

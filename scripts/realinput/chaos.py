@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from webhook_inbox.model import Run
+from webhook_inbox.domain.model import Run
 from webhookctl.local.inbox import LocalInbox
 
 # Seconds between two kills, at least and at most: new workers need a few to begin.

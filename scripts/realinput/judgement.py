@@ -10,10 +10,10 @@ from functools import cached_property
 from typing import Any, Final
 
 from scripts.realinput.payloads import Payload
-from webhook_inbox.adapters.dynamodb import DynamoTable
-from webhook_inbox.ledger import Ledger
-from webhook_inbox.manifest import Manifest
-from webhook_inbox.model import Overview, Run, Status
+from webhook_inbox.adapters.aws.dynamodb import DynamoTable
+from webhook_inbox.domain.manifest import Manifest
+from webhook_inbox.domain.model import Overview, Run, Status
+from webhook_inbox.ledger.queries import Ledger
 
 # A run as the ledger and the idempotency keys of the example handlers name it.
 RunName = tuple[str, str, str]

@@ -12,7 +12,7 @@ from scripts.realinput.delivery import Sender, wait_until
 from scripts.realinput.judgement import Claim, Expected, Observer, claims
 from scripts.realinput.payloads import Payload
 from scripts.realinput.session import FUNCTIONS, Session
-from webhook_inbox.compiler import compile_manifest
+from webhook_inbox.configuration.compile import compile_manifest
 from webhookctl.local.errors import LocalError
 from webhookctl.local.inbox import LocalInbox
 from webhookctl.local.ministack import client

@@ -14,8 +14,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from tests.cli.stage import Inbox, Server
 from tests.unit.core.world import SECRET
+from webhook_inbox.domain.provider import Recipe, Sample
 from webhook_inbox.providers import github, stripe
-from webhook_inbox.recipe import Recipe, Sample
 from webhookctl.posting import post
 from webhookctl.sampling import Draft
 

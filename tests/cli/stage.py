@@ -16,17 +16,17 @@ import pytest
 
 from tests.contract.resources import create_bucket, create_table
 from tests.unit.core.world import ACME, FULFIL, GITHUB, SECRET, World, handler
-from webhook_inbox.adapters.dynamodb import DynamoTable
-from webhook_inbox.adapters.s3 import S3Blobs
-from webhook_inbox.claim import Lease, claim
-from webhook_inbox.errors import InboxError
-from webhook_inbox.lanes import Lanes
-from webhook_inbox.ledger import Ledger
-from webhook_inbox.manifest import Manifest, SourceSpec
-from webhook_inbox.memory import MemoryTable
-from webhook_inbox.model import Delivery, Run
-from webhook_inbox.ports import Table
-from webhook_inbox.reference import Reference
+from webhook_inbox.adapters.aws.dynamodb import DynamoTable
+from webhook_inbox.adapters.aws.s3 import S3Blobs
+from webhook_inbox.adapters.memory import MemoryTable
+from webhook_inbox.domain.errors import InboxError
+from webhook_inbox.domain.manifest import Manifest, SourceSpec
+from webhook_inbox.domain.model import Delivery, Run
+from webhook_inbox.domain.ports import Table
+from webhook_inbox.ledger.lease import Lease, claim
+from webhook_inbox.ledger.queries import Ledger
+from webhook_inbox.queue.lanes import Lanes
+from webhook_inbox.queue.message import Reference
 from webhookctl.__main__ import main
 from webhookctl.invocation import World as Outside
 from webhookctl.target import Selection, Target
@@ -79,7 +79,7 @@ class Inbox(World):
             self.table,
             event=self.overview(reference.event_id, reference.source).event,
             spec=MANIFEST.handlers[reference.handler],
-            reference=reference,
+            ticket=reference.ticket,
             message=message,
             lease=Lease("lease-1", by, self.now + timedelta(seconds=seconds), "v1"),
             now=self.now,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.stage import Cli, Inbox
-from webhook_inbox.errors import Permanent
+from webhook_inbox.domain.errors import Permanent
 from webhookctl.advice import pasteable, program
 from webhookctl.target import Selection
 

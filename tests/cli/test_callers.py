@@ -9,7 +9,7 @@ import pytest
 from tests.cli.stage import PREFIX, Cli, Inbox, client
 from tests.unit.core.world import handler
 from tests.unit.providers.tokens import SHARED, pem, private, private_pem, secret
-from webhook_inbox import configuration
+from webhook_inbox.configuration import inbox_toml as configuration
 from webhookctl.local.dev_secrets import FILE, SIGNING
 
 TABLES = """

@@ -6,10 +6,10 @@ import pytest
 
 from tests.cli.stage import Cli, Inbox
 from tests.unit.waits.labour import Labour
-from webhook_inbox.model import Status
-from webhook_inbox.ports import Change
-from webhook_inbox.rows import run_key
-from webhook_inbox.waits.tokens import Token
+from webhook_inbox.domain.model import Status
+from webhook_inbox.domain.ports import Change
+from webhook_inbox.handlers.completions.tokens import Token
+from webhook_inbox.ledger.schema import run_key
 
 BY_NAME = ("--event-id", "evt-1", "--handler", "acme.fulfil", "--effect", "render")
 

@@ -8,12 +8,12 @@ import pytest
 
 from tests.cli.stage import PREFIX, Cli, Inbox, client
 from tests.unit.core.world import with_source
-from webhook_inbox.adapters.secretsmanager import SecretsManagerStore
-from webhook_inbox.enrolment import key
-from webhook_inbox.ingest import Ingest, Receipt
-from webhook_inbox.live_secrets import LiveSecrets
-from webhook_inbox.manifest import SourceSpec
-from webhook_inbox.model import Delivery
+from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
+from webhook_inbox.domain.manifest import SourceSpec
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.secrets import LiveSecrets
+from webhook_inbox.ingest.enrolment import key
+from webhook_inbox.ingest.ingest import Ingest, Receipt
 from webhook_inbox.providers import load
 
 OFFERED = "b537207f20cbfa02357cf448134da559"

@@ -8,8 +8,8 @@ from botocore import exceptions as boto
 from botocore.exceptions import ClientError
 
 from tests.cli.stage import Cli, Inbox
-from webhook_inbox.adapters.calls import translated
-from webhook_inbox.errors import ConfigurationError
+from webhook_inbox.adapters.aws.errors import translated
+from webhook_inbox.domain.errors import ConfigurationError
 from webhookctl.__main__ import main
 from webhookctl.errors import CommandError
 from webhookctl.faults import LOG_IN, explain

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.stage import Cli, Inbox
-from webhook_inbox.controls import RESUMPTION, control_key
-from webhook_inbox.model import Status
+from webhook_inbox.domain.model import Status
+from webhook_inbox.ledger.pauses import RESUMPTION, control_key
 
 WHY = ("--reason", "the CRM moves", "--by", "kim")
 

@@ -7,11 +7,11 @@ import pytest
 
 from tests.cli.stage import Cli, Inbox
 from tests.unit.core.holding import FINGERPRINT, SUBJECT, committed, effect, hold, hold_next
-from webhook_inbox.adapters.dynamodb import DynamoTable
-from webhook_inbox.conditions import Condition
-from webhook_inbox.effects.results import decode
-from webhook_inbox.model import Status
-from webhook_inbox.ports import Change, Item, Key
+from webhook_inbox.adapters.aws.dynamodb import DynamoTable
+from webhook_inbox.domain.conditions import Condition
+from webhook_inbox.domain.model import Status
+from webhook_inbox.domain.ports import Change, Item, Key
+from webhook_inbox.handlers.effects.results import decode
 
 WHY = ("--reason", "looked at it", "--by", "kim")
 

@@ -9,8 +9,8 @@ import pytest
 from tests.cli.stage import Cli, Inbox
 from tests.unit.core.holding import committed, effect, shared_effect
 from tests.unit.waits.labour import Labour
-from webhook_inbox.errors import Deferred, Permanent, Transient
-from webhook_inbox.model import Run
+from webhook_inbox.domain.errors import Deferred, Permanent, Transient
+from webhook_inbox.domain.model import Run
 
 ANSI = re.compile(r"\x1b")
 

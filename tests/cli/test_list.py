@@ -3,9 +3,9 @@
 import pytest
 
 from tests.cli.stage import Cli, Inbox
-from webhook_inbox.errors import Deferred, Permanent, Transient
-from webhook_inbox.model import EventStatus
-from webhook_inbox.rows import EVENT_LIFE, run_key
+from webhook_inbox.domain.errors import Deferred, Permanent, Transient
+from webhook_inbox.domain.model import EventStatus
+from webhook_inbox.ledger.schema import EVENT_LIFE, run_key
 from webhookctl.search import WINDOW
 
 HEADINGS = ["RECEIVED", "SOURCE", "TYPE", "EVENT_ID", "STATUS", "RUNS"]

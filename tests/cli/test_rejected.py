@@ -11,14 +11,14 @@ from moto import mock_aws
 from tests.cli.stage import MANIFEST, PREFIX, Cli, Inbox, client
 from tests.contract.resources import create_bucket
 from tests.unit.core.world import SECRET
-from webhook_inbox.adapters.s3 import S3Blobs
-from webhook_inbox.ingest import Outcome, Receipt
-from webhook_inbox.instants import to_ms
-from webhook_inbox.ledger import Ledger
-from webhook_inbox.manifest import SourceSpec
-from webhook_inbox.memory import Fault
-from webhook_inbox.model import Delivery
-from webhook_inbox.rejected import TOKEN_KEY
+from webhook_inbox.adapters.aws.s3 import S3Blobs
+from webhook_inbox.adapters.memory import Fault
+from webhook_inbox.domain.manifest import SourceSpec
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.secrets import TOKEN_KEY
+from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.ingest.ingest import Outcome, Receipt
+from webhook_inbox.ledger.queries import Ledger
 
 RIGHT = "the-secret-that-the-provider-has"
 TOKEN = "a-long-random-token-of-the-bot"

@@ -7,8 +7,8 @@ import pytest
 from moto import mock_aws
 
 from tests.cli.stage import Cli, Inbox, answered, failed
-from webhook_inbox.errors import Permanent
-from webhook_inbox.model import Status
+from webhook_inbox.domain.errors import Permanent
+from webhook_inbox.domain.model import Status
 
 
 @pytest.fixture

@@ -7,11 +7,12 @@ import pytest
 
 from tests.unit.core.world import ACME, SECRET
 from tests.unit.providers.cases import NAMES, example, pair_of, samples_of, signed
-from webhook_inbox import events, providers
-from webhook_inbox.manifest import SourceSpec
-from webhook_inbox.memory import ManualClock
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Verified
+from webhook_inbox import providers
+from webhook_inbox.adapters.memory import ManualClock
+from webhook_inbox.domain.manifest import SourceSpec
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Verified
+from webhook_inbox.ingest import events
 from webhookctl.errors import CommandError
 from webhookctl.sampling import Draft, Forge
 

@@ -7,7 +7,7 @@ import typer
 from botocore.exceptions import ClientError
 
 from tests.cli.stage import PREFIX, STACK, Cli, client
-from webhook_inbox.adapters.secretsmanager import SecretsManagerStore
+from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
 
 VALUE = "whsec_a-value-nobody-may-see"
 

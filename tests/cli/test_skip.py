@@ -1,10 +1,10 @@
 """`skip`: a dead run that nobody is going to repeat is finished."""
 
 from tests.cli.stage import Cli, Inbox
-from webhook_inbox.errors import Permanent
-from webhook_inbox.model import Status
-from webhook_inbox.ports import Change
-from webhook_inbox.rows import run_key
+from webhook_inbox.domain.errors import Permanent
+from webhook_inbox.domain.model import Status
+from webhook_inbox.domain.ports import Change
+from webhook_inbox.ledger.schema import run_key
 
 WHY = ("--reason", "obsolete", "--by", "kim")
 

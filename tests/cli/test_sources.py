@@ -10,7 +10,7 @@ from moto import mock_aws
 
 from tests.cli.provider_apis import TOKEN, GitHub, ProviderApi, Said, Stripe, answering, stamp
 from tests.cli.stage import PREFIX, Cli, Inbox, Result, client
-from webhook_inbox.model import EventStatus, StoredEvent
+from webhook_inbox.domain.model import EventStatus, StoredEvent
 
 HOOK = "octo/app/7"
 

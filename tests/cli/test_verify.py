@@ -9,10 +9,10 @@ import pytest
 from tests.cli.stage import Cli, Inbox
 from tests.unit.providers.cases import example, signed
 from webhook_inbox import providers
-from webhook_inbox.diagnosis import diagnose
-from webhook_inbox.manifest import SourceSpec
-from webhook_inbox.recipe import Sample
-from webhook_inbox.suspicions import Trial
+from webhook_inbox.domain.manifest import SourceSpec
+from webhook_inbox.domain.provider import Sample
+from webhookctl.diagnosis.diagnose import diagnose
+from webhookctl.diagnosis.hypothesis import Trial
 from webhookctl.target import Selection
 
 SECRET = "a-secret-that-nobody-may-see"

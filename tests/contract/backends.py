@@ -7,10 +7,10 @@ from typing import Any, Protocol, TypeVar
 
 import pytest
 
-from webhook_inbox.adapters.clock import SystemClock
-from webhook_inbox.adapters.secretsmanager import SecretsManagerStore
-from webhook_inbox.memory import ManualClock, MemorySecrets
-from webhook_inbox.ports import Message, Outgoing, Queue, SecretStore
+from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
+from webhook_inbox.adapters.memory import ManualClock, MemorySecrets
+from webhook_inbox.adapters.system__clock import SystemClock
+from webhook_inbox.domain.ports import Message, Outgoing, Queue, SecretStore
 
 T = TypeVar("T")
 BACKENDS = ("memory", "moto", "ministack")

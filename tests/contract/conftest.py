@@ -15,19 +15,19 @@ from moto import mock_aws
 
 from tests.contract.backends import BACKENDS, AwsVault, Lane, MemoryVault, Vault
 from tests.contract.resources import create_bucket, create_queues, create_table
-from webhook_inbox.adapters import clients
-from webhook_inbox.adapters.dynamodb import DynamoTable
-from webhook_inbox.adapters.s3 import S3Blobs
-from webhook_inbox.adapters.sqs import SqsQueue
-from webhook_inbox.adapters.steady import steady
-from webhook_inbox.memory import (
+from webhook_inbox.adapters.aws import clients
+from webhook_inbox.adapters.aws.clients__steady import steady
+from webhook_inbox.adapters.aws.dynamodb import DynamoTable
+from webhook_inbox.adapters.aws.s3 import S3Blobs
+from webhook_inbox.adapters.aws.sqs__sqs import SqsQueue
+from webhook_inbox.adapters.memory import (
     ManualClock,
     MemoryBlobs,
     MemoryFifo,
     MemoryQueue,
     MemoryTable,
 )
-from webhook_inbox.ports import Blobs, Table
+from webhook_inbox.domain.ports import Blobs, Table
 
 REGION = "us-east-1"
 MAX_RECEIVE_COUNT = 2

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from webhook_inbox.adapters.dynamodb import INDEX_KEYS
+from webhook_inbox.adapters.aws.dynamodb import INDEX_KEYS
 
 PROJECTIONS: dict[str, dict[str, Any]] = {
     "by_received": {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["source", "type"]},

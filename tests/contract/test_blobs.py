@@ -3,8 +3,8 @@
 import pytest
 
 from tests.contract.backends import aws_differs
-from webhook_inbox.errors import Unavailable
-from webhook_inbox.ports import Blobs
+from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.ports import Blobs
 
 
 def test_a_body_of_five_megabytes_comes_back_whole(blobs: Blobs) -> None:

@@ -2,11 +2,11 @@
 
 from datetime import timedelta
 
-from webhook_inbox.destinations.answer import Answer
+from webhook_inbox.adapters.memory import ManualClock, SeededChance
+from webhook_inbox.destinations.circuit import Answer
 from webhook_inbox.destinations.gate import Gate
-from webhook_inbox.manifest import BreakerSpec, DestinationSpec
-from webhook_inbox.memory import ManualClock, SeededChance
-from webhook_inbox.ports import Table
+from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
+from webhook_inbox.domain.ports import Table
 
 CRM = DestinationSpec("crm", "https://crm.example", rate=1.0, breaker=BreakerSpec(failures=2))
 

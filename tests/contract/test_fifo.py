@@ -5,8 +5,8 @@ from itertools import count
 import pytest
 
 from tests.contract.backends import Lane, aws_differs
-from webhook_inbox.errors import Unavailable
-from webhook_inbox.ports import Message, Outgoing
+from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.ports import Message, Outgoing
 
 GUIDE = "https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/"
 NUMBERS = count()

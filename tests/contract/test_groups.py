@@ -3,9 +3,9 @@
 import pytest
 
 from tests.contract.backends import Lane
-from webhook_inbox.lanes import Lanes
-from webhook_inbox.ports import Message
-from webhook_inbox.reference import Reference
+from webhook_inbox.domain.ports import Message
+from webhook_inbox.queue.lanes import Lanes
+from webhook_inbox.queue.message import Reference
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ from datetime import timedelta
 
 import pytest
 
-from webhook_inbox.adapters.chance import SystemChance
-from webhook_inbox.adapters.clock import SystemClock
-from webhook_inbox.adapters.executor import ThreadExecutor
-from webhook_inbox.memory import InlineExecutor, ManualClock, SeededChance
-from webhook_inbox.ports import Chance, Clock, Executor
+from webhook_inbox.adapters.memory import InlineExecutor, ManualClock, SeededChance
+from webhook_inbox.adapters.system import SystemChance
+from webhook_inbox.adapters.system__clock import SystemClock
+from webhook_inbox.adapters.system__executor import ThreadExecutor
+from webhook_inbox.domain.ports import Chance, Clock, Executor
 
 
 @pytest.fixture(params=[SystemClock, ManualClock])

@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 
 from tests.contract.backends import Lane, aws_differs
-from webhook_inbox.errors import Unavailable
-from webhook_inbox.limits import DELAY_SECONDS, HIDE_SECONDS, MESSAGE_BYTES
-from webhook_inbox.ports import Outgoing
+from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.ports import Outgoing
+from webhook_inbox.domain.quotas import DELAY_SECONDS, HIDE_SECONDS, MESSAGE_BYTES
 
 GUIDE = "https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/"
 

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from tests.contract.backends import Lane, aws_differs
-from webhook_inbox.errors import Unavailable
-from webhook_inbox.limits import HIDE_SECONDS
+from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.quotas import HIDE_SECONDS
 
 API = "https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/"
 GUIDE = "https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.contract.backends import aws_differs
-from webhook_inbox.conditions import (
+from webhook_inbox.domain.conditions import (
     Absent,
     Condition,
     Either,
@@ -18,8 +18,8 @@ from webhook_inbox.conditions import (
     either,
     every,
 )
-from webhook_inbox.errors import ConditionFailed
-from webhook_inbox.ports import Change, Item, Key, Table
+from webhook_inbox.domain.errors import ConditionFailed
+from webhook_inbox.domain.ports import Change, Item, Key, Table
 
 KEY = Key("event#s#1", "run#h")
 MARK = Change(set={"mark": 1})

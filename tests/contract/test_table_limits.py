@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.contract.backends import aws_differs, undocumented
-from webhook_inbox.errors import Unavailable
-from webhook_inbox.limits import ITEM_BYTES, PK_BYTES, SK_BYTES, item_size
-from webhook_inbox.ports import Change, Item, Key, Table
+from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.ports import Change, Item, Key, Table
+from webhook_inbox.domain.quotas import ITEM_BYTES, PK_BYTES, SK_BYTES, item_size
 
 GUIDE = "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/"
 KEY = Key("event#s#1", "event")

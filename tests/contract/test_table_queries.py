@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.contract.backends import aws_differs, undocumented
-from webhook_inbox.errors import Unavailable
-from webhook_inbox.ports import Change, Item, Key, Page, Table
+from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.ports import Change, Item, Key, Page, Table
 
 PK = "event#s#1"
 HOUR = "2026-11-21T08#3"

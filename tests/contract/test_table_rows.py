@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.contract.backends import aws_differs
-from webhook_inbox.ports import Change, Item, Key, Table
+from webhook_inbox.domain.ports import Change, Item, Key, Table
 
 KEY = Key("event#s#1", "event")
 

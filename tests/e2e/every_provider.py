@@ -11,11 +11,12 @@ from tests.e2e.http_call import Answer, call, insist
 from tests.e2e.inquiry import Inquiry
 from tests.e2e.project import lay_beside
 from tests.unit.providers.cases import NAMES, SECRETS, example, pair_of, sample_of
-from webhook_inbox import events, providers
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Recipe, Sample, Sent
-from webhook_inbox.rows import dedupe_key
-from webhook_inbox.schemes.presets import PRESETS
+from webhook_inbox import providers
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Recipe, Sample, Sent
+from webhook_inbox.ingest import events
+from webhook_inbox.ledger.schema import dedupe_key
+from webhook_inbox.providers.schemes.handshakes.presets import PRESETS
 from webhookctl.local.inbox import LocalInbox
 
 # The secrets that the providers' own descriptions of their handshakes were made with.
@@ -36,8 +37,8 @@ DECLARED = {
     "url": "https://receiver.example/webhooks/ebay",
 }
 HANDLER = """
-from webhook_inbox.context import Context, Event
-from webhook_inbox.routing import Router
+from webhook_inbox.handlers.context import Context, Event
+from webhook_inbox.handlers.router import Router
 
 
 def keep(event: Event, ctx: Context) -> None:

@@ -19,7 +19,7 @@ from tests.e2e.http_call import PATIENCE, call
 from tests.e2e.inquiry import Inquiry
 from tests.e2e.project import REPOSITORY, shift_reconciler, write_functions
 from tests.e2e.waiting import eventually
-from webhook_inbox.manifest import Manifest
+from webhook_inbox.domain.manifest import Manifest
 from webhookctl.local import dev_secrets, embedding
 from webhookctl.local.child import Child
 from webhookctl.local.deploy import Deployer

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from tests.e2e.every_provider import EveryProvider
 from tests.e2e.http_call import Answer
-from webhook_inbox.recipe import Sample
+from webhook_inbox.domain.provider import Sample
 
 UUID = "bc609b38-c81f-47fb-a275-1d9bd61a968b"
 SUBSCRIBE = {"hub.mode": "subscribe", "hub.verify_token": "my-token"}

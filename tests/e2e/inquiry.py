@@ -13,16 +13,16 @@ from typing import Any, TypeVar
 from tests.e2e.http_call import Answer, call, insist
 from tests.e2e.waiting import eventually
 from webhook_inbox import providers
-from webhook_inbox.adapters.dynamodb import DynamoTable
-from webhook_inbox.adapters.s3 import S3Blobs
-from webhook_inbox.compiler import compile_manifest
-from webhook_inbox.instants import to_ms, to_seconds
-from webhook_inbox.ledger import Ledger
-from webhook_inbox.manifest import DEFAULT_LANE, Manifest
-from webhook_inbox.model import Overview, Run, Status
-from webhook_inbox.recipe import Sample
-from webhook_inbox.rows import RUN_LIFE, attention_shard, run_key
-from webhook_inbox.schedule import overdue_at
+from webhook_inbox.adapters.aws.dynamodb import DynamoTable
+from webhook_inbox.adapters.aws.s3 import S3Blobs
+from webhook_inbox.configuration.compile import compile_manifest
+from webhook_inbox.domain.manifest import DEFAULT_LANE, Manifest
+from webhook_inbox.domain.model import Overview, Run, Status
+from webhook_inbox.domain.provider import Sample
+from webhook_inbox.domain.timestamps__instants import to_ms, to_seconds
+from webhook_inbox.ledger.deadlines import overdue_at
+from webhook_inbox.ledger.queries import Ledger
+from webhook_inbox.ledger.schema import RUN_LIFE, attention_shard, run_key
 
 T = TypeVar("T")
 FRAGILE = "fragile"

@@ -7,13 +7,13 @@ from tests.e2e.guarded_inbox import GuardedInbox
 from tests.e2e.http_call import Answer
 from tests.e2e.inquiry import FRAGILE
 from webhook_inbox import providers
-from webhook_inbox.recipe import Sample
-from webhook_inbox.registration import registered_modules
+from webhook_inbox.configuration.handler_modules__registration import registered_modules
+from webhook_inbox.domain.provider import Sample
 
 SOURCE = '\n[sources.mail]\nprovider = "sendgrid"\ntypes = ["delivered", "bounce"]\n'
 HANDLERS = f"""
 from handlers._downstream import post
-from webhook_inbox.routing import Router
+from webhook_inbox.handlers.router import Router
 
 mail = Router("mail")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.e2e.waiting import eventually
 from tests.e2e.whole_inbox import WholeInbox
-from webhook_inbox.model import Status
+from webhook_inbox.domain.model import Status
 
 HANDLERS_AT_WORK = 4
 AT_WORK = {Status.PROCESSING}

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.e2e.inquiry import fresh
 from tests.e2e.mail_inbox import MailInbox
-from webhook_inbox.manifest import SPLIT
+from webhook_inbox.domain.manifest import SPLIT
 
 
 def item(type_: str = "delivered", **more: Any) -> dict[str, Any]:

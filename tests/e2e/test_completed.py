@@ -6,7 +6,7 @@ from typing import Any
 from tests.e2e.http_call import Answer, call, insist
 from tests.e2e.waiting import eventually
 from tests.e2e.whole_inbox import WholeInbox
-from webhook_inbox.model import Run, Status
+from webhook_inbox.domain.model import Run, Status
 
 PRESS = "press.bind"
 

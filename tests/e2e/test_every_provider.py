@@ -13,10 +13,10 @@ from tests.e2e.handshakes import OFFERS, SIGNED, UNSIGNED, said
 from tests.e2e.http_call import SENDINGS
 from tests.e2e.waiting import eventually
 from tests.unit.providers.cases import NAMES, pair_of
-from webhook_inbox import enrolment
-from webhook_inbox.manifest import SPLIT
+from webhook_inbox.domain.manifest import SPLIT
+from webhook_inbox.ingest import enrolment
 from webhook_inbox.providers.aws_sns import SHA256
-from webhook_inbox.schemes.sealed import sealed
+from webhook_inbox.providers.schemes.signatures.per_item__sealed import sealed
 
 # As many as the front lets through at a time.
 AT_ONCE = 4

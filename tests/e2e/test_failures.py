@@ -8,7 +8,7 @@ import pytest
 from tests.e2e.inquiry import fresh
 from tests.e2e.project import REPOSITORY
 from tests.e2e.whole_inbox import WholeInbox
-from webhook_inbox.model import Status
+from webhook_inbox.domain.model import Status
 
 PAYLOADS = sorted((REPOSITORY / "events" / "replay").glob("*.json"))
 WORDS = "exhausted: RuntimeError: the handler's own words"

@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 from tests.e2e.inquiry import Inquiry, fresh
 from tests.e2e.whole_inbox import WholeInbox
 from webhook_inbox import providers
-from webhook_inbox.adapters.clock import SystemClock
-from webhook_inbox.adapters.s3 import S3Blobs
-from webhook_inbox.adapters.secretsmanager import SecretsManagerStore
-from webhook_inbox.ingest import Ingest, Outcome
-from webhook_inbox.lanes import Lanes
-from webhook_inbox.live_secrets import LiveSecrets
-from webhook_inbox.model import Delivery
-from webhook_inbox.ports import Outgoing
+from webhook_inbox.adapters.aws.s3 import S3Blobs
+from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
+from webhook_inbox.adapters.system__clock import SystemClock
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.ports import Outgoing
+from webhook_inbox.domain.secrets import LiveSecrets
+from webhook_inbox.ingest.ingest import Ingest, Outcome
+from webhook_inbox.queue.lanes import Lanes
 
 EVERY_FIFTH = "0,5,10,15,20,25,30,35,40,45,50,55"
 OF_THE_DLQ = "37"

@@ -14,7 +14,7 @@ from tests.e2e.test_reconciled import (
     reconcile,
     tidy,
 )
-from webhook_inbox.model import Status
+from webhook_inbox.domain.model import Status
 
 LARGE = random.Random(1).randbytes(64 * 1024)
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.e2e.inquiry import fresh
 from tests.e2e.whole_inbox import WholeInbox
-from webhook_inbox.model import Run, Status
+from webhook_inbox.domain.model import Run, Status
 
 ACCOUNTS = "accounts"
 

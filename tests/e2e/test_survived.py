@@ -9,7 +9,7 @@ from tests.e2e.inquiry import FRAGILE
 from tests.e2e.misfortunes import Misfortunes
 from tests.e2e.waiting import eventually
 from tests.e2e.whole_inbox import WholeInbox
-from webhook_inbox.model import Run, Status
+from webhook_inbox.domain.model import Run, Status
 
 
 def test_killed_workers_lose_no_run_and_double_no_effect(

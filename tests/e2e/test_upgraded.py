@@ -3,7 +3,7 @@
 from tests.e2e.project import LABORATORY
 from tests.e2e.waiting import eventually
 from tests.e2e.whole_inbox import WholeInbox
-from webhook_inbox.model import Run, Status
+from webhook_inbox.domain.model import Run, Status
 
 
 def test_a_module_that_cannot_be_imported_fails_its_own_runs_and_is_replayable_after_the_fix(

@@ -9,10 +9,10 @@ from typing import Any
 import botocore.session
 
 from tests.contract.resources import create_bucket, create_queues, create_table
-from webhook_inbox.adapters.dynamodb import DynamoTable
-from webhook_inbox.model import Run
-from webhook_inbox.ports import Change, Item
-from webhook_inbox.rows import event_key, run_from, run_key
+from webhook_inbox.adapters.aws.dynamodb import DynamoTable
+from webhook_inbox.domain.model import Run
+from webhook_inbox.domain.ports import Change, Item
+from webhook_inbox.ledger.schema import event_key, run_from, run_key
 
 PREFIX = "webhook-inbox/test/"
 MAX_RECEIVE_COUNT = 13

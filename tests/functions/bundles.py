@@ -7,8 +7,8 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-from webhook_inbox.compiler import compile_manifest, write_module
-from webhook_inbox.manifest import MODULE, Manifest
+from webhook_inbox.configuration.compile import compile_manifest, write_module
+from webhook_inbox.domain.manifest import MODULE, Manifest
 
 HERE = Path(__file__).parent
 FUNCTIONS = HERE.parents[1] / "functions"

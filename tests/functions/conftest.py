@@ -14,8 +14,8 @@ from tests.functions.account import REGION, Account, open_account
 from tests.functions.bundles import NAMES, build, forget, start_cold
 from tests.functions.faults import Faults
 from tests.functions.inbox import SECRET, Inbox, Output
-from webhook_inbox.adapters import clients
-from webhook_inbox.manifest import Manifest
+from webhook_inbox.adapters.aws import clients
+from webhook_inbox.domain.manifest import Manifest
 from webhookctl.local import sink as sinks
 
 

@@ -14,8 +14,8 @@ from tests.functions.account import Account
 from tests.functions.invocations import LambdaContext, http_event, sqs_event, sqs_record
 from tests.stopwatch import Stopwatch
 from webhook_inbox import providers
-from webhook_inbox.manifest import Manifest
-from webhook_inbox.recipe import Sample
+from webhook_inbox.domain.manifest import Manifest
+from webhook_inbox.domain.provider import Sample
 
 # Base64 of "not a secret, only a test": a key for every scheme, whatever form its secrets have.
 SECRET = base64.b64encode(b"not a secret, only a test").decode()

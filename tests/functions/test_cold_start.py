@@ -16,14 +16,10 @@ import json, sys
 import {function}.lambda_function
 print(json.dumps(sorted(sys.modules)))
 """
-# Of the library, what receiving a delivery is made of.
-INGESTS = {
-    "acceptance", "adapters", "bodies", "conditions", "durations", "enrolment", "errors",
-    "events", "fingerprints", "guard", "ingest", "instants", "lanes", "limits", "live_secrets",
-    "manifest", "model", "ports", "providers", "published_keys", "recipe", "reference",
-    "rejected", "rows", "schemes",
-    "serial", "verification",
-}  # fmt: skip
+# The library's packages that ingest loads, and how many modules of them: as few as before the
+# library was divided into packages.
+INGEST_PACKAGES = {"adapters", "domain", "ingest", "ledger", "providers", "queue"}
+INGEST_MODULES = 42
 
 
 @pytest.fixture
@@ -82,8 +78,9 @@ def test_ingest_loads_no_handler_and_of_the_library_only_its_own(loaded: Loaded)
 
     tops = {name.partition(".")[0] for name in modules}
     assert tops.isdisjoint({"handlers", "processor", "replay", "reconciler", "stacks"})
-    library = {name.split(".")[1] for name in modules if name.startswith("webhook_inbox.")}
-    assert library <= INGESTS
+    library = {name for name in modules if name.partition(".")[0] == "webhook_inbox"}
+    assert {name.split(".")[1] for name in library if "." in name} <= INGEST_PACKAGES
+    assert len(library) <= INGEST_MODULES, sorted(library)
 
 
 def test_ingest_imports_a_provider_when_its_first_delivery_comes(loaded: Loaded) -> None:
@@ -98,7 +95,8 @@ def test_no_function_imports_a_handler_when_it_starts(loaded: Loaded, function: 
     modules = loaded.by(function)
 
     assert "handlers" not in {name.partition(".")[0] for name in modules}
-    assert modules.isdisjoint({"typer", "webhook_inbox.configuration", "webhook_inbox.compiler"})
+    assert "typer" not in modules
+    assert not [name for name in modules if name.startswith("webhook_inbox.configuration")]
 
 
 def test_a_function_without_its_environment_says_which_variable(

@@ -10,8 +10,8 @@ from ingest.completing import STATUSES
 from tests.functions.faults import Fault, Faults
 from tests.functions.inbox import Answer, Inbox
 from tests.functions.invocations import http_event
-from webhook_inbox.model import Status
-from webhook_inbox.waits.tokens import COMPLETION_KEY
+from webhook_inbox.domain.model import Status
+from webhook_inbox.domain.secrets import COMPLETION_KEY
 
 JSON = {"content-type": "application/json"}
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference.md"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.functions.inbox import Inbox
-from webhook_inbox.model import Status
+from webhook_inbox.domain.model import Status
 from webhookctl.local.sink import Sink
 
 EVENTS = Path(__file__).parents[2] / "events" / "ingest"

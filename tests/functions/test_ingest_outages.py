@@ -225,7 +225,7 @@ def test_a_fault_of_our_own_asks_for_the_delivery_again_and_tells_nothing(
     [line] = inbox.output.logs()
     assert (line["level"], line["outcome"]) == ("ERROR", "broken")
     assert "ZeroDivisionError: a bug of ours" in line["detail"]
-    assert "webhook_inbox/adapters/dynamodb.py" in line["detail"]
+    assert "webhook_inbox/adapters/aws/dynamodb.py" in line["detail"]
     heals(inbox, faults, small)
 
 

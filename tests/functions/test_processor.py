@@ -10,9 +10,9 @@ from tests.functions.account import MAX_RECEIVE_COUNT
 from tests.functions.faults import Faults
 from tests.functions.inbox import Inbox
 from tests.functions.invocations import sqs_event, sqs_record
-from webhook_inbox.model import Run, Status
-from webhook_inbox.reference import Reference
-from webhook_inbox.routing import Registered
+from webhook_inbox.domain.model import Run, Status
+from webhook_inbox.handlers.router import Registered
+from webhook_inbox.queue.message import Reference
 
 Message = dict[str, Any]
 

@@ -18,7 +18,7 @@ from tests.functions.bundles import FUNCTIONS
 from tests.functions.conftest import Start
 from tests.functions.inbox import SECRET, Inbox
 from tests.functions.invocations import sqs_event, sqs_record
-from webhook_inbox.model import Run, Status
+from webhook_inbox.domain.model import Run, Status
 
 ROOT = FUNCTIONS.parent
 # Seconds that an invocation has; at two before its end an attempt is ended. What does not hang

@@ -11,7 +11,7 @@ import pytest
 
 from tests.functions.faults import Fault, Faults
 from tests.functions.inbox import Inbox
-from webhook_inbox.model import Status
+from webhook_inbox.domain.model import Status
 
 LARGE = b'{"type":"lab.fine","data":"%s"}' % random.Random(2).randbytes(60_000).hex().encode()
 WHEN = pytest.mark.parametrize("after", [False, True], ids=["before", "after"])

@@ -8,10 +8,10 @@ import pytest
 
 from tests.functions.faults import Fault, Faults
 from tests.functions.inbox import Inbox
-from webhook_inbox.instants import to_ms
-from webhook_inbox.memory import ManualClock
-from webhook_inbox.model import Status
-from webhook_inbox.rows import received_bucket
+from webhook_inbox.adapters.memory import ManualClock
+from webhook_inbox.domain.model import Status
+from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.ledger.schema import received_bucket
 
 Minute = Callable[[int], datetime]
 SCHEDULE = {"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}

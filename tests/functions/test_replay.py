@@ -7,7 +7,7 @@ import pytest
 
 from tests.functions.faults import Fault, Faults
 from tests.functions.inbox import Inbox
-from webhook_inbox.model import Status
+from webhook_inbox.domain.model import Status
 
 
 def handed_over(inbox: Inbox) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.functions.bundles import NAMES
 from tests.functions.inbox import SECRET, Inbox
-from webhook_inbox.replay_request import ReplayRequest
+from webhook_inbox.replay.request import ReplayRequest
 
 EVENTS = Path(__file__).parents[2] / "events"
 

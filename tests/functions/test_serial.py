@@ -15,8 +15,8 @@ from tests.functions.account import Account, open_account
 from tests.functions.bundles import build
 from tests.functions.inbox import SECRET, Inbox
 from tests.functions.test_processor import again
-from webhook_inbox.manifest import Manifest
-from webhook_inbox.model import Status
+from webhook_inbox.domain.manifest import Manifest
+from webhook_inbox.domain.model import Status
 from webhookctl.local import sink as sinks
 
 Message = dict[str, Any]

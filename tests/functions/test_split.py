@@ -13,8 +13,8 @@ from tests.functions.bundles import build
 from tests.functions.faults import Fault, Faults
 from tests.functions.inbox import Inbox
 from webhook_inbox import providers
-from webhook_inbox.manifest import Manifest
-from webhook_inbox.model import Status
+from webhook_inbox.domain.manifest import Manifest
+from webhook_inbox.domain.model import Status
 from webhookctl.local import sink as sinks
 
 SOURCE = '\n[sources.mail]\nprovider = "sendgrid"\ntypes = ["delivered", "bounce"]\n'

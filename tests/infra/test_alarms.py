@@ -13,10 +13,10 @@ from typer.main import get_command
 from processor.telemetry import observe
 from tests.infra.conftest import INBOX, Synthesize, write_functions
 from tests.infra.template import Properties, Template, named
-from webhook_inbox.ingest import Outcome
-from webhook_inbox.outcomes import Outcome as Worked
-from webhook_inbox.outcomes import Result
-from webhook_inbox.reconciliation import Action
+from webhook_inbox.ingest.ingest import Outcome
+from webhook_inbox.queue.outcomes import Outcome as Worked
+from webhook_inbox.queue.outcomes import Result
+from webhook_inbox.reconciler.report import Action
 from webhookctl.app import app
 
 ALARM = "AWS::CloudWatch::Alarm"

@@ -14,7 +14,7 @@ from aws_cdk import App
 from stacks.inbox_stack import InboxStack
 from tests.infra.conftest import write_functions
 from tests.infra.template import Template, named
-from webhook_inbox.errors import ConfigurationError
+from webhook_inbox.domain.errors import ConfigurationError
 
 TOP = Path(__file__).resolve().parents[2]
 

@@ -15,8 +15,7 @@ from webhook_inbox.adapters.environment import (
     ProcessorEnvironment,
     ResenderEnvironment,
 )
-from webhook_inbox.rejected import TOKEN_KEY
-from webhook_inbox.waits.tokens import COMPLETION_KEY
+from webhook_inbox.domain.secrets import COMPLETION_KEY, TOKEN_KEY
 
 FUNCTIONS = ("ingest", "processor", "replay", "reconciler")
 ROWS = {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"}

@@ -13,7 +13,7 @@ from stacks.processor import Placement
 from stacks.webhook_inbox import InboxProps, WebhookInbox
 from tests.infra.conftest import INBOX, write_functions
 from tests.infra.template import Template, named
-from webhook_inbox.errors import ConfigurationError
+from webhook_inbox.domain.errors import ConfigurationError
 
 # A changed id replaces the resource: another address to register at every provider, an empty
 # table, secrets to set again. Change the construct tree if you must; never these.

@@ -4,8 +4,10 @@ import random
 from datetime import timedelta
 
 from tests.infra.template import KEPT_ONCE_DEPLOYED, Properties, Template, named, survival
-from webhook_inbox import bodies, rejected, rows
-from webhook_inbox.waits.tokens import COMPLETION_KEY
+from webhook_inbox.domain.secrets import COMPLETION_KEY
+from webhook_inbox.ingest import rejected__rejected as rejected
+from webhook_inbox.ledger import payloads as bodies
+from webhook_inbox.ledger import schema as rows
 
 TABLE = "AWS::DynamoDB::GlobalTable"
 LARGE = random.Random(1).randbytes(64 * 1024)

@@ -11,9 +11,9 @@ from stacks.queue import Lane
 from stacks.webhook_inbox import max_receive_count
 from tests.infra.conftest import Synthesize
 from tests.infra.template import KEPT_ONCE_DEPLOYED, Template, named, survival
-from webhook_inbox import schedule
-from webhook_inbox.errors import ConfigurationError
-from webhook_inbox.manifest import SERIAL, HandlerSpec, Manifest, Order
+from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.domain.manifest import SERIAL, HandlerSpec, Manifest, Order
+from webhook_inbox.ledger import deadlines as schedule
 
 QUEUE = "AWS::SQS::Queue"
 MAPPING = "AWS::Lambda::EventSourceMapping"

@@ -8,15 +8,15 @@ from aws_cdk import App, Stack
 from stacks.queue import Lane
 from tests.infra.conftest import Synthesize, write_functions
 from tests.infra.template import Template, named
-from webhook_inbox.outcomes import Outcome
+from webhook_inbox.queue.outcomes import Outcome
 
 QUEUE = "AWS::SQS::Queue"
 MAPPING = "AWS::Lambda::EventSourceMapping"
 ALARM = "AWS::CloudWatch::Alarm"
 DAY = 86400
 BILLING = """
-from webhook_inbox.order import serial
-from webhook_inbox.routing import Router
+from webhook_inbox.handlers.ordering.declaration import serial
+from webhook_inbox.handlers.router import Router
 
 billing = Router("billing", source="stripe-eu")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from stacks.vendor import GROUPS, for_lambda, main, vendored
-from webhook_inbox.errors import ConfigurationError
+from webhook_inbox.domain.errors import ConfigurationError
 
 TOP = Path(__file__).resolve().parents[2]
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook_inbox.manifest import DestinationSpec, Manifest, SourceSpec
+from webhook_inbox.domain.manifest import DestinationSpec, Manifest, SourceSpec
 from webhookctl.local.banner import banner
 from webhookctl.local.errors import LocalError
 from webhookctl.local.fleet import deployed

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.unit.providers.cases import NAMES, NOW, recipe_of, sample_of
-from webhook_inbox.manifest import DestinationSpec, Manifest, SourceSpec
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Verified
+from webhook_inbox.domain.manifest import DestinationSpec, Manifest, SourceSpec
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Verified
 from webhookctl.local.dev_secrets import FILE, choose, fake, signing_key, store
 from webhookctl.local.errors import LocalError
 from webhookctl.local.ministack import Ministack

@@ -14,7 +14,7 @@ from tests.local.projects import (
     post,
     write_functions,
 )
-from webhook_inbox.errors import ConfigurationError
+from webhook_inbox.domain.errors import ConfigurationError
 from webhookctl.local import state
 from webhookctl.local.child import members
 from webhookctl.local.errors import LocalError

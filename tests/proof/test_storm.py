@@ -10,7 +10,7 @@ from random import Random
 
 from tests.e2e.waiting import eventually
 from tests.proof.storm.inbox import WORKERS, Storm
-from webhook_inbox.model import Status
+from webhook_inbox.domain.model import Status
 
 # Which of these happen to each event, one after the other, before its sink behaves.
 TROUBLES = ("500", "429", "done500", "drop", "refuse", "stall")

@@ -17,11 +17,12 @@ import pytest
 
 from scripts import providers as page
 from tests.readme.blocks import blocks
-from webhook_inbox import conformance, providers
-from webhook_inbox.errors import Reason, Rejected
-from webhook_inbox.manifest import SourceSpec
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Recipe, Sample, Verified
+from webhook_inbox import providers
+from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.manifest import SourceSpec
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Recipe, Sample, Verified
+from webhookctl import conformance
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "docs" / "adding-a-provider.md"

@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from tests.readme.blocks import Block, blocks
-from webhook_inbox import configuration
+from webhook_inbox.configuration import inbox_toml as configuration
 from webhook_inbox.testing import Fake, Inbox
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.readme.handlers_page import Chapter, Open, sections
-from webhook_inbox import configuration
+from webhook_inbox.configuration import inbox_toml as configuration
 from webhook_inbox.testing import Fake, Request
 
 

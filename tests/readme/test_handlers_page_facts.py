@@ -10,29 +10,38 @@ import typer
 
 from tests.readme.handlers_page import FILE, TEXT, sections
 from tests.unit.ready.aws import Aws, handled
-from webhook_inbox.adapters import downstream, exchange, recorded
-from webhook_inbox.agents import DEPTH_LIMIT
-from webhook_inbox.conclusion import RETRY_AFTER_LIMIT, ROLLING
-from webhook_inbox.controls import REMEMBERED
-from webhook_inbox.current import CATCHING_UP
-from webhook_inbox.destinations.answer import Kind
-from webhook_inbox.destinations.breaker import DEFAULT_PAUSE, LONGEST_PAUSE, SHORTEST_PAUSE
-from webhook_inbox.destinations.pace import SECOND, SLOW
-from webhook_inbox.effects.plan import KEY_LIMIT, NAME_LIMIT
-from webhook_inbox.effects.results import RESULT_LIMIT
-from webhook_inbox.errors import Permanent, Transient
-from webhook_inbox.events import GENERAL_HEADERS
-from webhook_inbox.live_secrets import LIFE
-from webhook_inbox.manifest import BreakerSpec, DestinationSpec
-from webhook_inbox.ordering.gaps import BACKFILL_AFTER
-from webhook_inbox.ordering.places import VERSION_LIMIT
-from webhook_inbox.ready import aws, invoke, start_execution, to_eventbridge
-from webhook_inbox.responses import Trouble, Verdict, judge, unanswered
-from webhook_inbox.retry_after import LIMIT, MILLISECONDS
-from webhook_inbox.routing import ReadyMade
-from webhook_inbox.verdicts import SAFE
-from webhook_inbox.waits import endings, waiting
+from webhook_inbox.destinations.circuit import Kind
+from webhook_inbox.destinations.circuit_breaker import DEFAULT_PAUSE, LONGEST_PAUSE, SHORTEST_PAUSE
+from webhook_inbox.destinations.client import (
+    client as downstream,
+)
+from webhook_inbox.destinations.client import (
+    exchange,
+)
+from webhook_inbox.destinations.client import (
+    recording__recorded as recorded,
+)
+from webhook_inbox.destinations.propagation import DEPTH_LIMIT
+from webhook_inbox.destinations.rate import SECOND, SLOW
+from webhook_inbox.destinations.responses import Trouble, Verdict, judge, unanswered
+from webhook_inbox.destinations.responses__retry_after import LIMIT, MILLISECONDS
+from webhook_inbox.domain.errors import Permanent, Transient
+from webhook_inbox.domain.idempotency import KEY_LIMIT, NAME_LIMIT
+from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
+from webhook_inbox.domain.secrets import LIFE
+from webhook_inbox.handlers.completions import results as endings
+from webhook_inbox.handlers.completions import wait as waiting
+from webhook_inbox.handlers.current_state import CATCHING_UP
+from webhook_inbox.handlers.effects.results import RESULT_LIMIT
+from webhook_inbox.handlers.forwarding import aws, invoke, start_execution, to_eventbridge
+from webhook_inbox.handlers.ordering.gaps import BACKFILL_AFTER
+from webhook_inbox.handlers.ordering.position import VERSION_LIMIT
+from webhook_inbox.handlers.router import ReadyMade
+from webhook_inbox.ingest.events import GENERAL_HEADERS
+from webhook_inbox.ledger.pauses import REMEMBERED
+from webhook_inbox.processor.settlement import RETRY_AFTER_LIMIT, ROLLING
 from webhookctl.app import app
+from webhookctl.explain.effects import SAFE
 
 NOW: Final = datetime(2026, 11, 21, tzinfo=UTC)
 CRM: Final = DestinationSpec("crm", "https://crm.example")

@@ -8,7 +8,7 @@ import pytest
 
 from tests.readme.handlers_page import Chapter, Open
 from tests.unit.ready.aws import Aws, payload
-from webhook_inbox.adapters import targets
+from webhook_inbox.adapters.aws import operation as targets
 from webhook_inbox.testing import Fake, Run
 
 # -- order, policies, versions

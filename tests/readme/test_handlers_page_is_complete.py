@@ -9,14 +9,21 @@ from typing import Any
 import pytest
 
 from tests.readme.handlers_page import TEXT, sections
-from webhook_inbox import errors, handling, order, policies, ready, testing
-from webhook_inbox.agents import CallChain
-from webhook_inbox.context import Context, Event
-from webhook_inbox.current import current
-from webhook_inbox.effects.journal import State
-from webhook_inbox.effects.plan import InDoubt, Key
-from webhook_inbox.routing import BACKOFFS, Router
-from webhook_inbox.versions import Versions
+from webhook_inbox import handlers as handling
+from webhook_inbox import testing
+from webhook_inbox.destinations.propagation import CallChain
+from webhook_inbox.domain import errors
+from webhook_inbox.domain.idempotency import Key
+from webhook_inbox.handlers import forwarding as ready
+from webhook_inbox.handlers import policies
+from webhook_inbox.handlers.context import Context
+from webhook_inbox.handlers.current_state import current
+from webhook_inbox.handlers.effects.journal import State
+from webhook_inbox.handlers.effects.plan import InDoubt
+from webhook_inbox.handlers.event import Event
+from webhook_inbox.handlers.ordering import declaration as order
+from webhook_inbox.handlers.router import BACKOFFS, Router
+from webhook_inbox.handlers.schema_versions import Versions
 
 # Errors of ingest, of conditional writes and of queues: no handler sees one.
 NOT_A_HANDLERS = {"Rejected", "ConditionFailed", "ForeignMessage"}
@@ -102,7 +109,7 @@ def test_every_attribute_of_a_call_chain_and_of_a_key_is_named() -> None:
 
 
 def test_everything_that_is_imported_is_named() -> None:
-    told = TEXT.partition("imported from `webhook_inbox.handling`")[2].partition("\n\n")[0]
+    told = TEXT.partition("imported from `webhook_inbox.handlers`")[2].partition("\n\n")[0]
     assert set(re.findall(r"`(\w+)`", told)) == set(handling.__all__)
 
 

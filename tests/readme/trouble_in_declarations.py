@@ -9,12 +9,12 @@ import pytest
 
 from tests.readme.trouble import an_inbox, of, posted, refused
 from tests.unit.core.world import World
-from webhook_inbox.compiler import compile_manifest
-from webhook_inbox.errors import ConfigurationError
-from webhook_inbox.handling import Router, latest, serial
+from webhook_inbox.configuration.compile import compile_manifest
+from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.handlers import Router, latest, serial
 
 HANDLERS: Final = """
-from webhook_inbox.handling import Router
+from webhook_inbox.handlers import Router
 
 mail = Router("mail")
 

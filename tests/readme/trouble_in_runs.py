@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from tests.readme.trouble import a_run, an_inbox, of, posted, refused
-from webhook_inbox.adapters.executor import ThreadExecutor
-from webhook_inbox.claim import CLOCK_SKEW
-from webhook_inbox.errors import HandlerTimedOut, Unavailable
-from webhook_inbox.handling import Context, Deferred, Event
-from webhook_inbox.ports import Key
+from webhook_inbox.adapters.system__executor import ThreadExecutor
+from webhook_inbox.domain.errors import HandlerTimedOut, Unavailable
+from webhook_inbox.domain.ports import Key
+from webhook_inbox.handlers import Context, Deferred, Event
+from webhook_inbox.ledger.lease import CLOCK_SKEW
 from webhook_inbox.testing import Fake, Inbox, Run
 
 # -- effects

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from simulation.stepping import Answer, Call, Stepping
-from webhook_inbox.errors import ConditionFailed, Unavailable
-from webhook_inbox.ports import Backlog, Message, Outgoing, Page
+from webhook_inbox.domain.errors import ConditionFailed, Unavailable
+from webhook_inbox.domain.ports import Backlog, Message, Outgoing, Page
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MESSAGE = Message("m-1", "lane/m-1/1", "{}", NOON, 1)

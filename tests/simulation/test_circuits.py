@@ -6,7 +6,7 @@ import pytest
 
 from simulation.circuits import changed, is_circuit
 from simulation.truth import Truth, Violation
-from webhook_inbox.ports import Item, Key
+from webhook_inbox.domain.ports import Item, Key
 
 NOW = 1_767_225_600_000
 ROW = Key("destination#sink", "breaker")

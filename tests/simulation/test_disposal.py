@@ -9,9 +9,9 @@ from simulation.stepping import Call
 from simulation.truth import Violation
 from simulation.world import World
 from tests.simulation.tiny import RUN, WORKER, calls, finish, received, row, up_to
-from webhook_inbox.ports import Change, Message, Outgoing
-from webhook_inbox.reference import Reference
-from webhook_inbox.rows import run_key
+from webhook_inbox.domain.ports import Change, Message, Outgoing
+from webhook_inbox.ledger.schema import run_key
+from webhook_inbox.queue.message import Reference
 
 REFERENCE = Reference(*RUN)
 COPY = Outgoing(replace(REFERENCE, ticket=1).encode())

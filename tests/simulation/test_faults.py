@@ -26,9 +26,9 @@ from tests.simulation.tiny import (
     row,
     up_to,
 )
-from webhook_inbox.errors import Unavailable
-from webhook_inbox.ports import Page
-from webhook_inbox.rows import event_key
+from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.ports import Page
+from webhook_inbox.ledger.schema import event_key
 
 FAULTS = ("before", "after", "twice", "delayed", "refused", "killed", "burned", "lost", "again")
 FAULTY = replace(TINY, faults=(*FAULTS, "frozen"), lag=True, budget=Budget(faults=2, jumps=5))

@@ -27,10 +27,10 @@ from tests.simulation.tiny import (
     seconds,
     up_to,
 )
-from webhook_inbox.ports import Change, Outgoing
-from webhook_inbox.reconciler import DLQ_MINUTE
-from webhook_inbox.reference import Reference
-from webhook_inbox.rows import event_key, run_key
+from webhook_inbox.domain.ports import Change, Outgoing
+from webhook_inbox.ledger.schema import event_key, run_key
+from webhook_inbox.queue.message import Reference
+from webhook_inbox.reconciler.reconciler import DLQ_MINUTE
 
 DEADLY = replace(TINY, always={"mail": REFUSES}, max_receive_count=1)
 FAULTY = replace(TINY, budget=Budget(faults=3), faults=("before", "killed", "delayed", "lost"))

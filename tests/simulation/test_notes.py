@@ -7,9 +7,9 @@ import pytest
 from simulation.stage import FIRST
 from simulation.truth import Truth
 from tests.simulation.tiny import RUN
-from webhook_inbox.ingest import Outcome, Receipt
-from webhook_inbox.ports import Item
-from webhook_inbox.reference import Reference
+from webhook_inbox.domain.ports import Item
+from webhook_inbox.ingest.ingest import Outcome, Receipt
+from webhook_inbox.queue.message import Reference
 
 EVENT = RUN[:2]
 REFERENCE = Reference(*RUN)

@@ -8,9 +8,9 @@ from simulation.exhaustive import explore
 from simulation.failure import Failure
 from simulation.scenario import Scenario
 from simulation.serial import GOES_ON, SERIALS, STOPS
-from webhook_inbox import blocks
-from webhook_inbox.outcomes import Outcome
-from webhook_inbox.reference import Reference
+from webhook_inbox.queue import message_groups as blocks
+from webhook_inbox.queue.message import Reference
+from webhook_inbox.queue.outcomes import Outcome
 
 BY_NAME = {scenario.name: scenario for scenario in SERIALS}
 

@@ -8,9 +8,9 @@ from simulation.moments import next_pass
 from simulation.truth import Violation
 from simulation.world import World
 from tests.simulation.tiny import RUN, ingested, message_id, row
-from webhook_inbox.ports import Change, Outgoing
-from webhook_inbox.reference import Reference
-from webhook_inbox.rows import run_key
+from webhook_inbox.domain.ports import Change, Outgoing
+from webhook_inbox.ledger.schema import run_key
+from webhook_inbox.queue.message import Reference
 
 
 def change(world: World, **parts: object) -> None:

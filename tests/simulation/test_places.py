@@ -16,8 +16,8 @@ from simulation.stepping import Stepping
 from simulation.truth import RunName, Violation
 from simulation.world import World
 from tests.simulation.tiny import TINY, ingested
-from webhook_inbox.ports import Change
-from webhook_inbox.rows import run_key
+from webhook_inbox.domain.ports import Change
+from webhook_inbox.ledger.schema import run_key
 
 FIRST_RUN, SECOND_RUN, THIRD_RUN = (("acme", f"e{n}", "mail") for n in (1, 2, 3))
 

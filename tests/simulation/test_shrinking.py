@@ -18,7 +18,8 @@ from simulation.story import tell
 from simulation.truth import Truth, Violation
 from simulation.walks import follow
 from tests.simulation.tiny import TINY
-from webhook_inbox.context import Context, Event
+from webhook_inbox.handlers.context import Context
+from webhook_inbox.handlers.event import Event
 
 FLAKY = replace(
     TINY,

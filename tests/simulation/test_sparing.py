@@ -13,10 +13,10 @@ from simulation.stepping import Call
 from simulation.truth import Violation
 from simulation.world import World
 from tests.simulation.tiny import TINY, WORKER, received
-from webhook_inbox.controls import control_key
-from webhook_inbox.destinations.circuit import breaker_key, limit_key
-from webhook_inbox.manifest import DestinationSpec
-from webhook_inbox.ports import Change, Key
+from webhook_inbox.destinations.circuit__circuit import breaker_key, limit_key
+from webhook_inbox.domain.manifest import DestinationSpec
+from webhook_inbox.domain.ports import Change, Key
+from webhook_inbox.ledger.pauses import control_key
 
 ROW = breaker_key("sink")
 

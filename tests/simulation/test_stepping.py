@@ -9,7 +9,7 @@ import pytest
 
 from simulation import stepping
 from simulation.stepping import Answer, Ask, Call, Crashed, Nondeterminism, Stepping
-from webhook_inbox.errors import ConditionFailed, Unavailable
+from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 
 
 def adds(ask: Ask) -> int:

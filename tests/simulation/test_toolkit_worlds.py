@@ -15,13 +15,13 @@ from simulation.stage import FIRST
 from simulation.stepping import Stepping
 from simulation.world import World
 from tests.simulation.tiny import TINY, finish, fresh, happens, offered, received, row, with_budget
-from webhook_inbox.controls import Controls, control_key
-from webhook_inbox.destinations.breaker import Breaker
-from webhook_inbox.destinations.circuit import UNKNOWN
+from webhook_inbox.destinations.circuit__circuit import UNKNOWN
+from webhook_inbox.destinations.circuit_breaker import Breaker
 from webhook_inbox.destinations.gate import Admission, Gate
-from webhook_inbox.ordering.entities import State
-from webhook_inbox.ordering.gaps import Gaps
-from webhook_inbox.precheck import Checked, Precheck
+from webhook_inbox.handlers.ordering.entity_state import State
+from webhook_inbox.handlers.ordering.gaps import Gaps
+from webhook_inbox.ledger.pauses import Controls, control_key
+from webhook_inbox.processor.admission import Checked, Precheck
 
 WORLDS = {scenario.name: scenario for scenario in (*SPARED, *ORDERED, *PAUSED)}
 PERSON = "person 1"

@@ -11,11 +11,11 @@ import pytest
 from simulation.stage import FIRST
 from simulation.truth import RESEND_PAUSE_MS, RESENDS, Actor, Truth, Violation
 from tests.simulation.tiny import RUN
-from webhook_inbox import bodies
-from webhook_inbox.ingest import Outcome, Receipt
-from webhook_inbox.memory import MemoryBlobs
-from webhook_inbox.ports import Item, Message
-from webhook_inbox.reference import Reference
+from webhook_inbox.adapters.memory import MemoryBlobs
+from webhook_inbox.domain.ports import Item, Message
+from webhook_inbox.ingest.ingest import Outcome, Receipt
+from webhook_inbox.ledger import payloads as bodies
+from webhook_inbox.queue.message import Reference
 
 EVENT, OTHER = ("acme", "e1"), ("acme", "e2")
 OTHER_RUN = (*OTHER, "mail")

@@ -27,8 +27,8 @@ from tests.simulation.tiny import (
     seconds,
     with_budget,
 )
-from webhook_inbox.ports import Change, Outgoing
-from webhook_inbox.rows import event_key, run_key
+from webhook_inbox.domain.ports import Change, Outgoing
+from webhook_inbox.ledger.schema import event_key, run_key
 
 SCHEDULE = [("sends", "first"), *[("step", INGEST, "ok")] * 3, ("time",)]
 

@@ -11,9 +11,9 @@ from simulation.scenario import SUCCEEDS, Budget, Scenario
 from simulation.stage import FIRST, MAIL
 from simulation.stepping import Call, Stepping
 from simulation.world import World
-from webhook_inbox.memory.clock import START
-from webhook_inbox.ports import Item
-from webhook_inbox.rows import run_key
+from webhook_inbox.adapters.memory.system__clock import START
+from webhook_inbox.domain.ports import Item
+from webhook_inbox.ledger.schema import run_key
 
 RUN: Final = ("acme", "e1", "mail")
 TINY: Final = Scenario("tiny", (FIRST,), (MAIL,), workers=1, receivers=1)

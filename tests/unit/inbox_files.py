@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from webhook_inbox import configuration
-from webhook_inbox.configuration import Configuration
-from webhook_inbox.errors import ConfigurationError
+from webhook_inbox.configuration import inbox_toml as configuration
+from webhook_inbox.configuration.inbox_toml import Configuration
+from webhook_inbox.domain.errors import ConfigurationError
 
 
 def load(text: str, *, stage: str = "dev") -> Configuration:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from webhook_inbox.compiler import collect_handlers, compile_manifest, write_module
-from webhook_inbox.errors import ConfigurationError
-from webhook_inbox.manifest import (
+from webhook_inbox.configuration.compile import collect_handlers, compile_manifest, write_module
+from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.domain.manifest import (
     DEFAULT_LANE,
     SPLIT,
     SPLITTER,
@@ -32,7 +32,7 @@ base_url = "https://crm.example"
 base_url = "https://crm.prod.example"
 """
 HANDLERS = """
-from webhook_inbox.routing import Router
+from webhook_inbox.handlers.router import Router
 
 {source} = Router("{source}")
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.unit.inbox_files import fault, load
-from webhook_inbox import configuration, providers
-from webhook_inbox.configuration import AlarmSpec, Configuration
-from webhook_inbox.errors import ConfigurationError
-from webhook_inbox.manifest import DestinationSpec, Manifest, SourceSpec
+from webhook_inbox import providers
+from webhook_inbox.configuration import inbox_toml as configuration
+from webhook_inbox.configuration.inbox_toml import AlarmSpec, Configuration
+from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.domain.manifest import DestinationSpec, Manifest, SourceSpec
 
 OURS = Path(__file__).parents[2] / "functions" / "inbox.toml"
 ACME = """
@@ -372,7 +373,7 @@ def test_providers_need_neither_pydantic_nor_a_toml_parser() -> None:
         "from importlib import import_module\n"
         "from webhook_inbox import providers\n"
         "[import_module(f'webhook_inbox.providers.{m}') for m in providers.MODULES.values()]\n"
-        "print({'pydantic', 'tomllib', 'difflib', 'webhook_inbox.configuration'}"
+        "print({'pydantic', 'tomllib', 'difflib', 'webhook_inbox.configuration.inbox_toml'}"
         " & set(sys.modules))"
     )
 

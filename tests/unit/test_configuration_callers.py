@@ -6,11 +6,12 @@ from typing import Any, get_args
 import pytest
 
 from tests.unit.inbox_files import fault, load
-from webhook_inbox import configuration, providers
-from webhook_inbox.configuration.callers import Algorithm
-from webhook_inbox.manifest import Manifest, SourceSpec
-from webhook_inbox.providers import declared_jwt
-from webhook_inbox.schemes import jwt_keys
+from webhook_inbox import providers
+from webhook_inbox.configuration import inbox_toml as configuration
+from webhook_inbox.configuration.caller_source import Algorithm
+from webhook_inbox.domain.manifest import Manifest, SourceSpec
+from webhook_inbox.providers import generic_jwt as declared_jwt
+from webhook_inbox.providers.schemes.jwt import keys as jwt_keys
 
 pytestmark = pytest.mark.usefixtures("in_the_project")
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from webhook_inbox.declarations import declared_by
-from webhook_inbox.errors import ConfigurationError
-from webhook_inbox.manifest import Backoff, HandlerSpec
+from webhook_inbox.configuration.declared_handlers import declared_by
+from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.domain.manifest import Backoff, HandlerSpec
 
-ROUTER = "from webhook_inbox.routing import Router\n"
+ROUTER = "from webhook_inbox.handlers.router import Router\n"
 GITHUB = (
     ROUTER
     + """

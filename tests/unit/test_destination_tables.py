@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.unit.inbox_files import fault, load
-from webhook_inbox.manifest import BreakerSpec, DestinationSpec, Manifest
+from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec, Manifest
 
 pytestmark = pytest.mark.usefixtures("in_the_project")
 

@@ -11,12 +11,12 @@ import pytest
 from tests.unit.providers.cases import PUBLISHED, example, pair_of, signed
 from tests.unit.providers.deliveries import ACME, NOW, SECRET, delivery
 from webhook_inbox import providers
-from webhook_inbox.diagnosis import Diagnosis, Step, diagnose
-from webhook_inbox.errors import Reason
-from webhook_inbox.manifest import SourceSpec
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Sample
-from webhook_inbox.suspicions import Trial
+from webhook_inbox.domain.errors import Reason
+from webhook_inbox.domain.manifest import SourceSpec
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Sample
+from webhookctl.diagnosis.diagnose import Diagnosis, Step, diagnose
+from webhookctl.diagnosis.hypothesis import Trial
 
 # Of different schemes: header over body, timed, versions, base64, signed form, Ed25519, ECDSA.
 SCHEMES = ["github", "stripe", "slack", "shopify", "standard-webhooks", "discord", "sendgrid"]

@@ -2,8 +2,8 @@ from datetime import timedelta
 
 import pytest
 
-from webhook_inbox.durations import duration
-from webhook_inbox.errors import ConfigurationError
+from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.domain.timestamps import duration
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webhook_inbox.limits import (
+from webhook_inbox.domain.ports import Outgoing
+from webhook_inbox.domain.quotas import (
     DELAY_SECONDS,
     MESSAGE_BYTES,
     SEND_BATCH,
@@ -17,7 +18,6 @@ from webhook_inbox.limits import (
     takes,
     text_size,
 )
-from webhook_inbox.ports import Outgoing
 
 
 @pytest.mark.parametrize(("text", "size"), [("", 0), ("abc", 3), ("é", 2), ("☃", 3), ("🦄", 4)])

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from webhook_inbox.compiler import compile_manifest
-from webhook_inbox.errors import ConfigurationError
-from webhook_inbox.mentions import mentioned
+from webhook_inbox.configuration.compile import compile_manifest
+from webhook_inbox.configuration.handler_modules import mentioned
+from webhook_inbox.domain.errors import ConfigurationError
 
-HEAD = "from webhook_inbox.handling import Router\nshop = Router('shop')\n"
+HEAD = "from webhook_inbox.handlers import Router\nshop = Router('shop')\n"
 
 
 def names(tmp_path: Path, code: str) -> list[tuple[str, int]]:

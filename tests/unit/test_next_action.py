@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from webhook_inbox.held import Hold
-from webhook_inbox.instants import to_ms
-from webhook_inbox.model import Overview, Run, Status, StoredEvent
-from webhook_inbox.next_action import next_action, replay_command, run_action
-from webhook_inbox.verdicts import Standing, effects_of
+from webhook_inbox.domain.model import Overview, Run, Status, StoredEvent
+from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.handlers.holds import Hold
+from webhookctl.explain.effects import Standing, effects_of
+from webhookctl.explain.next_action import next_action, replay_command, run_action
 
 NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

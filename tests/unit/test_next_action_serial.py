@@ -3,8 +3,8 @@
 from datetime import timedelta
 
 from tests.unit.test_next_action import MINUTE, NOW, REPLAY, words
-from webhook_inbox.controls import RESUMPTION
-from webhook_inbox.model import Status
+from webhook_inbox.domain.model import Status
+from webhook_inbox.ledger.pauses import RESUMPTION
 
 
 def test_one_that_waits_for_a_dead_one_says_which_to_replay() -> None:

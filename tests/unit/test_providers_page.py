@@ -6,8 +6,8 @@ import pytest
 
 from scripts import providers as page
 from scripts.providers import Entry
+from webhook_inbox.domain.provider import Facts
 from webhook_inbox.providers import MODULES
-from webhook_inbox.recipe import Facts
 
 ENTRIES = page.entries()
 EVERY = [pytest.param(entry, id=entry.name) for entry in ENTRIES]

@@ -4,8 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from webhook_inbox.errors import ConfigurationError
-from webhook_inbox.registration import module_file, registered_modules, shown
+from webhook_inbox.configuration.handler_modules__registration import (
+    module_file,
+    registered_modules,
+    shown,
+)
+from webhook_inbox.domain.errors import ConfigurationError
 
 REGISTRY = 'from typing import Final\n\nMODULES: Final = ("github_issues", "billing")\n'
 

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from tests.unit.test_compiler import root, write
-from webhook_inbox.compiler import compile_manifest
-from webhook_inbox.errors import ConfigurationError
-from webhook_inbox.manifest import HandlerSpec, Manifest
-from webhook_inbox.order import latest, serial
-from webhook_inbox.routing import Router
+from webhook_inbox.configuration.compile import compile_manifest
+from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.domain.manifest import HandlerSpec, Manifest
+from webhook_inbox.handlers.ordering.declaration import latest, serial
+from webhook_inbox.handlers.router import Router
 
 __all__ = ["root"]
 
@@ -20,7 +20,9 @@ ORDER = ', order=serial("data.object.customer")'
 def write_serial(root: Path, module: str, *, source: str, function: str, more: str = "") -> None:
     write(root, module, source=source, function=function, more=ORDER + more)
     file = root / "handlers" / f"{module}.py"
-    file.write_text(f"from webhook_inbox.order import serial\n{file.read_text()}")
+    file.write_text(
+        f"from webhook_inbox.handlers.ordering.declaration import serial\n{file.read_text()}"
+    )
 
 
 def declared(**settings: Any) -> HandlerSpec:

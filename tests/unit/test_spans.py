@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from webhook_inbox.spans import relative, span, spelled
+from webhookctl.explain.durations import relative, span, spelled
 
 NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from webhook_inbox.manifest import SPLIT, HandlerSpec, Manifest, SourceSpec
+from webhook_inbox.domain.manifest import SPLIT, HandlerSpec, Manifest, SourceSpec
 from webhookctl.checkout import Checkout
 from webhookctl.invocation import Invocation, takes_options
 from webhookctl.output import counted

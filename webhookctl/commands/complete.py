@@ -5,13 +5,13 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from webhook_inbox.adapters.chance import SystemChance
-from webhook_inbox.completions import Completions, Outcome, Receipt
-from webhook_inbox.model import Overview
-from webhook_inbox.rows import WAIT_PREFIX, dedupe_key
-from webhook_inbox.waits.endings import Ending, TooLarge, Unreadable, read
-from webhook_inbox.waits.rows import State
-from webhook_inbox.waits.tokens import Place
+from webhook_inbox.adapters.system import SystemChance
+from webhook_inbox.domain.model import Overview
+from webhook_inbox.handlers.completions.journal import State
+from webhook_inbox.handlers.completions.receiver import Completions, Outcome, Receipt
+from webhook_inbox.handlers.completions.results import Ending, TooLarge, Unreadable, read
+from webhook_inbox.handlers.completions.tokens import Place
+from webhook_inbox.ledger.schema import WAIT_PREFIX, dedupe_key
 from webhookctl.caller import caller
 from webhookctl.checkout import known_manifest
 from webhookctl.errors import CommandError

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from webhook_inbox.conformance import BadVector, Verdict, judge, read
+from webhookctl.conformance import BadVector, Verdict, judge, read
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, takes_options
 from webhookctl.output import counted

@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
-from webhook_inbox import enrolment, providers
-from webhook_inbox.durations import duration
-from webhook_inbox.errors import ConfigurationError
+from webhook_inbox import providers
+from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.domain.timestamps import duration
+from webhook_inbox.ingest import enrolment
 from webhookctl.caller import caller
 from webhookctl.checkout import Checkout
 from webhookctl.errors import CommandError

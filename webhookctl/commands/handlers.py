@@ -6,9 +6,9 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from webhook_inbox.adapters.chance import SystemChance
-from webhook_inbox.controls import RESUMPTION, Control, Wish, controls, pause, resume
-from webhook_inbox.manifest import HandlerSpec
+from webhook_inbox.adapters.system import SystemChance
+from webhook_inbox.domain.manifest import HandlerSpec
+from webhook_inbox.ledger.pauses import RESUMPTION, Control, Wish, controls, pause, resume
 from webhookctl.caller import caller
 from webhookctl.checkout import known_manifest
 from webhookctl.errors import CommandError

@@ -6,13 +6,13 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from webhook_inbox.adapters.chance import SystemChance
-from webhook_inbox.effects.by_hand import NoDoubt
-from webhook_inbox.effects.results import Unstorable
-from webhook_inbox.holds import Decision, Hold, Holds, Outcome, holds
-from webhook_inbox.instants import EPOCH
-from webhook_inbox.model import Run, Status
-from webhook_inbox.rows import dedupe_key
+from webhook_inbox.adapters.system import SystemChance
+from webhook_inbox.domain.model import Run, Status
+from webhook_inbox.domain.timestamps__instants import EPOCH
+from webhook_inbox.handlers.approvals import Decision, Hold, Holds, Outcome, holds
+from webhook_inbox.handlers.effects.manual_commit import NoDoubt
+from webhook_inbox.handlers.effects.results import Unstorable
+from webhook_inbox.ledger.schema import dedupe_key
 from webhookctl.caller import caller
 from webhookctl.checkout import known_manifest
 from webhookctl.errors import CommandError

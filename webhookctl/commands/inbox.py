@@ -6,8 +6,8 @@ from typing import Annotated, Final
 
 import typer
 
-from webhook_inbox.model import EventStatus, Overview
-from webhook_inbox.rows import conflict_key, dedupe_key
+from webhook_inbox.domain.model import EventStatus, Overview
+from webhook_inbox.ledger.schema import conflict_key, dedupe_key
 from webhookctl.checkout import known_limits, known_provider
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, takes_options

@@ -8,13 +8,13 @@ from typing import Annotated, Final
 import typer
 
 from webhook_inbox import providers
-from webhook_inbox.acceptance import Acceptance
 from webhook_inbox.adapters.https import HttpsFetcher
-from webhook_inbox.errors import Reason, Unavailable
-from webhook_inbox.kept import Kept, Wanted, find
-from webhook_inbox.live_secrets import LiveSecrets
-from webhook_inbox.manifest import Manifest
-from webhook_inbox.reverification import Checked, Reverification, Verdict
+from webhook_inbox.domain.errors import Reason, Unavailable
+from webhook_inbox.domain.manifest import Manifest
+from webhook_inbox.domain.secrets import LiveSecrets
+from webhook_inbox.ingest.deduplication import Acceptance
+from webhook_inbox.ingest.rejected import Kept, Wanted, find
+from webhook_inbox.ingest.release import Checked, Reverification, Verdict
 from webhookctl.caller import caller
 from webhookctl.checkout import Checkout
 from webhookctl.errors import CommandError

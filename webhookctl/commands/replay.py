@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from webhook_inbox.replay import SAMPLE, Outcome, Report
+from webhook_inbox.replay.replay import SAMPLE, Outcome, Report
 from webhookctl.caller import caller
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, takes_options

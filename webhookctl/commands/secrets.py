@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 import typer
 from botocore.exceptions import ClientError
 
-from webhook_inbox.live_secrets import LIFE
+from webhook_inbox.domain.secrets import LIFE
 from webhookctl.checkout import known_secrets
 from webhookctl.commands.enrol import enrol
 from webhookctl.errors import CommandError

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Final
 import typer
 
 from webhook_inbox import providers
-from webhook_inbox.errors import Unavailable
-from webhook_inbox.manifest import SourceSpec
+from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.manifest import SourceSpec
 from webhookctl.checkout import Checkout
 from webhookctl.commands.secrets import read_value
 from webhookctl.errors import CommandError

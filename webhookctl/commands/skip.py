@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
-from webhook_inbox.adapters.chance import SystemChance
-from webhook_inbox.model import Run, Status
-from webhook_inbox.rows import dedupe_key
-from webhook_inbox.skipping import skip as skip_run
+from webhook_inbox.adapters.system import SystemChance
+from webhook_inbox.domain.model import Run, Status
+from webhook_inbox.ledger.schema import dedupe_key
+from webhook_inbox.replay.skip import skip as skip_run
 from webhookctl.caller import caller
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, takes_options

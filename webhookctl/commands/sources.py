@@ -8,13 +8,13 @@ from typing import Annotated, Any, Final
 import typer
 from botocore.exceptions import ClientError
 
-from webhook_inbox.delivery_logs import github, stripe
-from webhook_inbox.delivery_logs.api import Api, Refused, Unusable
-from webhook_inbox.delivery_logs.comparison import Comparison, compare
-from webhook_inbox.delivery_logs.log import DeliveryLog, Logged
-from webhook_inbox.manifest import matches
+from webhook_inbox.domain.manifest import matches
 from webhookctl import rest
 from webhookctl.checkout import known_provider, known_types
+from webhookctl.delivery_logs import github, stripe
+from webhookctl.delivery_logs.api import Api, Refused, Unusable
+from webhookctl.delivery_logs.comparison import Comparison, compare
+from webhookctl.delivery_logs.log import DeliveryLog, Logged
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, takes_options
 from webhookctl.moments import iso, moment

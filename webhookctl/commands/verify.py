@@ -8,13 +8,13 @@ from typing import Annotated, Final
 import typer
 
 from webhook_inbox import providers
-from webhook_inbox.diagnosis import Diagnosis, Step, diagnose
-from webhook_inbox.manifest import SourceSpec
-from webhook_inbox.model import Delivery
-from webhook_inbox.ports import NOWHERE, Fetch, Fetcher
-from webhook_inbox.suspicions import Cause, Trial
+from webhook_inbox.domain.manifest import SourceSpec
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.ports import NOWHERE, Fetch, Fetcher
 from webhookctl.checkout import Checkout
 from webhookctl.commands.secrets import read_value
+from webhookctl.diagnosis.diagnose import Diagnosis, Step, diagnose
+from webhookctl.diagnosis.hypothesis import Cause, Trial
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, takes_options
 from webhookctl.moments import moment

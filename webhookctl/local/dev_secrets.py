@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from webhook_inbox import providers
-from webhook_inbox.manifest import Manifest, SourceSpec
+from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhookctl.local.errors import LocalError
 
 FILE: Final = "dev-secrets.json"

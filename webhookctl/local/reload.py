@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from stacks.bundle import CONTENTS, Bundle, Workshop
-from webhook_inbox.compiler import compile_manifest
-from webhook_inbox.manifest import SPLIT, Manifest
+from webhook_inbox.configuration.compile import compile_manifest
+from webhook_inbox.domain.manifest import SPLIT, Manifest
 from webhookctl.local.assembly import archive
 from webhookctl.local.errors import LocalError
 from webhookctl.local.fleet import Deployed, Fleet

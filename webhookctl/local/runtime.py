@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from webhook_inbox.manifest import Manifest
+from webhook_inbox.domain.manifest import Manifest
 from webhookctl.local import dev_secrets, state
 from webhookctl.local.child import Child
 from webhookctl.local.deploy import Deployer

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from webhook_inbox.errors import ConfigurationError
+from webhook_inbox.domain.errors import ConfigurationError
 from webhookctl.local import state
 from webhookctl.local.banner import banner
 from webhookctl.local.errors import LocalError

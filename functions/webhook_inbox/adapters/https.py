@@ -5,9 +5,9 @@ from typing import Final
 
 import urllib3
 
-from webhook_inbox.adapters import calls
-from webhook_inbox.errors import Unavailable
-from webhook_inbox.ports import Fetch
+from webhook_inbox.adapters.aws import errors as calls
+from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.ports import Fetch
 
 CONNECT: Final = 0.5
 READ: Final = 0.8

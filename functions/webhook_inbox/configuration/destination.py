@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from webhook_inbox.configuration.table import Header, Name, OneOf, Table, Text
-from webhook_inbox.durations import duration
-from webhook_inbox.errors import ConfigurationError
-from webhook_inbox.manifest import BreakerSpec, DestinationSpec
+from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
+from webhook_inbox.domain.timestamps import duration
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 LONGEST_TIMEOUT: Final = "50s"  # an attempt has no more

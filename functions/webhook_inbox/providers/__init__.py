@@ -10,9 +10,9 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Final
 
-from webhook_inbox.errors import ConfigurationError
-from webhook_inbox.manifest import SourceSpec
-from webhook_inbox.recipe import Recipe
+from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.domain.manifest import SourceSpec
+from webhook_inbox.domain.provider import Recipe
 
 
 def registry(entries: Iterable[tuple[str, str]]) -> Mapping[str, str]:
@@ -31,10 +31,10 @@ MODULES: Final = registry(
         ("adyen-platform", "adyen_platform"),
         ("airtable", "airtable"),
         ("asana", "asana"),
-        ("api-key", "declared_api_key"),
+        ("api-key", "generic_api_key"),
         ("aws-sns", "aws_sns"),
         ("azure-event-grid", "azure_event_grid"),
-        ("basic", "declared_basic"),
+        ("basic", "generic_basic"),
         ("bitbucket", "bitbucket"),
         ("box", "box"),
         ("braintree", "braintree"),
@@ -55,11 +55,11 @@ MODULES: Final = registry(
         ("gitlab", "gitlab"),
         ("gocardless", "gocardless"),
         ("google-pubsub", "google_pubsub"),
-        ("hmac", "declared"),
+        ("hmac", "generic_hmac"),
         ("hubspot", "hubspot"),
         ("intercom", "intercom"),
         ("jira", "jira"),
-        ("jwt", "declared_jwt"),
+        ("jwt", "generic_jwt"),
         ("lemonsqueezy", "lemonsqueezy"),
         ("line", "line"),
         ("linear", "linear"),

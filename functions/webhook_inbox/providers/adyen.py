@@ -9,17 +9,17 @@ import json
 from datetime import datetime
 from typing import Final
 
-from webhook_inbox.errors import Reason, Rejected
-from webhook_inbox.recipe import Answer, Facts, Sample, Sent
-from webhook_inbox.schemes import keys
-from webhook_inbox.schemes.batches import elements, split_at
-from webhook_inbox.schemes.documents import at
-from webhook_inbox.schemes.encodings import base64
-from webhook_inbox.schemes.headers import encoded
-from webhook_inbox.schemes.items import EachItem
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, Reading, in_json, joined
-from webhook_inbox.schemes.providing import provider
+from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.json_path import at
+from webhook_inbox.domain.provider import Answer, Facts, Sample, Sent
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.http.headers import encoded
+from webhook_inbox.providers.schemes.identity.batches import elements, split_at
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, Reading, in_json, joined
+from webhook_inbox.providers.schemes.signatures import keys
+from webhook_inbox.providers.schemes.signatures.encodings import base64
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
+from webhook_inbox.providers.schemes.signatures.per_item import EachItem
 
 LIST: Final = "notificationItems"
 ITEM: Final = "NotificationRequestItem"

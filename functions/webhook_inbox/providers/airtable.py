@@ -7,12 +7,17 @@ Source: hookdeck's notes and webhook-co's configuration for Airtable.
 
 from typing import Final
 
-from webhook_inbox.recipe import Answer, Facts
-from webhook_inbox.schemes import keys
-from webhook_inbox.schemes.layouts import Whole
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, content_hash, fixed, in_json
-from webhook_inbox.schemes.providing import provider
+from webhook_inbox.domain.provider import Answer, Facts
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.identity.event_identity import (
+    Naming,
+    content_hash,
+    fixed,
+    in_json,
+)
+from webhook_inbox.providers.schemes.signatures import keys
+from webhook_inbox.providers.schemes.signatures.header_formats import Whole
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
 RECIPE: Final = provider(
     "airtable",

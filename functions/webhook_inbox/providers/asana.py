@@ -7,13 +7,18 @@ Source: hookdeck's notes and webhook-co's handshake code.
 
 from typing import Final
 
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Answer, Facts, Offer
-from webhook_inbox.schemes.documents import document
-from webhook_inbox.schemes.handshakes import EMPTY, as_header
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, content_hash, dotted, in_json
-from webhook_inbox.schemes.providing import provider
+from webhook_inbox.domain.json_path import document
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Answer, Facts, Offer
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.handshakes.handshakes import EMPTY, as_header
+from webhook_inbox.providers.schemes.identity.event_identity import (
+    Naming,
+    content_hash,
+    dotted,
+    in_json,
+)
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
 
 def _offer(delivery: Delivery) -> Offer | None:

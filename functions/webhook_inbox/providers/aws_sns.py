@@ -15,18 +15,18 @@ from typing import Any, Final
 
 from cryptography.hazmat.primitives import hashes
 
-from webhook_inbox.errors import Reason, Rejected
-from webhook_inbox.model import Delivery
-from webhook_inbox.ports import Fetch
-from webhook_inbox.recipe import PLAIN_TEXT, Answer, Facts, Recipe, Sample, Sent, Verified
-from webhook_inbox.schemes import settings as given
-from webhook_inbox.schemes.asymmetric import Rsa
-from webhook_inbox.schemes.documents import document, text_at
-from webhook_inbox.schemes.fetching import pinned
-from webhook_inbox.schemes.naming import Naming, header, in_json
-from webhook_inbox.schemes.providing import provider
-from webhook_inbox.schemes.sealed import sealed
-from webhook_inbox.schemes.tokens import matches
+from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.json_path import document, text_at
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.ports import Fetch
+from webhook_inbox.domain.provider import PLAIN_TEXT, Answer, Facts, Recipe, Sample, Sent, Verified
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.generic import settings as given
+from webhook_inbox.providers.schemes.http.key_urls import pinned
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
+from webhook_inbox.providers.schemes.signatures.asymmetric import Rsa
+from webhook_inbox.providers.schemes.signatures.constant_time import matches
+from webhook_inbox.providers.schemes.signatures.per_item__sealed import sealed
 
 SETTINGS: Final = frozenset({"topic_arn"})
 EXAMPLE: Final = {"topic_arn": "arn:aws:sns:eu-west-1:123456789012:orders"}

@@ -14,17 +14,17 @@ from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from webhook_inbox.errors import ConfigurationError
-from webhook_inbox.model import Delivery
-from webhook_inbox.ports import Fetch
-from webhook_inbox.recipe import Facts, Recipe, Sample, Sent
-from webhook_inbox.schemes import settings as given
-from webhook_inbox.schemes.batches import split_at
-from webhook_inbox.schemes.documents import at
-from webhook_inbox.schemes.handshakes import as_json, greets
-from webhook_inbox.schemes.naming import Naming, Reading, header, in_json
-from webhook_inbox.schemes.providing import provider
-from webhook_inbox.schemes.tokens import Token
+from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.domain.json_path import at
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.ports import Fetch
+from webhook_inbox.domain.provider import Facts, Recipe, Sample, Sent
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.generic import settings as given
+from webhook_inbox.providers.schemes.handshakes.handshakes import as_json, greets
+from webhook_inbox.providers.schemes.identity.batches import split_at
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, Reading, header, in_json
+from webhook_inbox.providers.schemes.tokens.static_token import Token
 
 SETTINGS: Final = frozenset({"audience", "tenants"})
 # The second is how Azure calls its own keys.
@@ -76,7 +76,7 @@ def recipe(settings: Mapping[str, Any]) -> Recipe:
 
 
 def _with_entra(made: Recipe, audience: str, tenants: tuple[str, ...]) -> Recipe:
-    from webhook_inbox.schemes.entra import KEYS, entra  # noqa: PLC0415
+    from webhook_inbox.providers.schemes.jwt.entra import KEYS, entra  # noqa: PLC0415
 
     scheme = entra(
         "authorization",

@@ -11,15 +11,15 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from webhook_inbox.errors import Reason, Rejected
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Facts, Sample, Verified
-from webhook_inbox.schemes.encodings import base64
-from webhook_inbox.schemes.headers import encoded, required
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, header, in_json
-from webhook_inbox.schemes.providing import provider
-from webhook_inbox.schemes.window import Window, iso
+from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Facts, Sample, Verified
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.http.headers import encoded, required
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
+from webhook_inbox.providers.schemes.signatures.encodings import base64
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
+from webhook_inbox.providers.schemes.signatures.tolerance import Window, iso
 
 TIME: Final = "box-delivery-timestamp"
 ID: Final = "box-delivery-id"

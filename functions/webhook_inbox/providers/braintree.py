@@ -17,16 +17,22 @@ from hashlib import sha256
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from webhook_inbox.errors import Reason, Rejected
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Answer, Facts, Recipe, Sample, Sent
-from webhook_inbox.schemes import keys, urls
-from webhook_inbox.schemes import settings as given
-from webhook_inbox.schemes.handshakes import as_text, computes
-from webhook_inbox.schemes.layouts import Claim
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Finder, Naming, Reading, in_query
-from webhook_inbox.schemes.providing import provider
+from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Answer, Facts, Recipe, Sample, Sent
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.generic import settings as given
+from webhook_inbox.providers.schemes.handshakes.handshakes import as_text, computes
+from webhook_inbox.providers.schemes.http import urls
+from webhook_inbox.providers.schemes.identity.event_identity import (
+    Finder,
+    Naming,
+    Reading,
+    in_query,
+)
+from webhook_inbox.providers.schemes.signatures import keys
+from webhook_inbox.providers.schemes.signatures.header_formats import Claim
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
 SETTINGS: Final = frozenset({"public_id"})
 EXAMPLE: Final = {"public_id": "integration_public_key"}

@@ -6,11 +6,11 @@ Source: circleci/circleci-docs `outbound-webhooks.adoc`.
 
 from typing import Final
 
-from webhook_inbox.recipe import Facts
-from webhook_inbox.schemes.layouts import Versions
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, header, in_json
-from webhook_inbox.schemes.providing import provider
+from webhook_inbox.domain.provider import Facts
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
+from webhook_inbox.providers.schemes.signatures.header_formats import Versions
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
 RECIPE: Final = provider(
     "circleci",

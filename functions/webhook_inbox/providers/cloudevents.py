@@ -13,15 +13,15 @@ from datetime import datetime
 from typing import Any, Final
 from urllib.parse import unquote
 
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Answer, Facts, Recipe, Sample, Sent
-from webhook_inbox.schemes import settings as given
-from webhook_inbox.schemes.batches import split_at
-from webhook_inbox.schemes.documents import at, parse
-from webhook_inbox.schemes.handshakes import Greeting
-from webhook_inbox.schemes.naming import Finder, Naming, Reading, joined
-from webhook_inbox.schemes.providing import provider
-from webhook_inbox.schemes.tokens import Token, bearer
+from webhook_inbox.domain.json_path import at, parse
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Answer, Facts, Recipe, Sample, Sent
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.generic import settings as given
+from webhook_inbox.providers.schemes.handshakes.handshakes import Greeting
+from webhook_inbox.providers.schemes.identity.batches import split_at
+from webhook_inbox.providers.schemes.identity.event_identity import Finder, Naming, Reading, joined
+from webhook_inbox.providers.schemes.tokens.static_token import Token, bearer
 
 SETTINGS: Final = frozenset({"allowed_origins", "allowed_rate"})
 STRUCTURED: Final = "application/cloudevents"

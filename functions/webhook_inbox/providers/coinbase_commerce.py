@@ -7,10 +7,10 @@ Source: coinbase/coinbase-commerce-python `webhook.py`, `tests/test_webhook.py`.
 
 from typing import Final
 
-from webhook_inbox.recipe import Facts
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, in_json, repeats
-from webhook_inbox.schemes.providing import provider
+from webhook_inbox.domain.provider import Facts
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, in_json, repeats
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
 RECIPE: Final = provider(
     "coinbase-commerce",

@@ -12,14 +12,14 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from webhook_inbox.errors import Reason, Rejected
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Facts, Recipe, Sample
-from webhook_inbox.schemes import settings as given
-from webhook_inbox.schemes import urls
-from webhook_inbox.schemes.headers import encoded, required
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import (
+from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Facts, Recipe, Sample
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.generic import settings as given
+from webhook_inbox.providers.schemes.http import urls
+from webhook_inbox.providers.schemes.http.headers import encoded, required
+from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
     content_hash,
     header,
@@ -27,8 +27,8 @@ from webhook_inbox.schemes.naming import (
     joined,
     repeats,
 )
-from webhook_inbox.schemes.providing import provider
-from webhook_inbox.schemes.window import Window, milliseconds
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
+from webhook_inbox.providers.schemes.signatures.tolerance import Window, milliseconds
 
 SETTINGS: Final = frozenset({"url"})
 EXAMPLE: Final = {"url": "https://inbox.example/webhooks/contentful"}

@@ -6,10 +6,10 @@ Source: the webhook event delivery protocol of runcycles/docs.
 from datetime import datetime
 from typing import Final
 
-from webhook_inbox.recipe import Facts, Recipe, Sample
-from webhook_inbox.schemes.layouts import Whole
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, header, in_json
+from webhook_inbox.domain.provider import Facts, Recipe, Sample
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
+from webhook_inbox.providers.schemes.signatures.header_formats import Whole
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
 SCHEME: Final = Hmac(headers=("x-cycles-signature",), layout=Whole("sha256="))
 NAMING: Final = Naming(

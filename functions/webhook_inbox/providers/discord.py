@@ -8,16 +8,21 @@ Source: discord/discord-api-docs `developers/events/webhook-events.mdx` and
 
 from typing import Final
 
-from webhook_inbox.errors import Reason
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import STATUSES, Answer, Facts
-from webhook_inbox.schemes.asymmetric import Ed25519
-from webhook_inbox.schemes.documents import document
-from webhook_inbox.schemes.handshakes import JSON, json_answer
-from webhook_inbox.schemes.naming import Naming, content_hash, in_json, utc
-from webhook_inbox.schemes.providing import provider
-from webhook_inbox.schemes.templates import Template
-from webhook_inbox.schemes.window import Window
+from webhook_inbox.domain.errors import Reason
+from webhook_inbox.domain.json_path import document
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import STATUSES, Answer, Facts
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.handshakes.handshakes import JSON, json_answer
+from webhook_inbox.providers.schemes.identity.event_identity import (
+    Naming,
+    content_hash,
+    in_json,
+    utc,
+)
+from webhook_inbox.providers.schemes.signatures.asymmetric import Ed25519
+from webhook_inbox.providers.schemes.signatures.signed_content import Template
+from webhook_inbox.providers.schemes.signatures.tolerance import Window
 
 SCHEME: Final = Ed25519(
     headers=("x-signature-ed25519",),

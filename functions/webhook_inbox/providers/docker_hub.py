@@ -9,11 +9,17 @@ from datetime import datetime
 from typing import Final
 from urllib.parse import urlencode
 
-from webhook_inbox.recipe import Facts, Sample, Sent
-from webhook_inbox.schemes.documents import at
-from webhook_inbox.schemes.naming import Naming, Reading, fixed, in_json, joined
-from webhook_inbox.schemes.providing import provider
-from webhook_inbox.schemes.tokens import Token
+from webhook_inbox.domain.json_path import at
+from webhook_inbox.domain.provider import Facts, Sample, Sent
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.identity.event_identity import (
+    Naming,
+    Reading,
+    fixed,
+    in_json,
+    joined,
+)
+from webhook_inbox.providers.schemes.tokens.static_token import Token
 
 FIELD: Final = "token"
 SCHEME: Final = Token(fields=(FIELD,))

@@ -6,11 +6,16 @@ the key; a body that is XML is named by its hash. Source: webhook-co's recipe, h
 
 from typing import Final
 
-from webhook_inbox.recipe import Facts
-from webhook_inbox.schemes.encodings import base64
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, content_hash, in_json, joined
-from webhook_inbox.schemes.providing import provider
+from webhook_inbox.domain.provider import Facts
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.identity.event_identity import (
+    Naming,
+    content_hash,
+    in_json,
+    joined,
+)
+from webhook_inbox.providers.schemes.signatures.encodings import base64
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
 KEYS: Final = 100  # as many as an account can have
 _ENVELOPE: Final = in_json("data.envelopeId")

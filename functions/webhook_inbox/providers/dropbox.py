@@ -8,12 +8,18 @@ captured one costs is one look that finds nothing new. Source: dropbox/mdwebhook
 
 from typing import Final
 
-from webhook_inbox.instants import to_ms
-from webhook_inbox.recipe import Facts
-from webhook_inbox.schemes.handshakes import greets
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, Reading, content_hash, fixed, in_query
-from webhook_inbox.schemes.providing import provider
+from webhook_inbox.domain.provider import Facts
+from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.handshakes.handshakes import greets
+from webhook_inbox.providers.schemes.identity.event_identity import (
+    Naming,
+    Reading,
+    content_hash,
+    fixed,
+    in_query,
+)
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
 
 def _arrival(reading: Reading) -> str:

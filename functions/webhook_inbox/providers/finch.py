@@ -5,9 +5,9 @@ Source: finch-api (PyPI) `resources/webhooks.py`, `tests/api_resources/test_webh
 
 from typing import Final
 
-from webhook_inbox.recipe import Facts
-from webhook_inbox.schemes import keys
-from webhook_inbox.schemes.standard import Names, standard
+from webhook_inbox.domain.provider import Facts
+from webhook_inbox.providers.schemes.signatures import keys
+from webhook_inbox.providers.schemes.standard_webhooks import Names, standard
 
 RECIPE: Final = standard(
     "finch",

@@ -7,12 +7,12 @@ still sends beside it, never counts.
 from datetime import datetime
 from typing import Final
 
-from webhook_inbox.recipe import Facts, Recipe, Sample
-from webhook_inbox.schemes.documents import at
-from webhook_inbox.schemes.headers import first
-from webhook_inbox.schemes.layouts import Whole
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, Reading, header
+from webhook_inbox.domain.json_path import at
+from webhook_inbox.domain.provider import Facts, Recipe, Sample
+from webhook_inbox.providers.schemes.http.headers import first
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, Reading, header
+from webhook_inbox.providers.schemes.signatures.header_formats import Whole
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
 SCHEME: Final = Hmac(headers=("x-hub-signature-256",), layout=Whole("sha256="))
 

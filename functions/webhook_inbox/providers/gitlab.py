@@ -10,17 +10,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from webhook_inbox.recipe import Facts, Recipe
-from webhook_inbox.schemes import keys
-from webhook_inbox.schemes import settings as given
-from webhook_inbox.schemes.encodings import base64
-from webhook_inbox.schemes.layouts import Versions
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, header, in_json
-from webhook_inbox.schemes.providing import provider
-from webhook_inbox.schemes.templates import Template
-from webhook_inbox.schemes.tokens import Token
-from webhook_inbox.schemes.window import Window
+from webhook_inbox.domain.provider import Facts, Recipe
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.generic import settings as given
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
+from webhook_inbox.providers.schemes.signatures import keys
+from webhook_inbox.providers.schemes.signatures.encodings import base64
+from webhook_inbox.providers.schemes.signatures.header_formats import Versions
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
+from webhook_inbox.providers.schemes.signatures.signed_content import Template
+from webhook_inbox.providers.schemes.signatures.tolerance import Window
+from webhook_inbox.providers.schemes.tokens.static_token import Token
 
 SETTINGS: Final = frozenset({"proof"})
 PROOFS: Final = ("signature", "token")

@@ -7,12 +7,12 @@ Source: gocardless/gocardless-pro-python `webhooks.py` and its tests.
 
 from typing import Final
 
-from webhook_inbox.errors import Reason
-from webhook_inbox.recipe import STATUSES, Facts
-from webhook_inbox.schemes.batches import split_at
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, dotted, in_json
-from webhook_inbox.schemes.providing import provider
+from webhook_inbox.domain.errors import Reason
+from webhook_inbox.domain.provider import STATUSES, Facts
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.identity.batches import split_at
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, dotted, in_json
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
 INVALID_TOKEN: Final = 498
 

@@ -10,17 +10,17 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from webhook_inbox.errors import Reason, Rejected
-from webhook_inbox.model import Delivery
-from webhook_inbox.ports import Fetch
-from webhook_inbox.recipe import Facts, Recipe, Sample
-from webhook_inbox.schemes import settings as given
-from webhook_inbox.schemes.asymmetric import Rsa
-from webhook_inbox.schemes.jwt_keys import published
-from webhook_inbox.schemes.jwt_times import Claims
-from webhook_inbox.schemes.jwts import Jwt
-from webhook_inbox.schemes.naming import Naming, header, in_json, repeats
-from webhook_inbox.schemes.providing import provider
+from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.ports import Fetch
+from webhook_inbox.domain.provider import Facts, Recipe, Sample
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.generic import settings as given
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json, repeats
+from webhook_inbox.providers.schemes.jwt.jwt import Jwt
+from webhook_inbox.providers.schemes.jwt.keys import published
+from webhook_inbox.providers.schemes.jwt.times import Claims
+from webhook_inbox.providers.schemes.signatures.asymmetric import Rsa
 
 SETTINGS: Final = frozenset({"audience", "service_account", "url"})
 EXAMPLE: Final = {

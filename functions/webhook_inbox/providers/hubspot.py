@@ -18,19 +18,19 @@ from datetime import datetime
 from typing import Any, Final
 from urllib.parse import unquote, unquote_to_bytes
 
-from webhook_inbox.errors import Reason, Rejected
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Facts, Recipe, Sample, Verified
-from webhook_inbox.schemes import settings as given
-from webhook_inbox.schemes import urls
-from webhook_inbox.schemes.batches import split_at
-from webhook_inbox.schemes.encodings import base64
-from webhook_inbox.schemes.headers import encoded, required
-from webhook_inbox.schemes.mac import Hmac, PlainHash
-from webhook_inbox.schemes.naming import Naming, in_json
-from webhook_inbox.schemes.providing import provider
-from webhook_inbox.schemes.templates import Template
-from webhook_inbox.schemes.window import Window, milliseconds
+from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Facts, Recipe, Sample, Verified
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.generic import settings as given
+from webhook_inbox.providers.schemes.http import urls
+from webhook_inbox.providers.schemes.http.headers import encoded, required
+from webhook_inbox.providers.schemes.identity.batches import split_at
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, in_json
+from webhook_inbox.providers.schemes.signatures.encodings import base64
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac, PlainHash
+from webhook_inbox.providers.schemes.signatures.signed_content import Template
+from webhook_inbox.providers.schemes.signatures.tolerance import Window, milliseconds
 
 SETTINGS: Final = frozenset({"url", "version"})
 EXAMPLE: Final = {"url": "https://inbox.example/webhooks/hubspot"}

@@ -7,14 +7,14 @@ and Ruby samples; Intercom's pages on setting up webhooks and on pinging a subsc
 
 from typing import Final
 
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Answer, Facts
-from webhook_inbox.schemes.documents import text_at
-from webhook_inbox.schemes.handshakes import EMPTY, probed
-from webhook_inbox.schemes.layouts import Whole
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, in_json, repeats
-from webhook_inbox.schemes.providing import provider
+from webhook_inbox.domain.json_path import text_at
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Answer, Facts
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.handshakes.handshakes import EMPTY, probed
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, in_json, repeats
+from webhook_inbox.providers.schemes.signatures.header_formats import Whole
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
 
 def _ping(delivery: Delivery, _: str) -> Answer | None:

@@ -16,16 +16,16 @@ from hashlib import sha256
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
-from webhook_inbox.errors import Reason, Rejected
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Facts, Recipe, Sample
-from webhook_inbox.schemes import settings as given
-from webhook_inbox.schemes import urls
-from webhook_inbox.schemes.layouts import Whole
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, header, in_json
-from webhook_inbox.schemes.providing import provider
-from webhook_inbox.schemes.tokens import matches
+from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Facts, Recipe, Sample
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.generic import settings as given
+from webhook_inbox.providers.schemes.http import urls
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
+from webhook_inbox.providers.schemes.signatures.constant_time import matches
+from webhook_inbox.providers.schemes.signatures.header_formats import Whole
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
 SETTINGS: Final = frozenset({"proof", "url", "base_url"})
 PROOFS: Final = ("signature", "connect")
@@ -63,8 +63,8 @@ def recipe(settings: Mapping[str, Any]) -> Recipe:
 
 def _connect(url: str, base_url: str) -> Recipe:
     # Loaded where it is needed: the library behind it is large.
-    from webhook_inbox.schemes.jwt_times import Claims  # noqa: PLC0415
-    from webhook_inbox.schemes.jwts import Jwt  # noqa: PLC0415
+    from webhook_inbox.providers.schemes.jwt.jwt import Jwt  # noqa: PLC0415
+    from webhook_inbox.providers.schemes.jwt.times import Claims  # noqa: PLC0415
 
     def check(claims: Claims, delivery: Delivery) -> None:
         signed = claims["qsh"]

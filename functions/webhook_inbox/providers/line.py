@@ -7,15 +7,15 @@ Source: line/line-bot-sdk-python `v3/webhook.py` and its tests; @line/bot-sdk.
 
 from typing import Final
 
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Answer, Facts
-from webhook_inbox.schemes.batches import split_at
-from webhook_inbox.schemes.documents import at, document
-from webhook_inbox.schemes.encodings import base64
-from webhook_inbox.schemes.handshakes import EMPTY
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, Reading, in_json
-from webhook_inbox.schemes.providing import provider
+from webhook_inbox.domain.json_path import at, document
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Answer, Facts
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.handshakes.handshakes import EMPTY
+from webhook_inbox.providers.schemes.identity.batches import split_at
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, Reading, in_json
+from webhook_inbox.providers.schemes.signatures.encodings import base64
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
 REDELIVERED: Final = "deliveryContext.isRedelivery"
 

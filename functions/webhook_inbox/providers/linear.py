@@ -10,14 +10,14 @@ import json
 from datetime import datetime, timedelta
 from typing import Final
 
-from webhook_inbox.errors import ConfigurationError
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Facts, Sample, Sent
-from webhook_inbox.schemes.documents import at, document, parse
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, dotted, header, in_json
-from webhook_inbox.schemes.providing import provider
-from webhook_inbox.schemes.window import Window, milliseconds
+from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.domain.json_path import at, document, parse
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Facts, Sample, Sent
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, dotted, header, in_json
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
+from webhook_inbox.providers.schemes.signatures.tolerance import Window, milliseconds
 
 TIMESTAMP: Final = "webhookTimestamp"
 

@@ -15,16 +15,22 @@ from functools import partial
 from hashlib import sha256
 from typing import Final
 
-from webhook_inbox.errors import Reason, Rejected
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Facts, Sample, Sent, Verified
-from webhook_inbox.schemes import urls
-from webhook_inbox.schemes.documents import at, document, text_at
-from webhook_inbox.schemes.headers import encoded
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import LAST_SECOND, Naming, Reading, in_form, in_json
-from webhook_inbox.schemes.providing import provider
-from webhook_inbox.schemes.window import Window
+from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.json_path import at, document, text_at
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Facts, Sample, Sent, Verified
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.http import urls
+from webhook_inbox.providers.schemes.http.headers import encoded
+from webhook_inbox.providers.schemes.identity.event_identity import (
+    LAST_SECOND,
+    Naming,
+    Reading,
+    in_form,
+    in_json,
+)
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
+from webhook_inbox.providers.schemes.signatures.tolerance import Window
 
 WINDOW: Final = Window(
     find=lambda delivery: _field(delivery, "timestamp"),

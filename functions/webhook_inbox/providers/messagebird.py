@@ -12,18 +12,24 @@ from functools import partial
 from hashlib import sha256
 from typing import Any, Final
 
-from webhook_inbox.errors import Reason, Rejected
-from webhook_inbox.instants import to_ms
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Facts, Recipe, Sample
-from webhook_inbox.schemes import settings as given
-from webhook_inbox.schemes import urls
-from webhook_inbox.schemes.headers import encoded
-from webhook_inbox.schemes.jwt_times import Claims
-from webhook_inbox.schemes.jwts import Jwt
-from webhook_inbox.schemes.naming import Naming, content_hash, fixed, in_json, in_query
-from webhook_inbox.schemes.providing import provider
-from webhook_inbox.schemes.tokens import matches
+from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Facts, Recipe, Sample
+from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.generic import settings as given
+from webhook_inbox.providers.schemes.http import urls
+from webhook_inbox.providers.schemes.http.headers import encoded
+from webhook_inbox.providers.schemes.identity.event_identity import (
+    Naming,
+    content_hash,
+    fixed,
+    in_json,
+    in_query,
+)
+from webhook_inbox.providers.schemes.jwt.jwt import Jwt
+from webhook_inbox.providers.schemes.jwt.times import Claims
+from webhook_inbox.providers.schemes.signatures.constant_time import matches
 
 SETTINGS: Final = frozenset({"url"})
 EXAMPLE: Final = {"url": "https://inbox.example/webhooks/messagebird"}

@@ -12,16 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from webhook_inbox.errors import Reason, Rejected
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Facts
-from webhook_inbox.schemes import keys
-from webhook_inbox.schemes.batches import elements
-from webhook_inbox.schemes.documents import at, document
-from webhook_inbox.schemes.handshakes import as_text, subscribes
-from webhook_inbox.schemes.layouts import Whole
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import (
+from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.json_path import at, document
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Facts
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.handshakes.handshakes import as_text, subscribes
+from webhook_inbox.providers.schemes.identity.batches import elements
+from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
     Reading,
     content_hash,
@@ -29,7 +27,9 @@ from webhook_inbox.schemes.naming import (
     in_json,
     joined,
 )
-from webhook_inbox.schemes.providing import provider
+from webhook_inbox.providers.schemes.signatures import keys
+from webhook_inbox.providers.schemes.signatures.header_formats import Whole
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
 VALUE: Final = "entry.0.changes.0.value"
 MESSAGE: Final = "entry.0.messaging.0.message"

@@ -14,17 +14,24 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
-from webhook_inbox.errors import ConfigurationError, Reason, Rejected
-from webhook_inbox.model import Delivery
-from webhook_inbox.ports import Fetch
-from webhook_inbox.recipe import Facts, Recipe, Sample, Sent, Verified
-from webhook_inbox.schemes import settings as given
-from webhook_inbox.schemes.batches import elements, split_at
-from webhook_inbox.schemes.documents import at, document
-from webhook_inbox.schemes.handshakes import greets
-from webhook_inbox.schemes.naming import Naming, Reading, content_hash, dotted, in_json, in_query
-from webhook_inbox.schemes.providing import provider
-from webhook_inbox.schemes.tokens import Token
+from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
+from webhook_inbox.domain.json_path import at, document
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.ports import Fetch
+from webhook_inbox.domain.provider import Facts, Recipe, Sample, Sent, Verified
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.generic import settings as given
+from webhook_inbox.providers.schemes.handshakes.handshakes import greets
+from webhook_inbox.providers.schemes.identity.batches import elements, split_at
+from webhook_inbox.providers.schemes.identity.event_identity import (
+    Naming,
+    Reading,
+    content_hash,
+    dotted,
+    in_json,
+    in_query,
+)
+from webhook_inbox.providers.schemes.tokens.static_token import Token
 
 SETTINGS: Final = frozenset({"audience", "tenants"})
 LIST: Final = "value"
@@ -83,7 +90,7 @@ def recipe(settings: Mapping[str, Any]) -> Recipe:
 
 
 def _with_tokens(made: Recipe, audience: str, tenants: tuple[str, ...]) -> Recipe:
-    from webhook_inbox.schemes.entra import KEYS, entra  # noqa: PLC0415
+    from webhook_inbox.providers.schemes.jwt.entra import KEYS, entra  # noqa: PLC0415
 
     scheme = entra(PLACE, audience=audience, tenants=tenants, publisher=PUBLISHER)
 

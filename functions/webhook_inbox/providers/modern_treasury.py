@@ -6,10 +6,10 @@ Source: modern-treasury 1.80 (PyPI) `resources/webhooks.py`.
 from datetime import datetime
 from typing import Final
 
-from webhook_inbox.recipe import Facts, Sample
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, dotted, header, in_json
-from webhook_inbox.schemes.providing import provider
+from webhook_inbox.domain.provider import Facts, Sample
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, dotted, header, in_json
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
 TOPIC: Final = "x-topic"
 ID: Final = "x-event-id"

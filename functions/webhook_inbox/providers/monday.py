@@ -9,12 +9,12 @@ Source: hookdeck's notes and webhook-co's adapter for monday.com.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from webhook_inbox.recipe import Facts, Recipe
-from webhook_inbox.schemes import settings as given
-from webhook_inbox.schemes.handshakes import as_json, greets
-from webhook_inbox.schemes.jwts import Jwt
-from webhook_inbox.schemes.naming import Naming, Reading, in_json
-from webhook_inbox.schemes.providing import provider
+from webhook_inbox.domain.provider import Facts, Recipe
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.generic import settings as given
+from webhook_inbox.providers.schemes.handshakes.handshakes import as_json, greets
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, Reading, in_json
+from webhook_inbox.providers.schemes.jwt.jwt import Jwt
 
 SETTINGS: Final = frozenset({"url"})
 EXAMPLE: Final = {"url": "https://inbox.example/webhooks/monday"}

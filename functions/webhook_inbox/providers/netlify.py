@@ -6,10 +6,15 @@ Source: webhook-co's adapter for Netlify.
 
 from typing import Final
 
-from webhook_inbox.recipe import Facts
-from webhook_inbox.schemes.jwts import Jwt
-from webhook_inbox.schemes.naming import Naming, content_hash, header, in_json
-from webhook_inbox.schemes.providing import provider
+from webhook_inbox.domain.provider import Facts
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.identity.event_identity import (
+    Naming,
+    content_hash,
+    header,
+    in_json,
+)
+from webhook_inbox.providers.schemes.jwt.jwt import Jwt
 
 RECIPE: Final = provider(
     "netlify",

@@ -7,14 +7,14 @@ Source: hookdeck's notes and webhook-co's configuration.
 
 from typing import Final
 
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Facts, Offer
-from webhook_inbox.schemes.documents import document
-from webhook_inbox.schemes.handshakes import EMPTY
-from webhook_inbox.schemes.layouts import Whole
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, in_json, repeats
-from webhook_inbox.schemes.providing import provider
+from webhook_inbox.domain.json_path import document
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Facts, Offer
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.handshakes.handshakes import EMPTY
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, in_json, repeats
+from webhook_inbox.providers.schemes.signatures.header_formats import Whole
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
 OFFERED: Final = "verification_token"
 ATTEMPT: Final = "attempt_number"

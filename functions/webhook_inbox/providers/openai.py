@@ -6,9 +6,9 @@ Source: openai/openai-python `lib/_webhooks.py`, `tests/lib/test_webhooks.py`.
 
 from typing import Final
 
-from webhook_inbox.recipe import Facts
-from webhook_inbox.schemes import keys
-from webhook_inbox.schemes.standard import WEBHOOK, standard
+from webhook_inbox.domain.provider import Facts
+from webhook_inbox.providers.schemes.signatures import keys
+from webhook_inbox.providers.schemes.standard_webhooks import WEBHOOK, standard
 
 
 def _key(secret: str) -> bytes:

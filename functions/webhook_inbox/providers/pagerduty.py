@@ -8,13 +8,13 @@ Source: PagerDuty/go-pagerduty `webhookv3/webhookv3.go` and its test.
 from collections.abc import Sequence
 from typing import Final
 
-from webhook_inbox.errors import Reason, Rejected
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import STATUSES, Facts, Verified
-from webhook_inbox.schemes.layouts import Versions
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, in_json
-from webhook_inbox.schemes.providing import provider
+from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import STATUSES, Facts, Verified
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, in_json
+from webhook_inbox.providers.schemes.signatures.header_formats import Versions
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
 SCHEME: Final = Hmac(
     headers=("x-pagerduty-signature",), layout=Versions("v1", separator=",", mark="=")

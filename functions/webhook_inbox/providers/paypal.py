@@ -17,18 +17,18 @@ from zlib import crc32
 from cryptography.x509 import load_pem_x509_certificate
 from cryptography.x509.oid import NameOID
 
-from webhook_inbox.errors import Reason, Rejected
-from webhook_inbox.model import Delivery
-from webhook_inbox.ports import Fetch
-from webhook_inbox.recipe import Facts, Recipe, Sample, Verified
-from webhook_inbox.schemes import settings as given
-from webhook_inbox.schemes.asymmetric import Rsa
-from webhook_inbox.schemes.documents import document
-from webhook_inbox.schemes.fetching import pinned
-from webhook_inbox.schemes.headers import encoded, required
-from webhook_inbox.schemes.naming import Naming, in_json
-from webhook_inbox.schemes.providing import provider
-from webhook_inbox.schemes.window import Window, iso
+from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.json_path import document
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.ports import Fetch
+from webhook_inbox.domain.provider import Facts, Recipe, Sample, Verified
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.generic import settings as given
+from webhook_inbox.providers.schemes.http.headers import encoded, required
+from webhook_inbox.providers.schemes.http.key_urls import pinned
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, in_json
+from webhook_inbox.providers.schemes.signatures.asymmetric import Rsa
+from webhook_inbox.providers.schemes.signatures.tolerance import Window, iso
 
 SETTINGS: Final = frozenset({"webhook_id"})
 EXAMPLE: Final = {"webhook_id": "4JH86294D6297924G"}

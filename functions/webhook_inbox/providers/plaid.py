@@ -13,19 +13,25 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
-from webhook_inbox.errors import Reason, Rejected
-from webhook_inbox.model import Delivery
-from webhook_inbox.ports import Fetch
-from webhook_inbox.recipe import Facts, Recipe
-from webhook_inbox.schemes import keys
-from webhook_inbox.schemes import settings as given
-from webhook_inbox.schemes.asymmetric import Ecdsa
-from webhook_inbox.schemes.documents import at, parse
-from webhook_inbox.schemes.jwt_keys import Key, published
-from webhook_inbox.schemes.jwt_times import Claims, Times
-from webhook_inbox.schemes.jwts import Jwt
-from webhook_inbox.schemes.naming import Naming, content_hash, dotted, in_json, joined
-from webhook_inbox.schemes.providing import provider
+from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.json_path import at, parse
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.ports import Fetch
+from webhook_inbox.domain.provider import Facts, Recipe
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.generic import settings as given
+from webhook_inbox.providers.schemes.identity.event_identity import (
+    Naming,
+    content_hash,
+    dotted,
+    in_json,
+    joined,
+)
+from webhook_inbox.providers.schemes.jwt.jwt import Jwt
+from webhook_inbox.providers.schemes.jwt.keys import Key, published
+from webhook_inbox.providers.schemes.jwt.times import Claims, Times
+from webhook_inbox.providers.schemes.signatures import keys
+from webhook_inbox.providers.schemes.signatures.asymmetric import Ecdsa
 
 SETTINGS: Final = frozenset({"environment"})
 ENVIRONMENTS: Final = ("production", "sandbox")

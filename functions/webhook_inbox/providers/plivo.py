@@ -13,17 +13,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from webhook_inbox.errors import Reason, Rejected
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Facts, Recipe
-from webhook_inbox.schemes import settings as given
-from webhook_inbox.schemes import urls
-from webhook_inbox.schemes.encodings import base64
-from webhook_inbox.schemes.headers import encoded, required
-from webhook_inbox.schemes.layouts import Several, Whole
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, content_hash, fixed, in_form, joined
-from webhook_inbox.schemes.providing import provider
+from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Facts, Recipe
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.generic import settings as given
+from webhook_inbox.providers.schemes.http import urls
+from webhook_inbox.providers.schemes.http.headers import encoded, required
+from webhook_inbox.providers.schemes.identity.event_identity import (
+    Naming,
+    content_hash,
+    fixed,
+    in_form,
+    joined,
+)
+from webhook_inbox.providers.schemes.signatures.encodings import base64
+from webhook_inbox.providers.schemes.signatures.header_formats import Several, Whole
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
 SETTINGS: Final = frozenset({"url", "version"})
 EXAMPLE: Final = {"url": "https://inbox.example/webhooks/plivo"}

@@ -5,9 +5,9 @@ Source: @polar-sh/sdk `webhooks.ts`, which encodes the secret before the library
 
 from typing import Final
 
-from webhook_inbox.recipe import Facts
-from webhook_inbox.schemes import keys
-from webhook_inbox.schemes.standard import WEBHOOK, standard
+from webhook_inbox.domain.provider import Facts
+from webhook_inbox.providers.schemes.signatures import keys
+from webhook_inbox.providers.schemes.standard_webhooks import WEBHOOK, standard
 
 RECIPE: Final = standard(
     "polar",

@@ -14,18 +14,18 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
-from webhook_inbox.errors import ConfigurationError, Reason, Rejected
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Facts, Sample, Sent, Verified
-from webhook_inbox.schemes import keys
-from webhook_inbox.schemes.batches import elements
-from webhook_inbox.schemes.documents import at, document, parse
-from webhook_inbox.schemes.headers import required
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, content_hash, in_json
-from webhook_inbox.schemes.providing import provider
-from webhook_inbox.schemes.tokens import matches
-from webhook_inbox.schemes.window import Window, milliseconds
+from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
+from webhook_inbox.domain.json_path import at, document, parse
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Facts, Sample, Sent, Verified
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.http.headers import required
+from webhook_inbox.providers.schemes.identity.batches import elements
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, content_hash, in_json
+from webhook_inbox.providers.schemes.signatures import keys
+from webhook_inbox.providers.schemes.signatures.constant_time import matches
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
+from webhook_inbox.providers.schemes.signatures.tolerance import Window, milliseconds
 
 KEY: Final = "x-pusher-key"
 TIME: Final = "time_ms"

@@ -7,10 +7,15 @@ Source: razorpay/razorpay-python `utility.py`, `tests/test_client_utility.py`.
 
 from typing import Final
 
-from webhook_inbox.recipe import Facts
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, content_hash, header, in_json
-from webhook_inbox.schemes.providing import provider
+from webhook_inbox.domain.provider import Facts
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.identity.event_identity import (
+    Naming,
+    content_hash,
+    header,
+    in_json,
+)
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
 RECIPE: Final = provider(
     "razorpay",

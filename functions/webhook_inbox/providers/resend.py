@@ -6,8 +6,8 @@ Source: resend (PyPI) `webhooks/_webhooks.py`.
 
 from typing import Final
 
-from webhook_inbox.recipe import Facts
-from webhook_inbox.schemes.standard import SVIX, WEBHOOK, standard
+from webhook_inbox.domain.provider import Facts
+from webhook_inbox.providers.schemes.standard_webhooks import SVIX, WEBHOOK, standard
 
 RECIPE: Final = standard(
     "resend",

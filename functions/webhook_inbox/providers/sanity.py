@@ -11,16 +11,16 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from webhook_inbox.errors import Reason, Rejected
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Facts, Verified
-from webhook_inbox.schemes.encodings import base64url
-from webhook_inbox.schemes.layouts import Pairs
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, header, in_json
-from webhook_inbox.schemes.providing import provider
-from webhook_inbox.schemes.templates import Template
-from webhook_inbox.schemes.window import Window, milliseconds
+from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Facts, Verified
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
+from webhook_inbox.providers.schemes.signatures.encodings import base64url
+from webhook_inbox.providers.schemes.signatures.header_formats import Pairs
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
+from webhook_inbox.providers.schemes.signatures.signed_content import Template
+from webhook_inbox.providers.schemes.signatures.tolerance import Window, milliseconds
 
 SIGNATURE: Final = "sanity-webhook-signature"
 FIRST: Final = datetime(2021, 1, 1, tzinfo=UTC)

@@ -8,10 +8,16 @@ what its own JSON is written as is a claim, and holds for its vector.
 from datetime import datetime
 from typing import Final
 
-from webhook_inbox.recipe import Facts, Sample
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, content_hash, dotted, header, in_json
-from webhook_inbox.schemes.providing import provider
+from webhook_inbox.domain.provider import Facts, Sample
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.identity.event_identity import (
+    Naming,
+    content_hash,
+    dotted,
+    header,
+    in_json,
+)
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
 RESOURCE: Final = "sentry-hook-resource"
 STAMP: Final = "sentry-hook-timestamp"

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from webhook_inbox.errors import Reason, Rejected
-from webhook_inbox.instants import from_ms, to_ms
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import STATUSES, Facts, Identity, Recipe, Sample, Verified
-from webhook_inbox.schemes.encodings import base64
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, header
+from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import STATUSES, Facts, Identity, Recipe, Sample, Verified
+from webhook_inbox.domain.timestamps__instants import from_ms, to_ms
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, header
+from webhook_inbox.providers.schemes.signatures.encodings import base64
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
 SCHEME: Final = Hmac(headers=("x-shopify-hmac-sha256", "shopify-hmac-sha256"), encoding=base64)
 NAMING: Final = Naming(

@@ -8,14 +8,20 @@ Source: slack-sdk `signature/`, and Slack's page on verifying requests.
 from datetime import datetime
 from typing import Final
 
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Answer, Facts, Recipe, Sample
-from webhook_inbox.schemes.documents import at
-from webhook_inbox.schemes.layouts import Whole
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, Reading, content_hash, header, in_json
-from webhook_inbox.schemes.templates import Template
-from webhook_inbox.schemes.window import DEFAULT_TOLERANCE, Window
+from webhook_inbox.domain.json_path import at
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Answer, Facts, Recipe, Sample
+from webhook_inbox.providers.schemes.identity.event_identity import (
+    Naming,
+    Reading,
+    content_hash,
+    header,
+    in_json,
+)
+from webhook_inbox.providers.schemes.signatures.header_formats import Whole
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
+from webhook_inbox.providers.schemes.signatures.signed_content import Template
+from webhook_inbox.providers.schemes.signatures.tolerance import DEFAULT_TOLERANCE, Window
 
 SCHEME: Final = Hmac(
     headers=("x-slack-signature",),

@@ -7,8 +7,8 @@ svix-server `worker.rs`.
 
 from typing import Final
 
-from webhook_inbox.recipe import Facts
-from webhook_inbox.schemes.standard import SVIX, WEBHOOK, standard
+from webhook_inbox.domain.provider import Facts
+from webhook_inbox.providers.schemes.standard_webhooks import SVIX, WEBHOOK, standard
 
 RECIPE: Final = standard(
     "standard-webhooks",

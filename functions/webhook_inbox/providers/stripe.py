@@ -6,12 +6,12 @@ Source: stripe-python `_webhook.py`, which takes any time in the future; we do n
 from datetime import datetime
 from typing import Final
 
-from webhook_inbox.recipe import Facts, Recipe, Sample
-from webhook_inbox.schemes.layouts import Pairs
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, in_json
-from webhook_inbox.schemes.templates import Template
-from webhook_inbox.schemes.window import DEFAULT_TOLERANCE, Window
+from webhook_inbox.domain.provider import Facts, Recipe, Sample
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, in_json
+from webhook_inbox.providers.schemes.signatures.header_formats import Pairs
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
+from webhook_inbox.providers.schemes.signatures.signed_content import Template
+from webhook_inbox.providers.schemes.signatures.tolerance import DEFAULT_TOLERANCE, Window
 
 # The secret's `whsec_…` is the key as it stands, nothing in it is base64.
 SCHEME: Final = Hmac(

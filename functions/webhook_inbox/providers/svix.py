@@ -6,8 +6,8 @@ Source: svix/svix-webhooks, whose libraries take `webhook-…` for the same head
 
 from typing import Final
 
-from webhook_inbox.recipe import Facts
-from webhook_inbox.schemes.standard import SVIX, WEBHOOK, standard
+from webhook_inbox.domain.provider import Facts
+from webhook_inbox.providers.schemes.standard_webhooks import SVIX, WEBHOOK, standard
 
 RECIPE: Final = standard(
     "svix",

@@ -7,12 +7,12 @@ Source: webhook-co's table of tokens; Telegram's `setWebhook`, recalled.
 
 from typing import Final
 
-from webhook_inbox.recipe import Facts
-from webhook_inbox.schemes.documents import at
-from webhook_inbox.schemes.handshakes import EMPTY
-from webhook_inbox.schemes.naming import Naming, Reading, in_json
-from webhook_inbox.schemes.providing import provider
-from webhook_inbox.schemes.tokens import Token
+from webhook_inbox.domain.json_path import at
+from webhook_inbox.domain.provider import Facts
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.handshakes.handshakes import EMPTY
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, Reading, in_json
+from webhook_inbox.providers.schemes.tokens.static_token import Token
 
 TOKEN: Final = "x-telegram-bot-api-secret-token"  # noqa: S105 - a header's name
 

@@ -9,13 +9,18 @@ Source: public handlers; what is said of run tasks and of the first notification
 
 from typing import Final
 
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Answer, Facts
-from webhook_inbox.schemes.documents import at, document
-from webhook_inbox.schemes.handshakes import EMPTY
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, content_hash, in_json, joined
-from webhook_inbox.schemes.providing import provider
+from webhook_inbox.domain.json_path import at, document
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Answer, Facts
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.handshakes.handshakes import EMPTY
+from webhook_inbox.providers.schemes.identity.event_identity import (
+    Naming,
+    content_hash,
+    in_json,
+    joined,
+)
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
 TRIGGER: Final = "notifications.0.trigger"
 UPDATED: Final = "notifications.0.run_updated_at"

@@ -8,14 +8,14 @@ Source: hookdeck's notes; webhook-co's configuration; Atlassian's page on Trello
 from collections.abc import Mapping
 from typing import Any, Final
 
-from webhook_inbox.recipe import Facts, Recipe
-from webhook_inbox.schemes import settings as given
-from webhook_inbox.schemes.encodings import base64
-from webhook_inbox.schemes.handshakes import probed
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, in_json
-from webhook_inbox.schemes.providing import provider
-from webhook_inbox.schemes.templates import Template
+from webhook_inbox.domain.provider import Facts, Recipe
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.generic import settings as given
+from webhook_inbox.providers.schemes.handshakes.handshakes import probed
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, in_json
+from webhook_inbox.providers.schemes.signatures.encodings import base64
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
+from webhook_inbox.providers.schemes.signatures.signed_content import Template
 
 SETTINGS: Final = frozenset({"url"})
 EXAMPLE: Final = {"url": "https://inbox.example/webhooks/trello"}

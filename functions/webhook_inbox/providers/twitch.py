@@ -8,15 +8,21 @@ Source: hookdeck's notes and webhook-co's configuration.
 from datetime import datetime, timedelta
 from typing import Final
 
-from webhook_inbox.recipe import Facts, Sample
-from webhook_inbox.schemes.documents import at
-from webhook_inbox.schemes.handshakes import echoes
-from webhook_inbox.schemes.layouts import Whole
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, Reading, dotted, header, in_json
-from webhook_inbox.schemes.providing import provider
-from webhook_inbox.schemes.templates import Template
-from webhook_inbox.schemes.window import Window, iso
+from webhook_inbox.domain.json_path import at
+from webhook_inbox.domain.provider import Facts, Sample
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.handshakes.handshakes import echoes
+from webhook_inbox.providers.schemes.identity.event_identity import (
+    Naming,
+    Reading,
+    dotted,
+    header,
+    in_json,
+)
+from webhook_inbox.providers.schemes.signatures.header_formats import Whole
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
+from webhook_inbox.providers.schemes.signatures.signed_content import Template
+from webhook_inbox.providers.schemes.signatures.tolerance import Window, iso
 
 PREFIX: Final = "twitch-eventsub-message"
 ID: Final = f"{PREFIX}-id"

@@ -12,15 +12,13 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from webhook_inbox.errors import Reason, Rejected
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Answer, Facts
-from webhook_inbox.schemes.documents import at
-from webhook_inbox.schemes.encodings import base64
-from webhook_inbox.schemes.handshakes import computes, json_answer
-from webhook_inbox.schemes.layouts import Whole
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import (
+from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.json_path import at
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Answer, Facts
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.handshakes.handshakes import computes, json_answer
+from webhook_inbox.providers.schemes.identity.event_identity import (
     Finder,
     Naming,
     Reading,
@@ -29,7 +27,9 @@ from webhook_inbox.schemes.naming import (
     in_query,
     joined,
 )
-from webhook_inbox.schemes.providing import provider
+from webhook_inbox.providers.schemes.signatures.encodings import base64
+from webhook_inbox.providers.schemes.signatures.header_formats import Whole
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
 PREFIX: Final = "sha256="
 TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/=-]{1,256}", re.ASCII)

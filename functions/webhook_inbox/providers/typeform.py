@@ -6,12 +6,12 @@ none of ours is one of them.
 
 from typing import Final
 
-from webhook_inbox.recipe import Facts
-from webhook_inbox.schemes.encodings import base64
-from webhook_inbox.schemes.layouts import Whole
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, in_json
-from webhook_inbox.schemes.providing import provider
+from webhook_inbox.domain.provider import Facts
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, in_json
+from webhook_inbox.providers.schemes.signatures.encodings import base64
+from webhook_inbox.providers.schemes.signatures.header_formats import Whole
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
 RECIPE: Final = provider(
     "typeform",

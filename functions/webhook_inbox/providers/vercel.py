@@ -8,12 +8,12 @@ Source: hookdeck's notes on Vercel.
 
 from typing import Final
 
-from webhook_inbox.recipe import Facts
-from webhook_inbox.schemes import keys
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, in_json
-from webhook_inbox.schemes.presets import Endpoint, shows_token
-from webhook_inbox.schemes.providing import provider
+from webhook_inbox.domain.provider import Facts
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.handshakes.presets import Endpoint, shows_token
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, in_json
+from webhook_inbox.providers.schemes.signatures import keys
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
 SIGNATURE: Final = "x-vercel-signature"
 

@@ -7,10 +7,16 @@ Source: vonage-jwt 1 (PyPI) `verify_jwt.py`.
 
 from typing import Final
 
-from webhook_inbox.recipe import Facts
-from webhook_inbox.schemes.jwts import Jwt
-from webhook_inbox.schemes.naming import Naming, content_hash, fixed, in_json, joined
-from webhook_inbox.schemes.providing import provider
+from webhook_inbox.domain.provider import Facts
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.identity.event_identity import (
+    Naming,
+    content_hash,
+    fixed,
+    in_json,
+    joined,
+)
+from webhook_inbox.providers.schemes.jwt.jwt import Jwt
 
 SCHEME: Final = Jwt(
     header="authorization",

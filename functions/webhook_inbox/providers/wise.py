@@ -8,12 +8,12 @@ handling.
 
 from typing import Final
 
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Answer, Facts
-from webhook_inbox.schemes.asymmetric import Rsa, spki
-from webhook_inbox.schemes.handshakes import EMPTY
-from webhook_inbox.schemes.naming import Naming, header, in_json
-from webhook_inbox.schemes.providing import provider
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Answer, Facts
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.handshakes.handshakes import EMPTY
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
+from webhook_inbox.providers.schemes.signatures.asymmetric import Rsa, spki
 
 TEST: Final = "x-test-notification"
 

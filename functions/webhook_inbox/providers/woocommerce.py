@@ -9,13 +9,13 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Answer, Facts, Identity
-from webhook_inbox.schemes.encodings import base64
-from webhook_inbox.schemes.handshakes import EMPTY
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, header, in_json, utc
-from webhook_inbox.schemes.providing import provider
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Answer, Facts, Identity
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.handshakes.handshakes import EMPTY
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json, utc
+from webhook_inbox.providers.schemes.signatures.encodings import base64
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
 SIGNATURE: Final = "x-wc-webhook-signature"
 PING: Final = re.compile(rb"webhook_id=[0-9]{1,20}")

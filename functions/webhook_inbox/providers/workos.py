@@ -8,13 +8,13 @@ Source: workos 10 (PyPI) `webhooks/_verification.py`.
 from datetime import timedelta
 from typing import Final
 
-from webhook_inbox.recipe import Facts
-from webhook_inbox.schemes.layouts import Pairs
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, in_json
-from webhook_inbox.schemes.providing import provider
-from webhook_inbox.schemes.templates import Template
-from webhook_inbox.schemes.window import Window, milliseconds
+from webhook_inbox.domain.provider import Facts
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, in_json
+from webhook_inbox.providers.schemes.signatures.header_formats import Pairs
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
+from webhook_inbox.providers.schemes.signatures.signed_content import Template
+from webhook_inbox.providers.schemes.signatures.tolerance import Window, milliseconds
 
 RECIPE: Final = provider(
     "workos",

@@ -8,16 +8,22 @@ Source: hookdeck's notes and webhook-co's configuration for Xero.
 
 from typing import Final
 
-from webhook_inbox.errors import Reason
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import STATUSES, Answer, Facts
-from webhook_inbox.schemes.batches import split_at
-from webhook_inbox.schemes.documents import at, document
-from webhook_inbox.schemes.encodings import base64
-from webhook_inbox.schemes.handshakes import EMPTY
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, dotted, in_json, joined, utc
-from webhook_inbox.schemes.providing import provider
+from webhook_inbox.domain.errors import Reason
+from webhook_inbox.domain.json_path import at, document
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import STATUSES, Answer, Facts
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.handshakes.handshakes import EMPTY
+from webhook_inbox.providers.schemes.identity.batches import split_at
+from webhook_inbox.providers.schemes.identity.event_identity import (
+    Naming,
+    dotted,
+    in_json,
+    joined,
+    utc,
+)
+from webhook_inbox.providers.schemes.signatures.encodings import base64
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
 
 def _intent(delivery: Delivery, _: str) -> Answer | None:

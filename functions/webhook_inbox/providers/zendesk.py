@@ -8,14 +8,14 @@ Source: Zendesk's pages on verifying webhooks and on the anatomy of a request.
 
 from typing import Final
 
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Facts, Identity
-from webhook_inbox.schemes.encodings import base64
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, header, in_json
-from webhook_inbox.schemes.providing import provider
-from webhook_inbox.schemes.templates import Template
-from webhook_inbox.schemes.window import Window, iso
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Facts, Identity
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
+from webhook_inbox.providers.schemes.signatures.encodings import base64
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
+from webhook_inbox.providers.schemes.signatures.signed_content import Template
+from webhook_inbox.providers.schemes.signatures.tolerance import Window, iso
 
 TIME: Final = "x-zendesk-webhook-signature-timestamp"
 

@@ -9,16 +9,21 @@ import hmac
 import re
 from typing import Final
 
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Answer, Facts
-from webhook_inbox.schemes.documents import at
-from webhook_inbox.schemes.handshakes import challenge_in, json_answer
-from webhook_inbox.schemes.layouts import Whole
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.naming import Naming, Reading, content_hash, in_json
-from webhook_inbox.schemes.providing import provider
-from webhook_inbox.schemes.templates import Template
-from webhook_inbox.schemes.window import Window
+from webhook_inbox.domain.json_path import at
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Answer, Facts
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.handshakes.handshakes import challenge_in, json_answer
+from webhook_inbox.providers.schemes.identity.event_identity import (
+    Naming,
+    Reading,
+    content_hash,
+    in_json,
+)
+from webhook_inbox.providers.schemes.signatures.header_formats import Whole
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
+from webhook_inbox.providers.schemes.signatures.signed_content import Template
+from webhook_inbox.providers.schemes.signatures.tolerance import Window
 
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_+/=-]{8,128}", re.ASCII)
 

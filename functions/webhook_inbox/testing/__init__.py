@@ -16,9 +16,9 @@ As a fixture, one line:
 """
 
 from webhook_inbox.testing.fake import Fake, Request
+from webhook_inbox.testing.fake__misuse import KitError
 from webhook_inbox.testing.inbox import Inbox
-from webhook_inbox.testing.life import Died
-from webhook_inbox.testing.misuse import KitError
 from webhook_inbox.testing.runs import Effect, Run
+from webhook_inbox.testing.worker import Died
 
 __all__ = ["Died", "Effect", "Fake", "Inbox", "KitError", "Request", "Run"]

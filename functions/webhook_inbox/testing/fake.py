@@ -8,10 +8,10 @@ from typing import Any, Final, Self
 
 import httpx
 
-from webhook_inbox.manifest import DestinationSpec
-from webhook_inbox.memory import ManualClock
-from webhook_inbox.testing.life import Life
-from webhook_inbox.testing.misuse import KitError
+from webhook_inbox.adapters.memory import ManualClock
+from webhook_inbox.domain.manifest import DestinationSpec
+from webhook_inbox.testing.fake__misuse import KitError
+from webhook_inbox.testing.worker import Life
 
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 

@@ -4,18 +4,18 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Final
 
-from webhook_inbox.completions import Completions, Outcome
-from webhook_inbox.holds import Holds
-from webhook_inbox.lanes import Lanes
-from webhook_inbox.ledger import Ledger
-from webhook_inbox.manifest import Manifest
-from webhook_inbox.memory import ManualClock, MemoryQueue, MemoryTable
-from webhook_inbox.ports import Chance
-from webhook_inbox.replay import Replay
-from webhook_inbox.replay_request import ReplayRequest
-from webhook_inbox.testing.misuse import KitError
-from webhook_inbox.waits.endings import Ending
-from webhook_inbox.waits.tokens import Place
+from webhook_inbox.adapters.memory import ManualClock, MemoryQueue, MemoryTable
+from webhook_inbox.domain.manifest import Manifest
+from webhook_inbox.domain.ports import Chance
+from webhook_inbox.handlers.approvals import Holds
+from webhook_inbox.handlers.completions.receiver import Completions, Outcome
+from webhook_inbox.handlers.completions.results import Ending
+from webhook_inbox.handlers.completions.tokens import Place
+from webhook_inbox.ledger.queries import Ledger
+from webhook_inbox.queue.lanes import Lanes
+from webhook_inbox.replay.replay import Replay
+from webhook_inbox.replay.request import ReplayRequest
+from webhook_inbox.testing.fake__misuse import KitError
 
 INVOCATION: Final = timedelta(seconds=60)
 

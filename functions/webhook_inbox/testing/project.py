@@ -8,13 +8,13 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from webhook_inbox.adapters.coroutines import plain
-from webhook_inbox.compiler import compile_manifest
+from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.configuration.destination import Destination
-from webhook_inbox.manifest import DestinationSpec, HandlerSpec, Manifest, SourceSpec
-from webhook_inbox.routing import Registered, Router
+from webhook_inbox.domain.manifest import DestinationSpec, HandlerSpec, Manifest, SourceSpec
+from webhook_inbox.handlers.coroutines import plain
+from webhook_inbox.handlers.router import Registered, Router
 from webhook_inbox.testing.fake import Fake
-from webhook_inbox.testing.misuse import KitError
+from webhook_inbox.testing.fake__misuse import KitError
 from webhook_inbox.testing.samples import PLAIN
 
 Load = Callable[[HandlerSpec], Registered]

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, Self
 
-from webhook_inbox.effects.journal import State
-from webhook_inbox.effects.results import decode
-from webhook_inbox.holds import Hold
-from webhook_inbox.model import Overview, Status
-from webhook_inbox.model import Run as Row
-from webhook_inbox.ports import Item, Key
-from webhook_inbox.testing.misuse import KitError
+from webhook_inbox.domain.model import Overview, Status
+from webhook_inbox.domain.model import Run as Row
+from webhook_inbox.domain.ports import Item, Key
+from webhook_inbox.handlers.approvals import Hold
+from webhook_inbox.handlers.completions.results import Ending
+from webhook_inbox.handlers.completions.tokens import Place
+from webhook_inbox.handlers.effects.journal import State
+from webhook_inbox.handlers.effects.results import decode
+from webhook_inbox.testing.fake__misuse import KitError
 from webhook_inbox.testing.operators import Operators
-from webhook_inbox.waits.endings import Ending
-from webhook_inbox.waits.tokens import Place
 
 
 class World(Protocol):

@@ -9,11 +9,11 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from webhook_inbox import providers
-from webhook_inbox.errors import InboxError
-from webhook_inbox.manifest import HandlerSpec, SourceSpec
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Recipe, Sample, Verified
-from webhook_inbox.testing.misuse import KitError
+from webhook_inbox.domain.errors import InboxError
+from webhook_inbox.domain.manifest import HandlerSpec, SourceSpec
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Recipe, Sample, Verified
+from webhook_inbox.testing.fake__misuse import KitError
 
 # One of these is of the form that a provider gives its secrets.
 _SECRETS: Final = ("whsec_dGVzdGluZy1vbmx5LXNlY3JldCE=", "deadbeef" * 8, "testing:only-secret")

@@ -2,10 +2,11 @@
 
 from typing import Final
 
-from webhook_inbox.context import Context, Event
-from webhook_inbox.errors import Permanent
-from webhook_inbox.order import serial
-from webhook_inbox.routing import Router
+from webhook_inbox.domain.errors import Permanent
+from webhook_inbox.handlers.context import Context
+from webhook_inbox.handlers.event import Event
+from webhook_inbox.handlers.ordering.declaration import serial
+from webhook_inbox.handlers.router import Router
 
 accounts: Final = Router("accounts", source="acme")
 HANDLED: Final[list[str]] = []

@@ -2,8 +2,9 @@
 
 from typing import Final
 
-from webhook_inbox.context import Context, Event
-from webhook_inbox.routing import Router
+from webhook_inbox.handlers.context import Context
+from webhook_inbox.handlers.event import Event
+from webhook_inbox.handlers.router import Router
 
 fragile: Final = Router("fragile", source="acme")
 SEEN: Final[list[str]] = []

@@ -7,9 +7,10 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any, Final
 
-from webhook_inbox.context import Context, Event
-from webhook_inbox.errors import Deferred, Permanent
-from webhook_inbox.routing import Router
+from webhook_inbox.domain.errors import Deferred, Permanent
+from webhook_inbox.handlers.context import Context
+from webhook_inbox.handlers.event import Event
+from webhook_inbox.handlers.router import Router
 
 lab: Final = Router("lab", source="acme")
 SEEN: Final[list[tuple[str, int, str]]] = []

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from tests.e2e.inquiry import Inquiry
 from tests.e2e.waiting import eventually
-from webhook_inbox.model import Status
+from webhook_inbox.domain.model import Status
 from webhookctl.local.inbox import USUAL_SINK, LocalInbox
 from webhookctl.local.ports import LOOPBACK, accepts, free_port
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import httpx
 
-from webhook_inbox.adapters.downstream import Downstream
-from webhook_inbox.adapters.http_clients import HttpClients
-from webhook_inbox.agents import CallChain
-from webhook_inbox.destinations.answer import Answer
-from webhook_inbox.effects.plan import Key
-from webhook_inbox.manifest import DestinationSpec
-from webhook_inbox.memory import ManualClock
+from webhook_inbox.adapters.memory import ManualClock
+from webhook_inbox.destinations.circuit import Answer
+from webhook_inbox.destinations.client.client import Downstream
+from webhook_inbox.destinations.client.factory import HttpClients
+from webhook_inbox.destinations.propagation import CallChain
+from webhook_inbox.domain.idempotency import Key
+from webhook_inbox.domain.manifest import DestinationSpec
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 CRM = "https://crm.example/v1"

@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webhook_inbox.adapters.attributes import from_wire, row_from_wire, row_to_wire, to_wire
+from webhook_inbox.adapters.aws.dynamodb_expressions import (
+    from_wire,
+    row_from_wire,
+    row_to_wire,
+    to_wire,
+)
 
 text = st.text(st.characters(exclude_categories=["Cs"]))
 leaves = text | st.booleans() | st.integers(-(10**38) + 1, 10**38 - 1) | st.binary()

@@ -5,8 +5,8 @@ from botocore import exceptions as boto
 from urllib3.exceptions import ProtocolError
 
 from tests.unit.adapters.fake_client import refusal
-from webhook_inbox.adapters import calls
-from webhook_inbox.errors import ConditionFailed, Unavailable
+from webhook_inbox.adapters.aws import errors as calls
+from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 
 LINE = {"endpoint_url": "https://x", "error": "e"}
 

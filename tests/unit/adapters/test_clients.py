@@ -6,15 +6,15 @@ from collections.abc import Iterator
 import pytest
 
 from tests.stopwatch import Stopwatch
-from webhook_inbox.adapters import clients
-from webhook_inbox.adapters.clients import Lazy, quick, quick_caller
-from webhook_inbox.adapters.dynamodb import DynamoTable
-from webhook_inbox.adapters.patience import Patience
-from webhook_inbox.adapters.s3 import S3Blobs
-from webhook_inbox.adapters.sqs import SqsQueue
-from webhook_inbox.adapters.steady import steady
-from webhook_inbox.errors import Unavailable
-from webhook_inbox.ports import Key, Outgoing
+from webhook_inbox.adapters.aws import clients
+from webhook_inbox.adapters.aws.clients import Lazy, quick, quick_caller
+from webhook_inbox.adapters.aws.clients__steady import steady
+from webhook_inbox.adapters.aws.dynamodb import DynamoTable
+from webhook_inbox.adapters.aws.s3 import S3Blobs
+from webhook_inbox.adapters.aws.sqs__sqs import SqsQueue
+from webhook_inbox.adapters.aws.time_budget import Patience
+from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.ports import Key, Outgoing
 
 
 @pytest.fixture(autouse=True)

@@ -10,9 +10,9 @@ import pytest
 from standardwebhooks import Webhook
 
 from tests.unit.adapters.calling import CRM, NOW, TRACE, Attempt, Effects, Sink, client, shown
-from webhook_inbox.agents import CallChain
-from webhook_inbox.effects.plan import Key
-from webhook_inbox.errors import Permanent
+from webhook_inbox.destinations.propagation import CallChain
+from webhook_inbox.domain.errors import Permanent
+from webhook_inbox.domain.idempotency import Key
 
 KEY = "POST /notes:stripe.fulfil:stripe:evt_1"
 SIGNING = "whsec_" + b64encode(b"k" * 24).decode()

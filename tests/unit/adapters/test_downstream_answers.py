@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.adapters.calling import CRM, NOW, Attempt, Gate, Sink, client
-from webhook_inbox.destinations.answer import Answer
-from webhook_inbox.errors import InboxError, Permanent, Transient, Unavailable
-from webhook_inbox.memory import ManualClock
+from webhook_inbox.adapters.memory import ManualClock
+from webhook_inbox.destinations.circuit import Answer
+from webhook_inbox.domain.errors import InboxError, Permanent, Transient, Unavailable
 
 SECRET = "s3cr3t/+token=="
 AUTHS: list[dict[str, str]] = [

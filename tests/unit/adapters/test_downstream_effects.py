@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.unit.adapters.calling import CRM, Attempt, Effects, Sink, client
-from webhook_inbox.errors import Deferred, Permanent, Transient
+from webhook_inbox.domain.errors import Deferred, Permanent, Transient
 
 PLAN = {"in_doubt": "retry", "key_lifetime": timedelta(hours=24)}
 

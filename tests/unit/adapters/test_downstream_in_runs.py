@@ -9,11 +9,12 @@ import pytest
 
 from tests.unit.adapters.calling import Chance, Sink
 from tests.unit.core.world import MANIFEST, World
-from webhook_inbox.adapters.http_clients import HttpClients
-from webhook_inbox.context import Context, Event
-from webhook_inbox.effects.results import decode
-from webhook_inbox.manifest import DestinationSpec
-from webhook_inbox.model import Status
+from webhook_inbox.destinations.client.factory import HttpClients
+from webhook_inbox.domain.manifest import DestinationSpec
+from webhook_inbox.domain.model import Status
+from webhook_inbox.handlers.context import Context
+from webhook_inbox.handlers.effects.results import decode
+from webhook_inbox.handlers.event import Event
 
 HANDLER = "acme.fulfil"
 KEYED = DestinationSpec("crm", "https://crm.example", breaker=None)

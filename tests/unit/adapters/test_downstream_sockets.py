@@ -10,12 +10,12 @@ import pytest
 
 from tests.stopwatch import Stopwatch
 from tests.unit.adapters.calling import Attempt, Chance
-from webhook_inbox.adapters.clock import SystemClock
-from webhook_inbox.adapters.downstream import Downstream
-from webhook_inbox.adapters.http_clients import HttpClients
-from webhook_inbox.destinations.answer import Answer
-from webhook_inbox.errors import Permanent, Transient
-from webhook_inbox.manifest import DestinationSpec
+from webhook_inbox.adapters.system__clock import SystemClock
+from webhook_inbox.destinations.circuit import Answer
+from webhook_inbox.destinations.client.client import Downstream
+from webhook_inbox.destinations.client.factory import HttpClients
+from webhook_inbox.domain.errors import Permanent, Transient
+from webhook_inbox.domain.manifest import DestinationSpec
 
 OK = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 8\r\n\r\n{"id":7}'
 Script = Callable[[socket.socket], None]

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from tests.unit.adapters.fake_client import FakeClient, refusal
-from webhook_inbox.adapters.dynamodb import PATIENT_ROUNDS, DynamoTable
-from webhook_inbox.conditions import Absent
-from webhook_inbox.errors import ConditionFailed, Unavailable
-from webhook_inbox.ports import Change, Key
+from webhook_inbox.adapters.aws.dynamodb import PATIENT_ROUNDS, DynamoTable
+from webhook_inbox.domain.conditions import Absent
+from webhook_inbox.domain.errors import ConditionFailed, Unavailable
+from webhook_inbox.domain.ports import Change, Key
 
 KEY = Key("a", "b")
 WIRE_KEY = {"pk": {"S": "a"}, "sk": {"S": "b"}}

@@ -10,7 +10,7 @@ from webhook_inbox.adapters.environment import (
     ProcessorEnvironment,
     ResenderEnvironment,
 )
-from webhook_inbox.errors import ConfigurationError
+from webhook_inbox.domain.errors import ConfigurationError
 
 URLS = {"default": "https://sqs/1/q", "slow": "https://sqs/1/slow"}
 COMMON: dict[str, Any] = {

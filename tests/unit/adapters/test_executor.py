@@ -7,8 +7,8 @@ from contextvars import ContextVar
 
 import pytest
 
-from webhook_inbox.adapters.executor import ThreadExecutor
-from webhook_inbox.errors import HandlerTimedOut, Permanent
+from webhook_inbox.adapters.system__executor import ThreadExecutor
+from webhook_inbox.domain.errors import HandlerTimedOut, Permanent
 
 LONG = 30.0
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from webhook_inbox.adapters.expressions import Expressions
-from webhook_inbox.conditions import (
+from webhook_inbox.adapters.aws.dynamodb_expressions__expressions import Expressions
+from webhook_inbox.domain.conditions import (
     Absent,
     Condition,
     Either,
@@ -15,7 +15,7 @@ from webhook_inbox.conditions import (
     either,
     every,
 )
-from webhook_inbox.ports import Change
+from webhook_inbox.domain.ports import Change
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webhook_inbox.adapters.lambda_events import delivery_from, message_from
-from webhook_inbox.errors import ForeignMessage, Reason, Rejected
-from webhook_inbox.model import Delivery
+from webhook_inbox.adapters.aws.lambda_events import delivery_from, message_from
+from webhook_inbox.domain.errors import ForeignMessage, Reason, Rejected
+from webhook_inbox.domain.model import Delivery
 
 NOW = datetime(2026, 11, 21, 8, 30, tzinfo=UTC)
 

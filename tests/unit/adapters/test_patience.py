@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.unit.adapters.fake_client import refusal
-from webhook_inbox.adapters.patience import TOTAL_SECONDS, Patience
-from webhook_inbox.errors import Unavailable
+from webhook_inbox.adapters.aws.time_budget import TOTAL_SECONDS, Patience
+from webhook_inbox.domain.errors import Unavailable
 
 
 class Time:

@@ -7,13 +7,13 @@ import pytest
 from botocore.exceptions import ReadTimeoutError
 
 from tests.unit.adapters.fake_client import FakeClient, refusal
-from webhook_inbox.adapters.chance import SystemChance
-from webhook_inbox.adapters.clock import SystemClock
-from webhook_inbox.adapters.cloudwatch import OldestMessage
-from webhook_inbox.adapters.s3 import S3Blobs
-from webhook_inbox.adapters.secretsmanager import SecretsManagerStore
-from webhook_inbox.errors import Unavailable
-from webhook_inbox.memory import ManualClock
+from webhook_inbox.adapters.aws.s3 import S3Blobs
+from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
+from webhook_inbox.adapters.aws.sqs import OldestMessage
+from webhook_inbox.adapters.memory import ManualClock
+from webhook_inbox.adapters.system import SystemChance
+from webhook_inbox.adapters.system__clock import SystemClock
+from webhook_inbox.domain.errors import Unavailable
 
 GONE = refusal("ResourceNotFoundException")
 

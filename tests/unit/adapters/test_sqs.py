@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from tests.unit.adapters.fake_client import FakeClient, refusal
-from webhook_inbox.adapters.sqs import SqsQueue
-from webhook_inbox.errors import Unavailable
-from webhook_inbox.limits import MESSAGE_BYTES
-from webhook_inbox.ports import Backlog, Outgoing
+from webhook_inbox.adapters.aws.sqs__sqs import SqsQueue
+from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.ports import Backlog, Outgoing
+from webhook_inbox.domain.quotas import MESSAGE_BYTES
 
 URL = "https://sqs.us-east-1.amazonaws.com/123456789012/work"
 

@@ -7,14 +7,14 @@ from typing import Any, Final
 
 from tests.unit.core.world import MANIFEST, World, handler
 from webhook_inbox import providers
-from webhook_inbox.acceptance import Acceptance, Taken
-from webhook_inbox.events import batch_event
-from webhook_inbox.ingest import Outcome, Receipt
-from webhook_inbox.manifest import SPLIT, SPLITTER, HandlerSpec, Manifest, SourceSpec
-from webhook_inbox.memory import Fault
-from webhook_inbox.model import Delivery, EventStatus, Run, StoredEvent
-from webhook_inbox.recipe import Verified
-from webhook_inbox.split import Splitter
+from webhook_inbox.adapters.memory import Fault
+from webhook_inbox.domain.manifest import SPLIT, SPLITTER, HandlerSpec, Manifest, SourceSpec
+from webhook_inbox.domain.model import Delivery, EventStatus, Run, StoredEvent
+from webhook_inbox.domain.provider import Verified
+from webhook_inbox.ingest.batches import Splitter
+from webhook_inbox.ingest.deduplication import Acceptance, Taken
+from webhook_inbox.ingest.events import batch_event
+from webhook_inbox.ingest.ingest import Outcome, Receipt
 
 MAIL: Final = SourceSpec("mail", "sendgrid", "mail", types=("delivered", "bounce", "batch"))
 NOTE: Final = handler("mail.note", source="mail")

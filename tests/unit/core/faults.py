@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from webhook_inbox.memory import Fault
+from webhook_inbox.adapters.memory import Fault
 
 
 @dataclass(slots=True)

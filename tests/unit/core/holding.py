@@ -4,15 +4,15 @@ from datetime import timedelta
 from typing import Any
 
 from tests.unit.core.world import World
-from webhook_inbox.claim import Lease, claim
-from webhook_inbox.effects.results import encode
-from webhook_inbox.holds import Hold, Holds
-from webhook_inbox.instants import to_ms
-from webhook_inbox.model import Run, Status
-from webhook_inbox.ports import Item, Key
-from webhook_inbox.reference import Reference
-from webhook_inbox.rows import effect_key, shared_effect_key
-from webhook_inbox.settle import Settlement, settle
+from webhook_inbox.domain.model import Run, Status
+from webhook_inbox.domain.ports import Item, Key
+from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.handlers.approvals import Hold, Holds
+from webhook_inbox.handlers.effects.results import encode
+from webhook_inbox.ledger.lease import Lease, claim
+from webhook_inbox.ledger.schema import effect_key, shared_effect_key
+from webhook_inbox.ledger.settle import Settlement, settle
+from webhook_inbox.queue.message import Reference
 
 SUBJECT = "effect:refund"
 SHOWS = '{"amount": 42}'
@@ -46,7 +46,7 @@ def hold_next(world: World, **held: Any) -> Hold:
         world.table,
         event=world.overview(reference.event_id, reference.source).event,
         spec=world.manifest.handlers[reference.handler],
-        reference=reference,
+        ticket=reference.ticket,
         message=message,
         lease=Lease(world.chance.token(), "worker-1", world.now + timedelta(seconds=60), "v1"),
         now=world.now,

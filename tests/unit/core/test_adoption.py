@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from tests.unit.core.world import VISIBILITY, World, handler, with_handlers
-from webhook_inbox.errors import Unavailable
-from webhook_inbox.lanes import LARGE_BACKLOG
-from webhook_inbox.ledger import Received
-from webhook_inbox.memory import Fault
-from webhook_inbox.model import Status
-from webhook_inbox.ports import Backlog
-from webhook_inbox.reconciler import DLQ_MINUTE, SWEEPS
-from webhook_inbox.reconciliation import Action
-from webhook_inbox.rows import RECEIVED_SHARDS
+from webhook_inbox.adapters.memory import Fault
+from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.model import Status
+from webhook_inbox.domain.ports import Backlog
+from webhook_inbox.ledger.queries import Received
+from webhook_inbox.ledger.schema import RECEIVED_SHARDS
+from webhook_inbox.queue.lanes import LARGE_BACKLOG
+from webhook_inbox.reconciler.reconciler import DLQ_MINUTE, SWEEPS
+from webhook_inbox.reconciler.report import Action
 
 
 def unsent(world: World, event_id: str = "evt-1") -> None:

@@ -10,17 +10,18 @@ import pytest
 from tests.unit.core.world import MANIFEST, World, handler
 from tests.unit.providers import tokens
 from tests.unit.providers.tokens import pem, private, secret, token
-from webhook_inbox.context import Context, Event
-from webhook_inbox.events import batch_event, item_event
-from webhook_inbox.ingest import Ingest, Outcome, Receipt
-from webhook_inbox.live_secrets import LiveSecrets
-from webhook_inbox.manifest import SourceSpec
-from webhook_inbox.memory import MemorySecrets
-from webhook_inbox.model import Delivery
-from webhook_inbox.ports import Fetch
+from webhook_inbox.adapters.memory import MemorySecrets
+from webhook_inbox.domain.manifest import SourceSpec
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.ports import Fetch
+from webhook_inbox.domain.provider import Identity, Verified
+from webhook_inbox.domain.secrets import LiveSecrets
+from webhook_inbox.handlers.context import Context
+from webhook_inbox.handlers.event import Event
+from webhook_inbox.ingest.events import batch_event, item_event
+from webhook_inbox.ingest.ingest import Ingest, Outcome, Receipt
+from webhook_inbox.ingest.verification import REFRESH_PAUSE
 from webhook_inbox.providers import load
-from webhook_inbox.published_keys import REFRESH_PAUSE
-from webhook_inbox.recipe import Identity, Verified
 
 NAMED: Final = {"event_id": {"header": "X-Event-Id"}, "event_type": {"json": "type"}}
 SOURCES: Final = {

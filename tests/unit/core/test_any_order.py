@@ -13,10 +13,11 @@ from random import Random
 import pytest
 
 from tests.unit.core.world import World, handler, with_handlers
-from webhook_inbox.context import Context, Event
-from webhook_inbox.errors import Deferred, Permanent, Transient, Unavailable
-from webhook_inbox.memory import Fault
-from webhook_inbox.model import EventStatus, Status
+from webhook_inbox.adapters.memory import Fault
+from webhook_inbox.domain.errors import Deferred, Permanent, Transient, Unavailable
+from webhook_inbox.domain.model import EventStatus, Status
+from webhook_inbox.handlers.context import Context
+from webhook_inbox.handlers.event import Event
 
 MANIFEST = with_handlers(
     handler("acme.fulfil", max_attempts=4),

@@ -4,10 +4,10 @@ import pytest
 
 from tests.unit.core.serial import BILL, LANE, SerialWorld, blocking, serial
 from tests.unit.core.world import VISIBILITY, with_handlers
-from webhook_inbox.errors import Permanent, Transient
-from webhook_inbox.model import Status
-from webhook_inbox.outcomes import Outcome
-from webhook_inbox.rows import run_key
+from webhook_inbox.domain.errors import Permanent, Transient
+from webhook_inbox.domain.model import Status
+from webhook_inbox.ledger.schema import run_key
+from webhook_inbox.queue.outcomes import Outcome
 
 DAY = 86400
 

@@ -6,11 +6,11 @@ from hashlib import sha256
 import pytest
 
 from tests.unit.core.world import World
-from webhook_inbox import bodies
-from webhook_inbox.errors import Permanent, Unavailable
-from webhook_inbox.ingest import Outcome
-from webhook_inbox.memory import Fault, MemoryBlobs
-from webhook_inbox.model import Status
+from webhook_inbox.adapters.memory import Fault, MemoryBlobs
+from webhook_inbox.domain.errors import Permanent, Unavailable
+from webhook_inbox.domain.model import Status
+from webhook_inbox.ingest.ingest import Outcome
+from webhook_inbox.ledger import payloads as bodies
 
 MIB = 1024 * 1024
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook_inbox.agents import CHAIN, DEPTH, DEPTH_LIMIT, TRACE, CallChain
-from webhook_inbox.errors import Skipped
-from webhook_inbox.events import HEADER_LIMIT
+from webhook_inbox.destinations.propagation import CHAIN, DEPTH, DEPTH_LIMIT, TRACE, CallChain
+from webhook_inbox.domain.errors import Skipped
+from webhook_inbox.ingest.events import HEADER_LIMIT
 
 
 def chain(names: str = "", depth: str = "", trace: str = "") -> CallChain:

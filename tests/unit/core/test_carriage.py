@@ -5,13 +5,19 @@ from datetime import timedelta
 
 import pytest
 
-from webhook_inbox.carriage import AT_ONCE, LOOK_AGAIN, RAREST_LOOK, FifoCarriage, carriage_of
-from webhook_inbox.claim import CLOCK_SKEW, Refusal
-from webhook_inbox.lanes import Lanes
-from webhook_inbox.memory import ManualClock, MemoryFifo, MemoryQueue
-from webhook_inbox.model import Run, Status
-from webhook_inbox.outcomes import Worker
-from webhook_inbox.ports import Message, Outgoing
+from webhook_inbox.adapters.memory import ManualClock, MemoryFifo, MemoryQueue
+from webhook_inbox.domain.model import Run, Status
+from webhook_inbox.domain.ports import Message, Outgoing
+from webhook_inbox.ledger.lease import CLOCK_SKEW, Refusal
+from webhook_inbox.queue.lanes import Lanes
+from webhook_inbox.queue.outcomes import Worker
+from webhook_inbox.queue.visibility import (
+    AT_ONCE,
+    LOOK_AGAIN,
+    RAREST_LOOK,
+    FifoCarriage,
+    carriage_of,
+)
 
 CLOCK = ManualClock()
 NOW = CLOCK.now()

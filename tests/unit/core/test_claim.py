@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from webhook_inbox.claim import CLOCK_SKEW, Lease, NotClaimable, Refusal, claim, claimable
-from webhook_inbox.errors import Unavailable
-from webhook_inbox.instants import to_ms
-from webhook_inbox.manifest import HandlerSpec
-from webhook_inbox.memory import MemoryTable
-from webhook_inbox.model import Run, Status, StoredEvent
-from webhook_inbox.ports import Message
-from webhook_inbox.reference import Reference
-from webhook_inbox.rows import run_key
+from webhook_inbox.adapters.memory import MemoryTable
+from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.manifest import HandlerSpec
+from webhook_inbox.domain.model import Run, Status, StoredEvent
+from webhook_inbox.domain.ports import Message
+from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.ledger.lease import CLOCK_SKEW, Lease, NotClaimable, Refusal, claim, claimable
+from webhook_inbox.ledger.schema import run_key
+from webhook_inbox.queue.message import Reference
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

@@ -5,8 +5,11 @@ from datetime import timedelta
 import pytest
 
 from tests.unit.core.world import World
-from webhook_inbox.conditions import Condition
-from webhook_inbox.controls import (
+from webhook_inbox.adapters.memory import Fault
+from webhook_inbox.domain.conditions import Condition
+from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.ports import Change, Item, Key
+from webhook_inbox.ledger.pauses import (
     REMEMBERED,
     Controls,
     Wish,
@@ -15,9 +18,6 @@ from webhook_inbox.controls import (
     pause,
     resume,
 )
-from webhook_inbox.errors import Unavailable
-from webhook_inbox.memory import Fault
-from webhook_inbox.ports import Change, Item, Key
 
 BOTH = pytest.mark.parametrize("fault", list(Fault))
 NAME = "acme.fulfil"

@@ -5,10 +5,10 @@ from datetime import timedelta
 import pytest
 
 from tests.unit.core.world import World
-from webhook_inbox import dead_letters
-from webhook_inbox.errors import Unavailable
-from webhook_inbox.ports import Outgoing
-from webhook_inbox.reference import Reference
+from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.ports import Outgoing
+from webhook_inbox.queue import dead_letters
+from webhook_inbox.queue.message import Reference
 
 
 def sweep(world: World, *, seconds: float = 300) -> int:

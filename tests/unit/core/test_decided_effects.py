@@ -8,12 +8,13 @@ import pytest
 
 from tests.unit.core.holding import deciding
 from tests.unit.core.world import World
-from webhook_inbox.context import Context, Event
-from webhook_inbox.errors import Transient
-from webhook_inbox.holds import Hold, Outcome, holds
-from webhook_inbox.model import Status
-from webhook_inbox.next_action import next_action
-from webhook_inbox.outcomes import Outcome as Processed
+from webhook_inbox.domain.errors import Transient
+from webhook_inbox.domain.model import Status
+from webhook_inbox.handlers.approvals import Hold, Outcome, holds
+from webhook_inbox.handlers.context import Context
+from webhook_inbox.handlers.event import Event
+from webhook_inbox.queue.outcomes import Outcome as Processed
+from webhookctl.explain.next_action import next_action
 
 WHO = {"by": "kim", "reason": "looked at it"}
 NAME = "acme.fulfil"

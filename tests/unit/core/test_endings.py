@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from tests.unit.core.world import MANIFEST, World, handler
-from webhook_inbox.errors import Deferred, Held, Permanent, Skipped, Transient
-from webhook_inbox.instants import to_ms
-from webhook_inbox.manifest import Backoff
-from webhook_inbox.memory import Fault
-from webhook_inbox.model import Status
-from webhook_inbox.outcomes import Outcome
+from webhook_inbox.adapters.memory import Fault
+from webhook_inbox.domain.errors import Deferred, Held, Permanent, Skipped, Transient
+from webhook_inbox.domain.manifest import Backoff
+from webhook_inbox.domain.model import Status
+from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.queue.outcomes import Outcome
 
 NAME = "acme.fulfil"
 

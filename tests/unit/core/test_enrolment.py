@@ -6,12 +6,13 @@ from datetime import timedelta
 import pytest
 
 from tests.unit.core.world import World, with_source
-from webhook_inbox import enrolment, providers
-from webhook_inbox.ingest import Ingest, Outcome, Receipt
-from webhook_inbox.live_secrets import LiveSecrets
-from webhook_inbox.manifest import SourceSpec
-from webhook_inbox.memory import Fault
-from webhook_inbox.model import Delivery
+from webhook_inbox import providers
+from webhook_inbox.adapters.memory import Fault
+from webhook_inbox.domain.manifest import SourceSpec
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.secrets import LiveSecrets
+from webhook_inbox.ingest import enrolment
+from webhook_inbox.ingest.ingest import Ingest, Outcome, Receipt
 
 ASANA = SourceSpec("asana", "asana", "asana-key")
 OFFERED = "b537207f20cbfa02357cf448134da559"

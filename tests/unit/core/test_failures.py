@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.unit.core.world import MANIFEST, World, handler, with_handlers
-from webhook_inbox.errors import (
+from webhook_inbox.domain.errors import (
     ConditionFailed,
     Deferred,
     HandlerTimedOut,
@@ -15,9 +15,9 @@ from webhook_inbox.errors import (
     Transient,
     Unavailable,
 )
-from webhook_inbox.manifest import Backoff
-from webhook_inbox.model import Status
-from webhook_inbox.outcomes import Outcome, Result
+from webhook_inbox.domain.manifest import Backoff
+from webhook_inbox.domain.model import Status
+from webhook_inbox.queue.outcomes import Outcome, Result
 
 
 class Unprintable(Exception):

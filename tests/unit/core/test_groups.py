@@ -4,13 +4,13 @@ from collections.abc import Mapping
 
 import pytest
 
-from webhook_inbox.errors import Unavailable
-from webhook_inbox.lanes import Lanes
-from webhook_inbox.limits import takes
-from webhook_inbox.memory import ManualClock, MemoryFifo, MemoryQueue
-from webhook_inbox.model import Run, Status
-from webhook_inbox.ports import Outgoing
-from webhook_inbox.reference import Reference
+from webhook_inbox.adapters.memory import ManualClock, MemoryFifo, MemoryQueue
+from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.model import Run, Status
+from webhook_inbox.domain.ports import Outgoing
+from webhook_inbox.domain.quotas import takes
+from webhook_inbox.queue.lanes import Lanes
+from webhook_inbox.queue.message import Reference
 
 RUN = Run("acme", "evt-1", "acme.bill", "paid", Status.PENDING, ticket=3, entity="cus_1")
 

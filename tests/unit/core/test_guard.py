@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.core.world import GITHUB, World, with_source
-from webhook_inbox import guard
-from webhook_inbox.errors import Unavailable
-from webhook_inbox.ingest import Outcome, Receipt
-from webhook_inbox.memory import Fault
-from webhook_inbox.rows import guard_key
+from webhook_inbox.adapters.memory import Fault
+from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.ingest import replay_attacks as guard
+from webhook_inbox.ingest.ingest import Outcome, Receipt
+from webhook_inbox.ledger.schema import guard_key
 
 
 def send(world: World, event_id: str, body: bytes = b'{"action": "opened"}') -> Receipt:

@@ -6,19 +6,20 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pydantic import BaseModel
 
-from webhook_inbox.context import Context, Event
+from webhook_inbox.adapters.memory import ManualClock, MemorySecrets, MemoryTable, SeededChance
 from webhook_inbox.destinations.gate import Gate
-from webhook_inbox.effects.journal import Journal
-from webhook_inbox.effects.once import Effects
-from webhook_inbox.effects.plan import KEY_LIMIT
-from webhook_inbox.errors import ConfigurationError, Held, Permanent, Transient
-from webhook_inbox.lanes import Lanes
-from webhook_inbox.live_secrets import LiveSecrets
-from webhook_inbox.manifest import Backoff, DestinationSpec
-from webhook_inbox.memory import ManualClock, MemorySecrets, MemoryTable, SeededChance
-from webhook_inbox.model import Run, Status
-from webhook_inbox.routing import BACKOFFS, Registered, Router
-from webhook_inbox.waits.jobs import Jobs
+from webhook_inbox.domain.errors import ConfigurationError, Held, Permanent, Transient
+from webhook_inbox.domain.idempotency import KEY_LIMIT
+from webhook_inbox.domain.manifest import Backoff, DestinationSpec
+from webhook_inbox.domain.model import Run, Status
+from webhook_inbox.domain.secrets import LiveSecrets
+from webhook_inbox.handlers.completions.jobs import Jobs
+from webhook_inbox.handlers.context import Context
+from webhook_inbox.handlers.effects.effect import Effects
+from webhook_inbox.handlers.effects.journal import Journal
+from webhook_inbox.handlers.event import Event
+from webhook_inbox.handlers.router import BACKOFFS, Registered, Router
+from webhook_inbox.queue.lanes import Lanes
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -16,18 +16,18 @@ from tests.unit.core.holding import (
     shared_effect,
 )
 from tests.unit.core.world import World, handler, with_handlers
-from webhook_inbox.effects.by_hand import NoDoubt
-from webhook_inbox.effects.results import Unstorable, decode
-from webhook_inbox.errors import Deferred, Permanent, Transient, Unavailable
-from webhook_inbox.holds import Hold, Outcome, holds
-from webhook_inbox.instants import to_ms
-from webhook_inbox.manifest import Manifest
-from webhook_inbox.memory import Fault
-from webhook_inbox.model import Run, Status
-from webhook_inbox.outcomes import Outcome as Processed
-from webhook_inbox.ports import Change, Outgoing
-from webhook_inbox.reconciliation import Action
-from webhook_inbox.rows import run_key
+from webhook_inbox.adapters.memory import Fault
+from webhook_inbox.domain.errors import Deferred, Permanent, Transient, Unavailable
+from webhook_inbox.domain.manifest import Manifest
+from webhook_inbox.domain.model import Run, Status
+from webhook_inbox.domain.ports import Change, Outgoing
+from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.handlers.approvals import Hold, Outcome, holds
+from webhook_inbox.handlers.effects.manual_commit import NoDoubt
+from webhook_inbox.handlers.effects.results import Unstorable, decode
+from webhook_inbox.ledger.schema import run_key
+from webhook_inbox.queue.outcomes import Outcome as Processed
+from webhook_inbox.reconciler.report import Action
 
 BOTH = pytest.mark.parametrize("fault", list(Fault))
 WHO = {"by": "kim", "reason": "looked at it"}

@@ -1,12 +1,12 @@
 """An event id that comes again after its event has expired: a new event, which meets an old run."""
 
 from tests.unit.core.world import World
-from webhook_inbox.ingest import Outcome
-from webhook_inbox.instants import from_seconds, to_seconds
-from webhook_inbox.memory import Faults
-from webhook_inbox.model import Status
-from webhook_inbox.outcomes import Outcome as Worked
-from webhook_inbox.rows import EVENT_LIFE, RUN_LIFE
+from webhook_inbox.adapters.memory import Faults
+from webhook_inbox.domain.model import Status
+from webhook_inbox.domain.timestamps__instants import from_seconds, to_seconds
+from webhook_inbox.ingest.ingest import Outcome
+from webhook_inbox.ledger.schema import EVENT_LIFE, RUN_LIFE
+from webhook_inbox.queue.outcomes import Outcome as Worked
 
 
 def test_a_run_that_is_done_stays_done_as_long_as_the_new_event_lives(world: World) -> None:

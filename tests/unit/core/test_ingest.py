@@ -8,11 +8,11 @@ import pytest
 
 from tests.unit.core.world import ACME, BODY, SECRET, World, handler, with_handlers, with_source
 from webhook_inbox import providers
-from webhook_inbox.errors import Reason, Rejected
-from webhook_inbox.ingest import Outcome
-from webhook_inbox.manifest import SourceSpec
-from webhook_inbox.ports import Item
-from webhook_inbox.recipe import Answer
+from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.manifest import SourceSpec
+from webhook_inbox.domain.ports import Item
+from webhook_inbox.domain.provider import Answer
+from webhook_inbox.ingest.ingest import Outcome
 
 OTHER = b'{"id": "evt-1", "type": "paid", "amount": 9000}'
 

@@ -6,10 +6,10 @@ The provider is honest: whatever is not a 2xx it sends again.
 import pytest
 
 from tests.unit.core.world import World, handler, with_handlers
-from webhook_inbox.ingest import Outcome
-from webhook_inbox.memory import Fault
-from webhook_inbox.model import EventStatus
-from webhook_inbox.ports import Outgoing
+from webhook_inbox.adapters.memory import Fault
+from webhook_inbox.domain.model import EventStatus
+from webhook_inbox.domain.ports import Outgoing
+from webhook_inbox.ingest.ingest import Outcome
 
 LARGE = bytes(range(256)) * 64
 BOTH = pytest.mark.parametrize("fault", list(Fault))

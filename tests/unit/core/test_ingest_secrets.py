@@ -7,11 +7,11 @@ from hashlib import sha256
 import pytest
 
 from tests.unit.core.world import ACME, SECRET, World, with_source
-from webhook_inbox.bodies import REJECTED_PREFIX
-from webhook_inbox.ingest import Outcome
-from webhook_inbox.manifest import SourceSpec
-from webhook_inbox.memory import Fault
-from webhook_inbox.rejected import PER_MINUTE
+from webhook_inbox.adapters.memory import Fault
+from webhook_inbox.domain.manifest import SourceSpec
+from webhook_inbox.ingest.ingest import Outcome
+from webhook_inbox.ingest.rejected__rejected import PER_MINUTE
+from webhook_inbox.ledger.payloads import REJECTED_PREFIX
 
 
 def fetches(world: World) -> int:

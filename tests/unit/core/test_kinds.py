@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from webhook_inbox.context import Context, Event
-from webhook_inbox.errors import ConfigurationError
-from webhook_inbox.routing import Router
+from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.handlers.context import Context
+from webhook_inbox.handlers.event import Event
+from webhook_inbox.handlers.router import Router
 
 
 def noop(event: Event, ctx: Context) -> None:

@@ -6,14 +6,14 @@ from datetime import datetime, timedelta
 import pytest
 
 from tests.unit.core.world import World
-from webhook_inbox.errors import Deferred, Transient
-from webhook_inbox.instants import from_ms, to_ms
-from webhook_inbox.lanes import LARGE_BACKLOG
-from webhook_inbox.memory import Fault
-from webhook_inbox.model import Run, Status
-from webhook_inbox.overdue import DRAIN
-from webhook_inbox.ports import Backlog, Outgoing
-from webhook_inbox.reconciliation import Action
+from webhook_inbox.adapters.memory import Fault
+from webhook_inbox.domain.errors import Deferred, Transient
+from webhook_inbox.domain.model import Run, Status
+from webhook_inbox.domain.ports import Backlog, Outgoing
+from webhook_inbox.domain.timestamps__instants import from_ms, to_ms
+from webhook_inbox.queue.lanes import LARGE_BACKLOG
+from webhook_inbox.reconciler.overdue import DRAIN
+from webhook_inbox.reconciler.report import Action
 
 FIVE_MINUTES = timedelta(minutes=5)
 

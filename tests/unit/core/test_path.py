@@ -1,10 +1,10 @@
 """The good path, end to end: delivered, stored, sent, handled once, done."""
 
 from tests.unit.core.world import BODY, World
-from webhook_inbox import ingest
-from webhook_inbox.errors import Transient
-from webhook_inbox.model import EventStatus, Status
-from webhook_inbox.outcomes import Outcome
+from webhook_inbox.domain.errors import Transient
+from webhook_inbox.domain.model import EventStatus, Status
+from webhook_inbox.ingest import ingest
+from webhook_inbox.queue.outcomes import Outcome
 
 
 def test_a_delivery_is_handled_once_and_done(world: World) -> None:

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from tests.unit.core.world import World
-from webhook_inbox.errors import Held, Permanent, Skipped
-from webhook_inbox.policies import Deny, Hold, all_of, enforce, require_agent
-from webhook_inbox.routing import Router
+from webhook_inbox.domain.errors import Held, Permanent, Skipped
+from webhook_inbox.handlers.policies import Deny, Hold, all_of, enforce, require_agent
+from webhook_inbox.handlers.router import Router
 from webhook_inbox.testing import Fake, Inbox
 
 

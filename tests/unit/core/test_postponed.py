@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from tests.unit.core.world import MANIFEST, World, handler
-from webhook_inbox.destinations.answer import Answer
+from webhook_inbox.adapters.memory import Fault
+from webhook_inbox.destinations.circuit import Answer
 from webhook_inbox.destinations.gate import Gate
-from webhook_inbox.errors import Transient
-from webhook_inbox.manifest import Backoff, BreakerSpec, DestinationSpec
-from webhook_inbox.memory import Fault
-from webhook_inbox.model import Status
-from webhook_inbox.outcomes import Outcome
+from webhook_inbox.domain.errors import Transient
+from webhook_inbox.domain.manifest import Backoff, BreakerSpec, DestinationSpec
+from webhook_inbox.domain.model import Status
+from webhook_inbox.queue.outcomes import Outcome
 
 NAME = "acme.fulfil"
 CRM = DestinationSpec("crm", "https://crm.example", breaker=BreakerSpec(failures=1, recovery=60))

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.core.world import MANIFEST, World, handler
-from webhook_inbox.errors import Transient
-from webhook_inbox.manifest import Backoff, DestinationSpec
-from webhook_inbox.model import Status
-from webhook_inbox.outcomes import Outcome
+from webhook_inbox.domain.errors import Transient
+from webhook_inbox.domain.manifest import Backoff, DestinationSpec
+from webhook_inbox.domain.model import Status
+from webhook_inbox.queue.outcomes import Outcome
 
 NAME = "acme.fulfil"
 

@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from webhook_inbox.errors import Reason, Rejected, Unavailable
-from webhook_inbox.ports import NOWHERE, Fetch
-from webhook_inbox.published_keys import CAPACITY, PublishedKeys
+from webhook_inbox.domain.errors import Reason, Rejected, Unavailable
+from webhook_inbox.domain.ports import NOWHERE, Fetch
+from webhook_inbox.ingest.verification import CAPACITY, PublishedKeys
 
 NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
 KEY = Fetch("https://keys.example/1")

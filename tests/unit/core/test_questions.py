@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from webhook_inbox.context import Context, Event
-from webhook_inbox.handling import Deny, Hold, Router, all_of
+from webhook_inbox.handlers import Deny, Hold, Router, all_of
+from webhook_inbox.handlers.context import Context
+from webhook_inbox.handlers.event import Event
 from webhook_inbox.testing import Inbox, Run
 
 

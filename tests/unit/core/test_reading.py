@@ -5,15 +5,15 @@ from datetime import timedelta
 import pytest
 
 from tests.unit.core.world import World, handler, with_handlers
-from webhook_inbox.errors import Transient, Unavailable
-from webhook_inbox.lanes import Lanes
-from webhook_inbox.ledger import PAGE, Ledger
-from webhook_inbox.live_secrets import GRACE, LiveSecrets
-from webhook_inbox.memory import Fault, ManualClock, MemoryQueue, MemorySecrets
-from webhook_inbox.model import Status
-from webhook_inbox.ports import Outgoing
-from webhook_inbox.reference import Reference
-from webhook_inbox.rows import RECEIVED_SHARDS
+from webhook_inbox.adapters.memory import Fault, ManualClock, MemoryQueue, MemorySecrets
+from webhook_inbox.domain.errors import Transient, Unavailable
+from webhook_inbox.domain.model import Status
+from webhook_inbox.domain.ports import Outgoing
+from webhook_inbox.domain.secrets import GRACE, LiveSecrets
+from webhook_inbox.ledger.queries import PAGE, Ledger
+from webhook_inbox.ledger.schema import RECEIVED_SHARDS
+from webhook_inbox.queue.lanes import Lanes
+from webhook_inbox.queue.message import Reference
 
 # -- one event
 

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.unit.core.world import handler
-from webhook_inbox.errors import Transient
-from webhook_inbox.model import Attempt, Run, Status
-from webhook_inbox.reasons import is_exhausted
+from webhook_inbox.domain.errors import Transient
+from webhook_inbox.domain.model import Attempt, Run, Status
+from webhook_inbox.processor.retry_policy import is_exhausted
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SPEC = handler("acme.fulfil", "paid", max_attempts=8)

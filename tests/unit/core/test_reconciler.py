@@ -5,12 +5,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.unit.core.world import World
-from webhook_inbox.errors import Transient, Unavailable
-from webhook_inbox.instants import to_ms
-from webhook_inbox.model import Status
-from webhook_inbox.reconciliation import ERRORS_SHOWN, PATIENCE, Action, Report
-from webhook_inbox.rows import ATTENTION_SHARDS
-from webhook_inbox.schedule import (
+from webhook_inbox.domain.errors import Transient, Unavailable
+from webhook_inbox.domain.model import Status
+from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.ledger.deadlines import (
     LAST_WAIT,
     RESENDS,
     SLACK,
@@ -19,6 +17,8 @@ from webhook_inbox.schedule import (
     next_resend,
     overdue_at,
 )
+from webhook_inbox.ledger.schema import ATTENTION_SHARDS
+from webhook_inbox.reconciler.report import ERRORS_SHOWN, PATIENCE, Action, Report
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from webhook_inbox.conditions import (
+from webhook_inbox.adapters.memory import SeededChance
+from webhook_inbox.domain.conditions import (
     Absent,
     Condition,
     Equals,
@@ -17,8 +18,15 @@ from webhook_inbox.conditions import (
     every,
     number,
 )
-from webhook_inbox.errors import Deferred, ForeignMessage, Reason, Rejected, Transient, Unavailable
-from webhook_inbox.manifest import (
+from webhook_inbox.domain.errors import (
+    Deferred,
+    ForeignMessage,
+    Reason,
+    Rejected,
+    Transient,
+    Unavailable,
+)
+from webhook_inbox.domain.manifest import (
     Backoff,
     DestinationSpec,
     HandlerSpec,
@@ -26,11 +34,11 @@ from webhook_inbox.manifest import (
     SourceSpec,
     matches,
 )
-from webhook_inbox.memory import SeededChance
-from webhook_inbox.model import SETTLED, EventStatus, Status, event_status
-from webhook_inbox.outcomes import Outcome
-from webhook_inbox.reference import Reference
-from webhook_inbox.retry import Wait, backoff_delay, pause, seconds_up
+from webhook_inbox.domain.model import SETTLED, EventStatus, Status, Wait, event_status
+from webhook_inbox.processor.retry_policy import backoff_delay
+from webhook_inbox.queue.message import Reference
+from webhook_inbox.queue.outcomes import Outcome
+from webhook_inbox.queue.visibility__retry import pause, seconds_up
 
 # -- an event's status
 

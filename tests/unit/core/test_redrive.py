@@ -3,12 +3,12 @@
 import pytest
 
 from tests.unit.core.world import MAX_RECEIVES, World
-from webhook_inbox.errors import Permanent, Transient
-from webhook_inbox.memory import Fault
-from webhook_inbox.model import Status
-from webhook_inbox.outcomes import Outcome
-from webhook_inbox.ports import Key, Outgoing
-from webhook_inbox.reference import Reference
+from webhook_inbox.adapters.memory import Fault
+from webhook_inbox.domain.errors import Permanent, Transient
+from webhook_inbox.domain.model import Status
+from webhook_inbox.domain.ports import Key, Outgoing
+from webhook_inbox.queue.message import Reference
+from webhook_inbox.queue.outcomes import Outcome
 
 
 def dead_and_in_the_dlq(world: World) -> None:

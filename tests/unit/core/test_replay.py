@@ -5,10 +5,10 @@ from datetime import timedelta
 import pytest
 
 from tests.unit.core.world import World, handler, with_handlers
-from webhook_inbox.errors import Permanent, Transient, Unavailable
-from webhook_inbox.memory import Fault
-from webhook_inbox.model import Status
-from webhook_inbox.outcomes import Outcome
+from webhook_inbox.adapters.memory import Fault
+from webhook_inbox.domain.errors import Permanent, Transient, Unavailable
+from webhook_inbox.domain.model import Status
+from webhook_inbox.queue.outcomes import Outcome
 
 BOTH = pytest.mark.parametrize("fault", list(Fault))
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from webhook_inbox.replay_request import (
+from webhook_inbox.replay.request import (
     InvalidRequestError,
     ReplayRequest,
     read_cursor,

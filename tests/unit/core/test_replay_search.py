@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.unit.core.world import World, handler, with_handlers
-from webhook_inbox.errors import Permanent, Transient
-from webhook_inbox.model import Status
-from webhook_inbox.replay import ANSWER_MARGIN, Report
-from webhook_inbox.replay_request import InvalidRequestError
+from webhook_inbox.domain.errors import Permanent, Transient
+from webhook_inbox.domain.model import Status
+from webhook_inbox.replay.replay import ANSWER_MARGIN, Report
+from webhook_inbox.replay.request import InvalidRequestError
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from tests.unit.adapters.calling import NOW
-from webhook_inbox.destinations.answer import Answer
-from webhook_inbox.errors import Permanent, Transient
-from webhook_inbox.manifest import DestinationSpec
-from webhook_inbox.responses import Meaning, Trouble, Verdict, judge, unanswered
+from webhook_inbox.destinations.circuit import Answer
+from webhook_inbox.destinations.responses import Meaning, Trouble, Verdict, judge, unanswered
+from webhook_inbox.domain.errors import Permanent, Transient
+from webhook_inbox.domain.manifest import DestinationSpec
 
 OK, TRANSIENT, PERMANENT = Meaning.OK, Meaning.TRANSIENT, Meaning.PERMANENT
 STATUSES = range(100, 600)

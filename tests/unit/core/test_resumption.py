@@ -5,12 +5,12 @@ from datetime import timedelta
 import pytest
 
 from tests.unit.core.world import World, handler, with_handlers
-from webhook_inbox.controls import RECHECK, RESUMING, RESUMPTION, Wish, pause, resume
-from webhook_inbox.errors import Deferred, Transient
-from webhook_inbox.model import Status
-from webhook_inbox.outcomes import Outcome
-from webhook_inbox.overdue import DRAIN
-from webhook_inbox.reconciliation import Action
+from webhook_inbox.domain.errors import Deferred, Transient
+from webhook_inbox.domain.model import Status
+from webhook_inbox.ledger.pauses import RECHECK, RESUMING, RESUMPTION, Wish, pause, resume
+from webhook_inbox.queue.outcomes import Outcome
+from webhook_inbox.reconciler.overdue import DRAIN
+from webhook_inbox.reconciler.report import Action
 
 NAME = "acme.fulfil"
 

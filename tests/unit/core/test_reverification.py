@@ -8,13 +8,12 @@ import pytest
 from tests.unit.core.world import World, with_source
 from tests.unit.providers.cases import NAMES, Case, example, signed
 from webhook_inbox import providers
-from webhook_inbox.acceptance import Acceptance
-from webhook_inbox.ingest import Ingest, Outcome
-from webhook_inbox.kept import Kept, Wanted, find
-from webhook_inbox.live_secrets import LiveSecrets
-from webhook_inbox.manifest import Manifest, SourceSpec
-from webhook_inbox.rejected import TOKEN_KEY
-from webhook_inbox.reverification import Reverification, Verdict
+from webhook_inbox.domain.manifest import Manifest, SourceSpec
+from webhook_inbox.domain.secrets import TOKEN_KEY, LiveSecrets
+from webhook_inbox.ingest.deduplication import Acceptance
+from webhook_inbox.ingest.ingest import Ingest, Outcome
+from webhook_inbox.ingest.rejected import Kept, Wanted, find
+from webhook_inbox.ingest.release import Reverification, Verdict
 
 KEY = "a-key-that-the-stack-made"
 # What verifies them is a token that is made anew each time, and of which a hash is kept alone.

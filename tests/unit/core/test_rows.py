@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from webhook_inbox.instants import from_ms, from_seconds, to_ms, to_seconds
-from webhook_inbox.model import Attempt, Status, StoredEvent
-from webhook_inbox.ports import Key
-from webhook_inbox.rows import (
+from webhook_inbox.domain.model import Attempt, Status, StoredEvent
+from webhook_inbox.domain.ports import Key
+from webhook_inbox.domain.timestamps__instants import from_ms, from_seconds, to_ms, to_seconds
+from webhook_inbox.ledger.schema import (
     ATTENTION_SHARDS,
     EVENT_LIFE,
     RECEIVED_SHARDS,

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from tests.unit.core.world import World
-from webhook_inbox.ingest import Outcome
-from webhook_inbox.model import EventStatus
+from webhook_inbox.domain.model import EventStatus
+from webhook_inbox.ingest.ingest import Outcome
 
 
 def test_one_of_them_is_accepted_and_the_others_are_duplicates(world: World) -> None:

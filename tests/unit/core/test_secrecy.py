@@ -8,10 +8,10 @@ import pytest
 from tests.unit.core.world import ACME, SECRET, World, with_source
 from tests.unit.providers.cases import NAMES, Case, example, recipe_of, signed
 from webhook_inbox import providers
-from webhook_inbox.errors import Deferred, Permanent, Transient
-from webhook_inbox.ingest import Ingest, Outcome
-from webhook_inbox.live_secrets import LiveSecrets
-from webhook_inbox.manifest import SourceSpec
+from webhook_inbox.domain.errors import Deferred, Permanent, Transient
+from webhook_inbox.domain.manifest import SourceSpec
+from webhook_inbox.domain.secrets import LiveSecrets
+from webhook_inbox.ingest.ingest import Ingest, Outcome
 
 SENSITIVE = {
     "authorization": "Basic dXNlcjpwYXNzd29yZA==",

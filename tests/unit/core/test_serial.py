@@ -7,11 +7,11 @@ import pytest
 
 from tests.unit.core.serial import BILL, LANE, SerialWorld, serial
 from tests.unit.core.world import VISIBILITY, handler, with_handlers
-from webhook_inbox import controls
-from webhook_inbox.controls import RESUMPTION, Wish
-from webhook_inbox.errors import Deferred, Held, Permanent, Skipped, Transient
-from webhook_inbox.model import Status
-from webhook_inbox.outcomes import Outcome
+from webhook_inbox.domain.errors import Deferred, Held, Permanent, Skipped, Transient
+from webhook_inbox.domain.model import Status
+from webhook_inbox.ledger import pauses as controls
+from webhook_inbox.ledger.pauses import RESUMPTION, Wish
+from webhook_inbox.queue.outcomes import Outcome
 
 
 @pytest.fixture

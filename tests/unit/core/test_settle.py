@@ -6,15 +6,14 @@ from typing import Any
 
 import pytest
 
-from webhook_inbox.errors import Unavailable
-from webhook_inbox.instants import to_ms
-from webhook_inbox.memory import Fault, MemoryTable
-from webhook_inbox.model import Attempt, Run, Status
-from webhook_inbox.ports import Item
-from webhook_inbox.retry import Wait
-from webhook_inbox.rows import EVENT_LIFE, RUN_LIFE, run_from, run_key
-from webhook_inbox.schedule import overdue_at
-from webhook_inbox.settle import (
+from webhook_inbox.adapters.memory import Fault, MemoryTable
+from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.model import Attempt, Run, Status, Wait
+from webhook_inbox.domain.ports import Item
+from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.ledger.deadlines import overdue_at
+from webhook_inbox.ledger.schema import EVENT_LIFE, RUN_LIFE, run_from, run_key
+from webhook_inbox.ledger.settle import (
     HISTORY_ENDS,
     LeaseLost,
     Settlement,

@@ -4,10 +4,10 @@ import pytest
 
 from tests.unit.core.serial import BILL, SerialWorld, blocking
 from tests.unit.core.world import World
-from webhook_inbox.errors import Permanent, Unavailable
-from webhook_inbox.memory import Fault
-from webhook_inbox.model import Run, Status
-from webhook_inbox.skipping import skip
+from webhook_inbox.adapters.memory import Fault
+from webhook_inbox.domain.errors import Permanent, Unavailable
+from webhook_inbox.domain.model import Run, Status
+from webhook_inbox.replay.skip import skip
 
 
 def skipped(world: World, run: Run) -> bool:

@@ -14,11 +14,11 @@ from tests.unit.core.batches import (
     mails,
     with_mail,
 )
-from webhook_inbox.errors import Permanent, Transient
-from webhook_inbox.ingest import Outcome
-from webhook_inbox.manifest import SPLIT
-from webhook_inbox.model import EventStatus, Status
-from webhook_inbox.rows import run_key
+from webhook_inbox.domain.errors import Permanent, Transient
+from webhook_inbox.domain.manifest import SPLIT
+from webhook_inbox.domain.model import EventStatus, Status
+from webhook_inbox.ingest.ingest import Outcome
+from webhook_inbox.ledger.schema import run_key
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ from datetime import timedelta
 import pytest
 
 from tests.unit.core.batches import Batches, mail, mails
-from webhook_inbox import split
-from webhook_inbox.manifest import SPLIT
-from webhook_inbox.memory import Fault
-from webhook_inbox.model import EventStatus, Status
-from webhook_inbox.outcomes import Outcome
-from webhook_inbox.reference import Reference
+from webhook_inbox.adapters.memory import Fault
+from webhook_inbox.domain.manifest import SPLIT
+from webhook_inbox.domain.model import EventStatus, Status
+from webhook_inbox.ingest import batches as split
+from webhook_inbox.queue.message import Reference
+from webhook_inbox.queue.outcomes import Outcome
 
 BOTH = pytest.mark.parametrize("fault", list(Fault))
 # Of three items with runs in two lanes: receive, read, claim, three rows, two sends, settle.

@@ -5,12 +5,12 @@ from datetime import timedelta
 import pytest
 
 from tests.unit.core.world import MAX_RECEIVES, World, handler, with_handlers
-from webhook_inbox.errors import Transient
-from webhook_inbox.manifest import Backoff
-from webhook_inbox.memory import Fault
-from webhook_inbox.model import Status
-from webhook_inbox.outcomes import Outcome, Result
-from webhook_inbox.ports import Outgoing
+from webhook_inbox.adapters.memory import Fault
+from webhook_inbox.domain.errors import Transient
+from webhook_inbox.domain.manifest import Backoff
+from webhook_inbox.domain.model import Status
+from webhook_inbox.domain.ports import Outgoing
+from webhook_inbox.queue.outcomes import Outcome, Result
 
 SECONDS = timedelta(seconds=1)
 

@@ -6,13 +6,14 @@ from datetime import timedelta
 import pytest
 
 from tests.unit.core.world import VISIBILITY, World, handler, with_handlers
-from webhook_inbox.context import Context, Event
-from webhook_inbox.errors import Transient
-from webhook_inbox.manifest import Backoff
-from webhook_inbox.memory import Fault
-from webhook_inbox.model import Status
-from webhook_inbox.outcomes import Outcome
-from webhook_inbox.ports import Outgoing
+from webhook_inbox.adapters.memory import Fault
+from webhook_inbox.domain.errors import Transient
+from webhook_inbox.domain.manifest import Backoff
+from webhook_inbox.domain.model import Status
+from webhook_inbox.domain.ports import Outgoing
+from webhook_inbox.handlers.context import Context
+from webhook_inbox.handlers.event import Event
+from webhook_inbox.queue.outcomes import Outcome
 
 BOTH = pytest.mark.parametrize("fault", list(Fault))
 

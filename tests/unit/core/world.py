@@ -12,16 +12,7 @@ from typing import Any, Final
 
 from tests.unit.core.faults import Plan
 from webhook_inbox import providers
-from webhook_inbox.completions import Completions
-from webhook_inbox.context import Context, Event
-from webhook_inbox.errors import Permanent
-from webhook_inbox.ingest import Ingest, Receipt
-from webhook_inbox.instants import from_ms
-from webhook_inbox.lanes import Lanes
-from webhook_inbox.ledger import Ledger
-from webhook_inbox.live_secrets import LiveSecrets
-from webhook_inbox.manifest import Backoff, DestinationSpec, HandlerSpec, Manifest, SourceSpec
-from webhook_inbox.memory import (
+from webhook_inbox.adapters.memory import (
     InlineExecutor,
     ManualClock,
     MemoryBlobs,
@@ -31,20 +22,35 @@ from webhook_inbox.memory import (
     MemoryTable,
     SeededChance,
 )
-from webhook_inbox.model import Delivery, EventStatus, Overview, Run, Status
-from webhook_inbox.outcomes import Outcome, Result, Worker
-from webhook_inbox.ports import Item, Message
-from webhook_inbox.processor import Processor
-from webhook_inbox.recipe import Recipe, Sample
-from webhook_inbox.reconciler import SWEEPS, Reconciler
-from webhook_inbox.reconciliation import Report as Reconciliation
-from webhook_inbox.reference import Reference
-from webhook_inbox.replay import Replay
-from webhook_inbox.replay import Report as Replayed
-from webhook_inbox.replay_request import ReplayRequest
-from webhook_inbox.routing import Registered
-from webhook_inbox.rows import event_key, run_key
-from webhook_inbox.waits.tokens import COMPLETION_KEY
+from webhook_inbox.domain.errors import Permanent
+from webhook_inbox.domain.manifest import (
+    Backoff,
+    DestinationSpec,
+    HandlerSpec,
+    Manifest,
+    SourceSpec,
+)
+from webhook_inbox.domain.model import Delivery, EventStatus, Overview, Run, Status
+from webhook_inbox.domain.ports import Item, Message
+from webhook_inbox.domain.provider import Recipe, Sample
+from webhook_inbox.domain.secrets import COMPLETION_KEY, LiveSecrets
+from webhook_inbox.domain.timestamps__instants import from_ms
+from webhook_inbox.handlers.completions.receiver import Completions
+from webhook_inbox.handlers.context import Context
+from webhook_inbox.handlers.event import Event
+from webhook_inbox.handlers.router import Registered
+from webhook_inbox.ingest.ingest import Ingest, Receipt
+from webhook_inbox.ledger.queries import Ledger
+from webhook_inbox.ledger.schema import event_key, run_key
+from webhook_inbox.processor.processor import Processor
+from webhook_inbox.queue.lanes import Lanes
+from webhook_inbox.queue.message import Reference
+from webhook_inbox.queue.outcomes import Outcome, Result, Worker
+from webhook_inbox.reconciler.reconciler import SWEEPS, Reconciler
+from webhook_inbox.reconciler.report import Report as Reconciliation
+from webhook_inbox.replay.replay import Replay
+from webhook_inbox.replay.replay import Report as Replayed
+from webhook_inbox.replay.request import ReplayRequest
 
 SECRET: Final = "a-secret-of-the-provider"
 VISIBILITY: Final = 360

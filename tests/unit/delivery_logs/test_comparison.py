@@ -5,11 +5,11 @@ from datetime import timedelta
 from typing import Any
 
 from tests.unit.core.world import World
-from webhook_inbox.delivery_logs.comparison import CHUNK, Comparison, compare
-from webhook_inbox.delivery_logs.log import Logged
-from webhook_inbox.memory import ManualClock
-from webhook_inbox.ports import Item, Key
-from webhook_inbox.rows import EVENT_LIFE, ID_LIMIT
+from webhook_inbox.adapters.memory import ManualClock
+from webhook_inbox.domain.ports import Item, Key
+from webhook_inbox.ledger.schema import EVENT_LIFE, ID_LIMIT
+from webhookctl.delivery_logs.comparison import CHUNK, Comparison, compare
+from webhookctl.delivery_logs.log import Logged
 
 NOW = ManualClock().now()
 

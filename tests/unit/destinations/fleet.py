@@ -13,13 +13,13 @@ from heapq import heappop, heappush
 from math import ceil
 from random import Random
 
-from webhook_inbox.destinations.answer import Answer
+from webhook_inbox.adapters.memory.system import SeededChance
+from webhook_inbox.adapters.memory.system__clock import START, ManualClock
+from webhook_inbox.adapters.memory.table import MemoryTable
+from webhook_inbox.destinations.circuit import Answer
 from webhook_inbox.destinations.gate import Gate
-from webhook_inbox.errors import Deferred
-from webhook_inbox.manifest import DestinationSpec
-from webhook_inbox.memory.chance import SeededChance
-from webhook_inbox.memory.clock import START, ManualClock
-from webhook_inbox.memory.table import MemoryTable
+from webhook_inbox.domain.errors import Deferred
+from webhook_inbox.domain.manifest import DestinationSpec
 
 WINDOW = 10.0
 # What a run is given to make its call.

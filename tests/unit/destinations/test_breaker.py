@@ -7,9 +7,9 @@ from itertools import pairwise
 import pytest
 
 from tests.unit.destinations.site import BREAKER, CRM, FRAGILE, LIMITED, Site
-from webhook_inbox.destinations.answer import Answer
-from webhook_inbox.destinations.breaker import PROBE_MARGIN
-from webhook_inbox.memory import Fault
+from webhook_inbox.adapters.memory import Fault
+from webhook_inbox.destinations.circuit import Answer
+from webhook_inbox.destinations.circuit_breaker import PROBE_MARGIN
 
 OK, FAILED = Answer.ok(), Answer.failed()
 LEASE = FRAGILE.timeout + PROBE_MARGIN.total_seconds()

@@ -7,10 +7,10 @@ from itertools import pairwise
 import pytest
 
 from tests.unit.destinations.site import BREAKER, CRM, FRAGILE, LIMITED, Site
-from webhook_inbox.destinations.answer import Answer
-from webhook_inbox.errors import ConditionFailed
-from webhook_inbox.memory import Fault
-from webhook_inbox.ports import Change, Item, Key
+from webhook_inbox.adapters.memory import Fault
+from webhook_inbox.destinations.circuit import Answer
+from webhook_inbox.domain.errors import ConditionFailed
+from webhook_inbox.domain.ports import Change, Item, Key
 
 OPERATIONS = ("GetItem", "UpdateItem")
 FAULTS = [Fault.BEFORE, Fault.AFTER]

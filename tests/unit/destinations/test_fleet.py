@@ -17,8 +17,8 @@ from tests.unit.destinations.fleet import (
     strict_waits,
 )
 from tests.unit.destinations.site import BREAKER, CRM
-from webhook_inbox.destinations.answer import Answer
-from webhook_inbox.destinations.pace import HEADROOM
+from webhook_inbox.destinations.circuit import Answer
+from webhook_inbox.destinations.rate import HEADROOM
 
 # What no twice of a short wait could cover: SQS delays whole seconds, and who comes late itself
 # takes a slot from the next ones.

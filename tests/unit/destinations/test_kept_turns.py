@@ -7,10 +7,11 @@ import pytest
 
 from tests.unit.core.world import World, handler, with_handlers
 from tests.unit.destinations.site import LIMITED, Site
-from webhook_inbox.context import Context, Event
-from webhook_inbox.errors import Deferred
-from webhook_inbox.model import Status
-from webhook_inbox.outcomes import Outcome
+from webhook_inbox.domain.errors import Deferred
+from webhook_inbox.domain.model import Status
+from webhook_inbox.handlers.context import Context
+from webhook_inbox.handlers.event import Event
+from webhook_inbox.queue.outcomes import Outcome
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ from itertools import pairwise
 import pytest
 
 from tests.unit.destinations.site import CRM, LIMITED, Site
-from webhook_inbox.destinations.answer import Answer
-from webhook_inbox.destinations.circuit import UNKNOWN, Circuit
+from webhook_inbox.adapters.memory.system__clock import START
+from webhook_inbox.destinations.circuit import Answer
+from webhook_inbox.destinations.circuit__circuit import UNKNOWN, Circuit
 from webhook_inbox.destinations.gate import _spelled
-from webhook_inbox.destinations.limiter import LEAD
-from webhook_inbox.destinations.pace import (
+from webhook_inbox.destinations.rate import (
     HEADROOM,
     MOST_PATIENCE,
     PATIENCE,
@@ -19,9 +19,9 @@ from webhook_inbox.destinations.pace import (
     Pace,
     microseconds,
 )
-from webhook_inbox.destinations.timeline import Bounds, Timeline, Timelines
-from webhook_inbox.errors import Skipped, Transient
-from webhook_inbox.memory.clock import START
+from webhook_inbox.destinations.rate_limiter import LEAD
+from webhook_inbox.destinations.reservations import Bounds, Timeline, Timelines
+from webhook_inbox.domain.errors import Skipped, Transient
 
 STEP = HEADROOM / 10
 LEAD_SECONDS = LEAD / SECOND

@@ -7,9 +7,9 @@ from itertools import pairwise
 import pytest
 
 from tests.unit.destinations.site import BREAKER, CRM, FRAGILE, LIMITED, Site
-from webhook_inbox.destinations.answer import Answer
-from webhook_inbox.destinations.breaker import DEFAULT_PAUSE, LONGEST_PAUSE, SHORTEST_PAUSE
-from webhook_inbox.destinations.pace import HEADROOM, SECOND, SLOW
+from webhook_inbox.destinations.circuit import Answer
+from webhook_inbox.destinations.circuit_breaker import DEFAULT_PAUSE, LONGEST_PAUSE, SHORTEST_PAUSE
+from webhook_inbox.destinations.rate import HEADROOM, SECOND, SLOW
 
 SLOWEST, SLOWER = (ends / SECOND for ends, _, _ in SLOW)
 

@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from tests.unit.core.faults import Plan
-from webhook_inbox.effects.journal import Journal
-from webhook_inbox.effects.once import Effects
-from webhook_inbox.memory import ManualClock, MemoryTable
-from webhook_inbox.model import Run, Status
-from webhook_inbox.ports import Item
-from webhook_inbox.rows import effect_key, shared_effect_key
+from webhook_inbox.adapters.memory import ManualClock, MemoryTable
+from webhook_inbox.domain.model import Run, Status
+from webhook_inbox.domain.ports import Item
+from webhook_inbox.handlers.effects.effect import Effects
+from webhook_inbox.handlers.effects.journal import Journal
+from webhook_inbox.ledger.schema import effect_key, shared_effect_key
 
 ATTEMPT: Final = timedelta(seconds=50)
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.unit.effects.bench import Bench, Killed, die
-from webhook_inbox.errors import Permanent
+from webhook_inbox.domain.errors import Permanent
 
 
 def test_an_async_effect_happens_once() -> None:

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.unit.effects.bench import Bench, Killed, elsewhere, killed_after
-from webhook_inbox.errors import Deferred, Permanent
-from webhook_inbox.memory import MemoryTable
-from webhook_inbox.rows import effect_key
+from webhook_inbox.adapters.memory import MemoryTable
+from webhook_inbox.domain.errors import Deferred, Permanent
+from webhook_inbox.ledger.schema import effect_key
 
 
 @pytest.fixture

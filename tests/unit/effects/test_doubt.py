@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from tests.unit.effects.bench import Bench, Killed, die, killed_after
-from webhook_inbox.errors import Held, Permanent, Transient
-from webhook_inbox.instants import from_ms
+from webhook_inbox.domain.errors import Held, Permanent, Transient
+from webhook_inbox.domain.timestamps__instants import from_ms
 
 
 @pytest.fixture

@@ -5,7 +5,8 @@ from uuid import UUID, uuid5
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook_inbox.effects.plan import Key, key_of, takes_key
+from webhook_inbox.domain.idempotency import Key, key_of
+from webhook_inbox.handlers.effects.plan import takes_key
 
 
 def test_a_key_names_effect_handler_source_and_event() -> None:

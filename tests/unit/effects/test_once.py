@@ -6,12 +6,19 @@ import pytest
 from pydantic import BaseModel
 
 from tests.unit.effects.bench import ATTEMPT, Bench, Killed, elsewhere, killed_after
-from webhook_inbox.effects.journal import Journal
-from webhook_inbox.effects.once import Effects
-from webhook_inbox.effects.results import decode
-from webhook_inbox.errors import Deferred, Held, Permanent, Superseded, Transient, Unavailable
-from webhook_inbox.instants import to_ms
-from webhook_inbox.memory import Fault
+from webhook_inbox.adapters.memory import Fault
+from webhook_inbox.domain.errors import (
+    Deferred,
+    Held,
+    Permanent,
+    Superseded,
+    Transient,
+    Unavailable,
+)
+from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.handlers.effects.effect import Effects
+from webhook_inbox.handlers.effects.journal import Journal
+from webhook_inbox.handlers.effects.results import decode
 
 
 @pytest.fixture

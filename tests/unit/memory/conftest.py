@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from webhook_inbox.memory import ManualClock, MemoryQueue
+from webhook_inbox.adapters.memory import ManualClock, MemoryQueue
 
 
 @pytest.fixture

@@ -2,9 +2,9 @@
 
 from typing import Any, Final
 
-from webhook_inbox.memory import MemoryMapping, MemoryQueue
-from webhook_inbox.memory.mapping import Batch
-from webhook_inbox.ports import Outgoing
+from webhook_inbox.adapters.memory import MemoryMapping, MemoryQueue
+from webhook_inbox.adapters.memory.event_source_mapping import Batch
+from webhook_inbox.domain.ports import Outgoing
 
 VISIBILITY: Final = 360
 

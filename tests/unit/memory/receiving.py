@@ -1,7 +1,7 @@
 """Receiving from queues in memory, which are never empty by accident."""
 
-from webhook_inbox.memory import MemoryQueue
-from webhook_inbox.ports import Message
+from webhook_inbox.adapters.memory import MemoryQueue
+from webhook_inbox.domain.ports import Message
 
 
 def receive(queue: MemoryQueue, *, hidden_for: int = 60) -> Message:

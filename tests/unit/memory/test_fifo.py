@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 
 from tests.unit.memory.receiving import exhaust, receive
-from webhook_inbox.errors import Unavailable
-from webhook_inbox.memory import Fault, ManualClock, MemoryFifo
-from webhook_inbox.ports import Backlog, Outgoing
+from webhook_inbox.adapters.memory import Fault, ManualClock, MemoryFifo
+from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.ports import Backlog, Outgoing
 
 DEAD_RETENTION = timedelta(days=4)
 

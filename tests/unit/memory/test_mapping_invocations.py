@@ -3,9 +3,9 @@
 import pytest
 
 from tests.unit.memory.invoking import VISIBILITY, filled, mapping, polled
-from webhook_inbox.memory import ManualClock, MemoryFifo, MemoryMapping, MemoryQueue
-from webhook_inbox.memory.mapping import RECURSIONS, Onward
-from webhook_inbox.ports import Outgoing
+from webhook_inbox.adapters.memory import ManualClock, MemoryFifo, MemoryMapping, MemoryQueue
+from webhook_inbox.adapters.memory.event_source_mapping import RECURSIONS, Onward
+from webhook_inbox.domain.ports import Outgoing
 
 
 def test_no_more_is_received_than_the_maximum_concurrency(work: MemoryQueue) -> None:

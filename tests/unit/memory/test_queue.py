@@ -5,10 +5,10 @@ from datetime import timedelta
 import pytest
 
 from tests.unit.memory.receiving import receive
-from webhook_inbox.errors import Unavailable
-from webhook_inbox.limits import HIDE_SECONDS
-from webhook_inbox.memory import ManualClock, MemoryQueue
-from webhook_inbox.ports import Backlog, Outgoing
+from webhook_inbox.adapters.memory import ManualClock, MemoryQueue
+from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.ports import Backlog, Outgoing
+from webhook_inbox.domain.quotas import HIDE_SECONDS
 
 
 def test_a_message_that_was_received_three_times_comes_last(

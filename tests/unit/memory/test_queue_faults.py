@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from tests.unit.memory.receiving import receive
-from webhook_inbox.errors import Unavailable
-from webhook_inbox.limits import MESSAGE_BYTES
-from webhook_inbox.memory import Fault, ManualClock, MemoryQueue
-from webhook_inbox.ports import Outgoing
+from webhook_inbox.adapters.memory import Fault, ManualClock, MemoryQueue
+from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.ports import Outgoing
+from webhook_inbox.domain.quotas import MESSAGE_BYTES
 
 CALLS: dict[str, Any] = {
     "SendMessageBatch": lambda queue, receipt: queue.send([Outgoing("new")]),

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.unit.memory.receiving import exhaust, receive
-from webhook_inbox.errors import Unavailable
-from webhook_inbox.memory import ManualClock, MemoryFifo, MemoryQueue
-from webhook_inbox.ports import Outgoing
+from webhook_inbox.adapters.memory import ManualClock, MemoryFifo, MemoryQueue
+from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.ports import Outgoing
 
 
 def test_a_redriven_message_is_a_new_message(

@@ -4,8 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from webhook_inbox.errors import HandlerTimedOut, Unavailable
-from webhook_inbox.memory import (
+from webhook_inbox.adapters.memory import (
     Fault,
     InlineExecutor,
     ManualClock,
@@ -13,6 +12,7 @@ from webhook_inbox.memory import (
     MemorySecrets,
     SeededChance,
 )
+from webhook_inbox.domain.errors import HandlerTimedOut, Unavailable
 
 
 def test_a_clock_stands_until_it_is_advanced() -> None:

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from webhook_inbox.conditions import Absent, Present
-from webhook_inbox.errors import ConditionFailed, Unavailable
-from webhook_inbox.memory import Fault, MemoryTable
-from webhook_inbox.memory.indexes import Index
-from webhook_inbox.ports import Change, Item, Key
+from webhook_inbox.adapters.memory import Fault, MemoryTable
+from webhook_inbox.adapters.memory.table_indexes import Index
+from webhook_inbox.domain.conditions import Absent, Present
+from webhook_inbox.domain.errors import ConditionFailed, Unavailable
+from webhook_inbox.domain.ports import Change, Item, Key
 
 KEY = Key("pk", "sk")
 

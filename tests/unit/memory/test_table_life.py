@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from webhook_inbox.conditions import Absent
-from webhook_inbox.errors import ConditionFailed
-from webhook_inbox.memory import Fault, MemoryTable
-from webhook_inbox.ports import Change, Item, Key
+from webhook_inbox.adapters.memory import Fault, MemoryTable
+from webhook_inbox.domain.conditions import Absent
+from webhook_inbox.domain.errors import ConditionFailed
+from webhook_inbox.domain.ports import Change, Item, Key
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SECOND = int(NOW.timestamp())

@@ -10,22 +10,22 @@ from contextlib import AbstractContextManager, suppress
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from webhook_inbox.claim import Lease, NotClaimable, claim
-from webhook_inbox.errors import Deferred, Held, Permanent, Skipped, Unavailable
-from webhook_inbox.instants import from_ms, to_ms
-from webhook_inbox.lanes import Lanes
-from webhook_inbox.manifest import HandlerSpec
-from webhook_inbox.memory import ManualClock, MemoryQueue, MemoryTable, SeededChance
-from webhook_inbox.memory.faults import Faults, no_faults
-from webhook_inbox.model import Run, Status, StoredEvent
-from webhook_inbox.order import Ordering
-from webhook_inbox.ordering import Orders
-from webhook_inbox.ports import Change, Item, Key, Message
-from webhook_inbox.reference import Reference
-from webhook_inbox.retry import Wait, pause, seconds_up
-from webhook_inbox.rows import run_from, run_key
-from webhook_inbox.settle import LeaseLost, Settlement, as_seen, settle
-from webhook_inbox.waking import wake
+from webhook_inbox.adapters.memory import ManualClock, MemoryQueue, MemoryTable, SeededChance
+from webhook_inbox.adapters.memory.faults import Faults, no_faults
+from webhook_inbox.domain.errors import Deferred, Held, Permanent, Skipped, Unavailable
+from webhook_inbox.domain.manifest import HandlerSpec
+from webhook_inbox.domain.model import Run, Status, StoredEvent, Wait
+from webhook_inbox.domain.ports import Change, Item, Key, Message
+from webhook_inbox.domain.timestamps__instants import from_ms, to_ms
+from webhook_inbox.handlers.ordering import Orders
+from webhook_inbox.handlers.ordering.declaration import Ordering
+from webhook_inbox.ledger.deferral__waking import wake
+from webhook_inbox.ledger.lease import Lease, NotClaimable, claim
+from webhook_inbox.ledger.schema import run_from, run_key
+from webhook_inbox.ledger.settle import LeaseLost, Settlement, as_seen, settle
+from webhook_inbox.queue.lanes import Lanes
+from webhook_inbox.queue.message import Reference
+from webhook_inbox.queue.visibility__retry import pause, seconds_up
 
 HANDLER: Final = "shop.sync"
 SOURCE: Final = "shop"
@@ -89,7 +89,7 @@ class Stage:
             self.table,
             event=self.event(reference.event_id),
             spec=self.spec,
-            reference=reference,
+            ticket=reference.ticket,
             message=message,
             lease=Lease(self.chance.token(), "worker", until, "v1"),
             now=self.clock.now(),

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from webhook_inbox.context import Event
-from webhook_inbox.current import current
-from webhook_inbox.errors import Permanent, Skipped, Transient
-from webhook_inbox.memory.clock import START
+from webhook_inbox.adapters.memory.system__clock import START
+from webhook_inbox.domain.errors import Permanent, Skipped, Transient
+from webhook_inbox.handlers.current_state import current
+from webhook_inbox.handlers.event import Event
 
 VERSIONS = {"version": "data.updated", "fetched": "updated_at"}
 

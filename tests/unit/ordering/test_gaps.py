@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from tests.unit.ordering.stage import HANDLER, SOURCE, Stage
-from webhook_inbox.errors import Deferred, Held, Permanent, Transient
-from webhook_inbox.instants import to_ms
-from webhook_inbox.memory import Fault
-from webhook_inbox.memory.clock import START
-from webhook_inbox.model import Status
-from webhook_inbox.order import sequence
-from webhook_inbox.ordering import BACKFILL_AFTER
-from webhook_inbox.ports import Change
-from webhook_inbox.rows import run_key
+from webhook_inbox.adapters.memory import Fault
+from webhook_inbox.adapters.memory.system__clock import START
+from webhook_inbox.domain.errors import Deferred, Held, Permanent, Transient
+from webhook_inbox.domain.model import Status
+from webhook_inbox.domain.ports import Change
+from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.handlers.ordering import BACKFILL_AFTER
+from webhook_inbox.handlers.ordering.declaration import sequence
+from webhook_inbox.ledger.schema import run_key
 
 
 def body(number: int) -> dict[str, Any]:

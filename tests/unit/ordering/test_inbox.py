@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from tests.unit.core.world import World, handler, with_handlers
-from webhook_inbox.context import Context, Event
-from webhook_inbox.errors import Permanent, Skipped, Transient
-from webhook_inbox.model import Status
-from webhook_inbox.order import Ordering, latest, sequence
+from webhook_inbox.domain.errors import Permanent, Skipped, Transient
+from webhook_inbox.domain.model import Status
+from webhook_inbox.handlers.context import Context
+from webhook_inbox.handlers.event import Event
+from webhook_inbox.handlers.ordering.declaration import Ordering, latest, sequence
 
 NAME = "acme.sync"
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from tests.unit.ordering.stage import Stage
-from webhook_inbox.memory.clock import START
-from webhook_inbox.model import Status
-from webhook_inbox.order import Ordering, latest, sequence
+from webhook_inbox.adapters.memory.system__clock import START
+from webhook_inbox.domain.model import Status
+from webhook_inbox.handlers.ordering.declaration import Ordering, latest, sequence
 
 WORKERS = 3
 PATIENCE = 20.0  # seconds until a test that is stuck fails

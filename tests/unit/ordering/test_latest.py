@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 
 from tests.unit.ordering.stage import HANDLER, Stage
-from webhook_inbox.claim import CLOCK_SKEW
-from webhook_inbox.errors import Deferred, Held, Permanent, Skipped, Transient
-from webhook_inbox.instants import from_ms, to_seconds
-from webhook_inbox.memory import Fault
-from webhook_inbox.model import Run, Status
-from webhook_inbox.order import latest
-from webhook_inbox.ordering import STATE_LIFE
-from webhook_inbox.ordering.entities import entity_pk
-from webhook_inbox.rows import ID_LIMIT
+from webhook_inbox.adapters.memory import Fault
+from webhook_inbox.domain.errors import Deferred, Held, Permanent, Skipped, Transient
+from webhook_inbox.domain.model import Run, Status
+from webhook_inbox.domain.timestamps__instants import from_ms, to_seconds
+from webhook_inbox.handlers.ordering import STATE_LIFE
+from webhook_inbox.handlers.ordering.declaration import latest
+from webhook_inbox.handlers.ordering.entity_state import entity_pk
+from webhook_inbox.ledger.lease import CLOCK_SKEW
+from webhook_inbox.ledger.schema import ID_LIMIT
 
 
 @pytest.fixture

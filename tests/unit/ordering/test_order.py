@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from webhook_inbox.errors import ConfigurationError
-from webhook_inbox.manifest import HandlerSpec, Order, handler_from
-from webhook_inbox.order import Ordering, latest, sequence
+from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.domain.manifest import HandlerSpec, Order, handler_from
+from webhook_inbox.handlers.ordering.declaration import Ordering, latest, sequence
 
 
 def nothing(entity: str, first: int, last: int) -> int:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook_inbox.errors import Permanent
-from webhook_inbox.ordering.places import Kind, Version, entity_at, number_at, version_at
+from webhook_inbox.domain.errors import Permanent
+from webhook_inbox.handlers.ordering.position import Kind, Version, entity_at, number_at, version_at
 
 ASKER = "handler 'shop.sync'"
 

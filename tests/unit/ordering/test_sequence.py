@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from tests.unit.ordering.stage import SOURCE, Stage
-from webhook_inbox.errors import Deferred, Permanent, Skipped, Transient
-from webhook_inbox.instants import from_ms, to_seconds
-from webhook_inbox.memory import Fault
-from webhook_inbox.memory.clock import START
-from webhook_inbox.model import Status
-from webhook_inbox.order import sequence
-from webhook_inbox.ordering import OutOfTurn
-from webhook_inbox.ports import Change, Key
-from webhook_inbox.rows import run_key
+from webhook_inbox.adapters.memory import Fault
+from webhook_inbox.adapters.memory.system__clock import START
+from webhook_inbox.domain.errors import Deferred, Permanent, Skipped, Transient
+from webhook_inbox.domain.model import Status
+from webhook_inbox.domain.ports import Change, Key
+from webhook_inbox.domain.timestamps__instants import from_ms, to_seconds
+from webhook_inbox.handlers.ordering import OutOfTurn
+from webhook_inbox.handlers.ordering.declaration import sequence
+from webhook_inbox.ledger.schema import run_key
 
 AN_HOUR = timedelta(hours=1)
 

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from tests.unit.ordering.stage import Killed, Stage
-from webhook_inbox.errors import Transient
-from webhook_inbox.memory import Fault
-from webhook_inbox.memory.clock import START
-from webhook_inbox.model import Status
-from webhook_inbox.order import Ordering, latest, sequence
+from webhook_inbox.adapters.memory import Fault
+from webhook_inbox.adapters.memory.system__clock import START
+from webhook_inbox.domain.errors import Transient
+from webhook_inbox.domain.model import Status
+from webhook_inbox.handlers.ordering.declaration import Ordering, latest, sequence
 
 ENTITIES = ("a", "b", "c", "d", "e")
 EACH = 40

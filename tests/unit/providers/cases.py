@@ -15,14 +15,15 @@ from typing import Any
 from urllib.parse import unquote
 
 from tests.unit.providers.deliveries import NOW, SECRET, SETTINGS
-from webhook_inbox import conformance, providers
-from webhook_inbox.errors import ConfigurationError, Reason, Rejected, Unavailable
-from webhook_inbox.manifest import SourceSpec
-from webhook_inbox.model import Delivery
-from webhook_inbox.ports import Fetch
-from webhook_inbox.published_keys import PublishedKeys
-from webhook_inbox.recipe import Recipe, Sample, Verified
-from webhook_inbox.verification import verify
+from webhook_inbox import providers
+from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected, Unavailable
+from webhook_inbox.domain.manifest import SourceSpec
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.ports import Fetch
+from webhook_inbox.domain.provider import Recipe, Sample, Verified
+from webhook_inbox.ingest.verification import PublishedKeys
+from webhook_inbox.ingest.verification__verification import verify
+from webhookctl import conformance
 
 ROOT = Path(__file__).parents[3]
 VECTORS = ROOT / "tests" / "vectors"

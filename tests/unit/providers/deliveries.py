@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from webhook_inbox import providers
-from webhook_inbox.errors import Reason, Rejected
-from webhook_inbox.manifest import SourceSpec
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Identity, Recipe, Sample, Verified
+from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.manifest import SourceSpec
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Identity, Recipe, Sample, Verified
 
 NOW = datetime(2026, 11, 21, 8, 0, 0, tzinfo=UTC)
 # Base64 of "not a secret, only a test": a key for every scheme, whatever form its secrets have.

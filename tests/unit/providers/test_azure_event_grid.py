@@ -5,8 +5,8 @@ import pytest
 
 from tests.unit.providers.cases import recorded, vectors_of
 from tests.unit.providers.deliveries import delivery, recipe_of
-from webhook_inbox.errors import ConfigurationError, Reason
-from webhook_inbox.recipe import Answer
+from webhook_inbox.domain.errors import ConfigurationError, Reason
+from webhook_inbox.domain.provider import Answer
 
 RECIPE = recipe_of("azure-event-grid", {})
 CODE = "512d38b6-c7b8-40c8-89fe-f46f9e9622b6"

@@ -20,9 +20,9 @@ from tests.unit.providers.cases import (
     valid_vectors,
 )
 from tests.unit.providers.deliveries import OTHER
-from webhook_inbox.errors import Reason, Rejected
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Recipe, Verified
+from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Recipe, Verified
 
 VALID = [pytest.param(vector, id=vector["id"]) for _, vector in valid_vectors()]
 every_valid_vector = pytest.mark.parametrize("vector", VALID)

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from tests.unit.providers.cases import signed
 from tests.unit.providers.deliveries import with_header
-from webhook_inbox.errors import Reason
+from webhook_inbox.domain.errors import Reason
 
 
 def test_a_retry_under_a_new_delivery_id_is_the_same_event() -> None:

@@ -5,8 +5,8 @@ import pytest
 
 from tests.unit.providers.cases import signed
 from tests.unit.providers.deliveries import delivery, name_of, recipe_of, verdict
-from webhook_inbox.errors import Reason
-from webhook_inbox.recipe import Answer, Recipe
+from webhook_inbox.domain.errors import Reason
+from webhook_inbox.domain.provider import Answer, Recipe
 
 SECRET = "integration_private_key"
 CHALLENGE = "20f9f8ed05f77439fe955c977e4c8a53"

@@ -4,9 +4,9 @@ from typing import Any
 import pytest
 
 from tests.unit.providers.deliveries import delivery, name_of, recipe_of
-from webhook_inbox.errors import ConfigurationError, Reason
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Answer
+from webhook_inbox.domain.errors import ConfigurationError, Reason
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Answer
 
 RECIPE = recipe_of("cloudevents", {})
 STRUCTURED = {"content-type": "application/cloudevents+json; charset=utf-8"}

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.providers.deliveries import NOW, SECRET, delivery, recipe_of, verdict
-from webhook_inbox.errors import Reason
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Sample, Verified
+from webhook_inbox.domain.errors import Reason
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Sample, Verified
 
 SAMPLE = Sample("94516f9a", "ContentManagement.Entry.publish", b'{"sys":{"id":"a","revision":3}}')
 

@@ -3,8 +3,8 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.unit.providers.deliveries import name_of, recipe_of, signed, verdict, with_header
-from webhook_inbox.errors import Reason
-from webhook_inbox.recipe import Identity, Verified
+from webhook_inbox.domain.errors import Reason
+from webhook_inbox.domain.provider import Identity, Verified
 
 RECIPE = recipe_of("cycles")
 SENT = signed("cycles")

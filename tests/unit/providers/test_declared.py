@@ -20,9 +20,9 @@ from tests.unit.providers.deliveries import (
     verdict,
     with_header,
 )
-from webhook_inbox.errors import ConfigurationError, Reason
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Identity, Recipe, Sample, Verified
+from webhook_inbox.domain.errors import ConfigurationError, Reason
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Identity, Recipe, Sample, Verified
 
 SAMPLE = Sample("acme-1", "order.shipped", b'{"id":"body-1","type":"order.shipped"}')
 PLAIN: Mapping[str, Any] = {

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.providers.deliveries import NOW, delivery, name_of, recipe_of, verdict, with_header
-from webhook_inbox.errors import ConfigurationError, Reason, Rejected
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Sample, Verified
+from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Sample, Verified
 
 BODY = b'{"type":"budget.exceeded","id":"b-1"}'
 NAMED: Mapping[str, Any] = {"event_id": {"header": "X-Event-Id"}, "event_type": {"json": "type"}}

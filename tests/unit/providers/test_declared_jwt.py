@@ -29,10 +29,10 @@ from tests.unit.providers.tokens import (
     sent,
     token,
 )
-from webhook_inbox.errors import ConfigurationError, Reason, Rejected
-from webhook_inbox.model import Delivery
-from webhook_inbox.ports import Fetch
-from webhook_inbox.recipe import Sample, Verified
+from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.ports import Fetch
+from webhook_inbox.domain.provider import Sample, Verified
 
 PLANNER, BUYER = private("planner"), private("buyer")
 AGENTS = secret(planner=pem(PLANNER), buyer=pem(BUYER))

@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 
 from tests.unit.providers.cases import PUBLISHED, VECTORS, recipe_of, vectors_of
 from tests.unit.providers.deliveries import NOW, SECRET
-from webhook_inbox import configuration, conformance, providers
-from webhook_inbox.errors import ConfigurationError, Reason, Rejected
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Identity, Recipe, Sample, Verified
+from webhook_inbox import providers
+from webhook_inbox.configuration import inbox_toml as configuration
+from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Identity, Recipe, Sample, Verified
+from webhookctl import conformance
 
 SOURCES: Final = configuration.load(Path(__file__).parent / "declared.toml", stage="dev").sources
 # Schemes of providers that have others, without an HMAC, as well.

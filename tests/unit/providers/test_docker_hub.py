@@ -2,9 +2,9 @@ import pytest
 
 from tests.unit.providers.cases import signed
 from tests.unit.providers.deliveries import delivery, name_of
-from webhook_inbox.errors import Reason
+from webhook_inbox.domain.errors import Reason
+from webhook_inbox.domain.provider import Identity
 from webhook_inbox.providers.docker_hub import RECIPE
-from webhook_inbox.recipe import Identity
 
 
 def pushed(at: str) -> Identity | Reason:

@@ -4,8 +4,8 @@ import pytest
 
 from tests.unit.providers.cases import signed
 from tests.unit.providers.deliveries import NOW, recipe_of
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Answer
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Answer
 
 RECIPE = recipe_of("dropbox")
 

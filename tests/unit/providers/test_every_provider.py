@@ -21,9 +21,9 @@ from tests.unit.providers.deliveries import (
     verdict,
     with_header,
 )
-from webhook_inbox.errors import ConfigurationError, Reason
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Verified
+from webhook_inbox.domain.errors import ConfigurationError, Reason
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Verified
 
 FORGED = {Reason.INVALID_SIGNATURE, Reason.MALFORMED}
 

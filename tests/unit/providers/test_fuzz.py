@@ -19,8 +19,8 @@ from tests.unit.providers.deliveries import (
     verdict,
     with_header,
 )
-from webhook_inbox.errors import Reason
-from webhook_inbox.recipe import Answer, Identity, Verified
+from webhook_inbox.domain.errors import Reason
+from webhook_inbox.domain.provider import Answer, Identity, Verified
 
 RECIPES = {name: recipe_of(name) for name in NAMES}
 # Lone surrogates included: they cannot be written as UTF-8.

@@ -15,8 +15,8 @@ from tests.unit.providers.deliveries import (
     verdict,
     with_header,
 )
-from webhook_inbox.errors import Reason
-from webhook_inbox.recipe import Identity, Sample, Verified
+from webhook_inbox.domain.errors import Reason
+from webhook_inbox.domain.provider import Identity, Sample, Verified
 
 RECIPE = recipe_of("github")
 NAMED = {"X-GitHub-Delivery": "72d3162e", "X-GitHub-Event": "issues"}

@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.providers.deliveries import NOW, SECRET, delivery, name_of, recipe_of, verdict
-from webhook_inbox.errors import ConfigurationError, Reason
-from webhook_inbox.recipe import Identity, Sample, Verified
+from webhook_inbox.domain.errors import ConfigurationError, Reason
+from webhook_inbox.domain.provider import Identity, Sample, Verified
 
 BY_TOKEN = recipe_of("gitlab", {"proof": "token"})
 SAMPLE = Sample("sample-1", "Push Hook", b'{"object_kind":"push"}')

@@ -4,8 +4,8 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.providers.cases import sample_of, signed
-from webhook_inbox.fingerprints import fingerprint
-from webhook_inbox.recipe import Answer
+from webhook_inbox.domain.provider import Answer
+from webhook_inbox.ingest.events__fingerprints import fingerprint
 
 
 @pytest.mark.parametrize("id_", [None, "notif_ping"])

@@ -4,9 +4,9 @@ from typing import Any
 import pytest
 
 from tests.unit.providers.deliveries import NOW, SECRET, delivery, name_of, recipe_of, verdict
-from webhook_inbox.errors import ConfigurationError, Reason
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Identity, Sample, Verified
+from webhook_inbox.domain.errors import ConfigurationError, Reason
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Identity, Sample, Verified
 
 SAMPLE = Sample("sample-1", "jira:issue_created", b'{"webhookEvent":"jira:issue_created"}')
 HOME = "https://inbox.example"

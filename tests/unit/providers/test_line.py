@@ -4,10 +4,10 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.providers.cases import signed
-from webhook_inbox.errors import Reason, Rejected
-from webhook_inbox.fingerprints import fingerprint
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Answer, Verified
+from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Answer, Verified
+from webhook_inbox.ingest.events__fingerprints import fingerprint
 
 CASE = signed("line")
 RECIPE = CASE.recipe

@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 
 from tests.unit.providers.deliveries import NOW, SECRET, delivery
-from webhook_inbox.errors import ConfigurationError
-from webhook_inbox.fingerprints import fingerprint
+from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.domain.provider import Sample
+from webhook_inbox.ingest.events__fingerprints import fingerprint
 from webhook_inbox.providers.linear import RECIPE
-from webhook_inbox.recipe import Sample
 
 SAMPLE = Sample("9b2f2a52", "Issue.create", b'{"action":"create","webhookTimestamp":1}')
 

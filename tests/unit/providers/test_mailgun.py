@@ -7,9 +7,9 @@ import pytest
 
 from tests.unit.providers.cases import signed
 from tests.unit.providers.deliveries import NOW, OTHER
-from webhook_inbox.errors import Reason
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Identity, Verified
+from webhook_inbox.domain.errors import Reason
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Identity, Verified
 
 CASE = signed("mailgun")
 SENT = json.loads(CASE.delivery.body)

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tests.unit.providers.deliveries import NOW, delivery
-from webhook_inbox.errors import Reason, Rejected
-from webhook_inbox.model import Delivery
+from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Answer
 from webhook_inbox.providers.meta import RECIPE
-from webhook_inbox.recipe import Answer
 
 SECRET = json.dumps({"secret": "app-secret", "verify_token": "my-token"})
 QUERY = "hub.mode=subscribe&hub.verify_token=my-token&hub.challenge=1158201444"

@@ -8,9 +8,9 @@ import pytest
 
 from tests.unit.providers.cases import recorded, vectors_of
 from tests.unit.providers.deliveries import delivery, recipe_of, verdict
-from webhook_inbox.errors import ConfigurationError, Reason
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Verified
+from webhook_inbox.domain.errors import ConfigurationError, Reason
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Verified
 
 RECIPE = recipe_of("microsoft-graph", {})
 RICH = next(vector for vector in vectors_of("microsoft-graph") if "jwk" in vector)

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from tests.unit.providers.deliveries import delivery, recipe_of
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Answer
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Answer
 
 
 def greeted(sent: Delivery) -> Answer | None:

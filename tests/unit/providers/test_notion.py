@@ -4,9 +4,9 @@ import pytest
 
 from tests.unit.providers.cases import signed
 from tests.unit.providers.deliveries import delivery
-from webhook_inbox.fingerprints import fingerprint
+from webhook_inbox.domain.provider import Offer
+from webhook_inbox.ingest.events__fingerprints import fingerprint
 from webhook_inbox.providers.notion import RECIPE
-from webhook_inbox.recipe import Offer
 
 
 def offered(body: bytes) -> Offer | None:

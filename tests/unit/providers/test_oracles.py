@@ -21,8 +21,8 @@ from tests.unit.providers.deliveries import (
     verdict,
     with_header,
 )
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Sample, Verified
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Sample, Verified
 
 HEX = st.text("0123456789abcdef", min_size=64, max_size=64)
 

@@ -2,9 +2,9 @@ from dataclasses import replace
 from datetime import timedelta
 
 from tests.unit.providers.cases import signed
-from webhook_inbox.errors import Reason
-from webhook_inbox.fingerprints import fingerprint
-from webhook_inbox.recipe import Verified
+from webhook_inbox.domain.errors import Reason
+from webhook_inbox.domain.provider import Verified
+from webhook_inbox.ingest.events__fingerprints import fingerprint
 
 CASE = signed("paddle")
 

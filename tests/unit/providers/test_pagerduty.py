@@ -1,7 +1,7 @@
 from tests.unit.providers.cases import signed
 from tests.unit.providers.deliveries import OTHER
-from webhook_inbox.errors import Reason
-from webhook_inbox.recipe import Verified
+from webhook_inbox.domain.errors import Reason
+from webhook_inbox.domain.provider import Verified
 
 CASE = signed("pagerduty")
 HEADER = "x-pagerduty-signature"

@@ -5,10 +5,10 @@ import pytest
 
 from tests.unit.providers.cases import Case, recipe_of, recorded, signed, vectors_of
 from tests.unit.providers.deliveries import verdict
-from webhook_inbox.errors import ConfigurationError, Reason
-from webhook_inbox.manifest import SourceSpec
+from webhook_inbox.domain.errors import ConfigurationError, Reason
+from webhook_inbox.domain.manifest import SourceSpec
+from webhook_inbox.domain.provider import Verified
 from webhook_inbox.providers import load
-from webhook_inbox.recipe import Verified
 
 VECTORS = {vector["id"]: vector for vector in vectors_of("paypal")}
 REAL = "paypal-0128"

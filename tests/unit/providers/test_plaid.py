@@ -6,8 +6,8 @@ import pytest
 
 from tests.unit.providers.cases import signed
 from tests.unit.providers.deliveries import NOW, delivery, recipe_of
-from webhook_inbox.errors import Reason, Rejected
-from webhook_inbox.ports import Fetch
+from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.ports import Fetch
 
 CREDENTIALS = json.dumps({"client_id": "it", "secret": "only a test"})
 ITEM = b'{"webhook_type":"TRANSACTIONS","webhook_code":"SYNC_UPDATES_AVAILABLE","item_id":"i1"}'

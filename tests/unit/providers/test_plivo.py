@@ -6,9 +6,9 @@ import pytest
 
 from tests.unit.providers.cases import sample_of
 from tests.unit.providers.deliveries import NOW, SECRET, delivery, recipe_of, verdict
-from webhook_inbox.errors import ConfigurationError, Reason
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Recipe, Verified
+from webhook_inbox.domain.errors import ConfigurationError, Reason
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Recipe, Verified
 
 URL = "https://inbox.example/webhooks/plivo"
 

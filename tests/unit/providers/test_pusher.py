@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from tests.unit.providers.cases import signed
 from tests.unit.providers.deliveries import SECRET, delivery
-from webhook_inbox.errors import Reason
-from webhook_inbox.model import Delivery
+from webhook_inbox.domain.errors import Reason
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Verified
 from webhook_inbox.providers.pusher import RECIPE
-from webhook_inbox.recipe import Verified
 
 OCCUPIED = {"name": "channel_occupied", "channel": "room"}
 VACATED = {"name": "channel_vacated", "channel": "room"}

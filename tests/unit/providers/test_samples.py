@@ -6,8 +6,8 @@ from urllib.parse import unquote
 import pytest
 
 from tests.unit.providers.cases import NAMES, samples_of, signed
-from webhook_inbox.events import BATCH
-from webhook_inbox.recipe import Sample, Verified
+from webhook_inbox.domain.model import BATCH
+from webhook_inbox.domain.provider import Sample, Verified
 
 EVENTS = [
     pytest.param(name, path, id=f"{name}/{path.stem}")

@@ -2,8 +2,8 @@ from datetime import timedelta
 
 from tests.unit.providers.cases import Case, sample_of, signed
 from tests.unit.providers.deliveries import NOW, delivery
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Verified
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Verified
 
 
 def guarded(case: Case, sent: Delivery) -> bytes:

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from tests.unit.providers.cases import signed
 from tests.unit.providers.deliveries import NOW
-from webhook_inbox.recipe import Verified
+from webhook_inbox.domain.provider import Verified
 
 CASE = signed("sentry")
 

@@ -16,8 +16,8 @@ from tests.unit.providers.deliveries import (
     verdict,
     with_header,
 )
-from webhook_inbox.errors import Reason
-from webhook_inbox.recipe import Answer, Identity, Sample, Verified
+from webhook_inbox.domain.errors import Reason
+from webhook_inbox.domain.provider import Answer, Identity, Sample, Verified
 
 RECIPE = recipe_of("slack")
 URL_VERIFICATION = b'{"token":"t","challenge":"3eZbrw1a","type":"url_verification"}'

@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from tests.unit.providers.cases import recipe_of, recorded, vectors_of
 from tests.unit.providers.deliveries import SECRET, signed, verdict, with_header
-from webhook_inbox.errors import ConfigurationError, Reason
-from webhook_inbox.recipe import Sample, Verified
+from webhook_inbox.domain.errors import ConfigurationError, Reason
+from webhook_inbox.domain.provider import Sample, Verified
 
 KEY = Ed25519PrivateKey.generate()
 PUBLIC = "whpk_" + b64encode(KEY.public_key().public_bytes_raw()).decode()
@@ -94,7 +94,7 @@ def test_the_library_for_public_keys_is_loaded_by_sources_that_have_one_alone() 
     program = (
         "import sys\n"
         "from webhook_inbox.providers import load\n"
-        "from webhook_inbox.manifest import SourceSpec\n"
+        "from webhook_inbox.domain.manifest import SourceSpec\n"
         "load(SourceSpec('it', 'svix', 'it'))\n"
         "sys.exit('cryptography' in sys.modules)\n"
     )

@@ -16,8 +16,8 @@ from tests.unit.providers.deliveries import (
     verdict,
     with_header,
 )
-from webhook_inbox.errors import ConfigurationError, Reason, Rejected
-from webhook_inbox.recipe import Identity, Sample, Verified
+from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
+from webhook_inbox.domain.provider import Identity, Sample, Verified
 
 RECIPE = recipe_of("standard-webhooks")
 SENT = signed("standard-webhooks")

@@ -13,8 +13,8 @@ from tests.unit.providers.deliveries import (
     verdict,
     with_header,
 )
-from webhook_inbox.errors import Reason
-from webhook_inbox.recipe import Identity, Verified
+from webhook_inbox.domain.errors import Reason
+from webhook_inbox.domain.provider import Identity, Verified
 
 RECIPE = recipe_of("stripe")
 SENT = signed("stripe")

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.unit.providers.cases import signed
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Identity
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Identity
 
 CASE = signed("telegram")
 SENT_AT = datetime(2026, 11, 21, 7, 59, 58, tzinfo=UTC)

@@ -4,9 +4,9 @@ from typing import Any
 import pytest
 
 from tests.unit.providers.deliveries import NOW, SECRET, delivery, verdict
-from webhook_inbox.errors import Reason
+from webhook_inbox.domain.errors import Reason
+from webhook_inbox.domain.provider import Answer, Sample, Verified
 from webhook_inbox.providers.terraform_cloud import RECIPE
-from webhook_inbox.recipe import Answer, Sample, Verified
 
 VERIFICATION = {"run_id": None, "notifications": [{"trigger": "verification"}]}
 SIGNED = {"x-tfe-notification-signature": "0" * 128}

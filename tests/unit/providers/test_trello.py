@@ -3,10 +3,10 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.providers.cases import signed
-from webhook_inbox.errors import Reason
-from webhook_inbox.manifest import SourceSpec
+from webhook_inbox.domain.errors import Reason
+from webhook_inbox.domain.manifest import SourceSpec
+from webhook_inbox.domain.provider import Answer, Verified
 from webhook_inbox.providers import load
-from webhook_inbox.recipe import Answer, Verified
 
 CASE = signed("trello")
 

@@ -4,8 +4,8 @@ import pytest
 
 from tests.unit.providers.cases import signed
 from tests.unit.providers.deliveries import delivery
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Answer, Sample, Verified
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Answer, Sample, Verified
 
 CASE = signed("twitch")
 KIND = "twitch-eventsub-message-type"

@@ -4,9 +4,9 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.providers.deliveries import NOW, delivery, name_of, verdict
-from webhook_inbox.errors import Reason
+from webhook_inbox.domain.errors import Reason
+from webhook_inbox.domain.provider import Answer, Identity, Sample, Verified
 from webhook_inbox.providers.twitter import RECIPE
-from webhook_inbox.recipe import Answer, Identity, Sample, Verified
 
 SECRET = "consumer-secret"
 UUID = "9b4507b3-9040-4669-9ca3-6b94edb50553"

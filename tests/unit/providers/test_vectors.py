@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.unit.providers.cases import PUBLISHED, vectors_of
-from webhook_inbox import conformance
+from webhookctl import conformance
 
 VECTORS = [
     pytest.param(vector, id=vector["id"]) for name in PUBLISHED for vector in vectors_of(name)

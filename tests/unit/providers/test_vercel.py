@@ -3,8 +3,8 @@
 import json
 
 from tests.unit.providers.deliveries import SECRET, delivery
+from webhook_inbox.domain.provider import Answer
 from webhook_inbox.providers.vercel import RECIPE
-from webhook_inbox.recipe import Answer
 
 PARTS = json.dumps({"secret": SECRET, "verify_token": "3f9a"})
 

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.unit.providers.cases import signed
-from webhook_inbox.recipe import Answer
+from webhook_inbox.domain.provider import Answer
 
 
 def test_a_test_notification_is_answered_and_no_event() -> None:

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.unit.providers.deliveries import NOW, SECRET, delivery, name_of
+from webhook_inbox.domain.provider import Identity, Sample
 from webhook_inbox.providers.woocommerce import RECIPE
-from webhook_inbox.recipe import Identity, Sample
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 

@@ -3,10 +3,10 @@
 import pytest
 
 from tests.unit.providers.deliveries import NOW, delivery
-from webhook_inbox.errors import Reason
-from webhook_inbox.model import Delivery
+from webhook_inbox.domain.errors import Reason
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Sample
 from webhook_inbox.providers.xero import RECIPE
-from webhook_inbox.recipe import Sample
 
 KEY = "not a real key=="
 INTENT = b'{"events":[],"firstEventSequence":0,"lastEventSequence":0,"entropy":"S0m3"}'

@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from tests.unit.providers.deliveries import NOW, delivery, recipe_of
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Recipe
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Recipe
 
 ISSUER = "https://agents.example"
 AUDIENCE = "https://inbox.example/webhooks/agents"

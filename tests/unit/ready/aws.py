@@ -8,8 +8,8 @@ import boto3
 from botocore.response import StreamingBody
 from botocore.stub import ANY, Stubber
 
-from webhook_inbox.handling import Router
-from webhook_inbox.routing import ReadyMade
+from webhook_inbox.handlers import Router
+from webhook_inbox.handlers.router import ReadyMade
 from webhook_inbox.testing import Inbox, Run
 
 __all__ = ["ANY", "Aws", "handled", "payload"]

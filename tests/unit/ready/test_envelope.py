@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from webhook_inbox.context import Event
-from webhook_inbox.envelope import cloud_event, rfc3339
+from webhook_inbox.handlers.event import Event
+from webhook_inbox.handlers.forwarding.cloud_event import cloud_event, rfc3339
 
 RECEIVED = datetime(2026, 11, 21, 10, 30, 0, 250_000, tzinfo=UTC)
 

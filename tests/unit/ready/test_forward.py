@@ -5,11 +5,11 @@ from urllib.parse import unquote
 import pytest
 from standardwebhooks import Webhook
 
-from webhook_inbox.errors import ConfigurationError
-from webhook_inbox.handling import Router
-from webhook_inbox.ready import forward
+from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.handlers import Router
+from webhook_inbox.handlers.forwarding import forward
 from webhook_inbox.testing import Fake, Inbox
-from webhook_inbox.testing.values import SIGNING
+from webhook_inbox.testing.samples__values import SIGNING
 
 
 class Bench:

@@ -16,9 +16,9 @@ from botocore.exceptions import (
 )
 
 from tests.unit.adapters.fake_client import FakeClient, refusal
-from webhook_inbox.adapters import clients
-from webhook_inbox.adapters.targets import Target
-from webhook_inbox.errors import Permanent, Transient
+from webhook_inbox.adapters.aws import clients
+from webhook_inbox.adapters.aws.operation import Target
+from webhook_inbox.domain.errors import Permanent, Transient
 
 RIGHT = 'allow("events:PutEvents", on="…")'
 URL = "https://events.eu-west-1.amazonaws.com"
@@ -171,7 +171,7 @@ def test_its_own_client_tries_once_and_waits_as_long_as_it_may(
             made.append((service, config))
             return FakeClient({}, {})
 
-    monkeypatch.setattr("webhook_inbox.adapters.targets.session", Session)
+    monkeypatch.setattr("webhook_inbox.adapters.aws.operation.session", Session)
     own = Target("lambda", "invoke", right=RIGHT, timeout=30)
     assert made == []
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook_inbox.schemes import agents
+from webhook_inbox.providers.schemes.tokens import agents
 
 
 @pytest.mark.parametrize("name", ["planner", "Agent 7", "agent-7@example.com", "büro", "x" * 128])

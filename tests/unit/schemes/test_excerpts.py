@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook_inbox.errors import Reason, Rejected
-from webhook_inbox.model import Delivery
-from webhook_inbox.schemes.batches import LIMIT, split_at
-from webhook_inbox.schemes.excerpts import excerpt
+from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.providers.schemes.identity.batches import LIMIT, split_at
+from webhook_inbox.providers.schemes.identity.raw_json import excerpt
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HEADERS = {"content-type": "application/json"}

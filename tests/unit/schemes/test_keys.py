@@ -1,7 +1,7 @@
 import pytest
 
-from webhook_inbox.schemes import keys
-from webhook_inbox.schemes.keys import KeyReader
+from webhook_inbox.providers.schemes.signatures import keys
+from webhook_inbox.providers.schemes.signatures.keys import KeyReader
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,14 @@
 import pytest
 
-from webhook_inbox.errors import Reason, Rejected
-from webhook_inbox.schemes.layouts import Claim, Layout, Pairs, Several, Versions, Whole
+from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.providers.schemes.signatures.header_formats import (
+    Claim,
+    Layout,
+    Pairs,
+    Several,
+    Versions,
+    Whole,
+)
 
 STRIPE = Pairs(signature="v1", timestamp="t")
 PADDLE = Pairs(signature="h1", timestamp="ts", separator=";")

@@ -4,15 +4,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from webhook_inbox.errors import Reason, Rejected
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Sample
-from webhook_inbox.schemes import encodings, keys
-from webhook_inbox.schemes.documents import text_at
-from webhook_inbox.schemes.layouts import Pairs, Versions
-from webhook_inbox.schemes.mac import Hmac
-from webhook_inbox.schemes.templates import Template
-from webhook_inbox.schemes.window import Window, milliseconds
+from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.json_path import text_at
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Sample
+from webhook_inbox.providers.schemes.signatures import encodings, keys
+from webhook_inbox.providers.schemes.signatures.header_formats import Pairs, Versions
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
+from webhook_inbox.providers.schemes.signatures.signed_content import Template
+from webhook_inbox.providers.schemes.signatures.tolerance import Window, milliseconds
 
 NOW = datetime(2026, 11, 21, 8, 0, 0, 500_000, tzinfo=UTC)
 SAMPLE = Sample("id-1", "a.b", b"{}")

@@ -2,11 +2,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from webhook_inbox.errors import Reason, Rejected
-from webhook_inbox.model import Delivery
-from webhook_inbox.schemes import naming
-from webhook_inbox.schemes.documents import at
-from webhook_inbox.schemes.naming import Naming, Reading
+from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.json_path import at
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.providers.schemes.identity import event_identity as naming
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, Reading
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 

@@ -9,9 +9,9 @@ from urllib.parse import urlencode
 import pytest
 
 from tests.unit.providers.deliveries import SECRET, delivery
-from webhook_inbox.model import Delivery
-from webhook_inbox.recipe import Answer, Offer
-from webhook_inbox.schemes.presets import OFFERS, PRESETS, Endpoint
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Answer, Offer
+from webhook_inbox.providers.schemes.handshakes.presets import OFFERS, PRESETS, Endpoint
 
 SIGNATURE = "x-signature"
 ENDPOINT = Endpoint((SIGNATURE,), "https://receiver.example/webhooks/ebay")

@@ -1,7 +1,7 @@
 import pytest
 
-from webhook_inbox.errors import ConfigurationError
-from webhook_inbox.schemes import settings
+from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.providers.schemes.generic import settings
 
 
 @pytest.mark.parametrize("url", ["https://inbox.example/webhooks/shop", "http://[::1]:3000", ""])

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webhook_inbox.errors import ConfigurationError, Reason, Rejected
-from webhook_inbox.schemes.templates import Template
+from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
+from webhook_inbox.providers.schemes.signatures.signed_content import Template
 
 
 def filled(text: str, **fields: bytes) -> bytes:

@@ -3,9 +3,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from webhook_inbox.errors import Reason, Rejected
-from webhook_inbox.model import Delivery
-from webhook_inbox.schemes.tokens import Token
+from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.providers.schemes.tokens.static_token import Token
 
 NOW = datetime(2026, 11, 21, 8, 0, 0, tzinfo=UTC)
 MANY = Token(find=lambda delivery: delivery.body.decode().split())

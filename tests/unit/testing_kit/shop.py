@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Any, Final
 
-from webhook_inbox.handling import (
+from webhook_inbox.handlers import (
     Backoff,
     Context,
     Deferred,

@@ -7,12 +7,12 @@ from typing import Any
 import httpx
 import pytest
 
-from webhook_inbox.conditions import Absent
-from webhook_inbox.manifest import DestinationSpec
-from webhook_inbox.memory import ManualClock, MemoryTable
-from webhook_inbox.ports import Change, Key, Table
+from webhook_inbox.adapters.memory import ManualClock, MemoryTable
+from webhook_inbox.domain.conditions import Absent
+from webhook_inbox.domain.manifest import DestinationSpec
+from webhook_inbox.domain.ports import Change, Key, Table
 from webhook_inbox.testing import Died, Fake
-from webhook_inbox.testing.life import Life, Moment, WorkersTable
+from webhook_inbox.testing.worker import Life, Moment, WorkersTable
 
 KEY = Key("event#s#e", "effect#h#order")
 INDEX = ("by_received", "2026-11-21T10#0")

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.unit.testing_kit.shop import broken, fulfil, shop
-from webhook_inbox.model import Status
+from webhook_inbox.domain.model import Status
 from webhook_inbox.testing import Fake, Inbox, KitError
 
 

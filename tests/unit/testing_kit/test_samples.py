@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.unit.testing_kit.shop import shop
-from webhook_inbox import events, providers
-from webhook_inbox.errors import ConfigurationError
-from webhook_inbox.manifest import HandlerSpec, Manifest, SourceSpec
+from webhook_inbox import providers
+from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.domain.manifest import HandlerSpec, Manifest, SourceSpec
+from webhook_inbox.ingest import events
 from webhook_inbox.testing import Fake, Inbox, KitError
 from webhook_inbox.testing.samples import Draft, delivery, draft, trusting
 

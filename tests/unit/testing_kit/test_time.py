@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from webhook_inbox.handling import (
+from webhook_inbox.handlers import (
     Backoff,
     Context,
     Deferred,

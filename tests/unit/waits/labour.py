@@ -6,13 +6,14 @@ from dataclasses import replace
 from typing import Any, Final
 
 from tests.unit.core.world import FULFIL, MANIFEST, World
-from webhook_inbox.completions import Completions, Outcome
-from webhook_inbox.context import Context, Event
-from webhook_inbox.effects.plan import Key
-from webhook_inbox.errors import Permanent
-from webhook_inbox.ports import Item
-from webhook_inbox.rows import effect_key, wait_key
-from webhook_inbox.waits.tokens import Token
+from webhook_inbox.domain.errors import Permanent
+from webhook_inbox.domain.idempotency import Key
+from webhook_inbox.domain.ports import Item
+from webhook_inbox.handlers.completions.receiver import Completions, Outcome
+from webhook_inbox.handlers.completions.tokens import Token
+from webhook_inbox.handlers.context import Context
+from webhook_inbox.handlers.event import Event
+from webhook_inbox.ledger.schema import effect_key, wait_key
 
 NAME: Final = "render"
 

@@ -7,8 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook_inbox.effects.results import decode
-from webhook_inbox.waits.endings import BODY_LIMIT, Ending, TooLarge, Unreadable, read
+from webhook_inbox.handlers.completions.results import (
+    BODY_LIMIT,
+    Ending,
+    TooLarge,
+    Unreadable,
+    read,
+)
+from webhook_inbox.handlers.effects.results import decode
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.unit.waits.labour import Labour
-from webhook_inbox.completions import Outcome
-from webhook_inbox.memory import Fault
-from webhook_inbox.model import Status
+from webhook_inbox.adapters.memory import Fault
+from webhook_inbox.domain.model import Status
+from webhook_inbox.handlers.completions.receiver import Outcome
 
 FAULTS = [Fault.BEFORE, Fault.AFTER]
 # What a completion asks AWS for, in its order.

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.unit.core.serial import BILL, SerialWorld
-from webhook_inbox.completions import Outcome
-from webhook_inbox.model import Status
-from webhook_inbox.waits.tokens import Token
+from webhook_inbox.domain.model import Status
+from webhook_inbox.handlers.completions.receiver import Outcome
+from webhook_inbox.handlers.completions.tokens import Token
 
 LONGEST_LOOK = 20 * 60
 

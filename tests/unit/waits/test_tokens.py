@@ -8,12 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.waits.labour import Labour
-from webhook_inbox.completions import Outcome
-from webhook_inbox.errors import Permanent
-from webhook_inbox.model import Status
-from webhook_inbox.rows import ID_LIMIT
-from webhook_inbox.waits.tokens import (
-    COMPLETION_KEY,
+from webhook_inbox.domain.errors import Permanent
+from webhook_inbox.domain.model import Status
+from webhook_inbox.domain.secrets import COMPLETION_KEY
+from webhook_inbox.handlers.completions.receiver import Outcome
+from webhook_inbox.handlers.completions.tokens import (
     Place,
     Token,
     hashed,
@@ -21,6 +20,7 @@ from webhook_inbox.waits.tokens import (
     mint,
     place_of,
 )
+from webhook_inbox.ledger.schema import ID_LIMIT
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PLACE = Place("acme", "evt-1", "acme.fulfil", "render")

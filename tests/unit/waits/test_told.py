@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.waits.labour import Labour
-from webhook_inbox.next_action import next_action
+from webhookctl.explain.next_action import next_action
 
 
 @pytest.fixture

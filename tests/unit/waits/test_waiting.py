@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.unit.waits.labour import Labour, Lost, refuse
-from webhook_inbox.completions import Outcome
-from webhook_inbox.errors import Permanent, Transient
-from webhook_inbox.model import Status
-from webhook_inbox.waits.tokens import COMPLETION_KEY
+from webhook_inbox.domain.errors import Permanent, Transient
+from webhook_inbox.domain.model import Status
+from webhook_inbox.domain.secrets import COMPLETION_KEY
+from webhook_inbox.handlers.completions.receiver import Outcome
 
 QUARTER = 15 * 60
 

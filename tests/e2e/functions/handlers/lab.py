@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from handlers._downstream import post
-from webhook_inbox.context import Context, Event
-from webhook_inbox.order import serial
-from webhook_inbox.routing import Router
+from webhook_inbox.handlers.context import Context
+from webhook_inbox.handlers.event import Event
+from webhook_inbox.handlers.ordering.declaration import serial
+from webhook_inbox.handlers.router import Router
 
 lab: Final = Router("lab")
 LOOK: Final = 0.02  # seconds between two looks at the file

@@ -1,0 +1,99 @@
+"""What Lambda hands over, as the core's records."""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+from urllib.parse import unquote
+
+from webhook_inbox.domain.errors import ForeignMessage, Reason, Rejected
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.ports import Message
+from webhook_inbox.domain.timestamps__instants import from_ms
+
+PREFIX: Final = "/webhooks/"
+
+
+def delivery_from(event: Mapping[str, Any], *, received_at: datetime) -> Delivery:
+    """Reads an HTTP API event (payload format 2.0).
+
+    https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
+
+    Raises:
+        Rejected: it is none, or says base64 and is not; API Gateway makes no such event, a test
+            invocation by hand can.
+    """
+    try:
+        context = event["requestContext"]
+        http = context["http"]
+        path = str(event["rawPath"])
+        return Delivery(
+            source=_source(event, path),
+            method=str(http["method"]).upper(),
+            path=path,
+            query=str(event.get("rawQueryString") or ""),
+            headers=_headers(event.get("headers") or {}),
+            body=body_of(event),
+            received_at=received_at,
+            request_id=str(context.get("requestId") or ""),
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise Rejected(Reason.MALFORMED, "not an HTTP API event of format 2.0") from error
+
+
+def message_from(record: Mapping[str, Any]) -> Message:
+    """Reads one record of an SQS event.
+
+    Raises:
+        ForeignMessage: it is none.
+    """
+    try:
+        attributes = record["attributes"]
+        return Message(
+            id=str(record["messageId"]),
+            receipt=str(record["receiptHandle"]),
+            body=str(record["body"]),
+            sent_at=from_ms(int(attributes["SentTimestamp"])),
+            receive_count=int(attributes["ApproximateReceiveCount"]),
+        )
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise ForeignMessage("not a record of an SQS event") from error
+
+
+def _source(event: Mapping[str, Any], path: str) -> str:
+    named = (event.get("pathParameters") or {}).get("source")
+    if named is not None:
+        return str(named)
+    # A stage other than $default stands before the route in rawPath.
+    return unquote(path.partition(PREFIX)[2])
+
+
+def _headers(headers: Mapping[str, Any]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for given, value in headers.items():
+        name = given.lower()
+        # API Gateway joins repeated headers; an event by hand may hold two spellings.
+        found[name] = f"{found[name]},{value}" if name in found else str(value)
+    return found
+
+
+def body_of(event: Mapping[str, Any]) -> bytes:
+    """Returns the bytes that an HTTP API event came with.
+
+    Raises:
+        Rejected: they are said to be base64 and are not.
+        TypeError: they are no text.
+    """
+    body = event.get("body")
+    if body is None:
+        return b""
+    if not isinstance(body, str):
+        raise TypeError("the body is no text")
+    if event.get("isBase64Encoded"):
+        try:
+            return base64.b64decode(body, validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise Rejected(Reason.MALFORMED, "the body is not base64") from error
+    # JSON can spell half a character; its bytes fail verification instead of failing here.
+    return body.encode("utf-8", "surrogatepass")

@@ -1,0 +1,152 @@
+"""Calls of AWS services as effects: one attempt each, and botocore's errors become ours.
+
+A repetition is the journal's to decide, not botocore's: after a time-out nobody knows whether
+the call happened.
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import cached_property
+from typing import Any, Final
+
+from botocore.config import Config
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectTimeoutError,
+    CredentialRetrievalError,
+    EndpointConnectionError,
+    NoCredentialsError,
+    NoRegionError,
+    ParamValidationError,
+    PartialCredentialsError,
+    SSLError,
+)
+from urllib3.exceptions import HTTPError
+
+from webhook_inbox.adapters.aws.clients import session
+from webhook_inbox.domain.errors import Permanent, Transient
+
+# Seconds.
+CONNECT_TIMEOUT: Final = 2.0
+READ_TIMEOUT: Final = 10.0
+A_DAY: Final = 86_400
+TEXT: Final = 300
+# Answers after which it is certain that nothing was done, and that may differ later.
+_REFUSED: Final = frozenset(
+    {
+        "EC2ThrottledException",
+        "ExecutionLimitExceeded",
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "KmsThrottlingException",
+        "RequestLimitExceeded",
+        "ResourceConflictException",
+        "ResourceNotReadyException",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequestsException",
+    }
+)
+_FORBIDDEN: Final = frozenset({"AccessDenied", "AccessDeniedException", "NotAuthorized"})
+_NEVER_SENT: Final = (
+    ConnectTimeoutError,
+    CredentialRetrievalError,
+    EndpointConnectionError,
+    NoCredentialsError,
+    PartialCredentialsError,
+    SSLError,
+)
+_MISTAKES: Final = (NoRegionError, ParamValidationError)
+
+
+class Target:
+    """One operation of an AWS service.
+
+    Args:
+        service: as botocore spells it, like "events".
+        operation: the client's method, like "put_events".
+        right: the line of stacks/permissions.py that allows it; told where it is missing.
+        client: a boto3 client to call instead of our own, for another region or account.
+        timeout: seconds that the answer may take, of our own client.
+    """
+
+    def __init__(
+        self,
+        service: str,
+        operation: str,
+        *,
+        right: str,
+        client: Any = None,
+        timeout: float = READ_TIMEOUT,
+    ) -> None:
+        self._service = service
+        self._operation = operation
+        self._right = right
+        self._given = client
+        self._timeout = timeout
+
+    def call(self, **parameters: Any) -> Mapping[str, Any]:
+        """Makes the call once and returns its answer, whose body is read where it has one.
+
+        Raises:
+            Permanent: no repetition changes the answer.
+            Transient: it may be answered otherwise later.
+        """
+        try:
+            answer: Mapping[str, Any] = getattr(self._client, self._operation)(**parameters)
+            body = answer.get("Payload")
+            return answer if body is None else {**answer, "Payload": body.read()}
+        except ClientError as error:
+            fault = error.response.get("Error", {})
+            raise self.failure(
+                str(fault.get("Code", "unknown")),
+                str(fault.get("Message", "")),
+                answered=error.response.get("ResponseMetadata", {}),
+            ) from error
+        except (BotoCoreError, HTTPError, OSError) as error:
+            raise self._unanswered(error) from error
+
+    def failure(
+        self, code: str, message: str, *, answered: Mapping[str, Any]
+    ) -> Transient | Permanent:
+        """Returns what an error of the service means.
+
+        Args:
+            code: AWS's code.
+            message: its text.
+            answered: botocore's ResponseMetadata.
+        """
+        text = f"{self._name}: {code}: {message}"[:TEXT]
+        status = answered.get("HTTPStatusCode", 0)
+        if code in _REFUSED or status == 429:
+            asked = str(answered.get("HTTPHeaders", {}).get("retry-after", ""))
+            pause = timedelta(seconds=min(int(asked), A_DAY)) if asked.isdecimal() else None
+            return Transient(text, refused=True, retry_after=pause)
+        if code in _FORBIDDEN or status == 403:
+            remedy = f"add {self._right} to stacks/permissions.py"
+            return Permanent(f"{text}; {remedy}", page=True, refused=True)
+        return Transient(text) if status >= 500 or not status else Permanent(text)
+
+    def _unanswered(self, error: Exception) -> Transient | Permanent:
+        text = f"{self._name}: {type(error).__name__}: {error}"[:TEXT]
+        if isinstance(error, _MISTAKES):
+            return Permanent(text, refused=True)
+        return Transient(text, refused=isinstance(error, _NEVER_SENT))
+
+    @property
+    def _name(self) -> str:
+        return f"{self._service} {self._operation}"
+
+    @cached_property
+    def _client(self) -> Any:
+        # Made at the first call: importing a handler has to work without a region.
+        return self._given or session().create_client(
+            self._service,
+            config=Config(
+                connect_timeout=CONNECT_TIMEOUT,
+                read_timeout=self._timeout,
+                retries={"mode": "standard", "total_max_attempts": 1},
+                tcp_keepalive=True,
+            ),
+        )

@@ -1,0 +1,45 @@
+"""Large bodies in S3."""
+
+from typing import Any
+
+from webhook_inbox.adapters.aws import errors as calls
+
+
+class S3Blobs:
+    """The port `Blobs` over one bucket.
+
+    A reader needs s3:ListBucket beside s3:GetObject: without it S3 answers "access denied" for
+    an object that is not there, which has to count as a failure of the service.
+
+    Args:
+        client: a low-level S3 client.
+        bucket: the bucket's name.
+        call: how calls are made; `calls.once`, or `clients.quick_caller`.
+    """
+
+    def __init__(self, client: Any, bucket: str, *, call: calls.Caller = calls.once) -> None:
+        self._client = client
+        self._bucket = bucket
+        self._call = call
+
+    def put(self, key: str, data: bytes) -> None:
+        """See the port."""
+        self._call(
+            "s3",
+            "PutObject",
+            lambda: self._client.put_object(Bucket=self._bucket, Key=key, Body=data),
+        )
+
+    def get(self, key: str) -> bytes | None:
+        """See the port."""
+
+        def attempt() -> bytes:
+            answer = self._client.get_object(Bucket=self._bucket, Key=key)
+            # Reading is part of the attempt: it is where a slow connection shows.
+            data: bytes = answer["Body"].read()
+            return data
+
+        try:
+            return self._call("s3", "GetObject", attempt)
+        except calls.Missing:
+            return None

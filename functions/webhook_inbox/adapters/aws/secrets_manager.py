@@ -1,0 +1,67 @@
+"""Secrets in Secrets Manager."""
+
+from typing import Any, Final
+
+from webhook_inbox.adapters.aws import errors as calls
+from webhook_inbox.domain.errors import Unavailable
+
+STAGES: Final = ("AWSCURRENT", "AWSPREVIOUS")
+
+
+class SecretsManagerStore:
+    """The port `SecretStore` over the secrets of one stage.
+
+    Args:
+        client: a low-level Secrets Manager client.
+        prefix: what precedes a secret's name, e.g. "webhook-inbox/dev/".
+        call: how calls are made; `calls.once`, or `clients.quick_caller`.
+    """
+
+    def __init__(self, client: Any, prefix: str, *, call: calls.Caller = calls.once) -> None:
+        self._client = client
+        self._prefix = prefix
+        self._call = call
+
+    def fetch(self, name: str) -> tuple[str, ...]:
+        """See the port. An empty value is none: anyone could sign with it."""
+        values: list[str] = []
+        for stage in STAGES:
+            value = self._value(name, stage)
+            if value is None and stage == STAGES[0]:
+                return ()
+            if value and value not in values:
+                values.append(value)
+        return tuple(values)
+
+    def rotate(self, name: str, value: str) -> None:
+        """See the port `Vault`."""
+        self._call(
+            "secretsmanager",
+            "PutSecretValue",
+            lambda: self._client.put_secret_value(SecretId=self._prefix + name, SecretString=value),
+        )
+
+    def _value(self, name: str, stage: str) -> str | None:
+        try:
+            answer = self._call(
+                "secretsmanager",
+                "GetSecretValue",
+                lambda: self._client.get_secret_value(
+                    SecretId=self._prefix + name, VersionStage=stage
+                ),
+            )
+        except calls.Missing:
+            return None
+        return _text(answer)
+
+
+def _text(answer: dict[str, Any]) -> str:
+    text: str | None = answer.get("SecretString")
+    if text is not None:
+        return text
+    try:
+        return bytes(answer.get("SecretBinary", b"")).decode()
+    except UnicodeDecodeError:
+        # Not chained: the original error carries the secret's bytes.
+        cause = "SecretBinary is not UTF-8; store the secret as text"
+        raise Unavailable("secretsmanager", "GetSecretValue", cause) from None

@@ -1,0 +1,34 @@
+"""Secrets Manager in memory."""
+
+from collections.abc import Mapping
+
+from webhook_inbox.adapters.memory.faults import Call, Faults, no_faults
+
+
+class MemorySecrets:
+    """Secrets with a current and a previous value.
+
+    Args:
+        values: each secret's live values, the current one first.
+        faults: which calls fail, and when.
+    """
+
+    def __init__(
+        self, values: Mapping[str, tuple[str, ...]] | None = None, *, faults: Faults = no_faults
+    ) -> None:
+        self.faults = faults
+        self._values = dict(values or {})
+
+    def fetch(self, name: str) -> tuple[str, ...]:
+        """See the port."""
+        with Call(self.faults, "secretsmanager", "GetSecretValue"):
+            # A value that was set twice is one value; an empty one is none.
+            return tuple(dict.fromkeys(value for value in self._values.get(name, ()) if value))
+
+    def rotate(self, name: str, value: str) -> None:
+        """Sets the current value; the one before it becomes the previous, and that one is gone."""
+        self._values[name] = (value, *self._values.get(name, ())[:1])
+
+    def remove(self, name: str) -> None:
+        """Takes the secret away."""
+        self._values.pop(name, None)

@@ -1,0 +1,133 @@
+"""The shape of sources whose callers are your own: `auth = "jwt"`, `"api-key"`, `"basic"`."""
+
+from collections.abc import Callable
+from typing import Annotated, Final, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, ConfigDict, Field
+
+from webhook_inbox.configuration.destination import LOOPBACK
+from webhook_inbox.configuration.document import Source
+from webhook_inbox.configuration.hmac_source import EventId, EventType, Texts
+from webhook_inbox.configuration.table import Header, Text
+from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.domain.timestamps import duration
+
+# Clocks that differ by more are wrong, and a token's end would mean little.
+LONGEST_TOLERANCE: Final = "10m"
+LONGEST_AGE: Final = "24h"
+# Imported from where they are used, the library behind them would be loaded to read a file.
+Algorithm = Literal[
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA",
+    "HS256", "HS384", "HS512",
+]  # fmt: skip
+
+
+def _published(value: str) -> str:
+    parts = urlsplit(value)
+    host = parts.hostname or ""
+    if not host or not value.isascii() or not value.isprintable() or " " in value:
+        raise ValueError(f'"{value}" is not a URL; write it like "https://issuer.example/jwks"')
+    if parts.username is not None or parts.fragment:
+        raise ValueError("no credentials or fragment may stand in it; remove them")
+    if parts.scheme != "https" and not (parts.scheme == "http" and host in LOOPBACK):
+        raise ValueError(f'"{value}" is not encrypted; use https (http on this machine only)')
+    return value
+
+
+def _span(longest: str) -> Callable[[str], str]:
+    def check(value: str) -> str:
+        try:
+            given = duration(value)
+        except ConfigurationError as error:
+            raise ValueError(str(error)) from error
+        if given > duration(longest):
+            raise ValueError(f'"{value}" is too long; give at most "{longest}"')
+        return value
+
+    return check
+
+
+class CallerSource(Source):
+    """A source that declares how its callers prove who they are."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    event_id: EventId = Field(description="one of { header = … }, { json = … }, { body = … }")
+    event_type: EventType | None = Field(
+        default=None, description="one of header, json, form, query, value"
+    )
+
+
+class TokenEventId(EventId):
+    """What an event is deduplicated by, where its token may say it."""
+
+    places = (*EventId.places, "claim")
+
+    claim: Text | None = Field(default=None, description='the token\'s claim with the id, "jti"')
+
+
+class TokenEventType(EventType):
+    """What kind of event it is, where its token may say it."""
+
+    places = (*EventType.places, "claim")
+
+    claim: Text | None = Field(default=None, description="the token's claim with the type")
+
+
+class JwtSource(CallerSource):
+    """A source with `auth = "jwt"`."""
+
+    issuer: Texts = Field(description="who issues the tokens: the claim `iss`, or a list of them")
+    audience: Texts = Field(
+        description="whom the tokens are for: what the claim `aud` has to name, or a list of which"
+        " it has to name one"
+    )
+    algorithms: list[Algorithm] = Field(
+        default=["RS256", "PS256", "ES256", "EdDSA"],
+        min_length=1,
+        description="those that count; HS256, HS384 and HS512 for shared keys in the secret only",
+    )
+    jwks: Annotated[str, AfterValidator(_published)] | None = Field(
+        default=None,
+        description="where the issuer publishes its keys; otherwise the secret holds the agents'",
+    )
+    agent_claim: Text = Field(
+        default="sub", description="the claim with the agent's name, for keys that are no agent's"
+    )
+    body_claim: Text | None = Field(
+        default=None,
+        description="the claim with the SHA-256 of the body, in hex or unpadded base64url: without"
+        " one a token is good for any body",
+    )
+    header: Header = Field(default="Authorization", description="the header with the token")
+    prefix: str | None = Field(
+        default=None,
+        description='what stands before the token; "Bearer " in `Authorization`, nothing elsewhere',
+    )
+    tolerance: Annotated[str, AfterValidator(_span(LONGEST_TOLERANCE))] = Field(
+        default="1m",
+        description='how far clocks may differ for `exp`, `nbf` and `iat`, at most "10m"',
+    )
+    max_age: Annotated[str, AfterValidator(_span(LONGEST_AGE))] | None = Field(
+        default=None,
+        description='how long after its `iat` a token counts, at most "24h"; as long as `exp` says'
+        " if absent",
+    )
+    event_id: TokenEventId = Field(
+        description="one of { header = … }, { json = … }, { claim = … }, { body = … }"
+    )
+    event_type: TokenEventType | None = Field(
+        default=None, description="one of header, json, form, query, claim, value"
+    )
+
+
+class ApiKeySource(CallerSource):
+    """A source with `auth = "api-key"`."""
+
+    header: Header = Field(default="X-Api-Key", description="the header with the key")
+    prefix: str = Field(default="", description='what stands before the key, like "Bearer "')
+
+
+class BasicSource(CallerSource):
+    """A source with `auth = "basic"`: nothing more to say."""

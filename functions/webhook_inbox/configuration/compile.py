@@ -1,0 +1,162 @@
+"""Makes the manifest: the configuration, and what every handlers module declares.
+
+Runs when the inbox is built or checked, never in a Lambda.
+"""
+
+import ast
+import json
+import pprint
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+from webhook_inbox import providers
+from webhook_inbox.configuration import inbox_toml as configuration
+from webhook_inbox.configuration.declared_handlers import declared_by
+from webhook_inbox.configuration.handler_modules import mentioned
+from webhook_inbox.configuration.handler_modules__registration import (
+    module_file,
+    registered_modules,
+    shown,
+)
+from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.domain.manifest import MODULE, SPLIT, SPLITTER, HandlerSpec, Manifest, SourceSpec
+
+IMPORT_TIMEOUT: Final = 30.0
+
+
+def compile_manifest(root: Path, *, stage: str, import_timeout: float = IMPORT_TIMEOUT) -> Manifest:
+    """Returns the manifest of a stage.
+
+    Args:
+        root: the directory with `inbox.toml` and `handlers/`.
+        stage: the stage whose values of `inbox.toml` count.
+        import_timeout: seconds that a handlers module may take to be imported.
+
+    Raises:
+        ConfigurationError: `inbox.toml` or a handlers module cannot be used; one line that
+            names the file and the remedy.
+    """
+    root = root.resolve()
+    settings = configuration.load(root / "inbox.toml", stage=stage)
+    handlers = collect_handlers(root, import_timeout=import_timeout)
+    _check_sources(handlers, known=settings.sources, root=root)
+    _check_lanes(handlers.values(), root=root)
+    _check_destinations(handlers, known=settings.destinations, root=root)
+    _check_mentions(known=settings.destinations, root=root)
+    if _any_batches(settings.sources.values()):
+        handlers[SPLIT] = SPLITTER
+    manifest = Manifest(
+        stage=stage,
+        sources=settings.sources,
+        handlers=handlers,
+        destinations=settings.destinations,
+        secrets=settings.secrets,
+    )
+    return replace(manifest, version=_version(manifest))
+
+
+def collect_handlers(
+    root: Path, *, import_timeout: float = IMPORT_TIMEOUT
+) -> dict[str, HandlerSpec]:
+    """Returns every handler by name, in order of registration and declaration.
+
+    Raises:
+        ConfigurationError: a module is broken, missing or not registered, or a name is bad or
+            taken.
+    """
+    modules = registered_modules(root)
+    found: dict[str, HandlerSpec] = {}
+    for module in modules:
+        for spec in declared_by(module, root=root, registered=modules, timeout=import_timeout):
+            if spec.name in found:
+                raise ConfigurationError(
+                    f"handler {spec.name!r} is declared in handlers/{found[spec.name].module}.py"
+                    f" and in handlers/{module}.py; rename one"
+                )
+            found[spec.name] = spec
+    return found
+
+
+def write_module(manifest: Manifest, directory: Path) -> Path:
+    """Writes the manifest as the module `compiled_manifest`; the same text for the same data.
+
+    Raises:
+        ConfigurationError: a setting is of a type that has no literal, such as a date.
+    """
+    literal = pprint.pformat(manifest.to_data(), width=100, sort_dicts=False)
+    try:
+        ast.literal_eval(literal)
+    except (SyntaxError, ValueError) as error:
+        raise ConfigurationError(
+            "inbox.toml: use text, numbers, booleans, arrays and tables only; quote dates and times"
+        ) from error
+    path = directory / f"{MODULE}.py"
+    text = f'"""Written by the build from inbox.toml and handlers/."""\n\nMANIFEST = {literal}\n'
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _check_sources(
+    handlers: Mapping[str, HandlerSpec], *, known: Mapping[str, Any], root: Path
+) -> None:
+    for spec in handlers.values():
+        if spec.source not in known:
+            raise ConfigurationError(
+                f"{shown(module_file(root, spec.module))}: handler {spec.name!r} is for the"
+                f" source {spec.source!r}, which inbox.toml does not have"
+                f" (it has: {', '.join(known) or 'none'}); add [sources.{spec.source}]"
+            )
+
+
+def _check_destinations(
+    handlers: Mapping[str, HandlerSpec], *, known: Mapping[str, Any], root: Path
+) -> None:
+    for spec in handlers.values():
+        for name in spec.destinations:
+            if name not in known:
+                raise ConfigurationError(
+                    f"{shown(module_file(root, spec.module))}: handler {spec.name!r} calls the"
+                    f" destination {name!r}, which inbox.toml does not have"
+                    f" (it has: {', '.join(known) or 'none'}); add [destinations.{name}]"
+                )
+
+
+def _check_mentions(*, known: Mapping[str, Any], root: Path) -> None:
+    """Refuses a misspelled destination in the code of a handler, as far as it can be read."""
+    for module in registered_modules(root):
+        file = module_file(root, module)
+        files = sorted(file.parent.rglob("*.py")) if file.name == "__init__.py" else [file]
+        for each in files:
+            for name, line in mentioned(each):
+                if name not in known:
+                    raise ConfigurationError(
+                        f"{shown(each)}:{line}: calls the destination {name!r}, which inbox.toml"
+                        f" does not have (it has: {', '.join(known) or 'none'}); add"
+                        f" [destinations.{name}]"
+                    )
+
+
+def _check_lanes(handlers: Iterable[HandlerSpec], *, root: Path) -> None:
+    """Refuses a lane that would have to be a FIFO queue and a standard one."""
+    first: dict[str, HandlerSpec] = {}
+    for spec in handlers:
+        other = first.setdefault(spec.lane, spec)
+        if other.serial is not spec.serial:
+            serial, plain = (spec, other) if spec.serial else (other, spec)
+            raise ConfigurationError(
+                f"{shown(module_file(root, spec.module))}: lane {spec.lane!r} has"
+                f" {serial.name!r}, which is serial and needs a FIFO queue, and {plain.name!r},"
+                " which is not; give one of them another lane"
+            )
+
+
+def _any_batches(sources: Iterable[SourceSpec]) -> bool:
+    return any(providers.load(spec).batch is not None for spec in sources)
+
+
+def _version(manifest: Manifest) -> str:
+    text = json.dumps(manifest.to_data(), default=repr)
+    return sha256(text.encode()).hexdigest()[:12]

@@ -1,0 +1,177 @@
+"""Reads inbox.toml: at synth, in tests and in the CLI; never in a Lambda.
+
+Whatever is wrong with the file is a ConfigurationError of one line: file, table, key, remedy.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from pydantic import ValidationError
+
+from webhook_inbox import providers
+from webhook_inbox.configuration.caller_source import ApiKeySource, BasicSource, JwtSource
+from webhook_inbox.configuration.destination import Destination
+from webhook_inbox.configuration.document import Inbox, Source
+from webhook_inbox.configuration.error_messages import line
+from webhook_inbox.configuration.hmac_source import DeclaredSource
+from webhook_inbox.configuration.table import Table
+from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.domain.manifest import DestinationSpec, SourceSpec
+
+Model = TypeVar("Model", bound=Table)
+# The shapes of sources that declare their own scheme, by the provider that stands for it.
+DECLARED: Final[Mapping[str, type[Source]]] = {
+    "api-key": ApiKeySource,
+    "basic": BasicSource,
+    "hmac": DeclaredSource,
+    "jwt": JwtSource,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmSpec:
+    """Whom alarms tell: `notify` in the morning, `page` at once; addresses as URLs."""
+
+    notify: tuple[str, ...] = ()
+    page: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What inbox.toml says for one stage; `secrets` names all of them."""
+
+    sources: Mapping[str, SourceSpec]
+    destinations: Mapping[str, DestinationSpec]
+    secrets: tuple[str, ...]
+    alarms: AlarmSpec
+
+
+def load(path: Path, *, stage: str) -> Configuration:
+    """Returns the configuration of a stage: the file, and over it the stage's own tables.
+
+    Raises:
+        ConfigurationError: the file is missing or wrong, in this stage or in another one: a
+            mistake for production is found on the laptop.
+    """
+    document = _read(path)
+    try:
+        # Only the stages yet: what the file leaves open, a stage may complete.
+        stages = document.get("stages", {})
+        _validated(Inbox, {"stages": stages})
+        shared = {key: value for key, value in document.items() if key != "stages"}
+        configuration = _stage(shared, stage, stages.get(stage, {}))
+        for other, overrides in stages.items():
+            _stage(shared, other, overrides)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{_shown(path)} {error}") from error
+    return configuration
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigurationError(
+            f"{_shown(path)}: {error.strerror}; put the configuration there"
+        ) from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"{_shown(path)}: not TOML: {error}; correct it") from error
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(
+            f"{_shown(path)}: not UTF-8 at byte {error.start}; save it as UTF-8"
+        ) from error
+
+
+def _shown(path: Path) -> str:
+    whole = path.absolute()
+    return str(whole.relative_to(Path.cwd()) if whole.is_relative_to(Path.cwd()) else path)
+
+
+def _stage(shared: dict[str, Any], stage: str, overrides: dict[str, Any]) -> Configuration:
+    try:
+        return _configuration(_merged(shared, overrides))
+    except ConfigurationError as error:
+        if str(error) == _fault(shared):
+            raise
+        raise ConfigurationError(f"(with [stages.{stage}]) {error}") from error
+
+
+def _fault(document: dict[str, Any]) -> str:
+    try:
+        _configuration(document)
+    except ConfigurationError as error:
+        return str(error)
+    return ""
+
+
+def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables merge key by key; every other value, lists too, is replaced."""
+    both = {
+        key: _merged(base[key], value)
+        for key, value in over.items()
+        if isinstance(value, dict) and isinstance(base.get(key), dict)
+    }
+    return {**base, **over, **both}
+
+
+def _configuration(document: dict[str, Any]) -> Configuration:
+    inbox = _validated(Inbox, document)
+    sources = {name: _source(name, table) for name, table in inbox.sources.items()}
+    verifying = {spec.secret: spec.name for spec in sources.values()}
+    calling = {each for table in inbox.destinations.values() for each in table.secrets}
+    for name, table in inbox.destinations.items():
+        _check_apart(name, table, verifying)
+    return Configuration(
+        sources=sources,
+        destinations={name: table.spec(name) for name, table in inbox.destinations.items()},
+        secrets=tuple(sorted({*verifying, *calling, *inbox.handler_secrets})),
+        alarms=AlarmSpec(tuple(inbox.alarms.notify), tuple(inbox.alarms.page)),
+    )
+
+
+def _source(name: str, table: dict[str, Any]) -> SourceSpec:
+    table = _identified(name, table)
+    source = _validated(DECLARED.get(str(table.get("provider")), Source), table, "sources", name)
+    spec = SourceSpec(
+        name=name,
+        provider=source.provider,
+        secret=source.secret or name,
+        types=tuple(source.types),
+        volatile=tuple(source.volatile),
+        settings={key: value for key, value in table.items() if key not in Source.model_fields},
+    )
+    providers.load(spec)  # judges the settings, as the Lambda will
+    return spec
+
+
+def _identified(name: str, table: dict[str, Any]) -> dict[str, Any]:
+    """Returns a source's table with the provider that its `auth` stands for."""
+    auth = table.get("auth")
+    if auth is None:
+        return table
+    if table.get("provider", auth) != auth:
+        raise ConfigurationError(
+            f'[sources.{name}] auth: "{auth}" stands in the place of provider, and'
+            f' "{table["provider"]}" is another one; remove either'
+        )
+    return {**table, "provider": str(auth)}
+
+
+def _check_apart(name: str, table: Destination, verifying: Mapping[str, str]) -> None:
+    """Refuses a secret that deliveries are verified with: what calls handlers cannot read it."""
+    for secret in table.secrets:
+        if secret in verifying:
+            raise ConfigurationError(
+                f'[destinations.{name}] secret "{secret}" is what [sources.{verifying[secret]}]'
+                f' verifies with; give it a name of its own, like "{name}-api"'
+            )
+
+
+def _validated(model: type[Model], data: dict[str, Any], *table: str) -> Model:
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise ConfigurationError(line(model, error, table)) from error

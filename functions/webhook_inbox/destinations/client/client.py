@@ -1,0 +1,257 @@
+"""`ctx.http("crm")`: an httpx client that knows its destination.
+
+    built ──► effect started ──► dressed ──► gate ──► sent ──► judged ──► effect recorded
+
+A POST, PUT, PATCH or DELETE is an effect: what it was answered is recorded, and a repetition is
+given that. Whatever is no success is raised as what happens next, see responses.py.
+"""
+
+from contextlib import suppress
+from datetime import timedelta
+from functools import partial
+from typing import Any, Final
+from urllib.parse import unquote
+
+import httpx
+from httpx import USE_CLIENT_DEFAULT
+
+from webhook_inbox.destinations.client.attempt import Call
+from webhook_inbox.destinations.client.exchange import Answered, Exchange, named
+from webhook_inbox.destinations.client.recording import arguments, effect_name
+from webhook_inbox.destinations.client.recording__recorded import BODY_LIMIT, from_record, to_record
+from webhook_inbox.destinations.client.request import SAFE, Dressing, user_agent
+from webhook_inbox.destinations.client.transport import Authorizing, origin
+from webhook_inbox.destinations.credentials import Credentials
+from webhook_inbox.domain.errors import Permanent, Transient
+from webhook_inbox.domain.manifest import DestinationSpec
+from webhook_inbox.domain.ports import Chance, Clock
+from webhook_inbox.domain.secrets import REDACTED_FROM, redacted
+
+ANSWER_LIMIT: Final = 4 * 1024 * 1024
+# What is only read can be read again at any time.
+READ_AGAIN: Final = timedelta(days=365)
+# What httpx takes when it sends, not when it builds a request.
+_SENDING: Final = frozenset({"auth", "follow_redirects"})
+# Of an answer whose body was read and decoded.
+_UNPACKED: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+
+
+class ByMethod:
+    """The default of `effect`: "POST /notes" and the like, and none where the method is safe."""
+
+
+BY_METHOD: Final = ByMethod()
+Url = httpx.URL | str
+Naming = str | ByMethod | None
+
+
+class Downstream(httpx.Client):
+    """The client of one destination in one attempt.
+
+    Args:
+        spec: the destination.
+        call: the attempt.
+        clock: the time.
+        chance: gives the spans of calls.
+        transport: what sends.
+    """
+
+    def __init__(
+        self,
+        spec: DestinationSpec,
+        call: Call,
+        *,
+        clock: Clock,
+        chance: Chance,
+        transport: httpx.BaseTransport,
+    ) -> None:
+        self._spec = spec
+        self._call = call
+        self._credentials = credentials = Credentials(spec, call.secrets)
+        self._dressing = Dressing(spec, call, credentials=credentials, clock=clock, chance=chance)
+        self._exchange = Exchange(spec, call, credentials=credentials, clock=clock)
+        super().__init__(
+            base_url=spec.base_url,
+            timeout=spec.timeout,
+            headers={"user-agent": user_agent(call)},
+            transport=Authorizing(transport, spec.base_url),
+            trust_env=False,
+        )
+
+    def request(
+        self, method: str, url: Url, *, effect: Naming = BY_METHOD, **options: Any
+    ) -> httpx.Response:
+        """Sends a request and returns its answer, which is a success.
+
+        Args:
+            method: the HTTP method.
+            url: a path, joined to the base URL; or a URL of the same host.
+            effect: what the call is named in the journal. By default "POST /notes" and the like
+                for what is not safe; None sends it past the journal, without a key. Within
+                `ctx.effect` it is a part of that effect, and sent under its key.
+            options: as `httpx.Client.request` takes them.
+
+        Raises:
+            Permanent: no repetition changes the answer, or the request cannot be sent.
+            Transient: it may be answered otherwise later.
+            Deferred: the destination is down or at its limit.
+        """
+        sending = {name: options.pop(name) for name in _SENDING & options.keys()}
+        request = self.build_request(method, url, **options)
+        if effect is None:
+            return self._whole(request, "", sending)
+        within = self._call.effects.current_key()
+        if within or (isinstance(effect, ByMethod) and request.method in SAFE):
+            return self._whole(request, within, sending)
+        path = effect_name(self._spec, request)
+        # Some APIs want their token in the path.
+        name = effect if isinstance(effect, str) else self._call.effects.redact(path)
+        return self._journalled(name, request, sending)
+
+    def get(self, url: Url, *, effect: Naming = BY_METHOD, **options: Any) -> httpx.Response:
+        """Sends a GET; see `request`."""
+        return self.request("GET", url, effect=effect, **options)
+
+    def options(self, url: Url, *, effect: Naming = BY_METHOD, **options: Any) -> httpx.Response:
+        """Sends an OPTIONS; see `request`."""
+        return self.request("OPTIONS", url, effect=effect, **options)
+
+    def head(self, url: Url, *, effect: Naming = BY_METHOD, **options: Any) -> httpx.Response:
+        """Sends a HEAD; see `request`."""
+        return self.request("HEAD", url, effect=effect, **options)
+
+    def post(self, url: Url, *, effect: Naming = BY_METHOD, **options: Any) -> httpx.Response:
+        """Sends a POST; see `request`."""
+        return self.request("POST", url, effect=effect, **options)
+
+    def put(self, url: Url, *, effect: Naming = BY_METHOD, **options: Any) -> httpx.Response:
+        """Sends a PUT; see `request`."""
+        return self.request("PUT", url, effect=effect, **options)
+
+    def patch(self, url: Url, *, effect: Naming = BY_METHOD, **options: Any) -> httpx.Response:
+        """Sends a PATCH; see `request`."""
+        return self.request("PATCH", url, effect=effect, **options)
+
+    def delete(self, url: Url, *, effect: Naming = BY_METHOD, **options: Any) -> httpx.Response:
+        """Sends a DELETE; see `request`."""
+        return self.request("DELETE", url, effect=effect, **options)
+
+    def build_request(self, method: str, url: Url, **options: Any) -> httpx.Request:
+        """Returns a request to this destination; see `httpx.Client.build_request`.
+
+        Raises:
+            Permanent: the URL is none, or leads elsewhere.
+        """
+        # httpx would end the base URL in a slash, which is another URL.
+        url = url or self._spec.base_url
+        try:
+            request = super().build_request(method.upper(), url, **options)
+        except httpx.InvalidURL as error:
+            raise Permanent(f"{self._spec.name}: this is no URL: {error}") from error
+        self._require_ours(url, request)
+        return request
+
+    def send(
+        self,
+        request: httpx.Request,
+        *,
+        stream: bool = False,
+        auth: Any = USE_CLIENT_DEFAULT,
+        follow_redirects: Any = USE_CLIENT_DEFAULT,
+    ) -> httpx.Response:
+        """Sends a request that was built, past the journal; see `httpx.Client.send`.
+
+        Raises:
+            Permanent: it is not safe, and outside of any effect; and as `request`.
+        """
+        key = self._call.effects.current_key()
+        if request.method not in SAFE and not key:
+            raise Permanent(
+                f"{named(self._spec, request)} would be sent past the journal: call"
+                " request(…, effect=…), or send it within ctx.effect"
+            )
+        sending = {"auth": auth, "follow_redirects": follow_redirects}
+        if stream:
+            return self._sent(request, key, sending, limit=None).response
+        return self._whole(request, key, sending)
+
+    def _journalled(
+        self, name: str, request: httpx.Request, sending: dict[str, Any]
+    ) -> httpx.Response:
+        self._dressing.check(request)
+
+        def happen(key: str) -> dict[str, Any]:
+            answered = self._sent(request, key, sending, limit=BODY_LIMIT)
+            record = to_record(answered.response, answered.body)
+            # What it tells back of the call is recorded without what authenticated that (G10).
+            redact = partial(self._credentials.redact, shortest=REDACTED_FROM)
+            return {name: redacted(part, redact) for name, part in record.items()}
+
+        spec, safe = self._spec, request.method in SAFE
+        record = self._call.effect(
+            name,
+            happen,
+            args=arguments(spec, request),
+            in_doubt="retry" if safe or spec.key_header or spec.key_field else "hold",
+            key_lifetime=READ_AGAIN if safe else timedelta(seconds=spec.key_lifetime),
+        )
+        # The first time as well: a handler gets the same from either.
+        return from_record(record, request)
+
+    def _whole(self, request: httpx.Request, key: str, sending: dict[str, Any]) -> httpx.Response:
+        answered = self._sent(request, key, sending, limit=ANSWER_LIMIT)
+        response = answered.response
+        if answered.body is None:
+            raise self._too_large(request, response)
+        # A HEAD is answered with the length of what a GET would have.
+        dropped = _UNPACKED - {"content-length"} if request.method == "HEAD" else _UNPACKED
+        whole = httpx.Response(
+            response.status_code,
+            headers=[pair for pair in response.headers.multi_items() if pair[0] not in dropped],
+            content=answered.body,
+            request=response.request,
+            history=response.history,
+        )
+        with suppress(RuntimeError):  # httpx measures what a socket answered, not what a test did
+            whole.elapsed = response.elapsed
+        return whole
+
+    def _too_large(self, request: httpx.Request, response: httpx.Response) -> Exception:
+        text = (
+            f"{named(self._spec, request)} answered {response.status_code} with more than"
+            f" {ANSWER_LIMIT // 2**20} MB: ask for less, or stream it"
+        )
+        # What was done within an effect is done: a permanent failure would say that it was not.
+        done = request.method not in SAFE and self._call.effects.current_key()
+        return Transient(text) if done else Permanent(text)
+
+    def _sent(
+        self, request: httpx.Request, key: str, sending: dict[str, Any], *, limit: int | None
+    ) -> Answered:
+        acts = bool(key) and request.method not in SAFE
+        if acts:
+            self._call.effects.calling(f"{self._spec.name} {arguments(self._spec, request)}")
+        dressed = self._dressing.on(request, key)
+        send = partial(super().send, stream=True, **sending)
+        keyed = self._dressing.keyed(dressed, key)
+        answered = self._exchange.make(dressed, send, keyed=keyed, limit=limit)
+        if acts:
+            self._call.effects.called()
+        return answered
+
+    def _require_ours(self, given: Url, request: httpx.Request) -> None:
+        """Refuses a URL that would take the credentials elsewhere."""
+        url = httpx.URL(given)
+        elsewhere = origin(request.url) != origin(self.base_url)
+        if elsewhere or url.userinfo or (url.host and not url.scheme):
+            there, here = (f"{u.scheme}://{u.netloc.decode()}" for u in (url, self.base_url))
+            raise Permanent(
+                f"{self._spec.name}: {there} is not {here}: give a path, or configure a destination"
+                " of its own"
+            )
+        path = unquote(str(given).partition("?")[0]).replace("\\", "/")
+        if not {".", ".."}.isdisjoint(path.split("/")):
+            raise Permanent(
+                f'{self._spec.name}: a path with "." or ".." between its slashes may lead anywhere:'
+                " see what the handler puts into it"
+            )

@@ -1,0 +1,51 @@
+"""Makes the clients behind `ctx.http`, once a handler asks for one."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from webhook_inbox.domain.ports import Chance, Clock
+
+if TYPE_CHECKING:
+    import httpx
+
+    from webhook_inbox.destinations.client.attempt import Call
+    from webhook_inbox.destinations.client.client import Downstream
+    from webhook_inbox.domain.manifest import DestinationSpec
+
+
+class HttpClients:
+    """Gives the client of a destination.
+
+    No connection is kept: a worker may be frozen between two calls, and whether a POST on a
+    connection that died meanwhile arrived, nobody could say.
+
+    Args:
+        clock: the time.
+        chance: gives the spans of calls.
+        transport: what sends; a real one unless given.
+    """
+
+    def __init__(
+        self, *, clock: Clock, chance: Chance, transport: httpx.BaseTransport | None = None
+    ) -> None:
+        self._clock = clock
+        self._chance = chance
+        self._given = transport
+
+    def __call__(self, spec: DestinationSpec, call: Call) -> Downstream:
+        """Returns the client of a destination for one attempt."""
+        # 100 ms of CPU that handlers without a destination do not pay.
+        from webhook_inbox.destinations.client.client import Downstream  # noqa: PLC0415
+
+        return Downstream(
+            spec, call, clock=self._clock, chance=self._chance, transport=self._transport
+        )
+
+    @cached_property
+    def _transport(self) -> httpx.BaseTransport:
+        import httpx  # noqa: PLC0415 - as above
+
+        # Loading the certificates takes milliseconds: one transport serves all destinations.
+        return self._given or httpx.HTTPTransport(limits=httpx.Limits(max_keepalive_connections=0))

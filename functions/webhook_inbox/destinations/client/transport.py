@@ -1,0 +1,99 @@
+"""How calls to a destination are sent: with its credentials, in time, and nowhere else."""
+
+import socket
+import ssl
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import httpx
+
+from webhook_inbox.destinations.credentials import Authorization
+from webhook_inbox.destinations.responses import Trouble
+from webhook_inbox.domain.errors import Permanent
+
+# Where a request carries its authorization to the transport.
+AUTHORIZATION: Final = "webhook_inbox.authorization"
+_NOT_SENT: Final = (httpx.ConnectTimeout, httpx.PoolTimeout)
+
+
+class Authorizing(httpx.BaseTransport):
+    """Adds the credentials where nothing sees them any more, no log and no error.
+
+    It also sends to one origin alone, whatever it is asked for: a redirect to another host takes
+    no credentials there.
+    """
+
+    def __init__(self, inner: httpx.BaseTransport, base_url: str) -> None:
+        self._inner = inner
+        self._base = httpx.URL(base_url)
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """See `httpx.BaseTransport`."""
+        if origin(request.url) != origin(self._base):
+            raise Permanent(f"{request.url.host} is not {self._base.host}: nothing is sent there")
+        granted = request.extensions.get(AUTHORIZATION, Authorization())
+        headers = request.headers.copy()
+        for name, value in granted.headers.items():
+            headers.setdefault(name, value)
+        url = request.url.copy_merge_params(granted.query) if granted.query else request.url
+        extensions = {k: v for k, v in request.extensions.items() if k != AUTHORIZATION}
+        sent = httpx.Request(
+            request.method, url, headers=headers, stream=request.stream, extensions=extensions
+        )
+        return self._inner.handle_request(sent)
+
+    def close(self) -> None:
+        """Does nothing: other clients send through the same transport."""
+
+
+def origin(url: httpx.URL) -> tuple[str, str, int | None]:
+    """Returns scheme, host and port, the port None where it is the scheme's own."""
+    return url.scheme, url.host, url.port
+
+
+def in_time(
+    wanted: Mapping[str, float | None], *, seconds: float, left: Callable[[], float]
+) -> dict[str, Any]:
+    """Returns the extensions of a request that may take so many seconds in all.
+
+    httpx limits each step by itself. Connecting counts twice, for TCP and for TLS, so it has half
+    of the time; each later step has what is left when it begins.
+
+    Args:
+        wanted: the limits of the steps as the request has them.
+        seconds: the limit of all.
+        left: gives the seconds that are left of it.
+    """
+    limits = {step: min(limit or seconds, seconds) for step, limit in wanted.items()}
+    limits["connect"] = min(limits.get("connect", seconds), seconds / 2)
+
+    def trace(event: str, _: Any) -> None:
+        if event.endswith(".started"):
+            for step, limit in limits.items():
+                limits[step] = min(limit, max(left(), 0.001))
+
+    return {"timeout": limits, "trace": trace}
+
+
+def trouble_of(error: httpx.RequestError) -> Trouble | None:
+    """Returns why there is no answer; None where the request itself cannot be sent."""
+    if isinstance(error, _NOT_SENT):
+        return Trouble.UNREACHED
+    if isinstance(error, httpx.ConnectError):
+        return _connecting(error)
+    if isinstance(error, httpx.TimeoutException):
+        return Trouble.TIMED_OUT
+    if isinstance(error, httpx.NetworkError | httpx.RemoteProtocolError | httpx.DecodingError):
+        return Trouble.CUT
+    return None
+
+
+def _connecting(error: BaseException) -> Trouble:
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, socket.gaierror):
+            return Trouble.DNS
+        if isinstance(cause, ssl.SSLError):
+            return Trouble.TLS
+        cause = cause.__cause__ or cause.__context__
+    return Trouble.UNREACHED

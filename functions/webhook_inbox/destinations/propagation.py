@@ -1,0 +1,79 @@
+"""Callbacks between agents: who has called whom, so that a loop ends.
+
+An agent that calls another one says on whose behalf: `x-agent-call-chain` names all that are
+waiting, separated by commas, `x-agent-call-depth` how many these are, `x-agent-trace-id` what
+belongs together. What an event came with is extended on every call that its handler makes.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+
+from webhook_inbox.domain.errors import Skipped
+
+CHAIN: Final = "x-agent-call-chain"
+DEPTH: Final = "x-agent-call-depth"
+TRACE: Final = "x-agent-trace-id"
+DEPTH_LIMIT: Final = 8
+_NAME_LIMIT: Final = 128
+# Of what is kept of a header with an event.
+_CHAIN_LIMIT: Final = 1024
+_TRACE_ID: Final = re.compile(r"[A-Za-z0-9_.:-]{1,128}", re.ASCII)
+_UNFIT: Final = re.compile(r"[^!-~]", re.ASCII)
+_NUMBER: Final = re.compile(r"0*([0-9]+)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class CallChain:
+    """The agents that have called one another up to here.
+
+    Attributes:
+        agents: their names, the first caller first.
+        depth: how many calls deep this is; at least as many as there are names.
+        trace_id: what belongs together, "" where nobody said.
+    """
+
+    agents: tuple[str, ...] = ()
+    depth: int = 0
+    trace_id: str = ""
+
+    @classmethod
+    def read(cls, headers: Mapping[str, str]) -> "CallChain":
+        """Returns what an event's headers say; nonsense says nothing."""
+        chain = headers.get(CHAIN, "")
+        # It goes on in a header, and must be fit for one.
+        named = (_UNFIT.sub("?", name.strip())[:_NAME_LIMIT] for name in chain.split(","))
+        agents = tuple(name for name in named if name)
+        told = headers.get(DEPTH, "").strip()
+        # A number that is longer than any is too deep, and not nonsense.
+        number = _NUMBER.fullmatch(told)
+        depth = int(number[1][:6]) if number else 0
+        if len(chain) >= _CHAIN_LIMIT:
+            # It was cut when the event was stored: who stands in the rest, nobody knows.
+            depth = max(depth, DEPTH_LIMIT + 1)
+        trace_id = headers.get(TRACE, "").strip()
+        known = trace_id if _TRACE_ID.fullmatch(trace_id) else ""
+        return cls(agents, max(depth, len(agents)), known)
+
+    def check(self, handler: str) -> None:
+        """Lets a handler begin unless it has been here before, or the chain is too long.
+
+        Raises:
+            Skipped: it is a loop, or more than 8 calls deep.
+        """
+        if handler in self.agents:
+            chain = " → ".join((*self.agents, handler))
+            raise Skipped(f"agent loop: {chain[-512:]}")
+        if self.depth > DEPTH_LIMIT:
+            raise Skipped(f"agent call depth {self.depth}, and {DEPTH_LIMIT} is the limit")
+
+    def onward(self, handler: str, *, source: str, event_id: str) -> dict[str, str]:
+        """Returns the headers of a call that a handler makes because of this event."""
+        fresh = sha256(f"{source}\0{event_id}".encode(errors="replace")).hexdigest()[:32]
+        return {
+            CHAIN: ",".join((*self.agents, handler)),
+            DEPTH: str(self.depth + 1),
+            TRACE: self.trace_id or fresh,
+        }

@@ -1,0 +1,1 @@
+"""The words that everything else speaks; imports nothing of ours but itself."""

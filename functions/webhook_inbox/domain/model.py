@@ -1,0 +1,204 @@
+"""The records of the inbox. All are frozen; every time is aware and UTC."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from webhook_inbox.domain.timestamps__instants import from_ms
+
+
+class Status(StrEnum):
+    """Where a run stands."""
+
+    PENDING = "pending"  # sent (again) by replay, approval or reconciler, not begun
+    PROCESSING = "processing"  # a worker holds the lease, or held it and was lost
+    FAILED = "failed"  # will be tried again at its due time
+    DEFERRED = "deferred"  # waits for something outside it, no attempt was spent
+    HELD = "held"  # waits for a person
+    DEAD_LETTER = "dead_letter"  # given up: exhausted, permanent, expired or lost
+    DONE = "done"  # finished: never attempted again
+    SKIPPED = "skipped"  # finished: there was nothing to do
+
+
+class EventStatus(StrEnum):
+    """Where an event stands: the first of these, in this order, that fits any of its runs."""
+
+    DEAD_LETTER = "dead_letter"
+    HELD = "held"
+    FAILED = "failed"
+    DEFERRED = "deferred"
+    PROCESSING = "processing"
+    PENDING = "pending"
+    ACCEPTED = "accepted"  # stored; at least one run has not begun
+    DONE = "done"
+    SKIPPED = "skipped"  # every run was skipped, or no handler wants this type
+
+
+SETTLED: Final = frozenset({Status.DONE, Status.SKIPPED})
+
+
+def event_status(names: Iterable[str], statuses: Mapping[str, Status]) -> EventStatus:
+    """Returns an event's status.
+
+    Args:
+        names: the handlers whose runs the event has.
+        statuses: the status of each run that has a row, by handler.
+    """
+    seen: set[str] = set(statuses.values())
+    if any(name not in statuses for name in names):
+        seen.add(EventStatus.ACCEPTED)
+    return next((status for status in EventStatus if status in seen), EventStatus.SKIPPED)
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One HTTP request by a provider, as it came.
+
+    Header names are lower-case, repeated headers are joined by commas (as HTTP API gives
+    them), and the body is exactly the bytes that were sent. `request_id` is the gateway's, and
+    differs between deliveries that are equal otherwise.
+    """
+
+    source: str
+    method: str
+    path: str
+    query: str
+    headers: Mapping[str, str]
+    body: bytes
+    received_at: datetime
+    request_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvent:
+    """An accepted event, as the ledger keeps it. Written once, never changed.
+
+    `agent` is who sent it, "" where the source does not know its callers apart. `entities` is
+    what its serial runs are in order with, by handler.
+    """
+
+    source: str
+    event_id: str
+    type: str
+    received_at: datetime
+    body: bytes
+    fingerprint: str
+    headers: Mapping[str, str]
+    runs: tuple[str, ...]
+    signature_hash: str = ""
+    verified_with: int = 0
+    occurred_at: datetime | None = None
+    guard: str = ""
+    request_id: str = ""
+    agent: str = ""
+    entities: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One entry of a run's history; `number` counts from 1 and is exact, entries may be dropped."""
+
+    number: int
+    started_at: datetime
+    ended_at: datetime
+    outcome: str
+    error: str = ""
+    worker: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One handler's work on one event.
+
+    Attributes:
+        progress: what its worker leaves to the next attempt, and to who looks at it; only the
+            run that splits a batch has any.
+        held: what a person has to decide: subject, reason, shows, fingerprint, at.
+        approvals: what a person has decided, by subject: by, reason, at, fingerprint.
+        waits_for: what a deferred run waits for, like "destination crm" or "resumption".
+        slots: when it may call a destination, in ms, by destination.
+        entity: what a serial run is in order with.
+        blocking: whether its entity stands still since it died.
+        claims: how often it was claimed, deferrals included; what tells a later attempt.
+        resumed_at: when a person, or its handler's resumption, last let it go on.
+    """
+
+    source: str
+    event_id: str
+    handler: str
+    type: str
+    status: Status
+    ticket: int = 0
+    attempt_count: int = 0
+    attempts_in_round: int = 0
+    lease_id: str = ""
+    claimed_by: str = ""
+    claimed_until: datetime | None = None
+    claimed_at: datetime | None = None
+    message_id: str = ""
+    next_attempt_at: datetime | None = None
+    parked: bool = False
+    resends: int = 0
+    first_at: datetime | None = None
+    last_at: datetime | None = None
+    done_at: datetime | None = None
+    dead_at: datetime | None = None
+    unknown_since: datetime | None = None
+    resumed_at: datetime | None = None
+    last_error: str = ""
+    attempts: tuple[Attempt, ...] = ()
+    code_version: str = ""
+    replays: tuple[Mapping[str, Any], ...] = ()
+    progress: Mapping[str, Any] = field(default_factory=dict)
+    held: Mapping[str, Any] = field(default_factory=dict)
+    approvals: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    waits_for: str = ""
+    slots: Mapping[str, int] = field(default_factory=dict)
+    entity: str = ""
+    blocking: bool = False
+    claims: int = 0
+    expires_at: datetime | None = None
+    attended: bool = False  # whether the reconciler's index lists it
+
+    @property
+    def round_began_at(self) -> datetime | None:
+        """When the run was first begun, last replayed or last resumed.
+
+        What it waited for people until then is not held against its maximum age.
+        """
+        began = from_ms(self.replays[-1]["at"]) if self.replays else self.first_at
+        return max(filter(None, (began, self.resumed_at)), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """One event with all that the ledger knows of its runs; what an operator looks at."""
+
+    event: StoredEvent
+    runs: Sequence[Run] = field(default_factory=tuple)
+    effects: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
+    waits: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
+
+    @property
+    def status(self) -> EventStatus:
+        """Where the event stands."""
+        return event_status(self.event.runs, {run.handler: run.status for run in self.runs})
+
+
+class Wait(StrEnum):
+    """What carries a run over its wait."""
+
+    HIDDEN = "hidden"  # this message, by its visibility timeout
+    COPY = "copy"  # a delayed copy with the next ticket; this message goes
+    PARKED = "parked"  # nothing but the ledger; the reconciler sends it when due
+
+
+# The type of a delivery that holds many events, and what its id begins with.
+BATCH: Final = "batch"
+
+
+def is_batch(event_id: str, type_: str) -> bool:
+    """Tells whether an event with this id and type is a whole batch."""
+    return type_ == BATCH and event_id.startswith(f"{BATCH}:")

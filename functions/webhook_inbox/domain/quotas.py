@@ -1,0 +1,114 @@
+"""What DynamoDB and SQS take: known here, so that adapters and doubles refuse the same."""
+
+import re
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from typing import Any, Final
+
+from webhook_inbox.domain.ports import Item, Outgoing
+
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+ITEM_BYTES: Final = 400 * 1024
+PK_BYTES: Final = 2048
+SK_BYTES: Final = 1024
+NUMBER_LIMIT: Final = 10**38  # numbers have 38 digits
+GET_BATCH: Final = 100
+PAGE_BYTES: Final = 1024 * 1024  # of what one query reads
+
+# https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
+MESSAGE_BYTES: Final = 1024 * 1024  # of one message, and of all messages of one batch
+SEND_BATCH: Final = 10
+RECEIVE_BATCH: Final = 10
+DELAY_SECONDS: Final = 900
+HIDE_SECONDS: Final = 43200  # at once, and altogether from the receive
+# The characters of XML 1.0; SQS rejects a message with any other.
+_TEXT: Final = re.compile("[\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]+")
+# What a FIFO message's group and its deduplication id are made of.
+_TOKEN: Final = re.compile("[!-~]{1,128}")
+
+
+def text_size(text: str) -> int:
+    """Returns the bytes of the text in UTF-8; raises ValueError on a lone surrogate."""
+    return len(text) if text.isascii() else len(text.encode())
+
+
+def sendable(body: str) -> bool:
+    """Tells whether SQS takes a message: not empty, no control characters, not too long."""
+    return _TEXT.fullmatch(body) is not None and text_size(body) <= MESSAGE_BYTES
+
+
+def takes(message: Outgoing, *, fifo: bool = False) -> bool:
+    """Tells whether a queue takes a message: one that it does not can fail its whole batch.
+
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
+    """
+    if fifo:
+        named = _TOKEN.fullmatch(message.group) and _TOKEN.fullmatch(message.dedup)
+        return named is not None and message.delay == 0 and sendable(message.body)
+    plain = not message.group and not message.dedup
+    return plain and 0 <= message.delay <= DELAY_SECONDS and sendable(message.body)
+
+
+def token(text: str) -> str:
+    """Returns what a FIFO queue knows the text by: itself, or its hash where it is no token."""
+    if _TOKEN.fullmatch(text):
+        return text
+    return f"sha256:{sha256(text.encode(errors='surrogatepass')).hexdigest()}"
+
+
+def batches(messages: Sequence[Outgoing]) -> Iterator[list[Outgoing]]:
+    """Yields the messages in batches of up to 10 that are together no longer than one may be."""
+    batch: list[Outgoing] = []
+    size = 0
+    for message in messages:
+        added = text_size(message.body)
+        if batch and (len(batch) == SEND_BATCH or size + added > MESSAGE_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(message)
+        size += added
+    if batch:
+        yield batch
+
+
+def item_size(item: Item) -> int:
+    """Returns the bytes a row counts as, and refuses what DynamoDB has no type for.
+
+    Raises:
+        TypeError: a value is none of str, int, bool, bytes, list and dict.
+        ValueError: a text is not Unicode, a number is too large, an attribute has no name.
+    """
+    return sum(text_size(check_name(name)) + _value_size(value) for name, value in item.items())
+
+
+def check_number(value: int) -> int:
+    """Returns the number; raises ValueError if DynamoDB would round or refuse it."""
+    if not -NUMBER_LIMIT < value < NUMBER_LIMIT:
+        raise ValueError("a number has more than 38 digits")
+    return value
+
+
+def check_name(name: str) -> str:
+    """Returns the attribute's name; raises ValueError if it is empty or no Unicode text."""
+    if not text_size(name):
+        raise ValueError("an attribute has no name")
+    return name
+
+
+def _value_size(value: Any) -> int:
+    match value:
+        case str():
+            return text_size(value)
+        case bool():
+            return 1
+        case int():
+            # Two digits a byte, and one more: about what DynamoDB counts.
+            return len(str(check_number(value))) // 2 + 1
+        case bytes():
+            return len(value)
+        case list():
+            return 3 + sum(1 + _value_size(entry) for entry in value)
+        case dict():
+            return 3 + sum(1 + text_size(check_name(k)) + _value_size(v) for k, v in value.items())
+        case _:
+            raise TypeError(f"a row cannot hold {type(value).__name__}")

@@ -1,0 +1,236 @@
+"""Holds: a person decides about a run that waits for one.
+
+    approve    the run goes on, and what it was held for is approved as it was seen
+    happened   the same, and the effect in doubt is committed by hand: it is not repeated
+    deny       the run is finished as skipped; effects that have happened stay as they are
+
+Ticket first, then send, as replay does it. Every write is conditional on the hold that the
+person saw, so of two decisions at once the first one stands.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, Final
+
+from webhook_inbox.domain.errors import ConditionFailed, Unavailable
+from webhook_inbox.domain.manifest import Manifest
+from webhook_inbox.domain.model import Run, Status
+from webhook_inbox.domain.ports import Chance, Change, Clock, Key, Table
+from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.handlers.effects import manual_commit as by_hand
+from webhook_inbox.handlers.effects.manual_commit import NoDoubt
+from webhook_inbox.handlers.effects.results import encode
+from webhook_inbox.handlers.holds import Hold, holds
+from webhook_inbox.ledger import audit
+from webhook_inbox.ledger.deadlines import event_end, overdue_at
+from webhook_inbox.ledger.schema import attention_shard, carries, run_from, run_key
+from webhook_inbox.ledger.settle import as_seen, cut
+from webhook_inbox.queue import message_groups as blocks
+from webhook_inbox.queue.lanes import Lanes
+
+__all__ = ["Decision", "Hold", "Holds", "NoDoubt", "Outcome", "holds"]
+
+
+# More questions than a run asks; its row stays small.
+REMEMBERED: Final = 20
+
+
+class Outcome(StrEnum):
+    """What came of a decision."""
+
+    APPROVED = "approved"  # goes on, its message is sent
+    UNSENT = "unsent"  # goes on, and the reconciler sends its message within minutes
+    DENIED = "denied"  # finished as skipped
+    MOVED_ON = "moved_on"  # no longer held for what the person saw: nothing was decided
+    EXPIRED = "expired"  # its event is gone: nothing was decided
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What came of a decision.
+
+    Attributes:
+        outcome: what came of it.
+        run: as it is now, None if it is gone.
+        committed: of an effect that is said to have happened, whether that was recorded; False
+            where an earlier commit stands. None where nothing was said.
+    """
+
+    outcome: Outcome
+    run: Run | None
+    committed: bool | None = None
+
+
+class Holds:
+    """The deciding use case.
+
+    Args:
+        manifest: where it does not know a run's handler, the reconciler sends the message.
+    """
+
+    def __init__(
+        self, *, manifest: Manifest, table: Table, lanes: Lanes, clock: Clock, chance: Chance
+    ) -> None:
+        self._manifest = manifest
+        self._table = table
+        self._lanes = lanes
+        self._clock = clock
+        self._chance = chance
+
+    def approve(self, hold: Hold, *, by: str, reason: str) -> Decision:
+        """Lets a run go on; what it was held for is approved as `hold` shows it.
+
+        Raises:
+            Unavailable: the ledger failed; the decision may have been made, and can be repeated.
+        """
+        if self._expired(hold):
+            return Decision(Outcome.EXPIRED, hold.run)
+        self._audit("approve", hold, by, reason)
+        return self._let_go(hold, by, reason)
+
+    def happened(self, hold: Hold, result: Any, *, by: str, reason: str) -> Decision:
+        """Commits the effect that a run is held for, with `result`, and lets the run go on.
+
+        An effect that a worker committed meanwhile keeps the worker's result.
+
+        Raises:
+            NoDoubt: the effect is not in doubt.
+            Unstorable: the result cannot be recorded.
+            Unavailable: as for `approve`.
+        """
+        stored = encode(result)
+        if self._expired(hold):
+            return Decision(Outcome.EXPIRED, hold.run)
+        found = by_hand.find(self._table, hold.run, hold.effect)
+        self._audit("happened", hold, by, reason)
+        word = {"by": cut(by), "reason": cut(reason)}
+        mark, now = self._chance.token(), self._clock.now()
+        committed = by_hand.commit(self._table, found, stored, word=word, mark=mark, now=now)
+        return replace(self._let_go(hold, by, reason), committed=committed)
+
+    def deny(self, hold: Hold, *, by: str, reason: str) -> Decision:
+        """Finishes a run as skipped.
+
+        Raises:
+            Unavailable: as for `approve`.
+        """
+        self._audit("deny", hold, by, reason)
+        now = self._clock.now()
+        change = Change(
+            set={
+                "status": str(Status.SKIPPED),
+                "last_error": cut(f"denied by {by}: {reason}"),
+                "last_at": to_ms(now),
+                "done_at": to_ms(now),
+            },
+            remove=(*_OF_THE_HOLD, "attention", "attention_at"),
+        )
+        run = self._change(hold, change, ours=change.set)
+        return Decision(Outcome.DENIED if run else Outcome.MOVED_ON, run or self._now_there(hold))
+
+    # -- the run
+
+    def _let_go(self, hold: Hold, by: str, reason: str) -> Decision:
+        run, now = hold.run, self._clock.now()
+        # The id tells it from another person's in the same millisecond.
+        entry = {
+            "id": self._chance.token(),
+            "by": cut(by),
+            "reason": cut(reason),
+            "at": to_ms(now),
+            "fingerprint": hold.fingerprint,
+            **_before(run, hold),
+        }
+        change = Change(
+            set={
+                "status": str(Status.PENDING),
+                "ticket": run.ticket + 1,
+                "approvals": {**run.approvals, hold.subject: entry},
+                "resumed_at": to_ms(now),
+                "last_at": to_ms(now),
+                "attention": attention_shard(_key(run)),
+                "attention_at": to_ms(overdue_at(now)),
+            },
+            remove=_OF_THE_HOLD,
+        )
+        # A worker may have claimed it by the time an earlier try of ours is recognised.
+        changed = self._change(hold, change, ours={"approvals": change.set["approvals"]})
+        if changed is None:
+            return Decision(Outcome.MOVED_ON, self._now_there(hold))
+        sent = self._send(changed)
+        return Decision(Outcome.APPROVED if sent else Outcome.UNSENT, changed)
+
+    def _change(self, hold: Hold, change: Change, *, ours: Mapping[str, Any]) -> Run | None:
+        """Changes the run, None if it is not held for this any more.
+
+        `ours` tells an earlier try of this call, whose answer was lost.
+        """
+        try:
+            # A run that is held again was claimed again, under another lease.
+            return run_from(self._table.update(_key(hold.run), change, when=as_seen(hold.run)))
+        except ConditionFailed as error:
+            if error.old is None or not carries(error.old, ours):
+                return None
+            return run_from(error.old)
+
+    def _send(self, run: Run) -> bool:
+        spec = self._manifest.handlers.get(run.handler)
+        if spec is not None:
+            with suppress(Unavailable):
+                self._lanes.send([(spec.lane, blocks.reference_of(self._table, spec, run))])
+                return True
+        # Without a message it is parked and due: the reconciler's next pass sends it.
+        now = to_ms(self._clock.now())
+        parked = Change(set={"parked": True, "next_attempt_at": now, "attention_at": now})
+        with suppress(Unavailable, ConditionFailed):
+            self._table.update(_key(run), parked, when=as_seen(run))
+        return False
+
+    def _now_there(self, hold: Hold) -> Run | None:
+        row = self._table.get(_key(hold.run))
+        return None if row is None else run_from(row)
+
+    def _expired(self, hold: Hold) -> bool:
+        end = hold.run.expires_at
+        return end is not None and event_end(end) <= self._clock.now()
+
+    def _audit(self, action: str, hold: Hold, by: str, reason: str) -> None:
+        run = hold.run
+        about = {"subject": hold.subject, "fingerprint": hold.fingerprint}
+        audit.record(
+            self._table,
+            self._chance,
+            action=action,
+            by=by,
+            reason=reason,
+            request={"source": run.source, "handler": run.handler, **about},
+            event_ids=(run.event_id,),
+            now=self._clock.now(),
+        )
+
+
+# What a decision takes away. Without its lease id no worker that was lost can settle the run.
+_OF_THE_HOLD: Final = (
+    "held",
+    "lease_id",
+    "claimed_until",
+    "next_attempt_at",
+    "parked",
+    "resends",
+    "waits_for",
+)
+
+
+def _before(run: Run, hold: Hold) -> dict[str, Any]:
+    """Returns what was approved of under the same subject: a handler may ask twice."""
+    word = run.approvals.get(hold.subject)
+    if word is None:
+        return {}
+    known = (*word.get("before", ()), word.get("fingerprint", ""))
+    return {"before": list(dict.fromkeys(known))[-REMEMBERED:]}
+
+
+def _key(run: Run) -> Key:
+    return run_key(run.source, run.event_id, run.handler)

@@ -1,0 +1,57 @@
+"""The jobs that runs wait for: given to each attempt, and looked at after it."""
+
+from contextlib import suppress
+from datetime import datetime
+
+from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.model import Run
+from webhook_inbox.domain.ports import Clock, Table
+from webhook_inbox.domain.secrets import LiveSecrets
+from webhook_inbox.handlers.completions.journal import State, Waits
+from webhook_inbox.handlers.completions.resume import wake_waiting
+from webhook_inbox.handlers.completions.wait import Incomplete, Waiting
+from webhook_inbox.handlers.effects.effect import Effects
+from webhook_inbox.ledger.schema import run_from, run_key
+from webhook_inbox.queue.lanes import Lanes
+
+
+class Jobs:
+    """What a worker has of them."""
+
+    def __init__(self, *, table: Table, lanes: Lanes, secrets: LiveSecrets, clock: Clock) -> None:
+        self._table = table
+        self._waits = Waits(table)
+        self._lanes = lanes
+        self._secrets = secrets
+        self._clock = clock
+
+    def of(self, run: Run, effects: Effects, *, received_at: datetime) -> Waiting:
+        """Returns the waits of one attempt."""
+        return Waiting(
+            self._waits,
+            effects,
+            run,
+            received_at=received_at,
+            secrets=self._secrets,
+            clock=self._clock,
+        )
+
+    def settled(self, error: BaseException | None, run: Run, *, lane: str) -> None:
+        """Wakes a run that was settled just now, if what it waits for has ended meanwhile.
+
+        Whoever ended it may have looked for the run before it waited, and has woken nobody then.
+        Where the ledger or the queue fails, the run looks by itself at the end of its pause.
+        """
+        if isinstance(error, Incomplete):
+            with suppress(Unavailable):
+                self._look_again(error, run, lane)
+
+    def _look_again(self, error: Incomplete, run: Run, lane: str) -> None:
+        now = self._clock.now()
+        wait = self._waits.find(error.wait.place, now)
+        if wait is None or wait.state is State.WAITING:
+            return
+        row = self._table.get(run_key(run.source, run.event_id, run.handler))
+        if row is not None:
+            found = run_from(row)
+            wake_waiting(self._table, self._lanes, found, wait, lane=lane, now=now)

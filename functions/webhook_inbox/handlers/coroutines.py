@@ -1,0 +1,25 @@
+"""Handlers as plain functions: async ones are run to their end."""
+
+import asyncio
+import inspect
+from typing import Any
+
+from webhook_inbox.handlers.router import Function, Registered
+
+
+def plain(found: Registered) -> Registered:
+    """Returns a handler and what belongs to it as functions that return when all is done."""
+    return Registered(
+        _plain(found.function),
+        policy=found.policy and _plain(found.policy),
+        backfill=found.backfill and _plain(found.backfill),
+        versions=found.versions,
+    )
+
+
+def _plain(function: Function) -> Function:
+    def call(*args: Any) -> Any:
+        returned = function(*args)
+        return asyncio.run(returned) if inspect.iscoroutine(returned) else returned
+
+    return call

@@ -1,0 +1,204 @@
+"""What a run does whose number comes too early: it waits, and in the end its gap is decided.
+
+    comes too early ── BACKFILL_AFTER ── timeout ──────────────► time
+         │ waits            │ backfill      │ on_gap: hold, skip, dead
+         └─ woken by whoever applies the number before its own, at any time
+
+Who decides is the first in line: what waits behind a run that still lives waits for that one.
+Thus a number is never passed over whose event is here and may yet be applied: a predecessor that
+is tried again, or deferred, or held, is no gap.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from webhook_inbox.domain.errors import Deferred, HandlerTimedOut, Held, Permanent, Skipped
+from webhook_inbox.domain.manifest import Order
+from webhook_inbox.domain.model import SETTLED, Run
+from webhook_inbox.domain.ports import Clock
+from webhook_inbox.handlers.ordering.declaration import Backfill
+from webhook_inbox.handlers.ordering.entity_state import Entities, State
+from webhook_inbox.handlers.ordering.waiters import ORDER, Waiters
+
+# What is late by less than this is most likely still on its way.
+BACKFILL_AFTER: Final = timedelta(seconds=30)
+# How soon and how seldom a run looks by itself: those before it wake nobody but the next number,
+# and whoever wakes may be lost on the way. In between, every wait is as long as all before it.
+RECHECK: Final = timedelta(minutes=15)
+RAREST_RECHECK: Final = timedelta(hours=1)
+# What a person decides who lets a run pass over a gap.
+SUBJECT: Final = ORDER
+# What a backfill may raise to say itself what becomes of the run.
+_DECIDES: Final = (Permanent, Skipped, Held, Deferred, HandlerTimedOut)
+
+
+class OutOfTurn(Deferred):
+    """The run waits for its predecessor, which wakes it.
+
+    Whoever has settled the run has to look again: `Orders.settled`.
+    """
+
+    def __init__(self, until: datetime, message: str, *, entity: str, number: int) -> None:
+        super().__init__(until, message, parked=True, waits_for=ORDER)
+        self.entity = entity
+        self.number = number
+
+
+@dataclass(frozen=True, slots=True)
+class Entrant:
+    """A run that asks for its turn, and what its handler declares."""
+
+    run: Run
+    order: Order
+    backfill: Backfill | None
+    lane: str
+
+
+@dataclass(frozen=True, slots=True)
+class Early:
+    """A run whose number is beyond the next one; `applied` is the last that was applied."""
+
+    entrant: Entrant
+    state: State
+    applied: int
+    number: int
+
+    @property
+    def run(self) -> Run:
+        """The run."""
+        return self.entrant.run
+
+    @property
+    def missing(self) -> str:
+        """The numbers between, for people."""
+        first, last = self.applied + 1, self.number - 1
+        numbers = f"number {first}" if first == last else f"numbers {first} to {last}"
+        return f"{numbers} of {self.state.entity}"
+
+    def waits(self, until: datetime, why: str = "") -> OutOfTurn:
+        """Returns the wait until then, unless its predecessor comes earlier."""
+        message = f"waits for {self.missing}{f'; {why}' if why else ''}"
+        return OutOfTurn(until, message, entity=self.state.entity, number=self.number)
+
+
+class Gaps:
+    """Lets runs wait that come too early, and decides gaps."""
+
+    def __init__(self, *, entities: Entities, waiters: Waiters, clock: Clock) -> None:
+        self._entities = entities
+        self._waiters = waiters
+        self._clock = clock
+
+    def close(self, early: Early) -> State:
+        """Returns the entity's state, held by the run, once nothing before its number is missing.
+
+        Raises:
+            OutOfTurn: it waits.
+            Deferred: another run holds the entity.
+            Held: a person has to decide.
+            Permanent: it will not be applied.
+            Changed: the entity has changed meanwhile.
+            Unavailable: the table failed.
+        """
+        now = self._clock.now()
+        since = self._since(early)
+        patience = timedelta(seconds=early.entrant.order.timeout)
+        quiet = min(patience, BACKFILL_AFTER) if early.entrant.backfill else patience
+        if self._is_passed(early):
+            return self._pass_over(early, early.state)
+        approved = SUBJECT in early.run.approvals
+        recheck = now + min(max(now - since, RECHECK), RAREST_RECHECK)
+        if not approved and now < since + quiet:
+            raise early.waits(min(since + quiet, recheck))
+        self._yield_to_those_ahead(early, recheck)
+        if approved:
+            return self._pass_over(early, early.state)
+        return self._fill(early, since, since + patience)
+
+    def _is_passed(self, early: Early) -> bool:
+        """Tells whether all that is missing is one number that a person has denied.
+
+        The run of it has ended as one that its handler skips, and had nobody to record it.
+        """
+        state, run = early.state, early.run
+        if state.begun != str(early.number - 1):
+            return False
+        before = self._waiters.run(run.source, state.begun_by, run.handler)
+        return before is not None and before.status in SETTLED
+
+    def _since(self, early: Early) -> datetime:
+        """Returns since when the run has waited; a replay begins its wait anew."""
+        since = self._waiters.enter(early.state, early.run, early.number)
+        return max(since, early.run.round_began_at or since)
+
+    def _yield_to_those_ahead(self, early: Early, recheck: datetime) -> None:
+        state, run = early.state, early.run
+        begun = int(state.begun) if state.begun else early.applied
+        if begun > early.applied and self._waiters.lives(run.source, state.begun_by, run.handler):
+            raise early.waits(recheck, f"number {begun} is with {state.begun_by}")
+        for waiter in self._waiters.between(state, early.applied, early.number):
+            if self._waiters.lives(run.source, waiter.event_id, run.handler):
+                raise early.waits(recheck, f"number {waiter.number} waits as well")
+
+    def _fill(self, early: Early, since: datetime, end: datetime) -> State:
+        state, failure = early.state, ""
+        if early.entrant.backfill is not None:
+            state, failure = self._backfill(early, early.entrant.backfill)
+            if state.applied == str(early.number - 1):
+                return state
+        now = self._clock.now()
+        if now < end:
+            self._entities.release(state, early.run)
+            # Every try waits as long as all before it.
+            raise early.waits(min(end, now + max(now - since, BACKFILL_AFTER)), failure)
+        return self._decide(early, state, failure)
+
+    def _backfill(self, early: Early, backfill: Backfill) -> tuple[State, str]:
+        """Returns the state, held, as far as the backfill came, and why it came no further.
+
+        The entity is held meanwhile, so that what is fetched is not applied by a run as well.
+        """
+        held = self._entities.take(early.state, early.run, self._clock.now())
+        try:
+            reached = backfill(held.entity, early.applied + 1, early.number - 1)
+            self._check(early, reached)
+        except BaseException as error:
+            if isinstance(error, Exception) and not isinstance(error, _DECIDES):
+                # The order's timeout decides, and no attempt of the handler is spent.
+                return held, f"the backfill failed: {type(error).__name__}: {error}"
+            self._entities.release(held, early.run)
+            raise
+        if reached == early.applied:
+            return held, "the backfill found nothing"
+        told = {"applied": str(reached), "applied_by": f"the backfill for {early.run.event_id}"}
+        held = self._entities.take(held, early.run, self._clock.now(), **told)
+        # One that came while the backfill worked may have parked itself behind what was fetched.
+        self._waiters.wake_those_with(held, early.run, reached + 1, early.entrant.lane)
+        return held, f"the backfill came to {reached}"
+
+    def _check(self, early: Early, reached: object) -> None:
+        if type(reached) is not int or not early.applied <= reached < early.number:
+            raise Permanent(
+                f"the backfill of {early.run.handler!r} returned {reached!r}: the last number that"
+                f" it applied is needed, from {early.applied} (none) to {early.number - 1}"
+            )
+
+    def _decide(self, early: Early, state: State, failure: str) -> State:
+        order, run = early.entrant.order, early.run
+        if order.on_gap == "skip":
+            return self._pass_over(early, state)
+        why = f"{early.missing} did not come within {order.timeout:g} s"
+        why += f"; {failure}" if failure else ""
+        if early.entrant.backfill is not None:
+            self._entities.release(state, run)
+        if order.on_gap == "hold":
+            raise Held(f"{why}: approve to pass over the gap", subject=SUBJECT, shows=early.missing)
+        self._waiters.leave(state, run, early.number)
+        raise Permanent(why)
+
+    def _pass_over(self, early: Early, state: State) -> State:
+        # Written before the handler begins: what was missing may come while it runs, or before it
+        # is tried again, and would be applied out of order.
+        told = {"applied": str(early.number - 1), "applied_by": f"{early.run.event_id}'s passing"}
+        return self._entities.take(state, early.run, self._clock.now(), **told)

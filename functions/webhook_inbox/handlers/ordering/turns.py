@@ -1,0 +1,181 @@
+"""A run's turn in the order of its entity: taken before its handler begins, ended after it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+from webhook_inbox.domain.errors import Deferred, Skipped, Unavailable
+from webhook_inbox.domain.manifest import HandlerSpec
+from webhook_inbox.domain.model import Run
+from webhook_inbox.domain.ports import Clock, Table
+from webhook_inbox.handlers.ordering.declaration import LATEST, SEQUENCE, Backfill
+from webhook_inbox.handlers.ordering.entity_state import SHORTEST_WAIT, Changed, Entities, State
+from webhook_inbox.handlers.ordering.gaps import Early, Entrant, Gaps, OutOfTurn
+from webhook_inbox.handlers.ordering.position import Version, entity_at, number_at, version_at
+from webhook_inbox.handlers.ordering.waiters import Waiters
+from webhook_inbox.queue.lanes import Lanes
+
+# How often a run looks again at once when the entity has changed under its eyes.
+TRIES: Final = 3
+# That the ledger is down costs a run no attempt.
+STORAGE_PAUSE: Final = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A run that holds its entity.
+
+    Attributes:
+        applied: what is recorded at the end; "" for nothing, where an operator forced what is
+            older than what was applied.
+        number: the number of a sequence.
+    """
+
+    state: State
+    applied: str
+    number: int | None = None
+
+
+class Orders:
+    """Keeps the runs of handlers in the order they declare: `latest` and `sequence`."""
+
+    def __init__(self, *, table: Table, lanes: Lanes, clock: Clock) -> None:
+        self._clock = clock
+        self._entities = Entities(table)
+        self._waiters = Waiters(table=table, lanes=lanes, clock=clock)
+        self._gaps = Gaps(entities=self._entities, waiters=self._waiters, clock=clock)
+
+    @contextmanager
+    def turn(
+        self, spec: HandlerSpec, run: Run, body: Any, *, backfill: Backfill | None, lane: str
+    ) -> Iterator[None]:
+        """Takes the run's turn around its policy and handler, if it is its turn.
+
+        Left without an error, or with `Skipped`, the event counts as applied, and its successor
+        is woken. Left with anything else, the entity is let go, and nothing is recorded.
+
+        Args:
+            spec: the handler; one that declares another order, or none, has its turn at once.
+            run: the run as it was claimed.
+            body: the body's JSON.
+            backfill: the function of the handler's `Ordering`.
+            lane: the lane whose queue a successor is sent to.
+
+        Raises:
+            Skipped: it is stale, or was applied before.
+            Deferred: it is not its turn, or the ledger is down; no attempt is spent.
+            Held: a person has to decide on the gap before it.
+            Permanent: its body has no place in the order, or its gap was not closed.
+            Transient: its hold was lost while its handler ran.
+        """
+        if spec.order is None or spec.order.kind not in {LATEST, SEQUENCE}:
+            yield
+            return
+        turn = self._take(Entrant(run, spec.order, backfill, lane), body)
+        try:
+            yield
+        except Skipped:
+            self._end(turn, run, lane)
+            raise
+        except BaseException:
+            self._entities.release(turn.state, run)
+            raise
+        self._end(turn, run, lane)
+
+    def settled(self, error: BaseException | None, run: Run, *, lane: str) -> None:
+        """Looks again after a run was settled that `error` ended: has its turn come meanwhile?
+
+        Its predecessor may have looked for it before it was parked, and has woken nobody then.
+        """
+        if not isinstance(error, OutOfTurn):
+            return
+        with suppress(Unavailable):
+            state = self._entities.read(run.handler, error.entity, SEQUENCE)
+            if state.applied and error.number <= int(state.applied) + 1:
+                self._waiters.wake(run.source, run.event_id, run.handler, lane)
+
+    def _take(self, entrant: Entrant, body: Any) -> Turn:
+        handler, order = entrant.run.handler, entrant.order
+        entity = entity_at(body, order.entity, f"handler {handler!r}")
+        take = self._latest if order.kind == LATEST else self._sequence
+        try:
+            state = self._entities.read(handler, entity, order.kind)
+            for _ in range(TRIES):
+                try:
+                    return take(entrant, state, body)
+                except Changed as changed:
+                    state = changed.state
+        except Unavailable as error:
+            pause = self._clock.now() + STORAGE_PAUSE
+            raise Deferred(pause, f"its place in order cannot be read: {error}") from error
+        raise Deferred(self._clock.now() + SHORTEST_WAIT, f"{entity} changes all the time")
+
+    def _latest(self, entrant: Entrant, state: State, body: Any) -> Turn:
+        run = entrant.run
+        version = version_at(body, entrant.order.version, f"handler {run.handler!r}")
+        # What was begun counts, not what was applied: its handler may have acted, and what it did
+        # would be undone for good, since a journalled effect is not done again.
+        older = bool(state.begun) and version.is_older(Version.read(state.begun))
+        if older and not _forced(run):
+            done = "applied" if state.begun == state.applied else "begun"
+            raise Skipped(
+                f"stale: version {version.text}, and {state.begun} was {done} by {state.begun_by}"
+            )
+        begun = {} if older else {"begun": version.text, "begun_by": run.event_id}
+        held = self._entities.take(state, run, self._clock.now(), **begun)
+        return Turn(held, "" if older else version.text)
+
+    def _sequence(self, entrant: Entrant, state: State, body: Any) -> Turn:
+        run, order = entrant.run, entrant.order
+        number = number_at(body, order.version, f"handler {run.handler!r}")
+        applied = int(state.applied) if state.applied else order.first - 1
+        # Recorded, and not settled: this run is not over yet, whatever its attempt ended in. Its
+        # successor was woken all the same: once that has begun, nothing older may.
+        recorded = number == applied and state.applied_by == run.event_id
+        recorded = recorded and state.begun == str(number)
+        if number <= applied and not recorded:
+            return self._past(entrant, state, number, applied)
+        if number > applied + 1:
+            state = self._gaps.close(Early(entrant, state, applied, number))
+        begun = {"begun": str(number), "begun_by": run.event_id}
+        held = self._entities.take(state, run, self._clock.now(), **begun)
+        return Turn(held, str(number), number)
+
+    def _past(self, entrant: Entrant, state: State, number: int, applied: int) -> Turn:
+        """Lets a number go by that was applied; one that an operator forces is done again."""
+        run = entrant.run
+        if _forced(run):
+            return Turn(self._entities.take(state, run, self._clock.now()), "")
+        if number == applied:
+            # Who applied it may have been lost before it woke its successor.
+            self._waiters.wake_those_with(state, run, applied + 1, entrant.lane)
+        self._leave(state, run, number)
+        by = f" by {state.applied_by}" if state.applied_by else ""
+        raise Skipped(f"already applied: number {number}, and the last is {applied}{by}")
+
+    def _end(self, turn: Turn, run: Run, lane: str) -> None:
+        if not turn.applied:
+            self._entities.release(turn.state, run)
+            return
+        now = self._clock.now()
+        try:
+            self._entities.record(turn.state, run, now, applied=turn.applied)
+        except Unavailable as error:
+            # Its effects are journalled: what is done again is recorded, and nothing else.
+            pause = now + STORAGE_PAUSE
+            raise Deferred(pause, f"its place in order cannot be recorded: {error}") from error
+        if turn.number is not None:
+            self._waiters.wake_those_with(turn.state, run, turn.number + 1, lane)
+            self._leave(turn.state, run, turn.number)
+
+    def _leave(self, state: State, run: Run, number: int) -> None:
+        # A run that has never waited has the first message's ticket, and no row.
+        if run.ticket:
+            self._waiters.leave(state, run, number)
+
+
+def _forced(run: Run) -> bool:
+    """Tells whether an operator made a finished run begin again, by name."""
+    return bool(run.replays and run.replays[-1].get("forced"))

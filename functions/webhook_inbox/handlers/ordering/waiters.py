@@ -1,0 +1,128 @@
+"""The runs that came before their predecessors, and who wakes them.
+
+A run that waits puts its row before it is parked, and looks at the entity's state again after it
+was; whoever applies a number records it before it looks for the next one's row. So whichever of
+the two comes second sees the other, and no wake is lost.
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from webhook_inbox.domain.conditions import Absent
+from webhook_inbox.domain.errors import ConditionFailed, Unavailable
+from webhook_inbox.domain.model import SETTLED, Run, Status
+from webhook_inbox.domain.ports import Clock, Key, Table
+from webhook_inbox.domain.timestamps__instants import from_ms, to_ms, to_seconds
+from webhook_inbox.handlers.ordering.entity_state import State
+from webhook_inbox.ledger.deferral__waking import wake
+from webhook_inbox.ledger.schema import RUN_LIFE, run_from, run_key
+from webhook_inbox.ledger.settle import as_seen
+from webhook_inbox.queue.lanes import Lanes
+from webhook_inbox.queue.message import Reference
+
+# What a run waits for that is parked until its turn: its `waits_for`.
+ORDER: Final = "order"
+WAITER: Final = "waiter#"
+# Wide enough for every number there is, so that text sorts as numbers do.
+DIGITS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Waiter:
+    """A run that waits for the numbers before its own."""
+
+    number: int
+    event_id: str
+
+
+class Waiters:
+    """Keeps and wakes the runs of one handler that wait for a predecessor."""
+
+    def __init__(self, *, table: Table, lanes: Lanes, clock: Clock) -> None:
+        self._table = table
+        self._lanes = lanes
+        self._clock = clock
+
+    def enter(self, state: State, run: Run, number: int) -> datetime:
+        """Notes that a run waits, and returns since when it has.
+
+        Raises:
+            Unavailable: the table failed; it may be noted.
+        """
+        now = self._clock.now()
+        key = _key(state, number, run.event_id)
+        row = {
+            "pk": key.pk,
+            "sk": key.sk,
+            "number": number,
+            "event_id": run.event_id,
+            "since": to_ms(now),
+            "expires_at": to_seconds(run.expires_at or now + RUN_LIFE),
+        }
+        try:
+            self._table.put(row, when=Absent("pk"))
+        except ConditionFailed as error:
+            return from_ms(error.old["since"]) if error.old else now
+        return now
+
+    def leave(self, state: State, run: Run, number: int) -> None:
+        """Forgets that a run waits; a row that stays tells nothing wrong, and expires."""
+        with suppress(Unavailable):
+            self._table.delete(_key(state, number, run.event_id))
+
+    def between(self, state: State, low: int, high: int) -> Iterator[Waiter]:
+        """Yields who waits with a number above `low` and below `high`, in order.
+
+        Raises:
+            Unavailable: the table failed.
+        """
+        for row in self._table.query(state.key.pk, sk_prefix=WAITER):
+            if row["number"] >= high:
+                return
+            if row["number"] > low:
+                yield Waiter(row["number"], row["event_id"])
+
+    def wake_those_with(self, state: State, run: Run, number: int, lane: str) -> None:
+        """Wakes every run with this number; of several the first one applies it.
+
+        `run` is the one that applied the number before. Where the table or the queue fails, they
+        come at the end of their wait.
+        """
+        with suppress(Unavailable):
+            for row in self._table.query(state.key.pk, sk_prefix=_prefix(number)):
+                self.wake(run.source, row["event_id"], run.handler, lane)
+
+    def wake(self, source: str, event_id: str, handler: str, lane: str) -> None:
+        """Wakes a run if it is parked until its turn.
+
+        Raises:
+            Unavailable: the table or the queue failed; the reconciler sends it.
+        """
+        run = self.run(source, event_id, handler)
+        if run is None or not run.parked or run.waits_for != ORDER:
+            return
+        # Whoever changes it meanwhile, the reconciler for one, sends it as well.
+        with suppress(ConditionFailed):
+            wake(self._table, run, unchanged=as_seen(run), now=self._clock.now())
+            self._lanes.send([(lane, Reference.of(run))])
+
+    def lives(self, source: str, event_id: str, handler: str) -> bool:
+        """Tells whether a run may still apply its number by itself; raises Unavailable."""
+        run = self.run(source, event_id, handler)
+        return run is not None and run.status not in {*SETTLED, Status.DEAD_LETTER}
+
+    def run(self, source: str, event_id: str, handler: str) -> Run | None:
+        """Returns a run as it is now; raises Unavailable."""
+        row = self._table.get(run_key(source, event_id, handler))
+        return None if row is None else run_from(row)
+
+
+def _key(state: State, number: int, event_id: str) -> Key:
+    return Key(state.key.pk, _prefix(number) + event_id)
+
+
+def _prefix(number: int) -> str:
+    return f"{WAITER}{number:0{DIGITS}d}#"

@@ -1,0 +1,1 @@
+"""HTTP to ledger to queue: verify, deduplicate, record, enqueue."""

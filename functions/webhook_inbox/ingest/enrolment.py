@@ -1,0 +1,73 @@
+"""Taking a secret that a provider delivers, while an operator waits for it and not otherwise.
+
+Whoever can reach the endpoint can offer a secret, so one that was taken silently would let
+anybody sign. An operator opens the source for some minutes; the first secret that is offered
+then is taken, and no other.
+"""
+
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Final
+
+from webhook_inbox.domain.conditions import Absent, Equals, either, every
+from webhook_inbox.domain.errors import ConditionFailed, Reason, Rejected
+from webhook_inbox.domain.ports import Change, Key, Table, Vault
+from webhook_inbox.domain.timestamps__instants import to_ms, to_seconds
+
+LONGEST: Final = timedelta(hours=1)
+KEPT: Final = timedelta(days=35)
+SECRET_LIMIT: Final = 1024
+
+
+def key(source: str) -> Key:
+    """Returns the key of a source's enrolment."""
+    return Key(f"enrolment#{source}", "enrolment")
+
+
+def begin(table: Table, source: str, *, by: str, now: datetime, until: datetime) -> None:
+    """Lets a source take one secret until then; raises Unavailable.
+
+    An enrolment that was open before is over with that.
+    """
+    place = key(source)
+    table.put(
+        {
+            "pk": place.pk,
+            "sk": place.sk,
+            "opened_at": to_ms(now),
+            "opened_by": by,
+            "open_until": to_ms(min(until, now + LONGEST)),
+            "expires_at": to_seconds(now + KEPT),
+        }
+    )
+
+
+def take(
+    table: Table, vault: Vault, *, source: str, secret: str, offered: str, now: datetime
+) -> None:
+    """Stores an offered secret as the source's, if an operator waits for one.
+
+    The provider may offer the same again, since our answer may not have reached it.
+
+    Raises:
+        Rejected: nobody waits, or another secret was taken (not-enrolling); it is no secret.
+        Unavailable: the table or the vault failed.
+    """
+    if not offered.isascii() or not offered.isprintable() or len(offered) > SECRET_LIMIT:
+        raise Rejected(Reason.MALFORMED, "what is offered is no secret")
+    row = table.get(key(source))
+    if row is None or row["open_until"] <= to_ms(now):
+        raise Rejected(Reason.NOT_ENROLLING, f"nobody waits for a secret: {_remedy(source)}")
+    digest = sha256(f"{source}\0{offered}".encode()).hexdigest()
+    unused = either(Absent("taken"), Equals("taken", digest))
+    same = every(Equals("opened_at", row["opened_at"]), unused)
+    try:
+        table.update(key(source), Change(set={"taken": digest, "taken_at": to_ms(now)}), when=same)
+    except ConditionFailed as error:
+        detail = f"another secret was taken before: {_remedy(source)}"
+        raise Rejected(Reason.NOT_ENROLLING, detail) from error
+    vault.rotate(secret, offered)
+
+
+def _remedy(source: str) -> str:
+    return f"webhookctl secrets enrol {source}"

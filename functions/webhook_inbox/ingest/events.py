@@ -1,0 +1,140 @@
+"""Making the record of an event from a verified delivery."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import sha256
+from typing import Final, NamedTuple
+
+from webhook_inbox.domain.manifest import SPLITTER, HandlerSpec, Manifest, SourceSpec
+from webhook_inbox.domain.model import BATCH, Delivery, StoredEvent
+from webhook_inbox.domain.provider import Identity, Recipe, Verified
+from webhook_inbox.ingest import replay_attacks as guard
+from webhook_inbox.ingest.events__fingerprints import fingerprint
+from webhook_inbox.ledger.schema import dedupe_key
+from webhook_inbox.queue.message_groups__serial import entities_of
+
+# The last three are how agents that call each other tell who called whom.
+GENERAL_HEADERS: Final = frozenset(
+    {
+        "content-type",
+        "user-agent",
+        "traceparent",
+        "tracestate",
+        "x-agent-call-chain",
+        "x-agent-call-depth",
+        "x-agent-trace-id",
+    }
+)
+HEADER_LIMIT: Final = 1024
+
+
+class Named(NamedTuple):
+    """What a verified delivery holds; no event where the source does not store its type."""
+
+    identity: Identity
+    event: StoredEvent | None
+
+
+def event_of(
+    delivery: Delivery, recipe: Recipe, verified: Verified, *, manifest: Manifest, spec: SourceSpec
+) -> Named:
+    """Returns the event that a verified delivery holds, with its runs.
+
+    Raises:
+        Rejected: it, or an item of it, has no name.
+    """
+    if _holds_many(delivery, recipe):
+        event = batch_event(delivery, recipe, verified)
+        return Named(Identity(event.event_id, event.type), event)
+    identity = recipe.identify(delivery)
+    if not manifest.wants(spec, identity.type):
+        return Named(identity, None)
+    handlers = manifest.runs_for(spec.name, identity.type)
+    return Named(identity, new_event(delivery, recipe, identity, verified, handlers))
+
+
+def name_of(delivery: Delivery, recipe: Recipe) -> Identity:
+    """Returns the name of what a delivery holds.
+
+    Raises:
+        Rejected: it, or an item of it, has no name.
+    """
+    many = _holds_many(delivery, recipe)
+    return _batch_name(delivery, recipe) if many else recipe.identify(delivery)
+
+
+def new_event(
+    delivery: Delivery,
+    recipe: Recipe,
+    identity: Identity,
+    verified: Verified,
+    handlers: Sequence[HandlerSpec],
+) -> StoredEvent:
+    """Returns the event that a delivery holds, with a run of each of the handlers."""
+    kept = GENERAL_HEADERS | recipe.kept_headers
+    content = recipe.guard(delivery, identity) if recipe.guard else None
+    return StoredEvent(
+        source=delivery.source,
+        event_id=dedupe_key(identity.event_id),
+        type=identity.type,
+        received_at=delivery.received_at,
+        body=delivery.body,
+        fingerprint=fingerprint(delivery.body, recipe.volatile),
+        headers={k: storable(v) for k, v in delivery.headers.items() if k in kept},
+        runs=tuple(spec.name for spec in handlers),
+        signature_hash=_signature_hash(recipe, verified),
+        verified_with=verified.secret,
+        occurred_at=identity.occurred_at or verified.signed_at,
+        guard="" if content is None else guard.content_hash(content, agent=verified.agent),
+        request_id=delivery.request_id,
+        agent=verified.agent,
+        entities=entities_of(handlers, delivery.body),
+    )
+
+
+def _signature_hash(recipe: Recipe, verified: Verified) -> str:
+    # A token's hash would tell whether a guess of it is right, for ever (G10).
+    if recipe.bears_tokens:
+        return ""
+    return sha256(verified.signature.encode(errors="replace")).hexdigest()
+
+
+def batch_event(delivery: Delivery, recipe: Recipe, verified: Verified) -> StoredEvent:
+    """Returns the event that a whole batch is: named by its content, split by its only run."""
+    return new_event(delivery, recipe, _batch_name(delivery, recipe), verified, (SPLITTER,))
+
+
+def item_event(
+    item: Delivery,
+    recipe: Recipe,
+    identity: Identity,
+    handlers: Sequence[HandlerSpec],
+    *,
+    batch: StoredEvent,
+) -> StoredEvent:
+    """Returns the event that an item of a batch is; it was verified when its batch was."""
+    verified = Verified(
+        batch.verified_with, signature="", signed_at=batch.occurred_at, agent=batch.agent
+    )
+    event = new_event(item, recipe, identity, verified, handlers)
+    return replace(event, signature_hash=batch.signature_hash)
+
+
+def storable(value: str) -> str:
+    """Returns a header's value as it can be stored: cut, and valid text."""
+    return value[:HEADER_LIMIT].encode(errors="replace").decode()
+
+
+def _holds_many(delivery: Delivery, recipe: Recipe) -> bool:
+    """Tells whether a delivery is a batch; what cannot be named is refused with the whole.
+
+    It is refused while the provider still has it.
+    """
+    parts = recipe.batch(delivery) if recipe.batch else None
+    for part in parts or ():
+        recipe.identify(part)
+    return parts is not None
+
+
+def _batch_name(delivery: Delivery, recipe: Recipe) -> Identity:
+    return Identity(f"{BATCH}:{fingerprint(delivery.body, recipe.volatile)}", BATCH)

@@ -1,0 +1,63 @@
+"""Keys and certificates that providers publish, cached."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from webhook_inbox.domain.errors import Reason, Rejected, Unavailable
+from webhook_inbox.domain.ports import Fetch, Fetcher
+
+LIFE: Final = timedelta(hours=1)
+# Google and Plaid announce new keys in advance; what is in hand outlives their outage.
+GRACE: Final = timedelta(hours=24)
+# A flood of forged deliveries must not become a flood of requests to a provider.
+REFRESH_PAUSE: Final = timedelta(seconds=30)
+# The URL may come with the delivery, so a stranger chooses among the provider's.
+CAPACITY: Final = 64
+
+
+class PublishedKeys:
+    """Caches what was fetched for an hour, for a day while the provider does not answer.
+
+    Time is that of the delivery which a key is wanted for.
+    """
+
+    def __init__(self, fetcher: Fetcher) -> None:
+        self._fetcher = fetcher
+        self._known: dict[Fetch, tuple[str, datetime]] = {}
+        self._tried_at: dict[Fetch, datetime] = {}
+
+    def get(self, wanted: Fetch, now: datetime) -> str:
+        """Returns what is published there.
+
+        Raises:
+            Rejected: it cannot be had now (key-unavailable).
+        """
+        known = self._known.get(wanted)
+        age = None if known is None else now - known[1]
+        if known is not None and age is not None and age < LIFE:
+            return known[0]
+        try:
+            return self._fetch(wanted, now)
+        except Unavailable as error:
+            if known is None or age is None or age > GRACE:
+                raise Rejected(Reason.KEY_UNAVAILABLE, f"the provider's key: {error}") from error
+            return known[0]
+
+    def refresh(self, wanted: Fetch, now: datetime) -> str | None:
+        """Fetches again after a failed verification; None when that is not due or failed."""
+        tried_at = self._tried_at.get(wanted)
+        if tried_at is not None and now - tried_at < REFRESH_PAUSE:
+            return None
+        try:
+            return self._fetch(wanted, now)
+        except Unavailable:
+            return None
+
+    def _fetch(self, wanted: Fetch, now: datetime) -> str:
+        for kept in (self._known, self._tried_at):
+            if wanted not in kept and len(kept) >= CAPACITY:
+                kept.pop(next(iter(kept)))
+        self._tried_at[wanted] = now
+        text = self._fetcher.fetch(wanted).decode(errors="replace")
+        self._known[wanted] = (text, now)
+        return text

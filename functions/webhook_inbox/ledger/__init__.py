@@ -1,0 +1,1 @@
+"""DynamoDB: what is recorded, and every transition of a run as one conditional write."""

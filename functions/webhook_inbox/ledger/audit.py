@@ -1,0 +1,43 @@
+"""The audit: a row for whatever a person has asked for, written before it is done."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+from webhook_inbox.domain.ports import Chance, Table
+from webhook_inbox.domain.timestamps__instants import to_ms, to_seconds
+from webhook_inbox.ledger.schema import EVENT_LIFE
+
+EVENTS_NAMED: Final = 100
+# What somebody asked for is known for longer than what it was about.
+AUDIT_LIFE: Final = 2 * EVENT_LIFE
+
+
+def record(
+    table: Table,
+    chance: Chance,
+    *,
+    action: str,
+    by: str,
+    reason: str,
+    request: Mapping[str, str],
+    event_ids: Sequence[str] = (),
+    now: datetime,
+) -> None:
+    """Writes one row.
+
+    Raises:
+        Unavailable: the table failed; what was asked for is not done then.
+    """
+    table.put(
+        {
+            "pk": f"audit#{now:%Y-%m-%d}",
+            "sk": f"{to_ms(now):013d}#{chance.token()}",
+            "action": action,
+            "by": by,
+            "reason": reason,
+            "request": dict(request),
+            "event_ids": list(event_ids[:EVENTS_NAMED]),
+            "expires_at": to_seconds(now + AUDIT_LIFE),
+        }
+    )

@@ -1,0 +1,79 @@
+"""Where an event's body lies: in its row, compressed where that saves money, or in S3."""
+
+import zlib
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+
+from webhook_inbox.domain.errors import Permanent
+from webhook_inbox.domain.ports import Blobs, Item
+
+# Above this an S3 put is cheaper than the write units, and a duplicate costs no more of them.
+INLINE_LIMIT: Final = 8 * 1024
+WRITE_UNIT: Final = 1024
+# A row's other attributes, roughly: what the body is added to before units are rounded up.
+ROW_OVERHEAD: Final = 600
+PREFIX: Final = "bodies/"
+# Of deliveries that were never verified: they go after a week.
+REJECTED_PREFIX: Final = "rejected/"
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A body ready to be stored: its row attributes and, if it goes to S3, the object."""
+
+    attributes: Item
+    blob_key: str = ""
+    blob: bytes = b""
+
+
+def pack(body: bytes, *, source: str, prefix: str = PREFIX) -> Packed:
+    """Returns how to store a body.
+
+    A spilled body's key ends in the SHA-256 of the body, so nothing else can take its place.
+    The bucket's lifecycle goes by the prefix.
+    """
+    data, encoding = _compress(body)
+    attributes: Item = {"body_encoding": encoding, "body_size": len(body)}
+    if len(data) <= INLINE_LIMIT:
+        return Packed({**attributes, "body": data})
+    key = f"{prefix}{source}/{sha256(body).hexdigest()}"
+    return Packed({**attributes, "body_ref": key}, blob_key=key, blob=data)
+
+
+def unpack(item: Item, blobs: Blobs) -> bytes:
+    """Returns the body of a row.
+
+    Raises:
+        Unavailable: S3 failed.
+        Permanent: the object is gone, or is not what was stored.
+    """
+    if "body" in item:
+        return _decode(item["body"], item["body_encoding"])
+    key: str = item["body_ref"]
+    data = blobs.get(key)
+    if data is None:
+        raise Permanent(f"the stored body {key} is gone")
+    body = _decode(data, item["body_encoding"])
+    if not key.endswith(sha256(body).hexdigest()):
+        raise Permanent(f"the stored body {key} is not what was accepted")
+    return body
+
+
+def _compress(body: bytes) -> tuple[bytes, str]:
+    if _units(len(body)) == 1:
+        return body, "raw"
+    compressed = zlib.compress(body, 6)
+    saves_a_unit = _units(len(compressed)) < _units(len(body))
+    return (compressed, "zlib") if saves_a_unit else (body, "raw")
+
+
+def _decode(data: bytes, encoding: str) -> bytes:
+    try:
+        return zlib.decompress(data) if encoding == "zlib" else data
+    except zlib.error as error:
+        raise Permanent("the stored body cannot be decompressed") from error
+
+
+def _units(size: int) -> int:
+    return -(-(size + ROW_OVERHEAD) // WRITE_UNIT)

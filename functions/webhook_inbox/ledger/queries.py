@@ -1,0 +1,128 @@
+"""Reading the ledger: one event whole, the events of a time, the runs that need attention."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from webhook_inbox.domain.model import Overview, Run
+from webhook_inbox.domain.ports import Blobs, Item, Key, Table
+from webhook_inbox.domain.timestamps__instants import from_ms, to_ms
+from webhook_inbox.ledger import payloads as bodies
+from webhook_inbox.ledger.schema import (
+    ATTENTION,
+    ATTENTION_SHARDS,
+    BY_RECEIVED,
+    EFFECT_PREFIX,
+    RUN_PREFIX,
+    WAIT_PREFIX,
+    event_from,
+    event_pk,
+    identify,
+    live,
+    received_buckets,
+    run_from,
+)
+
+PAGE: Final = 100
+FOR_EVER: Final = (1 << 53) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """An event as the `by_received` index names it."""
+
+    source: str
+    event_id: str
+    type: str
+    received_at: datetime
+
+
+class Ledger:
+    """What the ledger holds, as records. Without `blobs` it reads no bodies."""
+
+    def __init__(self, *, table: Table, blobs: Blobs | None = None) -> None:
+        self._table = table
+        self._blobs = blobs
+
+    def overview(
+        self, source: str, event_id: str, *, now: datetime, with_body: bool = False
+    ) -> Overview | None:
+        """Returns an event with its runs and effects, read consistently; None if unknown.
+
+        Its body is empty unless it is asked for.
+        """
+        rows = list(self._table.query(event_pk(source, event_id)))
+        event_row = next((live(row, now) for row in rows if row["sk"] == "event"), None)
+        if event_row is None:
+            return None
+        body = bodies.unpack(event_row, self._blobs) if with_body and self._blobs else b""
+        return Overview(
+            event=event_from(event_row, body),
+            runs=tuple(run_from(row) for row in rows if row["sk"].startswith(RUN_PREFIX)),
+            effects=tuple(self._whole(row) for row in rows if row["sk"].startswith(EFFECT_PREFIX)),
+            waits=tuple(row for row in rows if row["sk"].startswith(WAIT_PREFIX)),
+        )
+
+    def _whole(self, effect: Item) -> Item:
+        """Returns an effect with what the row holds that several events share, if they do."""
+        if "shared" not in effect:
+            return effect
+        return {**(self._table.get(Key(effect["shared"], "effect")) or {}), **effect}
+
+    def received(
+        self, low: datetime, high: datetime, *, first_shard: int = 0
+    ) -> Iterator[list[Received]]:
+        """Yields pages of the events received in [low, high], the oldest hour first.
+
+        Within an hour events come shard by shard, `first_shard` first. Eventually consistent.
+        """
+        for bucket in received_buckets(low, high, newest_first=False, first_shard=first_shard):
+            start: Mapping[str, Any] | None = None
+            while True:
+                page = self._table.query_index(
+                    BY_RECEIVED,
+                    bucket,
+                    low=to_ms(low),
+                    high=to_ms(high),
+                    limit=PAGE,
+                    start=start,
+                )
+                yield [_received(item) for item in page.items]
+                start = page.next
+                if start is None:
+                    break
+
+    def attention(
+        self,
+        shard: int,
+        *,
+        low: int = 0,
+        high: int = FOR_EVER,
+        start: Mapping[str, Any] | None = None,
+    ) -> Iterator[list[tuple[Item, Item]]]:
+        """Yields pages of (index entry, run row) of one shard, those to be looked at first.
+
+        The index may lag: a row may have moved on since, or be gone (then it is left out).
+        """
+        while True:
+            page = self._table.query_index(
+                ATTENTION, str(shard), low=low, high=high, limit=PAGE, start=start
+            )
+            keys = [Key(item["pk"], item["sk"]) for item in page.items]
+            rows = {(row["pk"], row["sk"]): row for row in self._table.get_many(keys)}
+            yield [(i, rows[i["pk"], i["sk"]]) for i in page.items if (i["pk"], i["sk"]) in rows]
+            start = page.next
+            if start is None:
+                return
+
+    def attention_runs(self) -> Iterator[Run]:
+        """Yields every run that needs attention, the dead ones included."""
+        for shard in range(ATTENTION_SHARDS):
+            for page in self.attention(shard):
+                yield from (run_from(row) for _, row in page)
+
+
+def _received(item: Item) -> Received:
+    source, event_id = identify(item["pk"])
+    return Received(source, event_id, item["type"], from_ms(item["received_at"]))

@@ -1,0 +1,1 @@
+"""Queue to handler to ledger: lease, admission, invocation, settlement."""

@@ -1,0 +1,140 @@
+"""Calling a handler: what stands between a claimed run and its function.
+
+    call chain ──► order ──► policy ──► handler
+
+Each of the first three may end the attempt instead, by what it raises.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+
+from webhook_inbox.destinations.gate import Gate
+from webhook_inbox.destinations.propagation import CallChain
+from webhook_inbox.domain.manifest import HandlerSpec, Manifest
+from webhook_inbox.domain.model import Run, StoredEvent
+from webhook_inbox.domain.ports import Clock, Table
+from webhook_inbox.domain.secrets import LiveSecrets
+from webhook_inbox.handlers.completions.jobs import Jobs
+from webhook_inbox.handlers.context import Clients, Context
+from webhook_inbox.handlers.effects.effect import Effects
+from webhook_inbox.handlers.effects.journal import Journal
+from webhook_inbox.handlers.event import Event
+from webhook_inbox.handlers.ordering import Orders
+from webhook_inbox.handlers.policies import enforce
+from webhook_inbox.handlers.router import Registered
+
+
+class Calling:
+    """Calls handlers.
+
+    Args:
+        handlers: gives a handler, importing its module.
+        clients: gives the client of a destination.
+    """
+
+    def __init__(
+        self,
+        *,
+        manifest: Manifest,
+        handlers: Callable[[HandlerSpec], Registered],
+        table: Table,
+        orders: Orders,
+        jobs: Jobs,
+        gate: Gate,
+        clients: Clients,
+        secrets: LiveSecrets,
+        clock: Clock,
+    ) -> None:
+        self._manifest = manifest
+        self._handlers = handlers
+        self._table = table
+        self._orders = orders
+        self._jobs = jobs
+        self._gate = gate
+        self._clients = clients
+        self._secrets = secrets
+        self._clock = clock
+
+    def call(
+        self,
+        event: StoredEvent,
+        spec: HandlerSpec,
+        run: Run,
+        *,
+        slots: Mapping[str, int],
+        lane: str,
+        end: datetime,
+    ) -> None:
+        """Runs the handler of a claimed run.
+
+        Args:
+            event: with its body.
+            spec: the handler as the manifest declares it.
+            run: as it was claimed.
+            slots: when it may call its destinations.
+            lane: whose worker this is.
+            end: when the attempt is ended, whatever it is doing.
+
+        Raises:
+            BaseException: whatever says that the run is not done.
+        """
+        chain = CallChain.read(event.headers)
+        chain.check(spec.name)
+        # The module is imported under the attempt's limit: one that hangs or kills the process
+        # spends an attempt like a handler that does.
+        registered = self._handlers(spec)
+        handed = _handed(event, registered)
+        context = self._context(event, run, chain, slots, end)
+        body = handed.json() if spec.order else None
+        with self._orders.turn(spec, run, body, backfill=registered.backfill, lane=lane):
+            if registered.policy is not None:
+                enforce(registered.policy(handed, context), run.approvals)
+            registered.function(handed, context)
+            context.effects.require_answers()
+
+    def settled(self, error: BaseException | None, run: Run, *, lane: str) -> None:
+        """Does what is left to do once the run is settled that `error` ended. Never raises."""
+        self._orders.settled(error, run, lane=lane)
+        self._jobs.settled(error, run, lane=lane)
+
+    def _context(
+        self,
+        event: StoredEvent,
+        run: Run,
+        chain: CallChain,
+        slots: Mapping[str, int],
+        end: datetime,
+    ) -> Context:
+        journal = Journal(self._table, run, received_at=event.received_at)
+        effects = Effects(journal, run, clock=self._clock, end=end, redact=self._secrets.redact)
+        return Context(
+            source=event.source,
+            event_id=event.event_id,
+            handler=run.handler,
+            attempt=run.attempt_count,
+            deadline=end,
+            destinations=self._manifest.destinations,
+            secrets=self._secrets.get,
+            effects=effects,
+            waiting=self._jobs.of(run, effects, received_at=event.received_at),
+            gate=self._gate,
+            clients=self._clients,
+            traceparent=event.headers.get("traceparent", ""),
+            call_chain=chain,
+            slots=dict(slots),
+            approvals=run.approvals,
+        )
+
+
+def _handed(event: StoredEvent, registered: Registered) -> Event:
+    return Event(
+        source=event.source,
+        id=event.event_id,
+        type=event.type,
+        received_at=event.received_at,
+        headers=event.headers,
+        body=event.body,
+        occurred_at=event.occurred_at,
+        agent=event.agent,
+        versions=registered.versions,
+    )

@@ -1,0 +1,55 @@
+"""What a failed attempt says of itself: why, when it may be tried again, and how often."""
+
+from datetime import timedelta
+from itertools import takewhile
+
+from webhook_inbox.domain.errors import InboxError, Transient
+from webhook_inbox.domain.manifest import Backoff, HandlerSpec
+from webhook_inbox.domain.model import Run
+from webhook_inbox.domain.ports import Chance
+
+
+def is_exhausted(spec: HandlerSpec, run: Run, error: BaseException, reason: str) -> bool:
+    """Tells whether a run has no attempts left; an error may allow fewer than its handler.
+
+    These are counted as long as the attempts fail of just this, one after the other.
+    """
+    if run.attempts_in_round >= spec.max_attempts:
+        return True
+    fewer = getattr(error, "max_attempts", None) if isinstance(error, Transient) else None
+    if not isinstance(fewer, int):
+        return False
+    earlier = run.attempts[len(run.attempts) - run.attempts_in_round + 1 :]
+    same = takewhile(lambda attempt: attempt.error == reason, reversed(earlier))
+    return 1 + sum(1 for _ in same) >= fewer
+
+
+def last_words(run: Run) -> str:
+    """Returns why a run's last attempt failed, whose worker may not have said."""
+    reported = run.attempts[-1].number if run.attempts else 0
+    if run.attempt_count == reported:
+        return run.last_error
+    silence = "its worker stopped silently"
+    return f"{silence}; before that: {run.last_error}" if run.last_error else silence
+
+
+def delay_asked(error: BaseException) -> timedelta:
+    """Returns the delay that the handler asked for; an odd one is none, not a lost attempt."""
+    asked = getattr(error, "retry_after", None) if isinstance(error, Transient) else None
+    return asked if isinstance(asked, timedelta) else timedelta(0)
+
+
+def describe(error: BaseException) -> str:
+    """Returns an error as the ledger shows it: our own by their text, others with their class."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - a handler's exception may fail at being printed, too
+        text = "(its text cannot be printed)"
+    return text if isinstance(error, InboxError) else f"{type(error).__name__}: {text}"
+
+
+def backoff_delay(backoff: Backoff, attempt: int, chance: Chance) -> timedelta:
+    """Returns exponential backoff with full jitter for the attempt (from 1) that failed."""
+    # The exponent is bounded so that a high attempt number cannot overflow a float.
+    ceiling = min(backoff.cap, backoff.base * backoff.factor ** min(attempt - 1, 64))
+    return timedelta(seconds=chance.uniform(0, ceiling))

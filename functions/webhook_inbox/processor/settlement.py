@@ -1,0 +1,232 @@
+"""What becomes of a run and its message once an attempt is over, or was refused.
+
+The run is settled first and the message dealt with second, so a crash between the two leaves
+a message whose claim fails and who then does the second half again.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from webhook_inbox.domain.errors import Deferred, HandlerTimedOut, Held, Permanent, Skipped
+from webhook_inbox.domain.manifest import HandlerSpec
+from webhook_inbox.domain.model import Run, Status, Wait
+from webhook_inbox.domain.ports import Chance, Clock, Message, Table
+from webhook_inbox.domain.secrets import LiveSecrets
+from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.ledger.lease import NotClaimable, Refusal
+from webhook_inbox.ledger.settle import Settlement, cut, give_up, settle
+from webhook_inbox.processor.retry_policy import (
+    backoff_delay,
+    delay_asked,
+    describe,
+    is_exhausted,
+    last_words,
+)
+from webhook_inbox.queue import message_groups as blocks
+from webhook_inbox.queue.lanes import Lanes
+from webhook_inbox.queue.message import Reference
+from webhook_inbox.queue.outcomes import Outcome, Result, Worker
+from webhook_inbox.queue.visibility import carriage_of
+from webhook_inbox.queue.visibility__retry import pause
+
+# A deployment that rolls out may send runs of a handler that this worker does not know yet.
+ROLLING: Final = timedelta(hours=1)
+ROLLING_PAUSE: Final = timedelta(seconds=60)
+# A handler that waits for a moment in the past must not spin through the queue.
+SHORTEST_WAIT: Final = timedelta(seconds=1)
+# A downstream that asks for more is not taken at its word.
+RETRY_AFTER_LIMIT: Final = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A claimed run and the message it was claimed through."""
+
+    run: Run
+    message: Message
+    reference: Reference
+    worker: Worker
+
+    def result(
+        self, outcome: Outcome, detail: str = "", error: BaseException | None = None
+    ) -> Result:
+        """Returns the message's result."""
+        return Result(outcome, self.reference, self.run.attempt_count, detail, error)
+
+
+class Conclusion:
+    """Settles attempts and disposes of messages."""
+
+    def __init__(
+        self, *, table: Table, lanes: Lanes, secrets: LiveSecrets, clock: Clock, chance: Chance
+    ) -> None:
+        self._table = table
+        self._lanes = lanes
+        self._secrets = secrets
+        self._clock = clock
+        self._chance = chance
+
+    def of(self, attempt: Attempt, spec: HandlerSpec, error: BaseException | None) -> Result:
+        """Settles an attempt by what its handler raised, None for nothing."""
+        now = self._clock.now()
+        if error is None or isinstance(error, Skipped):
+            return self._finish(attempt, error, now)
+        if isinstance(error, Deferred):
+            return self._defer(attempt, spec, error, now)
+        if isinstance(error, Held):
+            return self._hold(attempt, error, now)
+        reason = self._secrets.redact(describe(error))
+        if isinstance(error, Permanent):
+            return self._die(attempt, spec, f"permanent: {reason}", error, now)
+        if is_exhausted(spec, attempt.run, error, cut(reason)):
+            return self._die(attempt, spec, f"exhausted: {reason}", error, now)
+        return self._retry(attempt, spec, error, now)
+
+    def unknown_handler(self, attempt: Attempt) -> Result:
+        """Lets a run wait whose handler is not in this deployment; an hour, then it is dead."""
+        now, since = self._clock.now(), attempt.run.unknown_since
+        reason = f"handler {attempt.run.handler!r} is not in this deployment"
+        if since is not None and since < now - ROLLING:
+            return self._die(attempt, None, f"permanent: {reason}", None, now)
+        return self._wait(attempt, now + ROLLING_PAUSE, now, reason, unknown=True)
+
+    def refused(
+        self,
+        refused: NotClaimable,
+        spec: HandlerSpec,
+        message: Message,
+        reference: Reference,
+        worker: Worker,
+    ) -> Result:
+        """Disposes of a message whose run could not be claimed."""
+        run, why = refused.run, refused.refusal
+        if why is Refusal.EXHAUSTED and run is not None:
+            return self._give_up(run, spec, message, reference, worker)
+        carriage, now = carriage_of(self._lanes, worker), self._clock.now()
+        stays = carriage.stays(why, run, now)
+        if stays is not None:
+            carriage.hide(message, stays)
+            return Result(Outcome.WAITING, reference, detail=str(why))
+        if why is Refusal.DEAD:
+            carriage.give_up(message)
+            return Result(carriage.outcome(Outcome.BURIED), reference, detail=str(why))
+        if why is Refusal.COPY_MISSING and run is not None and run.next_attempt_at is not None:
+            carriage.carry(run, pause(run.next_attempt_at - now, may_hide=False), message)
+        outcome = Outcome.LEFT if why is Refusal.CLAIMED_HERE else Outcome.DROPPED
+        return Result(outcome, reference, detail=str(why))
+
+    def _retry(
+        self, attempt: Attempt, spec: HandlerSpec, error: BaseException, now: datetime
+    ) -> Result:
+        reason = self._secrets.redact(describe(error))
+        delay = backoff_delay(spec.backoff, attempt.run.attempts_in_round, self._chance)
+        delay = max(delay, min(delay_asked(error), RETRY_AFTER_LIMIT))
+        carriage = carriage_of(self._lanes, attempt.worker)
+        chosen = carriage.failed(delay, attempt.message)
+        outcome = "timed out" if isinstance(error, HandlerTimedOut) else "failed"
+        due = now + chosen.delay
+        run = self._settle(
+            attempt, Settlement(Status.FAILED, outcome, now, reason, due, chosen.wait)
+        )
+        carriage.carry(run, chosen, attempt.message)
+        kept = chosen.wait is Wait.HIDDEN
+        return attempt.result(Outcome.FAILED_KEPT if kept else Outcome.FAILED, reason, error)
+
+    def _defer(self, attempt: Attempt, spec: HandlerSpec, error: Deferred, now: datetime) -> Result:
+        reason = self._secrets.redact(describe(error))
+        end = (attempt.run.round_began_at or now) + timedelta(seconds=spec.max_age)
+        if error.until > end:
+            reason = f"expired: {reason}; it would wait past its maximum age"
+            return self._die(attempt, spec, reason, error, now)
+        return self._wait(attempt, error.until, now, reason, error=error)
+
+    def _finish(self, attempt: Attempt, skipped: Skipped | None, now: datetime) -> Result:
+        if skipped is None:
+            self._settle(attempt, Settlement(Status.DONE, "done", now))
+            return attempt.result(Outcome.DONE)
+        reason = self._secrets.redact(describe(skipped))
+        self._settle(attempt, Settlement(Status.SKIPPED, "skipped", now, reason))
+        return attempt.result(Outcome.SKIPPED, reason)
+
+    def _hold(self, attempt: Attempt, error: Held, now: datetime) -> Result:
+        reason = self._secrets.redact(describe(error))
+        held = {
+            "subject": cut(self._secrets.redact(error.subject)),
+            "reason": cut(reason),
+            "shows": cut(self._secrets.redact(error.shows)),
+            "fingerprint": error.fingerprint,
+            "at": to_ms(now),
+        }
+        settlement = Settlement(Status.HELD, "held", now, reason, spent=False, held=held)
+        self._settle(attempt, settlement)
+        carriage = carriage_of(self._lanes, attempt.worker)
+        carriage.hold(attempt.message)
+        return attempt.result(carriage.outcome(Outcome.HELD), reason)
+
+    def _wait(
+        self,
+        attempt: Attempt,
+        until: datetime,
+        now: datetime,
+        reason: str,
+        *,
+        unknown: bool = False,
+        error: Deferred | None = None,
+    ) -> Result:
+        parked = error is not None and error.parked
+        carriage = carriage_of(self._lanes, attempt.worker)
+        chosen = carriage.deferred(max(until - now, SHORTEST_WAIT), parked=parked)
+        settlement = Settlement(
+            Status.DEFERRED,
+            "deferred",
+            now,
+            reason,
+            now + chosen.delay,
+            chosen.wait,
+            spent=False,
+            unknown=unknown,
+            waits_for=error.waits_for if error else "",
+            slots=error.slots if error else {},
+        )
+        run = self._settle(attempt, settlement)
+        carriage.carry(run, chosen, attempt.message)
+        kept = chosen.wait is Wait.HIDDEN
+        return attempt.result(Outcome.DEFERRED_KEPT if kept else Outcome.DEFERRED, reason)
+
+    def _die(
+        self,
+        attempt: Attempt,
+        spec: HandlerSpec | None,
+        reason: str,
+        error: BaseException | None,
+        now: datetime,
+    ) -> Result:
+        if spec is not None:
+            run = blocks.block(self._table, spec, attempt.run, now=now)
+            attempt = replace(attempt, run=run)
+        self._settle(attempt, Settlement(Status.DEAD_LETTER, "dead", now, reason))
+        carriage = carriage_of(self._lanes, attempt.worker)
+        carriage.give_up(attempt.message)
+        page = getattr(error, "page", False) is True
+        return replace(attempt.result(carriage.outcome(Outcome.DEAD), reason, error), page=page)
+
+    def _give_up(
+        self,
+        run: Run,
+        spec: HandlerSpec,
+        message: Message,
+        reference: Reference,
+        worker: Worker,
+    ) -> Result:
+        reason = f"exhausted: {last_words(run)}"
+        now = self._clock.now()
+        run = blocks.block(self._table, spec, run, now=now)
+        if not give_up(self._table, run, error=reason, now=now, sent_at=message.sent_at):
+            return Result(Outcome.UNAVAILABLE, reference, detail="the run changed meanwhile")
+        carriage = carriage_of(self._lanes, worker)
+        carriage.give_up(message)
+        return Result(carriage.outcome(Outcome.DEAD), reference, run.attempt_count, reason)
+
+    def _settle(self, attempt: Attempt, settlement: Settlement) -> Run:
+        return settle(self._table, attempt.run, settlement, sent_at=attempt.message.sent_at)

@@ -1,0 +1,36 @@
+"""`auth = "api-key"`: callers send a key in a header; each agent may have one of its own.
+
+The secret is the key, or a JSON object of agents and their keys. A key says nothing of the body.
+Source: your own; no standard says how keys are sent.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from webhook_inbox.domain.provider import Facts, Recipe
+from webhook_inbox.providers.schemes.generic import callers as credentials
+from webhook_inbox.providers.schemes.generic import settings as given
+
+SETTINGS: Final = frozenset({"header", "prefix", "event_id", "event_type"})
+EXAMPLE: Final = {"event_id": {"header": "X-Event-Id"}, "event_type": {"json": "type"}}
+HEADER: Final = "X-Api-Key"
+FACTS: Final = Facts(
+    title="Your own callers, by API key",
+    scheme="the agent's key itself",
+    body="none",
+    event_id="as declared: a header, a JSON path, or the body's hash",
+    answer_within="as your callers do",
+    retries="as your callers do",
+    key_from='made by you: the key, or `{"AGENT": "KEY"}`',
+    resend="as your callers do",
+)
+
+
+def recipe(settings: Mapping[str, Any]) -> Recipe:
+    """Returns the recipe that the tables declare; raises ConfigurationError."""
+    scheme = credentials.Credentials(
+        header=given.text(settings, "header", default=HEADER).lower(),
+        prefix=given.text(settings, "prefix", default=""),
+        wanted='an API key, or { "AGENT": "KEY" } as JSON',
+    )
+    return credentials.recipe("api-key", scheme, settings, facts=FACTS)

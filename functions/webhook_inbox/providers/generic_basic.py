@@ -1,0 +1,35 @@
+"""`auth = "basic"`: callers send user and password, as RFC 7617 says; each agent its own.
+
+The secret is `user:password`, or a JSON object of agents and theirs. It says nothing of the body.
+Source: RFC 7617.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from webhook_inbox.domain.provider import Facts, Recipe
+from webhook_inbox.providers.schemes.generic import callers as credentials
+
+SETTINGS: Final = frozenset({"event_id", "event_type"})
+EXAMPLE: Final = {"event_id": {"header": "X-Event-Id"}, "event_type": {"json": "type"}}
+FACTS: Final = Facts(
+    title="Your own callers, by password",
+    scheme="user and password in base64, after `Basic `",
+    body="none",
+    event_id="as declared: a header, a JSON path, or the body's hash",
+    answer_within="as your callers do",
+    retries="as your callers do",
+    key_from='made by you: `user:password`, or `{"AGENT": "user:password"}`',
+    resend="as your callers do",
+)
+SCHEME: Final = credentials.Credentials(
+    header="authorization",
+    prefix="Basic ",
+    write=credentials.user_and_password,
+    wanted='user:password, or { "AGENT": "user:password" } as JSON',
+)
+
+
+def recipe(settings: Mapping[str, Any]) -> Recipe:
+    """Returns the recipe that the tables declare; raises ConfigurationError."""
+    return credentials.recipe("basic", SCHEME, settings, facts=FACTS)

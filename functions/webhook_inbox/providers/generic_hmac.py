@@ -1,0 +1,150 @@
+"""`provider = "hmac"`: any scheme with an HMAC, declared in inbox.toml."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final, TypeVar
+
+from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
+from webhook_inbox.domain.json_path import parse
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Identity, Recipe, Sample, Sent, Verified
+from webhook_inbox.providers.schemes.generic import hmac as tables
+from webhook_inbox.providers.schemes.generic import settings as given
+from webhook_inbox.providers.schemes.generic.identity import (
+    IN_BODY,
+    headers_of,
+    naming,
+    sample_headers,
+)
+from webhook_inbox.providers.schemes.generic.locations import nested, place
+from webhook_inbox.providers.schemes.generic.requirements import Demands, demands
+from webhook_inbox.providers.schemes.handshakes.presets import (
+    NAMES,
+    OFFERS,
+    PRESETS,
+    SIGNED_SHAPES,
+    Endpoint,
+)
+from webhook_inbox.providers.schemes.identity.batches import Parts, split_at
+from webhook_inbox.providers.schemes.signatures import signed_fields as fields
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
+from webhook_inbox.providers.schemes.signatures.per_item import Verify, each_of
+
+T = TypeVar("T")
+
+SETTINGS: Final = frozenset(
+    {"signature", "timestamp", "event_id", "event_type", "url", "batch", "digest", "handshake"}
+)
+
+
+def recipe(settings: Mapping[str, Any]) -> Recipe:
+    """Returns the recipe that the tables declare.
+
+    Raises:
+        ConfigurationError: tables do not go together.
+    """
+    source = _Declared(settings, tables.scheme(settings), demands(settings))
+    window = source.scheme.window
+    return Recipe(
+        name="hmac",
+        verify=source.verify,
+        signature_headers=source.scheme.reads | source.demands.reads,
+        identify=naming(settings).identify,
+        sign=lambda sample, secret, now: dict(source.compose(sample, secret, now).headers),
+        compose=source.compose,
+        batch=source.parts,
+        window=window.tolerance if window else None,
+        greet=source.preset(PRESETS),
+        offer=source.preset(OFFERS),
+        guard=_guard(settings, source.scheme),
+        kept_headers=headers_of(settings),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    settings: Mapping[str, Any]
+    scheme: Hmac
+    demands: Demands
+
+    @property
+    def parts(self) -> Parts | None:
+        table = self.settings.get("batch")
+        return split_at(table["json"], inside=table.get("inside", "")) if table else None
+
+    @property
+    def verify(self) -> Verify:
+        inner: Verify = self._verify_signed
+        if self.settings["signature"].get("each") and self.parts is not None:
+            inner = each_of(self.parts, inner)
+
+        def verify(delivery: Delivery, secrets: Sequence[str]) -> Verified:
+            verified = inner(self.demands.bare(delivery), secrets)
+            self.demands.check(delivery)
+            return verified
+
+        return verify
+
+    def _verify_signed(self, delivery: Delivery, secrets: Sequence[str]) -> Verified:
+        verified = self.scheme.verify(delivery, secrets)
+        shape = SIGNED_SHAPES.get(self.settings.get("handshake", ""))
+        contents = self.scheme.contents(delivery, "") if shape else ()
+        if shape and any(not c or shape.fullmatch(c.decode(errors="replace")) for c in contents):
+            raise Rejected(Reason.INVALID_SIGNATURE, "anyone can have a challenge signed")
+        return verified
+
+    def preset(self, presets: Mapping[str, Callable[[Endpoint], T]]) -> T | None:
+        """Returns the one that the source's `handshake` names, None where it names no such one."""
+        if "handshake" not in self.settings:
+            return None
+        name = given.choice(self.settings, "handshake", of=NAMES)
+        make = presets.get(name)
+        return make(Endpoint(self.scheme.headers, self.scheme.url)) if make else None
+
+    def compose(self, sample: Sample, secret: str, now: datetime) -> Sent:
+        """Returns a sample as the source's provider would send it; see `Recipe.compose`."""
+        scheme, window = self.scheme, self.scheme.window
+        stamp = window.write(now) if window else ""
+        sent = self._named(sample)
+        if (where := place(self.settings.get("timestamp", {}))) is not None:
+            sent = where.write(sent, stamp)
+        sent = self.demands.meet(sent)
+        signed = Delivery("it", "POST", "/webhooks/it", sent.query, sent.headers, sent.body, now)
+        try:
+            content = scheme.contents(self.demands.bare(signed), stamp)[0]
+        except Rejected as error:
+            raise ConfigurationError(f"the sample cannot be signed: {error.detail}") from error
+        signature = scheme.layout.write(scheme.signature(secret, content), stamp)
+        if scheme.headers:
+            return replace(sent, headers={**sent.headers, scheme.headers[0]: signature})
+        where = place(self.settings["signature"])
+        sent = where.write(sent, signature) if where else sent
+        return self._whole(sent) if self.settings["signature"].get("each") else sent
+
+    def _named(self, sample: Sample) -> Sent:
+        # What else is signed, such as a nonce, is new for every event.
+        named = [name for each in self.scheme.templates for name in fields.headers_of(each)]
+        headers = {**dict.fromkeys(named, sample.event_id), "content-type": "application/json"}
+        return Sent(headers | sample_headers(self.settings, sample), sample.body)
+
+    def _whole(self, sent: Sent) -> Sent:
+        """Returns the batch that a signed event comes in."""
+        table = self.settings["batch"]
+        event = parse(sent.body)
+        item = nested(table["inside"], event) if table.get("inside") else event
+        return replace(sent, body=json.dumps(nested(table["json"], [item])).encode())
+
+
+def _guard(
+    settings: Mapping[str, Any], scheme: Hmac
+) -> Callable[[Delivery, Identity], bytes] | None:
+    """Returns what is guarded where a captured delivery could come again under another id."""
+    partial, each = (settings["signature"].get(key) for key in ("partial", "each"))
+    judged = scheme.window is not None and scheme.window.tolerance is not None
+    pinned = all(template.pins("id") for template in scheme.templates)
+    in_body = not IN_BODY.isdisjoint(settings["event_id"])
+    if each or (not partial and (judged or pinned or in_body)):
+        return None
+    return lambda delivery, _: scheme.content(delivery)

@@ -1,0 +1,87 @@
+"""Puts a recipe together, with what follows from its scheme and its naming."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Protocol
+
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Facts, Recipe, Sample, Verified
+from webhook_inbox.providers.schemes.identity.event_identity import InHeader, Naming
+from webhook_inbox.providers.schemes.signatures.base import Signed
+from webhook_inbox.providers.schemes.signatures.signed_content import Template
+
+
+class Scheme(Protocol):
+    """One of this package's schemes."""
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The lower-case names of the headers that `verify` reads."""
+
+    def verify(self, delivery: Delivery, secrets: Sequence[str]) -> Verified:
+        """Raises Rejected and nothing else."""
+
+    def sign(self, sample: Sample, secret: str, now: datetime) -> dict[str, str]:
+        """Raises ConfigurationError."""
+
+
+def provider(name: str, scheme: Scheme, naming: Naming, *, facts: Facts, **more: Any) -> Recipe:
+    """Returns a provider's recipe.
+
+    Two things follow from what is given, unless `more` says otherwise:
+
+    - Where neither the time nor the id is signed, the body is guarded (G6).
+    - A sample carries its id and type in the headers that the naming looks at first.
+
+    Args:
+        name: as inbox.toml spells it.
+        scheme: how a delivery is verified and signed.
+        naming: how an event is named.
+        facts: what a person has to know.
+        more: any other attributes of the recipe.
+    """
+    recipe = Recipe(
+        name=name,
+        verify=scheme.verify,
+        signature_headers=scheme.reads,
+        identify=naming.identify,
+        sign=_signer(scheme, naming),
+        facts=facts,
+        kept_headers=_named(naming) - scheme.reads,
+        window=scheme.window.tolerance if isinstance(scheme, Signed) and scheme.window else None,
+    )
+    if _needs_guard(scheme, naming):
+        recipe = replace(recipe, guard=lambda delivery, _: delivery.body)
+    if isinstance(pair := getattr(scheme, "pair", None), Callable):  # type: ignore[arg-type]
+        recipe = replace(recipe, pair=pair)
+    kept = recipe.kept_headers | more.pop("kept_headers", frozenset())
+    return replace(recipe, kept_headers=kept, **more)
+
+
+def _signer(scheme: Scheme, naming: Naming) -> Callable[[Sample, str, datetime], dict[str, str]]:
+    def sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
+        named: dict[str, str] = {}
+        for finders, value in ((naming.id, sample.event_id), (naming.type, sample.type)):
+            if finders and isinstance(finders[0], InHeader):
+                named[finders[0].names[0]] = value
+        return {**named, **scheme.sign(sample, secret, now)}
+
+    return sign
+
+
+def _named(naming: Naming) -> frozenset[str]:
+    finders = (*naming.id, *naming.type, *naming.occurred_at, *naming.retry, *naming.retry_reason)
+    return frozenset(n for finder in finders if isinstance(finder, InHeader) for n in finder.names)
+
+
+def _needs_guard(scheme: Scheme, naming: Naming) -> bool:
+    """Tells whether a captured delivery could come again under another id."""
+    id_ = naming.id[0]
+    if not isinstance(id_, InHeader) or not isinstance(scheme, Signed):
+        return False
+    timed = scheme.window is not None and scheme.window.tolerance is not None
+    pinned = (
+        isinstance(scheme.signs, Template) and scheme.ids == id_.names and scheme.signs.pins("id")
+    )
+    return not timed and not pinned

@@ -1,0 +1,128 @@
+"""Credentials that callers send as they are: API keys, users with passwords.
+
+They prove who sends, and nothing about what is sent.
+"""
+
+from base64 import b64encode
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Facts, Recipe, Sample, Verified
+from webhook_inbox.providers.schemes.generic.identity import (
+    IN_BODY,
+    headers_of,
+    naming,
+    sample_headers,
+)
+from webhook_inbox.providers.schemes.signatures.constant_time import matches
+from webhook_inbox.providers.schemes.tokens import agents
+
+
+def key(credential: str) -> str:
+    """Writes an API key: as it is."""
+    return credential
+
+
+def user_and_password(credential: str) -> str:
+    """Writes `user:password` in base64; "" where it is none."""
+    try:
+        return b64encode(credential.encode()).decode() if ":" in credential else ""
+    except UnicodeEncodeError:
+        return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """A header whose value has to be a credential of the secret's.
+
+    Attributes:
+        header: its lower-case name.
+        prefix: what stands before the credential, in capitals or not.
+        write: how a credential is sent; "" for what is none.
+        wanted: what the secret has to hold, for a remedy.
+    """
+
+    header: str
+    prefix: str = ""
+    write: Callable[[str], str] = key
+    wanted: str
+
+    def verify(self, delivery: Delivery, secrets: Sequence[str]) -> Verified:
+        """Compares with the credential of every agent, each in constant time.
+
+        Raises:
+            Rejected: always with a reason, whatever the input; nothing else is ever raised.
+        """
+        sent = self._sent(delivery)
+        live = [
+            (place, agent, credential)
+            for place, secret in enumerate(secrets)
+            for agent, credential in self._held(secret)
+        ]
+        if not live:
+            raise Rejected(
+                Reason.NO_SECRET, f"the source's secret is not set, or not {self.wanted}"
+            )
+        found = [(place, agent) for place, agent, right in live if matches(sent, right)]
+        if not found:
+            raise Rejected(Reason.INVALID_SIGNATURE, "no agent has this credential")
+        place, agent = found[0]
+        return Verified(place, sent, agent=agent)
+
+    def tokens(self, secret: str) -> list[str]:
+        """Returns every value that the header may have."""
+        return [self.prefix + credential for _, credential in self._held(secret)]
+
+    def sign(self, sample: Sample, secret: str, now: datetime) -> dict[str, str]:  # noqa: ARG002 - a credential has neither content nor time
+        """Returns the headers of a delivery of the first agent; raises ConfigurationError."""
+        tokens = self.tokens(secret)
+        if not tokens:
+            raise ConfigurationError(f"the secret is not {self.wanted}; set it so")
+        return {"content-type": "application/json", self.header: tokens[0]}
+
+    def _sent(self, delivery: Delivery) -> str:
+        value = delivery.headers.get(self.header, "")
+        if not value:
+            raise Rejected(Reason.MISSING_SIGNATURE, f"no {self.header} header")
+        if value[: len(self.prefix)].lower() != self.prefix.lower():
+            raise Rejected(
+                Reason.MALFORMED, f"the {self.header} header is no {self.prefix.strip()}"
+            )
+        return value[len(self.prefix) :]
+
+    def _held(self, secret: str) -> list[tuple[str, str]]:
+        held = agents.credentials(secret)
+        return [(agent, sent) for agent, text in held if (sent := self.write(text))]
+
+
+def recipe(name: str, scheme: Credentials, settings: Mapping[str, Any], *, facts: Facts) -> Recipe:
+    """Returns the recipe of a source whose callers send credentials.
+
+    Raises:
+        ConfigurationError: an id or a type would stand where the credential does, or there is
+            no id.
+    """
+    names = naming(settings)
+    sent = frozenset({scheme.header})
+    # Whoever saw one delivery could send its body again, under another id (G6).
+    bare = IN_BODY.isdisjoint(settings["event_id"])
+
+    def sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
+        return {**scheme.sign(sample, secret, now), **sample_headers(settings, sample)}
+
+    return Recipe(
+        name=name,
+        verify=scheme.verify,
+        identify=names.identify,
+        sign=sign,
+        guard=(lambda delivery, _: delivery.body) if bare else None,
+        kept_headers=headers_of(settings, besides=sent),
+        signature_headers=sent,
+        token_headers=sent,
+        tokens=scheme.tokens,
+        facts=facts,
+    )

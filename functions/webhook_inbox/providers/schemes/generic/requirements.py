@@ -1,0 +1,138 @@
+"""What a declared source asks of a delivery beside its signature."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Sent
+from webhook_inbox.providers.schemes.generic import hmac as tables
+from webhook_inbox.providers.schemes.generic.locations import Place, place
+from webhook_inbox.providers.schemes.signatures.constant_time import matches
+from webhook_inbox.providers.schemes.signatures.encodings import ENCODINGS, Encoding, hexadecimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Digest:
+    """A hash that is signed in the place of the body it is of, where a delivery has one.
+
+    Attributes:
+        where: where it stands.
+        alone: nothing else covers a body, so every delivery has to have one.
+        algorithm: the hash, as `hashlib` names it.
+        encoding: how it is written.
+    """
+
+    where: Place
+    alone: bool
+    algorithm: str = "sha256"
+    encoding: Encoding = hexadecimal
+
+    def of(self, body: bytes) -> str:
+        """Returns a body's hash."""
+        return self.encoding(hashlib.new(self.algorithm, body).digest())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demands:
+    """What must be so, beside the signature.
+
+    Attributes:
+        requires: values of headers, by lower-case name, that say how a delivery was signed.
+        digest: the body's hash, for deliveries whose body is signed by it.
+        lists: the header that lists the signed ones, and those it has to list.
+    """
+
+    requires: Mapping[str, str] = field(default_factory=dict)
+    digest: Digest | None = None
+    lists: tuple[str, frozenset[str]] = ("", frozenset())
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The lower-case names of the headers that are looked at."""
+        digest = self.digest.where if self.digest else None
+        named = digest.names if digest and digest.kind == "header" else ()
+        return frozenset((*self.requires, *named))
+
+    def bare(self, delivery: Delivery) -> Delivery:
+        """Returns what the signature is over: without the body, where its hash is signed.
+
+        Raises:
+            Rejected: nothing covers the body (malformed).
+        """
+        if self.digest is None:
+            return delivery
+        if self.digest.where.read(delivery):
+            return replace(delivery, body=b"")
+        if self.digest.alone:
+            raise Rejected(Reason.MALFORMED, "the body's hash is missing, which is signed for it")
+        return delivery
+
+    def check(self, delivery: Delivery) -> None:
+        """Raises Rejected where something is not so."""
+        for name, value in self.requires.items():
+            if delivery.headers.get(name) != value:
+                raise Rejected(Reason.MALFORMED, f"{name} is not {value}")
+        listed, needed = self.lists
+        names = {name.strip().lower() for name in delivery.headers.get(listed, "").split(",")}
+        if not needed <= names:
+            raise Rejected(Reason.MALFORMED, f"{listed} does not list the time, which it has to")
+        claimed = self.digest and self.digest.where.read(delivery)
+        if self.digest and claimed and not matches(claimed, self.digest.of(delivery.body)):
+            raise Rejected(Reason.INVALID_SIGNATURE, "the body is not the one its hash names")
+
+    def meet(self, sent: Sent) -> Sent:
+        """Returns what is sent such that all is so; JSON with its hash, where that is signed."""
+        sent = replace(sent, headers={**sent.headers, **self.requires})
+        if self.digest:
+            sent = self.digest.where.write(sent, self.digest.of(sent.body))
+        if self.lists[0]:
+            names = {*sent.headers, *self.lists[1], self.lists[0]}
+            sent = replace(sent, headers={**sent.headers, self.lists[0]: ",".join(sorted(names))})
+        return sent
+
+
+def demands(settings: tables.Tables) -> Demands:
+    """Returns what a source's tables ask for; raises ConfigurationError."""
+    given = settings["signature"].get("requires", {})
+    return Demands(
+        requires={name.lower(): value for name, value in given.items()},
+        digest=_digest(settings),
+        lists=_lists(settings),
+    )
+
+
+def _digest(settings: tables.Tables) -> Digest | None:
+    table = settings.get("digest")
+    where = place(table) if table else None
+    if table is None or where is None:
+        return None
+    in_header = frozenset(f"header:{name}" for name in where.names)
+    signed = tables.QUERIES if where.kind == "query" else in_header
+    if any(signed.isdisjoint(each.fields) for each in tables.templates(settings)):
+        field = "{url}" if where.kind == "query" else f"{{header:{where.names[0]}}}"
+        raise ConfigurationError(
+            f"digest: not signed, so it proves nothing; add {field} to signature.signs"
+        )
+    return Digest(
+        where=where,
+        alone=any({"body", "form"}.isdisjoint(each.fields) for each in tables.templates(settings)),
+        algorithm=table.get("algorithm", "sha256"),
+        encoding=ENCODINGS[table.get("encoding", "hex")],
+    )
+
+
+def _lists(settings: tables.Tables) -> tuple[str, frozenset[str]]:
+    """A time that is signed because a list names its header has to be in that list."""
+    templates = tables.templates(settings)
+    lists = {f.partition(":")[2] for t in templates for f in t.fields if f.startswith("headers:")}
+    stamp: Any = place(settings.get("timestamp", {}))
+    if not lists:
+        return "", frozenset()
+    if len(lists) > 1:
+        raise ConfigurationError("signature.signs: several {headers:…}; name one list")
+    beside = any("timestamp" in template for template in templates)
+    needed = stamp.names[:1] if stamp and stamp.kind == "header" and not beside else ()
+    return lists.pop(), frozenset(needed)

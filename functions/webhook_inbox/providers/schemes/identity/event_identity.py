@@ -1,0 +1,235 @@
+"""How a verified delivery is named: its event id, its type, and when the event happened."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from hashlib import sha256
+from typing import Final
+from urllib.parse import parse_qs
+
+from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.json_path import at, parse
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Identity
+from webhook_inbox.domain.timestamps__instants import from_ms, from_seconds
+from webhook_inbox.providers.schemes.http.headers import first
+from webhook_inbox.providers.schemes.http.urls import query_field
+
+UNKNOWN: Final = "unknown"
+TYPE_LIMIT: Final = 256
+FORM_FIELDS: Final = 1000
+COUNT_DIGITS: Final = 9
+LARGEST: Final = 10**100
+# Epoch seconds beyond the year 5138 are milliseconds.
+LAST_SECOND: Final = 10**11
+
+# Epoch seconds or milliseconds as text; no date of ISO 8601 has as many digits in a row.
+_EPOCH: Final = re.compile(r"[0-9]{10}([0-9]{3})?", re.ASCII)
+# Control characters spoil logs and terminals; a lone surrogate, which JSON can spell, is not
+# text that any store accepts.
+_UNFIT: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+class Reading:
+    """A verified delivery, its body parsed when first asked for and at most once."""
+
+    def __init__(self, delivery: Delivery) -> None:
+        self.delivery = delivery
+        self.unreadable = False
+
+    @cached_property
+    def document(self) -> object:
+        """The body as JSON; None, and `unreadable`, where it is not."""
+        try:
+            return parse(self.delivery.body)
+        except ValueError:
+            self.unreadable = True
+            return None
+
+    @cached_property
+    def form(self) -> dict[str, str]:
+        """The body as a form, the first value of each field; empty where it is none."""
+        try:
+            fields = parse_qs(self.delivery.body.decode(), max_num_fields=FORM_FIELDS)
+        except ValueError:
+            return {}
+        return {name: values[0] for name, values in fields.items()}
+
+    @cached_property
+    def payload(self) -> object:
+        """The JSON inside a form's `payload` field; None where there is none."""
+        try:
+            return parse(self.form.get("payload", "null"))
+        except ValueError:
+            return None
+
+
+Finder = Callable[[Reading], object]
+# Joins the parts of a composite key; a part that holds it is escaped, so that no two keys meet.
+JOINT: Final = "|"
+
+
+@dataclass(frozen=True, slots=True)
+class InHeader:
+    """Finds the first of these headers that is there."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, reading: Reading) -> object:
+        """Returns the header's value, or None."""
+        return first(reading.delivery.headers, self.names)
+
+
+def header(*names: str) -> InHeader:
+    """Finds the first of these headers that is there."""
+    return InHeader(names)
+
+
+def joined(*finders: Finder) -> Finder:
+    """Finds a composite key, where one field is not enough; only where each part is found."""
+
+    def find(reading: Reading) -> object:
+        parts = [_plain(finder(reading)) for finder in finders]
+        if not all(parts):
+            return None
+        return JOINT.join(part.replace("\\", "\\\\").replace(JOINT, "\\" + JOINT) for part in parts)
+
+    return find
+
+
+def dotted(*finders: Finder) -> Finder:
+    """Finds a type of several words: those that are there, with dots between them."""
+    return lambda reading: ".".join(filter(None, (_plain(f(reading)) for f in finders)))
+
+
+def in_form(name: str) -> Finder:
+    """Finds a field of the body as a form."""
+    return lambda reading: reading.form.get(name)
+
+
+def in_query(name: str) -> Finder:
+    """Finds a field of the query."""
+    return lambda reading: query_field(reading.delivery, name)
+
+
+def in_json(path: str) -> Finder:
+    """Finds a value in the body's JSON by the names of the objects around it: `event.type`."""
+    return lambda reading: at(reading.document, path)
+
+
+def utc(finder: Finder) -> Finder:
+    """Finds a time that is UTC where it is written without an offset."""
+
+    def find(reading: Reading) -> object:
+        found = finder(reading)
+        return f"{found}Z" if isinstance(found, str) and instant(found) is None else found
+
+    return find
+
+
+def repeats(attempt: Finder) -> Finder:
+    """Finds how often a delivery was repeated: its attempt's number, from 1 on, less one."""
+
+    def find(reading: Reading) -> object:
+        number = count(attempt(reading))
+        return None if number is None else max(number - 1, 0)
+
+    return find
+
+
+def content_hash(reading: Reading) -> object:
+    """Names a body by its content, where a provider gives no id: equal bodies are one event."""
+    return "sha256:" + sha256(reading.delivery.body).hexdigest()
+
+
+def fixed(value: str) -> Finder:
+    """Finds the same value in every delivery."""
+    return lambda _: value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Naming:
+    """Where the id, the type and the time stand; of several finders the first that finds one."""
+
+    id: tuple[Finder, ...]
+    type: tuple[Finder, ...]
+    occurred_at: tuple[Finder, ...] = ()
+    retry: tuple[Finder, ...] = ()
+    retry_reason: tuple[Finder, ...] = ()
+
+    def identify(self, delivery: Delivery) -> Identity:
+        """Names the event.
+
+        Raises:
+            Rejected: there is no id, or none that can be kept; nothing else is ever raised.
+        """
+        reading = Reading(delivery)
+        found = _find(self.id, reading)
+        if found is None:
+            reason = Reason.MALFORMED if reading.unreadable else Reason.MISSING_EVENT_ID
+            raise Rejected(reason, "the delivery has no event id where this provider puts it")
+        return Identity(
+            event_id=event_id(found),
+            type=event_type(_find(self.type, reading)),
+            occurred_at=instant(_find(self.occurred_at, reading)),
+            retry=count(_find(self.retry, reading)),
+            retry_reason=_plain(_find(self.retry_reason, reading))[:TYPE_LIMIT],
+        )
+
+
+def _find(finders: tuple[Finder, ...], reading: Reading) -> object:
+    return next((found for f in finders if (found := f(reading)) not in (None, "")), None)
+
+
+def event_id(value: object) -> str:
+    """Returns the id as text; raises Rejected (malformed) where it is no name for an event.
+
+    A float is refused because two of them can be spelled alike.
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str) or not value.strip() or _UNFIT.search(value):
+        raise Rejected(Reason.MALFORMED, "the event id is neither plain text nor a whole number")
+    return value
+
+
+def event_type(value: object) -> str:
+    """Returns the type as text; `unknown` where there is none, since no event is lost for it."""
+    return _plain(value)[:TYPE_LIMIT] or UNKNOWN
+
+
+def count(value: object) -> int | None:
+    """Returns a small number, or None."""
+    text = _plain(value)
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < COUNT_DIGITS else None
+
+
+def _plain(value: object) -> str:
+    """Returns text that can be stored and shown, "" where it is none."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = _decimal(value)
+    if not isinstance(value, str) or not value.strip() or _UNFIT.search(value):
+        return ""
+    return value
+
+
+def _decimal(value: int) -> str:
+    # str() refuses numbers of more than 4,300 digits with an exception of its own.
+    return str(value) if abs(value) < LARGEST else ""
+
+
+def instant(value: object) -> datetime | None:
+    """Returns the time that epoch seconds, epoch milliseconds or ISO 8601 text give, or None."""
+    if isinstance(value, str) and _EPOCH.fullmatch(value):
+        value = int(value)
+    try:
+        if isinstance(value, int) and not isinstance(value, bool):
+            return from_ms(value) if abs(value) > LAST_SECOND else from_seconds(value)
+        if isinstance(value, str):
+            moment = datetime.fromisoformat(value)
+            return None if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+    return None

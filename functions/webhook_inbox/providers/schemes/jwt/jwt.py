@@ -1,0 +1,239 @@
+"""Signatures that are JSON Web Tokens; algorithms are pinned, times are judged by our clock.
+
+Imported by the providers that need it alone: the library behind it is large.
+"""
+
+import json
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Any, Final
+
+import jwt
+from jwt.api_jws import PyJWS
+
+from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
+from webhook_inbox.domain.json_path import parse
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Sample, Verified
+from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.providers.schemes.http import urls
+from webhook_inbox.providers.schemes.identity.event_identity import Finder, Reading
+from webhook_inbox.providers.schemes.jwt.keys import SYMMETRIC, Key, KeyFinder, shared
+from webhook_inbox.providers.schemes.jwt.signing import Signer, SignerFinder, as_it_is
+from webhook_inbox.providers.schemes.jwt.times import Claims, Times
+from webhook_inbox.providers.schemes.signatures.constant_time import matches
+from webhook_inbox.providers.schemes.signatures.encodings import (
+    Encoding,
+    base64url,
+    decoded,
+    hexadecimal,
+)
+from webhook_inbox.providers.schemes.tokens import agents
+
+LIFE: Final = timedelta(minutes=5)
+_TIMES: Final = Times()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Jwt:
+    """A JWT in a header.
+
+    Attributes:
+        header: the lower-case name of the header.
+        prefix: what stands before the token, in capitals or not.
+        algorithms: those that count; any other is refused before a key is looked for.
+        keys: finds the keys in the secrets, or in what was fetched.
+        signer: finds what signs in the secret of whoever signs.
+        claims: what has to be claimed, literally; of several values any may be. Of the audiences
+            that a token names one has to be there.
+        body_hash: the claim with the SHA-256 of the body; "" where none covers it.
+        body_encodings: how that may be written.
+        audience: the claim `aud` has to be the source's URL.
+        times: how its times are judged.
+        agent_claim: the claim with the agent's name, for keys that are no agent's own.
+        requires: claims that have to be there beside those above.
+        check: looks at the rest of the claims; raises Rejected.
+        url: the configured address; see `urls.public`.
+    """
+
+    header: str
+    prefix: str = ""
+    algorithms: tuple[str, ...] = ("HS256",)
+    keys: KeyFinder = shared
+    signer: SignerFinder = as_it_is
+    claims: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
+    body_hash: str = ""
+    body_encodings: tuple[Encoding, ...] = (hexadecimal,)
+    audience: bool = False
+    times: Times = _TIMES
+    agent_claim: str = ""
+    requires: tuple[str, ...] = ()
+    check: Callable[[Claims, Delivery], None] | None = None
+    url: str = ""
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The lower-case names of the headers that `verify` reads."""
+        return frozenset({self.header})
+
+    def verify(self, delivery: Delivery, secrets: Sequence[str]) -> Verified:
+        """Checks the signature, then what is claimed, then its times.
+
+        Raises:
+            Rejected: always with a reason, whatever the input; nothing else is ever raised.
+        """
+        token = self.token(delivery)
+        head = self._head(token)
+        found = [(place, self.keys(text, head)) for place, text in enumerate(secrets)]
+        if not any(secrets) or all(keys is None for _, keys in found):
+            raise Rejected(Reason.NO_SECRET, "the source's secret is not set, or holds no key")
+        for place, key in ((place, key) for place, keys in found for key in keys or ()):
+            claims = self._opened(token, key.material)
+            if claims is not None:
+                self._claimed(claims, delivery)
+                signed_at = self.times.judge(claims, delivery.received_at)
+                return Verified(place, token, signed_at, self._agent(claims, key))
+        raise Rejected(Reason.INVALID_SIGNATURE, "no live key made this token")
+
+    def token(self, delivery: Delivery) -> str:
+        """Returns the token as it was sent; raises Rejected."""
+        value = delivery.headers.get(self.header, "")
+        if not value:
+            raise Rejected(Reason.MISSING_SIGNATURE, f"no {self.header} header")
+        begun = value[: len(self.prefix)].lower() == self.prefix.lower()
+        if not begun or not value.isascii():
+            raise Rejected(Reason.MALFORMED, f"the {self.header} header holds no token")
+        return value[len(self.prefix) :]
+
+    def readable(self, delivery: Delivery) -> None:
+        """Raises Rejected where there is no token that any key could have made."""
+        self._head(self.token(delivery))
+
+    def kid(self, delivery: Delivery) -> str:
+        """Returns the id of the key that the token names; raises Rejected (malformed)."""
+        kid = self._head(self.token(delivery)).get("kid")
+        if not isinstance(kid, str):
+            raise Rejected(Reason.MALFORMED, "the token names no key")
+        return kid
+
+    def claim(self, name: str) -> Finder:
+        """Returns a finder of a claim, for naming a verified delivery; None where there is none."""
+
+        def find(reading: Reading) -> object:
+            try:
+                body = self.token(reading.delivery).split(".")[1]
+                claims = parse(jwt.utils.base64url_decode(body.encode()))
+            except (Rejected, IndexError, ValueError):
+                return None
+            return claims.get(name) if isinstance(claims, dict) else None
+
+        return find
+
+    def sign(self, sample: Sample, secret: str, now: datetime) -> dict[str, str]:
+        """Returns the headers of a delivery with a token; raises ConfigurationError."""
+        return self.issue(sample, secret, now)
+
+    def issue(
+        self, sample: Sample, secret: str, now: datetime, claims: Claims | None = None
+    ) -> dict[str, str]:
+        """Returns the headers of a delivery with a token that claims more.
+
+        Raises:
+            ConfigurationError: the secret is not of the form that the algorithm needs.
+        """
+        issued = to_ms(now) // 1000
+        delivery = Delivery("it", "POST", "/webhooks/it", "", {}, sample.body, now)
+        payload: dict[str, Any] = {name: values[0] for name, values in self._expected(delivery)}
+        payload |= {"iat": issued, "exp": issued + LIFE.seconds, "jti": sample.event_id}
+        if not secret:
+            raise ConfigurationError(f"the secret is empty; give {self._wanted}")
+        try:
+            token = _written(payload | dict(claims or {}), self.signer(secret, self.algorithms))
+        except (jwt.PyJWTError, ValueError, TypeError) as error:
+            raise ConfigurationError(
+                f"the secret is not of the form the algorithm needs; give {self._wanted}"
+            ) from error
+        return {"content-type": "application/json", self.header: self.prefix + token}
+
+    @property
+    def _wanted(self) -> str:
+        """What signs, for a remedy."""
+        kind = "the shared secret" if self.algorithms[0] in SYMMETRIC else "the private key as PEM"
+        return f"{kind}, which signs {self.algorithms[0]}"
+
+    def _head(self, token: str) -> Claims:
+        if any(decoded(part, base64url) is None for part in token.split(".")):
+            # The library forgives stray bits and padding.
+            raise Rejected(Reason.MALFORMED, "the token is not written as it has to be")
+        try:
+            head = jwt.get_unverified_header(token)
+        except (jwt.PyJWTError, ValueError, RecursionError) as error:
+            raise Rejected(Reason.MALFORMED, "the token cannot be read") from error
+        if head.get("alg") not in self.algorithms:
+            known = ", ".join(self.algorithms)
+            raise Rejected(Reason.MALFORMED, f"the token's algorithm is none that counts: {known}")
+        if "crit" in head:
+            # It names what has to be understood, and nothing of that kind is.
+            raise Rejected(Reason.MALFORMED, "the token asks for an extension")
+        return head
+
+    def _opened(self, token: str, key: Any) -> Claims | None:
+        """Returns what a token claims, None where another key made it; raises Rejected."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", jwt.InsecureKeyLengthWarning)
+                opened = PyJWS().decode_complete(token, key, algorithms=list(self.algorithms))
+            claims = json.loads(opened["payload"])
+        except (jwt.InvalidSignatureError, jwt.InvalidKeyError, TypeError):
+            return None
+        except (jwt.PyJWTError, ValueError, RecursionError) as error:
+            raise Rejected(Reason.MALFORMED, "the token cannot be read") from error
+        if not isinstance(claims, dict):
+            raise Rejected(Reason.MALFORMED, "the token claims nothing")
+        return claims
+
+    def _expected(self, delivery: Delivery) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yields what has to be claimed, with the values of which any may be."""
+        for name, value in self.claims.items():
+            yield name, (value,) if isinstance(value, str) else value
+        if self.body_hash:
+            digest = sha256(delivery.body).digest()
+            yield self.body_hash, tuple(write(digest) for write in self.body_encodings)
+        if self.audience:
+            yield "aud", (urls.public(delivery, self.url),)
+
+    def _claimed(self, claims: Claims, delivery: Delivery) -> None:
+        expected = dict(self._expected(delivery))
+        for name in (*expected, *self.requires):
+            if claims.get(name) is None:
+                raise Rejected(Reason.MALFORMED, f"the token does not claim {name}")
+        for name, values in expected.items():
+            several = name == "aud" and isinstance(claims[name], list)
+            given = claims[name] if several else [claims[name]]
+            texts = [text for text in given if isinstance(text, str)]
+            if not any(matches(text, value) for text in texts for value in values):
+                raise Rejected(Reason.INVALID_SIGNATURE, f"the token claims another {name}")
+        if self.check is not None:
+            self.check(claims, delivery)
+
+    def _agent(self, claims: Claims, key: Key) -> str:
+        """Returns whose token it is, "" where that is not asked for; raises Rejected."""
+        if key.agent or not self.agent_claim:
+            return key.agent
+        name = claims.get(self.agent_claim)
+        if name is None:
+            raise Rejected(Reason.MALFORMED, f"the token does not claim {self.agent_claim}")
+        if not isinstance(name, str) or not agents.is_name(name):
+            raise Rejected(Reason.MALFORMED, f"the token's {self.agent_claim} is no agent's name")
+        return name
+
+
+def _written(payload: dict[str, Any], signer: Signer) -> str:
+    key, algorithm, kid = signer
+    with warnings.catch_warnings():
+        # A provider's secrets are as long as the provider makes them.
+        warnings.simplefilter("ignore", jwt.InsecureKeyLengthWarning)
+        return jwt.encode(payload, key, algorithm=algorithm, headers={"kid": kid} if kid else None)

@@ -1,0 +1,217 @@
+"""The keys that JSON Web Tokens are verified with: shared, published, or each of one agent.
+
+A key's own form says what it is, and the algorithms that fit it follow from that alone: a token
+cannot have a public key taken for a shared one.
+Source: RFC 7517, RFC 7518 section 3, RFC 8725 section 3.1.
+"""
+
+import binascii
+from base64 import b64decode, urlsafe_b64decode
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import jwt
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+
+from webhook_inbox.domain.json_path import parse
+from webhook_inbox.providers.schemes.signatures.asymmetric import RSA_BITS, pem
+from webhook_inbox.providers.schemes.tokens import agents
+
+Head = Mapping[str, Any]
+PEM: Final = "-----BEGIN"
+# RFC 7518 asks for as many bits as the hash has; below these any of them can be guessed.
+SHARED_BYTES: Final = 32
+CURVES: Final[Mapping[str, type[ec.EllipticCurve]]] = {
+    "ES256": ec.SECP256R1,
+    "ES384": ec.SECP384R1,
+    "ES512": ec.SECP521R1,
+}
+SYMMETRIC: Final = ("HS256", "HS384", "HS512")
+ASYMMETRIC: Final = (
+    *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    *CURVES,
+    "EdDSA",
+)
+
+
+class Key(NamedTuple):
+    """A key that may have made a token, and whose own it is; "" where it is its issuer's."""
+
+    material: Any
+    agent: str = ""
+
+
+# (a secret's text or what was fetched, the token's header) to the keys that may have made it;
+# () where none of them has, None where the text holds no key at all.
+KeyFinder = Callable[[str, Head], Sequence[Key] | None]
+
+
+def shared(secret: str, _: Head) -> Sequence[Key] | None:
+    """Takes the secret's text as the key; an empty one is none, since everybody has it."""
+    return (Key(secret),) if secret else None
+
+
+def published(material: str, header: Head) -> Sequence[Key]:
+    """Takes from a JWK, a JWK set or PEM the key that the token's `kid` names.
+
+    PEM names no key, so it stands for the one that was asked for.
+    """
+    if material.startswith(PEM):
+        return (Key(material),)
+    try:
+        found = parse(material)
+    except ValueError:
+        return ()
+    one = found.get("key", found) if isinstance(found, dict) else found
+    listed = one.get("keys", [one]) if isinstance(one, dict) else []
+    known = [key for key in listed if isinstance(key, dict)] if isinstance(listed, list) else []
+    named = [key for key in known if key.get("kid") == header.get("kid")]
+    return [Key(key) for jwk in named if (key := _imported(jwk)) is not None]
+
+
+class Held(NamedTuple):
+    """A key as a text holds it.
+
+    Attributes:
+        material: a public or private key's object, or the bytes of a shared one.
+        agent: whose it is, "" where the text does not say.
+        kid: what tokens call it, None where the text does not say.
+        alg: the only algorithm it is for, None where the text does not say.
+    """
+
+    material: Any
+    agent: str = ""
+    kid: object = None
+    alg: object = None
+
+    def fits(self, alg: str) -> bool:
+        """Tells whether tokens of this algorithm can be verified, or signed, with the key."""
+        key = self.material
+        if self.alg not in (None, alg):
+            return False
+        if isinstance(key, bytes):
+            return alg in SYMMETRIC
+        if isinstance(key, rsa.RSAPublicKey | rsa.RSAPrivateKey):
+            return alg[:2] in {"RS", "PS"} and key.key_size >= RSA_BITS
+        if isinstance(key, ec.EllipticCurvePublicKey | ec.EllipticCurvePrivateKey):
+            return alg in CURVES and isinstance(key.curve, CURVES[alg])
+        return alg == "EdDSA"
+
+
+def of_agents(secret: str, head: Head) -> Sequence[Key] | None:
+    """Takes from a secret the keys that may have made a token, each with its agent.
+
+    Where some keys are agents' own, one without a name counts for nothing: its tokens could claim
+    to be any agent's.
+    """
+    every = verifying(secret)
+    held = [key for key in every if key.agent] or every
+    return [Key(key.material, key.agent) for key in _candidates(held, head)] if held else None
+
+
+def of_issuer(text: str, head: Head) -> Sequence[Key]:
+    """Takes from what an issuer publishes the keys that may have made a token."""
+    return [Key(key.material) for key in _candidates(verifying(text), head)]
+
+
+def _candidates(held: Sequence[Held], head: Head) -> list[Held]:
+    """Returns the key that the token's `kid` names, or all that have no name of their own."""
+    kid = head.get("kid")
+    fitting = [key for key in held if key.fits(head["alg"])]
+    named = [key for key in fitting if kid is not None and kid in (key.kid, key.agent)]
+    return named or [key for key in fitting if kid is None or key.kid is None]
+
+
+# Reading a key costs more than checking a signature with it.
+@lru_cache(maxsize=32)
+def verifying(text: str) -> tuple[Held, ...]:
+    """Returns every key in a text that verifies: public ones, and shared ones."""
+    public = (rsa.RSAPublicKey, ec.EllipticCurvePublicKey, ed25519.Ed25519PublicKey)
+    return tuple(key for key in _held(text) if isinstance(key.material, (*public, bytes)))
+
+
+def signing(text: str) -> tuple[Held, ...]:
+    """Returns every key in a text that signs: private ones, and shared ones."""
+    private = (rsa.RSAPrivateKey, ec.EllipticCurvePrivateKey, ed25519.Ed25519PrivateKey)
+    return tuple(key for key in _held(text) if isinstance(key.material, (*private, bytes)))
+
+
+def _held(text: str) -> list[Held]:
+    """Returns every key in a text: PEM, base64, a JWK, a JWK set, or an object of agents."""
+    document = agents.document(text)
+    if document is None:
+        return _read(text.strip(), "")
+    listed = document.get("keys")
+    if isinstance(listed, list):
+        # In a secret the key's name is the agent's; of an issuer's keys nobody looks at it.
+        return [key for jwk in listed for key in _read(jwk, _kid(jwk))]
+    if "kty" in document:
+        return _read(document, "")
+    return [key for agent, value in agents.named(document) for key in _read(value, agent)]
+
+
+def _read(value: object, agent: str) -> list[Held]:
+    if isinstance(value, str) and (jwk := agents.document(value)) is not None:
+        value = jwk
+    if not isinstance(value, dict):
+        key = _material(value)
+        return [] if key is None else [Held(key, agent)]
+    key = _imported(value)
+    if key is None or value.get("use", "sig") != "sig":
+        return []
+    return [Held(key, agent, value.get("kid"), value.get("alg"))]
+
+
+def _kid(jwk: object) -> str:
+    kid = jwk.get("kid") if isinstance(jwk, dict) else None
+    return kid if isinstance(kid, str) and agents.is_name(kid) else ""
+
+
+def _material(value: object) -> Any | None:
+    """Returns the key that PEM or base64 stands for, None where it is none."""
+    if not isinstance(value, str):
+        return None
+    if PEM in value:
+        return _from_pem(value)
+    try:
+        raw = b64decode(_padded(value.translate({ord("-"): "+", ord("_"): "/"})), validate=True)
+    except (ValueError, binascii.Error):
+        return None
+    return raw if len(raw) >= SHARED_BYTES and not _is_public(raw) else None
+
+
+def _from_pem(value: str) -> Any | None:
+    try:
+        if "PRIVATE KEY" in value:
+            return serialization.load_pem_private_key(value.encode(), password=None)
+        return pem(value)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return None
+
+
+def _is_public(raw: bytes) -> bool:
+    # A public key whose PEM lost its first and last line: as a shared key everybody would have it.
+    try:
+        serialization.load_der_public_key(raw)
+    except (ValueError, UnsupportedAlgorithm):
+        return False
+    return True
+
+
+def _imported(jwk: dict[str, Any]) -> Any | None:
+    """Returns the key that a JWK is, as bytes where it is shared; None where it is none."""
+    try:
+        if jwk.get("kty") == "oct":
+            raw = urlsafe_b64decode(_padded(jwk["k"]))
+            return raw if len(raw) >= SHARED_BYTES else None
+        return jwt.PyJWK(jwk).key
+    except (jwt.PyJWTError, UnsupportedAlgorithm, ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def _padded(text: str) -> str:
+    bare = text.rstrip("=")
+    return bare + "=" * (-len(bare) % 4)

@@ -1,0 +1,204 @@
+"""Signatures with a provider's private key; a source's secret is then the public one.
+
+Imported by the providers that need it alone: the library behind it is large.
+"""
+
+import binascii
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
+from cryptography.x509 import load_pem_x509_certificate
+
+from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.providers.schemes.signatures import keys
+from webhook_inbox.providers.schemes.signatures.base import Match, Signed
+from webhook_inbox.providers.schemes.signatures.encodings import (
+    Encoding,
+    base64,
+    decoded,
+    hexadecimal,
+)
+
+# Shorter ones can be broken.
+RSA_BITS: Final = 2048
+
+# A secret's text to a key; raises ValueError.
+KeyLoader = Callable[[str], Any]
+
+
+def pem(text: str) -> Any:
+    """Reads a public key, or a certificate's, from PEM."""
+    data = text.encode()
+    if "BEGIN CERTIFICATE" in text:
+        return load_pem_x509_certificate(data).public_key()
+    return serialization.load_pem_public_key(data)
+
+
+def spki(text: str) -> Any:
+    """Reads a public key from base64 of DER, or from PEM."""
+    if "-----BEGIN" in text:
+        return pem(text)
+    return serialization.load_der_public_key(b64decode(text, validate=True))
+
+
+def raw_ed25519(text: str) -> Any:
+    """Reads an Ed25519 public key from 64 hex digits."""
+    return ed25519.Ed25519PublicKey.from_public_bytes(bytes.fromhex(text))
+
+
+def whpk(text: str) -> Any:
+    """Reads an Ed25519 public key of Standard Webhooks: base64 after `whpk_`."""
+    return ed25519.Ed25519PublicKey.from_public_bytes(keys.base64(text.removeprefix(keys.PUBLIC)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asymmetric(Signed):
+    """A signature with a private key.
+
+    Attributes:
+        encoding: how the signature is written.
+        load: how a secret's text is read as a public key.
+    """
+
+    encoding: Encoding = base64
+    load: KeyLoader = pem
+
+    @property
+    def signed_with(self) -> str:
+        """See `Signed`."""
+        return "the private key as PEM: the public one verifies, and signs nothing"
+
+    def _match(
+        self, contents: Sequence[bytes], candidates: Sequence[str], secrets: Sequence[str]
+    ) -> Match:
+        written = [(text, raw) for text in candidates if (raw := decoded(text, self.encoding))]
+        live = [(place, key) for place, text in enumerate(secrets) if (key := self._usable(text))]
+        if not live:
+            raise Rejected(Reason.NO_SECRET, "no live key is of the form this provider gives")
+        if not written:
+            raise Rejected(Reason.MALFORMED, "the signature is not written as it has to be")
+        for place, key in live:
+            for text, raw in written:
+                if any(self._checks(key, raw, content) for content in contents):
+                    return Match(place, text)
+        raise Rejected(Reason.INVALID_SIGNATURE, "no live key made this signature")
+
+    def _made(self, secret: str, content: bytes) -> str | None:
+        try:
+            key = serialization.load_pem_private_key(secret.encode(), password=None)
+            return self.encoding(self._signed(key, content))
+        except (ValueError, TypeError, AttributeError, UnsupportedAlgorithm):
+            return None
+
+    def _usable(self, text: str) -> Any | None:
+        try:
+            return self._fitting(self.load(text))
+        except (ValueError, TypeError, binascii.Error, UnsupportedAlgorithm):
+            return None
+
+    def _checks(self, key: Any, signature: bytes, content: bytes) -> bool:
+        try:
+            self._verify(key, signature, content)
+        except (InvalidSignature, ValueError):
+            return False
+        return True
+
+    def _fitting(self, key: Any) -> Any | None:
+        """Returns the key, None where it is of another algorithm."""
+        raise NotImplementedError
+
+    def _verify(self, key: Any, signature: bytes, content: bytes) -> None:
+        """Raises InvalidSignature."""
+        raise NotImplementedError
+
+    def _signed(self, key: Any, content: bytes) -> bytes:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ed25519(Asymmetric):
+    """Ed25519, signature and key in hex by default."""
+
+    encoding: Encoding = hexadecimal
+    load: KeyLoader = raw_ed25519
+
+    def pair(self) -> tuple[str, str]:
+        """Makes a private key as PEM and the public one in hex."""
+        key = ed25519.Ed25519PrivateKey.generate()
+        return _private_pem(key), key.public_key().public_bytes_raw().hex()
+
+    def _fitting(self, key: Any) -> Any | None:
+        return key if isinstance(key, ed25519.Ed25519PublicKey) else None
+
+    def _verify(self, key: Any, signature: bytes, content: bytes) -> None:
+        key.verify(signature, content)
+
+    def _signed(self, key: Any, content: bytes) -> bytes:
+        made: bytes = key.sign(content)
+        return made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ecdsa(Asymmetric):
+    """ECDSA over P-256 with SHA-256, the signature in DER."""
+
+    load: KeyLoader = spki
+
+    def pair(self) -> tuple[str, str]:
+        """Makes a private key as PEM and the public one as base64 of DER."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        encoded = key.public_key().public_bytes(
+            serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+        )
+        return _private_pem(key), b64encode(encoded).decode()
+
+    def _fitting(self, key: Any) -> Any | None:
+        usable = isinstance(key, ec.EllipticCurvePublicKey)
+        return key if usable and isinstance(key.curve, ec.SECP256R1) else None
+
+    def _verify(self, key: Any, signature: bytes, content: bytes) -> None:
+        key.verify(signature, content, ec.ECDSA(hashes.SHA256()))
+
+    def _signed(self, key: Any, content: bytes) -> bytes:
+        made: bytes = key.sign(content, ec.ECDSA(hashes.SHA256()))
+        return made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rsa(Asymmetric):
+    """RSA PKCS#1 v1.5, with SHA-256 unless a provider is older."""
+
+    algorithm: type[hashes.HashAlgorithm] = hashes.SHA256
+
+    def pair(self) -> tuple[str, str]:
+        """Makes a private and a public key as PEM."""
+        key = rsa.generate_private_key(65537, RSA_BITS)
+        public = key.public_key().public_bytes(
+            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+        )
+        return _private_pem(key), public.decode()
+
+    def _fitting(self, key: Any) -> Any | None:
+        usable = isinstance(key, rsa.RSAPublicKey)
+        return key if usable and key.key_size >= RSA_BITS else None
+
+    def _verify(self, key: Any, signature: bytes, content: bytes) -> None:
+        key.verify(signature, content, padding.PKCS1v15(), self.algorithm())
+
+    def _signed(self, key: Any, content: bytes) -> bytes:
+        made: bytes = key.sign(content, padding.PKCS1v15(), self.algorithm())
+        return made
+
+
+def _private_pem(key: Any) -> str:
+    text: bytes = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    return text.decode()

@@ -1,0 +1,189 @@
+"""What schemes with a signature have in common: where it stands, what it covers, and when."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Sample, Verified
+from webhook_inbox.providers.schemes.http import headers
+from webhook_inbox.providers.schemes.signatures import signed_fields as fields
+from webhook_inbox.providers.schemes.signatures.header_formats import Claim, Layout, Whole
+from webhook_inbox.providers.schemes.signatures.signed_content import Template
+from webhook_inbox.providers.schemes.signatures.tolerance import Window
+
+_WHOLE: Final = Whole()
+_BODY: Final = Template.parse("{body}")
+# Of what a delivery's signature may have been made; more than one where providers differ from
+# request to request. Raises Rejected (malformed).
+Contents = Callable[[Delivery], Sequence[bytes]]
+
+
+class Match(NamedTuple):
+    """Which live secret made which signature."""
+
+    secret: int
+    signature: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signed:
+    """A signature over some part of a delivery.
+
+    Attributes:
+        headers: lower-case names of the signature header, in order of preference.
+        layout: how its value holds the signatures.
+        signs: what is signed, as a template, as several of which any may be the one, or as a
+            function of the delivery.
+        window: where the signed time stands, and how far it may be off.
+        ids: lower-case names of the header that `{id}` stands for, in order of preference.
+        every: the signatures in all of `headers` count, not those in the first one only.
+        find: finds the signature in the delivery, for providers that put it in no header.
+        url: the configured address that `{url}` begins with; see `urls.public`.
+    """
+
+    headers: tuple[str, ...] = ()
+    layout: Layout = _WHOLE
+    signs: Template | tuple[Template, ...] | Contents = _BODY
+    window: Window | None = None
+    ids: tuple[str, ...] = ()
+    every: bool = False
+    find: Callable[[Delivery], str | None] | None = None
+    url: str = ""
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The lower-case names of the headers that `verify` reads."""
+        stamps = self.window.headers if self.window else ()
+        named = [name for signs in self.templates for name in fields.headers_of(signs)]
+        return frozenset((*self.headers, *stamps, *self.ids, *named))
+
+    @property
+    def templates(self) -> tuple[Template, ...]:
+        """What is signed, as templates; () where a function tells it."""
+        if isinstance(self.signs, Template):
+            return (self.signs,)
+        return self.signs if isinstance(self.signs, tuple) else ()
+
+    def verify(self, delivery: Delivery, secrets: Sequence[str]) -> Verified:
+        """Checks the signature, then its time.
+
+        In this order: a forged delivery is called forged, however old it claims to be.
+
+        Raises:
+            Rejected: always with a reason, whatever the input; nothing else is ever raised.
+        """
+        claim = self._claim(delivery)
+        window = self.window
+        if window is None:
+            return Verified(*self._match(self.contents(delivery, ""), claim.signatures, secrets))
+        if self._dated_by_body(window):
+            # What was not signed is not asked for its time.
+            match = self._match(self.contents(delivery, ""), claim.signatures, secrets)
+            moment = window.read(self._stamp(delivery, window, None))
+            return Verified(*match, window.judge(moment, now=delivery.received_at))
+        stamp = self._stamp(delivery, window, claim.timestamp)
+        moment = window.read(stamp)
+        match = self._match(self.contents(delivery, stamp), claim.signatures, secrets)
+        return Verified(*match, window.judge(moment, now=delivery.received_at))
+
+    def content(self, delivery: Delivery) -> bytes:
+        """Returns the bytes that the signature covers, its time left out.
+
+        Raises:
+            Rejected: a field is missing or ambiguous (malformed).
+        """
+        return self.contents(delivery, "")[0]
+
+    def contents(self, delivery: Delivery, stamp: str) -> Sequence[bytes]:
+        """Returns the bytes that the signature may cover; raises Rejected (malformed).
+
+        Args:
+            delivery: the delivery they are taken from.
+            stamp: the time as the provider wrote it, where the time is signed.
+        """
+        if not isinstance(self.signs, Template | tuple):
+            return self.signs(delivery)
+        found = fields.Fields(delivery=delivery, stamp=stamp, ids=self.ids, url=self.url)
+        contents, errors = list[bytes](), list[Rejected]()
+        for template in self.templates:
+            try:
+                contents.append(template.fill({name: found[name] for name in template.fields}))
+            except Rejected as error:
+                errors.append(error)
+        if not contents:
+            raise errors[0]
+        return contents
+
+    def sign(self, sample: Sample, secret: str, now: datetime) -> dict[str, str]:
+        """Returns the headers of a delivery signed like the provider's, JSON by content type.
+
+        Raises:
+            ConfigurationError: the secret is not of the form that the scheme's keys have.
+        """
+        stamp = self.window.write(now) if self.window is not None else ""
+        sent = {"content-type": "application/json"}
+        if self.window is not None and self.window.headers:
+            sent[self.window.headers[0]] = stamp
+        if self.ids:
+            sent[self.ids[0]] = sample.event_id
+        path = "/webhooks/it"
+        delivery = Delivery("it", "POST", path, "", sent, sample.body, now)
+        signature = self.signature(secret, self.contents(delivery, stamp)[0])
+        if self.headers:
+            sent[self.headers[0]] = self.layout.write(signature, stamp)
+        return sent
+
+    def signature(self, secret: str, content: bytes) -> str:
+        """Returns the signature a provider would make; raises ConfigurationError."""
+        made = self._made(secret, content)
+        if made is None:
+            raise ConfigurationError(
+                f"the secret is not of the form that this provider gives; give {self.signed_with}"
+            )
+        return made
+
+    @property
+    def signed_with(self) -> str:
+        """What signs, for a remedy."""
+        return "it exactly as the provider shows it: docs/providers.md says where"
+
+    @abstractmethod
+    def _match(
+        self, contents: Sequence[bytes], candidates: Sequence[str], secrets: Sequence[str]
+    ) -> Match:
+        """Returns the first live secret that made a candidate; raises Rejected."""
+
+    @abstractmethod
+    def _made(self, secret: str, content: bytes) -> str | None:
+        """Returns the signature, None where the secret is not of the scheme's form."""
+
+    def _claim(self, delivery: Delivery) -> Claim:
+        if self.find is not None:
+            found = [value] if (value := self.find(delivery)) else []
+        else:
+            found = [text for name in self.headers if (text := delivery.headers.get(name))]
+        if not found:
+            where = f"{self.headers[0]} header" if self.headers else "signature in the body"
+            raise Rejected(Reason.MISSING_SIGNATURE, f"no {where}")
+        if not self.every:
+            return self.layout.read(found[0])
+        return Claim(tuple(s for value in found for s in self.layout.read(value).signatures))
+
+    def _dated_by_body(self, window: Window) -> bool:
+        """Tells whether the time is signed as a part of the body, and not beside it."""
+        beside = any("timestamp" in template for template in self.templates)
+        return window.find is not None and not beside
+
+    def _stamp(self, delivery: Delivery, window: Window, claimed: str | None) -> str:
+        if window.find is not None:
+            found = window.find(delivery)
+            if found is None:
+                raise Rejected(Reason.MALFORMED, "the body has no time, which is signed")
+            return found
+        if not window.headers:
+            return claimed or ""
+        return headers.required(delivery.headers, window.headers)

@@ -1,0 +1,76 @@
+"""Signatures made with a shared secret: most providers differ only in the values given here."""
+
+import hashlib
+import hmac
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.providers.schemes.signatures import keys
+from webhook_inbox.providers.schemes.signatures.base import Match, Signed
+from webhook_inbox.providers.schemes.signatures.encodings import Encoding, hexadecimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hmac(Signed):
+    """An HMAC over what is signed.
+
+    Attributes:
+        algorithm: the hash, as `hashlib` names it.
+        encoding: how the digest is written.
+        key: how the secret becomes key bytes.
+    """
+
+    algorithm: str = "sha256"
+    encoding: Encoding = hexadecimal
+    key: keys.KeyReader = keys.text
+
+    def usable(self, secret: str) -> bool:
+        """Tells whether a secret is of the form that the scheme's keys have."""
+        return self._usable(secret) is not None
+
+    def made(self, secret: str, content: bytes, signature: str) -> bool:
+        """Tells in constant time whether a secret made this signature."""
+        expected = self._made(secret, content)
+        sent = signature.encode(errors="surrogatepass")
+        return expected is not None and hmac.compare_digest(expected.encode(), sent)
+
+    def _match(
+        self, contents: Sequence[bytes], candidates: Sequence[str], secrets: Sequence[str]
+    ) -> Match:
+        # As bytes: compare_digest raises on text that is not ASCII.
+        sent = [candidate.encode(errors="surrogatepass") for candidate in candidates]
+        live = [(place, key) for place, text in enumerate(secrets) if (key := self._usable(text))]
+        if not live:
+            raise Rejected(Reason.NO_SECRET, "no live secret is of the form this provider gives")
+        for place, key in live:
+            for content in contents:
+                expected = self._digest(key, content)
+                if any(hmac.compare_digest(expected.encode(), candidate) for candidate in sent):
+                    return Match(place, expected)
+        raise Rejected(Reason.INVALID_SIGNATURE, "no live secret made this signature")
+
+    def _made(self, secret: str, content: bytes) -> str | None:
+        key = self._usable(secret)
+        return None if key is None else self._digest(key, content)
+
+    def _usable(self, secret: str) -> bytes | None:
+        """An empty key is none: everybody can sign with it."""
+        try:
+            return self.key(secret) or None
+        except ValueError:
+            return None
+
+    def _digest(self, key: bytes, content: bytes) -> str:
+        return self.encoding(hmac.digest(key, content, self.algorithm))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainHash(Hmac):
+    """A hash of the secret and what is signed, one after the other; HubSpot's first two schemes.
+
+    Weaker than an HMAC: whoever has one signature can lengthen what was signed.
+    """
+
+    def _digest(self, key: bytes, content: bytes) -> str:
+        return self.encoding(hashlib.new(self.algorithm, key + content).digest())

@@ -1,0 +1,126 @@
+"""What is signed: literals and fields in a row, as in `v0:{timestamp}:{body}`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from string import Formatter
+from typing import Final
+
+from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
+
+FIELDS: Final = (
+    "body", "timestamp", "id", "method", "url", "path", "query", "form",
+    "address", "sorted_query", "url_with_port", "url_without_port", "decoded_url", "escaped_path",
+)  # fmt: skip
+# `{header:X-Nonce}`, `{json:data.token}`: what stands under that name in the delivery; `{json?:…}`
+# is empty where nothing does; `{headers:X-List}` are the headers that X-List names.
+NAMED: Final = {
+    "header": "NAME", "headers": "NAME", "json": "PATH", "json?": "PATH", "form": "NAME",
+}  # fmt: skip
+# Of two neighbours one may hold what stands between them: the body and a form are not looked at.
+FREE: Final = frozenset({"body", "form"})
+URLS: Final = frozenset({"url", "url_with_port", "url_without_port", "decoded_url", "escaped_path"})
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """The signed content, as fields and the literal that follows each of them."""
+
+    head: bytes
+    parts: tuple[tuple[str, bytes], ...]
+    covers: bool = True
+
+    @classmethod
+    def parse(cls, text: str, *, without_body: bool = False) -> "Template":
+        """Reads `{field}` and literals; a brace itself is written twice.
+
+        Args:
+            text: what is signed.
+            without_body: the provider does not sign the body, and that is known. Whoever has one
+                signature can then change events, and fields may hold their separators.
+
+        Raises:
+            ConfigurationError: a field is unknown or used twice, or the body is not signed.
+        """
+        head, parts = b"", list[tuple[str, bytes]]()
+        for literal, field in _pieces(text):
+            if parts:
+                parts[-1] = (parts[-1][0], parts[-1][1] + literal)
+            else:
+                head += literal
+            if field is not None:
+                parts.append((field, b""))
+        names = [name for name, _ in parts]
+        if len(set(names)) < len(names):
+            raise ConfigurationError("a field stands twice in what is signed; name each once")
+        if "body" not in names and "form" not in names and not without_body:
+            raise ConfigurationError(
+                "{body} is not signed; add it, since anyone could change a body that is not"
+            )
+        return cls(head, tuple(parts), covers=not without_body)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of the fields, in order."""
+        return tuple(name for name, _ in self.parts)
+
+    def __contains__(self, field: str) -> bool:
+        return any(name == field for name, _ in self.parts)
+
+    def pins(self, field: str) -> bool:
+        """Tells whether a signature fixes this field, with a literal or an end on either side.
+
+        Of `{id}{body}`, some of the id can be moved into the body under the same signature.
+        """
+        before = b""
+        for place, (name, after) in enumerate(self.parts):
+            if name == field:
+                last = place == len(self.parts) - 1
+                return (place == 0 or before != b"") and (last or after != b"")
+            before = after
+        return False
+
+    def fill(self, values: Mapping[str, bytes]) -> bytes:
+        """Returns the signed bytes.
+
+        Raises:
+            Rejected: a field holds the literal beside it, so that the same bytes could be read
+                as another id and another body.
+        """
+        pieces, before = [self.head], b""
+        for name, after in self.parts:
+            value = values[name]
+            if self.covers and name not in FREE and _meets(name, value, before, after):
+                raise Rejected(Reason.MALFORMED, f"the {name} holds its own separator")
+            pieces += (value, after)
+            before = after
+        return b"".join(pieces)
+
+
+def _meets(name: str, value: bytes, before: bytes, after: bytes) -> bool:
+    if name in URLS:
+        # Of a URL only the query is the sender's to choose.
+        value = value.partition(b"?")[2]
+    return _within(before, before[1:] + value) or _within(after, value + after[:-1])
+
+
+def _within(literal: bytes, value: bytes) -> bool:
+    return literal != b"" and literal in value
+
+
+def _pieces(text: str) -> list[tuple[bytes, str | None]]:
+    try:
+        pieces = list(Formatter().parse(text))
+    except ValueError as error:
+        raise ConfigurationError(f"{error}; write a brace itself twice") from error
+    return [(literal.encode(), _field(*rest)) for literal, *rest in pieces]
+
+
+def _field(field: str | None, spec: str | None, conversion: str | None) -> str | None:
+    if field is None or (field in FIELDS and not spec and not conversion):
+        return field
+    if field in NAMED and spec and not conversion:
+        return f"{field}:{spec.lower() if field.startswith('header') else spec}"
+    choices = ", ".join(
+        f"{{{name}}}" for name in (*FIELDS, *(f"{k}:{v}" for k, v in NAMED.items()))
+    )
+    raise ConfigurationError(f"{{{field}}} is not a field; choose from {choices}")

@@ -1,0 +1,103 @@
+"""Standard Webhooks, which many providers send, some of them under names of their own.
+
+`v1,<base64>` entries over `<id>.<seconds>.<body>`, so that id and time are signed; entries of
+unknown versions are passed over. A secret that begins with `whpk_` is a public key: under it the
+entries `v1a` count (Ed25519), and `v1` never does, since everybody has that key.
+Source: the specification; the reference library also takes fractions of a second, which the
+specification does not.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final, NamedTuple
+
+from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Facts, Recipe, Verified
+from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
+from webhook_inbox.providers.schemes.signatures import keys
+from webhook_inbox.providers.schemes.signatures.base import Signed
+from webhook_inbox.providers.schemes.signatures.encodings import base64
+from webhook_inbox.providers.schemes.signatures.header_formats import Versions
+from webhook_inbox.providers.schemes.signatures.hmac import Hmac
+from webhook_inbox.providers.schemes.signatures.signed_content import Template
+from webhook_inbox.providers.schemes.signatures.tolerance import Window
+
+
+class Names(NamedTuple):
+    """What a provider calls the three headers, in lower case."""
+
+    id: str
+    timestamp: str
+    signature: str
+
+
+WEBHOOK: Final = Names("webhook-id", "webhook-timestamp", "webhook-signature")
+SVIX: Final = Names("svix-id", "svix-timestamp", "svix-signature")
+
+
+def standard(
+    name: str,
+    *names: Names,
+    facts: Facts,
+    key: keys.KeyReader = keys.whsec,
+    type_at: str = "type",
+    occurred_at: str = "timestamp",
+) -> Recipe:
+    """Returns the recipe of a provider that sends Standard Webhooks.
+
+    Args:
+        name: as inbox.toml spells it.
+        names: the sets of header names it uses, in order of preference.
+        facts: what a person has to know.
+        key: how its secret becomes key bytes.
+        type_at: where the body has the event's type.
+        occurred_at: where the body has the event's time.
+    """
+    scheme = Hmac(
+        headers=tuple(each.signature for each in names),
+        layout=Versions("v1"),
+        signs=Template.parse("{id}.{timestamp}.{body}"),
+        encoding=base64,
+        key=key,
+        window=Window(headers=tuple(each.timestamp for each in names)),
+        ids=tuple(each.id for each in names),
+    )
+    naming = Naming(
+        id=(header(*scheme.ids),),
+        type=(in_json(type_at),),
+        occurred_at=(in_json(occurred_at),),
+    )
+    # A secret that is the key as it stands may begin with anything.
+    verify = partial(_verify, scheme) if key is keys.whsec else scheme.verify
+    return provider(name, scheme, naming, facts=facts, verify=verify)
+
+
+def _verify(shared: Hmac, delivery: Delivery, secrets: Sequence[str]) -> Verified:
+    public = [text if text.startswith(keys.PUBLIC) else "" for text in secrets]
+    if not any(public):
+        return shared.verify(delivery, secrets)
+    # While a source changes from one to the other, both kinds are live.
+    private = ["" if text.startswith(keys.PUBLIC) else text for text in secrets]
+    try:
+        return _asymmetric(shared).verify(delivery, public)
+    except Rejected as error:
+        if not any(private) or error.reason not in {Reason.MALFORMED, Reason.INVALID_SIGNATURE}:
+            raise
+    return shared.verify(delivery, private)
+
+
+def _asymmetric(shared: Hmac) -> Signed:
+    # The library behind it is large, and few sources have such a key.
+    from webhook_inbox.providers.schemes.signatures.asymmetric import Ed25519, whpk  # noqa: PLC0415
+
+    return Ed25519(
+        headers=shared.headers,
+        layout=Versions("v1a"),
+        signs=shared.signs,
+        encoding=shared.encoding,
+        load=whpk,
+        window=shared.window,
+        ids=shared.ids,
+    )

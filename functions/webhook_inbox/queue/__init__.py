@@ -1,0 +1,1 @@
+"""SQS: messages, lanes, visibility, message groups, dead letters."""

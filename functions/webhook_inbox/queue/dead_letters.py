@@ -1,0 +1,54 @@
+"""The bounded pass that removes DLQ copies of runs that are settled, held or replayed."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from webhook_inbox.domain.errors import ForeignMessage
+from webhook_inbox.domain.model import SETTLED, Run, Status
+from webhook_inbox.domain.ports import Clock, Message, Queue, Table
+from webhook_inbox.ledger.schema import run_from, run_key
+from webhook_inbox.queue.message import Reference
+
+LIMIT: Final = 200
+# Long enough to look at all of them without seeing one twice.
+HIDDEN_FOR: Final = 60
+BATCH: Final = 10
+# What needs no copy: it has ended, or whoever lets it go on sends it anew.
+NEEDLESS: Final = frozenset({*SETTLED, Status.HELD})
+
+
+def sweep(queue: Queue, table: Table, *, clock: Clock, deadline: datetime) -> int:
+    """Looks at up to 200 messages of one DLQ and returns how many it removed.
+
+    What stays is shown again at once, so that SQS's own redrive finds it.
+
+    Raises:
+        Unavailable: the queue or the ledger failed; what was received comes back in a minute.
+    """
+    removed, left = 0, []
+    for _ in range(LIMIT // BATCH):
+        messages = queue.receive(BATCH, hidden_for=HIDDEN_FOR)
+        for message in messages:
+            if _superfluous(message, table):
+                queue.delete(message.receipt)
+                removed += 1
+            else:
+                left.append(message)
+        if not messages or clock.now() > deadline - timedelta(seconds=HIDDEN_FOR / 10):
+            break
+    for message in left:
+        queue.hide(message.receipt, 0)
+    return removed
+
+
+def _superfluous(message: Message, table: Table) -> bool:
+    try:
+        reference = Reference.decode(message.body)
+    except ForeignMessage:
+        return False
+    row = table.get(run_key(reference.source, reference.event_id, reference.handler))
+    return row is not None and _replaced_or_settled(run_from(row), reference)
+
+
+def _replaced_or_settled(run: Run, reference: Reference) -> bool:
+    return run.status in NEEDLESS or run.ticket > reference.ticket

@@ -1,0 +1,87 @@
+"""Entities that stand still after a death, for handlers whose order says `on_dead = "block"`.
+
+    pk = entity#{handler}#{entity}    sk = blocked#{event id}    source, event_id, since
+
+The row is written before the run dies, so there is no moment at which it is dead and the next run
+of its entity may begin. Nobody has to take it away: it counts for as long as the run that it names
+is not done and not skipped, and whoever comes by later removes it.
+
+Of several that have died only the first may run again, then the next: what is replayed comes in
+a message group of its own, where SQS keeps it from nothing.
+"""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from webhook_inbox.domain.manifest import HandlerSpec
+from webhook_inbox.domain.model import SETTLED, Run
+from webhook_inbox.domain.ports import Change, Item, Key, Table
+from webhook_inbox.domain.timestamps__instants import to_ms, to_seconds
+from webhook_inbox.ledger.deadlines import event_end
+from webhook_inbox.ledger.schema import RUN_LIFE, live, run_from, run_key
+from webhook_inbox.queue.message import Reference
+
+BLOCKED: Final = "blocked#"
+# How the `waits_for` of a run begins that waits for a dead one: the rest is that one's event.
+BEHIND: Final = "event "
+
+
+def block(table: Table, spec: HandlerSpec, run: Run, *, now: datetime) -> Run:
+    """Stops a run's entity, as its handler says, and returns the run as it is to die then.
+
+    Raises:
+        Unavailable: the table failed; the run must not die then.
+    """
+    if not spec.blocks or not run.entity:
+        return replace(run, blocking=False)
+    change = Change(
+        set={
+            "source": run.source,
+            "event_id": run.event_id,
+            # Without its event nobody can replay it: it stops nothing any more.
+            "expires_at": to_seconds(event_end(run.expires_at or now + RUN_LIFE)),
+        },
+        # One that dies again keeps its place among those that have died.
+        default={"since": to_ms(now)},
+    )
+    table.update(_key(spec.name, run.entity, run.event_id), change)
+    return replace(run, blocking=True)
+
+
+def blocker(
+    table: Table, spec: HandlerSpec, *, entity: str, event_id: str, now: datetime
+) -> Item | None:
+    """Returns the row of the run that an event's run has to wait for, None where it may go on.
+
+    Raises:
+        Unavailable: the table failed.
+    """
+    if not spec.blocks or not entity:
+        return None
+    own = _key(spec.name, entity, event_id)
+    rows = [row for row in table.query(own.pk, sk_prefix=BLOCKED) if live(row, now)]
+    for row in sorted(rows, key=lambda row: (row["since"], row["sk"])):
+        if row["sk"] == own.sk:
+            return None
+        found = table.get(run_key(row["source"], row["event_id"], spec.name))
+        if found is not None and run_from(found).status not in SETTLED:
+            return row
+        table.delete(Key(row["pk"], row["sk"]))
+    return None
+
+
+def reference_of(table: Table, spec: HandlerSpec | None, run: Run) -> Reference:
+    """Returns what a message of the run says, and in which group it is sent.
+
+    Raises:
+        Unavailable: the table failed.
+    """
+    if spec is None or not spec.blocks or not run.entity:
+        return Reference.of(run)
+    stopped_it = table.get(_key(spec.name, run.entity, run.event_id)) is not None
+    return Reference.of(run, apart=stopped_it)
+
+
+def _key(handler: str, entity: str, event_id: str) -> Key:
+    return Key(f"entity#{handler}#{entity}", f"{BLOCKED}{event_id}")

@@ -1,0 +1,1 @@
+"""Finds lost and overdue runs, every minute."""

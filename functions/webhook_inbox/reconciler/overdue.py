@@ -1,0 +1,209 @@
+"""What the reconciler does with a run whose time in the `attention` index has come."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Final
+
+from webhook_inbox.domain.conditions import Condition, Equals, every
+from webhook_inbox.domain.errors import ConditionFailed
+from webhook_inbox.domain.manifest import Manifest
+from webhook_inbox.domain.model import Run, Status
+from webhook_inbox.domain.ports import Change, Item, Table
+from webhook_inbox.domain.timestamps__instants import EPOCH, to_ms
+from webhook_inbox.ledger.deadlines import RESENDS, event_end, last_call, next_resend, overdue_at
+from webhook_inbox.ledger.deferral__waking import wake
+from webhook_inbox.ledger.lease import CLOCK_SKEW
+from webhook_inbox.ledger.pauses import RECHECK, RESUMING, RESUMPTION, Control
+from webhook_inbox.ledger.schema import carries, run_from, run_key
+from webhook_inbox.ledger.settle import as_seen, give_up
+from webhook_inbox.queue import message_groups as blocks
+from webhook_inbox.queue.lanes import Backlogs, Lanes
+from webhook_inbox.reconciler.report import Action, Report
+
+POSTPONED: Final = timedelta(minutes=15)
+# Runs woken, and as many sent again, in one pass: 20 a second over the minute until the next.
+DRAIN: Final = 1200
+A_DAY: Final = timedelta(days=1)
+
+
+class Overdue:
+    """Looks at runs, one pass long; `controls` are what people have said of handlers."""
+
+    def __init__(
+        self,
+        *,
+        manifest: Manifest,
+        table: Table,
+        lanes: Lanes,
+        backlogs: Backlogs,
+        controls: Mapping[str, Control],
+        report: Report,
+        now: datetime,
+    ) -> None:
+        self._manifest = manifest
+        self._table = table
+        self._lanes = lanes
+        self._report = report
+        self._now = now
+        self._backlogs = backlogs
+        self._paused = {name for name, control in controls.items() if control.paused}
+        since = now - RESUMING
+        self._resumed = {n for n, control in controls.items() if control.was_resumed(since=since)}
+
+    @property
+    def resumes(self) -> bool:
+        """Whether runs may wait for a resumption that has come, and this pass can wake more."""
+        return bool(self._resumed) and self._report.count(Action.WOKEN) < DRAIN
+
+    def look(self, row: Item) -> None:
+        """Does what a run needs; every write is conditional on the row as it was read.
+
+        Raises:
+            Unavailable: the ledger or the queue failed.
+        """
+        run = run_from(row)
+        if "attention_at" not in row or row["attention_at"] > to_ms(self._now):
+            return  # The index lags: the run has moved on.
+        if run.status is Status.DEAD_LETTER:
+            return  # Listed until its own end, which has come.
+        try:
+            self._act(run, _unchanged(run, row))
+        except ConditionFailed:
+            self._report.add(Action.MOVED_ON)
+
+    def resume(self, row: Item) -> None:
+        """Wakes a run before its time if it waits for its handler, and that was resumed lately.
+
+        Raises:
+            Unavailable: the ledger or the queue failed.
+        """
+        run = run_from(row)
+        waits = run.parked and run.waits_for == RESUMPTION and run.handler in self._resumed
+        if not waits or "attention_at" not in row:
+            return
+        try:
+            self._wake(run, _unchanged(run, row))
+        except ConditionFailed:
+            self._report.add(Action.MOVED_ON)
+
+    def _act(self, run: Run, unchanged: Condition) -> None:
+        if self._leased(run):
+            self._move(run, overdue_at(run.claimed_until or self._now), unchanged)
+            return
+        if run.expires_at is not None and event_end(run.expires_at) <= self._now:
+            self._give_up(run, "expired: it waited until its event's end", Action.EXPIRED)
+            return
+        if run.expires_at is not None and last_call(run.expires_at) <= self._now:
+            self._report.add(Action.LAST_CALL)
+        if run.status is Status.HELD:
+            self._move(run, self._now + A_DAY, unchanged)
+        elif run.parked:
+            self._look_at_parked(run, unchanged)
+        else:
+            self._resend(run, unchanged)
+
+    def _leased(self, run: Run) -> bool:
+        if run.status is not Status.PROCESSING or run.claimed_until is None:
+            return False
+        return run.claimed_until >= self._now - CLOCK_SKEW
+
+    def _look_at_parked(self, run: Run, unchanged: Condition) -> None:
+        due = run.next_attempt_at or self._now
+        if due > self._now:
+            self._move(run, min(due, self._now + A_DAY), unchanged)
+        elif run.handler in self._paused:
+            self._wait_on(run, unchanged)
+        else:
+            self._wake(run, unchanged)
+
+    def _wait_on(self, run: Run, unchanged: Condition) -> None:
+        # Sent, it would come back parked: a message and two writes more, for each of very many.
+        again = to_ms(self._now + RECHECK)
+        change = Change(
+            set={"waits_for": RESUMPTION, "next_attempt_at": again, "attention_at": again}
+        )
+        self._update(run, change, unchanged)
+        self._report.add(Action.POSTPONED)
+
+    def _wake(self, run: Run, unchanged: Condition) -> None:
+        if self._report.count(Action.WOKEN) >= DRAIN:
+            return
+        # A run is not to expire of what a person has told it to wait for.
+        resumed = {"resumed_at": to_ms(self._now)} if run.waits_for == RESUMPTION else {}
+        wake(self._table, run, unchanged=unchanged, now=self._now, values=resumed)
+        self._send(run)
+        self._report.add(Action.WOKEN)
+
+    def _resend(self, run: Run, unchanged: Condition) -> None:
+        lane = self._manifest.lane_of(run.handler)
+        # In a FIFO lane the backlog may be that of one entity that waits for a person, and its
+        # oldest message no reason for others to wait; one too many there is dropped in its turn.
+        fifo = self._lanes.queue(lane).fifo
+        large = self._backlogs.is_large(lane) and not (fifo and run.resends == 0)
+        if large or self._stands_still(run):
+            self._move(run, self._now + POSTPONED, unchanged)
+            return
+        oldest = None if fifo else self._backlogs.of(lane).oldest
+        missed = overdue_at(_expected(run)) + (oldest or timedelta(0))
+        if run.resends == 0 and missed > self._now:
+            self._move(run, missed, unchanged)
+            return
+        if run.resends >= len(RESENDS) and not fifo:
+            self._give_up(run, f"lost: sent {run.resends} times, never received", Action.LOST)
+            return
+        if self._report.count(Action.RESENT) >= DRAIN:
+            return
+        sent = run.resends + 1
+        change = Change(
+            set={"attention_at": to_ms(next_resend(self._now, sent)), "resends": sent},
+        )
+        self._update(run, change, unchanged)
+        self._send(run)
+        self._report.add(Action.RESENT)
+
+    def _stands_still(self, run: Run) -> bool:
+        # Its message waits behind others of its entity, which wait for a dead one.
+        spec = self._manifest.handlers.get(run.handler)
+        if spec is None:
+            return False
+        found = blocks.blocker(
+            self._table, spec, entity=run.entity, event_id=run.event_id, now=self._now
+        )
+        return found is not None
+
+    def _give_up(self, run: Run, why: str, action: Action) -> None:
+        reason = f"{why}; last error: {run.last_error}" if run.last_error else why
+        gone = give_up(self._table, run, error=reason, now=self._now, sent_at=self._now)
+        self._report.add(action if gone else Action.MOVED_ON)
+
+    def _move(self, run: Run, until: datetime, unchanged: Condition) -> None:
+        self._update(run, Change(set={"attention_at": to_ms(until)}), unchanged)
+        self._report.add(Action.POSTPONED)
+
+    def _update(self, run: Run, change: Change, unchanged: Condition) -> None:
+        key = run_key(run.source, run.event_id, run.handler)
+        try:
+            self._table.update(key, change, when=unchanged)
+        except ConditionFailed as error:
+            # Our own: an earlier try of this call succeeded and its answer was lost.
+            if not carries(error.old, change.set):
+                raise
+
+    def _send(self, run: Run) -> None:
+        # The current ticket: what already waits in the queue is not starved.
+        spec = self._manifest.handlers.get(run.handler)
+        reference = blocks.reference_of(self._table, spec, run)
+        self._lanes.send([(self._manifest.lane_of(run.handler), reference)])
+
+
+def _unchanged(run: Run, row: Item) -> Condition:
+    return every(as_seen(run), Equals("attention_at", row["attention_at"]))
+
+
+def _expected(run: Run) -> datetime:
+    """Returns when a message of the run should have led to something."""
+    if run.status is Status.PROCESSING and run.claimed_until is not None:
+        return run.claimed_until
+    if run.next_attempt_at is not None:
+        return run.next_attempt_at
+    return run.last_at or run.first_at or EPOCH

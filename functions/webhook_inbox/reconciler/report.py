@@ -1,0 +1,67 @@
+"""What a reconciler's pass did, counted."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, TypeVar
+
+from webhook_inbox.domain.errors import Unavailable
+
+PATIENCE: Final = 10
+ERRORS_SHOWN: Final = 5
+
+T = TypeVar("T")
+
+
+class Action(StrEnum):
+    """What was done with a run; the value is the metric's dimension."""
+
+    ADOPTED = "adopted"  # had no row: written as pending, sent
+    WOKEN = "woken"  # parked and due: sent
+    RESENT = "resent"  # overdue: sent again
+    POSTPONED = "postponed"  # not overdue after all, or behind a backlog
+    WATCHED = "watched"  # its first worker was lost: entered in the index
+    LAST_CALL = "last_call"  # still waits, and its event ends within 7 days: alarmed
+    EXPIRED = "expired"  # waited past its event's end: dead letter
+    LOST = "lost"  # sent six times in vain: dead letter
+    MOVED_ON = "moved_on"  # changed by someone else meanwhile
+    DLQ_REMOVED = "dlq_removed"  # a DLQ copy of a settled, held or replayed run
+    FAILED = "failed"  # a call failed: looked at again next time
+
+
+@dataclass(slots=True)
+class Report:
+    """The counts of a pass; `complete` is False where its time ran out."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    complete: bool = True
+    errors: list[str] = field(default_factory=list)
+
+    def add(self, action: Action, number: int = 1) -> None:
+        """Counts an action."""
+        self.counts[action] = self.counts.get(action, 0) + number
+
+    def attempt(self, work: Callable[[T], None], subject: T) -> None:
+        """Does one piece of a pass; one that cannot be done must not keep the rest waiting.
+
+        Raises:
+            Unavailable: so many calls failed that the service is down; the next minute is a
+                better time.
+        """
+        try:
+            work(subject)
+        except Unavailable as error:
+            self._fail(error)
+            if self.count(Action.FAILED) >= PATIENCE:
+                raise
+        except Exception as error:  # noqa: BLE001 - an unreadable row: reported and passed over
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        self.add(Action.FAILED)
+        if len(self.errors) < ERRORS_SHOWN:
+            self.errors.append(f"{type(error).__name__}: {error}")
+
+    def count(self, action: Action) -> int:
+        """Returns how often an action was done."""
+        return self.counts.get(action, 0)

@@ -1,0 +1,148 @@
+"""Finds runs of recent events that were never enqueued, and runs whose first worker was lost."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from webhook_inbox.domain.conditions import Absent, every
+from webhook_inbox.domain.errors import ConditionFailed
+from webhook_inbox.domain.manifest import SPLIT, Manifest
+from webhook_inbox.domain.model import Run, Status, StoredEvent, is_batch
+from webhook_inbox.domain.ports import Change, Item, Table
+from webhook_inbox.domain.timestamps__instants import to_ms, to_seconds
+from webhook_inbox.ledger.deadlines import overdue_at
+from webhook_inbox.ledger.lease import CLOCK_SKEW
+from webhook_inbox.ledger.queries import Ledger, Received
+from webhook_inbox.ledger.schema import RUN_LIFE, attention_shard, carries, run_from, run_key
+from webhook_inbox.ledger.settle import as_seen
+from webhook_inbox.queue.lanes import Backlogs, Lanes
+from webhook_inbox.queue.message import Reference
+from webhook_inbox.reconciler.report import Action, Report
+
+
+class Adoption:
+    """Looks at events, a page at a time."""
+
+    def __init__(
+        self,
+        *,
+        manifest: Manifest,
+        ledger: Ledger,
+        table: Table,
+        lanes: Lanes,
+        backlogs: Backlogs,
+        report: Report,
+        now: datetime,
+    ) -> None:
+        self._manifest = manifest
+        self._ledger = ledger
+        self._table = table
+        self._lanes = lanes
+        self._backlogs = backlogs
+        self._report = report
+        self._now = now
+
+    def look(self, page: Sequence[Received], *, thorough: bool) -> None:
+        """Adopts the runs of these events that have no row, and watches the abandoned ones.
+
+        The manifest tells which rows to look for, a hundred in a call; an event is read whole
+        only where one is missing. `thorough` reads every event, and so also finds runs whose
+        handler has left the manifest since.
+
+        Raises:
+            Unavailable: the ledger or the queue failed.
+        """
+        rows = self._expected_rows(page)
+        for row in rows:
+            self._report.attempt(self._watch_row, row)
+        begun = {(row["pk"], row["sk"]) for row in rows}
+        for event in page:
+            expected = {
+                tuple(run_key(event.source, event.event_id, name)) for name in self._handlers(event)
+            }
+            if thorough or not expected <= begun:
+                self._report.attempt(self._look_at_event, event)
+
+    def _expected_rows(self, page: Iterable[Received]) -> list[Item]:
+        keys = [
+            run_key(event.source, event.event_id, name)
+            for event in page
+            for name in self._handlers(event)
+        ]
+        return self._table.get_many(keys)
+
+    def _watch_row(self, row: Item) -> None:
+        self._watch(run_from(row))
+
+    def _handlers(self, event: Received) -> list[str]:
+        if is_batch(event.event_id, event.type):
+            return [SPLIT]
+        return [spec.name for spec in self._manifest.runs_for(event.source, event.type)]
+
+    def _look_at_event(self, received: Received) -> None:
+        found = self._ledger.overview(received.source, received.event_id, now=self._now)
+        if found is None:
+            return
+        begun = {run.handler for run in found.runs}
+        for run in found.runs:
+            self._watch(run)
+        for name in found.event.runs:
+            if name not in begun:
+                self._adopt(found.event, name)
+
+    def _adopt(self, event: StoredEvent, handler: str) -> None:
+        key = run_key(event.source, event.event_id, handler)
+        entity = event.entities.get(handler, "")
+        change = Change(
+            set={
+                "source": event.source,
+                "event_id": event.event_id,
+                "handler": handler,
+                "type": event.type,
+                "status": str(Status.PENDING),
+                "last_at": to_ms(self._now),
+                "attention": attention_shard(key),
+                "attention_at": to_ms(overdue_at(self._now)),
+                "expires_at": to_seconds(event.received_at + RUN_LIFE),
+                **({"entity": entity} if entity else {}),
+            },
+            default={"first_at": to_ms(self._now)},
+        )
+        lane = self._manifest.lane_of(handler)
+        send = not self._backlogs.is_large(lane)
+        try:
+            self._table.update(key, change, when=Absent("pk"))
+        except ConditionFailed as error:
+            if not carries(error.old, change.set):
+                self._report.add(Action.MOVED_ON)
+                return
+        # Behind a large backlog its message waits like all others, and a second one for each
+        # would double it. The row is watched from now on: if none comes, it is overdue.
+        if send:
+            reference = Reference(event.source, event.event_id, handler, entity=entity)
+            self._lanes.send([(lane, reference)])
+        self._report.add(Action.ADOPTED)
+
+    def _watch(self, run: Run) -> None:
+        # A first attempt is not in the index. If its worker died and its message is gone too,
+        # nothing else would ever look at it.
+        abandoned = (
+            run.status is Status.PROCESSING
+            and not run.attended
+            and run.claimed_until is not None
+            and run.claimed_until < self._now - CLOCK_SKEW
+        )
+        if not abandoned:
+            return
+        key = run_key(run.source, run.event_id, run.handler)
+        change = Change(
+            set={
+                "attention": attention_shard(key),
+                "attention_at": to_ms(overdue_at(run.claimed_until or self._now)),
+            }
+        )
+        try:
+            self._table.update(key, change, when=every(as_seen(run), Absent("attention")))
+        except ConditionFailed:
+            self._report.add(Action.MOVED_ON)
+            return
+        self._report.add(Action.WATCHED)

@@ -1,0 +1,1 @@
+"""Sends chosen runs again."""

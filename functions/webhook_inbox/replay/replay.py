@@ -1,0 +1,256 @@
+"""Replay: an operator sends chosen runs again.
+
+Ticket first, then send: each run is reset by one conditional update that raises its ticket,
+so that every older message of it is dropped, and only then a message is sent. A crash between
+the two leaves a pending run, which the reconciler sends.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final
+
+from webhook_inbox.domain.conditions import Absent, Condition, OneOf, either, every
+from webhook_inbox.domain.errors import ConditionFailed, Unavailable
+from webhook_inbox.domain.manifest import Manifest
+from webhook_inbox.domain.model import Run, Status
+from webhook_inbox.domain.ports import Chance, Change, Clock, Queue, Table
+from webhook_inbox.domain.timestamps__instants import to_ms, to_seconds
+from webhook_inbox.ledger import audit
+from webhook_inbox.ledger.deadlines import event_end, overdue_at
+from webhook_inbox.ledger.lease import current, lease_over
+from webhook_inbox.ledger.queries import Ledger
+from webhook_inbox.ledger.schema import RUN_LIFE, attention_shard, run_key
+from webhook_inbox.queue import dead_letters
+from webhook_inbox.queue import message_groups as blocks
+from webhook_inbox.queue.lanes import Lanes
+from webhook_inbox.replay.request import ReplayRequest
+from webhook_inbox.replay.search import Search
+
+# What is left of the invocation for the answer.
+ANSWER_MARGIN: Final = timedelta(seconds=15)
+SAMPLE: Final = 10
+REPLAYS_KEPT: Final = 10
+_OPEN: Final = tuple(
+    str(status)
+    for status in (
+        Status.PENDING,
+        Status.FAILED,
+        Status.DEFERRED,
+        Status.HELD,
+        Status.DEAD_LETTER,
+    )
+)
+_FINISHED: Final = (str(Status.DONE), str(Status.SKIPPED))
+
+
+class Outcome(StrEnum):
+    """What replay did with a run."""
+
+    REPLAYED = "replayed"  # reset and sent
+    WOULD_REPLAY = "would_replay"  # the same, in a dry run
+    UNSENT = "unsent"  # reset; the queue failed, and the reconciler sends it
+    FINISHED = "finished"  # done or skipped, and not forced
+    IN_USE = "in_use"  # a worker holds its lease
+    EXPIRED = "expired"  # its event is gone
+    MISSING = "missing"  # no event of this id
+
+
+@dataclass(slots=True)
+class Report:
+    """What a replay did. `matched` counts runs; `cursor` goes into the next request."""
+
+    dry_run: bool
+    matched: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    sample: list[dict[str, Any]] = field(default_factory=list)
+    cursor: str | None = None
+    dlq_removed: int = 0
+
+    def add(self, outcome: Outcome, run: Run | None = None) -> None:
+        """Counts one run."""
+        self.counts[outcome] = self.counts.get(outcome, 0) + 1
+        if run is not None and len(self.sample) < SAMPLE:
+            entry = {"source": run.source, "event_id": run.event_id, "handler": run.handler}
+            status = {"status": str(run.status), "last_error": run.last_error}
+            self.sample.append({**entry, **status, "outcome": str(outcome)})
+
+    def to_data(self) -> dict[str, Any]:
+        """Returns the report as JSON data."""
+        return asdict(self)
+
+
+class Replay:
+    """The replay use case."""
+
+    def __init__(
+        self,
+        *,
+        manifest: Manifest,
+        ledger: Ledger,
+        table: Table,
+        lanes: Lanes,
+        dlqs: Mapping[str, Queue],
+        clock: Clock,
+        chance: Chance,
+    ) -> None:
+        self._manifest = manifest
+        self._search = Search(manifest=manifest, ledger=ledger, clock=clock)
+        self._table = table
+        self._lanes = lanes
+        self._dlqs = dlqs
+        self._clock = clock
+        self._chance = chance
+
+    def run(self, request: ReplayRequest, *, deadline: datetime) -> Report:
+        """Replays what the request names until it is done, at its limit, or out of time.
+
+        What it replayed, or found settled, may have copies in the DLQs: a bounded pass removes
+        some of them, the reconciler's the rest.
+
+        Raises:
+            Unavailable: the ledger failed. What was replayed by then stays replayed.
+        """
+        report = Report(dry_run=request.dry_run)
+        # A caller that follows the cursor goes on with what is audited already.
+        if not request.dry_run and request.cursor is None:
+            self._audit(request)
+        self._replay(request, report, deadline)
+        if not request.dry_run and report.cursor is None:
+            # The report of what was replayed is worth more than this; the reconciler sweeps too.
+            with suppress(Unavailable):
+                for queue in self._dlqs.values():
+                    report.dlq_removed += dead_letters.sweep(
+                        queue, self._table, clock=self._clock, deadline=deadline
+                    )
+        return report
+
+    def _replay(self, request: ReplayRequest, report: Report, deadline: datetime) -> None:
+        started, place = self._clock.now(), request.cursor
+        for found in self._search.candidates(request):
+            # What does not fit takes time as well. At least one is looked at, or a caller that
+            # follows the cursor never ends.
+            late = self._clock.now() > deadline - ANSWER_MARGIN and place != request.cursor
+            if late or (found.fits and report.matched >= request.limit):
+                report.cursor = place
+                return
+            place = found.cursor
+            if found.run is None:
+                report.add(Outcome.MISSING)
+            elif found.fits:
+                report.matched += 1
+                self._one(found.run, request, report)
+                if not request.dry_run:
+                    self._pace(started, report.matched, request.rate_per_second)
+
+    def _pace(self, started: datetime, sent: int, rate: float) -> None:
+        ahead = started + timedelta(seconds=sent / rate) - self._clock.now()
+        if ahead > timedelta(0):
+            self._clock.sleep(ahead.total_seconds())
+
+    # -- one run
+
+    def _one(self, run: Run, request: ReplayRequest, report: Report) -> None:
+        obstacle = self._obstacle(run, request)
+        if obstacle is not None:
+            report.add(obstacle, run)
+        elif request.dry_run:
+            report.add(Outcome.WOULD_REPLAY, run)
+        else:
+            report.add(self._reset_and_send(run, request), run)
+
+    def _obstacle(self, run: Run, request: ReplayRequest) -> Outcome | None:
+        """Returns what stands against a replay, as far as the row that was read tells."""
+        now = self._clock.now()
+        if run.expires_at is not None and event_end(run.expires_at) <= now:
+            return Outcome.EXPIRED
+        if str(run.status) in _FINISHED and not request.force:
+            return Outcome.FINISHED
+        until = run.claimed_until
+        if run.status is Status.PROCESSING and until is not None and until >= now:
+            return Outcome.IN_USE
+        return None
+
+    def _reset_and_send(self, run: Run, request: ReplayRequest) -> Outcome:
+        now = self._clock.now()
+        try:
+            self._reset(run, request, now)
+        except ConditionFailed as error:
+            done = error.old is not None and error.old.get("status") in _FINISHED
+            return Outcome.FINISHED if done else Outcome.IN_USE
+        spec = self._manifest.handlers.get(run.handler)
+        try:
+            reference = blocks.reference_of(self._table, spec, replace(run, ticket=run.ticket + 1))
+            self._lanes.send([(self._manifest.lane_of(run.handler), reference)])
+        except Unavailable:
+            return Outcome.UNSENT
+        return Outcome.REPLAYED
+
+    def _reset(self, run: Run, request: ReplayRequest, now: datetime) -> None:
+        key = run_key(run.source, run.event_id, run.handler)
+        # The id tells it from another operator's in the same millisecond.
+        entry = {
+            "id": self._chance.token(),
+            "at": to_ms(now),
+            "by": request.requested_by,
+            "reason": request.reason,
+            **({"forced": True} if str(run.status) in _FINISHED else {}),
+        }
+        change = Change(
+            set={
+                "source": run.source,
+                "event_id": run.event_id,
+                "handler": run.handler,
+                "type": run.type,
+                "status": str(Status.PENDING),
+                "ticket": run.ticket + 1,
+                "attempts_in_round": 0,
+                "last_at": to_ms(now),
+                "attention": attention_shard(key),
+                "attention_at": to_ms(overdue_at(now)),
+                "replays": [*map(dict, run.replays), entry][-REPLAYS_KEPT:],
+                "expires_at": to_seconds(run.expires_at or now + RUN_LIFE),
+                **({"entity": run.entity} if run.entity else {}),
+            },
+            default={"first_at": to_ms(now)},
+            # Without its lease id no worker that was lost can settle the run any more.
+            remove=(
+                "lease_id",
+                "claimed_until",
+                "next_attempt_at",
+                "parked",
+                "resends",
+                "done_at",
+                "held",
+                "waits_for",
+                "blocking",
+            ),
+        )
+        try:
+            self._table.update(key, change, when=self._resettable(run, request, now))
+        except ConditionFailed as error:
+            # Our own: an earlier try of this call succeeded and its answer was lost.
+            if error.old is None or error.old.get("replays", [])[-1:] != [entry]:
+                raise
+
+    def _resettable(self, run: Run, request: ReplayRequest, now: datetime) -> Condition:
+        open_ = OneOf("status", (*_OPEN, *_FINISHED) if request.force else _OPEN)
+        nobody_works_on_it = either(open_, lease_over(now))
+        if run.ticket == 0 and run.first_at is None:
+            return either(Absent("pk"), every(current(0), nobody_works_on_it))
+        return every(current(run.ticket), nobody_works_on_it)
+
+    def _audit(self, request: ReplayRequest) -> None:
+        asked = request.model_dump(mode="json", exclude_none=True, exclude={"event_ids"})
+        audit.record(
+            self._table,
+            self._chance,
+            action="replay",
+            by=request.requested_by,
+            reason=request.reason,
+            request={name: str(value) for name, value in asked.items()},
+            event_ids=request.event_ids or (),
+            now=self._clock.now(),
+        )

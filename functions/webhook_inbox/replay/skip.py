@@ -1,0 +1,52 @@
+"""Skipping: a person ends a dead run that nobody is going to repeat.
+
+It is finished then: no longer listed, and an entity that stood still since it died goes on.
+"""
+
+from datetime import datetime
+from typing import Final
+
+from webhook_inbox.domain.errors import ConditionFailed
+from webhook_inbox.domain.model import Run, Status
+from webhook_inbox.domain.ports import Chance, Change, Table
+from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.ledger import audit
+from webhook_inbox.ledger.schema import carries, run_key
+from webhook_inbox.ledger.settle import as_seen, cut
+
+_OF_THE_DEATH: Final = ("attention", "attention_at", "lease_id", "blocking")
+
+
+def skip(table: Table, chance: Chance, run: Run, *, by: str, reason: str, now: datetime) -> bool:
+    """Finishes a dead run as skipped; False if it is not dead any more.
+
+    Raises:
+        Unavailable: the ledger failed; it may be skipped, and that can be repeated.
+    """
+    if run.status is not Status.DEAD_LETTER:
+        return False
+    audit.record(
+        table,
+        chance,
+        action="skip",
+        by=by,
+        reason=reason,
+        request={"source": run.source, "handler": run.handler},
+        event_ids=(run.event_id,),
+        now=now,
+    )
+    change = Change(
+        set={
+            "status": str(Status.SKIPPED),
+            "last_error": cut(f"skipped by {by}: {reason}; it had died: {run.last_error}"),
+            "last_at": to_ms(now),
+            "done_at": to_ms(now),
+        },
+        remove=_OF_THE_DEATH,
+    )
+    try:
+        table.update(run_key(run.source, run.event_id, run.handler), change, when=as_seen(run))
+    except ConditionFailed as error:
+        # Our own: an earlier try of this call succeeded and its answer was lost.
+        return carries(error.old, change.set)
+    return True

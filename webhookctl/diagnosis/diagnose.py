@@ -1,0 +1,236 @@
+"""Explains why a delivery does not verify: which step fails, and what most likely went wrong.
+
+Nothing is guessed that can be tried: the delivery is judged again without each of the usual
+mishaps, and then without two of them; the first that verifies names the cause.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import partial
+from itertools import islice
+from typing import Final
+
+from webhook_inbox import providers
+from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
+from webhook_inbox.domain.ports import NOWHERE, Fetcher
+from webhook_inbox.domain.provider import Identity, Recipe, Verified
+from webhook_inbox.ingest.verification import PublishedKeys
+from webhook_inbox.ingest.verification__verification import verify
+from webhookctl.diagnosis import clock, clues
+from webhookctl.diagnosis.bodies import bodies
+from webhookctl.diagnosis.hypothesis import Cause, Suspicion, Trial
+from webhookctl.diagnosis.requests import addresses, headers, registered
+from webhookctl.diagnosis.schemes import schemes
+from webhookctl.diagnosis.secrets import secrets
+
+# Two mishaps at once are tried so often; a public key's check takes a tenth of a millisecond.
+MOST_PAIRS: Final = 20_000
+UNTIMELY: Final = frozenset({Reason.STALE, Reason.FUTURE})
+MOST_MOMENTS: Final = 200
+
+
+class Step(StrEnum):
+    """What is checked, in this order."""
+
+    HEADER = "signature found"
+    FORM = "signature readable"
+    SECRET = "secret usable"  # noqa: S105 - a step's name
+    KEY = "published key fetched"
+    SIGNATURE = "signature right"
+    TIME = "time within its window"
+    NAME = "event named"
+
+
+FAILS: Final = {
+    Reason.MISSING_SIGNATURE: Step.HEADER,
+    Reason.MALFORMED: Step.FORM,
+    Reason.NO_SECRET: Step.SECRET,
+    Reason.KEY_UNAVAILABLE: Step.KEY,
+    Reason.INVALID_SIGNATURE: Step.SIGNATURE,
+    Reason.STALE: Step.TIME,
+    Reason.FUTURE: Step.TIME,
+    Reason.MISSING_EVENT_ID: Step.NAME,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What a delivery comes to; `failed` is None where nothing fails.
+
+    `tried` counts the ways in which it was judged, `steps` are those that there are for it: nothing
+    is fetched for most, and some share no secret.
+    """
+
+    failed: Step | None = None
+    reason: Reason | None = None
+    detail: str = ""
+    causes: tuple[Cause, ...] = ()
+    tried: int = 1
+    identity: Identity | None = None
+    steps: tuple[Step, ...] = tuple(Step)
+
+
+def diagnose(
+    trial: Trial,
+    *,
+    fetcher: Fetcher = NOWHERE,
+    others: Sequence[tuple[str, str]] = (),
+    url: str = "",
+) -> Diagnosis:
+    """Explains what a delivery comes to. Writes and sends nothing.
+
+    Args:
+        trial: the delivery, its source, and the secrets in use, the current one first.
+        fetcher: for what its provider publishes.
+        others: secrets it may have been signed with instead, each with a name that may be shown.
+        url: the address that is registered with the provider; "" where it is not known.
+
+    Raises:
+        ConfigurationError: the source's settings cannot be used.
+    """
+    return _Examination(trial, fetcher, others, url).run()
+
+
+class _Examination:
+    def __init__(
+        self, trial: Trial, fetcher: Fetcher, others: Sequence[tuple[str, str]], url: str
+    ) -> None:
+        self._trial = trial
+        self._recipe: Recipe = providers.load(trial.spec)
+        self._fetcher = fetcher
+        self._tried = 0
+        self._singles: tuple[Suspicion, ...] = (
+            partial(_others, others=others),
+            *((registered(url),) if url else ()),
+            headers,
+            schemes,
+            secrets,
+            bodies,
+            addresses,
+        )
+
+    def run(self) -> Diagnosis:
+        try:
+            verified = self._judge(self._trial)
+        except Rejected as error:
+            found = replace(self._explain(error), tried=self._tried)
+        else:
+            found = self._named(verified)
+        return replace(found, steps=tuple(self._steps(found.failed)))
+
+    def _steps(self, failed: Step | None) -> Iterator[Step]:
+        there = {Step.SECRET: self._recipe.needs_secret, Step.KEY: self._fetches()}
+        return (step for step in Step if there.get(step, True) or step is failed)
+
+    def _fetches(self) -> bool:
+        fetches = self._recipe.fetches
+        try:
+            found = fetches(self._trial.delivery, self._trial.secrets) if fetches else None
+        except Rejected:
+            return True  # What is wrong with the delivery keeps it from being fetched.
+        return found is not None
+
+    def _named(self, verified: Verified) -> Diagnosis:
+        delivery = self._trial.delivery
+        secret = self._trial.secrets[verified.secret] if self._recipe.needs_secret else ""
+        try:
+            if self._recipe.handshake and self._recipe.handshake(delivery, secret) is not None:
+                return Diagnosis(detail="a challenge: it is answered, and holds no event")
+            parts = self._recipe.batch(delivery) if self._recipe.batch else None
+            identities = [self._recipe.identify(part) for part in parts or (delivery,)]
+        except Rejected as error:
+            step = Step.NAME
+            return Diagnosis(step, error.reason, error.detail, (_unnamed(error),), self._tried)
+        more = "" if parts is None else f"a batch of {len(identities)}"
+        return Diagnosis(detail=more, tried=self._tried, identity=identities[0])
+
+    def _explain(self, error: Rejected) -> Diagnosis:
+        failed = Diagnosis(FAILS[error.reason], error.reason, error.detail)
+        if error.reason in UNTIMELY:
+            return replace(failed, causes=self._untimely(self._trial))
+        if error.reason is Reason.KEY_UNAVAILABLE:
+            words = "the provider's published key is not here, and nothing is fetched"
+            cause = Cause("key-missing", words, "give it in a file, with --published", proven=True)
+            return replace(failed, causes=(cause,))
+        for look in (self._one, self._two):
+            trial = next(filter(self._passes, look()), None)
+            if trial is not None:
+                return replace(failed, causes=(*trial.causes, *self._untimely(trial)))
+        found = tuple(self._clues(error))
+        if not any(clue.proven for clue in found):
+            found += (clues.unknown(self._recipe),)
+        return replace(failed, causes=found)
+
+    def _one(self) -> Iterator[Trial]:
+        """Yields the delivery without one mishap."""
+        return (trial for suspect in self._singles for trial in suspect(self._trial))
+
+    def _two(self) -> Iterator[Trial]:
+        """Yields the delivery without two mishaps."""
+        pairs = (
+            second
+            for first_of, second_of in ((headers, bodies), (secrets, bodies), (headers, secrets))
+            for first in first_of(self._trial)
+            for second in second_of(first)
+        )
+        return islice(pairs, MOST_PAIRS)
+
+    def _judge(self, trial: Trial) -> Verified:
+        self._tried += 1
+        recipe = self._recipe if trial.spec is self._trial.spec else providers.load(trial.spec)
+        return verify(recipe, trial.delivery, trial.secrets, PublishedKeys(self._fetcher))
+
+    def _passes(self, trial: Trial) -> bool:
+        try:
+            self._judge(trial)
+        except Rejected as error:
+            # The time is judged last: what is untimely has a right signature.
+            return error.reason in UNTIMELY
+        except ConfigurationError:
+            return False
+        return True
+
+    def _untimely(self, trial: Trial) -> tuple[Cause, ...]:
+        """Returns by how much the time is off, () where it is not."""
+        try:
+            self._judge(trial)
+        except Rejected:
+            pass
+        else:
+            return ()
+        for moment in islice(clock.moments(trial), MOST_MOMENTS):
+            shifted = replace(trial, delivery=replace(trial.delivery, received_at=moment))
+            try:
+                signed_at = self._judge(shifted).signed_at or moment
+            except (Rejected, ConfigurationError):
+                continue
+            return (clock.skewed(trial.delivery.received_at - signed_at),)
+        return (Cause("clock-skew", "it was signed too long ago, or ahead of time", clock.REMEDY),)
+
+    def _clues(self, error: Rejected) -> Iterator[Cause]:
+        """Yields what the delivery itself shows, where nothing that was tried verifies."""
+        delivery, wanted = self._trial.delivery, self._recipe.signature_headers
+        if error.reason is Reason.MISSING_SIGNATURE:
+            yield clues.missing(self._recipe, delivery.headers.keys())
+        for name in sorted(wanted & delivery.headers.keys()):
+            versions = clues.VERSION.findall(delivery.headers[name])
+            if versions and error.reason is Reason.MALFORMED:
+                yield clues.version(name, versions)
+        if not delivery.body:
+            words = "the body is empty: something on the way read it before it was saved"
+            yield Cause("body-empty", words, "save the raw bytes first", proven=False)
+        if error.reason is Reason.INVALID_SIGNATURE:
+            yield from clues.modes(delivery.body)
+
+
+def _others(trial: Trial, *, others: Sequence[tuple[str, str]]) -> Iterator[Trial]:
+    for name, secret in others:
+        words = f"it was signed with another secret: the one in {name}"
+        cause = Cause("other-secret", words, "set that one, or send to the source that has it")
+        yield trial.without(cause, secrets=(secret,))
+
+
+def _unnamed(error: Rejected) -> Cause:
+    words = f"the signature is right, but nothing names the event: {error.detail}"
+    return Cause("unnamed", words, "see the source's `event_id`, and what the provider sends")

@@ -1,0 +1,101 @@
+"""What proxies and frameworks do to headers and addresses."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from webhook_inbox import providers
+from webhookctl.diagnosis.hypothesis import Cause, Suspicion, Trial
+from webhookctl.diagnosis.schemes import settings_of
+
+PREFIXES: Final = ("sha256=", "sha1=", "v1=", "v0=", "v1,")
+FORWARDED: Final = ("x-forwarded-host", "x-original-host", "x-forwarded-server")
+
+
+def headers(trial: Trial) -> Iterator[Trial]:
+    """Undoes what proxies and frameworks do to headers."""
+    came = trial.delivery.headers
+    renamed = {_name(name): value for name, value in came.items()}
+    if renamed != came:
+        cause = Cause(
+            "header-renamed",
+            "the headers have other names than the provider gave them: "
+            + ", ".join(sorted(name for name in came if _name(name) != name)),
+            "undo what the proxy or the framework did to the names",
+        )
+        yield trial.without(cause, delivery=replace(trial.delivery, headers=renamed))
+    for name in sorted(providers.load(trial.spec).signature_headers & came.keys()):
+        for words, value in _values(came[name]):
+            if value != came[name]:
+                cause = Cause(
+                    "header-changed", f"the header {name} {words}", "hand headers on as they came"
+                )
+                changed = replace(trial.delivery, headers={**came, name: value})
+                yield trial.without(cause, delivery=changed)
+
+
+def _name(name: str) -> str:
+    return name.lower().replace("_", "-").removeprefix("http-")
+
+
+def _values(value: str) -> Iterator[tuple[str, str]]:
+    yield "is in quotes or between spaces", value.strip().strip("\"'")
+    yield "was changed to capitals", value.lower()
+    yield "was percent-encoded", unquote(value)
+    yield "came twice", re.split(r",\s*", value)[0]
+    for prefix in PREFIXES:
+        yield f"lacks `{prefix}` before the signature", prefix + value
+
+
+def addresses(trial: Trial) -> Iterator[Trial]:
+    """Tries the other addresses that the provider may have sent to."""
+    here = trial.delivery
+    base = str(trial.spec.settings.get("url", ""))
+    known = urlsplit(base or f"https://{here.headers.get('host', '')}{here.path}")
+    bare = known.netloc.partition(":")[0]
+    forwarded = [here.headers[name] for name in FORWARDED if here.headers.get(name)]
+    hosts = dict.fromkeys((known.netloc, here.headers.get("host", ""), *forwarded, bare))
+    ports = [f"{host}:{port}" for host in (bare, *forwarded) for port in (443, 80)]
+    prefix = here.headers.get("x-forwarded-prefix", "")
+    paths = dict.fromkeys(
+        path
+        for one in (known.path, here.path, prefix + here.path)
+        for path in (one, one.rstrip("/"), one.rstrip("/") + "/")
+    )
+    queries = dict.fromkeys((here.query, ""))
+    for scheme, host, path, query in product(
+        (known.scheme, "https", "http"), (*hosts, *ports), paths, queries
+    ):
+        yield _addressed(trial, f"{scheme}://{host}{path}", query)
+
+
+def registered(url: str) -> Suspicion:
+    """Returns the suspicion that the provider sent to this address, as it is registered there."""
+
+    def suspect(trial: Trial) -> Iterator[Trial]:
+        base, _, query = url.partition("?")
+        yield _addressed(trial, base, query or trial.delivery.query)
+
+    return suspect
+
+
+def _addressed(trial: Trial, url: str, query: str) -> Trial:
+    parts = urlsplit(url)
+    there = replace(
+        trial.delivery,
+        path=parts.path or "/",
+        query=query,
+        headers={**trial.delivery.headers, "host": parts.netloc},
+    )
+    shown = f"{url}?…" if query else url
+    takes = "url" in settings_of(trial.spec)
+    remedy = (
+        f'url = "{url}" in the source\'s table' if takes else "let the proxy keep host and path"
+    )
+    words = f"a proxy or a domain changed the URL: the provider signed {shown}"
+    settings = {**trial.spec.settings, "url": url} if takes else trial.spec.settings
+    cause = Cause("url-changed", words, remedy)
+    return trial.without(cause, spec=replace(trial.spec, settings=settings), delivery=there)

@@ -1,0 +1,159 @@
+"""What an operator is told of a run's effects: how each stands, and whether a retry is safe."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final
+
+from webhook_inbox.domain.model import Overview, Run, Status
+from webhook_inbox.domain.timestamps__instants import from_ms
+from webhook_inbox.handlers.effects.journal import State
+from webhook_inbox.handlers.effects.plan import InDoubt
+from webhook_inbox.ledger.lease import CLOCK_SKEW
+from webhook_inbox.ledger.schema import EFFECT_PREFIX, WAIT_PREFIX
+from webhookctl.explain.durations import spelled
+
+SAFE: Final = "retry-safe, side effect not committed"
+
+
+class Standing(StrEnum):
+    """How an effect stands."""
+
+    NOT_STARTED = "not started"
+    UNDER_WAY = "under way"  # its attempt is not over
+    IN_DOUBT = "in doubt"  # started by an attempt that is over: nobody knows whether it happened
+    COMMITTED = "committed"
+    FAILED = "failed"  # it is certain that it did not happen
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One effect.
+
+    Attributes:
+        name: as its handler calls it.
+        standing: where it stands.
+        row: its row, the shared one where several events share it.
+        again: whether it started a job that has failed: the next attempt starts another.
+    """
+
+    name: str
+    standing: Standing
+    row: Mapping[str, Any]
+    again: bool = False
+
+    @property
+    def key_ends(self) -> datetime | None:
+        """Until when its downstream honours the key; None where it never started."""
+        if "doubtful_since" not in self.row:
+            return None
+        lifetime = timedelta(seconds=int(self.row["key_lifetime"]))
+        return from_ms(self.row["doubtful_since"]) + lifetime
+
+    @property
+    def unrecorded(self) -> bool:
+        """Whether it happened, and its result is not known."""
+        return "unrecorded" in self.row
+
+
+def effects_of(overview: Overview, handler: str, *, now: datetime) -> list[Effect]:
+    """Returns a run's effects in the order in which they were started, by name before that."""
+    run = next((run for run in overview.runs if run.handler == handler), None)
+    prefix = f"{EFFECT_PREFIX}{handler}#"
+    rows = {
+        str(row["sk"]).removeprefix(prefix): row
+        for row in overview.effects
+        if row["sk"].startswith(prefix)
+    }
+    asked = str(run.held.get("subject", "")) if run else ""
+    if asked.startswith("effect:"):
+        rows.setdefault(asked.removeprefix("effect:"), {})
+    again = _failed_jobs(overview, handler)
+    found = [
+        Effect(name, _standing(row, run, now), row, name in again) for name, row in rows.items()
+    ]
+    return sorted(found, key=lambda effect: (effect.row.get("started_at", 1 << 53), effect.name))
+
+
+def _failed_jobs(overview: Overview, handler: str) -> set[str]:
+    """Returns the effects that started jobs which have failed; see waits/."""
+    prefix = f"{WAIT_PREFIX}{handler}#"
+    failed = (
+        row
+        for row in overview.waits
+        if row["sk"].startswith(prefix) and row["status"] in {"again", "failed"}
+    )
+    named = ((str(row["sk"]).removeprefix(prefix), row.get("number", 1)) for row in failed)
+    return {name if number == 1 else f"{name}:{number}" for name, number in named}
+
+
+def verdict(run: Run, effects: Sequence[Effect], *, now: datetime) -> str:
+    """Returns whether the run may be tried again, as far as its effects tell; "" for no word."""
+    doubts = [effect for effect in effects if effect.standing is Standing.IN_DOUBT]
+    if doubts:
+        return "; ".join(_doubtful(run, effect, now) for effect in doubts)
+    again = [effect.name for effect in effects if effect.again]
+    done = [
+        effect.name
+        for effect in effects
+        if effect.standing is Standing.COMMITTED and not effect.again
+    ]
+    undone = [effect.name for effect in effects if effect.name not in {*done, *again}]
+    if again:
+        others = f"; {_listed(done)} committed and will not be repeated" if done else ""
+        return f"the job that {', '.join(again)} started has failed: a retry starts another{others}"
+    if done:
+        rest = f"; {_listed(undone)} not committed" if undone else ""
+        return f"retry-safe: {_listed(done)} committed and will not be repeated{rest}"
+    if undone:
+        return SAFE
+    return f"{SAFE}: none was begun with ctx.effect" if run.attempt_count else ""
+
+
+def _doubtful(run: Run, effect: Effect, now: datetime) -> str:
+    ends = effect.key_ends
+    began = f"{effect.name} started and did not commit"
+    lives = ends is not None and now < ends
+    repeats = effect.row.get("in_doubt") == InDoubt.RETRY
+    if repeats and lives and ends is not None:
+        until = f"its key is honoured until {spelled(ends)}"
+        return f"in doubt: {began}; {until}, a retry repeats it under the same key"
+    who = (
+        "decide with `webhookctl hold approve` or `webhookctl hold deny`, as above"
+        if run.status is Status.HELD
+        else "the next attempt asks its probe, or holds the run: see `webhookctl hold list`"
+    )
+    if repeats and ends is not None:
+        until = f"its key was honoured until {spelled(ends)}"
+        return f"in doubt beyond its key's lifetime: {began}; {until}; {who}"
+    return f"in doubt: {began}, and is not repeated by itself; {who}"
+
+
+def _standing(row: Mapping[str, Any], run: Run | None, now: datetime) -> Standing:
+    match row.get("status"):
+        case State.COMMITTED:
+            return Standing.COMMITTED
+        case State.FAILED:
+            return Standing.FAILED
+        case State.STARTED:
+            return Standing.UNDER_WAY if _under_way(row, run, now) else Standing.IN_DOUBT
+        case _:
+            return Standing.NOT_STARTED
+
+
+def _under_way(row: Mapping[str, Any], run: Run | None, now: datetime) -> bool:
+    if from_ms(row.get("busy_until", 0)) + CLOCK_SKEW <= now:
+        return False
+    if run is not None and _started_by(row, run):
+        return run.status is Status.PROCESSING and run.lease_id == row.get("lease_id")
+    return True  # Another event's run shares it, and may be at it.
+
+
+def _started_by(row: Mapping[str, Any], run: Run) -> bool:
+    starter = (row.get("source"), row.get("event_id"), row.get("handler"))
+    return starter == (run.source, run.event_id, run.handler)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names)} {'is' if len(names) == 1 else 'are'}"

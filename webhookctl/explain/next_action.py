@@ -1,0 +1,272 @@
+"""What a person can do about an event, in words (G9).
+
+Most of the time nothing: what waits is carried by a message or by the reconciler. The words
+then say what happens by itself and until when, so that one knows when to look again.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from shlex import quote
+from typing import Final
+
+from webhook_inbox.domain.manifest import SPLIT
+from webhook_inbox.domain.model import SETTLED, EventStatus, Overview, Run, Status, StoredEvent
+from webhook_inbox.handlers.completions.tokens import COMPLETION
+from webhook_inbox.ledger.deadlines import VISIBILITY, overdue_at
+from webhook_inbox.ledger.lease import CLOCK_SKEW
+from webhook_inbox.ledger.pauses import RESUMPTION
+from webhook_inbox.processor.settlement import ROLLING
+from webhook_inbox.queue.message_groups import BEHIND
+from webhook_inbox.queue.visibility import RAREST_LOOK
+from webhookctl.explain.durations import relative, span, spelled
+from webhookctl.explain.effects import Effect, effects_of, verdict
+from webhookctl.explain.holds import held_words, short
+
+# The reconciler looks at events from 3 minutes of age on, every five minutes.
+SENT_AGAIN_BY: Final = timedelta(minutes=10)
+
+# What a dead run's error begins with says why it was given up.
+REMEDIES: Final = {
+    "permanent: ": "no repetition helps as it is; mend the cause, deploy,",
+    "exhausted: ": "every attempt failed; when the cause is gone,",
+    "expired": "it waited for too long; when what it waited for is there,",
+    "lost: ": "its messages were never received; see that its queue's processor runs, then",
+}
+
+
+def next_action(
+    overview: Overview, *, now: datetime, max_attempts: Mapping[str, int] | None = None
+) -> str:
+    """Returns what to do next, or what happens by itself, for the runs that decide the status.
+
+    Args:
+        overview: the event with its runs.
+        now: the time.
+        max_attempts: of each handler, where that is known.
+    """
+    status, event = overview.status, overview.event
+    if status is EventStatus.ACCEPTED:
+        return _accepted(overview, now)
+    if status is EventStatus.DONE:
+        return "Nothing to do: every run is done."
+    if not overview.runs:
+        return f"Nothing to do: no handler wanted the type {event.type!r} when the event came."
+    limits = max_attempts or {}
+    deciding = [run for run in overview.runs if str(run.status) == str(status)]
+    return " ".join(
+        run_action(
+            run,
+            now=now,
+            limit=limits.get(run.handler),
+            effects=effects_of(overview, run.handler, now=now),
+        )
+        for run in deciding
+    )
+
+
+def run_action(
+    run: Run, *, now: datetime, limit: int | None = None, effects: Sequence[Effect] | None = None
+) -> str:
+    """Returns what to do about one run, and whether that is safe.
+
+    Args:
+        run: the run.
+        now: the time.
+        limit: its handler's max_attempts, where that is known.
+        effects: its effects; None where they were not looked at.
+    """
+    words = _words(run, now, limit, effects or ())
+    judged = effects is not None and _may_be_repeated(run, now)
+    told = verdict(run, effects or (), now=now) if judged else ""
+    return f"{words} Effects: {told}." if told else words
+
+
+def _may_be_repeated(run: Run, now: datetime) -> bool:
+    if run.handler == SPLIT:
+        return False  # It has no effects: no item is taken twice.
+    if run.status is Status.PROCESSING:
+        return (run.claimed_until or now) + CLOCK_SKEW < now
+    return run.status not in SETTLED
+
+
+def _words(run: Run, now: datetime, limit: int | None, effects: Sequence[Effect]) -> str:
+    match run.status:
+        case Status.PENDING:
+            words = _pending(run, now)
+        case Status.PROCESSING:
+            words = _processing(run, now)
+        case Status.FAILED:
+            words = _failed(run, now, limit)
+        case Status.DEFERRED:
+            words = _deferred(run, now)
+        case Status.HELD:
+            words = held_words(run, effects)
+        case Status.DEAD_LETTER:
+            words = _dead(run)
+        case Status.DONE | Status.SKIPPED:
+            why = (
+                f" ({short(run.last_error)})"
+                if run.status is Status.SKIPPED and run.last_error
+                else ""
+            )
+            words = f"Nothing to do: {run.handler} is {run.status}{why}."
+    return words
+
+
+def _accepted(overview: Overview, now: datetime) -> str:
+    event = overview.event
+    begun = {run.handler for run in overview.runs}
+    waiting = [name for name in event.runs if name not in begun]
+    names = ", ".join(waiting)
+    age = now - event.received_at
+    if age <= SENT_AGAIN_BY:
+        return f"Wait: {names} was sent to the queue and has not begun."
+    return (
+        f"Check that the processor and the reconciler run: {names} has not begun {span(age)}"
+        f" after the event came, and a lost message is replaced within {span(SENT_AGAIN_BY)}."
+        f" To send it now: {replay_command(event, waiting)}"
+    )
+
+
+def _pending(run: Run, now: datetime) -> str:
+    sent = run.last_at or now
+    again = overdue_at(sent)
+    begun = f"{run.handler} was sent again {relative(sent, now)} and has not begun"
+    if run.entity:
+        begun += f" (earlier events of {run.entity} come first)"
+    if again > now:
+        return (
+            f"Wait: {begun}; should its message be lost, the reconciler sends it"
+            f" {relative(again, now)}."
+        )
+    return f"Check that the processor runs: {begun}, and the reconciler has {_resent(run)}."
+
+
+def _processing(run: Run, now: datetime) -> str:
+    until = run.claimed_until or now
+    if until + CLOCK_SKEW >= now:
+        return (
+            f"Wait: {run.handler} is in attempt {run.attempt_count}, which ends"
+            f" {relative(until, now)} at the latest."
+        )
+    lost = (
+        f"the worker of {run.handler} stopped silently in attempt {run.attempt_count}"
+        f" (its lease expired {relative(until, now)})"
+    )
+    if now <= until + VISIBILITY:
+        return f"Wait: {lost}; its message comes back within {span(until + VISIBILITY - now)}."
+    if now <= overdue_at(until):
+        return f"Wait: {lost}; the reconciler sends it {relative(overdue_at(until), now)}."
+    return (
+        f"Check that the processor and the reconciler run: {lost}, and it should have been"
+        f" sent again {relative(overdue_at(until), now)}."
+    )
+
+
+def _failed(run: Run, now: datetime, limit: int | None) -> str:
+    left = "" if limit is None else f" ({_left(run, limit)})"
+    attempt = f"attempt {run.attempt_count + 1} of {run.handler}{left}"
+    return f"{_waiting(run, now, attempt)} To try at once: {replay_command(run, [run.handler])}"
+
+
+def _left(run: Run, limit: int) -> str:
+    return f"{max(limit - run.attempts_in_round, 0)} of {limit} left"
+
+
+def _deferred(run: Run, now: datetime) -> str:
+    if run.unknown_since is not None:
+        end = run.unknown_since + ROLLING
+        return (
+            f"Deploy a version that has the handler {run.handler}: the run is given up"
+            f" {relative(end, now)} ({spelled(end)})."
+        )
+    if run.waits_for == RESUMPTION:
+        why = f" ({short(run.last_error)})" if run.last_error else ""
+        # What is parked the reconciler wakes; in a FIFO lane a message looks for itself.
+        soon = "two minutes" if run.parked else span(RAREST_LOOK)
+        return (
+            f"Resume: {run.handler} was paused{why}; its run goes on within {soon} of"
+            f" `webhookctl handlers resume {quote(run.handler)}`, see `webhookctl handlers list`."
+        )
+    if run.waits_for.startswith(BEHIND):
+        return _behind(run)
+    if run.waits_for.startswith(COMPLETION):
+        return _job(run, now)
+    named = run.waits_for or "something outside"
+    # An error that begins with what it is about does not say that twice.
+    told = short(run.last_error.removeprefix(f"{named}: "))
+    why = f" It waits for {named}: {told}" if run.last_error else ""
+    return _waiting(run, now, f"{run.handler}, deferred without spending an attempt,") + why
+
+
+def _job(run: Run, now: datetime) -> str:
+    name = run.waits_for.removeprefix(COMPLETION)
+    due = run.next_attempt_at
+    looks = f"; it looks by itself {relative(due, now)}" if due and due > now else ""
+    return (
+        f"Wait: {run.handler} goes on when its job {name} is completed ({short(run.last_error)})"
+        f"{looks}. To say what came of it: webhookctl complete --source {run.source} --event-id"
+        f" {quote(run.event_id)} --handler {run.handler} --effect {quote(name)} --result JSON"
+    )
+
+
+def _behind(run: Run) -> str:
+    first = replace(run, event_id=run.waits_for.removeprefix(BEHIND))
+    return (
+        f"Finish the run of {first.event_id} first: {run.handler} takes the events of"
+        f" {run.entity} in order, and stopped when that one died. Once its cause is gone, replay"
+        f" it: {replay_command(first, [run.handler])} This run then goes on within"
+        f" {span(RAREST_LOOK)}."
+    )
+
+
+def _waiting(run: Run, now: datetime, what: str) -> str:
+    due = run.next_attempt_at or now
+    if due > now:
+        carrier = ", sent by the reconciler" if run.parked else ""
+        return f"Wait: {what} begins {relative(due, now)} ({spelled(due)}){carrier}."
+    if run.parked:
+        return f"Wait: {what} is due; the reconciler sends it within minutes."
+    again = overdue_at(due)
+    if again > now:
+        return (
+            f"Wait: {what} was due {relative(due, now)} and its message is on its way; should it"
+            f" be lost, the reconciler sends it {relative(again, now)}."
+        )
+    return (
+        f"Check that the processor runs: {what} was due {relative(due, now)}, and the reconciler"
+        f" has {_resent(run)}."
+    )
+
+
+def _resent(run: Run) -> str:
+    if run.resends == 0:
+        return "not sent it again yet"
+    return "sent it again " + ("once" if run.resends == 1 else f"{run.resends} times")
+
+
+def _dead(run: Run) -> str:
+    found = (words for prefix, words in REMEDIES.items() if run.last_error.startswith(prefix))
+    remedy = next(found, "when the cause is gone,")
+    return (
+        f"Mend {run.handler}: {remedy} replay it: {replay_command(run, [run.handler])}"
+        f" (last error: {short(run.last_error) or 'none'})" + (_stops(run) if run.blocking else "")
+    )
+
+
+def _stops(run: Run) -> str:
+    named = f"{quote(run.event_id)} --source {run.source} --handler {quote(run.handler)}"
+    return (
+        f" Until then all later events of {run.entity} wait; to let them go on without it:"
+        f" webhookctl skip {named} --reason WHY"
+    )
+
+
+def replay_command(of: Run | StoredEvent, handlers: Iterable[str]) -> str:
+    """Returns the command that replays runs of an event."""
+    named = list(handlers)
+    # Several handlers need no filter: what is done stays done.
+    handler = f" --handler {quote(named[0])}" if len(named) == 1 else ""
+    event_id = quote(of.event_id)
+    return f"webhookctl replay --source {of.source} --event-id {event_id}{handler} --yes"
