@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from simulation.stepping import Answer, Call
 from webhook_inbox.adapters.memory import MemoryBlobs, MemoryFifo, MemoryQueue, MemoryTable
-from webhook_inbox.adapters.memory.system__clock import START
+from webhook_inbox.adapters.memory.system import START
 from webhook_inbox.adapters.memory.table import Lag
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.ports import Item, Key, Outgoing
-from webhook_inbox.domain.timestamps__instants import from_ms, to_ms
+from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.ledger.pauses import CONTROL_PK
 
 DLQ_RETENTION: Final = timedelta(days=14)

@@ -18,7 +18,7 @@ from simulation.truth import Actor, must, named, run_name
 from simulation.world import VISIBILITY, World
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Key
-from webhook_inbox.domain.timestamps__instants import from_ms
+from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.ledger.schema import RUN_PREFIX, run_key
 from webhook_inbox.queue.message import Reference
 from webhook_inbox.queue.outcomes import Worker

@@ -18,7 +18,7 @@ from webhook_inbox.domain.manifest import (
 )
 from webhook_inbox.domain.model import BATCH, Delivery
 from webhook_inbox.domain.provider import Sample
-from webhook_inbox.ingest.events__fingerprints import fingerprint
+from webhook_inbox.ingest.events import fingerprint
 from webhook_inbox.replay.request import ReplayRequest
 
 SECRET: Final = "a-secret-of-the-provider"  # noqa: S105 - obviously fake

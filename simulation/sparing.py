@@ -11,7 +11,7 @@ from simulation.jobs import Job
 from simulation.stepping import Call
 from simulation.truth import must
 from simulation.world import World
-from webhook_inbox.destinations.circuit__circuit import breaker_key
+from webhook_inbox.destinations.circuit import breaker_key
 from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.domain.ports import Key
 from webhook_inbox.ledger.pauses import CONTROL_PK

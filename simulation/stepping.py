@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 from greenlet import GreenletExit, getcurrent, greenlet
 
 from webhook_inbox.domain.ports import Backlog, Message, Outgoing, Page
-from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.domain.timestamps import to_ms
 
 # Programs kept stopped in the middle of their stacks; others are run again when needed.
 STOPPED_KEPT: Final = 256

@@ -11,9 +11,9 @@ from simulation.stepping import Call
 from simulation.truth import Violation
 from simulation.walks import follow
 from simulation.world import World
-from webhook_inbox.adapters.memory.system__clock import START
+from webhook_inbox.adapters.memory.system import START
 from webhook_inbox.domain.ports import Item
-from webhook_inbox.domain.timestamps__instants import from_ms, to_ms
+from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.ledger.schema import RUN_PREFIX
 from webhook_inbox.queue.message import Reference
 

@@ -14,7 +14,7 @@ from simulation.truth import FINISHED, Actor, RunName, Truth, must
 from webhook_inbox.domain.manifest import SPLIT
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.ports import Item
-from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.deadlines import RESENDS
 from webhook_inbox.ledger.pauses import RESUMPTION
 from webhook_inbox.queue.message import Reference

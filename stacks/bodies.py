@@ -7,7 +7,7 @@ from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from webhook_inbox.ingest import rejected__rejected as rejected
+from webhook_inbox.ingest import rejected
 from webhook_inbox.ledger import payloads as bodies
 from webhook_inbox.ledger import schema as rows
 

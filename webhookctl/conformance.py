@@ -24,8 +24,7 @@ from webhook_inbox.domain.errors import (
 from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Fetch
-from webhook_inbox.ingest.verification import PublishedKeys
-from webhook_inbox.ingest.verification__verification import verify
+from webhook_inbox.ingest.verification import PublishedKeys, verify
 
 VALID: Final = "valid"
 UNUSABLE: Final = "unusable"

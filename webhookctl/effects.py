@@ -3,7 +3,7 @@
 import json
 from typing import Any, Final
 
-from webhook_inbox.domain.timestamps__instants import from_ms
+from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.handlers.effects.results import decode
 from webhookctl.explain.effects import Effect
 from webhookctl.moments import iso

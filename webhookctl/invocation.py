@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from webhook_inbox.adapters.system__clock import SystemClock
+from webhook_inbox.adapters.system import SystemClock
 from webhook_inbox.domain.ports import Clock
 from webhookctl import advice
 from webhookctl.output import Output

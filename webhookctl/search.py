@@ -11,7 +11,7 @@ from typing import Any, Final
 from webhook_inbox.domain.manifest import matches
 from webhook_inbox.domain.model import EventStatus, Overview, Run, StoredEvent
 from webhook_inbox.domain.ports import Table
-from webhook_inbox.domain.timestamps__instants import from_ms, to_ms
+from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.ledger.queries import Ledger, Received
 from webhook_inbox.ledger.schema import BY_RECEIVED, RUN_LIFE, identify, received_buckets
 

@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable
 from webhook_inbox.adapters.aws.s3 import S3Blobs
 from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
-from webhook_inbox.adapters.aws.sqs__sqs import SqsQueue
+from webhook_inbox.adapters.aws.sqs import SqsQueue
 from webhook_inbox.domain.ports import Blobs, SecretStore, Table
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.queue.lanes import Lanes

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from webhook_inbox.domain.model import Attempt, EventStatus, Overview, Run, Status
-from webhook_inbox.domain.timestamps__instants import from_ms
+from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.ledger.pauses import RESUMPTION
 from webhook_inbox.ledger.schema import EVENT_LIFE
 from webhook_inbox.ledger.settle import with_lost

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from webhook_inbox.domain.model import Overview
-from webhook_inbox.domain.timestamps__instants import from_ms
+from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.handlers.effects.results import decode
 from webhook_inbox.ledger.schema import WAIT_PREFIX
 from webhookctl.moments import iso

@@ -12,11 +12,11 @@ from webhook_inbox.adapters.aws.clients import Lazy, quick, quick_caller
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable
 from webhook_inbox.adapters.aws.s3 import S3Blobs
 from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
-from webhook_inbox.adapters.aws.sqs__sqs import SqsQueue
+from webhook_inbox.adapters.aws.sqs import SqsQueue
 from webhook_inbox.adapters.aws.time_budget import Patience
 from webhook_inbox.adapters.environment import IngestEnvironment
 from webhook_inbox.adapters.https import LONGEST, HttpsFetcher
-from webhook_inbox.adapters.system__clock import SystemClock
+from webhook_inbox.adapters.system import SystemClock
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.secrets import LiveSecrets
 from webhook_inbox.ingest.ingest import Ingest

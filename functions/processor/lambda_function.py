@@ -10,15 +10,13 @@ from compiled_manifest import MANIFEST
 
 from processor.loader import load
 from processor.records import Records, deadline_of, respond, worker_of
-from webhook_inbox.adapters.aws.clients__steady import steady
+from webhook_inbox.adapters.aws.clients import steady
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable
 from webhook_inbox.adapters.aws.s3 import S3Blobs
 from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
-from webhook_inbox.adapters.aws.sqs__sqs import SqsQueue
+from webhook_inbox.adapters.aws.sqs import SqsQueue
 from webhook_inbox.adapters.environment import ProcessorEnvironment
-from webhook_inbox.adapters.system import SystemChance
-from webhook_inbox.adapters.system__clock import SystemClock
-from webhook_inbox.adapters.system__executor import ThreadExecutor
+from webhook_inbox.adapters.system import SystemChance, SystemClock, ThreadExecutor
 from webhook_inbox.destinations.client.factory import HttpClients
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.secrets import LiveSecrets

@@ -12,7 +12,7 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from processor.telemetry import observe
 from webhook_inbox.adapters.aws.lambda_events import message_from
 from webhook_inbox.adapters.environment import ProcessorEnvironment
-from webhook_inbox.adapters.system__executor import ThreadExecutor
+from webhook_inbox.adapters.system import ThreadExecutor
 from webhook_inbox.domain.errors import ForeignMessage, InboxError
 from webhook_inbox.processor.processor import Processor
 from webhook_inbox.queue.outcomes import Outcome, Result, Worker

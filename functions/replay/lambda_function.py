@@ -7,12 +7,11 @@ from aws_lambda_powertools import Logger, Metrics
 from compiled_manifest import MANIFEST
 
 from replay.telemetry import observe
-from webhook_inbox.adapters.aws.clients__steady import steady
+from webhook_inbox.adapters.aws.clients import steady
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable
-from webhook_inbox.adapters.aws.sqs__sqs import SqsQueue
+from webhook_inbox.adapters.aws.sqs import SqsQueue
 from webhook_inbox.adapters.environment import ResenderEnvironment
-from webhook_inbox.adapters.system import SystemChance
-from webhook_inbox.adapters.system__clock import SystemClock
+from webhook_inbox.adapters.system import SystemChance, SystemClock
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.queue.lanes import Lanes

@@ -16,7 +16,7 @@ from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.secrets import TOKEN_KEY
-from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ingest.ingest import Outcome, Receipt
 from webhook_inbox.ledger.queries import Ledger
 

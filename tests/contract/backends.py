@@ -9,7 +9,7 @@ import pytest
 
 from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
 from webhook_inbox.adapters.memory import ManualClock, MemorySecrets
-from webhook_inbox.adapters.system__clock import SystemClock
+from webhook_inbox.adapters.system import SystemClock
 from webhook_inbox.domain.ports import Message, Outgoing, Queue, SecretStore
 
 T = TypeVar("T")

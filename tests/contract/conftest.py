@@ -16,10 +16,10 @@ from moto import mock_aws
 from tests.contract.backends import BACKENDS, AwsVault, Lane, MemoryVault, Vault
 from tests.contract.resources import create_bucket, create_queues, create_table
 from webhook_inbox.adapters.aws import clients
-from webhook_inbox.adapters.aws.clients__steady import steady
+from webhook_inbox.adapters.aws.clients import steady
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable
 from webhook_inbox.adapters.aws.s3 import S3Blobs
-from webhook_inbox.adapters.aws.sqs__sqs import SqsQueue
+from webhook_inbox.adapters.aws.sqs import SqsQueue
 from webhook_inbox.adapters.memory import (
     ManualClock,
     MemoryBlobs,

@@ -6,9 +6,7 @@ from datetime import timedelta
 import pytest
 
 from webhook_inbox.adapters.memory import InlineExecutor, ManualClock, SeededChance
-from webhook_inbox.adapters.system import SystemChance
-from webhook_inbox.adapters.system__clock import SystemClock
-from webhook_inbox.adapters.system__executor import ThreadExecutor
+from webhook_inbox.adapters.system import SystemChance, SystemClock, ThreadExecutor
 from webhook_inbox.domain.ports import Chance, Clock, Executor
 
 

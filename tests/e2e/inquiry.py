@@ -19,7 +19,7 @@ from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.domain.manifest import DEFAULT_LANE, Manifest
 from webhook_inbox.domain.model import Overview, Run, Status
 from webhook_inbox.domain.provider import Sample
-from webhook_inbox.domain.timestamps__instants import to_ms, to_seconds
+from webhook_inbox.domain.timestamps import to_ms, to_seconds
 from webhook_inbox.ledger.deadlines import overdue_at
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import RUN_LIFE, attention_shard, run_key

@@ -7,7 +7,7 @@ from tests.e2e.guarded_inbox import GuardedInbox
 from tests.e2e.http_call import Answer
 from tests.e2e.inquiry import FRAGILE
 from webhook_inbox import providers
-from webhook_inbox.configuration.handler_modules__registration import registered_modules
+from webhook_inbox.configuration.handler_modules import registered_modules
 from webhook_inbox.domain.provider import Sample
 
 SOURCE = '\n[sources.mail]\nprovider = "sendgrid"\ntypes = ["delivered", "bounce"]\n'

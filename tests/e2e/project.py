@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from webhook_inbox.configuration.handler_modules__registration import registered_modules
+from webhook_inbox.configuration.handler_modules import registered_modules
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[1]
@@ -46,7 +46,7 @@ def shift_reconciler(functions: Path) -> None:
     shutil.copyfile(HERE / "shifted_clock.py", entry.parent / "shifted_clock.py")
     text = entry.read_text()
     shifted = text.replace(
-        "from webhook_inbox.adapters.system__clock import SystemClock",
+        "from webhook_inbox.adapters.system import SystemClock",
         "from reconciler.shifted_clock import ShiftedClock as SystemClock",
     )
     assert shifted != text, "the reconciler takes its clock from elsewhere now"

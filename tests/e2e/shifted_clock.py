@@ -7,7 +7,7 @@ minutes old; no test can wait for that.
 import os
 from datetime import datetime, timedelta
 
-from webhook_inbox.adapters.system__clock import SystemClock
+from webhook_inbox.adapters.system import SystemClock
 
 # The reconciler leaves events alone that are younger than three minutes. Three more are for a
 # slow machine: that long may an event be younger than this clock.

@@ -16,7 +16,7 @@ from tests.unit.providers.cases import NAMES, pair_of
 from webhook_inbox.domain.manifest import SPLIT
 from webhook_inbox.ingest import enrolment
 from webhook_inbox.providers.aws_sns import SHA256
-from webhook_inbox.providers.schemes.signatures.per_item__sealed import sealed
+from webhook_inbox.providers.schemes.signatures.per_item import sealed
 
 # As many as the front lets through at a time.
 AT_ONCE = 4

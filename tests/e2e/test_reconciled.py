@@ -9,7 +9,7 @@ from tests.e2e.whole_inbox import WholeInbox
 from webhook_inbox import providers
 from webhook_inbox.adapters.aws.s3 import S3Blobs
 from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
-from webhook_inbox.adapters.system__clock import SystemClock
+from webhook_inbox.adapters.system import SystemClock
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Outgoing
 from webhook_inbox.domain.secrets import LiveSecrets

@@ -9,7 +9,7 @@ import pytest
 from tests.functions.faults import Faults
 from tests.functions.inbox import SECRET, Inbox
 from tests.functions.invocations import http_event
-from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.domain.timestamps import to_ms
 
 JSON = {"content-type": "application/json"}
 OTHER = "bm90IHRoZSBzZWNyZXQgZWl0aGVy"

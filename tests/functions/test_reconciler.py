@@ -10,7 +10,7 @@ from tests.functions.faults import Fault, Faults
 from tests.functions.inbox import Inbox
 from webhook_inbox.adapters.memory import ManualClock
 from webhook_inbox.domain.model import Status
-from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.schema import received_bucket
 
 Minute = Callable[[int], datetime]

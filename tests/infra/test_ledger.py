@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from tests.infra.template import KEPT_ONCE_DEPLOYED, Properties, Template, named, survival
 from webhook_inbox.domain.secrets import COMPLETION_KEY
-from webhook_inbox.ingest import rejected__rejected as rejected
+from webhook_inbox.ingest import rejected
 from webhook_inbox.ledger import payloads as bodies
 from webhook_inbox.ledger import schema as rows
 

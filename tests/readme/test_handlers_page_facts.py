@@ -18,13 +18,17 @@ from webhook_inbox.destinations.client import (
 from webhook_inbox.destinations.client import (
     exchange,
 )
-from webhook_inbox.destinations.client import (
-    recording__recorded as recorded,
-)
+from webhook_inbox.destinations.client import recording as recorded
 from webhook_inbox.destinations.propagation import DEPTH_LIMIT
 from webhook_inbox.destinations.rate import SECOND, SLOW
-from webhook_inbox.destinations.responses import Trouble, Verdict, judge, unanswered
-from webhook_inbox.destinations.responses__retry_after import LIMIT, MILLISECONDS
+from webhook_inbox.destinations.responses import (
+    LIMIT,
+    MILLISECONDS,
+    Trouble,
+    Verdict,
+    judge,
+    unanswered,
+)
 from webhook_inbox.domain.errors import Permanent, Transient
 from webhook_inbox.domain.idempotency import KEY_LIMIT, NAME_LIMIT
 from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec

@@ -16,7 +16,7 @@ from stacks.queue import DEAD_RETENTION, RETENTION
 from tests.readme.blocks import blocks
 from webhook_inbox.configuration import inbox_toml as configuration
 from webhook_inbox.configuration.compile import compile_manifest
-from webhook_inbox.configuration.handler_modules__registration import registered_modules
+from webhook_inbox.configuration.handler_modules import registered_modules
 from webhook_inbox.domain.manifest import HandlerSpec
 from webhook_inbox.ledger.schema import EVENT_LIFE, ID_LIMIT, RUN_LIFE
 from webhook_inbox.providers import MODULES

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.readme.trouble import a_run, an_inbox, of, posted, refused
-from webhook_inbox.adapters.system__executor import ThreadExecutor
+from webhook_inbox.adapters.system import ThreadExecutor
 from webhook_inbox.domain.errors import HandlerTimedOut, Unavailable
 from webhook_inbox.domain.ports import Key
 from webhook_inbox.handlers import Context, Deferred, Event

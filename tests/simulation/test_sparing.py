@@ -13,7 +13,7 @@ from simulation.stepping import Call
 from simulation.truth import Violation
 from simulation.world import World
 from tests.simulation.tiny import TINY, WORKER, received
-from webhook_inbox.destinations.circuit__circuit import breaker_key, limit_key
+from webhook_inbox.destinations.circuit import breaker_key, limit_key
 from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.domain.ports import Change, Key
 from webhook_inbox.ledger.pauses import control_key

@@ -15,7 +15,7 @@ from simulation.stage import FIRST
 from simulation.stepping import Stepping
 from simulation.world import World
 from tests.simulation.tiny import TINY, finish, fresh, happens, offered, received, row, with_budget
-from webhook_inbox.destinations.circuit__circuit import UNKNOWN
+from webhook_inbox.destinations.circuit import UNKNOWN
 from webhook_inbox.destinations.circuit_breaker import Breaker
 from webhook_inbox.destinations.gate import Admission, Gate
 from webhook_inbox.handlers.ordering.entity_state import State

@@ -9,7 +9,7 @@ from simulation.transitions import PASS_MS, ROLLING_MS, SKEW_MS, changed
 from simulation.truth import RESEND_PAUSE_MS, Actor, Truth, Violation
 from tests.simulation.tiny import RUN
 from webhook_inbox.domain.ports import Item, Message
-from webhook_inbox.domain.timestamps__instants import from_ms
+from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.ledger.deadlines import RESENDS
 from webhook_inbox.queue.message import Reference
 

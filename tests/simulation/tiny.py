@@ -11,7 +11,7 @@ from simulation.scenario import SUCCEEDS, Budget, Scenario
 from simulation.stage import FIRST, MAIL
 from simulation.stepping import Call, Stepping
 from simulation.world import World
-from webhook_inbox.adapters.memory.system__clock import START
+from webhook_inbox.adapters.memory.system import START
 from webhook_inbox.domain.ports import Item
 from webhook_inbox.ledger.schema import run_key
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from webhook_inbox.domain.model import Overview, Run, Status, StoredEvent
-from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.handlers.holds import Hold
 from webhookctl.explain.effects import Standing, effects_of
 from webhookctl.explain.next_action import next_action, replay_command, run_action

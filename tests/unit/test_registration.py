@@ -4,11 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook_inbox.configuration.handler_modules__registration import (
-    module_file,
-    registered_modules,
-    shown,
-)
+from webhook_inbox.configuration.handler_modules import module_file, registered_modules, shown
 from webhook_inbox.domain.errors import ConfigurationError
 
 REGISTRY = 'from typing import Final\n\nMODULES: Final = ("github_issues", "billing")\n'

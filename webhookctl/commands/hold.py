@@ -8,7 +8,7 @@ import typer
 
 from webhook_inbox.adapters.system import SystemChance
 from webhook_inbox.domain.model import Run, Status
-from webhook_inbox.domain.timestamps__instants import EPOCH
+from webhook_inbox.domain.timestamps import EPOCH
 from webhook_inbox.handlers.approvals import Decision, Hold, Holds, Outcome, holds
 from webhook_inbox.handlers.effects.manual_commit import NoDoubt
 from webhook_inbox.handlers.effects.results import Unstorable

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from urllib.parse import quote
 
-from webhook_inbox.domain.timestamps__instants import to_seconds
+from webhook_inbox.domain.timestamps import to_seconds
 from webhookctl.delivery_logs.api import Api, Unusable
 from webhookctl.delivery_logs.log import Logged
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from webhook_inbox.domain.timestamps__instants import from_ms
+from webhook_inbox.domain.timestamps import from_ms
 from webhookctl.diagnosis.hypothesis import Cause, Trial
 from webhookctl.explain.durations import span
 

@@ -15,8 +15,7 @@ from webhook_inbox import providers
 from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
 from webhook_inbox.domain.ports import NOWHERE, Fetcher
 from webhook_inbox.domain.provider import Identity, Recipe, Verified
-from webhook_inbox.ingest.verification import PublishedKeys
-from webhook_inbox.ingest.verification__verification import verify
+from webhook_inbox.ingest.verification import PublishedKeys, verify
 from webhookctl.diagnosis import clock, clues
 from webhookctl.diagnosis.bodies import bodies
 from webhookctl.diagnosis.hypothesis import Cause, Suspicion, Trial

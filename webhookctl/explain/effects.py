@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from webhook_inbox.domain.model import Overview, Run, Status
-from webhook_inbox.domain.timestamps__instants import from_ms
+from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.handlers.effects.journal import State
 from webhook_inbox.handlers.effects.plan import InDoubt
 from webhook_inbox.ledger.lease import CLOCK_SKEW

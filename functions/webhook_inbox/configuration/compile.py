@@ -15,8 +15,8 @@ from typing import Any, Final
 from webhook_inbox import providers
 from webhook_inbox.configuration import inbox_toml as configuration
 from webhook_inbox.configuration.declared_handlers import declared_by
-from webhook_inbox.configuration.handler_modules import mentioned
-from webhook_inbox.configuration.handler_modules__registration import (
+from webhook_inbox.configuration.handler_modules import (
+    mentioned,
     module_file,
     registered_modules,
     shown,

@@ -17,7 +17,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from webhook_inbox.configuration.handler_modules__registration import module_file, shown
+from webhook_inbox.configuration.handler_modules import module_file, shown
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import HandlerSpec, handler_from
 from webhook_inbox.handlers.router import NAME, Router

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from webhook_inbox.domain.errors import ConfigurationError
+
 _METHODS: Final = frozenset({"http", "destination"})
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -47,3 +49,67 @@ def _named(call: ast.Call, contexts: set[str]) -> str:
     if on_context and isinstance(given, ast.Constant) and isinstance(given.value, str):
         return given.value
     return ""
+
+
+def registered_modules(root: Path) -> tuple[str, ...]:
+    """Returns `MODULES` of `handlers/__init__.py`, without importing it.
+
+    Raises:
+        ConfigurationError: there is none, or it and the files in `handlers/` differ.
+    """
+    registry = root / "handlers" / "__init__.py"
+    modules = _literal_modules(registry)
+    for module in modules:
+        if modules.count(module) > 1:
+            raise ConfigurationError(f"{shown(registry)}: MODULES names {module!r} twice")
+        if not module.isidentifier() or not module_file(root, module).is_file():
+            raise ConfigurationError(
+                f"{shown(registry)}: MODULES names {module!r}, but there is no"
+                f" handlers/{module}.py; write it or take the name out"
+            )
+    for path in sorted(registry.parent.glob("*.py")):
+        if not path.stem.startswith("_") and path.stem not in modules:
+            raise ConfigurationError(
+                f"{shown(path)}: is not registered; add {path.stem!r} to MODULES in"
+                " handlers/__init__.py, or begin its name with an underscore if it has no handlers"
+            )
+    return modules
+
+
+def module_file(root: Path, module: str) -> Path:
+    """Returns where a module of `handlers/` is, or would be."""
+    package = root / "handlers" / module / "__init__.py"
+    return package if package.is_file() else root / "handlers" / f"{module}.py"
+
+
+def shown(path: Path) -> str:
+    """Returns a path in `handlers/` as a person at the top of the repository would type it."""
+    places = [place for place, part in enumerate(path.parts) if part == "handlers"]
+    return str(Path(*path.parts[max(places[-1] - 1, 0) :])) if places else str(path)
+
+
+def _literal_modules(registry: Path) -> tuple[str, ...]:
+    """Reads MODULES from the syntax tree, so that nothing of the user's runs in the build."""
+    shape = f'{shown(registry)}: needs a line such as MODULES = ("github_issues",)'
+    try:
+        tree = ast.parse(registry.read_bytes())
+        value = next(value for value in map(_modules_value, tree.body) if value is not None)
+        modules = ast.literal_eval(value)
+    except SyntaxError as error:
+        raise ConfigurationError(f"{shown(registry)}:{error.lineno}: {error.msg}") from error
+    except (OSError, StopIteration, ValueError) as error:
+        raise ConfigurationError(shape) from error
+    if not isinstance(modules, tuple | list) or not all(isinstance(m, str) for m in modules):
+        raise ConfigurationError(shape)
+    return tuple(modules)
+
+
+def _modules_value(statement: ast.stmt) -> ast.expr | None:
+    if isinstance(statement, ast.AnnAssign):
+        targets: list[ast.expr] = [statement.target]
+    elif isinstance(statement, ast.Assign):
+        targets = statement.targets
+    else:
+        return None
+    named = any(isinstance(target, ast.Name) and target.id == "MODULES" for target in targets)
+    return statement.value if named else None

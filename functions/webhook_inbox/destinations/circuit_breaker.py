@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
 
-from webhook_inbox.destinations.circuit import Answer, Kind
-from webhook_inbox.destinations.circuit__circuit import (
+from webhook_inbox.destinations.circuit import (
+    Answer,
     Circuit,
+    Kind,
     Phase,
     breaker_key,
     circuit_from,
@@ -21,7 +22,7 @@ from webhook_inbox.domain.conditions import Absent, Condition, Equals, Less, eit
 from webhook_inbox.domain.errors import ConditionFailed
 from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
 from webhook_inbox.domain.ports import Chance, Change, Clock, Table
-from webhook_inbox.domain.timestamps__instants import MILLISECOND, to_ms
+from webhook_inbox.domain.timestamps import MILLISECOND, to_ms
 from webhook_inbox.ledger.schema import carries, live
 
 # How long what was read is believed, and so how long a worker may miss that a circuit opened.

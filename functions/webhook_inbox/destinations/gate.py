@@ -5,8 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, NoReturn
 
-from webhook_inbox.destinations.circuit import Answer
-from webhook_inbox.destinations.circuit__circuit import Circuit, Phase
+from webhook_inbox.destinations.circuit import Answer, Circuit, Phase
 from webhook_inbox.destinations.circuit_breaker import Breaker
 from webhook_inbox.destinations.rate import (
     MILLISECOND,
@@ -21,7 +20,7 @@ from webhook_inbox.destinations.reservations import Timelines
 from webhook_inbox.domain.errors import Deferred, Skipped, Transient, Unavailable
 from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.domain.ports import Chance, Clock, Table
-from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.domain.timestamps import to_ms
 
 # When a run comes again that found another one probing. Nearly all probes are over by then.
 PROBE_PATIENCE: Final = SECOND

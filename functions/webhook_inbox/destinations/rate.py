@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 from math import ceil
 from typing import Final
 
-from webhook_inbox.destinations.circuit__circuit import Circuit
+from webhook_inbox.destinations.circuit import Circuit
 from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
-from webhook_inbox.domain.timestamps__instants import EPOCH
+from webhook_inbox.domain.timestamps import EPOCH
 
 SECOND: Final = 1_000_000
 MILLISECOND: Final = 1_000

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from webhook_inbox.destinations.circuit__circuit import expiry, limit_key
+from webhook_inbox.destinations.circuit import expiry, limit_key
 from webhook_inbox.destinations.rate import SECOND, Pace, Stage, microseconds
 from webhook_inbox.domain.conditions import Absent, Condition, Less, Present, either, every
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from webhook_inbox.domain.timestamps__instants import from_ms
+from webhook_inbox.domain.timestamps import from_ms
 
 
 class Status(StrEnum):

@@ -1,10 +1,34 @@
 """Durations as configuration spells them."""
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from webhook_inbox.domain.errors import ConfigurationError
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+MILLISECOND: Final = timedelta(milliseconds=1)
+
+
+def to_ms(moment: datetime) -> int:
+    """Returns epoch milliseconds, rounded down."""
+    return (moment - EPOCH) // MILLISECOND
+
+
+def from_ms(value: int) -> datetime:
+    """Returns the aware UTC time of epoch milliseconds."""
+    return EPOCH + value * MILLISECOND
+
+
+def to_seconds(moment: datetime) -> int:
+    """Returns epoch seconds, rounded up: what expires at it has really expired."""
+    return -(-to_ms(moment) // 1000)
+
+
+def from_seconds(value: int) -> datetime:
+    """Returns the aware UTC time of epoch seconds."""
+    return EPOCH + timedelta(seconds=value)
+
 
 _SPELLING: Final = re.compile(r"([1-9][0-9]{0,5})([smh])", re.ASCII)
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours"}

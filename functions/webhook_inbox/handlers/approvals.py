@@ -18,7 +18,7 @@ from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.ports import Chance, Change, Clock, Key, Table
-from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.handlers.effects import manual_commit as by_hand
 from webhook_inbox.handlers.effects.manual_commit import NoDoubt
 from webhook_inbox.handlers.effects.results import encode

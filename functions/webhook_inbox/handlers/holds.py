@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import Final
 
 from webhook_inbox.domain.model import Run, Status
-from webhook_inbox.domain.timestamps__instants import from_ms
+from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.ledger.queries import Ledger
 
 ID_LENGTH: Final = 8

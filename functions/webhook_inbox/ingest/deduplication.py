@@ -18,7 +18,7 @@ from webhook_inbox.domain.errors import ConditionFailed
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import StoredEvent
 from webhook_inbox.domain.ports import Blobs, Item, Table
-from webhook_inbox.domain.timestamps__instants import from_ms, to_ms, to_seconds
+from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
 from webhook_inbox.ingest import replay_attacks as guard
 from webhook_inbox.ledger import payloads as bodies
 from webhook_inbox.ledger.schema import (

@@ -12,7 +12,7 @@ from typing import Final
 from webhook_inbox.domain.conditions import Absent, Equals, either, every
 from webhook_inbox.domain.errors import ConditionFailed, Reason, Rejected
 from webhook_inbox.domain.ports import Change, Key, Table, Vault
-from webhook_inbox.domain.timestamps__instants import to_ms, to_seconds
+from webhook_inbox.domain.timestamps import to_ms, to_seconds
 
 LONGEST: Final = timedelta(hours=1)
 KEPT: Final = timedelta(days=35)

@@ -1,5 +1,6 @@
 """Making the record of an event from a verified delivery."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -9,9 +10,41 @@ from webhook_inbox.domain.manifest import SPLITTER, HandlerSpec, Manifest, Sourc
 from webhook_inbox.domain.model import BATCH, Delivery, StoredEvent
 from webhook_inbox.domain.provider import Identity, Recipe, Verified
 from webhook_inbox.ingest import replay_attacks as guard
-from webhook_inbox.ingest.events__fingerprints import fingerprint
 from webhook_inbox.ledger.schema import dedupe_key
-from webhook_inbox.queue.message_groups__serial import entities_of
+from webhook_inbox.queue.message_groups import entities_of
+
+
+def fingerprint(body: bytes, volatile: tuple[str, ...]) -> str:
+    """Returns the SHA-256, in hex, that tells honest retries from other content.
+
+    Of the raw body; or, where fields are declared volatile and the body is JSON, of its
+    canonical JSON without them. A field is a dotted path; it goes through lists.
+    """
+    return sha256(_canonical(body, volatile) if volatile else body).hexdigest()
+
+
+def _canonical(body: bytes, volatile: tuple[str, ...]) -> bytes:
+    try:
+        parsed = json.loads(body)
+        if not isinstance(parsed, dict | list):
+            return body
+        for path in volatile:
+            _drop(parsed, path.split("."))
+        return json.dumps(parsed, sort_keys=True, separators=(",", ":")).encode()
+    except (ValueError, RecursionError):
+        return body
+
+
+def _drop(value: object, names: list[str]) -> None:
+    if isinstance(value, list):
+        for item in value:
+            _drop(item, names)
+    elif isinstance(value, dict):
+        if len(names) == 1:
+            value.pop(names[0], None)
+        else:
+            _drop(value.get(names[0]), names[1:])
+
 
 # The last three are how agents that call each other tell who called whom.
 GENERAL_HEADERS: Final = frozenset(

@@ -19,9 +19,8 @@ from webhook_inbox.domain.provider import Answer, Identity, Recipe, Verified
 from webhook_inbox.domain.secrets import LiveSecrets
 from webhook_inbox.ingest import enrolment, events
 from webhook_inbox.ingest.deduplication import Acceptance, Taken
-from webhook_inbox.ingest.rejected__rejected import RejectedBox
-from webhook_inbox.ingest.verification import PublishedKeys
-from webhook_inbox.ingest.verification__verification import verify
+from webhook_inbox.ingest.rejected import RejectedBox
+from webhook_inbox.ingest.verification import PublishedKeys, verify
 from webhook_inbox.ledger.schema import dedupe_key
 from webhook_inbox.queue.lanes import Lanes
 

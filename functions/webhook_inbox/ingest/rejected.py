@@ -1,14 +1,138 @@
 """Finds the deliveries that `rejected` keeps. Works in an operator's hands, never in a Lambda."""
 
-from collections.abc import Iterator
+import hmac
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Final
+from urllib.parse import urlencode
 
-from webhook_inbox.domain.errors import Reason
-from webhook_inbox.domain.ports import Item, Table
-from webhook_inbox.domain.timestamps__instants import from_ms, from_seconds
-from webhook_inbox.ingest.rejected__rejected import partition
+from webhook_inbox.domain.conditions import Absent, Less, either
+from webhook_inbox.domain.errors import ConditionFailed, Reason, Rejected, Unavailable
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.ports import Blobs, Change, Item, Key, Table
+from webhook_inbox.domain.provider import Recipe
+from webhook_inbox.domain.secrets import TOKEN_KEY, LiveSecrets
+from webhook_inbox.domain.timestamps import from_ms, from_seconds, to_ms, to_seconds
+from webhook_inbox.ingest.events import GENERAL_HEADERS
+from webhook_inbox.ledger import payloads as bodies
 from webhook_inbox.ledger.schema import live
+from webhook_inbox.providers.schemes.http.urls import fields
+
+LIFE: Final = timedelta(days=7)
+PER_MINUTE: Final = 60
+DETAIL_LIMIT: Final = 256
+HASHED: Final = "hmac-sha256:"
+# What is kept of a token where that secret could not be had.
+HIDDEN: Final = "hidden"
+
+# (place, token) to what is kept of it.
+Blind = Callable[[str, str], str]
+
+
+def partition(source: str) -> str:
+    """Returns the partition of a source's rejected deliveries."""
+    return f"rejected#{source}"
+
+
+def hashed(key: str, *, source: str, place: str, token: str) -> str:
+    """Returns what is kept of a token that a header or a query's field of this name held."""
+    content = "\0".join((source, place, token)).encode(errors="replace")
+    return HASHED + hmac.digest(key.encode(), content, "sha256").hex()
+
+
+class RejectedBox:
+    """Where rejected deliveries are kept; it remembers which minutes are full."""
+
+    def __init__(self, table: Table, blobs: Blobs, secrets: LiveSecrets) -> None:
+        self._table = table
+        self._blobs = blobs
+        self._secrets = secrets
+        self._full: dict[str, str] = {}
+
+    def keep(self, delivery: Delivery, error: Rejected, recipe: Recipe) -> bool:
+        """Stores a delivery without making it an event; False when this minute's share is used up.
+
+        Of its headers only those are kept that its scheme and its naming need.
+
+        Raises:
+            Unavailable: storage failed and the delivery could have been a true one, of which
+                there is no other copy: the provider has to send it again.
+        """
+        try:
+            return self._keep(delivery, error, recipe)
+        except Unavailable:
+            if error.reason is Reason.NO_SECRET:
+                raise
+            return False
+
+    def _keep(self, delivery: Delivery, error: Rejected, recipe: Recipe) -> bool:
+        expires_at = to_seconds(delivery.received_at + LIFE)
+        if not self._within_bound(delivery, expires_at):
+            return False
+        packed = bodies.pack(delivery.body, source=delivery.source, prefix=bodies.REJECTED_PREFIX)
+        if packed.blob_key:
+            self._blobs.put(packed.blob_key, packed.blob)
+        row = _row(delivery, error, recipe, self._blinding(delivery.source))
+        self._table.put({**row, "expires_at": expires_at, **packed.attributes})
+        return True
+
+    def _blinding(self, source: str) -> Blind:
+        def blind(place: str, token: str) -> str:
+            try:
+                # Read when a delivery with a token was refused, and for no other.
+                keys = self._secrets.get(TOKEN_KEY)
+            except Unavailable:
+                return HIDDEN
+            return hashed(keys[0], source=source, place=place, token=token) if keys else HIDDEN
+
+        return blind
+
+    def _within_bound(self, delivery: Delivery, expires_at: int) -> bool:
+        minute = f"{delivery.received_at:%Y-%m-%dT%H:%M}"
+        if self._full.get(delivery.source) == minute:
+            # Known without a call: a flood costs none.
+            return False
+        key = Key(f"rejected-count#{delivery.source}", minute)
+        below = either(Absent("kept"), Less("kept", PER_MINUTE))
+        change = Change(set={"expires_at": expires_at}, add={"kept": 1})
+        try:
+            self._table.update(key, change, when=below)
+        except ConditionFailed:
+            self._full[delivery.source] = minute
+            return False
+        return True
+
+
+def _row(delivery: Delivery, error: Rejected, recipe: Recipe, blind: Blind) -> Item:
+    digest = sha256(delivery.body).hexdigest()
+    needed = GENERAL_HEADERS | recipe.kept_headers | recipe.signature_headers | {"host"}
+    headers = {k: v for k, v in delivery.headers.items() if k in needed}
+    tokens = {k: blind(k, headers[k]) for k in headers.keys() & recipe.token_headers}
+    return {
+        "pk": partition(delivery.source),
+        "sk": f"{to_ms(delivery.received_at):013d}#{digest[:16]}",
+        "reason": str(error.reason),
+        "detail": _text(error.detail)[:DETAIL_LIMIT],
+        "method": delivery.method,
+        "path": _text(delivery.path),
+        "query": _text(_query(delivery, recipe, blind)),
+        "headers": {name: _text(value) for name, value in (headers | tokens).items()},
+        "fingerprint": digest,
+    }
+
+
+def _query(delivery: Delivery, recipe: Recipe, blind: Blind) -> str:
+    pairs = fields(delivery.query)
+    if recipe.token_fields.isdisjoint(key for key, _ in pairs):
+        return delivery.query
+    return urlencode([(k, blind(k, v) if k in recipe.token_fields else v) for k, v in pairs])
+
+
+def _text(value: str) -> str:
+    # JSON can spell lone surrogates, and no store takes them.
+    return value.encode(errors="replace").decode()
 
 
 @dataclass(frozen=True, slots=True)

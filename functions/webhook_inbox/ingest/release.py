@@ -20,13 +20,11 @@ from webhook_inbox.domain.model import Delivery, StoredEvent
 from webhook_inbox.domain.ports import NOWHERE, Blobs, Change, Fetcher, Key, Table
 from webhook_inbox.domain.provider import Recipe, Sample, Verified
 from webhook_inbox.domain.secrets import TOKEN_KEY, LiveSecrets
-from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ingest import events
 from webhook_inbox.ingest.deduplication import Acceptance, Taken
-from webhook_inbox.ingest.rejected import Kept
-from webhook_inbox.ingest.rejected__rejected import HASHED, HIDDEN, hashed
-from webhook_inbox.ingest.verification import PublishedKeys
-from webhook_inbox.ingest.verification__verification import verify
+from webhook_inbox.ingest.rejected import HASHED, HIDDEN, Kept, hashed
+from webhook_inbox.ingest.verification import PublishedKeys, verify
 from webhook_inbox.ledger import payloads as bodies
 from webhook_inbox.providers.schemes.http.urls import fields
 

@@ -14,7 +14,7 @@ from webhook_inbox.domain.conditions import Condition, Equals, every
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.model import StoredEvent
 from webhook_inbox.domain.ports import Item, Table
-from webhook_inbox.domain.timestamps__instants import to_ms, to_seconds
+from webhook_inbox.domain.timestamps import to_ms, to_seconds
 from webhook_inbox.ledger.schema import EVENT_LIFE, absent, event_key, guard_key, live
 
 # Longer than an ingest invocation lives: whoever wrote a younger guard may still be storing

@@ -1,10 +1,13 @@
 """Keys and certificates that providers publish, cached."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
 from webhook_inbox.domain.errors import Reason, Rejected, Unavailable
+from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Fetch, Fetcher
+from webhook_inbox.domain.provider import Recipe, Verified
 
 LIFE: Final = timedelta(hours=1)
 # Google and Plaid announce new keys in advance; what is in hand outlives their outage.
@@ -61,3 +64,36 @@ class PublishedKeys:
         text = self._fetcher.fetch(wanted).decode(errors="replace")
         self._known[wanted] = (text, now)
         return text
+
+
+def verify(
+    recipe: Recipe, delivery: Delivery, secrets: Sequence[str], keys: PublishedKeys
+) -> Verified:
+    """Returns how the delivery was verified.
+
+    Args:
+        recipe: its provider's.
+        delivery: judged at the time it was received.
+        secrets: the source's live secrets, the current one first.
+        keys: where published keys come from.
+
+    Raises:
+        Rejected: always with a reason, whatever the input; nothing else is ever raised.
+    """
+    if recipe.needs_secret and not secrets:
+        raise Rejected(Reason.NO_SECRET, "the source's secret is not set")
+    if recipe.fetches is None:
+        return recipe.verify(delivery, secrets)
+    wanted = recipe.fetches(delivery, secrets)
+    if wanted is None:
+        return recipe.verify(delivery, secrets)
+    try:
+        return recipe.verify(delivery, (keys.get(wanted, delivery.received_at),))
+    except Rejected as error:
+        # The provider may have made a new key since.
+        if error.reason is not Reason.INVALID_SIGNATURE:
+            raise
+        fresh = keys.refresh(wanted, delivery.received_at)
+        if fresh is None:
+            raise
+    return recipe.verify(delivery, (fresh,))

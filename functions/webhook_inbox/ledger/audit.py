@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from webhook_inbox.domain.ports import Chance, Table
-from webhook_inbox.domain.timestamps__instants import to_ms, to_seconds
+from webhook_inbox.domain.timestamps import to_ms, to_seconds
 from webhook_inbox.ledger.schema import EVENT_LIFE
 
 EVENTS_NAMED: Final = 100

@@ -33,7 +33,7 @@ from webhook_inbox.domain.errors import ConditionFailed, InboxError
 from webhook_inbox.domain.manifest import HandlerSpec
 from webhook_inbox.domain.model import Run, Status, StoredEvent
 from webhook_inbox.domain.ports import Change, Item, Key, Message, Table
-from webhook_inbox.domain.timestamps__instants import to_ms, to_seconds
+from webhook_inbox.domain.timestamps import to_ms, to_seconds
 from webhook_inbox.ledger.deadlines import overdue_at
 from webhook_inbox.ledger.schema import RUN_LIFE, attention_shard, run_from, run_key
 

@@ -14,7 +14,7 @@ from typing import Final
 from webhook_inbox.domain.conditions import Absent, Equals, either
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.ports import Chance, Change, Clock, Item, Key, Table
-from webhook_inbox.domain.timestamps__instants import from_ms, to_ms
+from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.ledger import audit
 from webhook_inbox.ledger.schema import carries
 

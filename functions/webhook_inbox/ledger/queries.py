@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from webhook_inbox.domain.model import Overview, Run
 from webhook_inbox.domain.ports import Blobs, Item, Key, Table
-from webhook_inbox.domain.timestamps__instants import from_ms, to_ms
+from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.ledger import payloads as bodies
 from webhook_inbox.ledger.schema import (
     ATTENTION,

@@ -26,7 +26,7 @@ from typing import Any, Final
 from webhook_inbox.domain.conditions import Absent, Condition, Less, either
 from webhook_inbox.domain.model import Attempt, Run, Status, StoredEvent
 from webhook_inbox.domain.ports import Item, Key
-from webhook_inbox.domain.timestamps__instants import from_ms, from_seconds, to_ms, to_seconds
+from webhook_inbox.domain.timestamps import from_ms, from_seconds, to_ms, to_seconds
 
 BY_RECEIVED: Final = "by_received"
 ATTENTION: Final = "attention"

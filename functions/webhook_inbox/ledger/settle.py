@@ -10,7 +10,7 @@ from webhook_inbox.domain.conditions import Absent, Condition, Equals, Present, 
 from webhook_inbox.domain.errors import ConditionFailed, InboxError, Unavailable
 from webhook_inbox.domain.model import Attempt, Run, Status, StoredEvent, Wait
 from webhook_inbox.domain.ports import Change, Key, Table
-from webhook_inbox.domain.timestamps__instants import to_ms, to_seconds
+from webhook_inbox.domain.timestamps import to_ms, to_seconds
 from webhook_inbox.ledger.deadlines import last_call, overdue_at
 from webhook_inbox.ledger.schema import (
     EFFECT_LIFE,

@@ -18,7 +18,7 @@ from webhook_inbox.ledger.pauses import RECHECK, RESUMPTION, Controls
 from webhook_inbox.ledger.schema import run_from, run_key
 from webhook_inbox.processor.settlement import SHORTEST_WAIT
 from webhook_inbox.queue.message import Reference
-from webhook_inbox.queue.visibility__retry import pause
+from webhook_inbox.queue.visibility import pause
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from webhook_inbox.processor.admission import Checked
 from webhook_inbox.queue import message_groups as blocks
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import Reference
-from webhook_inbox.queue.message_groups__serial import entities_of, missing
+from webhook_inbox.queue.message_groups import entities_of, missing
 from webhook_inbox.queue.outcomes import Worker
 
 WAITING: Final = frozenset({Status.FAILED, Status.DEFERRED})

@@ -30,8 +30,7 @@ from webhook_inbox.processor.settlement import Attempt, Conclusion
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import Reference
 from webhook_inbox.queue.outcomes import Outcome, Result, Worker
-from webhook_inbox.queue.visibility import carriage_of
-from webhook_inbox.queue.visibility__retry import Pause
+from webhook_inbox.queue.visibility import Pause, carriage_of
 
 # The lease outlives the invocation, so that no worker outlives its lease.
 LEASE_MARGIN: Final = timedelta(seconds=5)

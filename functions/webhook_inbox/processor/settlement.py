@@ -13,7 +13,7 @@ from webhook_inbox.domain.manifest import HandlerSpec
 from webhook_inbox.domain.model import Run, Status, Wait
 from webhook_inbox.domain.ports import Chance, Clock, Message, Table
 from webhook_inbox.domain.secrets import LiveSecrets
-from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.lease import NotClaimable, Refusal
 from webhook_inbox.ledger.settle import Settlement, cut, give_up, settle
 from webhook_inbox.processor.retry_policy import (
@@ -27,8 +27,7 @@ from webhook_inbox.queue import message_groups as blocks
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import Reference
 from webhook_inbox.queue.outcomes import Outcome, Result, Worker
-from webhook_inbox.queue.visibility import carriage_of
-from webhook_inbox.queue.visibility__retry import pause
+from webhook_inbox.queue.visibility import carriage_of, pause
 
 # A deployment that rolls out may send runs of a handler that this worker does not know yet.
 ROLLING: Final = timedelta(hours=1)

@@ -26,7 +26,7 @@ from webhook_inbox.providers.schemes.http.key_urls import pinned
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
 from webhook_inbox.providers.schemes.signatures.asymmetric import Rsa
 from webhook_inbox.providers.schemes.signatures.constant_time import matches
-from webhook_inbox.providers.schemes.signatures.per_item__sealed import sealed
+from webhook_inbox.providers.schemes.signatures.per_item import sealed
 
 SETTINGS: Final = frozenset({"topic_arn"})
 EXAMPLE: Final = {"topic_arn": "arn:aws:sns:eu-west-1:123456789012:orders"}

@@ -9,7 +9,7 @@ captured one costs is one look that finds nothing new. Source: dropbox/mdwebhook
 from typing import Final
 
 from webhook_inbox.domain.provider import Facts
-from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.providers.schemes.builder import provider
 from webhook_inbox.providers.schemes.handshakes.handshakes import greets
 from webhook_inbox.providers.schemes.identity.event_identity import (

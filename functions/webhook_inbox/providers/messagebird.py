@@ -15,7 +15,7 @@ from typing import Any, Final
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Recipe, Sample
-from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.providers.schemes.builder import provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.http import urls

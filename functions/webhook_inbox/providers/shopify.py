@@ -11,7 +11,7 @@ from typing import Final
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import STATUSES, Facts, Identity, Recipe, Sample, Verified
-from webhook_inbox.domain.timestamps__instants import from_ms, to_ms
+from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header
 from webhook_inbox.providers.schemes.signatures.encodings import base64
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac

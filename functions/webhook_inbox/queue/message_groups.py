@@ -10,17 +10,62 @@ Of several that have died only the first may run again, then the next: what is r
 a message group of its own, where SQS keeps it from nothing.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
+from hashlib import sha256
 from typing import Final
 
+from webhook_inbox.domain.json_path import at, parse
 from webhook_inbox.domain.manifest import HandlerSpec
 from webhook_inbox.domain.model import SETTLED, Run
 from webhook_inbox.domain.ports import Change, Item, Key, Table
-from webhook_inbox.domain.timestamps__instants import to_ms, to_seconds
+from webhook_inbox.domain.timestamps import to_ms, to_seconds
 from webhook_inbox.ledger.deadlines import event_end
-from webhook_inbox.ledger.schema import RUN_LIFE, live, run_from, run_key
+from webhook_inbox.ledger.schema import ID_LIMIT, RUN_LIFE, live, run_from, run_key
 from webhook_inbox.queue.message import Reference
+
+
+def entities_of(specs: Iterable[HandlerSpec], body: bytes) -> dict[str, str]:
+    """Returns what each serial handler's run is in order with, by handler.
+
+    A handler whose path leads to nothing in this body is left out: its run is in order with
+    nothing, and dies of it. The body is parsed only where there is a serial handler.
+    """
+    serial = [spec for spec in specs if spec.serial]
+    if not serial:
+        return {}
+    try:
+        document = parse(body)
+    except ValueError:
+        return {}
+    found = {spec.name: _entity(document, spec) for spec in serial}
+    return {name: entity for name, entity in found.items() if entity}
+
+
+def missing(spec: HandlerSpec) -> str:
+    """Returns why a run that is in order with nothing cannot be done."""
+    path = spec.order.entity if spec.order else ""
+    return (
+        f"the body has no text or whole number at {path!r}, by which {spec.name} takes events in"
+        " order; mend the path in the handler's `order`, or narrow its types"
+    )
+
+
+def _entity(document: object, spec: HandlerSpec) -> str:
+    found = at(document, spec.order.entity) if spec.order else None
+    if isinstance(found, int) and not isinstance(found, bool):
+        return _storable(str(found))
+    return _storable(found) if isinstance(found, str) else ""
+
+
+def _storable(text: str) -> str:
+    """Returns a text as a key can hold it: itself, or its hash if it is long or no Unicode."""
+    encoded = text.encode(errors="surrogatepass")
+    if len(encoded) <= ID_LIMIT and encoded.decode(errors="replace") == text:
+        return text
+    return f"sha256:{sha256(encoded).hexdigest()}"
+
 
 BLOCKED: Final = "blocked#"
 # How the `waits_for` of a run begins that waits for a dead one: the rest is that one's event.

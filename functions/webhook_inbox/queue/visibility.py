@@ -10,7 +10,7 @@ In a FIFO lane a message that stays keeps the next ones of its entity back; that
 the first message of an entity's stands for its run until that is settled, whatever else is sent.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -23,7 +23,35 @@ from webhook_inbox.ledger.pauses import RESUMPTION
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import Reference
 from webhook_inbox.queue.outcomes import Outcome, Worker
-from webhook_inbox.queue.visibility__retry import Pause, pause, seconds_up
+
+# SQS: a visibility timeout keeps a message in flight, and 120,000 in flight stop a queue, so
+# only short waits are spent that way; a message's delay ends at 15 minutes.
+BY_VISIBILITY: Final = timedelta(seconds=60)
+BY_DELAY: Final = timedelta(minutes=15)
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A wait and what carries it."""
+
+    delay: timedelta
+    wait: Wait
+
+
+def pause(delay: timedelta, *, may_hide: bool) -> Pause:
+    """Returns what carries a wait; `may_hide` allows the message itself to carry it."""
+    delay = max(delay, timedelta(0))
+    if may_hide and delay <= BY_VISIBILITY:
+        return Pause(delay, Wait.HIDDEN)
+    if delay <= BY_DELAY:
+        return Pause(delay, Wait.COPY)
+    return Pause(delay, Wait.PARKED)
+
+
+def seconds_up(delay: timedelta) -> int:
+    """Returns whole seconds, rounded up, so that nothing arrives before it is due."""
+    return -(-delay // timedelta(seconds=1))
+
 
 # A message that waits is looked at again and again, ever more rarely, since what it waits for may
 # come early: a resumption, an approval, a replay. SQS keeps it for 14 days and hands it out 1000

@@ -9,9 +9,9 @@ from webhook_inbox.domain.errors import ConditionFailed
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.ports import Change, Item, Table
-from webhook_inbox.domain.timestamps__instants import EPOCH, to_ms
+from webhook_inbox.domain.timestamps import EPOCH, to_ms
 from webhook_inbox.ledger.deadlines import RESENDS, event_end, last_call, next_resend, overdue_at
-from webhook_inbox.ledger.deferral__waking import wake
+from webhook_inbox.ledger.deferral import wake
 from webhook_inbox.ledger.lease import CLOCK_SKEW
 from webhook_inbox.ledger.pauses import RECHECK, RESUMING, RESUMPTION, Control
 from webhook_inbox.ledger.schema import carries, run_from, run_key

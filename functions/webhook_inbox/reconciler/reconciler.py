@@ -15,7 +15,7 @@ from typing import Final
 
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.ports import Clock, Item, Queue, Table
-from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.pauses import RECHECK, Control, controls
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import ATTENTION_SHARDS, RECEIVED_SHARDS

@@ -8,7 +8,7 @@ from webhook_inbox.domain.errors import ConditionFailed
 from webhook_inbox.domain.manifest import SPLIT, Manifest
 from webhook_inbox.domain.model import Run, Status, StoredEvent, is_batch
 from webhook_inbox.domain.ports import Change, Item, Table
-from webhook_inbox.domain.timestamps__instants import to_ms, to_seconds
+from webhook_inbox.domain.timestamps import to_ms, to_seconds
 from webhook_inbox.ledger.deadlines import overdue_at
 from webhook_inbox.ledger.lease import CLOCK_SKEW
 from webhook_inbox.ledger.queries import Ledger, Received

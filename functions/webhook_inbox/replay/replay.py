@@ -17,7 +17,7 @@ from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.ports import Chance, Change, Clock, Queue, Table
-from webhook_inbox.domain.timestamps__instants import to_ms, to_seconds
+from webhook_inbox.domain.timestamps import to_ms, to_seconds
 from webhook_inbox.ledger import audit
 from webhook_inbox.ledger.deadlines import event_end, overdue_at
 from webhook_inbox.ledger.lease import current, lease_over

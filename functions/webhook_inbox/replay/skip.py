@@ -9,7 +9,7 @@ from typing import Final
 from webhook_inbox.domain.errors import ConditionFailed
 from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.ports import Chance, Change, Table
-from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger import audit
 from webhook_inbox.ledger.schema import carries, run_key
 from webhook_inbox.ledger.settle import as_seen, cut

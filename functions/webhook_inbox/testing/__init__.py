@@ -15,8 +15,7 @@ As a fixture, one line:
     def inbox(): return Inbox("functions")
 """
 
-from webhook_inbox.testing.fake import Fake, Request
-from webhook_inbox.testing.fake__misuse import KitError
+from webhook_inbox.testing.fake import Fake, KitError, Request
 from webhook_inbox.testing.inbox import Inbox
 from webhook_inbox.testing.runs import Effect, Run
 from webhook_inbox.testing.worker import Died

@@ -7,19 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from webhook_inbox.adapters.memory import ManualClock, MemorySecrets, MemoryTable
-from webhook_inbox.adapters.system__clock import SystemClock
+from webhook_inbox.adapters.system import SystemClock
 from webhook_inbox.domain.manifest import HandlerSpec
 from webhook_inbox.domain.model import BATCH, Delivery, Overview
 from webhook_inbox.domain.ports import Item, Key
 from webhook_inbox.handlers.router import Router
 from webhook_inbox.ingest.ingest import Outcome
 from webhook_inbox.testing import project, samples
-from webhook_inbox.testing.fake import Fake
-from webhook_inbox.testing.fake__misuse import KitError
+from webhook_inbox.testing.fake import Fake, KitError
 from webhook_inbox.testing.operators import Operators
 from webhook_inbox.testing.runs import Run
 from webhook_inbox.testing.runtime import Machinery
-from webhook_inbox.testing.samples__values import values
+from webhook_inbox.testing.samples import values
 from webhook_inbox.testing.worker import Moment
 
 

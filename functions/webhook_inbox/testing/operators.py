@@ -15,7 +15,7 @@ from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.replay.replay import Replay
 from webhook_inbox.replay.request import ReplayRequest
-from webhook_inbox.testing.fake__misuse import KitError
+from webhook_inbox.testing.fake import KitError
 
 INVOCATION: Final = timedelta(seconds=60)
 

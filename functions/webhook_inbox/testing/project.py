@@ -13,8 +13,7 @@ from webhook_inbox.configuration.destination import Destination
 from webhook_inbox.domain.manifest import DestinationSpec, HandlerSpec, Manifest, SourceSpec
 from webhook_inbox.handlers.coroutines import plain
 from webhook_inbox.handlers.router import Registered, Router
-from webhook_inbox.testing.fake import Fake
-from webhook_inbox.testing.fake__misuse import KitError
+from webhook_inbox.testing.fake import Fake, KitError
 from webhook_inbox.testing.samples import PLAIN
 
 Load = Callable[[HandlerSpec], Registered]

@@ -13,7 +13,7 @@ from webhook_inbox.handlers.completions.results import Ending
 from webhook_inbox.handlers.completions.tokens import Place
 from webhook_inbox.handlers.effects.journal import State
 from webhook_inbox.handlers.effects.results import decode
-from webhook_inbox.testing.fake__misuse import KitError
+from webhook_inbox.testing.fake import KitError
 from webhook_inbox.testing.operators import Operators
 
 

@@ -24,7 +24,7 @@ from webhook_inbox.domain.manifest import SPLIT, DestinationSpec
 from webhook_inbox.domain.model import Delivery, Status
 from webhook_inbox.domain.ports import Message
 from webhook_inbox.domain.secrets import LiveSecrets
-from webhook_inbox.domain.timestamps__instants import from_ms
+from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.handlers.context import Context
 from webhook_inbox.ingest.ingest import Ingest, Outcome, Receipt
 from webhook_inbox.ledger.queries import Ledger
@@ -32,8 +32,7 @@ from webhook_inbox.processor.processor import Processor
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.outcomes import Worker
 from webhook_inbox.reconciler.reconciler import Reconciler
-from webhook_inbox.testing.fake import Fake
-from webhook_inbox.testing.fake__misuse import KitError
+from webhook_inbox.testing.fake import Fake, KitError
 from webhook_inbox.testing.operators import Operators
 from webhook_inbox.testing.project import Project
 from webhook_inbox.testing.samples import trusting

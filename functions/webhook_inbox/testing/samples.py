@@ -10,10 +10,29 @@ from urllib.parse import unquote
 
 from webhook_inbox import providers
 from webhook_inbox.domain.errors import InboxError
-from webhook_inbox.domain.manifest import HandlerSpec, SourceSpec
+from webhook_inbox.domain.manifest import HandlerSpec, Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Recipe, Sample, Verified
-from webhook_inbox.testing.fake__misuse import KitError
+from webhook_inbox.domain.secrets import COMPLETION_KEY
+from webhook_inbox.testing.fake import KitError
+
+SIGNING: Final = "whsec_dGVzdGluZy1vbmx5LXNlY3JldCE="
+
+
+def values(manifest: Manifest, given: Mapping[str, str | None]) -> dict[str, tuple[str, ...]]:
+    """Returns a value for each secret, of a form that what needs it takes."""
+    found: dict[str, str | None] = {
+        name: f"testing-{name}" for name in (*manifest.secrets, COMPLETION_KEY)
+    }
+    for spec in manifest.destinations.values():
+        named = spec.auth.get("bearer") or spec.auth.get("secret")
+        found |= {named: f"testing-{named}"} if named else {}
+        basic = spec.auth.get("basic")
+        found |= {basic: f"tester:testing-{basic}"} if basic else {}
+        found |= {spec.sign: SIGNING} if spec.sign else {}
+    found |= given
+    return {name: (value,) for name, value in found.items() if value is not None}
+
 
 # One of these is of the form that a provider gives its secrets.
 _SECRETS: Final = ("whsec_dGVzdGluZy1vbmx5LXNlY3JldCE=", "deadbeef" * 8, "testing:only-secret")

@@ -10,7 +10,7 @@ import pytest
 
 from tests.stopwatch import Stopwatch
 from tests.unit.adapters.calling import Attempt, Chance
-from webhook_inbox.adapters.system__clock import SystemClock
+from webhook_inbox.adapters.system import SystemClock
 from webhook_inbox.destinations.circuit import Answer
 from webhook_inbox.destinations.client.client import Downstream
 from webhook_inbox.destinations.client.factory import HttpClients

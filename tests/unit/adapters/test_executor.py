@@ -7,7 +7,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from webhook_inbox.adapters.system__executor import ThreadExecutor
+from webhook_inbox.adapters.system import ThreadExecutor
 from webhook_inbox.domain.errors import HandlerTimedOut, Permanent
 
 LONG = 30.0

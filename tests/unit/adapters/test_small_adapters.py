@@ -11,8 +11,7 @@ from webhook_inbox.adapters.aws.s3 import S3Blobs
 from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
 from webhook_inbox.adapters.aws.sqs import OldestMessage
 from webhook_inbox.adapters.memory import ManualClock
-from webhook_inbox.adapters.system import SystemChance
-from webhook_inbox.adapters.system__clock import SystemClock
+from webhook_inbox.adapters.system import SystemChance, SystemClock
 from webhook_inbox.domain.errors import Unavailable
 
 GONE = refusal("ResourceNotFoundException")

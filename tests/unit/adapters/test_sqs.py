@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.unit.adapters.fake_client import FakeClient, refusal
-from webhook_inbox.adapters.aws.sqs__sqs import SqsQueue
+from webhook_inbox.adapters.aws.sqs import SqsQueue
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Backlog, Outgoing
 from webhook_inbox.domain.quotas import MESSAGE_BYTES

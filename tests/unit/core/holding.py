@@ -6,7 +6,7 @@ from typing import Any
 from tests.unit.core.world import World
 from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.ports import Item, Key
-from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.handlers.approvals import Hold, Holds
 from webhook_inbox.handlers.effects.results import encode
 from webhook_inbox.ledger.lease import Lease, claim

@@ -8,7 +8,7 @@ from typing import Any, Final
 from tests.unit.core.world import World, handler, with_handlers
 from webhook_inbox.domain.manifest import BLOCK, SERIAL, Backoff, HandlerSpec, Order
 from webhook_inbox.domain.model import Run
-from webhook_inbox.domain.timestamps__instants import from_ms
+from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.queue.outcomes import Outcome, Result
 
 BILL: Final = "acme.bill"

@@ -11,7 +11,7 @@ from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.manifest import HandlerSpec
 from webhook_inbox.domain.model import Run, Status, StoredEvent
 from webhook_inbox.domain.ports import Message
-from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.lease import CLOCK_SKEW, Lease, NotClaimable, Refusal, claim, claimable
 from webhook_inbox.ledger.schema import run_key
 from webhook_inbox.queue.message import Reference

@@ -11,7 +11,7 @@ from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.errors import Deferred, Held, Permanent, Skipped, Transient
 from webhook_inbox.domain.manifest import Backoff
 from webhook_inbox.domain.model import Status
-from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.queue.outcomes import Outcome
 
 NAME = "acme.fulfil"

@@ -7,7 +7,7 @@ import pytest
 
 from webhook_inbox.domain.manifest import SERIAL, HandlerSpec, Order
 from webhook_inbox.ledger.schema import ID_LIMIT
-from webhook_inbox.queue.message_groups__serial import entities_of, missing
+from webhook_inbox.queue.message_groups import entities_of, missing
 
 
 def serial(name: str, path: str) -> HandlerSpec:
@@ -88,7 +88,7 @@ def test_a_body_is_not_even_parsed_without_a_serial_handler(
     def parse(_: bytes) -> object:
         raise AssertionError("parsed")
 
-    monkeypatch.setattr("webhook_inbox.queue.message_groups__serial.parse", parse)
+    monkeypatch.setattr("webhook_inbox.queue.message_groups.parse", parse)
     latest = HandlerSpec("a", "m", "f", "s", ("*",), order=Order("latest", "id", "at"))
 
     assert entities_of([latest, HandlerSpec("b", "m", "f", "s", ("*",))], b"{}") == {}

@@ -5,7 +5,7 @@ from hashlib import sha256
 
 import pytest
 
-from webhook_inbox.ingest.events__fingerprints import fingerprint
+from webhook_inbox.ingest.events import fingerprint
 
 VOLATILE = ("attempt", "pending")
 

@@ -21,7 +21,7 @@ from webhook_inbox.domain.errors import Deferred, Permanent, Transient, Unavaila
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.ports import Change, Outgoing
-from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.handlers.approvals import Hold, Outcome, holds
 from webhook_inbox.handlers.effects.manual_commit import NoDoubt
 from webhook_inbox.handlers.effects.results import Unstorable, decode

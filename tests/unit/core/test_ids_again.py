@@ -3,7 +3,7 @@
 from tests.unit.core.world import World
 from webhook_inbox.adapters.memory import Faults
 from webhook_inbox.domain.model import Status
-from webhook_inbox.domain.timestamps__instants import from_seconds, to_seconds
+from webhook_inbox.domain.timestamps import from_seconds, to_seconds
 from webhook_inbox.ingest.ingest import Outcome
 from webhook_inbox.ledger.schema import EVENT_LIFE, RUN_LIFE
 from webhook_inbox.queue.outcomes import Outcome as Worked

@@ -10,7 +10,7 @@ from tests.unit.core.world import ACME, SECRET, World, with_source
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.ingest.ingest import Outcome
-from webhook_inbox.ingest.rejected__rejected import PER_MINUTE
+from webhook_inbox.ingest.rejected import PER_MINUTE
 from webhook_inbox.ledger.payloads import REJECTED_PREFIX
 
 

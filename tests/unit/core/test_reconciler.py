@@ -7,7 +7,7 @@ import pytest
 from tests.unit.core.world import World
 from webhook_inbox.domain.errors import Transient, Unavailable
 from webhook_inbox.domain.model import Status
-from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.deadlines import (
     LAST_WAIT,
     RESENDS,

@@ -38,7 +38,7 @@ from webhook_inbox.domain.model import SETTLED, EventStatus, Status, Wait, event
 from webhook_inbox.processor.retry_policy import backoff_delay
 from webhook_inbox.queue.message import Reference
 from webhook_inbox.queue.outcomes import Outcome
-from webhook_inbox.queue.visibility__retry import pause, seconds_up
+from webhook_inbox.queue.visibility import pause, seconds_up
 
 # -- an event's status
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webhook_inbox.destinations.responses__retry_after import LIMIT, retry_after
+from webhook_inbox.destinations.responses import LIMIT, retry_after
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 HUBSPOT = {"x-hubspot-ratelimit-interval-milliseconds": "10000"}

@@ -8,7 +8,7 @@ import pytest
 
 from webhook_inbox.domain.model import Attempt, Status, StoredEvent
 from webhook_inbox.domain.ports import Key
-from webhook_inbox.domain.timestamps__instants import from_ms, from_seconds, to_ms, to_seconds
+from webhook_inbox.domain.timestamps import from_ms, from_seconds, to_ms, to_seconds
 from webhook_inbox.ledger.schema import (
     ATTENTION_SHARDS,
     EVENT_LIFE,

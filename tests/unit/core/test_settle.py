@@ -10,7 +10,7 @@ from webhook_inbox.adapters.memory import Fault, MemoryTable
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.model import Attempt, Run, Status, Wait
 from webhook_inbox.domain.ports import Item
-from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.deadlines import overdue_at
 from webhook_inbox.ledger.schema import EVENT_LIFE, RUN_LIFE, run_from, run_key
 from webhook_inbox.ledger.settle import (

@@ -18,9 +18,9 @@ from webhook_inbox.domain.errors import Permanent
 from webhook_inbox.domain.manifest import SPLIT
 from webhook_inbox.domain.model import EventStatus, Status
 from webhook_inbox.domain.ports import Outgoing
-from webhook_inbox.domain.timestamps__instants import from_seconds
+from webhook_inbox.domain.timestamps import from_seconds
 from webhook_inbox.ingest.batches import TOLD, Journal
-from webhook_inbox.ingest.events__fingerprints import fingerprint
+from webhook_inbox.ingest.events import fingerprint
 
 EXACT = b'{"sg_event_id":"exact" , "event":"delivered", "amount":1.10, "n":1e400,"n":2}'
 

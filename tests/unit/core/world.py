@@ -34,7 +34,7 @@ from webhook_inbox.domain.model import Delivery, EventStatus, Overview, Run, Sta
 from webhook_inbox.domain.ports import Item, Message
 from webhook_inbox.domain.provider import Recipe, Sample
 from webhook_inbox.domain.secrets import COMPLETION_KEY, LiveSecrets
-from webhook_inbox.domain.timestamps__instants import from_ms
+from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.handlers.completions.receiver import Completions
 from webhook_inbox.handlers.context import Context
 from webhook_inbox.handlers.event import Event

@@ -13,8 +13,7 @@ from heapq import heappop, heappush
 from math import ceil
 from random import Random
 
-from webhook_inbox.adapters.memory.system import SeededChance
-from webhook_inbox.adapters.memory.system__clock import START, ManualClock
+from webhook_inbox.adapters.memory.system import START, ManualClock, SeededChance
 from webhook_inbox.adapters.memory.table import MemoryTable
 from webhook_inbox.destinations.circuit import Answer
 from webhook_inbox.destinations.gate import Gate

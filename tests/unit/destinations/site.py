@@ -6,18 +6,16 @@ from datetime import timedelta
 from typing import Any
 
 from tests.unit.core.faults import Plan
-from webhook_inbox.adapters.memory.system import SeededChance
-from webhook_inbox.adapters.memory.system__clock import ManualClock
+from webhook_inbox.adapters.memory.system import ManualClock, SeededChance
 from webhook_inbox.adapters.memory.table import MemoryTable
-from webhook_inbox.destinations.circuit import Answer
-from webhook_inbox.destinations.circuit__circuit import UNKNOWN, breaker_key, limit_key
+from webhook_inbox.destinations.circuit import UNKNOWN, Answer, breaker_key, limit_key
 from webhook_inbox.destinations.gate import Admission, Gate
 from webhook_inbox.destinations.rate import Pace
 from webhook_inbox.destinations.rate_limiter import Turn
 from webhook_inbox.domain.errors import Deferred
 from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
 from webhook_inbox.domain.ports import Item
-from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.domain.timestamps import to_ms
 
 CRM = DestinationSpec("crm", "https://crm.example")
 LIMITED = replace(CRM, rate=10.0)

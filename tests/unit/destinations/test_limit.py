@@ -7,9 +7,8 @@ from itertools import pairwise
 import pytest
 
 from tests.unit.destinations.site import CRM, LIMITED, Site
-from webhook_inbox.adapters.memory.system__clock import START
-from webhook_inbox.destinations.circuit import Answer
-from webhook_inbox.destinations.circuit__circuit import UNKNOWN, Circuit
+from webhook_inbox.adapters.memory.system import START
+from webhook_inbox.destinations.circuit import UNKNOWN, Answer, Circuit
 from webhook_inbox.destinations.gate import _spelled
 from webhook_inbox.destinations.rate import (
     HEADROOM,

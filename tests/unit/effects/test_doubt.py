@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.effects.bench import Bench, Killed, die, killed_after
 from webhook_inbox.domain.errors import Held, Permanent, Transient
-from webhook_inbox.domain.timestamps__instants import from_ms
+from webhook_inbox.domain.timestamps import from_ms
 
 
 @pytest.fixture

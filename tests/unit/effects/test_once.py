@@ -15,7 +15,7 @@ from webhook_inbox.domain.errors import (
     Transient,
     Unavailable,
 )
-from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.handlers.effects.effect import Effects
 from webhook_inbox.handlers.effects.journal import Journal
 from webhook_inbox.handlers.effects.results import decode

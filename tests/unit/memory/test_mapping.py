@@ -10,7 +10,7 @@ from tests.unit.memory.invoking import VISIBILITY, filled, mapping, polled
 from webhook_inbox.adapters.memory import Fault, ManualClock, MemoryQueue
 from webhook_inbox.adapters.memory.event_source_mapping import Batch
 from webhook_inbox.domain.ports import Message
-from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.domain.timestamps import to_ms
 
 
 def failures(*ids: Any) -> dict[str, Any]:

@@ -16,16 +16,16 @@ from webhook_inbox.domain.errors import Deferred, Held, Permanent, Skipped, Unav
 from webhook_inbox.domain.manifest import HandlerSpec
 from webhook_inbox.domain.model import Run, Status, StoredEvent, Wait
 from webhook_inbox.domain.ports import Change, Item, Key, Message
-from webhook_inbox.domain.timestamps__instants import from_ms, to_ms
+from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.handlers.ordering import Orders
 from webhook_inbox.handlers.ordering.declaration import Ordering
-from webhook_inbox.ledger.deferral__waking import wake
+from webhook_inbox.ledger.deferral import wake
 from webhook_inbox.ledger.lease import Lease, NotClaimable, claim
 from webhook_inbox.ledger.schema import run_from, run_key
 from webhook_inbox.ledger.settle import LeaseLost, Settlement, as_seen, settle
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import Reference
-from webhook_inbox.queue.visibility__retry import pause, seconds_up
+from webhook_inbox.queue.visibility import pause, seconds_up
 
 HANDLER: Final = "shop.sync"
 SOURCE: Final = "shop"

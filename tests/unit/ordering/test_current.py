@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from webhook_inbox.adapters.memory.system__clock import START
+from webhook_inbox.adapters.memory.system import START
 from webhook_inbox.domain.errors import Permanent, Skipped, Transient
 from webhook_inbox.handlers.current_state import current
 from webhook_inbox.handlers.event import Event

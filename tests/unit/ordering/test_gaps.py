@@ -8,11 +8,11 @@ import pytest
 
 from tests.unit.ordering.stage import HANDLER, SOURCE, Stage
 from webhook_inbox.adapters.memory import Fault
-from webhook_inbox.adapters.memory.system__clock import START
+from webhook_inbox.adapters.memory.system import START
 from webhook_inbox.domain.errors import Deferred, Held, Permanent, Transient
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.ports import Change
-from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.handlers.ordering import BACKFILL_AFTER
 from webhook_inbox.handlers.ordering.declaration import sequence
 from webhook_inbox.ledger.schema import run_key

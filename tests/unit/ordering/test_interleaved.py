@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.unit.ordering.stage import Stage
-from webhook_inbox.adapters.memory.system__clock import START
+from webhook_inbox.adapters.memory.system import START
 from webhook_inbox.domain.model import Status
 from webhook_inbox.handlers.ordering.declaration import Ordering, latest, sequence
 

@@ -9,7 +9,7 @@ from tests.unit.ordering.stage import HANDLER, Stage
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.errors import Deferred, Held, Permanent, Skipped, Transient
 from webhook_inbox.domain.model import Run, Status
-from webhook_inbox.domain.timestamps__instants import from_ms, to_seconds
+from webhook_inbox.domain.timestamps import from_ms, to_seconds
 from webhook_inbox.handlers.ordering import STATE_LIFE
 from webhook_inbox.handlers.ordering.declaration import latest
 from webhook_inbox.handlers.ordering.entity_state import entity_pk

@@ -13,7 +13,7 @@ import pytest
 
 from tests.unit.ordering.stage import Killed, Stage
 from webhook_inbox.adapters.memory import Fault
-from webhook_inbox.adapters.memory.system__clock import START
+from webhook_inbox.adapters.memory.system import START
 from webhook_inbox.domain.errors import Transient
 from webhook_inbox.domain.model import Status
 from webhook_inbox.handlers.ordering.declaration import Ordering, latest, sequence

@@ -21,8 +21,7 @@ from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Fetch
 from webhook_inbox.domain.provider import Recipe, Sample, Verified
-from webhook_inbox.ingest.verification import PublishedKeys
-from webhook_inbox.ingest.verification__verification import verify
+from webhook_inbox.ingest.verification import PublishedKeys, verify
 from webhookctl import conformance
 
 ROOT = Path(__file__).parents[3]

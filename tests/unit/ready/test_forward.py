@@ -9,7 +9,7 @@ from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.handlers import Router
 from webhook_inbox.handlers.forwarding import forward
 from webhook_inbox.testing import Fake, Inbox
-from webhook_inbox.testing.samples__values import SIGNING
+from webhook_inbox.testing.samples import SIGNING
 
 
 class Bench:

@@ -5,8 +5,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from webhook_inbox.adapters.aws import errors as calls
-from webhook_inbox.adapters.aws.dynamodb_expressions import row_from_wire, row_to_wire, to_wire
-from webhook_inbox.adapters.aws.dynamodb_expressions__expressions import Expressions
+from webhook_inbox.adapters.aws.dynamodb_expressions import (
+    Expressions,
+    row_from_wire,
+    row_to_wire,
+    to_wire,
+)
 from webhook_inbox.domain.conditions import Condition
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.ports import Change, Item, Key, Page

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from webhook_inbox.domain.errors import ForeignMessage, Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Message
-from webhook_inbox.domain.timestamps__instants import from_ms
+from webhook_inbox.domain.timestamps import from_ms
 
 PREFIX: Final = "/webhooks/"
 

@@ -1,10 +1,138 @@
 """What CloudWatch knows of a queue and SQS does not tell."""
 
+from collections.abc import Callable, Sequence
 from datetime import timedelta
+from itertools import chain
 from typing import Any, Final
 
 from webhook_inbox.adapters.aws import errors as calls
-from webhook_inbox.domain.ports import Clock
+from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.ports import Backlog, Clock, Message, Outgoing
+from webhook_inbox.domain.quotas import batches, takes
+from webhook_inbox.domain.timestamps import from_ms
+
+# Given a queue's name, the age of its oldest message; see `cloudwatch.OldestMessage`.
+Age = Callable[[str], timedelta | None]
+
+
+class SqsQueue:
+    """The port `Queue` over one queue.
+
+    Args:
+        client: a low-level SQS client.
+        url: the queue's URL; a FIFO queue's ends in ".fifo".
+        age: where the age of its oldest message is known; SQS itself does not tell.
+        call: how calls are made; `calls.once`, or `clients.quick_caller`.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        url: str,
+        *,
+        age: Age | None = None,
+        call: calls.Caller = calls.once,
+    ) -> None:
+        self._client = client
+        self._url = url
+        self._fifo = url.endswith(".fifo")
+        self._age = age
+        self._call = call
+
+    @property
+    def fifo(self) -> bool:
+        """See the port."""
+        return self._fifo
+
+    def send(self, messages: Sequence[Outgoing]) -> Sequence[Outgoing]:
+        """See the port.
+
+        What SQS would refuse is not even sent: one such message would fail its whole batch.
+        """
+        refused = [message for message in messages if not takes(message, fifo=self._fifo)]
+        waiting = list(batches([m for m in messages if takes(m, fifo=self._fifo)]))
+        while waiting:
+            left = self._send_batch(waiting.pop(0))
+            refused += left
+            if left and self._fifo:
+                return refused + list(chain.from_iterable(waiting))
+        return refused
+
+    def hide(self, receipt: str, seconds: int) -> None:
+        """See the port."""
+        self._ask(
+            "ChangeMessageVisibility",
+            self._client.change_message_visibility,
+            ReceiptHandle=receipt,
+            VisibilityTimeout=seconds,
+        )
+
+    def receive(self, limit: int, *, hidden_for: int) -> Sequence[Message]:
+        """See the port."""
+        answer = self._ask(
+            "ReceiveMessage",
+            self._client.receive_message,
+            MaxNumberOfMessages=limit,
+            VisibilityTimeout=hidden_for,
+            WaitTimeSeconds=0,
+            MessageSystemAttributeNames=["SentTimestamp", "ApproximateReceiveCount"],
+        )
+        return [_message(received) for received in answer.get("Messages", [])]
+
+    def delete(self, receipt: str) -> None:
+        """See the port."""
+        self._ask("DeleteMessage", self._client.delete_message, ReceiptHandle=receipt)
+
+    def backlog(self) -> Backlog:
+        """See the port."""
+        answer = self._ask(
+            "GetQueueAttributes",
+            self._client.get_queue_attributes,
+            AttributeNames=["ApproximateNumberOfMessages"],
+        )
+        return Backlog(
+            visible=int(answer["Attributes"]["ApproximateNumberOfMessages"]),
+            oldest=self._oldest(),
+        )
+
+    def _oldest(self) -> timedelta | None:
+        # Good to know, and no reason to let a lost message wait while CloudWatch is down.
+        try:
+            return self._age(self._url.rpartition("/")[2]) if self._age else None
+        except Unavailable:
+            return None
+
+    def _send_batch(self, batch: Sequence[Outgoing]) -> list[Outgoing]:
+        answer = self._ask(
+            "SendMessageBatch",
+            self._client.send_message_batch,
+            Entries=[self._entry(number, message) for number, message in enumerate(batch)],
+        )
+        taken = {entry["Id"] for entry in answer.get("Successful", [])}
+        return [message for number, message in enumerate(batch) if str(number) not in taken]
+
+    def _entry(self, number: int, message: Outgoing) -> dict[str, Any]:
+        entry = {"Id": str(number), "MessageBody": message.body}
+        if not self._fifo:
+            return entry | {"DelaySeconds": message.delay}
+        # A FIFO queue knows no delay of a single message.
+        named = {"MessageGroupId": message.group, "MessageDeduplicationId": message.dedup}
+        return entry | named
+
+    def _ask(self, operation: str, method: Callable[..., Any], **parameters: Any) -> Any:
+        return self._call("sqs", operation, lambda: method(QueueUrl=self._url, **parameters))
+
+
+def _message(received: dict[str, Any]) -> Message:
+    attributes = received["Attributes"]
+    return Message(
+        id=received["MessageId"],
+        receipt=received["ReceiptHandle"],
+        body=received["Body"],
+        sent_at=from_ms(int(attributes["SentTimestamp"])),
+        receive_count=int(attributes["ApproximateReceiveCount"]),
+    )
+
 
 # Datapoints come each minute, and minutes late; a queue at rest for 6 h has none.
 LOOK_BACK: Final = timedelta(minutes=10)

@@ -11,9 +11,7 @@ from webhook_inbox.adapters.memory.faults import Fault, Faults, no_faults
 from webhook_inbox.adapters.memory.fifo_queue import MemoryFifo
 from webhook_inbox.adapters.memory.queue import MemoryQueue
 from webhook_inbox.adapters.memory.secrets import MemorySecrets
-from webhook_inbox.adapters.memory.system import SeededChance
-from webhook_inbox.adapters.memory.system__clock import ManualClock
-from webhook_inbox.adapters.memory.system__executor import InlineExecutor
+from webhook_inbox.adapters.memory.system import InlineExecutor, ManualClock, SeededChance
 from webhook_inbox.adapters.memory.table import MemoryTable
 
 __all__ = [

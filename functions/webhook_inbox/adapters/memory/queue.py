@@ -9,7 +9,7 @@ from webhook_inbox.adapters.memory.stored_message import Snapshot, Stored
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Backlog, Clock, Message, Outgoing
 from webhook_inbox.domain.quotas import HIDE_SECONDS, RECEIVE_BATCH, batches, takes
-from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.domain.timestamps import to_ms
 
 WEEK: Final = timedelta(days=7)
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from webhook_inbox.domain.ports import Message
-from webhook_inbox.domain.timestamps__instants import from_ms
+from webhook_inbox.domain.timestamps import from_ms
 
 # A message received so often goes to the back of the queue, and its age is counted no more.
 POISON: Final = 3

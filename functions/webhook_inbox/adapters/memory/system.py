@@ -1,6 +1,35 @@
 """Randomness that repeats itself."""
 
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from random import Random
+from typing import Final
+
+from webhook_inbox.domain.errors import HandlerTimedOut
+from webhook_inbox.domain.ports import Clock
+
+START: Final = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class ManualClock:
+    """The time is `start` until it is advanced; to sleep is to advance."""
+
+    def __init__(self, start: datetime = START) -> None:
+        self._now = start
+
+    def now(self) -> datetime:
+        """See the port."""
+        return self._now
+
+    def sleep(self, seconds: float) -> None:
+        """Advances the clock instead of waiting."""
+        self.advance(seconds=seconds)
+
+    def advance(
+        self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
+    ) -> None:
+        """Moves the time forward."""
+        self._now += timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
 
 
 class SeededChance:
@@ -16,3 +45,28 @@ class SeededChance:
     def uniform(self, low: float, high: float) -> float:
         """See the port."""
         return self._random.uniform(low, high)
+
+
+class InlineExecutor:
+    """Runs the work where it is called.
+
+    With a clock, work that moved it past the limit has timed out: what it did is done, what it
+    returned or raised is not heard of. That is how a simulated handler is slow.
+    """
+
+    alive = False  # no thread outlives a call, since there is none
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock
+
+    def run(self, work: Callable[[], None], *, seconds: float) -> None:
+        """See the port."""
+        if self._clock is None:
+            work()
+            return
+        end = self._clock.now() + timedelta(seconds=seconds)
+        try:
+            work()
+        finally:
+            if self._clock.now() > end:
+                raise HandlerTimedOut(f"still running after {seconds:g} s")

@@ -7,18 +7,19 @@ from typing import Any, Final
 
 from webhook_inbox.adapters.memory.faults import Call, Faults, no_faults
 from webhook_inbox.adapters.memory.table_indexes import INDEXES, Index, View
-from webhook_inbox.adapters.memory.table_rules import changed, copied
-from webhook_inbox.adapters.memory.table_rules__validation import (
+from webhook_inbox.adapters.memory.table_rules import (
+    changed,
     check_change,
     check_key,
     check_query,
+    copied,
     invalid,
 )
 from webhook_inbox.domain.conditions import Condition
 from webhook_inbox.domain.errors import ConditionFailed
 from webhook_inbox.domain.ports import Change, Item, Key, Page
 from webhook_inbox.domain.quotas import GET_BATCH, ITEM_BYTES, PAGE_BYTES, item_size
-from webhook_inbox.domain.timestamps__instants import to_seconds
+from webhook_inbox.domain.timestamps import to_seconds
 
 # How many of so many unseen writes, the latest ones, an eventually consistent read misses.
 Lag = Callable[[int], int]

@@ -17,8 +17,13 @@ from httpx import USE_CLIENT_DEFAULT
 
 from webhook_inbox.destinations.client.attempt import Call
 from webhook_inbox.destinations.client.exchange import Answered, Exchange, named
-from webhook_inbox.destinations.client.recording import arguments, effect_name
-from webhook_inbox.destinations.client.recording__recorded import BODY_LIMIT, from_record, to_record
+from webhook_inbox.destinations.client.recording import (
+    BODY_LIMIT,
+    arguments,
+    effect_name,
+    from_record,
+    to_record,
+)
 from webhook_inbox.destinations.client.request import SAFE, Dressing, user_agent
 from webhook_inbox.destinations.client.transport import Authorizing, origin
 from webhook_inbox.destinations.credentials import Credentials

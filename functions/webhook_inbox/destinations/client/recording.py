@@ -1,12 +1,86 @@
 """What a call is named in the journal, and what a repetition has to have in common with it."""
 
 import json
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final
 
 import httpx
 
+from webhook_inbox.domain.errors import Permanent
 from webhook_inbox.domain.manifest import DestinationSpec
+
+# As JSON; an effect's result may have 300 KB (effects/results.py).
+BODY_LIMIT: Final = 256 * 1024
+# What handlers read, and support asks for. Cookies and the like are secrets, and stay out.
+HEADERS: Final = (
+    "cf-ray",
+    "content-disposition",
+    "content-language",
+    "content-type",
+    "etag",
+    "idempotency-replayed",
+    "idempotent-replayed",
+    "last-modified",
+    "link",
+    "location",
+    "operation-location",
+    "request-id",
+    "x-amzn-requestid",
+    "x-correlation-id",
+    "x-github-request-id",
+    "x-hubspot-correlation-id",
+    "x-ms-request-id",
+    "x-request-id",
+)
+
+
+def to_record(response: httpx.Response, body: bytes | None) -> dict[str, Any]:
+    """Returns an answer as JSON data; `body` is None for one that is too large to be kept."""
+    headers = {name: response.headers[name] for name in HEADERS if name in response.headers}
+    return {"status": response.status_code, "headers": headers, **_body(body)}
+
+
+def from_record(record: Mapping[str, Any], request: httpx.Request) -> httpx.Response:
+    """Returns the recorded answer, the same in the first attempt and in every later one."""
+    status, headers = record["status"], record["headers"]
+    if "base64" in record:
+        content = b64decode(record["base64"])
+    elif "text" in record:
+        content = record["text"].encode()
+    else:
+        unread = httpx.ByteStream(b"")
+        return BodilessResponse(status, headers=headers, stream=unread, request=request)
+    return httpx.Response(status, headers=headers, content=content, request=request)
+
+
+class BodilessResponse(httpx.Response):
+    """An answer whose body was too large to be recorded: reading it is a permanent failure."""
+
+    @property
+    def content(self) -> bytes:
+        """Raises `Permanent`."""
+        return self.read()
+
+    def iter_raw(self, chunk_size: int | None = None) -> Iterator[bytes]:  # noqa: ARG002 - httpx's
+        """Raises `Permanent`."""
+        raise Permanent(
+            f"the answer's body has more than {BODY_LIMIT // 1024} KB, so it was not recorded:"
+            " do not read it, ask the destination for less, or fetch it with a GET"
+        )
+
+
+def _body(body: bytes | None) -> dict[str, str]:
+    if body is None:
+        return {}
+    try:
+        text = {"text": body.decode()}
+    except UnicodeDecodeError:
+        text = {"base64": b64encode(body).decode()}
+    # Control characters take six in JSON.
+    return text if len(json.dumps(text, ensure_ascii=False).encode()) <= BODY_LIMIT else {}
+
 
 NAME_LIMIT: Final = 128
 
@@ -25,7 +99,7 @@ def arguments(spec: DestinationSpec, request: httpx.Request) -> dict[str, str]:
         "method": request.method,
         "path": _path(spec, request),
         "params": request.url.query.decode(),
-        "body": _body(request),
+        "body": _body_argument(request),
     }
     key = request.headers.get(spec.key_header, "") if spec.key_header else ""
     return {**told, "key": key} if key else told
@@ -38,7 +112,7 @@ def _path(spec: DestinationSpec, request: httpx.Request) -> str:
     return f"/{path.removeprefix(base)}" if path.startswith(base) else path
 
 
-def _body(request: httpx.Request) -> str:
+def _body_argument(request: httpx.Request) -> str:
     """Returns the JSON of a body, its keys in order; or its hash without a random boundary."""
     body, type_ = request.read(), request.headers.get("content-type", "")
     if not body:

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import httpx
 
-from webhook_inbox.destinations import propagation__traces as traces
+from webhook_inbox.destinations import propagation as traces
 from webhook_inbox.destinations.client.attempt import Call
 from webhook_inbox.destinations.client.exchange import named
 from webhook_inbox.destinations.credentials import Credentials

@@ -19,7 +19,7 @@ from typing import Any, Final
 from webhook_inbox.domain.conditions import Absent, Condition, Equals, every
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.ports import Change, Item, Table
-from webhook_inbox.domain.timestamps__instants import from_ms, to_ms, to_seconds
+from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
 from webhook_inbox.handlers.completions.results import Ending
 from webhook_inbox.handlers.completions.tokens import Place, hashed
 from webhook_inbox.handlers.effects.results import decode

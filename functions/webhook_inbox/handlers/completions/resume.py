@@ -12,7 +12,7 @@ from webhook_inbox.domain.errors import ConditionFailed
 from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.ports import Table
 from webhook_inbox.handlers.completions.journal import Wait
-from webhook_inbox.ledger.deferral__waking import wake
+from webhook_inbox.ledger.deferral import wake
 from webhook_inbox.ledger.settle import as_seen
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import Reference

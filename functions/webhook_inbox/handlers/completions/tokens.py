@@ -20,7 +20,7 @@ from typing import Any, Final
 from webhook_inbox.domain.errors import Transient
 from webhook_inbox.domain.ports import Key
 from webhook_inbox.domain.secrets import COMPLETION_KEY, LiveSecrets
-from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.handlers.effects.plan import plain
 from webhook_inbox.ledger.schema import ID_LIMIT, wait_key
 

@@ -11,8 +11,7 @@ from webhook_inbox.domain.idempotency import Key
 from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.ports import Clock
 from webhook_inbox.domain.secrets import LiveSecrets
-from webhook_inbox.domain.timestamps import duration
-from webhook_inbox.domain.timestamps__instants import from_ms
+from webhook_inbox.domain.timestamps import duration, from_ms
 from webhook_inbox.handlers.completions.journal import State, Wait, Waits
 from webhook_inbox.handlers.completions.results import Ending
 from webhook_inbox.handlers.completions.resume import RECHECK

@@ -19,7 +19,7 @@ from webhook_inbox.domain.conditions import Absent, Condition, Equals, OneOf, ei
 from webhook_inbox.domain.errors import ConditionFailed
 from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.ports import Change, Item, Key, Table
-from webhook_inbox.domain.timestamps__instants import from_ms, to_ms, to_seconds
+from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
 from webhook_inbox.handlers.effects.plan import Plan
 from webhook_inbox.ledger.schema import EFFECT_LIFE, absent, effect_key, live, shared_effect_key
 

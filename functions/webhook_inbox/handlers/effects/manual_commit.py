@@ -8,7 +8,7 @@ from webhook_inbox.domain.conditions import Absent, Equals, Present, every
 from webhook_inbox.domain.errors import ConditionFailed, InboxError
 from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.ports import Change, Item, Key, Table
-from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.handlers.effects.journal import State
 from webhook_inbox.ledger.schema import effect_key
 

@@ -24,7 +24,7 @@ from webhook_inbox.domain.errors import (
 )
 from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.ports import Change, Item, Key, Table
-from webhook_inbox.domain.timestamps__instants import from_ms, to_ms, to_seconds
+from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
 from webhook_inbox.ledger.lease import CLOCK_SKEW
 from webhook_inbox.ledger.schema import carries, dedupe_key
 

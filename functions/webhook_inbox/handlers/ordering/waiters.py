@@ -15,9 +15,9 @@ from webhook_inbox.domain.conditions import Absent
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.model import SETTLED, Run, Status
 from webhook_inbox.domain.ports import Clock, Key, Table
-from webhook_inbox.domain.timestamps__instants import from_ms, to_ms, to_seconds
+from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
 from webhook_inbox.handlers.ordering.entity_state import State
-from webhook_inbox.ledger.deferral__waking import wake
+from webhook_inbox.ledger.deferral import wake
 from webhook_inbox.ledger.schema import RUN_LIFE, run_from, run_key
 from webhook_inbox.ledger.settle import as_seen
 from webhook_inbox.queue.lanes import Lanes

@@ -18,7 +18,7 @@ from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
 from webhook_inbox.domain.json_path import parse
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Sample, Verified
-from webhook_inbox.domain.timestamps__instants import to_ms
+from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.providers.schemes.http import urls
 from webhook_inbox.providers.schemes.identity.event_identity import Finder, Reading
 from webhook_inbox.providers.schemes.jwt.keys import SYMMETRIC, Key, KeyFinder, shared

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from webhook_inbox.domain.errors import Reason, Rejected
-from webhook_inbox.domain.timestamps__instants import from_seconds, to_ms
+from webhook_inbox.domain.timestamps import from_seconds, to_ms
 
 Claims = Mapping[str, Any]
 

@@ -1,12 +1,14 @@
 """A signature inside each item of a body."""
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.provider import Sample, Verified
+from webhook_inbox.domain.provider import Sample, Sent, Verified
+from webhook_inbox.providers.schemes.signatures.base import Signed
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
 Verify = Callable[[Delivery, Sequence[str]], Verified]
@@ -76,3 +78,23 @@ class EachItem:
         if not isinstance(found, str) or not found:
             raise Rejected(Reason.MALFORMED, "an item of the delivery has no signature")
         return found
+
+
+def sealed(
+    scheme: Signed,
+    message: Mapping[str, object],
+    field: str,
+    *,
+    headers: Mapping[str, str],
+    secret: str,
+    now: datetime,
+) -> Sent:
+    """Returns a delivery of a JSON message that carries its signature in a field.
+
+    Raises:
+        ConfigurationError: the secret is not of the scheme's form.
+    """
+    body = json.dumps(message).encode()
+    delivery = Delivery("it", "POST", "/webhooks/it", "", headers, body, now)
+    signature = scheme.signature(secret, scheme.contents(delivery, "")[0])
+    return Sent(headers, json.dumps({**message, field: signature}).encode())

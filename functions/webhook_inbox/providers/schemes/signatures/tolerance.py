@@ -8,7 +8,7 @@ from typing import Final
 
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.timestamps__instants import from_ms, to_ms
+from webhook_inbox.domain.timestamps import from_ms, to_ms
 
 # ASCII digits alone: int() would also take signs, spaces, underscores and other scripts' digits,
 # and refuses more than 4,300 of them with an exception of its own.
