@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from webhook_inbox.domain.errors import Reason
 from webhook_inbox.domain.manifest import SourceSpec
-from webhook_inbox.domain.provider import Facts, Recipe
+from webhook_inbox.domain.provider import Facts, Provider
 from webhook_inbox.providers import MODULES, load
 
 FILE: Final = Path(__file__).resolve().parents[1] / "docs" / "providers.md"
@@ -57,7 +57,7 @@ class Entry(NamedTuple):
     """A provider as the page shows it."""
 
     name: str
-    recipe: Recipe
+    recipe: Provider
     facts: Facts
     settings: tuple[str, ...]
     source: str
@@ -125,7 +125,7 @@ def _fact(facts: Facts, name: str) -> str:
     return text + RECALLED if name in facts.recalled else text
 
 
-def _places(recipe: Recipe) -> str:
+def _places(recipe: Provider) -> str:
     headers = _listed(sorted(recipe.signature_headers))
     fields = _listed(sorted(recipe.token_fields))
     places = [headers] if headers else []
@@ -134,20 +134,20 @@ def _places(recipe: Recipe) -> str:
     return "; ".join(places) or "the body"
 
 
-def _keys(recipe: Recipe) -> str:
+def _keys(recipe: Provider) -> str:
     if recipe.fetches is None:
         return ""
     shared = "" if recipe.needs_secret else "; nothing secret is shared"
     return f"published by the provider, fetched from a pinned host{shared}"
 
 
-def _guard(recipe: Recipe) -> str:
+def _guard(recipe: Provider) -> str:
     if recipe.guard is None:
         return ""
     return "neither id nor time is signed: known content under a new id is answered 200, not run"
 
 
-def _answers(recipe: Recipe) -> str:
+def _answers(recipe: Provider) -> str:
     words = []
     if recipe.accepted_status != 202:
         words.append(f"{recipe.accepted_status} to an accepted event")

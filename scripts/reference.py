@@ -9,41 +9,35 @@ from pydantic import BaseModel
 
 from scripts import source_reference
 from webhook_inbox.configuration import (
-    caller_source as callers,
-)
-from webhook_inbox.configuration import (
+    caller_source,
     destination,
-)
-from webhook_inbox.configuration import (
-    document as model,
-)
-from webhook_inbox.configuration import (
-    hmac_source as declared,
+    document,
+    hmac_source,
 )
 
 FILE: Final = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
 Tables = tuple[tuple[str, type[BaseModel]], ...]
-EVERY: Final[Tables] = (("`[sources.NAME]`, every provider", model.Source),)
+EVERY: Final[Tables] = (("`[sources.NAME]`, every provider", document.Source),)
 DECLARED: Final[Tables] = (
-    ('`[sources.NAME]` with `provider = "hmac"`, besides', declared.DeclaredSource),
-    ("`signature = { … }`", declared.Signature),
-    ("`timestamp = { … }`", declared.Timestamp),
-    ("`event_id = { … }`, one of", declared.EventId),
-    ("`event_type = { … }`, one of", declared.EventType),
-    ("`batch = { … }`", declared.Batch),
-    ("`digest = { … }`", declared.Digest),
+    ('`[sources.NAME]` with `provider = "hmac"`, besides', hmac_source.DeclaredSource),
+    ("`signature = { … }`", hmac_source.Signature),
+    ("`timestamp = { … }`", hmac_source.Timestamp),
+    ("`event_id = { … }`, one of", hmac_source.EventId),
+    ("`event_type = { … }`, one of", hmac_source.EventType),
+    ("`batch = { … }`", hmac_source.BatchTable),
+    ("`digest = { … }`", hmac_source.DigestTable),
 )
 CALLERS: Final[Tables] = (
-    ('`[sources.NAME]` with `auth = "jwt"`, besides', callers.JwtSource),
-    ('`[sources.NAME]` with `auth = "api-key"`, besides', callers.ApiKeySource),
-    ('`[sources.NAME]` with `auth = "basic"`, besides', callers.BasicSource),
+    ('`[sources.NAME]` with `auth = "jwt"`, besides', caller_source.JwtSource),
+    ('`[sources.NAME]` with `auth = "api-key"`, besides', caller_source.ApiKeySource),
+    ('`[sources.NAME]` with `auth = "basic"`, besides', caller_source.BasicSource),
 )
 REST: Final[Tables] = (
     ("`[destinations.NAME]`", destination.Destination),
     ("`auth = { … }`, one of bearer, basic, header, query", destination.Auth),
     ("`idempotency = { … }`, one of header, field", destination.Idempotency),
-    ("`breaker = { … }`", destination.Breaker),
-    ("`[alarms]`", model.Alarms),
+    ("`breaker = { … }`", destination.BreakerTable),
+    ("`[alarms]`", document.Alarms),
 )
 HANDLERS: Final = """\
 ## A handler
@@ -151,8 +145,10 @@ def _table(which: type[BaseModel]) -> str:
 
 
 def _rows(which: type[BaseModel]) -> Iterator[str]:
-    of_every = model.Source.model_fields
-    inherited = of_every if issubclass(which, model.Source) and which is not model.Source else {}
+    of_every = document.Source.model_fields
+    inherited = (
+        of_every if issubclass(which, document.Source) and which is not document.Source else {}
+    )
     for key, field in which.model_fields.items():
         if key in inherited:
             continue

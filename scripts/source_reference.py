@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import Final
 
 from webhook_inbox.providers import DECLARED, MODULES
-from webhook_inbox.providers.schemes.signatures import signed_content as templates
+from webhook_inbox.providers.schemes.signatures import signed_content
 
 # Keys that some providers take, by name.
 KEYS: Final = {
@@ -151,8 +151,8 @@ def known_keys() -> frozenset[str]:
 
 def known_fields() -> frozenset[str]:
     """Returns every field that may stand in `signs`."""
-    named = (f"{kind}:{what}" for kind, what in templates.NAMED.items())
-    return frozenset((*templates.FIELDS, *named))
+    named = (f"{kind}:{what}" for kind, what in signed_content.NAMED.items())
+    return frozenset((*signed_content.FIELDS, *named))
 
 
 def signed() -> str:

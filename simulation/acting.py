@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Final
 
 from simulation.stepping import Ask, Call
-from webhook_inbox.destinations.circuit import Answer
+from webhook_inbox.destinations.circuit import CallOutcome
 from webhook_inbox.domain.errors import Deferred, Permanent, Transient, Unavailable
 from webhook_inbox.handlers.context import Context
 from webhook_inbox.handlers.event import Event
@@ -144,14 +144,14 @@ def _spared(one: Acting, key: str) -> dict[str, str]:
     except Exception:
         gate.report(spec, _answer(one.verdict))
         raise
-    gate.report(spec, Answer.ok())
+    gate.report(spec, CallOutcome.ok())
     return answered
 
 
-def _answer(verdict: Verdict) -> Answer:
+def _answer(verdict: Verdict) -> CallOutcome:
     if verdict.error == "limited":
-        return Answer.limited(timedelta(seconds=verdict.seconds))
-    return Answer.ok() if verdict.error in {"permanent", "deferred"} else Answer.failed()
+        return CallOutcome.limited(timedelta(seconds=verdict.seconds))
+    return CallOutcome.ok() if verdict.error in {"permanent", "deferred"} else CallOutcome.failed()
 
 
 def _told(one: Acting, key: str) -> dict[str, str]:

@@ -7,7 +7,7 @@ from simulation.truth import must, named
 from simulation.world import World
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Item, Message
-from webhook_inbox.queue.message import Reference
+from webhook_inbox.queue.message import RunMessage
 
 # What waits for a message; all else has ended, or waits for a person or the reconciler, which
 # watches what is pending in case whoever made it so died before the message was sent.
@@ -22,14 +22,14 @@ def deleted(world: World, lane: str, message: Message) -> None:
     with suppress(Unavailable):
         queue.delete(message.receipt)
     gone = present and all(fields[0] != message.id for fields in queue.snapshot()[1])
-    reference = Reference.decode(message.body)
+    reference = RunMessage.decode(message.body)
     run, row = named(reference), world.row_of(reference)
     if not gone or run in world.truth.lost or not _waits(row):
         return
     must("G1", on_its_way(world, reference, row or {}), f"{run} is left without a message: {row}")
 
 
-def buried(world: World, reference: Reference) -> None:
+def buried(world: World, reference: RunMessage) -> None:
     """SQS moves a message to the DLQ, having shown it too often."""
     run, row = named(reference), world.row_of(reference)
     alive = _waits(row) and (row or {}).get("ticket", 0) == reference.ticket
@@ -40,7 +40,7 @@ def _waits(row: Item | None) -> bool:
     return row is None or (row["status"] in ON_A_MESSAGE and not row.get("parked"))
 
 
-def on_its_way(world: World, reference: Reference, row: Item) -> bool:
+def on_its_way(world: World, reference: RunMessage, row: Item) -> bool:
     """Tells whether a message with the run's ticket is in a queue, or on its way there.
 
     The message that claimed the run last does as well: it sends the copy that is missing.
@@ -51,5 +51,5 @@ def on_its_way(world: World, reference: Reference, row: Item) -> bool:
         return True
     texts = [fields[1] for fields in waiting]
     texts += [m.body for call in world.late if call.method == "send" for m in call.args[0]]
-    sent = (Reference.decode(text) for text in texts)
+    sent = (RunMessage.decode(text) for text in texts)
     return any((*named(reference), reference.ticket) == expected for reference in sent)

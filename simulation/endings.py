@@ -9,7 +9,7 @@ from simulation.stepping import Crashed
 from simulation.truth import Violation, must
 from simulation.world import World
 from webhook_inbox.domain.ports import Item
-from webhook_inbox.ingest.ingest import Outcome as Intake
+from webhook_inbox.ingest.ingest import IngestOutcome
 from webhook_inbox.ledger.schema import event_key, run_key
 
 # Of events that are older the reconciler takes care, not a duplicate.
@@ -26,7 +26,7 @@ def end(world: World, slot: str, job: Job, how: str) -> None:
         world.answered[job.letter.name] = result.status
         row = world.aws.table.row(event_key(*job.letter.event))
         world.truth.answered(job.letter, result, row)
-        if row is not None and result.outcome is Intake.DUPLICATE:
+        if row is not None and result.outcome is IngestOutcome.DUPLICATE:
             _check_healed(world, job.letter, row)
     elif job.message is not None and not result.outcome.keeps_message:
         if how == "ok":

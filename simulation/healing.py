@@ -17,7 +17,7 @@ from webhook_inbox.domain.manifest import SPLIT
 from webhook_inbox.domain.ports import Item, Key
 from webhook_inbox.handlers.ordering.gaps import SUBJECT
 from webhook_inbox.ledger.schema import RUN_PREFIX, event_key, run_key
-from webhook_inbox.queue.message import Reference
+from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.reconciler.reconciler import DLQ_MINUTE
 from webhook_inbox.replay.request import ReplayRequest
 
@@ -140,7 +140,7 @@ def _pass(world: World) -> None:
             must("G1", dead, f"{row['sk']} was due and the reconciler passed it over")
         elif row.get("status") == "pending" and row["last_at"] == now and "entity" not in row:
             # A FIFO queue swallows for five minutes what it has seen; it is sent again later.
-            reference = Reference(row["source"], row["event_id"], row["handler"])
+            reference = RunMessage(row["source"], row["event_id"], row["handler"])
             sent = on_its_way(world, reference, row)
             must("G1", sent, f"{row['sk']} was made pending and is not sent")
 
@@ -260,7 +260,7 @@ def _check_dead_letters(world: World) -> None:
     buried: set[RunName] = set()
     for queue in world.aws.dlqs.values():
         for message in queue.snapshot()[1]:
-            reference = Reference.decode(message[1])
+            reference = RunMessage.decode(message[1])
             run = reference.source, reference.event_id, reference.handler
             row = world.aws.table.row(run_key(*run)) or {}
             if row.get("status") != "dead_letter":

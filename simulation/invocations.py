@@ -20,7 +20,7 @@ from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Key
 from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.ledger.schema import RUN_PREFIX, run_key
-from webhook_inbox.queue.message import Reference
+from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.queue.outcomes import Worker
 from webhook_inbox.replay.request import ReplayRequest
 
@@ -49,9 +49,9 @@ def receive(world: World, lane: str, message_id: str) -> None:
     body = next(m[1] for m in world.aws.queues[lane].snapshot()[1] if m[0] == message_id)
     message = world.aws.queues[lane].take(message_id, hidden_for=VISIBILITY)
     if message is None:
-        buried(world, Reference.decode(body))
+        buried(world, RunMessage.decode(body))
         return
-    world.truth.received(Reference.decode(body))
+    world.truth.received(RunMessage.decode(body))
     slot = world.free("worker", max(1, world.scenario.workers))
     skews = world.scenario.skews
     skew = skews[(int(slot[-1]) - 1) % len(skews)]
@@ -60,7 +60,7 @@ def receive(world: World, lane: str, message_id: str) -> None:
     now = world.deployment
     program = programs.processor(now.manifest, now.handlers, message, worker, until)
     about, parts = (worker, message, skew), {"skew": skew, "message": message, "lane": lane}
-    told = world.truth.controls.get(Reference.decode(body).handler, 0)
+    told = world.truth.controls.get(RunMessage.decode(body).handler, 0)
     _begin(world, slot, "processor", about, program, told=told, **parts)
 
 
@@ -244,7 +244,7 @@ def _leased(job: Job, call: Call, answer: Answer) -> Job:
     own = job.message is not None and key.sk.startswith(RUN_PREFIX)
     if not own or job.message is None:
         return job
-    if run_name(key) != named(Reference.decode(job.message.body)):
+    if run_name(key) != named(RunMessage.decode(job.message.body)):
         return job  # One that it wakes.
     mine = answer.value["status"] == "processing"
     return job._replace(lease=answer.value["lease_id"] if mine else "")

@@ -8,7 +8,7 @@ from simulation.world import World
 from webhook_inbox.domain.ports import Item
 from webhook_inbox.ledger.schema import RUN_PREFIX, run_key
 from webhook_inbox.queue.dead_letters import NEEDLESS
-from webhook_inbox.queue.message import Reference
+from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.reconciler.reconciler import DLQ_MINUTE, SWEEPS, WINDOW
 
 MINUTE: Final = 60_000
@@ -118,7 +118,7 @@ def _unseen_from(run: Item) -> int | None:
 
 
 def _superfluous(world: World, text: str) -> bool:
-    reference = Reference.decode(text)
+    reference = RunMessage.decode(text)
     row = world.aws.table.row(run_key(reference.source, reference.event_id, reference.handler))
     return row is not None and (
         row["status"] in NEEDLESS or row.get("ticket", 0) > reference.ticket

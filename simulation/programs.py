@@ -13,21 +13,21 @@ from webhook_inbox.domain.manifest import HandlerSpec, Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import (
     Blobs,
-    Chance,
     Clock,
     Item,
     Message,
     Queue,
+    Randomness,
     SecretStore,
     Table,
 )
-from webhook_inbox.domain.provider import Recipe
-from webhook_inbox.domain.secrets import LiveSecrets
-from webhook_inbox.handlers.approvals import Hold, Holds
+from webhook_inbox.domain.provider import Provider
+from webhook_inbox.domain.secrets import SecretCache
+from webhook_inbox.handlers.approvals import ApprovalRequest, Approvals
 from webhook_inbox.handlers.effects.manual_commit import NoDoubt
 from webhook_inbox.handlers.router import Registered
 from webhook_inbox.ingest.ingest import Ingest, Receipt
-from webhook_inbox.ledger.pauses import Wish, pause, resume
+from webhook_inbox.ledger.pauses import PauseRequest, pause, resume
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import run_from
 from webhook_inbox.processor.processor import Processor
@@ -73,8 +73,8 @@ class Ports:
         self.table = cast(Table, Remote(ask, "table"))
         self.blobs = cast(Blobs, Remote(ask, "blobs"))
         self.clock = cast(Clock, Remote(ask, "clock"))
-        self.chance = cast(Chance, Remote(ask, "chance"))
-        self.secrets = LiveSecrets(
+        self.chance = cast(Randomness, Remote(ask, "chance"))
+        self.secrets = SecretCache(
             store=cast(SecretStore, Remote(ask, "secrets")), clock=self.clock
         )
         remotes = {name: Remote(ask, f"queue {name}", fifo=name in serial) for name in lanes}
@@ -103,7 +103,7 @@ class TimedExecutor:
 
 
 @cache
-def recipe_of(name: str, provider: str, settings: str) -> Recipe:
+def recipe_of(name: str, provider: str, settings: str) -> Provider:
     """Returns a source's recipe; made once, since it keeps no state."""
     return providers.load(SourceSpec(name, provider, name, settings=dict(_SETTINGS[settings])))
 
@@ -111,7 +111,7 @@ def recipe_of(name: str, provider: str, settings: str) -> Recipe:
 _SETTINGS: dict[str, Mapping[str, Any]] = {}
 
 
-def recipes(source: SourceSpec) -> Recipe:
+def recipes(source: SourceSpec) -> Provider:
     """Returns a source's recipe."""
     marked = repr(sorted(source.settings.items()))
     _SETTINGS.setdefault(marked, source.settings)
@@ -186,14 +186,14 @@ def decision(manifest: Manifest, row: Item, kind: str) -> Program:
 
     def run(ask: Ask) -> Any:
         ports = Ports(ask, manifest)
-        use_case = Holds(
+        use_case = Approvals(
             manifest=manifest,
             table=ports.table,
             lanes=ports.lanes,
             clock=ports.clock,
             chance=ports.chance,
         )
-        hold = Hold(run_from(row))
+        hold = ApprovalRequest(run_from(row))
         try:
             if kind == "happened":
                 return use_case.happened(hold, {"told": "by hand"}, by="ann", reason="seen")
@@ -210,7 +210,7 @@ def control(handler: str, *, paused: bool) -> Program:
 
     def run(ask: Ask) -> Any:
         ports = Ports(ask, Manifest())
-        wish = Wish(handler, by="ann", reason="looked at", now=ports.clock.now())
+        wish = PauseRequest(handler, by="ann", reason="looked at", now=ports.clock.now())
         say = pause if paused else resume
         try:
             return say(ports.table, ports.chance, wish)

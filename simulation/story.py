@@ -15,7 +15,7 @@ from webhook_inbox.adapters.memory.system import START
 from webhook_inbox.domain.ports import Item
 from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.ledger.schema import RUN_PREFIX
-from webhook_inbox.queue.message import Reference
+from webhook_inbox.queue.message import RunMessage
 
 HOW: Final = {
     "ok": "",
@@ -109,7 +109,7 @@ def _of_message(verb: str) -> Sentence:
     def sentence(world: World, parts: list[str], _: Call | None) -> str:
         lane, message_id = parts
         message = next(m for m in world.aws.queues[lane].snapshot()[1] if m[0] == message_id)
-        reference = Reference.decode(message[1])
+        reference = RunMessage.decode(message[1])
         run = f"{reference.handler} of {reference.event_id}"
         return f"{message_id} {verb}: {run}, ticket {reference.ticket}, receive {message[4] + 1}"
 

@@ -17,7 +17,7 @@ from webhook_inbox.domain.ports import Item
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.deadlines import RESENDS
 from webhook_inbox.ledger.pauses import RESUMPTION
-from webhook_inbox.queue.message import Reference
+from webhook_inbox.queue.message import RunMessage
 
 SKEW_MS: Final = 5_000
 PASS_MS: Final = 300_000
@@ -73,7 +73,7 @@ def _claimed(truth: Truth, actor: Actor, run: RunName, old: Item) -> None:
     live = old.get("status") == Status.PROCESSING and lease in actor.held
     must("G2", not live or lease == actor.lease, f"{run} was claimed over a live lease")
     if message is not None:
-        ticket = Reference.decode(message.body).ticket
+        ticket = RunMessage.decode(message.body).ticket
         # In a FIFO lane the first of a group stands for its run, whatever was sent since.
         current = ticket == _ticket(old) or (ticket < _ticket(old) and "entity" in old)
         must("G2", current, f"{run} was claimed through a message that was replaced")
@@ -106,7 +106,7 @@ def _postponed(actor: Actor, run: RunName, old: Item, new: Item) -> None:
     settles = old.get("status") == Status.PROCESSING and actor.lease == old.get("lease_id")
     if settles or actor.message is None or all(old.get(name) == new.get(name) for name in waits):
         return
-    named = Reference.decode(actor.message.body)
+    named = RunMessage.decode(actor.message.body)
     if (named.source, named.event_id, named.handler) != run:
         return
     next_one = _ticket(new) == _ticket(old) + 1

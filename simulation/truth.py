@@ -12,10 +12,10 @@ from typing import Any, Final
 from simulation.scenario import Letter
 from webhook_inbox.adapters.memory import MemoryBlobs
 from webhook_inbox.domain.ports import Item, Key, Message
-from webhook_inbox.ingest.ingest import Outcome, Receipt
-from webhook_inbox.ledger import payloads as bodies
+from webhook_inbox.ingest.ingest import IngestOutcome, Receipt
+from webhook_inbox.ledger import payloads
 from webhook_inbox.ledger.schema import RUN_PREFIX, identify
-from webhook_inbox.queue.message import Reference
+from webhook_inbox.queue.message import RunMessage
 
 RESEND_PAUSE_MS: Final = 15 * 60_000
 # Adopted or woken once, sent again six times, and each of these twice where two passes overlap.
@@ -46,7 +46,7 @@ def run_name(key: Key) -> RunName:
     return *identify(key.pk), key.sk.removeprefix(RUN_PREFIX)
 
 
-def named(reference: Reference) -> RunName:
+def named(reference: RunMessage) -> RunName:
     """Returns the run a message names."""
     return reference.source, reference.event_id, reference.handler
 
@@ -169,22 +169,22 @@ class Truth:
         """Checks the answer to a delivery; `row` is its event's, as it is stored."""
         outcome, event = receipt.outcome, letter.event
         if letter.forged:
-            refused = {Outcome.REJECTED, Outcome.UNAVAILABLE, Outcome.BROKEN}
+            refused = {IngestOutcome.REJECTED, IngestOutcome.UNAVAILABLE, IngestOutcome.BROKEN}
             must("G6", outcome in refused, f"{letter.name} got {outcome}")
             return
-        if outcome is Outcome.CONFLICT:
+        if outcome is IngestOutcome.CONFLICT:
             must("G7", receipt.status == 409, f"a conflict was answered with {receipt.status}")
             return
         if receipt.status >= 300:
             return
-        if outcome is Outcome.REPLAYED:
+        if outcome is IngestOutcome.REPLAYED:
             stored = [e for e, body in self.contents.items() if body == letter.body]
             must("G6", stored != [], f"{letter.name} was taken for a replay of nothing")
             return
         must("G1", row is not None, f"{letter.name} was acknowledged and is not stored")
         same = self.contents[event] == letter.body
         must("G7", same, f"{letter.name} was acknowledged as a duplicate of other content")
-        for handler in (row or {})["runs"] if outcome is Outcome.ACCEPTED else ():
+        for handler in (row or {})["runs"] if outcome is IngestOutcome.ACCEPTED else ():
             sent = self.sends.get((*event, handler), 0)
             must("G1", sent > 0, f"{letter.name} was acknowledged and {handler} is not sent")
         self.acknowledged.add(event)
@@ -194,7 +194,7 @@ class Truth:
         alive = old is not None and old["expires_at"] * 1000 > now
         must("G1", not alive or old == new, "a stored event was changed")
         try:
-            body = bodies.unpack(new, blobs)
+            body = payloads.unpack(new, blobs)
         except Exception as error:
             raise Violation("G1", f"an event was stored without its body: {error}") from error
         event = new["source"], new["event_id"]
@@ -205,7 +205,7 @@ class Truth:
 
     # -- messages
 
-    def sent(self, actor: Actor, reference: Reference, ticket: int, now: int) -> None:
+    def sent(self, actor: Actor, reference: RunMessage, ticket: int, now: int) -> None:
         """Checks a message that a queue took; `ticket` is its run's, 0 where it has no row."""
         run = named(reference)
         self.sends[run] = self.sends.get(run, 0) + 1
@@ -216,7 +216,7 @@ class Truth:
         if actor.kind == "replay":
             must("G1", reference.ticket > 0, f"{run} was replayed under its first ticket")
         if actor.kind == "processor" and actor.message is not None:
-            replaced = Reference.decode(actor.message.body)
+            replaced = RunMessage.decode(actor.message.body)
             # A batch's worker sends the runs of its items, too.
             fresh = reference.ticket > replaced.ticket or named(replaced) != run
             must("G1", fresh, f"{run}: a copy has the ticket of the message it replaces")
@@ -226,12 +226,12 @@ class Truth:
             must("flood", times < RESENDS, f"{run} was sent again {times + 1} times")
             self.resent[run, reference.ticket] = now, times + 1
 
-    def received(self, reference: Reference) -> None:
+    def received(self, reference: RunMessage) -> None:
         """Notes that a message was received."""
         run = named(reference)
         self.receives[run] = self.receives.get(run, 0) + 1
 
-    def redriven(self, reference: Reference, row: Item | None) -> None:
+    def redriven(self, reference: RunMessage, row: Item | None) -> None:
         """Notes that an operator redrove a message: its run has to be tried again."""
         if row is None or row["status"] != "dead_letter":
             return

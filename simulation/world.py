@@ -15,7 +15,7 @@ from webhook_inbox.domain.manifest import SPLIT
 from webhook_inbox.domain.ports import Item, Key
 from webhook_inbox.ledger.pauses import CONTROL_PK, HANDLER_PREFIX
 from webhook_inbox.ledger.schema import RUN_PREFIX, run_key
-from webhook_inbox.queue.message import Reference
+from webhook_inbox.queue.message import RunMessage
 
 # How long a request that its sender gave up may still be on its way.
 ON_ITS_WAY_MS: Final = 10_000
@@ -187,14 +187,14 @@ class World:
         body = next(m[1] for m in queue.snapshot()[1] if m[0] == message_id)
         queue.lose(message_id)
         self.touch_message(body)
-        self.truth.lost.add(named(Reference.decode(body)))
+        self.truth.lost.add(named(RunMessage.decode(body)))
 
     def redrive(self, lane: str) -> None:
         """An operator moves a DLQ's messages back, some seconds after the last death."""
         self.advance(self.clock.ms + REDRIVEN_AFTER_MS)
         dlq = self.aws.dlqs[lane]
         for message in dlq.snapshot()[1]:
-            reference = Reference.decode(message[1])
+            reference = RunMessage.decode(message[1])
             self.truth.redriven(reference, self.row_of(reference))
         dlq.redrive(self.aws.queues[lane])
 
@@ -224,7 +224,7 @@ class World:
         if call.method == "send" and answer.error is None:
             for message in call.args[0]:
                 if message not in answer.value:
-                    self._sent(actor, Reference.decode(message.body))
+                    self._sent(actor, RunMessage.decode(message.body))
         return answer
 
     def _wrote(self, actor: Actor, key: Key, old: Item | None, new: Item) -> None:
@@ -268,11 +268,11 @@ class World:
         known = (d.ways for d in self.scenario.deployments if handler in d.ways)
         return next(known, {}).get(handler, PLAIN)
 
-    def _sent(self, actor: Actor, reference: Reference) -> None:
+    def _sent(self, actor: Actor, reference: RunMessage) -> None:
         row = self.row_of(reference) or {}
         self.truth.sent(actor, reference, row.get("ticket", 0), self.clock.ms)
 
-    def row_of(self, reference: Reference) -> Item | None:
+    def row_of(self, reference: RunMessage) -> Item | None:
         """Returns the row of the run that a message names."""
         key = run_key(reference.source, reference.event_id, reference.handler)
         return self.aws.table.row(key)
@@ -288,7 +288,7 @@ class World:
 
     def touch_message(self, body: str) -> None:
         """Notes that something went wrong with a message."""
-        run = named(Reference.decode(body))
+        run = named(RunMessage.decode(body))
         self.truth.trouble(run[:2], [run[2]])
         for letter in self.scenario.letters if run[2] == SPLIT else ():
             for item in letter.items:

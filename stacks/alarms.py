@@ -14,7 +14,7 @@ from stacks.function import NAMESPACE
 from stacks.queue import Lane
 from stacks.topic import alarm_topic
 from webhook_inbox.domain.manifest import HandlerSpec
-from webhook_inbox.queue.outcomes import Outcome
+from webhook_inbox.queue.outcomes import RunOutcome
 
 MINUTE: Final = Duration.minutes(1)
 FIVE_MINUTES: Final = Duration.minutes(5)
@@ -101,7 +101,7 @@ class Alarms(Construct):
                     service="processor",
                     lane=spec.lane,
                     handler=spec.name,
-                    outcome=Outcome.DEAD_DROPPED,
+                    outcome=RunOutcome.DEAD_DROPPED,
                 ),
                 text=f"A run of {spec.name} was given up, and its entity {after}. Look:"
                 f" `{self._ctl} inbox list --status dead_letter`. Once the cause is gone:"

@@ -8,11 +8,10 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from webhook_inbox.ingest import rejected
-from webhook_inbox.ledger import payloads as bodies
-from webhook_inbox.ledger import schema as rows
+from webhook_inbox.ledger import payloads, schema
 
 # DynamoDB deletes expired rows days late; a body outlives every event's row that names it.
-BODY_LIFE: Final = rows.EVENT_LIFE + timedelta(days=14)
+BODY_LIFE: Final = schema.EVENT_LIFE + timedelta(days=14)
 
 
 class Bodies(Construct):
@@ -28,8 +27,8 @@ class Bodies(Construct):
             encryption=s3.BucketEncryption.S3_MANAGED,
             enforce_ssl=True,
             lifecycle_rules=[
-                _expiry(bodies.PREFIX, BODY_LIFE),
-                _expiry(bodies.REJECTED_PREFIX, rejected.LIFE),
+                _expiry(payloads.PREFIX, BODY_LIFE),
+                _expiry(payloads.REJECTED_PREFIX, rejected.LIFE),
                 s3.LifecycleRule(abort_incomplete_multipart_upload_after=Duration.days(1)),
             ],
             removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
@@ -38,12 +37,12 @@ class Bodies(Construct):
     @property
     def objects(self) -> str:
         """The ARN pattern of the events' bodies."""
-        return self.bucket.arn_for_objects(f"{bodies.PREFIX}*")
+        return self.bucket.arn_for_objects(f"{payloads.PREFIX}*")
 
     @property
     def rejected_objects(self) -> str:
         """The ARN pattern of the bodies that were kept without an event."""
-        return self.bucket.arn_for_objects(f"{bodies.REJECTED_PREFIX}*")
+        return self.bucket.arn_for_objects(f"{payloads.REJECTED_PREFIX}*")
 
 
 def _expiry(prefix: str, life: timedelta) -> s3.LifecycleRule:

@@ -4,7 +4,7 @@ from constructs import Construct
 
 from stacks.boxes import Boxes
 from stacks.function import InboxFunction, Shape
-from webhook_inbox.adapters.environment import ResenderEnvironment
+from webhook_inbox.adapters.environment import MaintenanceEnvironment
 
 
 class Resender(InboxFunction):
@@ -12,7 +12,7 @@ class Resender(InboxFunction):
 
     def __init__(self, scope: Construct, construct_id: str, *, name: str, boxes: Boxes) -> None:
         bundle = boxes.workshop.make(name)
-        environment = ResenderEnvironment(
+        environment = MaintenanceEnvironment(
             table_name=boxes.ledger.table.table_name,
             queue_urls=boxes.queue_urls,
             dlq_urls=boxes.dlq_urls,

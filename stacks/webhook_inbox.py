@@ -22,7 +22,7 @@ from stacks.reconciler import Reconciler
 from stacks.replay import Replay
 from stacks.secrets import Secrets
 from webhook_inbox import providers
-from webhook_inbox.configuration import inbox_toml as configuration
+from webhook_inbox.configuration import inbox_toml
 from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import Manifest
@@ -133,7 +133,7 @@ class WebhookInbox(Construct):
         )
 
     def _alarms(self, props: InboxProps, boxes: Boxes) -> Alarms:
-        settings = configuration.load(props.functions / "inbox.toml", stage=props.stage)
+        settings = inbox_toml.load(props.functions / "inbox.toml", stage=props.stage)
         alarms = Alarms(self, "Alarms", addresses=[*settings.alarms.notify, *settings.alarms.page])
         for lane in boxes.lanes.values():
             alarms.watch_lane(lane, self.processors[lane.name])

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from webhook_inbox.configuration import inbox_toml as configuration
+from webhook_inbox.configuration import inbox_toml
 from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
@@ -42,7 +42,7 @@ class Checkout:
 
     def sources(self, stage: str) -> Mapping[str, SourceSpec]:
         """Reads the sources alone, no handler; raises ConfigurationError."""
-        return configuration.load(self.functions / "inbox.toml", stage=stage).sources
+        return inbox_toml.load(self.functions / "inbox.toml", stage=stage).sources
 
 
 def known_provider(source: str, stage: str) -> str:

@@ -5,13 +5,13 @@ from typing import Any
 
 from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.timestamps import from_ms
-from webhook_inbox.handlers.holds import Hold
+from webhook_inbox.handlers.approvals import ApprovalRequest
 from webhookctl.moments import iso
 
 
 def hold_object(run: Run) -> dict[str, Any]:
     """Returns what a run is held for as JSON data."""
-    hold = Hold(run)
+    hold = ApprovalRequest(run)
     return {
         "hold": hold.id,
         "subject": hold.subject,

@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from webhook_inbox.domain.provider import Recipe
+from webhook_inbox.domain.provider import Provider
 from webhook_inbox.ingest.events import GENERAL_HEADERS
-from webhook_inbox.ingest.rejected import Kept
-from webhook_inbox.ingest.release import Checked, Verdict
+from webhook_inbox.ingest.rejected import RejectedDelivery
+from webhook_inbox.ingest.release import ReleaseVerdict, ReverifiedDelivery
 from webhook_inbox.providers.schemes.http.urls import fields
 from webhookctl.invocation import Invocation
 from webhookctl.moments import iso
@@ -17,7 +17,7 @@ UNSHOWN: Final = "(kept, not shown)"
 COLUMNS: Final = ("SOURCE", "ID", "RECEIVED", "RESULT", "EVENT_ID", "WHY")
 
 
-def kept_object(kept: Kept, recipe: Recipe | None = None) -> dict[str, Any]:
+def kept_object(kept: RejectedDelivery, recipe: Provider | None = None) -> dict[str, Any]:
     """Returns a kept delivery as JSON data, without its body; what is absent is null."""
     row = kept.row
     return {
@@ -40,7 +40,7 @@ def kept_object(kept: Kept, recipe: Recipe | None = None) -> dict[str, Any]:
     }
 
 
-def print_kept(output: Output, kept: Kept, recipe: Recipe | None) -> None:
+def print_kept(output: Output, kept: RejectedDelivery, recipe: Provider | None) -> None:
     """Prints all that may be seen of a kept delivery."""
     shown = kept_object(kept, recipe)
     headers: Mapping[str, str] = shown.pop("headers")
@@ -51,7 +51,7 @@ def print_kept(output: Output, kept: Kept, recipe: Recipe | None) -> None:
     output.fields(headers, indent=GAP)
 
 
-def _headers(kept: Kept, recipe: Recipe | None) -> dict[str, str]:
+def _headers(kept: RejectedDelivery, recipe: Provider | None) -> dict[str, str]:
     """Returns the headers; the values of those alone that prove nothing."""
     harmless = GENERAL_HEADERS | {"host"}
     if recipe is not None:
@@ -61,7 +61,7 @@ def _headers(kept: Kept, recipe: Recipe | None) -> dict[str, str]:
     return {k: v if k in harmless else UNSHOWN for k, v in sorted(headers.items())}
 
 
-def print_checked(call: Invocation, results: Sequence[Checked], limit: int) -> None:
+def print_checked(call: Invocation, results: Sequence[ReverifiedDelivery], limit: int) -> None:
     """Prints what kept deliveries came to, and what to do next."""
     if call.as_json:
         for result in results:
@@ -80,7 +80,7 @@ def print_checked(call: Invocation, results: Sequence[Checked], limit: int) -> N
         call.output.note(f"The first {limit}; more with --limit, or narrow it down.")
 
 
-def _checked_object(checked: Checked) -> dict[str, Any]:
+def _checked_object(checked: ReverifiedDelivery) -> dict[str, Any]:
     event = checked.event
     return {
         "id": checked.kept.id,
@@ -95,19 +95,21 @@ def _checked_object(checked: Checked) -> dict[str, Any]:
     }
 
 
-def _row(result: Checked) -> tuple[object, ...]:
+def _row(result: ReverifiedDelivery) -> tuple[object, ...]:
     why = ": ".join(filter(None, (result.reason, result.detail)))
     kept, event_id = result.kept, result.event_id or "-"
     return (kept.source, kept.id, iso(kept.received_at), result.verdict, event_id, why or "-")
 
 
-def _next_steps(results: Sequence[Checked], counts: Counter[Verdict]) -> Iterator[str]:
-    if counts[Verdict.VALID]:
+def _next_steps(
+    results: Sequence[ReverifiedDelivery], counts: Counter[ReleaseVerdict]
+) -> Iterator[str]:
+    if counts[ReleaseVerdict.VALID]:
         yield "Let the valid ones in with `webhookctl rejected release`."
-    if counts[Verdict.ACCEPTED]:
+    if counts[ReleaseVerdict.ACCEPTED]:
         yield "See `webhookctl inbox list --since 10m` for what became of them."
     for result in results:
-        if result.verdict is Verdict.CONFLICT and result.event:
+        if result.verdict is ReleaseVerdict.CONFLICT and result.event:
             event_id = result.event.event_id
             command = f"webhookctl inbox inspect {event_id}"
             yield f"{event_id} came before with other content: `{command}`."

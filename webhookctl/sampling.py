@@ -14,7 +14,7 @@ from webhook_inbox.domain.errors import InboxError, Rejected
 from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Clock
-from webhook_inbox.domain.provider import Recipe, Sample, Sent
+from webhook_inbox.domain.provider import Provider, Sample, Sent
 from webhook_inbox.ingest import events
 from webhookctl.errors import CommandError
 
@@ -44,7 +44,7 @@ class Draft:
 class Forge:
     """Makes deliveries of one source."""
 
-    def __init__(self, *, recipe: Recipe, spec: SourceSpec, secret: str, clock: Clock) -> None:
+    def __init__(self, *, recipe: Provider, spec: SourceSpec, secret: str, clock: Clock) -> None:
         self._recipe = recipe
         self._spec = spec
         self._secret = secret

@@ -12,27 +12,35 @@ from webhook_inbox.adapters.aws.lambda_events import body_of
 from webhook_inbox.domain.errors import Rejected
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.ports import Clock, Table
-from webhook_inbox.handlers.completions.receiver import Completions, Outcome, Receipt
+from webhook_inbox.handlers.completions.receiver import (
+    CompletionOutcome,
+    CompletionReceipt,
+    Completions,
+)
 from webhook_inbox.queue.lanes import Lanes
 
 PREFIX: Final = "/completions/"
 STATUSES: Final = {
-    Outcome.RECORDED: 200,
-    Outcome.REPEATED: 200,
-    Outcome.LATE: 410,
-    Outcome.OVER: 410,
-    Outcome.CONFLICT: 409,
-    Outcome.UNKNOWN: 404,
-    Outcome.MALFORMED: 400,
-    Outcome.TOO_LARGE: 413,
-    Outcome.UNAVAILABLE: 503,
-    Outcome.BROKEN: 503,
+    CompletionOutcome.RECORDED: 200,
+    CompletionOutcome.REPEATED: 200,
+    CompletionOutcome.LATE: 410,
+    CompletionOutcome.OVER: 410,
+    CompletionOutcome.CONFLICT: 409,
+    CompletionOutcome.UNKNOWN: 404,
+    CompletionOutcome.MALFORMED: 400,
+    CompletionOutcome.TOO_LARGE: 413,
+    CompletionOutcome.UNAVAILABLE: 503,
+    CompletionOutcome.BROKEN: 503,
 }
 # Seconds; sent again, a completion does what is left to do.
 RETRY_AFTER: Final = "5"
-_ERRORS: Final = {Outcome.BROKEN, Outcome.CONFLICT, Outcome.UNAVAILABLE}
+_ERRORS: Final = {
+    CompletionOutcome.BROKEN,
+    CompletionOutcome.CONFLICT,
+    CompletionOutcome.UNAVAILABLE,
+}
 # What a stranger is told of our own faults.
-_OUR_OWN: Final = {Outcome.BROKEN: "", Outcome.UNAVAILABLE: "try again"}
+_OUR_OWN: Final = {CompletionOutcome.BROKEN: "", CompletionOutcome.UNAVAILABLE: "try again"}
 
 
 class Completing:
@@ -58,14 +66,14 @@ class Completing:
         self._observe(receipt)
         return _response(receipt)
 
-    def _take(self, event: Mapping[str, Any]) -> Receipt:
+    def _take(self, event: Mapping[str, Any]) -> CompletionReceipt:
         try:
             token, body = _token(event), body_of(event)
         except (Rejected, TypeError, AttributeError) as error:
-            return Receipt(Outcome.MALFORMED, str(error))
+            return CompletionReceipt(CompletionOutcome.MALFORMED, str(error))
         return self._completions.by_token(token, body)
 
-    def _observe(self, receipt: Receipt) -> None:
+    def _observe(self, receipt: CompletionReceipt) -> None:
         """Writes one log line and one metric; the token is in neither (G10)."""
         outcome, place = str(receipt.outcome), receipt.place
         self._metrics.add_dimension(name="source", value=place.source if place else "none")
@@ -93,11 +101,11 @@ def _token(event: Mapping[str, Any]) -> str:
     return unquote(str(event.get("rawPath")).partition(PREFIX)[2])
 
 
-def _response(receipt: Receipt) -> dict[str, Any]:
+def _response(receipt: CompletionReceipt) -> dict[str, Any]:
     reason = _OUR_OWN.get(receipt.outcome, receipt.detail)
     headers = {"content-type": "application/json", "cache-control": "no-store"}
     status = STATUSES[receipt.outcome]
-    if status == STATUSES[Outcome.UNAVAILABLE]:
+    if status == STATUSES[CompletionOutcome.UNAVAILABLE]:
         headers["retry-after"] = RETRY_AFTER
     body = {"status": str(receipt.outcome), **({"reason": reason} if reason else {})}
     return {"statusCode": status, "headers": headers, "body": json.dumps(body)}

@@ -8,14 +8,14 @@ from typing import Any, Final
 from webhook_inbox.adapters.aws.lambda_events import delivery_from
 from webhook_inbox.domain.errors import Rejected
 from webhook_inbox.domain.provider import STATUSES, Answer
-from webhook_inbox.ingest.ingest import Ingest, Outcome, Receipt
+from webhook_inbox.ingest.ingest import Ingest, IngestOutcome, Receipt
 
 # Seconds that a provider is asked to wait: a throttled table recovers in seconds, a person who
 # sets a secret does not.
 RETRY_AFTER: Final = {
-    Outcome.UNAVAILABLE: "5",
-    Outcome.BROKEN: "60",
-    Outcome.NO_SECRET: "60",
+    IngestOutcome.UNAVAILABLE: "5",
+    IngestOutcome.BROKEN: "60",
+    IngestOutcome.NO_SECRET: "60",
 }
 
 
@@ -25,7 +25,9 @@ def receive(ingest: Ingest, event: Mapping[str, Any], now: datetime) -> Receipt:
         delivery = delivery_from(event, received_at=now)
     except Rejected as error:
         status = STATUSES[error.reason]
-        return Receipt(Outcome.REJECTED, status, reason=str(error.reason), detail=error.detail)
+        return Receipt(
+            IngestOutcome.REJECTED, status, reason=str(error.reason), detail=error.detail
+        )
     return ingest.receive(delivery)
 
 
@@ -37,7 +39,7 @@ def response(receipt: Receipt) -> dict[str, Any]:
     headers = {"content-type": "application/json"}
     if receipt.outcome in RETRY_AFTER:
         headers["retry-after"] = RETRY_AFTER[receipt.outcome]
-    if receipt.outcome is Outcome.WRONG_METHOD:
+    if receipt.outcome is IngestOutcome.WRONG_METHOD:
         headers["allow"] = "POST"
     return {
         "statusCode": receipt.status,

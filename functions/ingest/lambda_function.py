@@ -13,12 +13,12 @@ from webhook_inbox.adapters.aws.dynamodb import DynamoTable
 from webhook_inbox.adapters.aws.s3 import S3Blobs
 from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
 from webhook_inbox.adapters.aws.sqs import SqsQueue
-from webhook_inbox.adapters.aws.time_budget import Patience
+from webhook_inbox.adapters.aws.time_budget import TimeBudget
 from webhook_inbox.adapters.environment import IngestEnvironment
 from webhook_inbox.adapters.https import LONGEST, HttpsFetcher
 from webhook_inbox.adapters.system import SystemClock
 from webhook_inbox.domain.manifest import Manifest
-from webhook_inbox.domain.secrets import LiveSecrets
+from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.ingest.ingest import Ingest
 from webhook_inbox.queue.lanes import Lanes
 
@@ -26,7 +26,7 @@ environment: Final = IngestEnvironment.read()
 logger: Final = Logger()
 metrics: Final = Metrics()
 clock: Final = SystemClock()
-patience: Final = Patience()
+patience: Final = TimeBudget()
 dynamodb, sqs, secretsmanager = map(quick, ("dynamodb", "sqs", "secretsmanager"))
 # Only a large body needs it.
 s3: Final = Lazy(partial(quick, "s3"))
@@ -49,7 +49,7 @@ ingest: Final = Ingest(
     table=table,
     lanes=lanes,
     blobs=S3Blobs(s3, environment.bucket_name, call=quick_caller("s3", patience)),
-    secrets=LiveSecrets(store=store, clock=clock),
+    secrets=SecretCache(store=store, clock=clock),
     fetcher=HttpsFetcher(call=patience.attempts_of(LONGEST)),
     vault=store,
 )

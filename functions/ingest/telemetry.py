@@ -5,9 +5,14 @@ from typing import Final
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
-from webhook_inbox.ingest.ingest import Outcome, Receipt
+from webhook_inbox.ingest.ingest import IngestOutcome, Receipt
 
-_ERRORS: Final = {Outcome.BROKEN, Outcome.CONFLICT, Outcome.NO_SECRET, Outcome.UNAVAILABLE}
+_ERRORS: Final = {
+    IngestOutcome.BROKEN,
+    IngestOutcome.CONFLICT,
+    IngestOutcome.NO_SECRET,
+    IngestOutcome.UNAVAILABLE,
+}
 
 
 def observe(logger: Logger, metrics: Metrics, receipt: Receipt) -> Receipt:

@@ -16,10 +16,10 @@ from webhook_inbox.adapters.aws.s3 import S3Blobs
 from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
 from webhook_inbox.adapters.aws.sqs import SqsQueue
 from webhook_inbox.adapters.environment import ProcessorEnvironment
-from webhook_inbox.adapters.system import SystemChance, SystemClock, ThreadExecutor
+from webhook_inbox.adapters.system import SystemClock, SystemRandomness, ThreadExecutor
 from webhook_inbox.destinations.client.factory import HttpClients
 from webhook_inbox.domain.manifest import Manifest
-from webhook_inbox.domain.secrets import LiveSecrets
+from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.processor.processor import Processor
 from webhook_inbox.queue.lanes import Lanes
 
@@ -29,7 +29,7 @@ clock: Final = SystemClock()
 executor: Final = ThreadExecutor()
 sqs: Final = steady("sqs")
 store: Final = SecretsManagerStore(steady("secretsmanager"), environment.secret_prefix)
-secrets: Final = LiveSecrets(store=store, clock=clock)
+secrets: Final = SecretCache(store=store, clock=clock)
 processor: Final = Processor(
     manifest=Manifest.from_data(MANIFEST),
     handlers=load,
@@ -39,8 +39,8 @@ processor: Final = Processor(
     secrets=secrets,
     executor=executor,
     clock=clock,
-    chance=SystemChance(),
-    clients=HttpClients(clock=clock, chance=SystemChance()),
+    chance=SystemRandomness(),
+    clients=HttpClients(clock=clock, chance=SystemRandomness()),
 )
 records: Final = Records(
     processor, executor=executor, logger=logger, metrics=Metrics(), redact=secrets.redact

@@ -15,7 +15,7 @@ from webhook_inbox.adapters.environment import ProcessorEnvironment
 from webhook_inbox.adapters.system import ThreadExecutor
 from webhook_inbox.domain.errors import ForeignMessage, InboxError
 from webhook_inbox.processor.processor import Processor
-from webhook_inbox.queue.outcomes import Outcome, Result, Worker
+from webhook_inbox.queue.outcomes import RunOutcome, RunResult, Worker
 
 
 class KeepMessage(InboxError):
@@ -56,14 +56,14 @@ class Records:
         if result.outcome.keeps_message:
             raise KeepMessage(str(result.outcome))
 
-    def _processed(self, record: SQSRecord, worker: Worker, deadline: datetime) -> Result:
+    def _processed(self, record: SQSRecord, worker: Worker, deadline: datetime) -> RunResult:
         try:
             message = message_from(record.raw_event)
             return self._processor.process(message, worker=worker, deadline=deadline)
         except ForeignMessage as error:
-            return Result(Outcome.FOREIGN, detail=str(error))
+            return RunResult(RunOutcome.FOREIGN, detail=str(error))
         except Exception as error:  # noqa: BLE001 - our own fault: raised, it would go unlogged
-            return Result(Outcome.BROKEN, error=error)
+            return RunResult(RunOutcome.BROKEN, error=error)
 
 
 def respond(

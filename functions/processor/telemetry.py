@@ -7,15 +7,15 @@ from typing import Final
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit, single_metric
 
-from webhook_inbox.queue.outcomes import Outcome, Result
+from webhook_inbox.queue.outcomes import RunOutcome, RunResult
 
-_WARNINGS: Final = {Outcome.FAILED, Outcome.FAILED_KEPT, Outcome.SUPERSEDED}
+_WARNINGS: Final = {RunOutcome.FAILED, RunOutcome.FAILED_KEPT, RunOutcome.SUPERSEDED}
 _ERRORS: Final = {
-    Outcome.BROKEN,
-    Outcome.DEAD,
-    Outcome.DEAD_DROPPED,
-    Outcome.FOREIGN,
-    Outcome.UNAVAILABLE,
+    RunOutcome.BROKEN,
+    RunOutcome.DEAD,
+    RunOutcome.DEAD_DROPPED,
+    RunOutcome.FOREIGN,
+    RunOutcome.UNAVAILABLE,
 }
 
 
@@ -27,7 +27,7 @@ def observe(
     logger: Logger,
     metrics: Metrics,
     lane: str,
-    result: Result,
+    result: RunResult,
     *,
     redact: Callable[[str], str],
 ) -> None:

@@ -10,14 +10,14 @@ from reconciler.telemetry import observe
 from webhook_inbox.adapters.aws.clients import steady
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable
 from webhook_inbox.adapters.aws.sqs import OldestMessage, SqsQueue
-from webhook_inbox.adapters.environment import ResenderEnvironment
+from webhook_inbox.adapters.environment import MaintenanceEnvironment
 from webhook_inbox.adapters.system import SystemClock
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.reconciler.reconciler import Reconciler
 
-environment: Final = ResenderEnvironment.read()
+environment: Final = MaintenanceEnvironment.read()
 logger: Final = Logger()
 metrics: Final = Metrics()
 clock: Final = SystemClock()

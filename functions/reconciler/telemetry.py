@@ -6,10 +6,10 @@ from typing import Any
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
-from webhook_inbox.reconciler.report import Report
+from webhook_inbox.reconciler.report import ReconcilerReport
 
 
-def observe(logger: Logger, metrics: Metrics, report: Report) -> dict[str, Any]:
+def observe(logger: Logger, metrics: Metrics, report: ReconcilerReport) -> dict[str, Any]:
     """Logs and counts a pass, and returns its report as JSON data."""
     data = asdict(report)
     metrics.add_metric(name="ReconcilerPasses", unit=MetricUnit.Count, value=1)

@@ -10,15 +10,15 @@ from replay.telemetry import observe
 from webhook_inbox.adapters.aws.clients import steady
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable
 from webhook_inbox.adapters.aws.sqs import SqsQueue
-from webhook_inbox.adapters.environment import ResenderEnvironment
-from webhook_inbox.adapters.system import SystemChance, SystemClock
+from webhook_inbox.adapters.environment import MaintenanceEnvironment
+from webhook_inbox.adapters.system import SystemClock, SystemRandomness
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.replay.replay import Replay
 from webhook_inbox.replay.request import ReplayRequest
 
-environment: Final = ResenderEnvironment.read()
+environment: Final = MaintenanceEnvironment.read()
 logger: Final = Logger()
 metrics: Final = Metrics()
 clock: Final = SystemClock()
@@ -31,7 +31,7 @@ replay: Final = Replay(
     lanes=Lanes({lane: SqsQueue(sqs, url) for lane, url in environment.queue_urls.items()}),
     dlqs={lane: SqsQueue(sqs, url) for lane, url in environment.dlq_urls.items()},
     clock=clock,
-    chance=SystemChance(),
+    chance=SystemRandomness(),
 )
 
 

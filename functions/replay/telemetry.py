@@ -5,12 +5,12 @@ from typing import Any
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
-from webhook_inbox.replay.replay import Report
+from webhook_inbox.replay.replay import ReplayReport
 from webhook_inbox.replay.request import ReplayRequest
 
 
 def observe(
-    logger: Logger, metrics: Metrics, request: ReplayRequest, report: Report
+    logger: Logger, metrics: Metrics, request: ReplayRequest, report: ReplayReport
 ) -> dict[str, Any]:
     """Logs and counts a replay, and returns its report as JSON data."""
     data = report.to_data()

@@ -11,7 +11,7 @@ from typing import Final
 
 from scripts.realinput.chaos import IMPATIENT
 from webhookctl.local import state
-from webhookctl.local.dev_secrets import FILE as SECRETS
+from webhookctl.local.dev_secrets import FILE
 from webhookctl.local.errors import LocalError
 from webhookctl.local.inbox import LocalInbox
 
@@ -42,7 +42,7 @@ def running(directory: Path, given: Mapping[str, str]) -> Session:
     if found is None:
         message = f"no session runs here ({directory}): start `make dev`, or use --own"
         raise LocalError(message)
-    secrets = json.loads((directory / SECRETS).read_text())
+    secrets = json.loads((directory / FILE).read_text())
     return Session(
         front=found.front,
         sink=found.sink,

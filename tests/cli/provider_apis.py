@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from tests.cli.stage import Inbox, Server
 from tests.unit.core.world import SECRET
-from webhook_inbox.domain.provider import Recipe, Sample
+from webhook_inbox.domain.provider import Provider, Sample
 from webhook_inbox.providers import github, stripe
 from webhookctl.posting import post
 from webhookctl.sampling import Draft
@@ -55,7 +55,7 @@ class ProviderApi:
     usual. `page` is the most entries that a page holds.
     """
 
-    recipe: Recipe
+    recipe: Provider
     source: str
 
     def __init__(self, inbox: Inbox, address: str) -> None:

@@ -26,7 +26,7 @@ from webhook_inbox.domain.ports import Table
 from webhook_inbox.ledger.lease import Lease, claim
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.queue.lanes import Lanes
-from webhook_inbox.queue.message import Reference
+from webhook_inbox.queue.message import RunMessage
 from webhookctl.__main__ import main
 from webhookctl.invocation import World as Outside
 from webhookctl.target import Selection, Target
@@ -74,7 +74,7 @@ class Inbox(World):
     def begin(self, *, by: str = "worker-1", seconds: float = 60) -> Run:
         """Claims the next run and goes no further, as a worker does that is at work, or lost."""
         message = self.taken()
-        reference = Reference.decode(message.body)
+        reference = RunMessage.decode(message.body)
         return claim(
             self.table,
             event=self.overview(reference.event_id, reference.source).event,

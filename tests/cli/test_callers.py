@@ -9,7 +9,7 @@ import pytest
 from tests.cli.stage import PREFIX, Cli, Inbox, client
 from tests.unit.core.world import handler
 from tests.unit.providers.tokens import SHARED, pem, private, private_pem, secret
-from webhook_inbox.configuration import inbox_toml as configuration
+from webhook_inbox.configuration import inbox_toml
 from webhookctl.local.dev_secrets import FILE, SIGNING
 
 TABLES = """
@@ -52,7 +52,7 @@ def called(inbox: Inbox, cli: Cli, checkout: Path, served: str) -> None:
     """Adds the sources to the checkout and to the inbox that runs."""
     file = checkout / "inbox.toml"
     file.write_text(file.read_text() + TABLES)
-    sources = configuration.load(file, stage="local").sources
+    sources = inbox_toml.load(file, stage="local").sources
     acting = {f"{name}.act": handler(f"{name}.act", source=name) for name in SECRETS}
     manifest = inbox.manifest
     inbox.deploy(replace(manifest, sources=sources, handlers={**manifest.handlers, **acting}))

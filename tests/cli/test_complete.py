@@ -8,7 +8,7 @@ from tests.cli.stage import Cli, Inbox
 from tests.unit.waits.labour import Labour
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.ports import Change
-from webhook_inbox.handlers.completions.tokens import Token
+from webhook_inbox.handlers.completions.tokens import CompletionToken
 from webhook_inbox.ledger.schema import run_key
 
 BY_NAME = ("--event-id", "evt-1", "--handler", "acme.fulfil", "--effect", "render")
@@ -147,7 +147,7 @@ def test_a_command_that_makes_no_sense_is_refused(
 
 
 def test_no_output_holds_the_token(cli: Cli, labour: Labour) -> None:
-    token: Token = labour.token
+    token: CompletionToken = labour.token
     shown = [
         cli("complete", token, "--result", json.dumps(f"by {token}")),
         cli("complete", token, "--result", "2"),

@@ -11,7 +11,7 @@ from tests.unit.core.world import with_source
 from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
 from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.secrets import LiveSecrets
+from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.ingest.enrolment import key
 from webhook_inbox.ingest.ingest import Ingest, Receipt
 from webhook_inbox.providers import load
@@ -38,7 +38,7 @@ def offer(inbox: Inbox, secret: str = OFFERED) -> Receipt:
         table=inbox.table,
         lanes=inbox.lanes,
         blobs=inbox.blobs,
-        secrets=LiveSecrets(store=vault, clock=inbox.clock),
+        secrets=SecretCache(store=vault, clock=inbox.clock),
         vault=vault,
     )
     headers = {"x-hook-secret": secret, "content-type": "application/json"}

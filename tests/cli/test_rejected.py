@@ -17,7 +17,7 @@ from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.secrets import TOKEN_KEY
 from webhook_inbox.domain.timestamps import to_ms
-from webhook_inbox.ingest.ingest import Outcome, Receipt
+from webhook_inbox.ingest.ingest import IngestOutcome, Receipt
 from webhook_inbox.ledger.queries import Ledger
 
 RIGHT = "the-secret-that-the-provider-has"
@@ -52,7 +52,7 @@ def set_secret(name: str, value: str) -> None:
 def reject(inbox: Inbox, event_id: str = "evt-1", **parts: Any) -> Receipt:
     """Delivers what the provider signed with another secret than the inbox has."""
     receipt = inbox.deliver(event_id, secret=RIGHT, **parts)
-    assert receipt.outcome is Outcome.REJECTED
+    assert receipt.outcome is IngestOutcome.REJECTED
     return receipt
 
 
@@ -287,7 +287,7 @@ def test_what_the_provider_sent_again_meanwhile_is_a_duplicate(cli: Cli, inbox: 
     set_secret("acme", RIGHT)
     inbox.vault.rotate("acme", RIGHT)
     inbox.clock.advance(minutes=20)
-    assert inbox.deliver(secret=RIGHT).outcome is Outcome.ACCEPTED
+    assert inbox.deliver(secret=RIGHT).outcome is IngestOutcome.ACCEPTED
     inbox.work()
     assert cli("rejected", "release", "--json").data["result"] == "duplicate"
     assert inbox.messages() == []
@@ -416,7 +416,7 @@ def update(inbox: Inbox) -> Receipt:
 
 
 def test_a_token_is_never_stored_and_can_be_judged_all_the_same(cli: Cli, bot: Inbox) -> None:
-    assert update(bot).outcome is Outcome.REJECTED
+    assert update(bot).outcome is IngestOutcome.REJECTED
     assert TOKEN not in repr(bot.rows(""))
     set_secret("bot", TOKEN)
     assert cli("rejected", "release").code == 0

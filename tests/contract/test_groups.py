@@ -5,7 +5,7 @@ import pytest
 from tests.contract.backends import Lane
 from webhook_inbox.domain.ports import Message
 from webhook_inbox.queue.lanes import Lanes
-from webhook_inbox.queue.message import Reference
+from webhook_inbox.queue.message import RunMessage
 
 
 @pytest.fixture
@@ -13,11 +13,11 @@ def lanes(fifo: Lane) -> Lanes:
     return Lanes({"default": fifo.queue})
 
 
-def reference(event_id: str, entity: str, *, ticket: int = 0, apart: bool = False) -> Reference:
-    return Reference("acme", event_id, "acme.bill", ticket, entity=entity, apart=apart)
+def reference(event_id: str, entity: str, *, ticket: int = 0, apart: bool = False) -> RunMessage:
+    return RunMessage("acme", event_id, "acme.bill", ticket, entity=entity, apart=apart)
 
 
-def send(lanes: Lanes, *references: Reference) -> None:
+def send(lanes: Lanes, *references: RunMessage) -> None:
     lanes.send([("default", reference) for reference in references])
 
 
@@ -26,7 +26,7 @@ def taken(fifo: Lane) -> Message | None:
 
 
 def event_of(message: Message | None) -> str | None:
-    return None if message is None else Reference.decode(message.body).event_id
+    return None if message is None else RunMessage.decode(message.body).event_id
 
 
 def test_a_queue_says_that_it_is_fifo(fifo: Lane) -> None:
@@ -72,7 +72,7 @@ def test_a_replay_is_another_message(lanes: Lanes, fifo: Lane) -> None:
 
     again = taken(fifo)
     assert again is not None
-    assert Reference.decode(again.body).ticket == 1
+    assert RunMessage.decode(again.body).ticket == 1
 
 
 def test_one_that_is_sent_apart_passes_those_that_wait(lanes: Lanes, fifo: Lane) -> None:

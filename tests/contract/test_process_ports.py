@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from webhook_inbox.adapters.memory import InlineExecutor, ManualClock, SeededChance
-from webhook_inbox.adapters.system import SystemChance, SystemClock, ThreadExecutor
-from webhook_inbox.domain.ports import Chance, Clock, Executor
+from webhook_inbox.adapters.memory import InlineExecutor, ManualClock, SeededRandomness
+from webhook_inbox.adapters.system import SystemClock, SystemRandomness, ThreadExecutor
+from webhook_inbox.domain.ports import Clock, Executor, Randomness
 
 
 @pytest.fixture(params=[SystemClock, ManualClock])
@@ -16,9 +16,9 @@ def clock(request: pytest.FixtureRequest) -> Clock:
     return made
 
 
-@pytest.fixture(params=[SystemChance, SeededChance])
-def chance(request: pytest.FixtureRequest) -> Chance:
-    made: Chance = request.param()
+@pytest.fixture(params=[SystemRandomness, SeededRandomness])
+def chance(request: pytest.FixtureRequest) -> Randomness:
+    made: Randomness = request.param()
     return made
 
 
@@ -40,7 +40,7 @@ def test_sleeping_takes_its_time(clock: Clock) -> None:
     assert clock.now() - before >= timedelta(seconds=0.01)
 
 
-def test_a_token_is_128_bits_in_hex(chance: Chance) -> None:
+def test_a_token_is_128_bits_in_hex(chance: Randomness) -> None:
     tokens = [chance.token() for _ in range(200)]
 
     assert all(len(token) == 32 and set(token) <= set(string.hexdigits) for token in tokens)
@@ -48,7 +48,7 @@ def test_a_token_is_128_bits_in_hex(chance: Chance) -> None:
     assert len(set(tokens)) == len(tokens)
 
 
-def test_numbers_spread_within_their_bounds(chance: Chance) -> None:
+def test_numbers_spread_within_their_bounds(chance: Randomness) -> None:
     numbers = [chance.uniform(2.0, 4.0) for _ in range(500)]
 
     assert all(2.0 <= number <= 4.0 for number in numbers)

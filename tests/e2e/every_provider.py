@@ -13,7 +13,7 @@ from tests.e2e.project import lay_beside
 from tests.unit.providers.cases import NAMES, SECRETS, example, pair_of, sample_of
 from webhook_inbox import providers
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.provider import Recipe, Sample, Sent
+from webhook_inbox.domain.provider import Provider, Sample, Sent
 from webhook_inbox.ingest import events
 from webhook_inbox.ledger.schema import dedupe_key
 from webhook_inbox.providers.schemes.handshakes.presets import PRESETS
@@ -89,11 +89,11 @@ class EveryProvider(LocalInbox, Inquiry):
         )
         entry.write_text(text.replace(theirs, ours))
 
-    def recipe(self, source: str) -> Recipe:
+    def recipe(self, source: str) -> Provider:
         return self._recipes[source]
 
     @cached_property
-    def _recipes(self) -> Mapping[str, Recipe]:
+    def _recipes(self) -> Mapping[str, Provider]:
         return {name: providers.load(spec) for name, spec in self.manifest.sources.items()}
 
     def made(self, source: str, sample: Sample | None = None) -> Sent:

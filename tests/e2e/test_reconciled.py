@@ -12,8 +12,8 @@ from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
 from webhook_inbox.adapters.system import SystemClock
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Outgoing
-from webhook_inbox.domain.secrets import LiveSecrets
-from webhook_inbox.ingest.ingest import Ingest, Outcome
+from webhook_inbox.domain.secrets import SecretCache
+from webhook_inbox.ingest.ingest import Ingest, IngestOutcome
 from webhook_inbox.queue.lanes import Lanes
 
 EVERY_FIFTH = "0,5,10,15,20,25,30,35,40,45,50,55"
@@ -38,12 +38,12 @@ def accept_without_sending(inbox: Inquiry, type_: str) -> str:
         table=inbox.table,
         lanes=Lanes(dict.fromkeys(inbox.manifest.lanes, DeadQueue())),
         blobs=S3Blobs(inbox.client("s3"), inbox.outputs["BucketName"]),
-        secrets=LiveSecrets(store=store, clock=SystemClock()),
+        secrets=SecretCache(store=store, clock=SystemClock()),
     )
     event_id, body = fresh(), b"{}"
     headers = inbox.signed("lab", type_, body, event_id=event_id)
     delivery = Delivery("lab", "POST", "/webhooks/lab", "", headers, body, datetime.now(UTC))
-    assert ingest.receive(delivery).outcome is Outcome.UNAVAILABLE
+    assert ingest.receive(delivery).outcome is IngestOutcome.UNAVAILABLE
     return event_id
 
 

@@ -12,7 +12,7 @@ from tests.functions.inbox import Inbox
 from tests.functions.invocations import sqs_event, sqs_record
 from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.handlers.router import Registered
-from webhook_inbox.queue.message import Reference
+from webhook_inbox.queue.message import RunMessage
 
 Message = dict[str, Any]
 
@@ -265,7 +265,7 @@ def test_a_fault_of_our_own_keeps_the_message_and_is_logged(inbox: Inbox, faults
 
 
 def test_an_event_that_is_not_there_yet_is_waited_for(inbox: Inbox) -> None:
-    inbox.account.send(Reference("acme", "evt-9", "lab.fine").encode())
+    inbox.account.send(RunMessage("acme", "evt-9", "lab.fine").encode())
     [message] = inbox.account.receive()
 
     assert inbox.process(message) == [message["MessageId"]]
@@ -276,7 +276,7 @@ def test_an_event_that_is_not_there_yet_is_waited_for(inbox: Inbox) -> None:
 
 
 def test_a_message_of_an_event_long_gone_is_buried(inbox: Inbox) -> None:
-    inbox.account.send(Reference("acme", "evt-9", "lab.fine").encode())
+    inbox.account.send(RunMessage("acme", "evt-9", "lab.fine").encode())
     [message] = inbox.account.receive()
     sent = int(message["Attributes"]["SentTimestamp"])
     message["Attributes"]["SentTimestamp"] = str(sent - 16 * 60_000)
@@ -290,7 +290,7 @@ def test_a_message_of_an_event_long_gone_is_buried(inbox: Inbox) -> None:
 def test_a_handler_of_another_deployment_is_waited_for(inbox: Inbox) -> None:
     inbox.deliver("lab.fine")
     inbox.account.receive()
-    inbox.account.send(Reference("acme", "evt-1", "lab.of-tomorrow").encode())
+    inbox.account.send(RunMessage("acme", "evt-1", "lab.of-tomorrow").encode())
     [message] = inbox.account.receive()
 
     assert inbox.process(message) == []

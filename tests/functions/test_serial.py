@@ -17,7 +17,7 @@ from tests.functions.inbox import SECRET, Inbox
 from tests.functions.test_processor import again
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import Status
-from webhookctl.local import sink as sinks
+from webhookctl.local import sink
 
 Message = dict[str, Any]
 LANE = "accounts"
@@ -41,7 +41,7 @@ class SerialAccount(Account):
 
 
 @pytest.fixture(scope="module")
-def built(_sink: sinks.Sink, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Manifest]:
+def built(_sink: sink.Sink, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Manifest]:
     directory = tmp_path_factory.mktemp("serial") / "functions"
     return directory, build(directory, sink_url="http://127.0.0.1:1", laboratory=(LANE,))
 

@@ -15,13 +15,13 @@ from tests.functions.inbox import Inbox
 from webhook_inbox import providers
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import Status
-from webhookctl.local import sink as sinks
+from webhookctl.local import sink
 
 SOURCE = '\n[sources.mail]\nprovider = "sendgrid"\ntypes = ["delivered", "bounce"]\n'
 
 
 @pytest.fixture(scope="module")
-def built(_sink: sinks.Sink, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Manifest]:
+def built(_sink: sink.Sink, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Manifest]:
     """What is deployed elsewhere, with a source of batches and a handler for their items."""
     directory = tmp_path_factory.mktemp("batches") / "functions"
     url = f"http://127.0.0.1:{_sink.server_address[1]}"

@@ -13,9 +13,8 @@ from typer.main import get_command
 from processor.telemetry import observe
 from tests.infra.conftest import INBOX, Synthesize, write_functions
 from tests.infra.template import Properties, Template, named
-from webhook_inbox.ingest.ingest import Outcome
-from webhook_inbox.queue.outcomes import Outcome as Worked
-from webhook_inbox.queue.outcomes import Result
+from webhook_inbox.ingest.ingest import IngestOutcome
+from webhook_inbox.queue.outcomes import RunOutcome, RunResult
 from webhook_inbox.reconciler.report import Action
 from webhookctl.app import app
 
@@ -149,10 +148,10 @@ def test_what_the_reconciler_fails_on_may_pass_within_a_quarter_of_an_hour(dev: 
 
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize(
-    ("name", "outcome"), [("Conflicts", Outcome.CONFLICT), ("Faults", Outcome.BROKEN)]
+    ("name", "outcome"), [("Conflicts", IngestOutcome.CONFLICT), ("Faults", IngestOutcome.BROKEN)]
 )
 def test_each_source_s_conflicts_and_our_faults_are_noticed(
-    dev: Template, source: str, name: str, outcome: Outcome
+    dev: Template, source: str, name: str, outcome: IngestOutcome
 ) -> None:
     found = alarm(dev, f"{name}-{source}")
     assert watched(found) == ("WebhookInbox", "Deliveries", "Sum", 300)
@@ -227,7 +226,7 @@ def test_a_page_and_what_fails_open_are_noticed_by_the_metrics_that_are_written(
 ) -> None:
     monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", "processor")
     metrics = Metrics(namespace="WebhookInbox", service="processor")
-    result = Result(Worked.DEAD, page=True, degraded=("the breaker of crm",))
+    result = RunResult(RunOutcome.DEAD, page=True, degraded=("the breaker of crm",))
     observe(Logger(service="processor"), metrics, lane, result, redact=str)
 
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

@@ -12,8 +12,8 @@ from tests.infra.conftest import INBOX, Synthesize, write_functions
 from tests.infra.template import Template, named
 from webhook_inbox.adapters.environment import (
     IngestEnvironment,
+    MaintenanceEnvironment,
     ProcessorEnvironment,
-    ResenderEnvironment,
 )
 from webhook_inbox.domain.secrets import COMPLETION_KEY, TOKEN_KEY
 
@@ -237,8 +237,8 @@ def test_reconciler_runs_every_minute(dev: Template) -> None:
     [
         ("ingest", IngestEnvironment),
         ("processor", ProcessorEnvironment),
-        ("replay", ResenderEnvironment),
-        ("reconciler", ResenderEnvironment),
+        ("replay", MaintenanceEnvironment),
+        ("reconciler", MaintenanceEnvironment),
     ],
 )
 def test_functions_read_the_environment_that_they_are_given(

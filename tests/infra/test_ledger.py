@@ -6,8 +6,7 @@ from datetime import timedelta
 from tests.infra.template import KEPT_ONCE_DEPLOYED, Properties, Template, named, survival
 from webhook_inbox.domain.secrets import COMPLETION_KEY
 from webhook_inbox.ingest import rejected
-from webhook_inbox.ledger import payloads as bodies
-from webhook_inbox.ledger import schema as rows
+from webhook_inbox.ledger import payloads, schema
 
 TABLE = "AWS::DynamoDB::GlobalTable"
 LARGE = random.Random(1).randbytes(64 * 1024)
@@ -101,15 +100,15 @@ def test_bodies_travel_by_tls_only(dev: Template) -> None:
 def test_bodies_outlive_every_row_that_names_them(dev: Template) -> None:
     rule = lifecycle(dev)["bodies/"]
     assert (rule["Status"], rule["ExpirationInDays"]) == ("Enabled", 35 + 14)
-    assert timedelta(days=rule["ExpirationInDays"]) > rows.RUN_LIFE
-    assert bodies.pack(LARGE, source="a").blob_key.startswith("bodies/")
+    assert timedelta(days=rule["ExpirationInDays"]) > schema.RUN_LIFE
+    assert payloads.pack(LARGE, source="a").blob_key.startswith("bodies/")
 
 
 def test_bodies_without_an_event_go_after_a_week(dev: Template) -> None:
     rule = lifecycle(dev)["rejected/"]
     assert (rule["Status"], rule["ExpirationInDays"]) == ("Enabled", 7)
     assert timedelta(days=rule["ExpirationInDays"]) == rejected.LIFE
-    packed = bodies.pack(LARGE, source="a", prefix=bodies.REJECTED_PREFIX)
+    packed = payloads.pack(LARGE, source="a", prefix=payloads.REJECTED_PREFIX)
     assert packed.blob_key.startswith("rejected/")
 
 

@@ -13,7 +13,7 @@ from tests.infra.conftest import Synthesize
 from tests.infra.template import KEPT_ONCE_DEPLOYED, Template, named, survival
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import SERIAL, HandlerSpec, Manifest, Order
-from webhook_inbox.ledger import deadlines as schedule
+from webhook_inbox.ledger import deadlines
 
 QUEUE = "AWS::SQS::Queue"
 MAPPING = "AWS::Lambda::EventSourceMapping"
@@ -50,7 +50,7 @@ def test_leases_fit_between_the_function_s_timeout_and_the_queue_s(dev: Template
     timeout = dev.function("processor")["Timeout"]
     assert dev.one(QUEUE, "defaultWork")["VisibilityTimeout"] == 6 * timeout == 360
     # The reconciler counts on it.
-    assert schedule.VISIBILITY.total_seconds() == 360
+    assert deadlines.VISIBILITY.total_seconds() == 360
 
 
 def test_messages_are_given_up_after_every_attempt_and_some_to_spare(dev: Template) -> None:

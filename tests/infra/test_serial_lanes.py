@@ -8,7 +8,7 @@ from aws_cdk import App, Stack
 from stacks.queue import Lane
 from tests.infra.conftest import Synthesize, write_functions
 from tests.infra.template import Template, named
-from webhook_inbox.queue.outcomes import Outcome
+from webhook_inbox.queue.outcomes import RunOutcome
 
 QUEUE = "AWS::SQS::Queue"
 MAPPING = "AWS::Lambda::EventSourceMapping"
@@ -156,7 +156,7 @@ def test_a_serial_run_s_death_is_alarmed_since_no_queue_shows_it(
         "service": "processor",
         "lane": lane,
         "handler": handler,
-        "outcome": Outcome.DEAD_DROPPED,
+        "outcome": RunOutcome.DEAD_DROPPED,
     }
     assert (alarm["MetricName"], alarm["Threshold"]) == ("Messages", 1)
     assert after in alarm["AlarmDescription"]

@@ -21,7 +21,7 @@ from webhook_inbox import providers
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.provider import Recipe, Sample, Verified
+from webhook_inbox.domain.provider import Provider, Sample, Verified
 from webhookctl import conformance
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,7 +46,7 @@ def _added(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(providers.MODULES, name, module)  # type: ignore[arg-type]
 
 
-def recipe() -> Recipe:
+def recipe() -> Provider:
     return providers.load(SourceSpec("builds", "buildkite", "builds"))
 
 

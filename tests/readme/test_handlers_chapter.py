@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from tests.readme.blocks import Block, blocks
-from webhook_inbox.configuration import inbox_toml as configuration
+from webhook_inbox.configuration import inbox_toml
 from webhook_inbox.testing import Fake, Inbox
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -56,7 +56,7 @@ def test_its_destination_loads(tmp_path: Path) -> None:
     path = tmp_path / "inbox.toml"
     (block,) = chapter("toml")
     path.write_text(block.text, encoding="utf-8")
-    crm = configuration.load(path, stage="dev").destinations["crm"]
+    crm = inbox_toml.load(path, stage="dev").destinations["crm"]
     assert crm.rate == 10
     assert crm.breaker is not None
     assert crm.breaker.failures == 5

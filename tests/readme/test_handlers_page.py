@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.readme.handlers_page import Chapter, Open, sections
-from webhook_inbox.configuration import inbox_toml as configuration
+from webhook_inbox.configuration import inbox_toml
 from webhook_inbox.testing import Fake, Request
 
 
@@ -23,7 +23,7 @@ def test_every_table_of_inbox_toml_can_be_used(title: str, tmp_path: Path) -> No
     file = tmp_path / "inbox.toml"
     file.write_text(sections()[title].inbox_toml, encoding="utf-8")
 
-    loaded = configuration.load(file, stage="dev")
+    loaded = inbox_toml.load(file, stage="dev")
 
     assert loaded.sources or loaded.destinations
 

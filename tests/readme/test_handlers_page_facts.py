@@ -10,22 +10,22 @@ import typer
 
 from tests.readme.handlers_page import FILE, TEXT, sections
 from tests.unit.ready.aws import Aws, handled
-from webhook_inbox.destinations.circuit import Kind
+from webhook_inbox.destinations.circuit import Health
 from webhook_inbox.destinations.circuit_breaker import DEFAULT_PAUSE, LONGEST_PAUSE, SHORTEST_PAUSE
 from webhook_inbox.destinations.client import (
     client as downstream,
 )
 from webhook_inbox.destinations.client import (
     exchange,
+    recording,
 )
-from webhook_inbox.destinations.client import recording as recorded
 from webhook_inbox.destinations.propagation import DEPTH_LIMIT
 from webhook_inbox.destinations.rate import SECOND, SLOW
 from webhook_inbox.destinations.responses import (
     LIMIT,
     MILLISECONDS,
+    ResponseVerdict,
     Trouble,
-    Verdict,
     judge,
     unanswered,
 )
@@ -33,8 +33,7 @@ from webhook_inbox.domain.errors import Permanent, Transient
 from webhook_inbox.domain.idempotency import KEY_LIMIT, NAME_LIMIT
 from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
 from webhook_inbox.domain.secrets import LIFE
-from webhook_inbox.handlers.completions import results as endings
-from webhook_inbox.handlers.completions import wait as waiting
+from webhook_inbox.handlers.completions import results, wait
 from webhook_inbox.handlers.current_state import CATCHING_UP
 from webhook_inbox.handlers.effects.results import RESULT_LIMIT
 from webhook_inbox.handlers.forwarding import aws, invoke, start_execution, to_eventbridge
@@ -84,17 +83,17 @@ def row_of(status: int, *, keyed: bool, asked: bool) -> list[str]:
     raise AssertionError(f"{status} is not in the matrix")
 
 
-def told(verdict: Verdict) -> list[str]:
+def told(verdict: ResponseVerdict) -> list[str]:
     """Returns what the matrix should say: of the run, of its effect, of its destination."""
     error = None if verdict.meaning == "ok" else verdict.error("no")
     run = "goes on" if error is None else f"`{type(error).__name__}`"
     certain = isinstance(error, Permanent) or (isinstance(error, Transient) and error.refused)
     effect = "failed" if certain else "in doubt" if error else "committed"
-    health = {Kind.OK: "works", Kind.FAILED: "fails", Kind.LIMITED: "is paused"}
+    health = {Health.OK: "works", Health.FAILED: "fails", Health.LIMITED: "is paused"}
     return [run, effect, health[verdict.answer.kind]]
 
 
-def assert_told(verdict: Verdict, row: list[str]) -> None:
+def assert_told(verdict: ResponseVerdict, row: list[str]) -> None:
     run, effect, health = row
     assert [re.split(",| and", run)[0], effect, health] == told(verdict)
     assert ("paged" in run) is verdict.page
@@ -135,7 +134,7 @@ BREAKER: Final = BreakerSpec()
         ("effects", f"1-{NAME_LIMIT} printable ASCII"),
         ("effects", f"at most {KEY_LIMIT} printable ASCII"),
         ("ctx.http", f"up to {downstream.ANSWER_LIMIT // 2**20} MB;"),
-        ("ctx.http", f"{recorded.BODY_LIMIT // 1024} KB are recorded"),
+        ("ctx.http", f"{recording.BODY_LIMIT // 1024} KB are recorded"),
         ("ctx.http", f"its table ({CRM.timeout:g} s)"),
         ("ctx.http", f"less than {(exchange.MARGIN + exchange.SHORTEST).total_seconds():g} s left"),
         ("ctx.http", f"up to {LIMIT // timedelta(hours=1)} hours"),
@@ -152,9 +151,9 @@ BREAKER: Final = BreakerSpec()
         ("order", f"called after {BACKFILL_AFTER.seconds} s"),
         ("order", f"again after {CATCHING_UP.seconds} s"),
         ("policies and agents", f"more than {DEPTH_LIMIT} deep"),
-        ("long work", f"up to {waiting.NAME_LIMIT} characters"),
-        ("long work", f"one second to {waiting.LONGEST.days} days"),
-        ("long work", f"up to {endings.BODY_LIMIT // 1024} KB"),
+        ("long work", f"up to {wait.NAME_LIMIT} characters"),
+        ("long work", f"one second to {wait.LONGEST.days} days"),
+        ("long work", f"up to {results.BODY_LIMIT // 1024} KB"),
         ("errors", "up to a day" if timedelta(days=1) == RETRY_AFTER_LIMIT else "no"),
         ("ready-made handlers", f"up to {aws.INVOKE_LIMIT // 2**20} MB"),
         ("ready-made handlers", f"{aws.INVOKE_LATER_LIMIT // 2**20} MB without `wait`"),

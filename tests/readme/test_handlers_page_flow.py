@@ -8,7 +8,7 @@ import pytest
 
 from tests.readme.handlers_page import Chapter, Open
 from tests.unit.ready.aws import Aws, payload
-from webhook_inbox.adapters.aws import operation as targets
+from webhook_inbox.adapters.aws import operation
 from webhook_inbox.testing import Fake, Run
 
 # -- order, policies, versions
@@ -147,7 +147,7 @@ def test_what_is_raised_decides(opened: Open) -> None:
 def test_ready_made_handlers_hand_on(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     services = {name: Aws(name) for name in ("events", "lambda", "stepfunctions")}
     made = Mock(create_client=lambda name, **_: services[name].client)
-    monkeypatch.setattr(targets, "session", lambda: made)
+    monkeypatch.setattr(operation, "session", lambda: made)
     services["events"].answers("put_events", {"FailedEntryCount": 0, "Entries": [{"EventId": "e"}]})
     services["lambda"].answers("invoke", {"StatusCode": 200, "Payload": payload(b"{}")})
     machine = "arn:aws:states:eu-west-1:111122223333:execution:orders:e"

@@ -9,19 +9,17 @@ from typing import Any
 import pytest
 
 from tests.readme.handlers_page import TEXT, sections
-from webhook_inbox import handlers as handling
-from webhook_inbox import testing
+from webhook_inbox import handlers, testing
 from webhook_inbox.destinations.propagation import CallChain
 from webhook_inbox.domain import errors
-from webhook_inbox.domain.idempotency import Key
-from webhook_inbox.handlers import forwarding as ready
-from webhook_inbox.handlers import policies
+from webhook_inbox.domain.idempotency import IdempotencyKey
+from webhook_inbox.handlers import forwarding, policies
 from webhook_inbox.handlers.context import Context
 from webhook_inbox.handlers.current_state import current
-from webhook_inbox.handlers.effects.journal import State
+from webhook_inbox.handlers.effects.journal import EffectState
 from webhook_inbox.handlers.effects.plan import InDoubt
 from webhook_inbox.handlers.event import Event
-from webhook_inbox.handlers.ordering import declaration as order
+from webhook_inbox.handlers.ordering import declaration
 from webhook_inbox.handlers.router import BACKOFFS, Router
 from webhook_inbox.handlers.schema_versions import Versions
 
@@ -105,12 +103,12 @@ def test_every_attribute_of_a_call_chain_and_of_a_key_is_named() -> None:
     text = sections()["policies and agents"].text
     for name in public(CallChain):
         assert re.search(rf"`(ctx\.call_chain)?\.?{name}\b", text), name
-    assert [f"`key.{name}`" in TEXT for name in public(Key)] == [True]
+    assert [f"`key.{name}`" in TEXT for name in public(IdempotencyKey)] == [True]
 
 
 def test_everything_that_is_imported_is_named() -> None:
     told = TEXT.partition("imported from `webhook_inbox.handlers`")[2].partition("\n\n")[0]
-    assert set(re.findall(r"`(\w+)`", told)) == set(handling.__all__)
+    assert set(re.findall(r"`(\w+)`", told)) == set(handlers.__all__)
 
 
 def test_what_a_router_has_is_named() -> None:
@@ -161,9 +159,9 @@ def test_coroutine_functions_have_the_same_options() -> None:
 
 
 SIGNATURES: list[tuple[str, Callable[..., Any]]] = [
-    ("latest", order.latest),
-    ("sequence", order.sequence),
-    ("serial", order.serial),
+    ("latest", declaration.latest),
+    ("sequence", declaration.sequence),
+    ("serial", declaration.serial),
     ("current", current),
     ("Versions", Versions),
     ("Permanent", errors.Permanent),
@@ -176,7 +174,7 @@ SIGNATURES: list[tuple[str, Callable[..., Any]]] = [
     ("all_of", policies.all_of),
     ("Inbox", testing.Inbox),
     ("Fake", testing.Fake),
-    *((name, getattr(ready, name)) for name in ready.__all__),
+    *((name, getattr(forwarding, name)) for name in forwarding.__all__),
 ]
 
 
@@ -187,8 +185,8 @@ def test_how_a_call_is_written_is_told(name: str, function: Callable[..., Any]) 
 
 def test_what_an_order_may_say_is_told() -> None:
     rows = table("order", "argument")
-    assert rows.keys() == parameters(order.sequence).keys() - {"entity"}
-    assert all(f'`"{word}"`' in rows["on_gap"][1] for word in order.ON_GAP)
+    assert rows.keys() == parameters(declaration.sequence).keys() - {"entity"}
+    assert all(f'`"{word}"`' in rows["on_gap"][1] for word in declaration.ON_GAP)
 
 
 def test_backoffs_are_told() -> None:
@@ -199,7 +197,7 @@ def test_backoffs_are_told() -> None:
     steady = BACKOFFS["steady"]
     told = ", ".join(f"{field.name}={getattr(steady, field.name):g}" for field in fields(steady))
     assert f"`Backoff({told})`" in text
-    assert handling.Backoff() == steady
+    assert handlers.Backoff() == steady
 
 
 # -- states and errors
@@ -207,7 +205,7 @@ def test_backoffs_are_told() -> None:
 
 def test_every_state_of_an_effect_and_every_policy_is_told() -> None:
     text = sections()["effects"].text
-    assert all(f"`{state}`" in text for state in set(State) - {State.STARTED})
+    assert all(f"`{state}`" in text for state in set(EffectState) - {EffectState.STARTED})
     assert all(f'in_doubt="{word}"' in text for word in InDoubt)
 
 

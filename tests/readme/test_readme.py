@@ -14,7 +14,7 @@ import typer
 from scripts import reference, source_reference
 from stacks.queue import DEAD_RETENTION, RETENTION
 from tests.readme.blocks import blocks
-from webhook_inbox.configuration import inbox_toml as configuration
+from webhook_inbox.configuration import inbox_toml
 from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.configuration.handler_modules import registered_modules
 from webhook_inbox.domain.manifest import HandlerSpec
@@ -74,7 +74,7 @@ def _check_webhookctl(words: list[str]) -> None:
         if word.startswith("events/"):
             assert (ROOT / word).is_file()
     if "--source" in words:
-        named = configuration.load(ROOT / "functions" / "inbox.toml", stage="local").sources
+        named = inbox_toml.load(ROOT / "functions" / "inbox.toml", stage="local").sources
         assert words[words.index("--source") + 1] in {*named, "shipments"}
 
 
@@ -182,7 +182,7 @@ def test_the_references_examples_are_valid(tmp_path: Path) -> None:
     path = tmp_path / "inbox.toml"
     path.write_text(source_reference.EXAMPLES, encoding="utf-8")
 
-    sources = configuration.load(path, stage="dev").sources
+    sources = inbox_toml.load(path, stage="dev").sources
 
     assert source_reference.EXAMPLES in reference.FILE.read_text(encoding="utf-8")
     assert {spec.provider for spec in sources.values()} == source_reference.DECLARED

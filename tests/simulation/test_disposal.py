@@ -11,9 +11,9 @@ from simulation.world import World
 from tests.simulation.tiny import RUN, WORKER, calls, finish, received, row, up_to
 from webhook_inbox.domain.ports import Change, Message, Outgoing
 from webhook_inbox.ledger.schema import run_key
-from webhook_inbox.queue.message import Reference
+from webhook_inbox.queue.message import RunMessage
 
-REFERENCE = Reference(*RUN)
+REFERENCE = RunMessage(*RUN)
 COPY = Outgoing(replace(REFERENCE, ticket=1).encode())
 
 

@@ -29,7 +29,7 @@ from tests.simulation.tiny import (
 )
 from webhook_inbox.domain.ports import Change, Outgoing
 from webhook_inbox.ledger.schema import event_key, run_key
-from webhook_inbox.queue.message import Reference
+from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.reconciler.reconciler import DLQ_MINUTE
 
 DEADLY = replace(TINY, always={"mail": REFUSES}, max_receive_count=1)
@@ -168,7 +168,7 @@ DAMAGES: dict[str, tuple[str, str, Damage]] = {
     "a copy of what is done is in the DLQ": (
         "G1",
         "is done and in the DLQ",
-        lambda world: world.aws.dlqs["default"].send([Outgoing(Reference(*RUN).encode())]),
+        lambda world: world.aws.dlqs["default"].send([Outgoing(RunMessage(*RUN).encode())]),
     ),
 }
 

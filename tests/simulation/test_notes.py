@@ -8,11 +8,11 @@ from simulation.stage import FIRST
 from simulation.truth import Truth
 from tests.simulation.tiny import RUN
 from webhook_inbox.domain.ports import Item
-from webhook_inbox.ingest.ingest import Outcome, Receipt
-from webhook_inbox.queue.message import Reference
+from webhook_inbox.ingest.ingest import IngestOutcome, Receipt
+from webhook_inbox.queue.message import RunMessage
 
 EVENT = RUN[:2]
-REFERENCE = Reference(*RUN)
+REFERENCE = RunMessage(*RUN)
 ROW: Item = {"source": "acme", "event_id": "e1", "runs": ["mail"]}
 
 
@@ -23,9 +23,9 @@ def told(**notes: Any) -> Truth:
 
 def test_what_is_acknowledged_is_noted_and_what_is_refused_is_not() -> None:
     truth = told()
-    truth.answered(FIRST, Receipt(Outcome.UNAVAILABLE, 503), None)
+    truth.answered(FIRST, Receipt(IngestOutcome.UNAVAILABLE, 503), None)
     assert truth.acknowledged == set()
-    truth.answered(FIRST, Receipt(Outcome.ACCEPTED, 200), ROW)
+    truth.answered(FIRST, Receipt(IngestOutcome.ACCEPTED, 200), ROW)
     assert truth.acknowledged == {EVENT}
 
 

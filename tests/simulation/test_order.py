@@ -8,9 +8,9 @@ from simulation.exhaustive import explore
 from simulation.failure import Failure
 from simulation.scenario import Scenario
 from simulation.serial import GOES_ON, SERIALS, STOPS
-from webhook_inbox.queue import message_groups as blocks
-from webhook_inbox.queue.message import Reference
-from webhook_inbox.queue.outcomes import Outcome
+from webhook_inbox.queue import message_groups
+from webhook_inbox.queue.message import RunMessage
+from webhook_inbox.queue.outcomes import RunOutcome
 
 BY_NAME = {scenario.name: scenario for scenario in SERIALS}
 
@@ -33,7 +33,7 @@ def test_their_lanes_are_fifo_and_their_handlers_serial() -> None:
 def test_a_failed_run_whose_message_is_dropped_is_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Outcome, "keeps_message", property(lambda self: False))
+    monkeypatch.setattr(RunOutcome, "keeps_message", property(lambda self: False))
 
     with pytest.raises(Failure):
         explore(smaller("in order, failing"), states=5000)
@@ -42,7 +42,7 @@ def test_a_failed_run_whose_message_is_dropped_is_noticed(
 def test_groups_that_do_not_keep_entities_together_are_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Reference, "_group", lambda self: self.event_id)
+    monkeypatch.setattr(RunMessage, "_group", lambda self: self.event_id)
 
     with pytest.raises(Failure, match="order: "):
         explore(BY_NAME["in order"], states=20_000)
@@ -51,7 +51,7 @@ def test_groups_that_do_not_keep_entities_together_are_noticed(
 def test_an_entity_that_goes_on_although_it_should_stop_is_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(blocks, "blocker", lambda *_, **__: None)
+    monkeypatch.setattr(message_groups, "blocker", lambda *_, **__: None)
 
     with pytest.raises(Failure, match="order: "):
         explore(BY_NAME["an entity that stands still"], states=20_000)
@@ -60,7 +60,7 @@ def test_an_entity_that_goes_on_although_it_should_stop_is_noticed(
 def test_a_replay_behind_those_that_wait_for_it_is_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(blocks, "reference_of", lambda table, spec, run: Reference.of(run))
+    monkeypatch.setattr(message_groups, "reference_of", lambda table, spec, run: RunMessage.of(run))
 
     with pytest.raises(Failure, match="not settled"):
         explore(BY_NAME["an entity that stands still"], states=20_000)

@@ -10,7 +10,7 @@ from simulation.world import World
 from tests.simulation.tiny import RUN, ingested, message_id, row
 from webhook_inbox.domain.ports import Change, Outgoing
 from webhook_inbox.ledger.schema import run_key
-from webhook_inbox.queue.message import Reference
+from webhook_inbox.queue.message import RunMessage
 
 
 def change(world: World, **parts: object) -> None:
@@ -51,7 +51,7 @@ def test_what_is_made_pending_is_sent() -> None:
     world = pending()
     change(world, attention_at=world.clock.ms + 3_600_000)
     snapshot = world.snapshot()
-    world.aws.queues["default"].send([Outgoing(Reference(*RUN).encode())])
+    world.aws.queues["default"].send([Outgoing(RunMessage(*RUN).encode())])
     healing._pass(world)
     world.restore(snapshot)
     with pytest.raises(Violation, match="was made pending and is not sent"):

@@ -16,12 +16,12 @@ from simulation.stepping import Stepping
 from simulation.world import World
 from tests.simulation.tiny import TINY, finish, fresh, happens, offered, received, row, with_budget
 from webhook_inbox.destinations.circuit import UNKNOWN
-from webhook_inbox.destinations.circuit_breaker import Breaker
-from webhook_inbox.destinations.gate import Admission, Gate
-from webhook_inbox.handlers.ordering.entity_state import State
+from webhook_inbox.destinations.circuit_breaker import CircuitBreaker
+from webhook_inbox.destinations.gate import DestinationAdmission, Gate
+from webhook_inbox.handlers.ordering.entity_state import KeyState
 from webhook_inbox.handlers.ordering.gaps import Gaps
-from webhook_inbox.ledger.pauses import Controls, control_key
-from webhook_inbox.processor.admission import Checked, Precheck
+from webhook_inbox.ledger.pauses import HandlerPauses, control_key
+from webhook_inbox.processor.admission import Admission, AdmissionDecision
 
 WORLDS = {scenario.name: scenario for scenario in (*SPARED, *ORDERED, *PAUSED)}
 PERSON = "person 1"
@@ -45,18 +45,18 @@ def broken(name: str, states: int = 30_000) -> str:
 
 
 def test_a_gate_that_lets_everybody_in_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Gate, "admit", lambda *_, **__: Admission(go=True))
+    monkeypatch.setattr(Gate, "admit", lambda *_, **__: DestinationAdmission(go=True))
     monkeypatch.setattr(Gate, "enter", lambda *_, **__: None)
     assert "rate: sink is called more often" in broken("a rate with three events")
 
 
 def test_a_circuit_that_nobody_looks_at_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Breaker, "look", lambda *_: UNKNOWN)
+    monkeypatch.setattr(CircuitBreaker, "look", lambda *_: UNKNOWN)
     assert "spare: sink is called by what was read long ago" in broken("called too often")
 
 
 def test_an_entity_that_anybody_takes_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(State, "check_free_for", lambda *_: None)
+    monkeypatch.setattr(KeyState, "check_free_for", lambda *_: None)
     assert "order: " in broken("the latest of two")
 
 
@@ -66,21 +66,21 @@ def test_a_gap_that_nobody_minds_is_noticed(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_pause_that_nobody_heeds_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Controls, "paused", lambda *_: None)
+    monkeypatch.setattr(HandlerPauses, "paused", lambda *_: None)
     assert "pause: " in broken("a handler is paused and resumed")
 
 
 def test_a_wait_that_no_message_carries_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    look = Precheck.look
+    look = Admission.look
 
-    def waits(self: Precheck, *about: Any) -> Checked:
+    def waits(self: Admission, *about: Any) -> AdmissionDecision:
         found = look(self, *about)
         if found.postponement is None:
             return found
         late = found.postponement.due.replace(year=2036)
         return replace(found, postponement=replace(found.postponement, due=late))
 
-    monkeypatch.setattr(Precheck, "look", waits)
+    monkeypatch.setattr(Admission, "look", waits)
     assert "is left without a message" in broken("a circuit opens and recovers")
 
 

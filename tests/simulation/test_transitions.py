@@ -11,14 +11,14 @@ from tests.simulation.tiny import RUN
 from webhook_inbox.domain.ports import Item, Message
 from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.ledger.deadlines import RESENDS
-from webhook_inbox.queue.message import Reference
+from webhook_inbox.queue.message import RunMessage
 
 NOW = 1_767_225_600_000
 LIMIT = 2
 
 
 def message(ticket: int = 0, sent_at: int = NOW) -> Message:
-    return Message("m-1", "r", Reference(*RUN, ticket).encode(), from_ms(sent_at), 1)
+    return Message("m-1", "r", RunMessage(*RUN, ticket).encode(), from_ms(sent_at), 1)
 
 
 def row(status: str, **parts: Any) -> Item:
@@ -43,7 +43,7 @@ def write(actor: Actor, old: Item, new: Item, **notes: Any) -> Truth:
 
 
 LET_WAIT = row("deferred", attempt_count=0, ticket=1, next_attempt_at=NOW)
-OF_ANOTHER = Message("m-2", "r", Reference("acme", "e0", "mail").encode(), from_ms(NOW), 1)
+OF_ANOTHER = Message("m-2", "r", RunMessage("acme", "e0", "mail").encode(), from_ms(NOW), 1)
 
 GOOD: dict[str, tuple[Actor, Item, Item]] = {
     "a first claim": (CLAIMS, {}, LEASED),

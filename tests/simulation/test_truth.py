@@ -13,20 +13,20 @@ from simulation.truth import RESEND_PAUSE_MS, RESENDS, Actor, Truth, Violation
 from tests.simulation.tiny import RUN
 from webhook_inbox.adapters.memory import MemoryBlobs
 from webhook_inbox.domain.ports import Item, Message
-from webhook_inbox.ingest.ingest import Outcome, Receipt
-from webhook_inbox.ledger import payloads as bodies
-from webhook_inbox.queue.message import Reference
+from webhook_inbox.ingest.ingest import IngestOutcome, Receipt
+from webhook_inbox.ledger import payloads
+from webhook_inbox.queue.message import RunMessage
 
 EVENT, OTHER = ("acme", "e1"), ("acme", "e2")
 OTHER_RUN = (*OTHER, "mail")
-REFERENCE = Reference(*RUN)
+REFERENCE = RunMessage(*RUN)
 NOW = 1_000_000_000
 FORGED = replace(FIRST, forged=True)
 ROW: Item = {"source": "acme", "event_id": "e1", "expires_at": 1, "runs": ["mail"]}
-ALIVE = {**ROW, **bodies.pack(FIRST.body, source="acme").attributes, "expires_at": NOW}
+ALIVE = {**ROW, **payloads.pack(FIRST.body, source="acme").attributes, "expires_at": NOW}
 EXPIRED = {**ALIVE, "expires_at": NOW // 1000 - 1}
 GUARDED = {**ALIVE, "guard": "guard"}
-LARGE = bodies.pack(replace(FIRST, padding=20_000).body, source="acme")
+LARGE = payloads.pack(replace(FIRST, padding=20_000).body, source="acme")
 SPILLED = {**ROW, **LARGE.attributes}
 HASH = sha256(FIRST.body).hexdigest()
 
@@ -36,7 +36,7 @@ def told(**notes: Any) -> Truth:
     return Truth(**{"contents": {EVENT: FIRST.body}, "sends": {RUN: 1}, **notes})
 
 
-def receipt(outcome: Outcome, status: int = 200) -> Receipt:
+def receipt(outcome: IngestOutcome, status: int = 200) -> Receipt:
     return Receipt(outcome, status)
 
 
@@ -48,7 +48,7 @@ def message(ticket: int) -> Message:
 Deed = Callable[[Truth], object]
 
 
-def answered(outcome: Outcome, status: int = 200, **parts: Any) -> Deed:
+def answered(outcome: IngestOutcome, status: int = 200, **parts: Any) -> Deed:
     letter, row = parts.get("letter", FIRST), parts.get("row", ROW)
     return lambda truth: truth.answered(letter, receipt(outcome, status), row)
 
@@ -84,50 +84,50 @@ CHECKS: dict[str, tuple[str, Truth, Deed, Deed]] = {
     "what is forged is refused": (
         "G6",
         told(),
-        answered(Outcome.REJECTED, 401, letter=FORGED),
-        answered(Outcome.ACCEPTED, letter=FORGED),
+        answered(IngestOutcome.REJECTED, 401, letter=FORGED),
+        answered(IngestOutcome.ACCEPTED, letter=FORGED),
     ),
     "what is forged is no duplicate": (
         "G6",
         told(),
-        answered(Outcome.UNAVAILABLE, 503, letter=FORGED),
-        answered(Outcome.DUPLICATE, letter=FORGED),
+        answered(IngestOutcome.UNAVAILABLE, 503, letter=FORGED),
+        answered(IngestOutcome.DUPLICATE, letter=FORGED),
     ),
     "a conflict is told": (
         "G7",
         told(),
-        answered(Outcome.CONFLICT, 409),
-        answered(Outcome.CONFLICT, 200),
+        answered(IngestOutcome.CONFLICT, 409),
+        answered(IngestOutcome.CONFLICT, 200),
     ),
     "a replay is one of something": (
         "G6",
         told(contents={OTHER: FIRST.body}),
-        answered(Outcome.REPLAYED),
-        lambda truth: told(contents={}).answered(FIRST, receipt(Outcome.REPLAYED), None),
+        answered(IngestOutcome.REPLAYED),
+        lambda truth: told(contents={}).answered(FIRST, receipt(IngestOutcome.REPLAYED), None),
     ),
     "what is acknowledged is stored": (
         "G1",
         told(),
-        answered(Outcome.ACCEPTED),
-        answered(Outcome.ACCEPTED, row=None),
+        answered(IngestOutcome.ACCEPTED),
+        answered(IngestOutcome.ACCEPTED, row=None),
     ),
     "what is refused may be anywhere": (
         "G1",
         told(),
-        answered(Outcome.UNAVAILABLE, 503, row=None),
-        answered(Outcome.DUPLICATE, 200, row=None),
+        answered(IngestOutcome.UNAVAILABLE, 503, row=None),
+        answered(IngestOutcome.DUPLICATE, 200, row=None),
     ),
     "a duplicate has the same content": (
         "G7",
         told(),
-        answered(Outcome.DUPLICATE),
-        answered(Outcome.DUPLICATE, letter=replace(FIRST, content="43")),
+        answered(IngestOutcome.DUPLICATE),
+        answered(IngestOutcome.DUPLICATE, letter=replace(FIRST, content="43")),
     ),
     "what is accepted is sent": (
         "G1",
         told(),
-        answered(Outcome.ACCEPTED),
-        answered(Outcome.ACCEPTED, row={**ROW, "runs": ["mail", "bill"]}),
+        answered(IngestOutcome.ACCEPTED),
+        answered(IngestOutcome.ACCEPTED, row={**ROW, "runs": ["mail", "bill"]}),
     ),
     "a stored event is not changed": (
         "G1",
@@ -151,7 +151,7 @@ CHECKS: dict[str, tuple[str, Truth, Deed, Deed]] = {
         "G1",
         told(),
         stored(SPILLED, blob=LARGE.blob),
-        stored(SPILLED, blob=bodies.pack(b"x" * 20_000, source="acme").attributes["body"]),
+        stored(SPILLED, blob=payloads.pack(b"x" * 20_000, source="acme").attributes["body"]),
     ),
     "one signed content is one event": (
         "G6",
@@ -180,7 +180,7 @@ CHECKS: dict[str, tuple[str, Truth, Deed, Deed]] = {
     "a worker sends nobody else's old ticket": (
         "G1",
         told(),
-        sent("processor", 0, 0, message=message(0), reference=Reference(*OTHER_RUN)),
+        sent("processor", 0, 0, message=message(0), reference=RunMessage(*OTHER_RUN)),
         sent("processor", 0, 0, message=message(0)),
     ),
     "the reconciler pauses": (

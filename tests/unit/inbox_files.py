@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook_inbox.configuration import inbox_toml as configuration
+from webhook_inbox.configuration import inbox_toml
 from webhook_inbox.configuration.inbox_toml import Configuration
 from webhook_inbox.domain.errors import ConfigurationError
 
@@ -12,7 +12,7 @@ from webhook_inbox.domain.errors import ConfigurationError
 def load(text: str, *, stage: str = "dev") -> Configuration:
     path = Path("functions/inbox.toml")
     path.write_text(text, encoding="utf-8")
-    return configuration.load(path, stage=stage)
+    return inbox_toml.load(path, stage=stage)
 
 
 def fault(text: str, *, stage: str = "dev") -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.inbox_files import fault, load
 from webhook_inbox import providers
-from webhook_inbox.configuration import inbox_toml as configuration
+from webhook_inbox.configuration import inbox_toml
 from webhook_inbox.configuration.inbox_toml import AlarmSpec, Configuration
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import DestinationSpec, Manifest, SourceSpec
@@ -336,14 +336,14 @@ def test_several_mistakes_are_counted() -> None:
 
 def test_a_missing_file_is_an_error_with_its_path() -> None:
     with pytest.raises(ConfigurationError, match=r"^functions/absent\.toml: .*; put the config"):
-        configuration.load(Path("functions/absent.toml"), stage="dev")
+        inbox_toml.load(Path("functions/absent.toml"), stage="dev")
 
 
 def test_a_file_that_is_not_utf8_is_an_error_with_the_place() -> None:
     Path("functions/inbox.toml").write_bytes(b'a = "\xff"')
 
     with pytest.raises(ConfigurationError, match=r"inbox\.toml: not UTF-8 at byte 5; save it"):
-        configuration.load(Path("functions/inbox.toml"), stage="dev")
+        inbox_toml.load(Path("functions/inbox.toml"), stage="dev")
 
 
 def test_a_file_elsewhere_is_shown_by_its_whole_path(
@@ -353,12 +353,12 @@ def test_a_file_elsewhere_is_shown_by_its_whole_path(
     path.write_text("x = 1")
 
     with pytest.raises(ConfigurationError, match=f"^{path} x: unknown key"):
-        configuration.load(path, stage="dev")
+        inbox_toml.load(path, stage="dev")
 
 
 @pytest.mark.parametrize("stage", ["dev", "local", "prod"])
 def test_our_own_file_is_valid_in_every_stage(stage: str) -> None:
-    settings = configuration.load(OURS, stage=stage)
+    settings = inbox_toml.load(OURS, stage=stage)
 
     assert {"hmac", "stripe"} <= {spec.provider for spec in settings.sources.values()}
     assert settings.destinations["sink"].base_url == (

@@ -7,11 +7,11 @@ import pytest
 
 from tests.unit.inbox_files import fault, load
 from webhook_inbox import providers
-from webhook_inbox.configuration import inbox_toml as configuration
+from webhook_inbox.configuration import inbox_toml
 from webhook_inbox.configuration.caller_source import Algorithm
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
-from webhook_inbox.providers import generic_jwt as declared_jwt
-from webhook_inbox.providers.schemes.jwt import keys as jwt_keys
+from webhook_inbox.providers import generic_jwt
+from webhook_inbox.providers.schemes.jwt import keys
 
 pytestmark = pytest.mark.usefixtures("in_the_project")
 
@@ -170,14 +170,14 @@ def test_a_mistake_is_one_line_with_table_key_and_remedy(text: str, words: str) 
 
 
 def test_every_declared_scheme_has_a_shape_and_every_shape_a_scheme() -> None:
-    assert configuration.DECLARED.keys() == providers.DECLARED
+    assert inbox_toml.DECLARED.keys() == providers.DECLARED
     assert providers.MODULES.keys() >= providers.DECLARED
 
 
 @pytest.mark.parametrize("name", sorted(providers.DECLARED))
 def test_a_shape_has_the_keys_that_its_scheme_takes(name: str) -> None:
-    shape: Any = configuration.DECLARED[name]
-    common = configuration.Source.model_fields
+    shape: Any = inbox_toml.DECLARED[name]
+    common = inbox_toml.Source.model_fields
     module = import_module(f"webhook_inbox.providers.{providers.MODULES[name]}")
 
     own = {field.alias or key for key, field in shape.model_fields.items() if key not in common}
@@ -185,7 +185,7 @@ def test_a_shape_has_the_keys_that_its_scheme_takes(name: str) -> None:
 
 
 def test_the_files_algorithms_are_those_of_the_keys() -> None:
-    assert get_args(Algorithm) == (*jwt_keys.ASYMMETRIC, *jwt_keys.SYMMETRIC)
-    default = configuration.DECLARED["jwt"].model_fields["algorithms"].default
-    assert tuple(default) == declared_jwt.ALGORITHMS
-    assert not {*default} & {*jwt_keys.SYMMETRIC}
+    assert get_args(Algorithm) == (*keys.ASYMMETRIC, *keys.SYMMETRIC)
+    default = inbox_toml.DECLARED["jwt"].model_fields["algorithms"].default
+    assert tuple(default) == generic_jwt.ALGORITHMS
+    assert not {*default} & {*keys.SYMMETRIC}

@@ -8,7 +8,7 @@ import pytest
 
 from webhook_inbox.domain.model import Overview, Run, Status, StoredEvent
 from webhook_inbox.domain.timestamps import to_ms
-from webhook_inbox.handlers.holds import Hold
+from webhook_inbox.handlers.approvals import ApprovalRequest
 from webhookctl.explain.effects import Standing, effects_of
 from webhookctl.explain.next_action import next_action, replay_command, run_action
 
@@ -227,7 +227,7 @@ def held(**changes: Any) -> Run:
 def answer(verb: str, of: Run) -> str:
     return (
         f"webhookctl hold {verb} evt_1 --source stripe --handler stripe.fulfil"
-        f" --hold {Hold(of).id} --reason WHY"
+        f" --hold {ApprovalRequest(of).id} --reason WHY"
     )
 
 

@@ -4,25 +4,25 @@ from dataclasses import fields
 
 import pytest
 
-from scripts import providers as page
+from scripts import providers
 from scripts.providers import Entry
 from webhook_inbox.domain.provider import Facts
 from webhook_inbox.providers import MODULES
 
-ENTRIES = page.entries()
+ENTRIES = providers.entries()
 EVERY = [pytest.param(entry, id=entry.name) for entry in ENTRIES]
 
 
 def test_the_page_is_fresh() -> None:
-    assert page.FILE.read_text(encoding="utf-8") == page.render(), (
+    assert providers.FILE.read_text(encoding="utf-8") == providers.render(), (
         "run `python -m scripts.providers`"
     )
 
 
 def test_every_provider_has_its_section() -> None:
-    text = page.render()
+    text = providers.render()
 
-    assert {entry.name for entry in ENTRIES} == MODULES.keys() - {page.DECLARED}
+    assert {entry.name for entry in ENTRIES} == MODULES.keys() - {providers.DECLARED}
     assert all(f"\n## {entry.name}\n" in text for entry in ENTRIES)
 
 
@@ -51,7 +51,7 @@ def test_a_handshake_that_is_answered_is_told(entry: Entry) -> None:
 
 def test_a_fact_that_was_recalled_is_marked_and_one_that_was_read_is_not() -> None:
     [stripe] = [entry for entry in ENTRIES if entry.name == "stripe"]
-    text = page.render().partition("\n## stripe\n")[2].partition("\n## ")[0]
+    text = providers.render().partition("\n## stripe\n")[2].partition("\n## ")[0]
 
     assert "retries" in stripe.facts.recalled
     assert f"| sends again | {stripe.facts.retries} * |" in text
@@ -59,7 +59,7 @@ def test_a_fact_that_was_recalled_is_marked_and_one_that_was_read_is_not() -> No
 
 
 def test_answers_that_differ_from_the_usual_are_told() -> None:
-    text = page.render()
+    text = providers.render()
 
     discord = text.partition("\n## discord\n")[2].partition("\n## ")[0]
     adyen = text.partition("\n## adyen\n")[2].partition("\n## ")[0]
@@ -68,7 +68,7 @@ def test_answers_that_differ_from_the_usual_are_told() -> None:
 
 
 def test_a_bar_in_a_fact_does_not_end_its_cell() -> None:
-    lines = [line for line in page.render().splitlines() if line.startswith("| ")]
+    lines = [line for line in providers.render().splitlines() if line.startswith("| ")]
 
     cells = {line.replace("\\|", "").count("|") for line in lines}
     assert cells == {3, 7}

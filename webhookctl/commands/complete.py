@@ -5,12 +5,16 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from webhook_inbox.adapters.system import SystemChance
+from webhook_inbox.adapters.system import SystemRandomness
 from webhook_inbox.domain.model import Overview
-from webhook_inbox.handlers.completions.journal import State
-from webhook_inbox.handlers.completions.receiver import Completions, Outcome, Receipt
+from webhook_inbox.handlers.completions.journal import WaitState
+from webhook_inbox.handlers.completions.receiver import (
+    CompletionOutcome,
+    CompletionReceipt,
+    Completions,
+)
 from webhook_inbox.handlers.completions.results import Ending, TooLarge, Unreadable, read
-from webhook_inbox.handlers.completions.tokens import Place
+from webhook_inbox.handlers.completions.tokens import WaitAddress
 from webhook_inbox.ledger.schema import WAIT_PREFIX, dedupe_key
 from webhookctl.caller import caller
 from webhookctl.checkout import known_manifest
@@ -19,9 +23,9 @@ from webhookctl.invocation import Invocation, takes_options
 from webhookctl.naming import require_known
 
 MEANINGS: Final = {
-    Outcome.RECORDED: "recorded; its run goes on",
-    Outcome.REPEATED: "known already; its run goes on",
-    Outcome.LATE: "recorded; nobody waits for it any more, so replay the run to use it",
+    CompletionOutcome.RECORDED: "recorded; its run goes on",
+    CompletionOutcome.REPEATED: "known already; its run goes on",
+    CompletionOutcome.LATE: "recorded; nobody waits for it any more, so replay the run to use it",
 }
 
 
@@ -65,7 +69,7 @@ def complete(  # noqa: PLR0913 - one option for each thing that a person says
         return
     place = _place(call, event_id or "", source=source, handler=handler, effect=effect)
     who = by or caller(target)
-    _show(call, completions.by_name(place, _read(body), by=who, chance=SystemChance()))
+    _show(call, completions.by_name(place, _read(body), by=who, chance=SystemRandomness()))
 
 
 def _body(result: str | None, error: str | None, *, retry: bool) -> bytes:
@@ -99,7 +103,7 @@ def _place(
     source: str | None,
     handler: str | None,
     effect: str | None,
-) -> Place:
+) -> WaitAddress:
     """Returns the wait that is meant; raises CommandError where that is none, or not clear."""
     ledger, now, key = call.target.ledger(), call.clock.now(), dedupe_key(event_id)
     names = [source] if source else list(call.target.urls)
@@ -110,7 +114,7 @@ def _place(
         for place, row in waits
         if handler in {None, place.handler} and effect in {None, place.name}
     ]
-    open_ = [place for place, row in meant if row["status"] == State.WAITING]
+    open_ = [place for place, row in meant if row["status"] == WaitState.WAITING]
     if len(meant) == 1 or len(open_) == 1:
         return open_[0] if open_ else meant[0][0]
     if not waits:
@@ -120,15 +124,16 @@ def _place(
     raise CommandError(f"{there}: choose one with --source, --handler or --effect")
 
 
-def _waits(overview: Overview) -> list[tuple[Place, Any]]:
+def _waits(overview: Overview) -> list[tuple[WaitAddress, Any]]:
     event = overview.event
     named = [(row["sk"].removeprefix(WAIT_PREFIX).split("#", 1), row) for row in overview.waits]
     return [
-        (Place(event.source, event.event_id, handler, name), row) for (handler, name), row in named
+        (WaitAddress(event.source, event.event_id, handler, name), row)
+        for (handler, name), row in named
     ]
 
 
-def _show(call: Invocation, receipt: Receipt) -> None:
+def _show(call: Invocation, receipt: CompletionReceipt) -> None:
     place = receipt.place
     if place is None or receipt.outcome not in MEANINGS:
         raise CommandError(receipt.detail or str(receipt.outcome))

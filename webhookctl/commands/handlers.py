@@ -6,9 +6,16 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from webhook_inbox.adapters.system import SystemChance
+from webhook_inbox.adapters.system import SystemRandomness
 from webhook_inbox.domain.manifest import HandlerSpec
-from webhook_inbox.ledger.pauses import RESUMPTION, Control, Wish, controls, pause, resume
+from webhook_inbox.ledger.pauses import (
+    RESUMPTION,
+    HandlerPause,
+    PauseRequest,
+    controls,
+    pause,
+    resume,
+)
 from webhookctl.caller import caller
 from webhookctl.checkout import known_manifest
 from webhookctl.errors import CommandError
@@ -49,7 +56,7 @@ def list_handlers(call: Invocation) -> None:
         )
 
 
-def _waiting(call: Invocation, said: Mapping[str, Control]) -> Counter[str]:
+def _waiting(call: Invocation, said: Mapping[str, HandlerPause]) -> Counter[str]:
     """Counts the runs that wait for each handler's resumption."""
     if not said:
         return Counter()
@@ -58,7 +65,7 @@ def _waiting(call: Invocation, said: Mapping[str, Control]) -> Counter[str]:
 
 
 def handler_object(
-    name: str, spec: HandlerSpec | None, control: Control | None, waiting: int
+    name: str, spec: HandlerSpec | None, control: HandlerPause | None, waiting: int
 ) -> dict[str, Any]:
     """Returns a handler as JSON data; what is not known, or not so, is null."""
     paused = control if control is not None and control.paused else None
@@ -98,8 +105,8 @@ def pause_handler(
     Workers hear of it within 5 seconds; what is running ends as it would.
     """
     require_known(call.target, source=None, handler=name)
-    wish = Wish(name, by or caller(call.target), reason, call.clock.now())
-    before = pause(call.target.table, SystemChance(), wish)
+    wish = PauseRequest(name, by or caller(call.target), reason, call.clock.now())
+    before = pause(call.target.table, SystemRandomness(), wish)
     if before is not None:
         raise CommandError(
             call.pasteable(
@@ -129,8 +136,8 @@ def resume_handler(
     A serial handler's runs keep their places, and go on within 20 minutes.
     """
     target = call.target
-    wish = Wish(name, by or caller(target), reason, call.clock.now())
-    if not resume(target.table, SystemChance(), wish):
+    wish = PauseRequest(name, by or caller(target), reason, call.clock.now())
+    if not resume(target.table, SystemRandomness(), wish):
         require_known(target, source=None, handler=name)
         raise CommandError(call.pasteable(f"{name} is not paused; see `webhookctl handlers list`"))
     waiting = _waiting(call, controls(target.table))[name]

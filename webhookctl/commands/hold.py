@@ -6,10 +6,16 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from webhook_inbox.adapters.system import SystemChance
+from webhook_inbox.adapters.system import SystemRandomness
 from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.timestamps import EPOCH
-from webhook_inbox.handlers.approvals import Decision, Hold, Holds, Outcome, holds
+from webhook_inbox.handlers.approvals import (
+    ApprovalOutcome,
+    ApprovalRequest,
+    Approvals,
+    Decision,
+    holds,
+)
 from webhook_inbox.handlers.effects.manual_commit import NoDoubt
 from webhook_inbox.handlers.effects.results import Unstorable
 from webhook_inbox.ledger.schema import dedupe_key
@@ -23,9 +29,9 @@ from webhookctl.naming import require_known
 
 COLUMNS: Final = ("SINCE", "SOURCE", "EVENT_ID", "HANDLER", "HOLD", "SUBJECT", "REASON", "SHOWS")
 MEANINGS: Final = {
-    Outcome.APPROVED: "approved, its message is sent",
-    Outcome.UNSENT: "approved; the reconciler sends its message within two minutes",
-    Outcome.DENIED: "denied: it is finished as skipped",
+    ApprovalOutcome.APPROVED: "approved, its message is sent",
+    ApprovalOutcome.UNSENT: "approved; the reconciler sends its message within two minutes",
+    ApprovalOutcome.DENIED: "denied: it is finished as skipped",
 }
 
 _NOTHING: Final = "nothing was decided"
@@ -73,14 +79,14 @@ def list_holds(call: Invocation, *, source: Source = None, handler: Handler = No
     )
 
 
-def _object(hold: Hold) -> dict[str, Any]:
+def _object(hold: ApprovalRequest) -> dict[str, Any]:
     """Returns a hold as JSON data."""
     run = hold.run
     about = {"event_id": run.event_id, "handler": run.handler, "type": run.type}
     return {"source": run.source, **about, **hold_object(run)}
 
 
-def _row(hold: Hold) -> tuple[object, ...]:
+def _row(hold: ApprovalRequest) -> tuple[object, ...]:
     run = hold.run
     named = (iso(hold.since), run.source, run.event_id, run.handler, hold.id)
     return (*named, hold.subject, hold.reason, hold.shows or "-")
@@ -155,23 +161,23 @@ def _parsed(result: str | None) -> Any:
         ) from error
 
 
-def _deciding(call: Invocation) -> Holds:
+def _deciding(call: Invocation) -> Approvals:
     target = call.target
-    return Holds(
+    return Approvals(
         manifest=known_manifest(target.stage),
         table=target.table,
         lanes=target.lanes,
         clock=call.clock,
-        chance=SystemChance(),
+        chance=SystemRandomness(),
     )
 
 
 def _the_one(
     call: Invocation, event_id: str, *, source: str | None, handler: str | None, hold_id: str | None
-) -> Hold:
+) -> ApprovalRequest:
     """Returns the hold that is meant; raises CommandError where that is none, or not clear."""
     runs = _runs(call, event_id, source, handler)
-    found = [Hold(run) for run in runs if run.status is Status.HELD]
+    found = [ApprovalRequest(run) for run in runs if run.status is Status.HELD]
     meant = [hold for hold in found if hold_id in {None, hold.id}]
     if len(meant) == 1:
         return meant[0]
@@ -207,18 +213,18 @@ def _runs(call: Invocation, event_id: str, source: str | None, handler: str | No
 def _told(run: Run) -> str:
     if run.status is not Status.HELD:
         return f"{run.handler} of {run.source} is {run.status}"
-    hold = Hold(run)
+    hold = ApprovalRequest(run)
     shows = f" ({hold.shows})" if hold.shows else ""
     return f"{run.handler} of {run.source} is held for {hold.subject} as {hold.id}{shows}"
 
 
-def _show(call: Invocation, hold: Hold, decision: Decision) -> None:
+def _show(call: Invocation, hold: ApprovalRequest, decision: Decision) -> None:
     run = hold.run
-    if decision.outcome is Outcome.MOVED_ON:
+    if decision.outcome is ApprovalOutcome.MOVED_ON:
         there = _told(decision.run) if decision.run else "the run is gone"
         but = "only that the effect happened was recorded" if decision.committed else _NOTHING
         raise CommandError(f"somebody was faster, and {but}: {there}")
-    if decision.outcome is Outcome.EXPIRED:
+    if decision.outcome is ApprovalOutcome.EXPIRED:
         raise CommandError(
             f"the event {run.event_id} has expired, and its runs with it: {_NOTHING};"
             " ask the provider to send it again"

@@ -11,10 +11,10 @@ from webhook_inbox import providers
 from webhook_inbox.adapters.https import HttpsFetcher
 from webhook_inbox.domain.errors import Reason, Unavailable
 from webhook_inbox.domain.manifest import Manifest
-from webhook_inbox.domain.secrets import LiveSecrets
-from webhook_inbox.ingest.deduplication import Acceptance
-from webhook_inbox.ingest.rejected import Kept, Wanted, find
-from webhook_inbox.ingest.release import Checked, Reverification, Verdict
+from webhook_inbox.domain.secrets import SecretCache
+from webhook_inbox.ingest.deduplication import IdempotentReceiver
+from webhook_inbox.ingest.rejected import RejectedDelivery, RejectedFilter, find
+from webhook_inbox.ingest.release import ReleaseVerdict, Reverification, ReverifiedDelivery
 from webhookctl.caller import caller
 from webhookctl.checkout import Checkout
 from webhookctl.errors import CommandError
@@ -26,9 +26,18 @@ from webhookctl.view import body_object
 
 COLUMNS: Final = ("RECEIVED", "SOURCE", "ID", "REASON", "BYTES", "STATE")
 # The event is in, by this release or before it.
-IN: Final = frozenset({Verdict.ACCEPTED, Verdict.DUPLICATE, Verdict.REPLAYED, Verdict.RELEASED})
+IN: Final = frozenset(
+    {
+        ReleaseVerdict.ACCEPTED,
+        ReleaseVerdict.DUPLICATE,
+        ReleaseVerdict.REPLAYED,
+        ReleaseVerdict.RELEASED,
+    }
+)
 # Nothing is wrong with it.
-FINE: Final = frozenset({*IN, Verdict.VALID, Verdict.CHALLENGE, Verdict.IGNORED})
+FINE: Final = frozenset(
+    {*IN, ReleaseVerdict.VALID, ReleaseVerdict.CHALLENGE, ReleaseVerdict.IGNORED}
+)
 
 Source = Annotated[str | None, typer.Option(help="Of this source only.")]
 Reasons = Annotated[list[Reason] | None, typer.Option("--reason", help="May repeat.")]
@@ -71,7 +80,7 @@ def list_rejected(
     )
 
 
-def _row(kept: Kept) -> tuple[object, ...]:
+def _row(kept: RejectedDelivery) -> tuple[object, ...]:
     state = "kept" if kept.released_at is None else "released"
     size = kept.row["body_size"]
     return (iso(kept.received_at), kept.source, kept.id, kept.reason, size, state)
@@ -87,7 +96,7 @@ def show(
     body: Annotated[bool, typer.Option("--body", help="Print the body as well.")] = False,
 ) -> None:
     """Show one rejected delivery; signatures and tokens are never printed."""
-    kept = next(_find(call, source, Wanted(ids=(id_,))), None)
+    kept = next(_find(call, source, RejectedFilter(ids=(id_,))), None)
     if kept is None:
         raise CommandError(_unknown(call, [id_]))
     found = Checkout.find()
@@ -107,7 +116,7 @@ def show(
         call.output.raw("".join(shown.values()))
 
 
-def _body(call: Invocation, kept: Kept) -> bytes:
+def _body(call: Invocation, kept: RejectedDelivery) -> bytes:
     return _reverification(call, Manifest()).body(kept)
 
 
@@ -156,11 +165,11 @@ def release(
     manifest = Checkout.required().manifest(target.stage)
     _require_lanes(call, manifest)
     judge = _reverification(call, manifest)
-    acceptance = Acceptance(
+    acceptance = IdempotentReceiver(
         manifest=manifest, table=target.table, lanes=target.lanes, blobs=target.blobs
     )
     wanted = _wanted(call, ids or (), reason, since, until)
-    by, results = caller(target), list[Checked]()
+    by, results = caller(target), list[ReverifiedDelivery]()
     try:
         for kept in _chosen(call, manifest, source, wanted, limit):
             results.append(judge.release(kept, acceptance, by=by, now=call.clock.now()))
@@ -171,7 +180,7 @@ def release(
         ) from error
     print_checked(call, results, limit)
     verdicts = {result.verdict for result in results}
-    if Verdict.CONFLICT in verdicts or (results and verdicts.isdisjoint(FINE)):
+    if ReleaseVerdict.CONFLICT in verdicts or (results and verdicts.isdisjoint(FINE)):
         raise typer.Exit(1)
 
 
@@ -181,21 +190,23 @@ def _wanted(
     reasons: list[Reason] | None,
     since: str | None,
     until: str | None,
-) -> Wanted:
+) -> RejectedFilter:
     now = call.clock.now()
     low, high = (None if text is None else moment(text, now) for text in (since, until))
-    return Wanted(tuple(ids), tuple(reasons or ()), low, high)
+    return RejectedFilter(tuple(ids), tuple(reasons or ()), low, high)
 
 
-def _find(call: Invocation, source: str | None, wanted: Wanted) -> Iterator[Kept]:
+def _find(
+    call: Invocation, source: str | None, wanted: RejectedFilter
+) -> Iterator[RejectedDelivery]:
     require_known(call.target, source=source, handler=None)
     for name in [source] if source else list(call.target.urls):
         yield from find(call.target.table, name, wanted, now=call.clock.now())
 
 
 def _chosen(
-    call: Invocation, manifest: Manifest, source: str | None, wanted: Wanted, limit: int
-) -> list[Kept]:
+    call: Invocation, manifest: Manifest, source: str | None, wanted: RejectedFilter, limit: int
+) -> list[RejectedDelivery]:
     """Returns the deliveries to be judged; raises CommandError where a named one is not there."""
     found = list(islice(_find(call, source, wanted), limit))
     missing = set(wanted.ids) - {kept.id for kept in found}
@@ -231,6 +242,6 @@ def _reverification(call: Invocation, manifest: Manifest) -> Reverification:
         recipes=providers.load,
         table=target.table,
         blobs=target.blobs,
-        secrets=LiveSecrets(store=target.secrets, clock=call.clock),
+        secrets=SecretCache(store=target.secrets, clock=call.clock),
         fetcher=HttpsFetcher(),
     )

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from webhook_inbox.replay.replay import SAMPLE, Outcome, Report
+from webhook_inbox.replay.replay import SAMPLE, ReplayOutcome, ReplayReport
 from webhookctl.caller import caller
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, takes_options
@@ -20,16 +20,16 @@ from webhookctl.target import Target
 STEP_SECONDS: Final = 5
 COLUMNS: Final = ("SOURCE", "EVENT_ID", "HANDLER", "STATUS", "OUTCOME", "LAST_ERROR")
 MEANINGS: Final = {
-    Outcome.REPLAYED: "sent again",
-    Outcome.WOULD_REPLAY: "would be sent again",
-    Outcome.UNSENT: "reset; the queue failed, so the reconciler sends them",
-    Outcome.FINISHED: "left alone: finished (--force with --event-id and --handler repeats one)",
-    Outcome.IN_USE: "left alone: a worker is at it",
-    Outcome.EXPIRED: "left alone: the event has expired; ask the provider to send it again",
-    Outcome.MISSING: "not found: no event of this id",
+    ReplayOutcome.REPLAYED: "sent again",
+    ReplayOutcome.WOULD_REPLAY: "would be sent again",
+    ReplayOutcome.UNSENT: "reset; the queue failed, so the reconciler sends them",
+    ReplayOutcome.FINISHED: "left alone: finished (--force with --event-id and --handler repeats one)",
+    ReplayOutcome.IN_USE: "left alone: a worker is at it",
+    ReplayOutcome.EXPIRED: "left alone: the event has expired; ask the provider to send it again",
+    ReplayOutcome.MISSING: "not found: no event of this id",
 }
 # What is sent, or would be.
-SENT: Final = (Outcome.REPLAYED, Outcome.WOULD_REPLAY, Outcome.UNSENT)
+SENT: Final = (ReplayOutcome.REPLAYED, ReplayOutcome.WOULD_REPLAY, ReplayOutcome.UNSENT)
 
 Payload = dict[str, Any]
 
@@ -82,10 +82,10 @@ def replay(  # noqa: PLR0913 - one option for each of the function's filters
     _show(call, report, limit)
 
 
-def _run(call: Invocation, target: Target, request: Payload, limit: int) -> Report:
+def _run(call: Invocation, target: Target, request: Payload, limit: int) -> ReplayReport:
     """Counts first, to know how far it is; then replays step by step."""
     expected = _total(target, request, limit)
-    total = Report(dry_run=False)
+    total = ReplayReport(dry_run=False)
     step = max(1, int(request["rate_per_second"] * STEP_SECONDS))
     with call.output.progress("worked through", expected.matched) as advance:
         for part in _reports(target, {**request, "dry_run": False}, limit, step):
@@ -95,14 +95,14 @@ def _run(call: Invocation, target: Target, request: Payload, limit: int) -> Repo
     return total
 
 
-def _total(target: Target, request: Payload, limit: int) -> Report:
-    total = Report(dry_run=True)
+def _total(target: Target, request: Payload, limit: int) -> ReplayReport:
+    total = ReplayReport(dry_run=True)
     for part in _reports(target, {**request, "dry_run": True}, limit, limit):
         _add(total, part)
     return total
 
 
-def _reports(target: Target, request: Payload, limit: int, step: int) -> Iterator[Report]:
+def _reports(target: Target, request: Payload, limit: int, step: int) -> Iterator[ReplayReport]:
     """Yields a report for each invocation, until all is done or the limit reached."""
     left: int = limit
     cursor: str | None = None
@@ -115,7 +115,7 @@ def _reports(target: Target, request: Payload, limit: int, step: int) -> Iterato
             return
 
 
-def _invoke(target: Target, payload: Payload) -> Report:
+def _invoke(target: Target, payload: Payload) -> ReplayReport:
     answer = target.client("lambda").invoke(
         FunctionName=target.replay_function,
         InvocationType="RequestResponse",
@@ -128,11 +128,11 @@ def _invoke(target: Target, payload: Payload) -> Report:
             f"the replay function failed: {message or 'see its log'}; what was replayed by then"
             " stays replayed, and the same command goes on with the rest"
         )
-    known = {field.name for field in fields(Report)}
-    return Report(**{name: value for name, value in data.items() if name in known})
+    known = {field.name for field in fields(ReplayReport)}
+    return ReplayReport(**{name: value for name, value in data.items() if name in known})
 
 
-def _add(total: Report, part: Report) -> None:
+def _add(total: ReplayReport, part: ReplayReport) -> None:
     total.matched += part.matched
     total.dlq_removed += part.dlq_removed
     total.cursor = part.cursor
@@ -141,21 +141,21 @@ def _add(total: Report, part: Report) -> None:
         total.counts[outcome] = total.counts.get(outcome, 0) + count
 
 
-def _show(call: Invocation, report: Report, limit: int) -> None:
+def _show(call: Invocation, report: ReplayReport, limit: int) -> None:
     if call.as_json:
         call.output.json(report.to_data())
     else:
         _print(call, report)
         call.output.note(call.pasteable(_next_step(report, limit)))
-    if report.matched == 0 and report.counts.get(Outcome.MISSING):
+    if report.matched == 0 and report.counts.get(ReplayOutcome.MISSING):
         raise typer.Exit(1)
 
 
-def _print(call: Invocation, report: Report) -> None:
+def _print(call: Invocation, report: ReplayReport) -> None:
     call.output.line(_heading(report))
     call.output.line(f"  {counted(report.matched, 'run')} found")
     for outcome, count in report.counts.items():
-        call.output.line(f"  {count} {MEANINGS[Outcome(outcome)]}")
+        call.output.line(f"  {count} {MEANINGS[ReplayOutcome(outcome)]}")
     if report.dlq_removed:
         removed = counted(report.dlq_removed, "message")
         call.output.line(f"  {removed} removed from the DLQs, their runs being done or replayed")
@@ -166,23 +166,23 @@ def _print(call: Invocation, report: Report) -> None:
             call.output.line(f"These are {len(report.sample)} of {report.matched}.")
 
 
-def _heading(report: Report) -> str:
+def _heading(report: ReplayReport) -> str:
     if report.dry_run:
         return "dry run, nothing was sent"
     return "replayed" if _sent(report) else "nothing was sent"
 
 
-def _sent(report: Report) -> int:
+def _sent(report: ReplayReport) -> int:
     return sum(report.counts.get(outcome, 0) for outcome in SENT)
 
 
 def _row(entry: Mapping[str, Any]) -> list[object]:
-    would = entry.get("outcome") == Outcome.WOULD_REPLAY
-    shown = {**entry, "outcome": MEANINGS[Outcome.WOULD_REPLAY]} if would else entry
+    would = entry.get("outcome") == ReplayOutcome.WOULD_REPLAY
+    shown = {**entry, "outcome": MEANINGS[ReplayOutcome.WOULD_REPLAY]} if would else entry
     return [shown.get(name.lower(), "") for name in COLUMNS]
 
 
-def _next_step(report: Report, limit: int) -> str:
+def _next_step(report: ReplayReport, limit: int) -> str:
     more = f" There are more than {limit}: raise --limit." if report.cursor else ""
     if not _sent(report):
         return "Nothing to replay; see `webhookctl inbox list --status dead_letter`." + more

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from webhook_inbox.adapters.system import SystemChance
+from webhook_inbox.adapters.system import SystemRandomness
 from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.ledger.schema import dedupe_key
 from webhook_inbox.replay.skip import skip as skip_run
@@ -31,7 +31,7 @@ def skip(
     run = _the_one(call, event_id, source=source, handler=handler)
     target, now = call.target, call.clock.now()
     who = by or caller(target)
-    if not skip_run(target.table, SystemChance(), run, by=who, reason=reason, now=now):
+    if not skip_run(target.table, SystemRandomness(), run, by=who, reason=reason, now=now):
         raise CommandError(f"somebody was faster: {run.handler} of {event_id} is not dead any more")
     if call.as_json:
         about = {"source": run.source, "event_id": run.event_id, "handler": run.handler}

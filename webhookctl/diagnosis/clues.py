@@ -9,14 +9,14 @@ from webhook_inbox import providers
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.json_path import parse
 from webhook_inbox.domain.manifest import SourceSpec
-from webhook_inbox.domain.provider import Recipe
+from webhook_inbox.domain.provider import Provider
 from webhookctl.diagnosis.hypothesis import Cause
 
 VERSION: Final = re.compile(r"(?:^|[\s,;])(v[0-9]+[a-z]?)[=,]")
 MODES: Final = ("livemode", "live_mode", "live", "test", "testmode", "test_mode", "sandbox")
 
 
-def missing(recipe: Recipe, present: Iterable[str]) -> Cause:
+def missing(recipe: Provider, present: Iterable[str]) -> Cause:
     """Returns what to know of a delivery without a signature."""
     absent = sorted(recipe.signature_headers - set(present))
     words = f"no {', '.join(absent) or 'signature'} came: it was not signed, or a proxy dropped it"
@@ -64,7 +64,7 @@ def modes(body: bytes) -> Iterator[Cause]:
             yield Cause("other-mode", words, remedy, proven=False)
 
 
-def unknown(recipe: Recipe) -> Cause:
+def unknown(recipe: Provider) -> Cause:
     """Returns what is left where nothing that was tried verifies."""
     if not recipe.needs_secret:
         words = "the provider did not make this, or its key is not the one that was given"

@@ -14,11 +14,11 @@ from typing import Final
 from webhook_inbox import providers
 from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
 from webhook_inbox.domain.ports import NOWHERE, Fetcher
-from webhook_inbox.domain.provider import Identity, Recipe, Verified
+from webhook_inbox.domain.provider import Identity, Provider, Verified
 from webhook_inbox.ingest.verification import PublishedKeys, verify
 from webhookctl.diagnosis import clock, clues
 from webhookctl.diagnosis.bodies import bodies
-from webhookctl.diagnosis.hypothesis import Cause, Suspicion, Trial
+from webhookctl.diagnosis.hypothesis import Cause, Hypothesis, Trial
 from webhookctl.diagnosis.requests import addresses, headers, registered
 from webhookctl.diagnosis.schemes import schemes
 from webhookctl.diagnosis.secrets import secrets
@@ -96,10 +96,10 @@ class _Examination:
         self, trial: Trial, fetcher: Fetcher, others: Sequence[tuple[str, str]], url: str
     ) -> None:
         self._trial = trial
-        self._recipe: Recipe = providers.load(trial.spec)
+        self._recipe: Provider = providers.load(trial.spec)
         self._fetcher = fetcher
         self._tried = 0
-        self._singles: tuple[Suspicion, ...] = (
+        self._singles: tuple[Hypothesis, ...] = (
             partial(_others, others=others),
             *((registered(url),) if url else ()),
             headers,

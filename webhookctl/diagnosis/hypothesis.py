@@ -39,4 +39,4 @@ class Trial:
         return replace(self, causes=(*self.causes, cause), **changed)
 
 
-Suspicion = Callable[[Trial], Iterator[Trial]]
+Hypothesis = Callable[[Trial], Iterator[Trial]]

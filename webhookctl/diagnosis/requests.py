@@ -8,7 +8,7 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from webhook_inbox import providers
-from webhookctl.diagnosis.hypothesis import Cause, Suspicion, Trial
+from webhookctl.diagnosis.hypothesis import Cause, Hypothesis, Trial
 from webhookctl.diagnosis.schemes import settings_of
 
 PREFIXES: Final = ("sha256=", "sha1=", "v1=", "v0=", "v1,")
@@ -72,7 +72,7 @@ def addresses(trial: Trial) -> Iterator[Trial]:
         yield _addressed(trial, f"{scheme}://{host}{path}", query)
 
 
-def registered(url: str) -> Suspicion:
+def registered(url: str) -> Hypothesis:
     """Returns the suspicion that the provider sent to this address, as it is registered there."""
 
     def suspect(trial: Trial) -> Iterator[Trial]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from webhook_inbox.domain.model import Overview, Run, Status
 from webhook_inbox.domain.timestamps import from_ms
-from webhook_inbox.handlers.effects.journal import State
+from webhook_inbox.handlers.effects.journal import EffectState
 from webhook_inbox.handlers.effects.plan import InDoubt
 from webhook_inbox.ledger.lease import CLOCK_SKEW
 from webhook_inbox.ledger.schema import EFFECT_PREFIX, WAIT_PREFIX
@@ -132,11 +132,11 @@ def _doubtful(run: Run, effect: Effect, now: datetime) -> str:
 
 def _standing(row: Mapping[str, Any], run: Run | None, now: datetime) -> Standing:
     match row.get("status"):
-        case State.COMMITTED:
+        case EffectState.COMMITTED:
             return Standing.COMMITTED
-        case State.FAILED:
+        case EffectState.FAILED:
             return Standing.FAILED
-        case State.STARTED:
+        case EffectState.STARTED:
             return Standing.UNDER_WAY if _under_way(row, run, now) else Standing.IN_DOUBT
         case _:
             return Standing.NOT_STARTED

@@ -5,7 +5,7 @@ from shlex import quote
 from typing import Final
 
 from webhook_inbox.domain.model import Run
-from webhook_inbox.handlers.holds import Hold
+from webhook_inbox.handlers.approvals import ApprovalRequest
 from webhookctl.explain.effects import Effect, Standing
 
 SHORT: Final = 160
@@ -13,7 +13,7 @@ SHORT: Final = 160
 
 def held_words(run: Run, effects: Sequence[Effect]) -> str:
     """Returns what a held run asks for, with the commands that answer."""
-    hold = Hold(run)
+    hold = ApprovalRequest(run)
     why = f": {short(hold.reason)}" if hold.reason else ""
     shows = f" It shows {short(hold.shows)}." if hold.shows else ""
     subject = next((effect for effect in effects if effect.name == hold.effect), None)
@@ -28,7 +28,7 @@ def held_words(run: Run, effects: Sequence[Effect]) -> str:
     return f"{words} To let it run: {approve} To end it: {deny}"
 
 
-def hold_command(hold: Hold, verb: str) -> str:
+def hold_command(hold: ApprovalRequest, verb: str) -> str:
     """Returns the command that approves or denies what a run is held for."""
     run = hold.run
     named = f"{quote(run.event_id)} --source {run.source} --handler {quote(run.handler)}"

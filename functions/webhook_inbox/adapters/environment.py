@@ -55,7 +55,7 @@ class ProcessorEnvironment(_Environment):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResenderEnvironment(_Environment):
+class MaintenanceEnvironment(_Environment):
     """Replay and reconciler: change runs, send them again, tidy the dead-letter queues."""
 
     table_name: str

@@ -5,7 +5,7 @@ from typing import Final
 
 import urllib3
 
-from webhook_inbox.adapters.aws import errors as calls
+from webhook_inbox.adapters.aws import errors
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Fetch
 
@@ -23,7 +23,7 @@ class HttpsFetcher:
         call: how calls are made; `calls.once`, or one of a `Patience`.
     """
 
-    def __init__(self, *, call: calls.Caller = calls.once) -> None:
+    def __init__(self, *, call: errors.Caller = errors.once) -> None:
         self._call = call
 
     def fetch(self, wanted: Fetch) -> bytes:

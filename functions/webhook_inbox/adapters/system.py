@@ -22,7 +22,7 @@ class SystemClock:
         time.sleep(seconds)
 
 
-class SystemChance:
+class SystemRandomness:
     """The port `Chance`, unpredictable to others."""
 
     def __init__(self) -> None:

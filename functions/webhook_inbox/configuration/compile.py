@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from webhook_inbox import providers
-from webhook_inbox.configuration import inbox_toml as configuration
+from webhook_inbox.configuration import inbox_toml
 from webhook_inbox.configuration.declared_handlers import declared_by
 from webhook_inbox.configuration.handler_modules import (
     mentioned,
@@ -40,7 +40,7 @@ def compile_manifest(root: Path, *, stage: str, import_timeout: float = IMPORT_T
             names the file and the remedy.
     """
     root = root.resolve()
-    settings = configuration.load(root / "inbox.toml", stage=stage)
+    settings = inbox_toml.load(root / "inbox.toml", stage=stage)
     handlers = collect_handlers(root, import_timeout=import_timeout)
     _check_sources(handlers, known=settings.sources, root=root)
     _check_lanes(handlers.values(), root=root)

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from webhook_inbox.configuration.table import Header, Name, OneOf, Table, Text
+from webhook_inbox.configuration.table import ConfigTable, ExactlyOneOf, Header, Name, Text
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
 from webhook_inbox.domain.timestamps import duration
@@ -85,7 +85,7 @@ Free = Annotated[Header, AfterValidator(_ours)]
 Rate = Annotated[float, BeforeValidator(_rate)]
 
 
-class Auth(OneOf):
+class Auth(ExactlyOneOf):
     """How calls are authenticated, and with which secret."""
 
     places = ("bearer", "basic", "header", "query")
@@ -130,7 +130,7 @@ class Auth(OneOf):
         return {key: value for key, value in self.model_dump().items() if value}
 
 
-class Idempotency(OneOf):
+class Idempotency(ExactlyOneOf):
     """Where an effect's key goes, by which the destination knows a repetition."""
 
     places = ("header", "field")
@@ -144,7 +144,7 @@ class Idempotency(OneOf):
     )
 
 
-class Breaker(Table):
+class BreakerTable(ConfigTable):
     """When the circuit opens."""
 
     failures: int = Field(default=5, ge=1, le=1000, description="failed calls in a row, 1 to 1000")
@@ -158,7 +158,7 @@ class Breaker(Table):
     )
 
 
-class Destination(Table):
+class Destination(ConfigTable):
     """A downstream system that handlers call."""
 
     base_url: Annotated[str, AfterValidator(_base_url)] = Field(description="where it is")
@@ -188,8 +188,8 @@ class Destination(Table):
     on_limit: Literal["queue", "drop", "error"] = Field(
         default="queue", description="what a run does that would exceed the rate"
     )
-    breaker: Annotated[Breaker | None, BeforeValidator(_none)] = Field(
-        default=Breaker(),
+    breaker: Annotated[BreakerTable | None, BeforeValidator(_none)] = Field(
+        default=BreakerTable(),
         description="{ failures = …, recovery = …, drain = … } where they differ, or false: its"
         " circuit never opens",
     )

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, ConfigDict, Field
 
 from webhook_inbox.configuration.destination import Destination
-from webhook_inbox.configuration.table import Name, Table, Text
+from webhook_inbox.configuration.table import ConfigTable, Name, Text
 
 
 def _address(value: str) -> str:
@@ -21,7 +21,7 @@ def _address(value: str) -> str:
 Address = Annotated[str, AfterValidator(_address)]
 
 
-class Source(Table):
+class Source(ConfigTable):
     """One endpoint; the provider's module judges the keys that are not named here."""
 
     model_config = ConfigDict(extra="allow")
@@ -43,14 +43,14 @@ class Source(Table):
     volatile: list[Text] = Field(default=[], description="JSON fields that change between retries")
 
 
-class Alarms(Table):
+class Alarms(ConfigTable):
     """Whom to tell."""
 
     notify: list[Address] = Field(default=[], description="who is told of every alarm")
     page: list[Address] = Field(default=[], description="who is woken; told of every alarm as yet")
 
 
-class Overrides(Table):
+class Overrides(ConfigTable):
     """What one stage changes: parts of the file's tables, judged once they are merged."""
 
     sources: dict[str, Any] = Field(default={}, description="tables [stages.STAGE.sources.NAME]")
@@ -63,7 +63,7 @@ class Overrides(Table):
     )
 
 
-class Inbox(Table):
+class InboxDocument(ConfigTable):
     """The whole file."""
 
     sources: dict[Name, dict[str, Any]] = Field(default={}, description="tables [sources.NAME]")

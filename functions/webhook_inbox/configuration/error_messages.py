@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from webhook_inbox.configuration.table import Table
+from webhook_inbox.configuration.table import ConfigTable
 
 # How many parts of a path name the table itself, by its first part.
 _TABLES: Final = {"sources": 2, "destinations": 2, "stages": 2, "alarms": 1}
@@ -21,7 +21,7 @@ _KINDS: Final = {
 }
 
 
-def line(model: type[Table], error: ValidationError, table: tuple[str, ...]) -> str:
+def line(model: type[ConfigTable], error: ValidationError, table: tuple[str, ...]) -> str:
     """Returns the first mistake in words, and how many more there are."""
     found = error.errors(include_url=False, include_input=False)
     first = found[0]
@@ -33,7 +33,7 @@ def line(model: type[Table], error: ValidationError, table: tuple[str, ...]) -> 
     return f"[{heading}] {words}{more}" if heading else f"{words}{more}"
 
 
-def _mistake(model: type[Table], error: ErrorDetails) -> str:
+def _mistake(model: type[ConfigTable], error: ErrorDetails) -> str:
     owner, field = _locate(model, error["loc"])
     if error["type"] == "extra_forbidden":
         return _unknown(str(error["loc"][-1]), sorted(_fields(owner)))
@@ -53,8 +53,8 @@ def _unknown(key: str, known: list[str]) -> str:
 
 
 def _locate(
-    model: type[Table], path: tuple[int | str, ...]
-) -> tuple[type[Table], FieldInfo | None]:
+    model: type[ConfigTable], path: tuple[int | str, ...]
+) -> tuple[type[ConfigTable], FieldInfo | None]:
     """Returns the model that a path ends in and the last field that it names."""
     field = None
     for part in path:
@@ -63,11 +63,11 @@ def _locate(
     return model, field
 
 
-def _fields(model: type[Table]) -> dict[str, FieldInfo]:
+def _fields(model: type[ConfigTable]) -> dict[str, FieldInfo]:
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
-def _inner(annotation: Any) -> type[Table] | None:
-    if isinstance(annotation, type) and issubclass(annotation, Table):
+def _inner(annotation: Any) -> type[ConfigTable] | None:
+    if isinstance(annotation, type) and issubclass(annotation, ConfigTable):
         return annotation
     return next((model for part in get_args(annotation) if (model := _inner(part))), None)

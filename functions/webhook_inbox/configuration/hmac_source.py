@@ -7,7 +7,7 @@ from pydantic import AfterValidator, ConfigDict, Field, PlainValidator
 from pydantic_core import PydanticCustomError
 
 from webhook_inbox.configuration.document import Source
-from webhook_inbox.configuration.table import Header, OneOf, Table, Text, header
+from webhook_inbox.configuration.table import ConfigTable, ExactlyOneOf, Header, Text, header
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.timestamps import duration
 from webhook_inbox.providers.schemes.handshakes.presets import NAMES
@@ -56,7 +56,7 @@ Hash = Literal["sha256", "sha1", "sha512"]
 Encoding = Literal["hex", "base64", "base64url"]
 
 
-class Signature(OneOf):
+class Signature(ExactlyOneOf):
     """Where the signature stands and how it is made."""
 
     places = ("header", "json", "form", "query")
@@ -109,7 +109,7 @@ class Signature(OneOf):
     )
 
 
-class Timestamp(OneOf):
+class Timestamp(ExactlyOneOf):
     """Where the signed time stands, how it is written, and how far it may be off."""
 
     places = ("header", "json", "form", "query", "entry")
@@ -140,7 +140,7 @@ class Timestamp(OneOf):
     )
 
 
-class EventId(OneOf):
+class EventId(ExactlyOneOf):
     """What an event is deduplicated by."""
 
     places: ClassVar[tuple[str, ...]] = ("header", "json", "body", "form", "query")
@@ -156,7 +156,7 @@ class EventId(OneOf):
     body: Literal["sha256"] | None = Field(default=None, description='"sha256": the body\'s hash')
 
 
-class EventType(OneOf):
+class EventType(ExactlyOneOf):
     """What kind of event it is."""
 
     places: ClassVar[tuple[str, ...]] = ("header", "json", "value", "form", "query")
@@ -170,7 +170,7 @@ class EventType(OneOf):
     value: Text | None = Field(default=None, description="one type for every event")
 
 
-class Batch(Table):
+class BatchTable(ConfigTable):
     """Where the events of a delivery stand."""
 
     in_json: str = Field(
@@ -181,7 +181,7 @@ class Batch(Table):
     )
 
 
-class Digest(OneOf):
+class DigestTable(ExactlyOneOf):
     """A hash of the body that is signed in its place, where a delivery has one."""
 
     places = ("header", "query")
@@ -208,10 +208,10 @@ class DeclaredSource(Source):
         description="the address that the provider calls, without a query, where it is signed and"
         " a domain or proxy of yours changes it",
     )
-    batch: Batch | None = Field(
+    batch: BatchTable | None = Field(
         default=None, description="where the list of events stands, if a delivery has several"
     )
-    digest: Digest | None = Field(
+    digest: DigestTable | None = Field(
         default=None, description="where the body's hash stands, if that is signed in its place"
     )
     handshake: Text | None = Field(

@@ -14,14 +14,14 @@ from pydantic import ValidationError
 from webhook_inbox import providers
 from webhook_inbox.configuration.caller_source import ApiKeySource, BasicSource, JwtSource
 from webhook_inbox.configuration.destination import Destination
-from webhook_inbox.configuration.document import Inbox, Source
+from webhook_inbox.configuration.document import InboxDocument, Source
 from webhook_inbox.configuration.error_messages import line
 from webhook_inbox.configuration.hmac_source import DeclaredSource
-from webhook_inbox.configuration.table import Table
+from webhook_inbox.configuration.table import ConfigTable
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import DestinationSpec, SourceSpec
 
-Model = TypeVar("Model", bound=Table)
+Model = TypeVar("Model", bound=ConfigTable)
 # The shapes of sources that declare their own scheme, by the provider that stands for it.
 DECLARED: Final[Mapping[str, type[Source]]] = {
     "api-key": ApiKeySource,
@@ -60,7 +60,7 @@ def load(path: Path, *, stage: str) -> Configuration:
     try:
         # Only the stages yet: what the file leaves open, a stage may complete.
         stages = document.get("stages", {})
-        _validated(Inbox, {"stages": stages})
+        _validated(InboxDocument, {"stages": stages})
         shared = {key: value for key, value in document.items() if key != "stages"}
         configuration = _stage(shared, stage, stages.get(stage, {}))
         for other, overrides in stages.items():
@@ -118,7 +118,7 @@ def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _configuration(document: dict[str, Any]) -> Configuration:
-    inbox = _validated(Inbox, document)
+    inbox = _validated(InboxDocument, document)
     sources = {name: _source(name, table) for name, table in inbox.sources.items()}
     verifying = {spec.secret: spec.name for spec in sources.values()}
     calling = {each for table in inbox.destinations.values() for each in table.secrets}

@@ -32,13 +32,13 @@ Header = Annotated[str, AfterValidator(header)]
 Text = Annotated[str, StringConstraints(min_length=1)]
 
 
-class Table(BaseModel):
+class ConfigTable(BaseModel):
     """A table in which every key is known and every value has its type exactly."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class OneOf(Table):
+class ExactlyOneOf(ConfigTable):
     """A table with exactly one of these keys, beside others that it may have.
 
     Where none is given, `asked` is the one to ask for.

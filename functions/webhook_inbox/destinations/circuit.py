@@ -10,7 +10,7 @@ from webhook_inbox.domain.ports import Key
 from webhook_inbox.domain.timestamps import to_seconds
 
 
-class Kind(StrEnum):
+class Health(StrEnum):
     """What an answer says of the destination's health."""
 
     OK = "ok"  # it answered, whatever it thinks of the request
@@ -19,26 +19,26 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CallOutcome:
     """How a call ended; `retry_after` is what a destination that is limited asked for."""
 
-    kind: Kind
+    kind: Health
     retry_after: timedelta | None = None
 
     @classmethod
-    def ok(cls) -> "Answer":
+    def ok(cls) -> "CallOutcome":
         """Returns the answer of a destination that works."""
-        return cls(Kind.OK)
+        return cls(Health.OK)
 
     @classmethod
-    def failed(cls) -> "Answer":
+    def failed(cls) -> "CallOutcome":
         """Returns the answer of one that does not."""
-        return cls(Kind.FAILED)
+        return cls(Health.FAILED)
 
     @classmethod
-    def limited(cls, retry_after: timedelta | None = None) -> "Answer":
+    def limited(cls, retry_after: timedelta | None = None) -> "CallOutcome":
         """Returns the answer of one that is called too often."""
-        return cls(Kind.LIMITED, retry_after)
+        return cls(Health.LIMITED, retry_after)
 
 
 # Far longer than any circuit is open and any run is kept waiting; a destination that nobody

@@ -10,9 +10,9 @@ from datetime import timedelta
 from typing import Any, Final
 
 from webhook_inbox.destinations.circuit import (
-    Answer,
+    CallOutcome,
     Circuit,
-    Kind,
+    Health,
     Phase,
     breaker_key,
     circuit_from,
@@ -21,7 +21,7 @@ from webhook_inbox.destinations.circuit import (
 from webhook_inbox.domain.conditions import Absent, Condition, Equals, Less, either, every
 from webhook_inbox.domain.errors import ConditionFailed
 from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
-from webhook_inbox.domain.ports import Chance, Change, Clock, Table
+from webhook_inbox.domain.ports import Change, Clock, Randomness, Table
 from webhook_inbox.domain.timestamps import MILLISECOND, to_ms
 from webhook_inbox.ledger.schema import carries, live
 
@@ -53,10 +53,10 @@ class _Seen:
     at: int
 
 
-class Breaker:
+class CircuitBreaker:
     """The circuits of all destinations, as one execution environment knows them."""
 
-    def __init__(self, *, table: Table, clock: Clock, chance: Chance) -> None:
+    def __init__(self, *, table: Table, clock: Clock, chance: Randomness) -> None:
         self._table = table
         self._clock = clock
         self._chance = chance
@@ -111,13 +111,13 @@ class Breaker:
         self._probes[spec.name] = replace(self._probes[spec.name], called=True)
         return True
 
-    def report(self, spec: DestinationSpec, answer: Answer) -> None:
+    def report(self, spec: DestinationSpec, answer: CallOutcome) -> None:
         """Notes how a call ended.
 
         Raises:
             Unavailable: the table failed.
         """
-        if answer.kind is Kind.LIMITED:
+        if answer.kind is Health.LIMITED:
             self._pause(spec, answer.retry_after)
         if spec.breaker is None:
             return
@@ -125,15 +125,15 @@ class Breaker:
         if probe is not None and probe.called:
             del self._probes[spec.name]
             self._conclude(spec, spec.breaker, probe, answer)
-        elif answer.kind is Kind.FAILED:
+        elif answer.kind is Health.FAILED:
             self._count(spec, spec.breaker)
-        elif answer.kind is Kind.OK:
+        elif answer.kind is Health.OK:
             self._forgive(spec)
 
     def _conclude(
-        self, spec: DestinationSpec, breaker: BreakerSpec, probe: Probe, answer: Answer
+        self, spec: DestinationSpec, breaker: BreakerSpec, probe: Probe, answer: CallOutcome
     ) -> None:
-        if answer.kind is Kind.FAILED:
+        if answer.kind is Health.FAILED:
             change = Change(set=self._opening(breaker), remove=("probe", "probe_until"))
         else:
             # One that is called too often is there, at least.

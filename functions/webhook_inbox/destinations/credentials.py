@@ -31,7 +31,7 @@ class Authorization:
     query: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-class Credentials:
+class DestinationCredentials:
     """The credentials of one destination.
 
     Args:

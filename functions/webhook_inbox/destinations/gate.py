@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, NoReturn
 
-from webhook_inbox.destinations.circuit import Answer, Circuit, Phase
-from webhook_inbox.destinations.circuit_breaker import Breaker
+from webhook_inbox.destinations.circuit import CallOutcome, Circuit, Phase
+from webhook_inbox.destinations.circuit_breaker import CircuitBreaker
 from webhook_inbox.destinations.rate import (
     MILLISECOND,
     SECOND,
@@ -15,11 +15,11 @@ from webhook_inbox.destinations.rate import (
     microseconds,
     moment,
 )
-from webhook_inbox.destinations.rate_limiter import LEAD, Limiter, Place, Turn
+from webhook_inbox.destinations.rate_limiter import LEAD, Place, RateLimiter, Turn
 from webhook_inbox.destinations.reservations import Timelines
 from webhook_inbox.domain.errors import Deferred, Skipped, Transient, Unavailable
 from webhook_inbox.domain.manifest import DestinationSpec
-from webhook_inbox.domain.ports import Chance, Clock, Table
+from webhook_inbox.domain.ports import Clock, Randomness, Table
 from webhook_inbox.domain.timestamps import to_ms
 
 # When a run comes again that found another one probing. Nearly all probes are over by then.
@@ -29,7 +29,7 @@ LONGEST_PATIENCE: Final = 20 * SECOND
 
 
 @dataclass(frozen=True, slots=True)
-class Admission:
+class DestinationAdmission:
     """Whether a run may begin now.
 
     Attributes:
@@ -58,10 +58,10 @@ class Gate:
     `Admission.degraded` or by `degraded`.
     """
 
-    def __init__(self, *, table: Table, clock: Clock, chance: Chance) -> None:
+    def __init__(self, *, table: Table, clock: Clock, chance: Randomness) -> None:
         self._clock = clock
-        self._breaker = Breaker(table=table, clock=clock, chance=chance)
-        self._limiter = Limiter(timelines=Timelines(table=table, clock=clock), clock=clock)
+        self._breaker = CircuitBreaker(table=table, clock=clock, chance=chance)
+        self._limiter = RateLimiter(timelines=Timelines(table=table, clock=clock), clock=clock)
         self._degraded: list[str] = []
 
     def degraded(self) -> tuple[str, ...]:
@@ -69,7 +69,9 @@ class Gate:
         failed, self._degraded = tuple(self._degraded), []
         return failed
 
-    def admit(self, specs: Sequence[DestinationSpec], *, kept: Mapping[str, int]) -> Admission:
+    def admit(
+        self, specs: Sequence[DestinationSpec], *, kept: Mapping[str, int]
+    ) -> DestinationAdmission:
         """Tells, before a run is claimed, whether it may begin now. Never raises.
 
         Args:
@@ -87,7 +89,7 @@ class Gate:
                 continue
             if wait is not None:
                 return replace(wait, slots=slots, degraded=tuple(degraded))
-        return Admission(go=True, slots=slots, degraded=tuple(degraded))
+        return DestinationAdmission(go=True, slots=slots, degraded=tuple(degraded))
 
     def enter(self, spec: DestinationSpec, slots: dict[str, int], *, until: datetime) -> None:
         """Lets a call begin, in its turn: it may wait here for two seconds (`Pace.patience`).
@@ -110,14 +112,14 @@ class Gate:
         except Unavailable as error:
             self._degraded.append(f"{spec.name}: {error}")
 
-    def report(self, spec: DestinationSpec, answer: Answer) -> None:
+    def report(self, spec: DestinationSpec, answer: CallOutcome) -> None:
         """Notes how a call ended. Never raises."""
         try:
             self._breaker.report(spec, answer)
         except Unavailable as error:
             self._degraded.append(f"{spec.name}: {error}")
 
-    def _admit(self, spec: DestinationSpec, slots: dict[str, int]) -> Admission | None:
+    def _admit(self, spec: DestinationSpec, slots: dict[str, int]) -> DestinationAdmission | None:
         """Returns why the run has to wait for this destination, and until when, or None."""
         circuit = self._look(spec, self._breaker.acquire)
         if circuit is None:
@@ -131,7 +133,7 @@ class Gate:
         if place.go:
             return None
         why, on_limit = _reason(spec, circuit, place, to_ms(self._clock.now()))
-        return Admission(
+        return DestinationAdmission(
             go=False, due=moment(place.due), destination=spec.name, why=why, on_limit=on_limit
         )
 

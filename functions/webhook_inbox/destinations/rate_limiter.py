@@ -73,7 +73,7 @@ class Place:
         return self.retry_at or self.turn.at - LEAD
 
 
-class Limiter:
+class RateLimiter:
     """The rate limits of all destinations, as one execution environment knows them."""
 
     def __init__(self, *, timelines: Timelines, clock: Clock) -> None:

@@ -18,7 +18,7 @@ from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Final
 
-from webhook_inbox.destinations.circuit import Answer
+from webhook_inbox.destinations.circuit import CallOutcome
 from webhook_inbox.domain.errors import Permanent, Transient
 from webhook_inbox.domain.manifest import DestinationSpec
 
@@ -112,7 +112,7 @@ _NEVER_SENT: Final = frozenset({Trouble.DNS, Trouble.UNREACHED, Trouble.TLS})
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ResponseVerdict:
     """What an answer means.
 
     Attributes:
@@ -125,7 +125,7 @@ class Verdict:
     """
 
     meaning: Meaning
-    answer: Answer
+    answer: CallOutcome
     refused: bool = False
     page: bool = False
     retry_after: timedelta | None = None
@@ -147,7 +147,7 @@ class Verdict:
 
 def judge(
     status: int, headers: Mapping[str, str], *, spec: DestinationSpec, keyed: bool, now: datetime
-) -> Verdict:
+) -> ResponseVerdict:
     """Returns what an answer means.
 
     Args:
@@ -162,7 +162,7 @@ def judge(
     override = spec.responses.get(str(status)) or spec.responses.get(f"{status // 100}xx")
     meaning = Meaning(override) if override else _meaning(status, keyed=keyed)
     transient = meaning is Meaning.TRANSIENT
-    return Verdict(
+    return ResponseVerdict(
         meaning,
         _answer(status, meaning, asked),
         refused=transient and 400 <= status < 500 and status not in DOUBTFUL,
@@ -171,12 +171,12 @@ def judge(
     )
 
 
-def unanswered(trouble: Trouble) -> Verdict:
+def unanswered(trouble: Trouble) -> ResponseVerdict:
     """Returns what it means that there is no answer."""
     dns = trouble is Trouble.DNS
-    return Verdict(
+    return ResponseVerdict(
         Meaning.TRANSIENT,
-        Answer.failed(),
+        CallOutcome.failed(),
         refused=trouble in _NEVER_SENT,
         page=dns,
         max_attempts=DNS_ATTEMPTS if dns else None,
@@ -191,9 +191,9 @@ def _meaning(status: int, *, keyed: bool) -> Meaning:
     return Meaning.PERMANENT
 
 
-def _answer(status: int, meaning: Meaning, asked: timedelta | None) -> Answer:
+def _answer(status: int, meaning: Meaning, asked: timedelta | None) -> CallOutcome:
     if status == TOO_MANY_REQUESTS or (status == SERVICE_UNAVAILABLE and asked is not None):
-        return Answer.limited(asked)
+        return CallOutcome.limited(asked)
     # A 5xx that inbox.toml takes for an answer is one: some APIs say so what is wrong with a call.
     failed = status >= 500 and meaning is Meaning.TRANSIENT
-    return Answer.failed() if failed else Answer.ok()
+    return CallOutcome.failed() if failed else CallOutcome.ok()

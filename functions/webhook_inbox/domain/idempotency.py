@@ -12,7 +12,7 @@ NAME_LIMIT: Final = 128
 _KEYS: Final = bytes.fromhex("6f1d3f0c6a5e5c0e9d3b9d0f6c5b7a11")
 
 
-class Key(str):
+class IdempotencyKey(str):
     """An idempotency key: readable text that fits an HTTP header, and the same as a UUID."""
 
     __slots__ = ()
@@ -28,7 +28,7 @@ class Key(str):
         )
 
 
-def key_of(name: str, *rest: str) -> Key:
+def key_of(name: str, *rest: str) -> IdempotencyKey:
     """Returns an effect's key: `create-order:stripe.fulfil:stripe:evt_1`, or with a business key.
 
     It fits an HTTP header: at most 255 printable ASCII characters, the tail hashed where the
@@ -36,9 +36,9 @@ def key_of(name: str, *rest: str) -> Key:
     """
     key = ":".join((name, *rest))
     if len(key) <= KEY_LIMIT and key.isascii() and key.isprintable():
-        return Key(key)
+        return IdempotencyKey(key)
     digest = sha256(key.encode(errors="surrogatepass")).hexdigest()
-    return Key(f"{rest[0]}:{digest}" if _short(rest[0]) else digest)
+    return IdempotencyKey(f"{rest[0]}:{digest}" if _short(rest[0]) else digest)
 
 
 def _short(text: str) -> bool:

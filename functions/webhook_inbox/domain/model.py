@@ -187,7 +187,7 @@ class Overview:
         return event_status(self.event.runs, {run.handler: run.status for run in self.runs})
 
 
-class Wait(StrEnum):
+class WaitStrategy(StrEnum):
     """What carries a run over its wait."""
 
     HIDDEN = "hidden"  # this message, by its visibility timeout

@@ -216,7 +216,7 @@ class Clock(Protocol):
         """Waits."""
 
 
-class Chance(Protocol):
+class Randomness(Protocol):
     """Randomness."""
 
     def token(self) -> str:

@@ -126,7 +126,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class Provider:
     """One provider's scheme.
 
     Attributes:

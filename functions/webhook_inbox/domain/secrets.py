@@ -21,7 +21,7 @@ REDACTED_FROM: Final = 8
 CONCEALED: Final = 100
 
 
-class LiveSecrets:
+class SecretCache:
     """Caches each secret's live values for 60 s, for an hour while the store is down.
 
     That a secret is not set is remembered for 2 s.

@@ -1,7 +1,7 @@
 """All that a handler's module imports."""
 
 from webhook_inbox.domain.errors import Deferred, Held, Permanent, Skipped, Transient
-from webhook_inbox.domain.idempotency import Key
+from webhook_inbox.domain.idempotency import IdempotencyKey
 from webhook_inbox.domain.manifest import Backoff
 from webhook_inbox.handlers.context import Context
 from webhook_inbox.handlers.current_state import current
@@ -19,7 +19,7 @@ __all__ = [
     "Event",
     "Held",
     "Hold",
-    "Key",
+    "IdempotencyKey",
     "Permanent",
     "Router",
     "Skipped",

@@ -8,36 +8,86 @@ Ticket first, then send, as replay does it. Every write is conditional on the ho
 person saw, so of two decisions at once the first one stands.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import StrEnum
+from hashlib import sha256
 from typing import Any, Final
 
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import Run, Status
-from webhook_inbox.domain.ports import Chance, Change, Clock, Key, Table
-from webhook_inbox.domain.timestamps import to_ms
-from webhook_inbox.handlers.effects import manual_commit as by_hand
-from webhook_inbox.handlers.effects.manual_commit import NoDoubt
+from webhook_inbox.domain.ports import Change, Clock, Key, Randomness, Table
+from webhook_inbox.domain.timestamps import from_ms, to_ms
+from webhook_inbox.handlers.effects import manual_commit
 from webhook_inbox.handlers.effects.results import encode
-from webhook_inbox.handlers.holds import Hold, holds
 from webhook_inbox.ledger import audit
 from webhook_inbox.ledger.deadlines import event_end, overdue_at
+from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import attention_shard, carries, run_from, run_key
 from webhook_inbox.ledger.settle import as_seen, cut
-from webhook_inbox.queue import message_groups as blocks
+from webhook_inbox.queue import message_groups
 from webhook_inbox.queue.lanes import Lanes
 
-__all__ = ["Decision", "Hold", "Holds", "NoDoubt", "Outcome", "holds"]
+ID_LENGTH: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRequest:
+    """What a person is asked to decide; `run` is held for it."""
+
+    run: Run
+
+    @property
+    def id(self) -> str:
+        """Its name, eight hex digits: the same run held for something else has another one."""
+        at = self.run.held.get("at", 0)
+        told = f"{self.subject}\n{self.fingerprint}\n{at}\n{self.run.lease_id}"
+        return sha256(told.encode()).hexdigest()[:ID_LENGTH]
+
+    @property
+    def subject(self) -> str:
+        """What is decided, like "policy" or "effect:refund"."""
+        return str(self.run.held.get("subject", "handler"))
+
+    @property
+    def effect(self) -> str:
+        """The effect's name where it is about one, else ""."""
+        return self.subject.partition(":")[2]
+
+    @property
+    def reason(self) -> str:
+        """Why it is held."""
+        return str(self.run.held.get("reason") or self.run.last_error)
+
+    @property
+    def shows(self) -> str:
+        """What is decided about, as text."""
+        return str(self.run.held.get("shows", ""))
+
+    @property
+    def fingerprint(self) -> str:
+        """Of what is decided about."""
+        return str(self.run.held.get("fingerprint", ""))
+
+    @property
+    def since(self) -> datetime | None:
+        """When it was held."""
+        return from_ms(self.run.held["at"]) if "at" in self.run.held else self.run.last_at
+
+
+def holds(ledger: Ledger) -> Iterator[ApprovalRequest]:
+    """Yields every run that waits for a person, in no order."""
+    return (ApprovalRequest(run) for run in ledger.attention_runs() if run.status is Status.HELD)
 
 
 # More questions than a run asks; its row stays small.
 REMEMBERED: Final = 20
 
 
-class Outcome(StrEnum):
+class ApprovalOutcome(StrEnum):
     """What came of a decision."""
 
     APPROVED = "approved"  # goes on, its message is sent
@@ -58,12 +108,12 @@ class Decision:
             where an earlier commit stands. None where nothing was said.
     """
 
-    outcome: Outcome
+    outcome: ApprovalOutcome
     run: Run | None
     committed: bool | None = None
 
 
-class Holds:
+class Approvals:
     """The deciding use case.
 
     Args:
@@ -71,7 +121,7 @@ class Holds:
     """
 
     def __init__(
-        self, *, manifest: Manifest, table: Table, lanes: Lanes, clock: Clock, chance: Chance
+        self, *, manifest: Manifest, table: Table, lanes: Lanes, clock: Clock, chance: Randomness
     ) -> None:
         self._manifest = manifest
         self._table = table
@@ -79,18 +129,18 @@ class Holds:
         self._clock = clock
         self._chance = chance
 
-    def approve(self, hold: Hold, *, by: str, reason: str) -> Decision:
+    def approve(self, hold: ApprovalRequest, *, by: str, reason: str) -> Decision:
         """Lets a run go on; what it was held for is approved as `hold` shows it.
 
         Raises:
             Unavailable: the ledger failed; the decision may have been made, and can be repeated.
         """
         if self._expired(hold):
-            return Decision(Outcome.EXPIRED, hold.run)
+            return Decision(ApprovalOutcome.EXPIRED, hold.run)
         self._audit("approve", hold, by, reason)
         return self._let_go(hold, by, reason)
 
-    def happened(self, hold: Hold, result: Any, *, by: str, reason: str) -> Decision:
+    def happened(self, hold: ApprovalRequest, result: Any, *, by: str, reason: str) -> Decision:
         """Commits the effect that a run is held for, with `result`, and lets the run go on.
 
         An effect that a worker committed meanwhile keeps the worker's result.
@@ -102,15 +152,15 @@ class Holds:
         """
         stored = encode(result)
         if self._expired(hold):
-            return Decision(Outcome.EXPIRED, hold.run)
-        found = by_hand.find(self._table, hold.run, hold.effect)
+            return Decision(ApprovalOutcome.EXPIRED, hold.run)
+        found = manual_commit.find(self._table, hold.run, hold.effect)
         self._audit("happened", hold, by, reason)
         word = {"by": cut(by), "reason": cut(reason)}
         mark, now = self._chance.token(), self._clock.now()
-        committed = by_hand.commit(self._table, found, stored, word=word, mark=mark, now=now)
+        committed = manual_commit.commit(self._table, found, stored, word=word, mark=mark, now=now)
         return replace(self._let_go(hold, by, reason), committed=committed)
 
-    def deny(self, hold: Hold, *, by: str, reason: str) -> Decision:
+    def deny(self, hold: ApprovalRequest, *, by: str, reason: str) -> Decision:
         """Finishes a run as skipped.
 
         Raises:
@@ -128,11 +178,14 @@ class Holds:
             remove=(*_OF_THE_HOLD, "attention", "attention_at"),
         )
         run = self._change(hold, change, ours=change.set)
-        return Decision(Outcome.DENIED if run else Outcome.MOVED_ON, run or self._now_there(hold))
+        return Decision(
+            ApprovalOutcome.DENIED if run else ApprovalOutcome.MOVED_ON,
+            run or self._now_there(hold),
+        )
 
     # -- the run
 
-    def _let_go(self, hold: Hold, by: str, reason: str) -> Decision:
+    def _let_go(self, hold: ApprovalRequest, by: str, reason: str) -> Decision:
         run, now = hold.run, self._clock.now()
         # The id tells it from another person's in the same millisecond.
         entry = {
@@ -158,11 +211,13 @@ class Holds:
         # A worker may have claimed it by the time an earlier try of ours is recognised.
         changed = self._change(hold, change, ours={"approvals": change.set["approvals"]})
         if changed is None:
-            return Decision(Outcome.MOVED_ON, self._now_there(hold))
+            return Decision(ApprovalOutcome.MOVED_ON, self._now_there(hold))
         sent = self._send(changed)
-        return Decision(Outcome.APPROVED if sent else Outcome.UNSENT, changed)
+        return Decision(ApprovalOutcome.APPROVED if sent else ApprovalOutcome.UNSENT, changed)
 
-    def _change(self, hold: Hold, change: Change, *, ours: Mapping[str, Any]) -> Run | None:
+    def _change(
+        self, hold: ApprovalRequest, change: Change, *, ours: Mapping[str, Any]
+    ) -> Run | None:
         """Changes the run, None if it is not held for this any more.
 
         `ours` tells an earlier try of this call, whose answer was lost.
@@ -179,7 +234,7 @@ class Holds:
         spec = self._manifest.handlers.get(run.handler)
         if spec is not None:
             with suppress(Unavailable):
-                self._lanes.send([(spec.lane, blocks.reference_of(self._table, spec, run))])
+                self._lanes.send([(spec.lane, message_groups.reference_of(self._table, spec, run))])
                 return True
         # Without a message it is parked and due: the reconciler's next pass sends it.
         now = to_ms(self._clock.now())
@@ -188,15 +243,15 @@ class Holds:
             self._table.update(_key(run), parked, when=as_seen(run))
         return False
 
-    def _now_there(self, hold: Hold) -> Run | None:
+    def _now_there(self, hold: ApprovalRequest) -> Run | None:
         row = self._table.get(_key(hold.run))
         return None if row is None else run_from(row)
 
-    def _expired(self, hold: Hold) -> bool:
+    def _expired(self, hold: ApprovalRequest) -> bool:
         end = hold.run.expires_at
         return end is not None and event_end(end) <= self._clock.now()
 
-    def _audit(self, action: str, hold: Hold, by: str, reason: str) -> None:
+    def _audit(self, action: str, hold: ApprovalRequest, by: str, reason: str) -> None:
         run = hold.run
         about = {"subject": hold.subject, "fingerprint": hold.fingerprint}
         audit.record(
@@ -223,7 +278,7 @@ _OF_THE_HOLD: Final = (
 )
 
 
-def _before(run: Run, hold: Hold) -> dict[str, Any]:
+def _before(run: Run, hold: ApprovalRequest) -> dict[str, Any]:
     """Returns what was approved of under the same subject: a handler may ask twice."""
     word = run.approvals.get(hold.subject)
     if word is None:

@@ -8,9 +8,9 @@ from typing import Any
 from webhook_inbox.destinations.gate import Gate
 from webhook_inbox.destinations.propagation import CallChain
 from webhook_inbox.domain.errors import Held, Permanent, Transient
-from webhook_inbox.domain.idempotency import Key, key_of
+from webhook_inbox.domain.idempotency import IdempotencyKey, key_of
 from webhook_inbox.domain.manifest import DestinationSpec
-from webhook_inbox.handlers.completions.tokens import Token
+from webhook_inbox.handlers.completions.tokens import CompletionToken
 from webhook_inbox.handlers.completions.wait import EVERY, Waiting
 from webhook_inbox.handlers.effects.effect import DAY, NEEDS, Effects
 from webhook_inbox.handlers.policies import require_approval
@@ -60,7 +60,7 @@ class Context:
         *,
         key: str | None = None,
         args: Any = None,
-        probe: Callable[[Key], Any] | None = None,
+        probe: Callable[[IdempotencyKey], Any] | None = None,
         in_doubt: str | None = None,
         key_lifetime: str | timedelta = DAY,
         approve: bool = False,
@@ -118,7 +118,7 @@ class Context:
     def wait_for(
         self,
         name: str,
-        start: Callable[[Key, Token], Any],
+        start: Callable[[IdempotencyKey, CompletionToken], Any],
         *,
         timeout: str | timedelta = DAY,
         poll: Callable[[Any], Any] | None = None,
@@ -166,7 +166,7 @@ class Context:
     async def await_for(
         self,
         name: str,
-        start: Callable[[Key, Token], Awaitable[Any]],
+        start: Callable[[IdempotencyKey, CompletionToken], Awaitable[Any]],
         *,
         timeout: str | timedelta = DAY,
         poll: Callable[[Any], Awaitable[Any]] | None = None,
@@ -206,7 +206,7 @@ class Context:
         """
         return self.clients(self.destination(name), self)
 
-    def idempotency_key(self, effect: str) -> Key:
+    def idempotency_key(self, effect: str) -> IdempotencyKey:
         """Returns the key to send downstream with the side effect of this name (G4).
 
         The same in every attempt, redelivery, redrive and replay, and the one that `effect` uses.

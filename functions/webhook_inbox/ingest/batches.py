@@ -18,11 +18,11 @@ from webhook_inbox.domain.errors import Deferred, Permanent, Rejected, Transient
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery, StoredEvent
 from webhook_inbox.domain.ports import Blobs, Clock, Table
-from webhook_inbox.domain.provider import Recipe
-from webhook_inbox.ingest.deduplication import Acceptance, Taken
+from webhook_inbox.domain.provider import Provider
+from webhook_inbox.ingest.deduplication import IdempotentReceiver, Taken
 from webhook_inbox.ingest.events import item_event
 from webhook_inbox.queue.lanes import Lanes
-from webhook_inbox.queue.message import Reference
+from webhook_inbox.queue.message import RunMessage
 
 # Items whose runs are sent together: what a killed worker leaves to be looked at again.
 STRIDE: Final = 100
@@ -38,7 +38,7 @@ TOLD_LENGTH: Final = 160
 
 
 @dataclass(slots=True)
-class Journal:
+class BatchProgress:
     """What is kept of an attempt, however that ends.
 
     Attributes:
@@ -105,7 +105,7 @@ class Splitter:
         self,
         *,
         manifest: Manifest,
-        recipes: Callable[[SourceSpec], Recipe],
+        recipes: Callable[[SourceSpec], Provider],
         table: Table,
         lanes: Lanes,
         blobs: Blobs,
@@ -114,9 +114,13 @@ class Splitter:
         self._manifest = manifest
         self._recipes = recipes
         self._clock = clock
-        self._acceptance = Acceptance(manifest=manifest, table=table, lanes=lanes, blobs=blobs)
+        self._acceptance = IdempotentReceiver(
+            manifest=manifest, table=table, lanes=lanes, blobs=blobs
+        )
 
-    def split(self, batch: StoredEvent, journal: Journal, *, lease: str, end: datetime) -> None:
+    def split(
+        self, batch: StoredEvent, journal: BatchProgress, *, lease: str, end: datetime
+    ) -> None:
         """Takes the items of a batch, from where its last attempt stopped.
 
         Args:
@@ -137,7 +141,7 @@ class Splitter:
         recipe = self._recipes(source)
         items = _items(batch, recipe, lease)
         tally = Tally.resumed(journal.progress, of=len(items))
-        runs: dict[tuple[str, Reference], None] = {}
+        runs: dict[tuple[str, RunMessage], None] = {}
         for item in items[tally.next :]:
             tally.add(*self._take(item, source, recipe, batch, runs))
             late = self._clock.now() >= end - RESERVE
@@ -155,9 +159,9 @@ class Splitter:
         self,
         item: Delivery,
         source: SourceSpec,
-        recipe: Recipe,
+        recipe: Provider,
         batch: StoredEvent,
-        runs: dict[tuple[str, Reference], None],
+        runs: dict[tuple[str, RunMessage], None],
     ) -> tuple[str, str]:
         """Records an item and adds its runs; returns what became of it, and what is wrong."""
         try:
@@ -175,7 +179,7 @@ class Splitter:
         return recorded.taken, fault
 
 
-def _items(batch: StoredEvent, recipe: Recipe, lease: str) -> Sequence[Delivery]:
+def _items(batch: StoredEvent, recipe: Provider, lease: str) -> Sequence[Delivery]:
     """Returns a batch's items, as deliveries of their own."""
     whole = Delivery(
         source=batch.source,

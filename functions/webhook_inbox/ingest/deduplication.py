@@ -19,8 +19,8 @@ from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import StoredEvent
 from webhook_inbox.domain.ports import Blobs, Item, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
-from webhook_inbox.ingest import replay_attacks as guard
-from webhook_inbox.ledger import payloads as bodies
+from webhook_inbox.ingest import replay_attacks
+from webhook_inbox.ledger import payloads
 from webhook_inbox.ledger.schema import (
     EVENT_LIFE,
     RUN_LIFE,
@@ -32,7 +32,7 @@ from webhook_inbox.ledger.schema import (
     live,
 )
 from webhook_inbox.queue.lanes import Lanes
-from webhook_inbox.queue.message import Reference
+from webhook_inbox.queue.message import RunMessage
 
 # From this age on the reconciler has looked at an event, so a duplicate need not.
 RECONCILED: Final = timedelta(minutes=15)
@@ -52,10 +52,10 @@ class Recorded:
     """What became of a verified event, and which runs of it have to be sent, by (lane, run)."""
 
     taken: Taken
-    runs: Sequence[tuple[str, Reference]] = ()
+    runs: Sequence[tuple[str, RunMessage]] = ()
 
 
-class Acceptance:
+class IdempotentReceiver:
     """Takes verified events in."""
 
     def __init__(self, *, manifest: Manifest, table: Table, lanes: Lanes, blobs: Blobs) -> None:
@@ -80,7 +80,10 @@ class Acceptance:
         Raises:
             Unavailable: storage failed; the event may be stored.
         """
-        if event.guard and guard.check(self._table, event) is guard.Seen.REPLAYED:
+        if (
+            event.guard
+            and replay_attacks.check(self._table, event) is replay_attacks.GuardResult.REPLAYED
+        ):
             return Recorded(Taken.REPLAYED)
         known = self._store(event)
         if known is None:
@@ -93,7 +96,7 @@ class Acceptance:
         unsent = self._unsent(event, known)
         return Recorded(Taken.DUPLICATE, self._addressed(event, unsent, entities))
 
-    def send(self, runs: Iterable[tuple[str, Reference]]) -> None:
+    def send(self, runs: Iterable[tuple[str, RunMessage]]) -> None:
         """Sends runs, up to ten of one lane in a call.
 
         Raises:
@@ -103,7 +106,7 @@ class Acceptance:
 
     def _store(self, event: StoredEvent) -> Item | None:
         """Writes the event's row; returns the one that was there before, if any."""
-        packed = bodies.pack(event.body, source=event.source)
+        packed = payloads.pack(event.body, source=event.source)
         if packed.blob_key:
             # Read first, so that a duplicate uploads nothing.
             known = live(
@@ -136,17 +139,17 @@ class Acceptance:
 
     def _addressed(
         self, event: StoredEvent, handlers: Iterable[str], entities: Mapping[str, str]
-    ) -> list[tuple[str, Reference]]:
+    ) -> list[tuple[str, RunMessage]]:
         return [
             (
                 self._manifest.lane_of(name),
-                Reference(event.source, event.event_id, name, entity=entities.get(name, "")),
+                RunMessage(event.source, event.event_id, name, entity=entities.get(name, "")),
             )
             for name in handlers
         ]
 
     def _keep_conflict(self, event: StoredEvent, known: Item) -> None:
-        packed = bodies.pack(event.body, source=event.source)
+        packed = payloads.pack(event.body, source=event.source)
         if packed.blob_key:
             self._blobs.put(packed.blob_key, packed.blob)
         key = conflict_key(event.source, event.event_id, event.fingerprint)

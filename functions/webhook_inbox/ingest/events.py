@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from webhook_inbox.domain.manifest import SPLITTER, HandlerSpec, Manifest, SourceSpec
 from webhook_inbox.domain.model import BATCH, Delivery, StoredEvent
-from webhook_inbox.domain.provider import Identity, Recipe, Verified
+from webhook_inbox.domain.provider import Identity, Provider, Verified
 from webhook_inbox.ingest import replay_attacks as guard
 from webhook_inbox.ledger.schema import dedupe_key
 from webhook_inbox.queue.message_groups import entities_of
@@ -69,7 +69,12 @@ class Named(NamedTuple):
 
 
 def event_of(
-    delivery: Delivery, recipe: Recipe, verified: Verified, *, manifest: Manifest, spec: SourceSpec
+    delivery: Delivery,
+    recipe: Provider,
+    verified: Verified,
+    *,
+    manifest: Manifest,
+    spec: SourceSpec,
 ) -> Named:
     """Returns the event that a verified delivery holds, with its runs.
 
@@ -86,7 +91,7 @@ def event_of(
     return Named(identity, new_event(delivery, recipe, identity, verified, handlers))
 
 
-def name_of(delivery: Delivery, recipe: Recipe) -> Identity:
+def name_of(delivery: Delivery, recipe: Provider) -> Identity:
     """Returns the name of what a delivery holds.
 
     Raises:
@@ -98,7 +103,7 @@ def name_of(delivery: Delivery, recipe: Recipe) -> Identity:
 
 def new_event(
     delivery: Delivery,
-    recipe: Recipe,
+    recipe: Provider,
     identity: Identity,
     verified: Verified,
     handlers: Sequence[HandlerSpec],
@@ -125,21 +130,21 @@ def new_event(
     )
 
 
-def _signature_hash(recipe: Recipe, verified: Verified) -> str:
+def _signature_hash(recipe: Provider, verified: Verified) -> str:
     # A token's hash would tell whether a guess of it is right, for ever (G10).
     if recipe.bears_tokens:
         return ""
     return sha256(verified.signature.encode(errors="replace")).hexdigest()
 
 
-def batch_event(delivery: Delivery, recipe: Recipe, verified: Verified) -> StoredEvent:
+def batch_event(delivery: Delivery, recipe: Provider, verified: Verified) -> StoredEvent:
     """Returns the event that a whole batch is: named by its content, split by its only run."""
     return new_event(delivery, recipe, _batch_name(delivery, recipe), verified, (SPLITTER,))
 
 
 def item_event(
     item: Delivery,
-    recipe: Recipe,
+    recipe: Provider,
     identity: Identity,
     handlers: Sequence[HandlerSpec],
     *,
@@ -158,7 +163,7 @@ def storable(value: str) -> str:
     return value[:HEADER_LIMIT].encode(errors="replace").decode()
 
 
-def _holds_many(delivery: Delivery, recipe: Recipe) -> bool:
+def _holds_many(delivery: Delivery, recipe: Provider) -> bool:
     """Tells whether a delivery is a batch; what cannot be named is refused with the whole.
 
     It is refused while the provider still has it.
@@ -169,5 +174,5 @@ def _holds_many(delivery: Delivery, recipe: Recipe) -> bool:
     return parts is not None
 
 
-def _batch_name(delivery: Delivery, recipe: Recipe) -> Identity:
+def _batch_name(delivery: Delivery, recipe: Provider) -> Identity:
     return Identity(f"{BATCH}:{fingerprint(delivery.body, recipe.volatile)}", BATCH)

@@ -15,17 +15,17 @@ from webhook_inbox.domain.errors import Reason, Rejected, Unavailable
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery, StoredEvent
 from webhook_inbox.domain.ports import NOWHERE, Blobs, Fetcher, Table, Vault
-from webhook_inbox.domain.provider import Answer, Identity, Recipe, Verified
-from webhook_inbox.domain.secrets import LiveSecrets
+from webhook_inbox.domain.provider import Answer, Identity, Provider, Verified
+from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.ingest import enrolment, events
-from webhook_inbox.ingest.deduplication import Acceptance, Taken
-from webhook_inbox.ingest.rejected import RejectedBox
+from webhook_inbox.ingest.deduplication import IdempotentReceiver, Taken
+from webhook_inbox.ingest.rejected import RejectedStore
 from webhook_inbox.ingest.verification import PublishedKeys, verify
 from webhook_inbox.ledger.schema import dedupe_key
 from webhook_inbox.queue.lanes import Lanes
 
 
-class Outcome(StrEnum):
+class IngestOutcome(StrEnum):
     """What became of a delivery; the value is the metric's dimension."""
 
     ACCEPTED = "accepted"  # a new event, stored, its runs sent
@@ -52,7 +52,7 @@ class Receipt:
     `retry_reason` what the provider says of its repetitions.
     """
 
-    outcome: Outcome
+    outcome: IngestOutcome
     status: int
     source: str = ""
     event_id: str = ""
@@ -73,11 +73,11 @@ class Ingest:
         self,
         *,
         manifest: Manifest,
-        recipes: Callable[[SourceSpec], Recipe],
+        recipes: Callable[[SourceSpec], Provider],
         table: Table,
         lanes: Lanes,
         blobs: Blobs,
-        secrets: LiveSecrets,
+        secrets: SecretCache,
         fetcher: Fetcher = NOWHERE,
         vault: Vault = NOWHERE,
     ) -> None:
@@ -88,18 +88,20 @@ class Ingest:
         self._keys = PublishedKeys(fetcher)
         self._fetcher = fetcher
         self._vault = vault
-        self._box = RejectedBox(table, blobs, secrets)
-        self._acceptance = Acceptance(manifest=manifest, table=table, lanes=lanes, blobs=blobs)
+        self._box = RejectedStore(table, blobs, secrets)
+        self._acceptance = IdempotentReceiver(
+            manifest=manifest, table=table, lanes=lanes, blobs=blobs
+        )
 
     def receive(self, delivery: Delivery) -> Receipt:
         """Takes one delivery in and tells what to answer. Never raises for any input."""
         source = self._manifest.sources.get(delivery.source)
         if source is None:
-            return Receipt(Outcome.UNKNOWN_SOURCE, 404, detail="no such source")
+            return Receipt(IngestOutcome.UNKNOWN_SOURCE, 404, detail="no such source")
         try:
             receipt = self._answer(delivery, source)
         except Exception as error:  # noqa: BLE001 - our own fault: the provider retries
-            receipt = Receipt(Outcome.BROKEN, 503, detail="".join(format_exception(error)))
+            receipt = Receipt(IngestOutcome.BROKEN, 503, detail="".join(format_exception(error)))
         return replace(receipt, source=source.name)
 
     def _answer(self, delivery: Delivery, source: SourceSpec) -> Receipt:
@@ -112,17 +114,17 @@ class Ingest:
             except Rejected as error:
                 return self._refuse(delivery, source, recipe, error)
         except Unavailable as error:
-            return Receipt(Outcome.UNAVAILABLE, 503, detail=str(error))
+            return Receipt(IngestOutcome.UNAVAILABLE, 503, detail=str(error))
 
-    def _unsigned(self, delivery: Delivery, source: SourceSpec, recipe: Recipe) -> Receipt | None:
+    def _unsigned(self, delivery: Delivery, source: SourceSpec, recipe: Provider) -> Receipt | None:
         """Answers what comes without a signature by design, None where it has to have one."""
         if recipe.greet is not None:
             secrets = self._secrets.get(source.secret) if recipe.needs_secret else ()
             answer = recipe.greet(delivery, secrets)
             if answer is not None:
-                return Receipt(Outcome.HANDSHAKE, answer.status, answer=answer)
+                return Receipt(IngestOutcome.HANDSHAKE, answer.status, answer=answer)
         if delivery.method != "POST":
-            return Receipt(Outcome.WRONG_METHOD, 405, detail="use POST")
+            return Receipt(IngestOutcome.WRONG_METHOD, 405, detail="use POST")
         offer = recipe.offer(delivery) if recipe.offer else None
         if offer is None:
             return None
@@ -134,33 +136,35 @@ class Ingest:
             offered=offer.secret,
             now=delivery.received_at,
         )
-        return Receipt(Outcome.ENROLLED, offer.answer.status, answer=offer.answer)
+        return Receipt(IngestOutcome.ENROLLED, offer.answer.status, answer=offer.answer)
 
-    def _judge(self, delivery: Delivery, source: SourceSpec, recipe: Recipe) -> Receipt:
+    def _judge(self, delivery: Delivery, source: SourceSpec, recipe: Provider) -> Receipt:
         verified, secret = self._verify(delivery, source, recipe)
         answer = recipe.handshake(delivery, secret) if recipe.handshake else None
         if answer is not None:
             if answer.visit is not None:
                 self._fetcher.fetch(answer.visit)
-            return Receipt(Outcome.HANDSHAKE, answer.status, answer=answer, secret=verified.secret)
+            return Receipt(
+                IngestOutcome.HANDSHAKE, answer.status, answer=answer, secret=verified.secret
+            )
         identity, event = events.event_of(
             delivery, recipe, verified, manifest=self._manifest, spec=source
         )
         if event is None:
-            return _receipt(recipe, Outcome.IGNORED, 200, identity, verified)
+            return _receipt(recipe, IngestOutcome.IGNORED, 200, identity, verified)
         return self._accept(event, recipe, identity, verified)
 
     def _accept(
-        self, event: StoredEvent, recipe: Recipe, identity: Identity, verified: Verified
+        self, event: StoredEvent, recipe: Provider, identity: Identity, verified: Verified
     ) -> Receipt:
         taken = self._acceptance.take(event)
         handlers = event.runs if taken is Taken.ACCEPTED else ()
         status = {Taken.ACCEPTED: recipe.accepted_status, Taken.CONFLICT: recipe.conflict_status}
-        outcome = Outcome(taken.value)
+        outcome = IngestOutcome(taken.value)
         return _receipt(recipe, outcome, status.get(taken, 200), identity, verified, handlers)
 
     def _verify(
-        self, delivery: Delivery, source: SourceSpec, recipe: Recipe
+        self, delivery: Delivery, source: SourceSpec, recipe: Provider
     ) -> tuple[Verified, str]:
         """Returns how it was verified, and with which secret."""
         if not recipe.needs_secret:
@@ -180,7 +184,7 @@ class Ingest:
         return verified, secrets[verified.secret]
 
     def _refuse(
-        self, delivery: Delivery, source: SourceSpec, recipe: Recipe, error: Rejected
+        self, delivery: Delivery, source: SourceSpec, recipe: Provider, error: Rejected
     ) -> Receipt:
         status, reason, detail = recipe.statuses[error.reason], str(error.reason), error.detail
         # What offers a secret holds one: it is not kept (G10).
@@ -189,14 +193,14 @@ class Ingest:
         if error.reason is Reason.NO_SECRET:
             detail += f": webhookctl secrets set {source.secret}"
             detail += "; the delivery is kept" if kept else "; this minute's share is kept already"
-            return Receipt(Outcome.NO_SECRET, status, reason=reason, detail=detail)
+            return Receipt(IngestOutcome.NO_SECRET, status, reason=reason, detail=detail)
         answer = recipe.refusal and replace(recipe.refusal, status=status)
-        return Receipt(Outcome.REJECTED, status, reason=reason, detail=detail, answer=answer)
+        return Receipt(IngestOutcome.REJECTED, status, reason=reason, detail=detail, answer=answer)
 
 
 def _receipt(
-    recipe: Recipe,
-    outcome: Outcome,
+    recipe: Provider,
+    outcome: IngestOutcome,
     status: int,
     identity: Identity,
     verified: Verified,

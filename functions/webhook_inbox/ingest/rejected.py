@@ -12,11 +12,11 @@ from webhook_inbox.domain.conditions import Absent, Less, either
 from webhook_inbox.domain.errors import ConditionFailed, Reason, Rejected, Unavailable
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Blobs, Change, Item, Key, Table
-from webhook_inbox.domain.provider import Recipe
-from webhook_inbox.domain.secrets import TOKEN_KEY, LiveSecrets
+from webhook_inbox.domain.provider import Provider
+from webhook_inbox.domain.secrets import TOKEN_KEY, SecretCache
 from webhook_inbox.domain.timestamps import from_ms, from_seconds, to_ms, to_seconds
 from webhook_inbox.ingest.events import GENERAL_HEADERS
-from webhook_inbox.ledger import payloads as bodies
+from webhook_inbox.ledger import payloads
 from webhook_inbox.ledger.schema import live
 from webhook_inbox.providers.schemes.http.urls import fields
 
@@ -42,16 +42,16 @@ def hashed(key: str, *, source: str, place: str, token: str) -> str:
     return HASHED + hmac.digest(key.encode(), content, "sha256").hex()
 
 
-class RejectedBox:
+class RejectedStore:
     """Where rejected deliveries are kept; it remembers which minutes are full."""
 
-    def __init__(self, table: Table, blobs: Blobs, secrets: LiveSecrets) -> None:
+    def __init__(self, table: Table, blobs: Blobs, secrets: SecretCache) -> None:
         self._table = table
         self._blobs = blobs
         self._secrets = secrets
         self._full: dict[str, str] = {}
 
-    def keep(self, delivery: Delivery, error: Rejected, recipe: Recipe) -> bool:
+    def keep(self, delivery: Delivery, error: Rejected, recipe: Provider) -> bool:
         """Stores a delivery without making it an event; False when this minute's share is used up.
 
         Of its headers only those are kept that its scheme and its naming need.
@@ -67,11 +67,13 @@ class RejectedBox:
                 raise
             return False
 
-    def _keep(self, delivery: Delivery, error: Rejected, recipe: Recipe) -> bool:
+    def _keep(self, delivery: Delivery, error: Rejected, recipe: Provider) -> bool:
         expires_at = to_seconds(delivery.received_at + LIFE)
         if not self._within_bound(delivery, expires_at):
             return False
-        packed = bodies.pack(delivery.body, source=delivery.source, prefix=bodies.REJECTED_PREFIX)
+        packed = payloads.pack(
+            delivery.body, source=delivery.source, prefix=payloads.REJECTED_PREFIX
+        )
         if packed.blob_key:
             self._blobs.put(packed.blob_key, packed.blob)
         row = _row(delivery, error, recipe, self._blinding(delivery.source))
@@ -105,7 +107,7 @@ class RejectedBox:
         return True
 
 
-def _row(delivery: Delivery, error: Rejected, recipe: Recipe, blind: Blind) -> Item:
+def _row(delivery: Delivery, error: Rejected, recipe: Provider, blind: Blind) -> Item:
     digest = sha256(delivery.body).hexdigest()
     needed = GENERAL_HEADERS | recipe.kept_headers | recipe.signature_headers | {"host"}
     headers = {k: v for k, v in delivery.headers.items() if k in needed}
@@ -123,7 +125,7 @@ def _row(delivery: Delivery, error: Rejected, recipe: Recipe, blind: Blind) -> I
     }
 
 
-def _query(delivery: Delivery, recipe: Recipe, blind: Blind) -> str:
+def _query(delivery: Delivery, recipe: Provider, blind: Blind) -> str:
     pairs = fields(delivery.query)
     if recipe.token_fields.isdisjoint(key for key, _ in pairs):
         return delivery.query
@@ -136,7 +138,7 @@ def _text(value: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class RejectedDelivery:
     """A rejected delivery as the ledger keeps it; `row` has its body, or tells where it is."""
 
     source: str
@@ -174,7 +176,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RejectedFilter:
     """Which kept deliveries are looked for; () and None stand for all."""
 
     ids: tuple[str, ...] = ()
@@ -182,7 +184,7 @@ class Wanted:
     since: datetime | None = None
     until: datetime | None = None
 
-    def fits(self, kept: Kept) -> bool:
+    def fits(self, kept: RejectedDelivery) -> bool:
         """Tells whether a kept delivery is looked for."""
         return (
             (not self.ids or kept.id in self.ids)
@@ -192,7 +194,9 @@ class Wanted:
         )
 
 
-def find(table: Table, source: str, wanted: Wanted, *, now: datetime) -> Iterator[Kept]:
+def find(
+    table: Table, source: str, wanted: RejectedFilter, *, now: datetime
+) -> Iterator[RejectedDelivery]:
     """Yields a source's kept deliveries that are looked for, in the order in which they came."""
     rows = (row for row in table.query(partition(source)) if live(row, now) is not None)
-    return filter(wanted.fits, (Kept(source, row) for row in rows))
+    return filter(wanted.fits, (RejectedDelivery(source, row) for row in rows))

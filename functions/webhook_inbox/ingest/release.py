@@ -18,18 +18,18 @@ from webhook_inbox.domain.errors import ConditionFailed, ConfigurationError, Per
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery, StoredEvent
 from webhook_inbox.domain.ports import NOWHERE, Blobs, Change, Fetcher, Key, Table
-from webhook_inbox.domain.provider import Recipe, Sample, Verified
-from webhook_inbox.domain.secrets import TOKEN_KEY, LiveSecrets
+from webhook_inbox.domain.provider import Provider, Sample, Verified
+from webhook_inbox.domain.secrets import TOKEN_KEY, SecretCache
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ingest import events
-from webhook_inbox.ingest.deduplication import Acceptance, Taken
-from webhook_inbox.ingest.rejected import HASHED, HIDDEN, Kept, hashed
+from webhook_inbox.ingest.deduplication import IdempotentReceiver, Taken
+from webhook_inbox.ingest.rejected import HASHED, HIDDEN, RejectedDelivery, hashed
 from webhook_inbox.ingest.verification import PublishedKeys, verify
-from webhook_inbox.ledger import payloads as bodies
+from webhook_inbox.ledger import payloads
 from webhook_inbox.providers.schemes.http.urls import fields
 
 
-class Verdict(StrEnum):
+class ReleaseVerdict(StrEnum):
     """What a kept delivery comes to today."""
 
     VALID = "valid"  # it verifies, and holds an event
@@ -45,11 +45,11 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class ReverifiedDelivery:
     """What a kept delivery comes to; `reason` and `detail` say why it is not valid."""
 
-    kept: Kept
-    verdict: Verdict
+    kept: RejectedDelivery
+    verdict: ReleaseVerdict
     event: StoredEvent | None = None
     reason: str = ""
     detail: str = ""
@@ -76,10 +76,10 @@ class Reverification:
         self,
         *,
         manifest: Manifest,
-        recipes: Callable[[SourceSpec], Recipe],
+        recipes: Callable[[SourceSpec], Provider],
         table: Table,
         blobs: Blobs,
-        secrets: LiveSecrets,
+        secrets: SecretCache,
         fetcher: Fetcher = NOWHERE,
     ) -> None:
         self._manifest = manifest
@@ -89,23 +89,27 @@ class Reverification:
         self._secrets = secrets
         self._keys = PublishedKeys(fetcher)
 
-    def check(self, kept: Kept) -> Checked:
+    def check(self, kept: RejectedDelivery) -> ReverifiedDelivery:
         """Returns what a delivery comes to today; writes nothing.
 
         Raises:
             Unavailable: the secrets or the body could not be read.
         """
         if kept.released_at is not None:
-            return Checked(kept, Verdict.RELEASED)
+            return ReverifiedDelivery(kept, ReleaseVerdict.RELEASED)
         try:
             return self._judged(kept)
         except Permanent as error:
-            return Checked(kept, Verdict.LOST, detail=str(error))
+            return ReverifiedDelivery(kept, ReleaseVerdict.LOST, detail=str(error))
         except Rejected as error:
             detail = f"{error.detail}{_of_tokens(kept)}"
-            return Checked(kept, Verdict.INVALID, reason=str(error.reason), detail=detail)
+            return ReverifiedDelivery(
+                kept, ReleaseVerdict.INVALID, reason=str(error.reason), detail=detail
+            )
 
-    def release(self, kept: Kept, acceptance: Acceptance, *, by: str, now: datetime) -> Checked:
+    def release(
+        self, kept: RejectedDelivery, acceptance: IdempotentReceiver, *, by: str, now: datetime
+    ) -> ReverifiedDelivery:
         """Lets a delivery in if it is valid, and notes that; otherwise does nothing.
 
         The event is received now: what looks after events, and how long they are kept, goes by
@@ -121,13 +125,13 @@ class Reverification:
         taken = acceptance.take(event)
         if taken is not Taken.CONFLICT:
             self._note(kept, event.event_id, taken, by=by, now=now)
-        return Checked(kept, Verdict(taken.value), event)
+        return ReverifiedDelivery(kept, ReleaseVerdict(taken.value), event)
 
-    def body(self, kept: Kept) -> bytes:
+    def body(self, kept: RejectedDelivery) -> bytes:
         """Returns the body; raises Unavailable, or Permanent where it is gone."""
-        return bodies.unpack(kept.row, self._blobs)
+        return payloads.unpack(kept.row, self._blobs)
 
-    def delivery(self, kept: Kept) -> Delivery:
+    def delivery(self, kept: RejectedDelivery) -> Delivery:
         """Returns the delivery as it came, tokens that today's secrets account for included.
 
         Raises:
@@ -146,24 +150,24 @@ class Reverification:
         )
         return came if _of_tokens(kept) == "" else self._opened(came)
 
-    def _judged(self, kept: Kept) -> Checked:
+    def _judged(self, kept: RejectedDelivery) -> ReverifiedDelivery:
         spec = self._manifest.sources[kept.source]
         recipe, delivery = self._recipes(spec), self.delivery(kept)
         secrets = self._live(spec, recipe)
         verified = verify(recipe, delivery, secrets, self._keys)
         if self._is_challenge(recipe, delivery, secrets, verified):
-            return Checked(kept, Verdict.CHALLENGE)
+            return ReverifiedDelivery(kept, ReleaseVerdict.CHALLENGE)
         found = events.event_of(delivery, recipe, verified, manifest=self._manifest, spec=spec)
-        verdict = Verdict.IGNORED if found.event is None else Verdict.VALID
-        return Checked(kept, verdict, found.event)
+        verdict = ReleaseVerdict.IGNORED if found.event is None else ReleaseVerdict.VALID
+        return ReverifiedDelivery(kept, verdict, found.event)
 
     def _is_challenge(
-        self, recipe: Recipe, delivery: Delivery, secrets: tuple[str, ...], verified: Verified
+        self, recipe: Provider, delivery: Delivery, secrets: tuple[str, ...], verified: Verified
     ) -> bool:
         secret = secrets[verified.secret] if secrets else ""
         return recipe.handshake is not None and recipe.handshake(delivery, secret) is not None
 
-    def _live(self, spec: SourceSpec, recipe: Recipe) -> tuple[str, ...]:
+    def _live(self, spec: SourceSpec, recipe: Provider) -> tuple[str, ...]:
         return self._secrets.get(spec.secret) if recipe.needs_secret else ()
 
     def _opened(self, came: Delivery) -> Delivery:
@@ -192,7 +196,9 @@ class Reverification:
             query=urlencode(pairs) if recipe.token_fields else came.query,
         )
 
-    def _note(self, kept: Kept, event_id: str, taken: Taken, *, by: str, now: datetime) -> None:
+    def _note(
+        self, kept: RejectedDelivery, event_id: str, taken: Taken, *, by: str, now: datetime
+    ) -> None:
         told = {"released_by": by, "released_as": taken, "released_event_id": event_id}
         noted = Change(set={"released_at": to_ms(now), **told})
         key = Key(kept.row["pk"], kept.row["sk"])
@@ -202,7 +208,7 @@ class Reverification:
             return  # Somebody else released it at the same time, or it has just expired.
 
 
-def _tokens(recipe: Recipe, came: Delivery, secrets: tuple[str, ...]) -> list[str]:
+def _tokens(recipe: Provider, came: Delivery, secrets: tuple[str, ...]) -> list[str]:
     """Returns what the provider would send today, as it writes it, wherever it writes it."""
     found: list[str] = []
     for secret in secrets:
@@ -217,7 +223,7 @@ def _tokens(recipe: Recipe, came: Delivery, secrets: tuple[str, ...]) -> list[st
     return found + [token for secret in secrets if recipe.tokens for token in recipe.tokens(secret)]
 
 
-def _of_tokens(kept: Kept) -> str:
+def _of_tokens(kept: RejectedDelivery) -> str:
     """Returns what to know of a delivery whose token was not kept as it came; "" of any other."""
     values = [*kept.row["headers"].values(), *(value for _, value in fields(kept.row["query"]))]
     if any(value.startswith(HASHED) for value in values):

@@ -24,7 +24,7 @@ SETTLING: Final = timedelta(seconds=30)
 OURS_FOR: Final = timedelta(seconds=15)
 
 
-class Seen(StrEnum):
+class GuardResult(StrEnum):
     """What the guard knows of a content."""
 
     FIRST = "first"  # new, or under this very id before
@@ -37,7 +37,7 @@ def content_hash(content: bytes, *, agent: str = "") -> str:
     return sha256(agent.encode() + b"\0" + content if agent else content).hexdigest()
 
 
-def check(table: Table, event: StoredEvent) -> Seen:
+def check(table: Table, event: StoredEvent) -> GuardResult:
     """Claims the event's content for its id, or tells which way it was seen before.
 
     Raises:
@@ -47,17 +47,17 @@ def check(table: Table, event: StoredEvent) -> Seen:
         _write(table, event, absent(event.received_at))
     except ConditionFailed as error:
         return _known(table, event, error.old or {})
-    return Seen.FIRST
+    return GuardResult.FIRST
 
 
-def _known(table: Table, event: StoredEvent, guard: dict[str, Any]) -> Seen:
+def _known(table: Table, event: StoredEvent, guard: dict[str, Any]) -> GuardResult:
     holder = guard.get("event_id", "")
     ours = holder == event.event_id
     if ours and guard["written_at"] > to_ms(event.received_at - OURS_FOR):
-        return Seen.FIRST
+        return GuardResult.FIRST
     stored = live(table.get(event_key(event.source, holder)), event.received_at)
     if stored is not None and _ran(stored, event):
-        return Seen.FIRST if ours else Seen.REPLAYED
+        return GuardResult.FIRST if ours else GuardResult.REPLAYED
     if not ours and guard.get("written_at", 0) > to_ms(event.received_at - SETTLING):
         raise Unavailable("ledger", "guard", "another delivery of this content is being stored")
     # Its writer died before storing an event, or was refused for a conflict: nothing of this
@@ -68,7 +68,7 @@ def _known(table: Table, event: StoredEvent, guard: dict[str, Any]) -> Seen:
         _write(table, event, unchanged)
     except ConditionFailed as error:
         raise Unavailable("ledger", "guard", "another delivery took the guard over") from error
-    return Seen.FIRST
+    return GuardResult.FIRST
 
 
 def _ran(stored: Item, event: StoredEvent) -> bool:

@@ -7,7 +7,7 @@ from typing import Final
 from webhook_inbox.domain.errors import Reason, Rejected, Unavailable
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Fetch, Fetcher
-from webhook_inbox.domain.provider import Recipe, Verified
+from webhook_inbox.domain.provider import Provider, Verified
 
 LIFE: Final = timedelta(hours=1)
 # Google and Plaid announce new keys in advance; what is in hand outlives their outage.
@@ -67,7 +67,7 @@ class PublishedKeys:
 
 
 def verify(
-    recipe: Recipe, delivery: Delivery, secrets: Sequence[str], keys: PublishedKeys
+    recipe: Provider, delivery: Delivery, secrets: Sequence[str], keys: PublishedKeys
 ) -> Verified:
     """Returns how the delivery was verified.
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from webhook_inbox.domain.ports import Chance, Table
+from webhook_inbox.domain.ports import Randomness, Table
 from webhook_inbox.domain.timestamps import to_ms, to_seconds
 from webhook_inbox.ledger.schema import EVENT_LIFE
 
@@ -15,7 +15,7 @@ AUDIT_LIFE: Final = 2 * EVENT_LIFE
 
 def record(
     table: Table,
-    chance: Chance,
+    chance: Randomness,
     *,
     action: str,
     by: str,

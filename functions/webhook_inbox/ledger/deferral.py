@@ -11,7 +11,7 @@ from datetime import datetime
 from webhook_inbox.domain.conditions import Condition
 from webhook_inbox.domain.errors import ConditionFailed
 from webhook_inbox.domain.manifest import HandlerSpec
-from webhook_inbox.domain.model import Run, Status, StoredEvent, Wait
+from webhook_inbox.domain.model import Run, Status, StoredEvent, WaitStrategy
 from webhook_inbox.domain.ports import Change, Item, Message, Table
 from webhook_inbox.domain.timestamps import to_ms, to_seconds
 from webhook_inbox.ledger.deadlines import overdue_at
@@ -21,7 +21,7 @@ from webhook_inbox.ledger.settle import cut
 
 
 @dataclass(frozen=True, slots=True)
-class Postponement:
+class Deferral:
     """What a run waits for.
 
     Attributes:
@@ -34,21 +34,21 @@ class Postponement:
     """
 
     due: datetime
-    wait: Wait
+    wait: WaitStrategy
     waits_for: str
     why: str
     slots: Mapping[str, int] = field(default_factory=dict)
     counts: bool = True
 
 
-def postpone(
+def defer(
     table: Table,
     *,
     event: StoredEvent,
     spec: HandlerSpec,
     ticket: int,
     message: Message,
-    postponement: Postponement,
+    postponement: Deferral,
     now: datetime,
 ) -> Run:
     """Lets a run wait and returns it as it is then, with the ticket of the next message.
@@ -75,10 +75,10 @@ def _change(
     event: StoredEvent,
     spec: HandlerSpec,
     message: Message,
-    postponement: Postponement,
+    postponement: Deferral,
     now: datetime,
 ) -> Change:
-    parked = postponement.wait is Wait.PARKED
+    parked = postponement.wait is WaitStrategy.PARKED
     look = postponement.due if parked else overdue_at(postponement.due)
     values: Item = {
         "source": event.source,
@@ -103,7 +103,7 @@ def _change(
     return Change(set=values, default={"first_at": to_ms(now)}, add={"ticket": 1}, remove=gone)
 
 
-def wake(
+def resume(
     table: Table,
     run: Run,
     *,

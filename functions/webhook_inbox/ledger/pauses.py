@@ -13,7 +13,7 @@ from typing import Final
 
 from webhook_inbox.domain.conditions import Absent, Equals, either
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
-from webhook_inbox.domain.ports import Chance, Change, Clock, Item, Key, Table
+from webhook_inbox.domain.ports import Change, Clock, Item, Key, Randomness, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.ledger import audit
 from webhook_inbox.ledger.schema import carries
@@ -32,7 +32,7 @@ REMEMBERED: Final = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True)
-class Control:
+class HandlerPause:
     """What a person has said of a handler; `at` is when it was paused last."""
 
     handler: str
@@ -43,7 +43,7 @@ class Control:
     changed_at: datetime
 
     @classmethod
-    def of(cls, row: Item) -> "Control":
+    def of(cls, row: Item) -> "HandlerPause":
         """Reads a row."""
         return cls(
             handler=row["sk"].removeprefix(HANDLER_PREFIX),
@@ -59,7 +59,7 @@ class Control:
         return not self.paused and self.changed_at >= since
 
 
-class Controls:
+class HandlerPauses:
     """Tells a worker which handlers are paused; it remembers for 5 seconds."""
 
     def __init__(self, table: Table, clock: Clock) -> None:
@@ -92,18 +92,18 @@ def control_key(handler: str) -> Key:
     return Key(CONTROL_PK, HANDLER_PREFIX + handler)
 
 
-def controls(table: Table) -> dict[str, Control]:
+def controls(table: Table) -> dict[str, HandlerPause]:
     """Returns what people have said of handlers, by name; one query.
 
     Raises:
         Unavailable: the table failed.
     """
     rows = table.query(CONTROL_PK, sk_prefix=HANDLER_PREFIX)
-    return {control.handler: control for control in map(Control.of, rows)}
+    return {control.handler: control for control in map(HandlerPause.of, rows)}
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class PauseRequest:
     """What a person wants of a handler, and why."""
 
     handler: str
@@ -112,7 +112,7 @@ class Wish:
     now: datetime
 
 
-def pause(table: Table, chance: Chance, wish: Wish) -> Control | None:
+def pause(table: Table, chance: Randomness, wish: PauseRequest) -> HandlerPause | None:
     """Pauses a handler; returns the pause that is in force already, None where this is it.
 
     Raises:
@@ -132,11 +132,11 @@ def pause(table: Table, chance: Chance, wish: Wish) -> Control | None:
     except ConditionFailed as error:
         if error.old is None or carries(error.old, change.set):
             return None  # Our own: an earlier try of this call succeeded, its answer was lost.
-        return Control.of(error.old)
+        return HandlerPause.of(error.old)
     return None
 
 
-def resume(table: Table, chance: Chance, wish: Wish) -> bool:
+def resume(table: Table, chance: Randomness, wish: PauseRequest) -> bool:
     """Resumes a handler; False if it was not paused.
 
     Raises:
@@ -158,7 +158,7 @@ def resume(table: Table, chance: Chance, wish: Wish) -> bool:
     return True
 
 
-def _audit(table: Table, chance: Chance, action: str, wish: Wish) -> None:
+def _audit(table: Table, chance: Randomness, action: str, wish: PauseRequest) -> None:
     audit.record(
         table,
         chance,

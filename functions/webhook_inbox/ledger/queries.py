@@ -8,7 +8,7 @@ from typing import Any, Final
 from webhook_inbox.domain.model import Overview, Run
 from webhook_inbox.domain.ports import Blobs, Item, Key, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms
-from webhook_inbox.ledger import payloads as bodies
+from webhook_inbox.ledger import payloads
 from webhook_inbox.ledger.schema import (
     ATTENTION,
     ATTENTION_SHARDS,
@@ -56,7 +56,7 @@ class Ledger:
         event_row = next((live(row, now) for row in rows if row["sk"] == "event"), None)
         if event_row is None:
             return None
-        body = bodies.unpack(event_row, self._blobs) if with_body and self._blobs else b""
+        body = payloads.unpack(event_row, self._blobs) if with_body and self._blobs else b""
         return Overview(
             event=event_from(event_row, body),
             runs=tuple(run_from(row) for row in rows if row["sk"].startswith(RUN_PREFIX)),

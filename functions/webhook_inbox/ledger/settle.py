@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from webhook_inbox.domain.conditions import Absent, Condition, Equals, Present, every, number
 from webhook_inbox.domain.errors import ConditionFailed, InboxError, Unavailable
-from webhook_inbox.domain.model import Attempt, Run, Status, StoredEvent, Wait
+from webhook_inbox.domain.model import Attempt, Run, Status, StoredEvent, WaitStrategy
 from webhook_inbox.domain.ports import Change, Key, Table
 from webhook_inbox.domain.timestamps import to_ms, to_seconds
 from webhook_inbox.ledger.deadlines import last_call, overdue_at
@@ -55,7 +55,7 @@ class Settlement:
     now: datetime
     error: str = ""
     due: datetime | None = None
-    wait: Wait = Wait.HIDDEN
+    wait: WaitStrategy = WaitStrategy.HIDDEN
     spent: bool = True
     unknown: bool = False
     held: Mapping[str, Any] = field(default_factory=dict)
@@ -101,7 +101,7 @@ def give_up(table: Table, run: Run, *, error: str, now: datetime, sent_at: datet
     return True
 
 
-def prolong(table: Table, run: Run, event: StoredEvent) -> None:
+def extend_life(table: Table, run: Run, event: StoredEvent) -> None:
     """Lets a run that cannot be claimed live as long as its event, and its effects longer.
 
     An event whose id comes again after it expired is a new one, and meets the run of the old
@@ -121,7 +121,7 @@ def prolong(table: Table, run: Run, event: StoredEvent) -> None:
         table.update(key, Change(set={"expires_at": end, **listed}), when=as_seen(run))
     except ConditionFailed as error:
         if error.old is None:
-            raise Unavailable("ledger", "prolong", "the old run has just expired") from error
+            raise Unavailable("ledger", "extend_life", "the old run has just expired") from error
         # It has moved on, and lives on.
 
 
@@ -215,7 +215,7 @@ def _waiting(run: Run, settlement: Settlement) -> Mapping[str, Any]:
     values: dict[str, Any] = {
         "attention": attention_shard(run_key(run.source, run.event_id, run.handler)),
     }
-    if settlement.wait is Wait.PARKED:
+    if settlement.wait is WaitStrategy.PARKED:
         values["parked"] = True
     if settlement.waits_for:
         values["waits_for"] = settlement.waits_for
@@ -227,7 +227,7 @@ def _waiting(run: Run, settlement: Settlement) -> Mapping[str, Any]:
         look = last_call(run.expires_at or now)
     else:
         values["next_attempt_at"] = to_ms(due)
-        look = due if settlement.wait is Wait.PARKED else overdue_at(due)
+        look = due if settlement.wait is WaitStrategy.PARKED else overdue_at(due)
         look = min(look, last_call(run.expires_at or look + EVENT_LIFE))
     values["attention_at"] = to_ms(max(now, look))
     return values
@@ -235,7 +235,7 @@ def _waiting(run: Run, settlement: Settlement) -> Mapping[str, Any]:
 
 def _additions(settlement: Settlement) -> Mapping[str, int]:
     replaced = settlement.status in {Status.FAILED, Status.DEFERRED}
-    additions = {"ticket": 1} if replaced and settlement.wait is not Wait.HIDDEN else {}
+    additions = {"ticket": 1} if replaced and settlement.wait is not WaitStrategy.HIDDEN else {}
     if not settlement.spent:
         additions |= {"attempt_count": -1, "attempts_in_round": -1}
     return additions

@@ -8,21 +8,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from webhook_inbox.destinations.gate import Admission, Gate
+from webhook_inbox.destinations.gate import DestinationAdmission, Gate
 from webhook_inbox.domain.errors import Deferred, InboxError, Skipped, Transient, Unavailable
 from webhook_inbox.domain.manifest import HandlerSpec, Manifest
-from webhook_inbox.domain.model import Run, StoredEvent, Wait
+from webhook_inbox.domain.model import Run, StoredEvent, WaitStrategy
 from webhook_inbox.domain.ports import Table
-from webhook_inbox.ledger.deferral import Postponement
-from webhook_inbox.ledger.pauses import RECHECK, RESUMPTION, Controls
+from webhook_inbox.ledger.deferral import Deferral
+from webhook_inbox.ledger.pauses import RECHECK, RESUMPTION, HandlerPauses
 from webhook_inbox.ledger.schema import run_from, run_key
 from webhook_inbox.processor.settlement import SHORTEST_WAIT
-from webhook_inbox.queue.message import Reference
-from webhook_inbox.queue.visibility import pause
+from webhook_inbox.queue.message import RunMessage
+from webhook_inbox.queue.visibility import plan_wait
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class AdmissionDecision:
     """What was found.
 
     Attributes:
@@ -33,44 +33,46 @@ class Checked:
     """
 
     slots: Mapping[str, int] = field(default_factory=dict)
-    postponement: Postponement | None = None
+    postponement: Deferral | None = None
     instead: InboxError | None = None
     degraded: tuple[str, ...] = ()
 
 
-class Precheck:
+class Admission:
     """Looks before a claim."""
 
-    def __init__(self, *, manifest: Manifest, table: Table, controls: Controls, gate: Gate) -> None:
+    def __init__(
+        self, *, manifest: Manifest, table: Table, controls: HandlerPauses, gate: Gate
+    ) -> None:
         self._manifest = manifest
         self._table = table
         self._controls = controls
         self._gate = gate
 
     def look(
-        self, event: StoredEvent, spec: HandlerSpec, reference: Reference, now: datetime
-    ) -> Checked:
+        self, event: StoredEvent, spec: HandlerSpec, reference: RunMessage, now: datetime
+    ) -> AdmissionDecision:
         """Returns whether a run may be claimed now. Never raises."""
         paused = self._controls.paused(spec.name)
         if paused is not None:
             why = f"handler {spec.name} is paused: {paused}"
-            waits = Postponement(now + RECHECK, Wait.PARKED, RESUMPTION, why, counts=False)
-            return Checked(postponement=waits)
+            waits = Deferral(now + RECHECK, WaitStrategy.PARKED, RESUMPTION, why, counts=False)
+            return AdmissionDecision(postponement=waits)
         known = self._manifest.destinations
         if not known:
-            return Checked()
+            return AdmissionDecision()
         called = [known[name] for name in spec.destinations if name in known]
         # A call of one that is not declared may have put the run off, and it keeps that turn.
         run = self._run(event, spec, reference)
         kept = run.slots if run else {}
         if not called:
-            return Checked(kept)
+            return AdmissionDecision(kept)
         admission = self._gate.admit(called, kept=kept)
         if admission.go or admission.due is None:
-            return Checked(admission.slots, degraded=admission.degraded)
+            return AdmissionDecision(admission.slots, degraded=admission.degraded)
         return self._waits(event, spec, run, admission, now)
 
-    def _run(self, event: StoredEvent, spec: HandlerSpec, reference: Reference) -> Run | None:
+    def _run(self, event: StoredEvent, spec: HandlerSpec, reference: RunMessage) -> Run | None:
         if reference.ticket == 0:
             return None  # It never waited, so it was given no slot.
         try:
@@ -95,20 +97,22 @@ class Precheck:
         event: StoredEvent,
         spec: HandlerSpec,
         run: Run | None,
-        admission: Admission,
+        admission: DestinationAdmission,
         now: datetime,
-    ) -> Checked:
+    ) -> AdmissionDecision:
         due = max(admission.due or now, now + SHORTEST_WAIT)
         if admission.on_limit == "drop" and not self._begun(event, spec):
-            return Checked(instead=Skipped(f"dropped: {admission.why}"))
+            return AdmissionDecision(instead=Skipped(f"dropped: {admission.why}"))
         if admission.on_limit in {"drop", "error"}:
-            return Checked(instead=Transient(admission.why, refused=True, retry_after=due - now))
+            return AdmissionDecision(
+                instead=Transient(admission.why, refused=True, retry_after=due - now)
+            )
         began = (run.round_began_at if run else None) or now
         if due > began + timedelta(seconds=spec.max_age):
-            return Checked(instead=Deferred(due, admission.why))
-        wait = pause(due - now, may_hide=False).wait
+            return AdmissionDecision(instead=Deferred(due, admission.why))
+        wait = plan_wait(due - now, may_hide=False).wait
         waits_for = f"destination {admission.destination}"
-        return Checked(
-            postponement=Postponement(due, wait, waits_for, admission.why, admission.slots),
+        return AdmissionDecision(
+            postponement=Deferral(due, wait, waits_for, admission.why, admission.slots),
             degraded=admission.degraded,
         )

@@ -13,16 +13,16 @@ from typing import Final
 
 from webhook_inbox.domain.errors import Permanent
 from webhook_inbox.domain.manifest import HandlerSpec
-from webhook_inbox.domain.model import Status, StoredEvent, Wait
+from webhook_inbox.domain.model import Status, StoredEvent, WaitStrategy
 from webhook_inbox.domain.ports import Blobs, Item, Table
-from webhook_inbox.ledger import payloads as bodies
-from webhook_inbox.ledger.deferral import Postponement
+from webhook_inbox.ledger import payloads
+from webhook_inbox.ledger.deferral import Deferral
 from webhook_inbox.ledger.lease import CLOCK_SKEW, NotClaimable, Refusal
 from webhook_inbox.ledger.schema import run_from, run_key
-from webhook_inbox.processor.admission import Checked
-from webhook_inbox.queue import message_groups as blocks
+from webhook_inbox.processor.admission import AdmissionDecision
+from webhook_inbox.queue import message_groups
 from webhook_inbox.queue.lanes import Lanes
-from webhook_inbox.queue.message import Reference
+from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.queue.message_groups import entities_of, missing
 from webhook_inbox.queue.outcomes import Worker
 
@@ -40,8 +40,8 @@ class Turn:
     """
 
     event: StoredEvent
-    reference: Reference
-    checked: Checked | None = None
+    reference: RunMessage
+    checked: AdmissionDecision | None = None
 
 
 class Turns:
@@ -57,7 +57,7 @@ class Turns:
         row: Item,
         event: StoredEvent,
         spec: HandlerSpec,
-        reference: Reference,
+        reference: RunMessage,
         worker: Worker,
         now: datetime,
     ) -> Turn:
@@ -95,28 +95,30 @@ class Turns:
 
     def _behind(self, turn: Turn, spec: HandlerSpec, now: datetime) -> Turn:
         entity = turn.event.entities[spec.name]
-        found = blocks.blocker(
+        found = message_groups.blocker(
             self._table, spec, entity=entity, event_id=turn.event.event_id, now=now
         )
         if found is None:
             return turn
         why = f"{entity} stands still since the run of {found['event_id']} died"
-        waits = Postponement(now, Wait.HIDDEN, f"{blocks.BEHIND}{found['event_id']}", why)
-        return replace(turn, checked=Checked(postponement=waits))
+        waits = Deferral(
+            now, WaitStrategy.HIDDEN, f"{message_groups.BEHIND}{found['event_id']}", why
+        )
+        return replace(turn, checked=AdmissionDecision(postponement=waits))
 
     def _astray(self, turn: Turn, row: Item, spec: HandlerSpec, now: datetime) -> Turn:
         """Parks a run that was sent before its handler was serial, or ends it if it cannot be."""
         try:
             entity = turn.event.entities.get(spec.name) or self._found(row, spec)
         except Permanent as error:
-            return replace(turn, checked=Checked(instead=error))
+            return replace(turn, checked=AdmissionDecision(instead=error))
         event = replace(turn.event, entities={**turn.event.entities, spec.name: entity})
         why = f"it is sent anew, in the order of {entity}"
-        waits = Postponement(now, Wait.PARKED, f"lane {spec.lane}", why)
-        return replace(turn, event=event, checked=Checked(postponement=waits))
+        waits = Deferral(now, WaitStrategy.PARKED, f"lane {spec.lane}", why)
+        return replace(turn, event=event, checked=AdmissionDecision(postponement=waits))
 
     def _found(self, row: Item, spec: HandlerSpec) -> str:
-        found = entities_of([spec], bodies.unpack(row, self._blobs))
+        found = entities_of([spec], payloads.unpack(row, self._blobs))
         if not found:
             raise Permanent(missing(spec))
         return found[spec.name]

@@ -13,18 +13,18 @@ from webhook_inbox.destinations.propagation import CallChain
 from webhook_inbox.domain.manifest import HandlerSpec, Manifest
 from webhook_inbox.domain.model import Run, StoredEvent
 from webhook_inbox.domain.ports import Clock, Table
-from webhook_inbox.domain.secrets import LiveSecrets
+from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.handlers.completions.jobs import Jobs
 from webhook_inbox.handlers.context import Clients, Context
 from webhook_inbox.handlers.effects.effect import Effects
-from webhook_inbox.handlers.effects.journal import Journal
+from webhook_inbox.handlers.effects.journal import EffectJournal
 from webhook_inbox.handlers.event import Event
 from webhook_inbox.handlers.ordering import Orders
 from webhook_inbox.handlers.policies import enforce
 from webhook_inbox.handlers.router import Registered
 
 
-class Calling:
+class Invoker:
     """Calls handlers.
 
     Args:
@@ -42,7 +42,7 @@ class Calling:
         jobs: Jobs,
         gate: Gate,
         clients: Clients,
-        secrets: LiveSecrets,
+        secrets: SecretCache,
         clock: Clock,
     ) -> None:
         self._manifest = manifest
@@ -105,7 +105,7 @@ class Calling:
         slots: Mapping[str, int],
         end: datetime,
     ) -> Context:
-        journal = Journal(self._table, run, received_at=event.received_at)
+        journal = EffectJournal(self._table, run, received_at=event.received_at)
         effects = Effects(journal, run, clock=self._clock, end=end, redact=self._secrets.redact)
         return Context(
             source=event.source,

@@ -9,28 +9,28 @@ from webhook_inbox import providers
 from webhook_inbox.destinations.gate import Gate
 from webhook_inbox.domain.errors import Deferred, ForeignMessage, Permanent, Unavailable
 from webhook_inbox.domain.manifest import SPLIT, HandlerSpec, Manifest
-from webhook_inbox.domain.model import StoredEvent, Wait
-from webhook_inbox.domain.ports import Blobs, Chance, Clock, Executor, Item, Message, Table
-from webhook_inbox.domain.secrets import LiveSecrets
+from webhook_inbox.domain.model import StoredEvent, WaitStrategy
+from webhook_inbox.domain.ports import Blobs, Clock, Executor, Item, Message, Randomness, Table
+from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.handlers.completions.jobs import Jobs
 from webhook_inbox.handlers.context import Clients, no_clients
 from webhook_inbox.handlers.ordering import Orders
 from webhook_inbox.handlers.router import Registered
-from webhook_inbox.ingest.batches import Journal, Splitter
-from webhook_inbox.ledger import payloads as bodies
-from webhook_inbox.ledger.deferral import Postponement, postpone
+from webhook_inbox.ingest.batches import BatchProgress, Splitter
+from webhook_inbox.ledger import payloads
+from webhook_inbox.ledger.deferral import Deferral, defer
 from webhook_inbox.ledger.lease import Lease, NotClaimable, claim
-from webhook_inbox.ledger.pauses import Controls
+from webhook_inbox.ledger.pauses import HandlerPauses
 from webhook_inbox.ledger.schema import event_from, event_key, live
-from webhook_inbox.ledger.settle import LeaseLost, prolong
-from webhook_inbox.processor.admission import Checked, Precheck
+from webhook_inbox.ledger.settle import LeaseLost, extend_life
+from webhook_inbox.processor.admission import Admission, AdmissionDecision
 from webhook_inbox.processor.fifo_turn import Turns
-from webhook_inbox.processor.invocation import Calling
-from webhook_inbox.processor.settlement import Attempt, Conclusion
+from webhook_inbox.processor.invocation import Invoker
+from webhook_inbox.processor.settlement import LeasedRun, Settler
 from webhook_inbox.queue.lanes import Lanes
-from webhook_inbox.queue.message import Reference
-from webhook_inbox.queue.outcomes import Outcome, Result, Worker
-from webhook_inbox.queue.visibility import Pause, carriage_of
+from webhook_inbox.queue.message import RunMessage
+from webhook_inbox.queue.outcomes import RunOutcome, RunResult, Worker
+from webhook_inbox.queue.visibility import PlannedWait, queue_policy
 
 # The lease outlives the invocation, so that no worker outlives its lease.
 LEASE_MARGIN: Final = timedelta(seconds=5)
@@ -62,10 +62,10 @@ class Processor:
         table: Table,
         lanes: Lanes,
         blobs: Blobs,
-        secrets: LiveSecrets,
+        secrets: SecretCache,
         executor: Executor,
         clock: Clock,
-        chance: Chance,
+        chance: Randomness,
         clients: Clients = no_clients,
     ) -> None:
         self._manifest = manifest
@@ -76,11 +76,11 @@ class Processor:
         self._clock = clock
         self._chance = chance
         self._gate = gate = Gate(table=table, clock=clock, chance=chance)
-        self._precheck = Precheck(
-            manifest=manifest, table=table, controls=Controls(table, clock), gate=gate
+        self._precheck = Admission(
+            manifest=manifest, table=table, controls=HandlerPauses(table, clock), gate=gate
         )
         self._turns = Turns(table=table, blobs=blobs, lanes=lanes)
-        self._calling = Calling(
+        self._calling = Invoker(
             manifest=manifest,
             handlers=handlers,
             table=table,
@@ -99,31 +99,31 @@ class Processor:
             blobs=blobs,
             clock=clock,
         )
-        self._conclusion = Conclusion(
+        self._conclusion = Settler(
             table=table, lanes=lanes, secrets=secrets, clock=clock, chance=chance
         )
 
-    def process(self, message: Message, *, worker: Worker, deadline: datetime) -> Result:
+    def process(self, message: Message, *, worker: Worker, deadline: datetime) -> RunResult:
         """Does what one message asks for; `deadline` is the invocation's end. Never raises."""
         try:
-            reference = Reference.decode(message.body)
+            reference = RunMessage.decode(message.body)
         except ForeignMessage as error:
-            carriage_of(self._lanes, worker).bury(message)
-            return Result(Outcome.FOREIGN, detail=str(error))
+            queue_policy(self._lanes, worker).bury(message)
+            return RunResult(RunOutcome.FOREIGN, detail=str(error))
         try:
             return self._process(message, reference, worker, deadline)
         except Unavailable as error:
-            return Result(Outcome.UNAVAILABLE, reference, detail=str(error))
+            return RunResult(RunOutcome.UNAVAILABLE, reference, detail=str(error))
         except LeaseLost as error:
-            outcome = carriage_of(self._lanes, worker).outcome(Outcome.SUPERSEDED)
-            return Result(outcome, reference, detail=str(error))
+            outcome = queue_policy(self._lanes, worker).outcome(RunOutcome.SUPERSEDED)
+            return RunResult(outcome, reference, detail=str(error))
 
     def _process(
-        self, message: Message, reference: Reference, worker: Worker, deadline: datetime
-    ) -> Result:
+        self, message: Message, reference: RunMessage, worker: Worker, deadline: datetime
+    ) -> RunResult:
         now = self._clock.now()
         if deadline - SETTLE_MARGIN - now < SHORTEST_ATTEMPT:
-            return Result(Outcome.UNAVAILABLE, reference, detail="too little time is left")
+            return RunResult(RunOutcome.UNAVAILABLE, reference, detail="too little time is left")
         row = live(self._table.get(event_key(reference.source, reference.event_id)), now)
         if row is None:
             return self._eventless(message, reference, worker, now)
@@ -148,27 +148,27 @@ class Processor:
             )
         except NotClaimable as refused:
             if refused.run is not None:
-                prolong(self._table, refused.run, event)
+                extend_life(self._table, refused.run, event)
             return self._conclusion.refused(refused, spec, message, reference, worker)
-        attempt = Attempt(run, message, reference, worker)
+        attempt = LeasedRun(run, message, reference, worker)
         if known is None:
             return self._conclusion.unknown_handler(attempt)
         return self._attempt(attempt, known, event, row, checked, deadline)
 
     def _postpone(
         self,
-        waits: Postponement,
+        waits: Deferral,
         event: StoredEvent,
         spec: HandlerSpec,
-        reference: Reference,
+        reference: RunMessage,
         message: Message,
         worker: Worker,
         now: datetime,
-    ) -> Result:
+    ) -> RunResult:
         """Lets a run wait that is not claimed."""
-        carriage = carriage_of(self._lanes, worker)
+        carriage = queue_policy(self._lanes, worker)
         waits = carriage.postponed(waits, message, now)
-        run = postpone(
+        run = defer(
             self._table,
             event=event,
             spec=spec,
@@ -177,22 +177,22 @@ class Processor:
             postponement=waits,
             now=now,
         )
-        carriage.carry(run, Pause(waits.due - self._clock.now(), waits.wait), message)
-        kept = waits.wait is Wait.HIDDEN
-        outcome = Outcome.DEFERRED_KEPT if kept else Outcome.DEFERRED
-        return Result(outcome, reference, detail=waits.why)
+        carriage.carry(run, PlannedWait(waits.due - self._clock.now(), waits.wait), message)
+        kept = waits.wait is WaitStrategy.HIDDEN
+        outcome = RunOutcome.DEFERRED_KEPT if kept else RunOutcome.DEFERRED
+        return RunResult(outcome, reference, detail=waits.why)
 
     def _attempt(
         self,
-        attempt: Attempt,
+        attempt: LeasedRun,
         spec: HandlerSpec,
         event: StoredEvent,
         row: Item,
-        checked: Checked,
+        checked: AdmissionDecision,
         deadline: datetime,
-    ) -> Result:
+    ) -> RunResult:
         """Makes the attempt that was claimed, and settles it."""
-        journal = Journal(attempt.run.progress)
+        journal = BatchProgress(attempt.run.progress)
         error = checked.instead or self._call(
             event, row, spec, attempt, checked.slots, deadline, journal
         )
@@ -207,26 +207,26 @@ class Processor:
         return Lease(self._chance.token(), worker.name, until, worker.code_version)
 
     def _eventless(
-        self, message: Message, reference: Reference, worker: Worker, now: datetime
-    ) -> Result:
+        self, message: Message, reference: RunMessage, worker: Worker, now: datetime
+    ) -> RunResult:
         if message.sent_at > now - YOUNG:
-            return Result(Outcome.UNAVAILABLE, reference, detail="the event is not there yet")
-        carriage_of(self._lanes, worker).bury(message)
-        return Result(Outcome.FOREIGN, reference, detail="no such event, or it has expired")
+            return RunResult(RunOutcome.UNAVAILABLE, reference, detail="the event is not there yet")
+        queue_policy(self._lanes, worker).bury(message)
+        return RunResult(RunOutcome.FOREIGN, reference, detail="no such event, or it has expired")
 
     def _call(
         self,
         event: StoredEvent,
         row: Item,
         spec: HandlerSpec,
-        attempt: Attempt,
+        attempt: LeasedRun,
         slots: Mapping[str, int],
         deadline: datetime,
-        journal: Journal,
+        journal: BatchProgress,
     ) -> BaseException | None:
         """Runs the handler and returns what it raised."""
         try:
-            event = replace(event, body=bodies.unpack(row, self._blobs))
+            event = replace(event, body=payloads.unpack(row, self._blobs))
         except Permanent as error:
             return error
         except Unavailable as error:
@@ -249,7 +249,7 @@ class Processor:
         return None
 
 
-def _stranger(reference: Reference) -> HandlerSpec:
+def _stranger(reference: RunMessage) -> HandlerSpec:
     """Returns a declaration for a handler that is not in this deployment.
 
     Its attempts are not for this deployment to count: another may allow more of them.

@@ -6,7 +6,7 @@ from itertools import takewhile
 from webhook_inbox.domain.errors import InboxError, Transient
 from webhook_inbox.domain.manifest import Backoff, HandlerSpec
 from webhook_inbox.domain.model import Run
-from webhook_inbox.domain.ports import Chance
+from webhook_inbox.domain.ports import Randomness
 
 
 def is_exhausted(spec: HandlerSpec, run: Run, error: BaseException, reason: str) -> bool:
@@ -48,7 +48,7 @@ def describe(error: BaseException) -> str:
     return text if isinstance(error, InboxError) else f"{type(error).__name__}: {text}"
 
 
-def backoff_delay(backoff: Backoff, attempt: int, chance: Chance) -> timedelta:
+def backoff_delay(backoff: Backoff, attempt: int, chance: Randomness) -> timedelta:
     """Returns exponential backoff with full jitter for the attempt (from 1) that failed."""
     # The exponent is bounded so that a high attempt number cannot overflow a float.
     ceiling = min(backoff.cap, backoff.base * backoff.factor ** min(attempt - 1, 64))

@@ -10,9 +10,9 @@ from typing import Final
 
 from webhook_inbox.domain.errors import Deferred, HandlerTimedOut, Held, Permanent, Skipped
 from webhook_inbox.domain.manifest import HandlerSpec
-from webhook_inbox.domain.model import Run, Status, Wait
-from webhook_inbox.domain.ports import Chance, Clock, Message, Table
-from webhook_inbox.domain.secrets import LiveSecrets
+from webhook_inbox.domain.model import Run, Status, WaitStrategy
+from webhook_inbox.domain.ports import Clock, Message, Randomness, Table
+from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.lease import NotClaimable, Refusal
 from webhook_inbox.ledger.settle import Settlement, cut, give_up, settle
@@ -23,11 +23,11 @@ from webhook_inbox.processor.retry_policy import (
     is_exhausted,
     last_words,
 )
-from webhook_inbox.queue import message_groups as blocks
+from webhook_inbox.queue import message_groups
 from webhook_inbox.queue.lanes import Lanes
-from webhook_inbox.queue.message import Reference
-from webhook_inbox.queue.outcomes import Outcome, Result, Worker
-from webhook_inbox.queue.visibility import carriage_of, pause
+from webhook_inbox.queue.message import RunMessage
+from webhook_inbox.queue.outcomes import RunOutcome, RunResult, Worker
+from webhook_inbox.queue.visibility import plan_wait, queue_policy
 
 # A deployment that rolls out may send runs of a handler that this worker does not know yet.
 ROLLING: Final = timedelta(hours=1)
@@ -39,26 +39,26 @@ RETRY_AFTER_LIMIT: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class LeasedRun:
     """A claimed run and the message it was claimed through."""
 
     run: Run
     message: Message
-    reference: Reference
+    reference: RunMessage
     worker: Worker
 
     def result(
-        self, outcome: Outcome, detail: str = "", error: BaseException | None = None
-    ) -> Result:
+        self, outcome: RunOutcome, detail: str = "", error: BaseException | None = None
+    ) -> RunResult:
         """Returns the message's result."""
-        return Result(outcome, self.reference, self.run.attempt_count, detail, error)
+        return RunResult(outcome, self.reference, self.run.attempt_count, detail, error)
 
 
-class Conclusion:
+class Settler:
     """Settles attempts and disposes of messages."""
 
     def __init__(
-        self, *, table: Table, lanes: Lanes, secrets: LiveSecrets, clock: Clock, chance: Chance
+        self, *, table: Table, lanes: Lanes, secrets: SecretCache, clock: Clock, chance: Randomness
     ) -> None:
         self._table = table
         self._lanes = lanes
@@ -66,7 +66,7 @@ class Conclusion:
         self._clock = clock
         self._chance = chance
 
-    def of(self, attempt: Attempt, spec: HandlerSpec, error: BaseException | None) -> Result:
+    def of(self, attempt: LeasedRun, spec: HandlerSpec, error: BaseException | None) -> RunResult:
         """Settles an attempt by what its handler raised, None for nothing."""
         now = self._clock.now()
         if error is None or isinstance(error, Skipped):
@@ -82,7 +82,7 @@ class Conclusion:
             return self._die(attempt, spec, f"exhausted: {reason}", error, now)
         return self._retry(attempt, spec, error, now)
 
-    def unknown_handler(self, attempt: Attempt) -> Result:
+    def unknown_handler(self, attempt: LeasedRun) -> RunResult:
         """Lets a run wait whose handler is not in this deployment; an hour, then it is dead."""
         now, since = self._clock.now(), attempt.run.unknown_since
         reason = f"handler {attempt.run.handler!r} is not in this deployment"
@@ -95,33 +95,33 @@ class Conclusion:
         refused: NotClaimable,
         spec: HandlerSpec,
         message: Message,
-        reference: Reference,
+        reference: RunMessage,
         worker: Worker,
-    ) -> Result:
+    ) -> RunResult:
         """Disposes of a message whose run could not be claimed."""
         run, why = refused.run, refused.refusal
         if why is Refusal.EXHAUSTED and run is not None:
             return self._give_up(run, spec, message, reference, worker)
-        carriage, now = carriage_of(self._lanes, worker), self._clock.now()
+        carriage, now = queue_policy(self._lanes, worker), self._clock.now()
         stays = carriage.stays(why, run, now)
         if stays is not None:
             carriage.hide(message, stays)
-            return Result(Outcome.WAITING, reference, detail=str(why))
+            return RunResult(RunOutcome.WAITING, reference, detail=str(why))
         if why is Refusal.DEAD:
             carriage.give_up(message)
-            return Result(carriage.outcome(Outcome.BURIED), reference, detail=str(why))
+            return RunResult(carriage.outcome(RunOutcome.BURIED), reference, detail=str(why))
         if why is Refusal.COPY_MISSING and run is not None and run.next_attempt_at is not None:
-            carriage.carry(run, pause(run.next_attempt_at - now, may_hide=False), message)
-        outcome = Outcome.LEFT if why is Refusal.CLAIMED_HERE else Outcome.DROPPED
-        return Result(outcome, reference, detail=str(why))
+            carriage.carry(run, plan_wait(run.next_attempt_at - now, may_hide=False), message)
+        outcome = RunOutcome.LEFT if why is Refusal.CLAIMED_HERE else RunOutcome.DROPPED
+        return RunResult(outcome, reference, detail=str(why))
 
     def _retry(
-        self, attempt: Attempt, spec: HandlerSpec, error: BaseException, now: datetime
-    ) -> Result:
+        self, attempt: LeasedRun, spec: HandlerSpec, error: BaseException, now: datetime
+    ) -> RunResult:
         reason = self._secrets.redact(describe(error))
         delay = backoff_delay(spec.backoff, attempt.run.attempts_in_round, self._chance)
         delay = max(delay, min(delay_asked(error), RETRY_AFTER_LIMIT))
-        carriage = carriage_of(self._lanes, attempt.worker)
+        carriage = queue_policy(self._lanes, attempt.worker)
         chosen = carriage.failed(delay, attempt.message)
         outcome = "timed out" if isinstance(error, HandlerTimedOut) else "failed"
         due = now + chosen.delay
@@ -129,10 +129,12 @@ class Conclusion:
             attempt, Settlement(Status.FAILED, outcome, now, reason, due, chosen.wait)
         )
         carriage.carry(run, chosen, attempt.message)
-        kept = chosen.wait is Wait.HIDDEN
-        return attempt.result(Outcome.FAILED_KEPT if kept else Outcome.FAILED, reason, error)
+        kept = chosen.wait is WaitStrategy.HIDDEN
+        return attempt.result(RunOutcome.FAILED_KEPT if kept else RunOutcome.FAILED, reason, error)
 
-    def _defer(self, attempt: Attempt, spec: HandlerSpec, error: Deferred, now: datetime) -> Result:
+    def _defer(
+        self, attempt: LeasedRun, spec: HandlerSpec, error: Deferred, now: datetime
+    ) -> RunResult:
         reason = self._secrets.redact(describe(error))
         end = (attempt.run.round_began_at or now) + timedelta(seconds=spec.max_age)
         if error.until > end:
@@ -140,15 +142,15 @@ class Conclusion:
             return self._die(attempt, spec, reason, error, now)
         return self._wait(attempt, error.until, now, reason, error=error)
 
-    def _finish(self, attempt: Attempt, skipped: Skipped | None, now: datetime) -> Result:
+    def _finish(self, attempt: LeasedRun, skipped: Skipped | None, now: datetime) -> RunResult:
         if skipped is None:
             self._settle(attempt, Settlement(Status.DONE, "done", now))
-            return attempt.result(Outcome.DONE)
+            return attempt.result(RunOutcome.DONE)
         reason = self._secrets.redact(describe(skipped))
         self._settle(attempt, Settlement(Status.SKIPPED, "skipped", now, reason))
-        return attempt.result(Outcome.SKIPPED, reason)
+        return attempt.result(RunOutcome.SKIPPED, reason)
 
-    def _hold(self, attempt: Attempt, error: Held, now: datetime) -> Result:
+    def _hold(self, attempt: LeasedRun, error: Held, now: datetime) -> RunResult:
         reason = self._secrets.redact(describe(error))
         held = {
             "subject": cut(self._secrets.redact(error.subject)),
@@ -159,22 +161,22 @@ class Conclusion:
         }
         settlement = Settlement(Status.HELD, "held", now, reason, spent=False, held=held)
         self._settle(attempt, settlement)
-        carriage = carriage_of(self._lanes, attempt.worker)
+        carriage = queue_policy(self._lanes, attempt.worker)
         carriage.hold(attempt.message)
-        return attempt.result(carriage.outcome(Outcome.HELD), reason)
+        return attempt.result(carriage.outcome(RunOutcome.HELD), reason)
 
     def _wait(
         self,
-        attempt: Attempt,
+        attempt: LeasedRun,
         until: datetime,
         now: datetime,
         reason: str,
         *,
         unknown: bool = False,
         error: Deferred | None = None,
-    ) -> Result:
+    ) -> RunResult:
         parked = error is not None and error.parked
-        carriage = carriage_of(self._lanes, attempt.worker)
+        carriage = queue_policy(self._lanes, attempt.worker)
         chosen = carriage.deferred(max(until - now, SHORTEST_WAIT), parked=parked)
         settlement = Settlement(
             Status.DEFERRED,
@@ -190,42 +192,42 @@ class Conclusion:
         )
         run = self._settle(attempt, settlement)
         carriage.carry(run, chosen, attempt.message)
-        kept = chosen.wait is Wait.HIDDEN
-        return attempt.result(Outcome.DEFERRED_KEPT if kept else Outcome.DEFERRED, reason)
+        kept = chosen.wait is WaitStrategy.HIDDEN
+        return attempt.result(RunOutcome.DEFERRED_KEPT if kept else RunOutcome.DEFERRED, reason)
 
     def _die(
         self,
-        attempt: Attempt,
+        attempt: LeasedRun,
         spec: HandlerSpec | None,
         reason: str,
         error: BaseException | None,
         now: datetime,
-    ) -> Result:
+    ) -> RunResult:
         if spec is not None:
-            run = blocks.block(self._table, spec, attempt.run, now=now)
+            run = message_groups.block(self._table, spec, attempt.run, now=now)
             attempt = replace(attempt, run=run)
         self._settle(attempt, Settlement(Status.DEAD_LETTER, "dead", now, reason))
-        carriage = carriage_of(self._lanes, attempt.worker)
+        carriage = queue_policy(self._lanes, attempt.worker)
         carriage.give_up(attempt.message)
         page = getattr(error, "page", False) is True
-        return replace(attempt.result(carriage.outcome(Outcome.DEAD), reason, error), page=page)
+        return replace(attempt.result(carriage.outcome(RunOutcome.DEAD), reason, error), page=page)
 
     def _give_up(
         self,
         run: Run,
         spec: HandlerSpec,
         message: Message,
-        reference: Reference,
+        reference: RunMessage,
         worker: Worker,
-    ) -> Result:
+    ) -> RunResult:
         reason = f"exhausted: {last_words(run)}"
         now = self._clock.now()
-        run = blocks.block(self._table, spec, run, now=now)
+        run = message_groups.block(self._table, spec, run, now=now)
         if not give_up(self._table, run, error=reason, now=now, sent_at=message.sent_at):
-            return Result(Outcome.UNAVAILABLE, reference, detail="the run changed meanwhile")
-        carriage = carriage_of(self._lanes, worker)
+            return RunResult(RunOutcome.UNAVAILABLE, reference, detail="the run changed meanwhile")
+        carriage = queue_policy(self._lanes, worker)
         carriage.give_up(message)
-        return Result(carriage.outcome(Outcome.DEAD), reference, run.attempt_count, reason)
+        return RunResult(carriage.outcome(RunOutcome.DEAD), reference, run.attempt_count, reason)
 
-    def _settle(self, attempt: Attempt, settlement: Settlement) -> Run:
+    def _settle(self, attempt: LeasedRun, settlement: Settlement) -> Run:
         return settle(self._table, attempt.run, settlement, sent_at=attempt.message.sent_at)

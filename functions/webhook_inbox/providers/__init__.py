@@ -12,7 +12,7 @@ from typing import Final
 
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import SourceSpec
-from webhook_inbox.domain.provider import Recipe
+from webhook_inbox.domain.provider import Provider
 
 
 def registry(entries: Iterable[tuple[str, str]]) -> Mapping[str, str]:
@@ -113,7 +113,7 @@ MODULES: Final = registry(
 DECLARED: Final = frozenset({"api-key", "basic", "hmac", "jwt"})
 
 
-def load(spec: SourceSpec) -> Recipe:
+def load(spec: SourceSpec) -> Provider:
     """Returns the recipe of a source's provider, with the source's own volatile fields.
 
     Raises:
@@ -126,7 +126,7 @@ def load(spec: SourceSpec) -> Recipe:
     return replace(recipe, volatile=tuple(dict.fromkeys((*recipe.volatile, *spec.volatile))))
 
 
-def _recipe(spec: SourceSpec) -> Recipe:
+def _recipe(spec: SourceSpec) -> Provider:
     if spec.provider not in MODULES:
         choices = ", ".join(sorted(MODULES))
         raise ConfigurationError(
@@ -137,5 +137,5 @@ def _recipe(spec: SourceSpec) -> Recipe:
     for key in sorted(spec.settings.keys() - known):
         choices = ", ".join(sorted(known | {"provider", "secret", "types", "volatile"}))
         raise ConfigurationError(f"{key}: unknown key; the keys of this source are {choices}")
-    recipe: Recipe = module.recipe(spec.settings) if known else module.RECIPE
+    recipe: Provider = module.recipe(spec.settings) if known else module.RECIPE
     return recipe

@@ -19,7 +19,15 @@ from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.json_path import document, text_at
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Fetch
-from webhook_inbox.domain.provider import PLAIN_TEXT, Answer, Facts, Recipe, Sample, Sent, Verified
+from webhook_inbox.domain.provider import (
+    PLAIN_TEXT,
+    Answer,
+    Facts,
+    Provider,
+    Sample,
+    Sent,
+    Verified,
+)
 from webhook_inbox.providers.schemes.builder import provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.http.key_urls import pinned
@@ -54,7 +62,7 @@ FACTS: Final = Facts(
 )
 
 
-def recipe(settings: Mapping[str, Any]) -> Recipe:
+def recipe(settings: Mapping[str, Any]) -> Provider:
     """Returns the recipe of one topic."""
     topic = given.text(settings, "topic_arn")
 

@@ -18,13 +18,13 @@ from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.json_path import at
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Fetch
-from webhook_inbox.domain.provider import Facts, Recipe, Sample, Sent
+from webhook_inbox.domain.provider import Facts, Provider, Sample, Sent
 from webhook_inbox.providers.schemes.builder import provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.handshakes.handshakes import as_json, greets
 from webhook_inbox.providers.schemes.identity.batches import split_at
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, Reading, header, in_json
-from webhook_inbox.providers.schemes.tokens.static_token import Token
+from webhook_inbox.providers.schemes.tokens.static_token import StaticToken
 
 SETTINGS: Final = frozenset({"audience", "tenants"})
 # The second is how Azure calls its own keys.
@@ -32,7 +32,7 @@ FIELDS: Final = ("token", "code")
 VALIDATION: Final = "Microsoft.EventGrid.SubscriptionValidationEvent"
 # Microsoft.EventGrid, in every tenant.
 PUBLISHER: Final = "4962773b-9cdb-44cf-a8bf-237846a00ab7"
-SCHEME: Final = Token(fields=FIELDS)
+SCHEME: Final = StaticToken(fields=FIELDS)
 NAMING: Final = Naming(
     id=(in_json("id"),),
     type=(in_json("eventType"), header("aeg-event-type")),
@@ -53,7 +53,7 @@ FACTS: Final = Facts(
 )
 
 
-def recipe(settings: Mapping[str, Any]) -> Recipe:
+def recipe(settings: Mapping[str, Any]) -> Provider:
     """Returns the recipe of a topic's subscriptions."""
     made = provider(
         "azure-event-grid",
@@ -75,7 +75,7 @@ def recipe(settings: Mapping[str, Any]) -> Recipe:
     return _with_entra(made, audience, tenants) if audience else made
 
 
-def _with_entra(made: Recipe, audience: str, tenants: tuple[str, ...]) -> Recipe:
+def _with_entra(made: Provider, audience: str, tenants: tuple[str, ...]) -> Provider:
     from webhook_inbox.providers.schemes.jwt.entra import KEYS, entra  # noqa: PLC0415
 
     scheme = entra(

@@ -19,7 +19,7 @@ from urllib.parse import urlencode
 
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.provider import Answer, Facts, Recipe, Sample, Sent
+from webhook_inbox.domain.provider import Answer, Facts, Provider, Sample, Sent
 from webhook_inbox.providers.schemes.builder import provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.handshakes.handshakes import as_text, computes
@@ -75,7 +75,7 @@ class KeyPairs:
         return f"{self.public_id}|{signature}"
 
 
-def recipe(settings: Mapping[str, Any]) -> Recipe:
+def recipe(settings: Mapping[str, Any]) -> Provider:
     """Returns the recipe of one merchant; without `public_id` challenges are not answered."""
     public_id = given.text(settings, "public_id", default="")
     scheme = Hmac(

@@ -9,12 +9,14 @@ from typing import Final
 from webhook_inbox.domain.provider import Facts
 from webhook_inbox.providers.schemes.builder import provider
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
-from webhook_inbox.providers.schemes.signatures.header_formats import Versions
+from webhook_inbox.providers.schemes.signatures.header_formats import VersionedSignatures
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
 RECIPE: Final = provider(
     "circleci",
-    Hmac(headers=("circleci-signature",), layout=Versions("v1", separator=",", mark="=")),
+    Hmac(
+        headers=("circleci-signature",), layout=VersionedSignatures("v1", separator=",", mark="=")
+    ),
     Naming(
         id=(in_json("id"),),
         type=(in_json("type"), header("circleci-event-type")),

@@ -15,13 +15,13 @@ from urllib.parse import unquote
 
 from webhook_inbox.domain.json_path import at, parse
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.provider import Answer, Facts, Recipe, Sample, Sent
+from webhook_inbox.domain.provider import Answer, Facts, Provider, Sample, Sent
 from webhook_inbox.providers.schemes.builder import provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.handshakes.handshakes import Greeting
 from webhook_inbox.providers.schemes.identity.batches import split_at
 from webhook_inbox.providers.schemes.identity.event_identity import Finder, Naming, Reading, joined
-from webhook_inbox.providers.schemes.tokens.static_token import Token, bearer
+from webhook_inbox.providers.schemes.tokens.static_token import StaticToken, bearer
 
 SETTINGS: Final = frozenset({"allowed_origins", "allowed_rate"})
 STRUCTURED: Final = "application/cloudevents"
@@ -33,7 +33,7 @@ DNS: Final = re.compile(r"[A-Za-z0-9._:*-]{1,253}", re.ASCII)
 NUMBER: Final = re.compile(r"0*[1-9][0-9]{0,8}", re.ASCII)
 QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"')
 ATTRIBUTES: Final = ("id", "source", "type", "time", "specversion", "subject", "dataschema")
-SCHEME: Final = Token(headers=("authorization",), fields=("access_token",), write=bearer)
+SCHEME: Final = StaticToken(headers=("authorization",), fields=("access_token",), write=bearer)
 FACTS: Final = Facts(
     title="CloudEvents",
     scheme="a bearer token, in `Authorization` or the query's `access_token`; nothing is signed",
@@ -48,7 +48,7 @@ FACTS: Final = Facts(
 )
 
 
-def recipe(settings: Mapping[str, Any]) -> Recipe:
+def recipe(settings: Mapping[str, Any]) -> Provider:
     """Returns the recipe of a sender; `allowed_origins` and `allowed_rate` limit permissions."""
     origins = given.texts(settings, "allowed_origins", default=())
     rate = given.whole(settings, "allowed_rate")

@@ -6,7 +6,7 @@ Source: the webhook event delivery protocol of runcycles/docs.
 from datetime import datetime
 from typing import Final
 
-from webhook_inbox.domain.provider import Facts, Recipe, Sample
+from webhook_inbox.domain.provider import Facts, Provider, Sample
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
 from webhook_inbox.providers.schemes.signatures.header_formats import Whole
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
@@ -26,7 +26,7 @@ def _sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
     }
 
 
-RECIPE: Final = Recipe(
+RECIPE: Final = Provider(
     name="cycles",
     verify=SCHEME.verify,
     signature_headers=SCHEME.reads,

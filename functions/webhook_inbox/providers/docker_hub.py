@@ -19,10 +19,10 @@ from webhook_inbox.providers.schemes.identity.event_identity import (
     in_json,
     joined,
 )
-from webhook_inbox.providers.schemes.tokens.static_token import Token
+from webhook_inbox.providers.schemes.tokens.static_token import StaticToken
 
 FIELD: Final = "token"
-SCHEME: Final = Token(fields=(FIELD,))
+SCHEME: Final = StaticToken(fields=(FIELD,))
 
 
 def _compose(sample: Sample, secret: str, now: datetime) -> Sent:

@@ -7,8 +7,8 @@ Source: your own; no standard says how keys are sent.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from webhook_inbox.domain.provider import Facts, Recipe
-from webhook_inbox.providers.schemes.generic import callers as credentials
+from webhook_inbox.domain.provider import Facts, Provider
+from webhook_inbox.providers.schemes.generic import callers
 from webhook_inbox.providers.schemes.generic import settings as given
 
 SETTINGS: Final = frozenset({"header", "prefix", "event_id", "event_type"})
@@ -26,11 +26,11 @@ FACTS: Final = Facts(
 )
 
 
-def recipe(settings: Mapping[str, Any]) -> Recipe:
+def recipe(settings: Mapping[str, Any]) -> Provider:
     """Returns the recipe that the tables declare; raises ConfigurationError."""
-    scheme = credentials.Credentials(
+    scheme = callers.CallerCredentials(
         header=given.text(settings, "header", default=HEADER).lower(),
         prefix=given.text(settings, "prefix", default=""),
         wanted='an API key, or { "AGENT": "KEY" } as JSON',
     )
-    return credentials.recipe("api-key", scheme, settings, facts=FACTS)
+    return callers.recipe("api-key", scheme, settings, facts=FACTS)

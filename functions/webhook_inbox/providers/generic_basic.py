@@ -7,8 +7,8 @@ Source: RFC 7617.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from webhook_inbox.domain.provider import Facts, Recipe
-from webhook_inbox.providers.schemes.generic import callers as credentials
+from webhook_inbox.domain.provider import Facts, Provider
+from webhook_inbox.providers.schemes.generic import callers
 
 SETTINGS: Final = frozenset({"event_id", "event_type"})
 EXAMPLE: Final = {"event_id": {"header": "X-Event-Id"}, "event_type": {"json": "type"}}
@@ -22,14 +22,14 @@ FACTS: Final = Facts(
     key_from='made by you: `user:password`, or `{"AGENT": "user:password"}`',
     resend="as your callers do",
 )
-SCHEME: Final = credentials.Credentials(
+SCHEME: Final = callers.CallerCredentials(
     header="authorization",
     prefix="Basic ",
-    write=credentials.user_and_password,
+    write=callers.user_and_password,
     wanted='user:password, or { "AGENT": "user:password" } as JSON',
 )
 
 
-def recipe(settings: Mapping[str, Any]) -> Recipe:
+def recipe(settings: Mapping[str, Any]) -> Provider:
     """Returns the recipe that the tables declare; raises ConfigurationError."""
-    return credentials.recipe("basic", SCHEME, settings, facts=FACTS)
+    return callers.recipe("basic", SCHEME, settings, facts=FACTS)

@@ -9,8 +9,8 @@ from typing import Any, Final, TypeVar
 from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
 from webhook_inbox.domain.json_path import parse
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.provider import Identity, Recipe, Sample, Sent, Verified
-from webhook_inbox.providers.schemes.generic import hmac as tables
+from webhook_inbox.domain.provider import Identity, Provider, Sample, Sent, Verified
+from webhook_inbox.providers.schemes.generic import hmac
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.generic.identity import (
     IN_BODY,
@@ -28,7 +28,7 @@ from webhook_inbox.providers.schemes.handshakes.presets import (
     Endpoint,
 )
 from webhook_inbox.providers.schemes.identity.batches import Parts, split_at
-from webhook_inbox.providers.schemes.signatures import signed_fields as fields
+from webhook_inbox.providers.schemes.signatures import signed_fields
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 from webhook_inbox.providers.schemes.signatures.per_item import Verify, each_of
 
@@ -39,15 +39,15 @@ SETTINGS: Final = frozenset(
 )
 
 
-def recipe(settings: Mapping[str, Any]) -> Recipe:
+def recipe(settings: Mapping[str, Any]) -> Provider:
     """Returns the recipe that the tables declare.
 
     Raises:
         ConfigurationError: tables do not go together.
     """
-    source = _Declared(settings, tables.scheme(settings), demands(settings))
+    source = _Declared(settings, hmac.scheme(settings), demands(settings))
     window = source.scheme.window
-    return Recipe(
+    return Provider(
         name="hmac",
         verify=source.verify,
         signature_headers=source.scheme.reads | source.demands.reads,
@@ -125,7 +125,7 @@ class _Declared:
 
     def _named(self, sample: Sample) -> Sent:
         # What else is signed, such as a nonce, is new for every event.
-        named = [name for each in self.scheme.templates for name in fields.headers_of(each)]
+        named = [name for each in self.scheme.templates for name in signed_fields.headers_of(each)]
         headers = {**dict.fromkeys(named, sample.event_id), "content-type": "application/json"}
         return Sent(headers | sample_headers(self.settings, sample), sample.body)
 

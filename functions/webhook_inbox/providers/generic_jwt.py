@@ -13,7 +13,7 @@ from typing import Any, Final
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Fetch
-from webhook_inbox.domain.provider import Facts, Identity, Recipe, Sample, Verified
+from webhook_inbox.domain.provider import Facts, Identity, Provider, Sample, Verified
 from webhook_inbox.domain.timestamps import duration
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.generic.identity import (
@@ -23,7 +23,7 @@ from webhook_inbox.providers.schemes.generic.identity import (
     sample_headers,
 )
 from webhook_inbox.providers.schemes.jwt import keys as jwt_keys
-from webhook_inbox.providers.schemes.jwt import signing as jwt_signing
+from webhook_inbox.providers.schemes.jwt import signing
 from webhook_inbox.providers.schemes.jwt.jwt import Jwt
 from webhook_inbox.providers.schemes.jwt.times import Times
 from webhook_inbox.providers.schemes.signatures.encodings import base64url, hexadecimal
@@ -61,7 +61,7 @@ FACTS: Final = Facts(
 SAMPLE: Final = "sample"
 
 
-def recipe(settings: Mapping[str, Any]) -> Recipe:
+def recipe(settings: Mapping[str, Any]) -> Provider:
     """Returns the recipe that the tables declare; raises ConfigurationError."""
     scheme, jwks = _scheme(settings), given.text(settings, "jwks", default="")
     names, token = naming(settings, claim=scheme.claim), frozenset({scheme.header})
@@ -80,7 +80,7 @@ def recipe(settings: Mapping[str, Any]) -> Recipe:
         sent = scheme.issue(sample, secret, now, claims)
         return {**sent, **sample_headers(settings, sample)}
 
-    return Recipe(
+    return Provider(
         name="jwt",
         verify=verify,
         identify=names.identify,
@@ -107,7 +107,7 @@ def _scheme(settings: Mapping[str, Any]) -> Jwt:
         prefix=given.text(settings, "prefix", default=prefix),
         algorithms=_algorithms(settings),
         keys=jwt_keys.of_issuer if "jwks" in settings else jwt_keys.of_agents,
-        signer=jwt_signing.first_that_signs,
+        signer=signing.first_that_signs,
         claims={
             "iss": given.one_or_more(settings, "issuer"),
             "aud": given.one_or_more(settings, "audience"),
@@ -163,4 +163,4 @@ def _pair(algorithms: tuple[str, ...], *, published: bool) -> Callable[[], tuple
     """Returns what makes a key pair for the first algorithm; None where its key is shared."""
     if algorithms[0] in jwt_keys.SYMMETRIC:
         return None
-    return lambda: jwt_signing.pair(algorithms[0], agent="" if published else SAMPLE)
+    return lambda: signing.pair(algorithms[0], agent="" if published else SAMPLE)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from webhook_inbox.domain.json_path import at
-from webhook_inbox.domain.provider import Facts, Recipe, Sample
+from webhook_inbox.domain.provider import Facts, Provider, Sample
 from webhook_inbox.providers.schemes.http.headers import first
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, Reading, header
 from webhook_inbox.providers.schemes.signatures.header_formats import Whole
@@ -37,7 +37,7 @@ def _sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
     }
 
 
-RECIPE: Final = Recipe(
+RECIPE: Final = Provider(
     name="github",
     verify=SCHEME.verify,
     signature_headers=SCHEME.reads,

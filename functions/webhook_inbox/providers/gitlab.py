@@ -10,17 +10,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from webhook_inbox.domain.provider import Facts, Recipe
+from webhook_inbox.domain.provider import Facts, Provider
 from webhook_inbox.providers.schemes.builder import provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
 from webhook_inbox.providers.schemes.signatures import keys
 from webhook_inbox.providers.schemes.signatures.encodings import base64
-from webhook_inbox.providers.schemes.signatures.header_formats import Versions
+from webhook_inbox.providers.schemes.signatures.header_formats import VersionedSignatures
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 from webhook_inbox.providers.schemes.signatures.signed_content import Template
 from webhook_inbox.providers.schemes.signatures.tolerance import Window
-from webhook_inbox.providers.schemes.tokens.static_token import Token
+from webhook_inbox.providers.schemes.tokens.static_token import StaticToken
 
 SETTINGS: Final = frozenset({"proof"})
 PROOFS: Final = ("signature", "token")
@@ -29,7 +29,7 @@ ID: Final = ("webhook-id",)
 TOKEN_HEADER: Final = "x-gitlab-token"  # noqa: S105 - a header's name
 SIGNATURE: Final = Hmac(
     headers=("webhook-signature",),
-    layout=Versions("v1"),
+    layout=VersionedSignatures("v1"),
     signs=Template.parse("{id}.{timestamp}.{body}"),
     encoding=base64,
     key=keys.whsec,
@@ -56,13 +56,13 @@ FACTS: Final = Facts(
 )
 
 
-def recipe(settings: Mapping[str, Any]) -> Recipe:
+def recipe(settings: Mapping[str, Any]) -> Provider:
     """Returns GitLab's recipe, by signature or, with `proof = "token"`, by token."""
     if given.choice(settings, "proof", of=PROOFS) == "signature":
         return provider("gitlab", SIGNATURE, NAMING, facts=FACTS, kept_headers=KEPT)
     return provider(
         "gitlab",
-        Token(headers=(TOKEN_HEADER,)),
+        StaticToken(headers=(TOKEN_HEADER,)),
         UNSIGNED,
         facts=replace(FACTS, body="none", window="none"),
         kept_headers=KEPT,

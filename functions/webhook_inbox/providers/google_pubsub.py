@@ -13,7 +13,7 @@ from typing import Any, Final
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Fetch
-from webhook_inbox.domain.provider import Facts, Recipe, Sample
+from webhook_inbox.domain.provider import Facts, Provider, Sample
 from webhook_inbox.providers.schemes.builder import provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json, repeats
@@ -59,7 +59,7 @@ FACTS: Final = Facts(
 )  # fmt: skip
 
 
-def recipe(settings: Mapping[str, Any]) -> Recipe:
+def recipe(settings: Mapping[str, Any]) -> Provider:
     """Returns the recipe of one push subscription.
 
     Its `audience` is the endpoint's URL unless the setting says otherwise, as at Google.

@@ -20,7 +20,7 @@ from urllib.parse import unquote, unquote_to_bytes
 
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.provider import Facts, Recipe, Sample, Verified
+from webhook_inbox.domain.provider import Facts, Provider, Sample, Verified
 from webhook_inbox.providers.schemes.builder import provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.http import urls
@@ -60,7 +60,7 @@ FACTS: Final = Facts(
 )
 
 
-def recipe(settings: Mapping[str, Any]) -> Recipe:
+def recipe(settings: Mapping[str, Any]) -> Provider:
     """Returns the recipe of one version of the signature; `url` is the address without a query."""
     base = given.public_url(settings)
     version = given.choice(settings, "version", of=VERSIONS)
@@ -68,7 +68,7 @@ def recipe(settings: Mapping[str, Any]) -> Recipe:
     return replace(made, batch=split_at(), volatile=("attemptNumber",))
 
 
-def _newest(base: str) -> Recipe:
+def _newest(base: str) -> Provider:
     def signs(delivery: Delivery) -> Sequence[bytes]:
         stamp = encoded(required(delivery.headers, (TIME,)))
         method = encoded(delivery.method)
@@ -93,7 +93,7 @@ def _spellings(url: str) -> Sequence[bytes]:
     return list(dict.fromkeys((encoded(url), encoded(table), b"".join(whole))))
 
 
-def _older(version: str, base: str) -> Recipe:
+def _older(version: str, base: str) -> Provider:
     scheme = PlainHash(
         headers=("x-hubspot-signature",), signs=Template.parse(OLD[version]), url=base
     )

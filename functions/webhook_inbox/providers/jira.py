@@ -18,7 +18,7 @@ from urllib.parse import quote, urlsplit
 
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.provider import Facts, Recipe, Sample
+from webhook_inbox.domain.provider import Facts, Provider, Sample
 from webhook_inbox.providers.schemes.builder import provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.http import urls
@@ -49,7 +49,7 @@ FACTS: Final = Facts(
 )
 
 
-def recipe(settings: Mapping[str, Any]) -> Recipe:
+def recipe(settings: Mapping[str, Any]) -> Provider:
     """Returns Jira's recipe, by signature or, with `proof = "connect"`, by a Connect app's token.
 
     For the latter `url` is the source's address and `base_url` the descriptor's `baseUrl`, whose
@@ -61,7 +61,7 @@ def recipe(settings: Mapping[str, Any]) -> Recipe:
     return provider("jira", SIGNATURE, NAMING, facts=FACTS, conflict_status=400)
 
 
-def _connect(url: str, base_url: str) -> Recipe:
+def _connect(url: str, base_url: str) -> Provider:
     # Loaded where it is needed: the library behind it is large.
     from webhook_inbox.providers.schemes.jwt.jwt import Jwt  # noqa: PLC0415
     from webhook_inbox.providers.schemes.jwt.times import Claims  # noqa: PLC0415

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.provider import Facts, Recipe, Sample
+from webhook_inbox.domain.provider import Facts, Provider, Sample
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.providers.schemes.builder import provider
 from webhook_inbox.providers.schemes.generic import settings as given
@@ -45,7 +45,7 @@ FACTS: Final = Facts(
 )
 
 
-def recipe(settings: Mapping[str, Any]) -> Recipe:
+def recipe(settings: Mapping[str, Any]) -> Provider:
     """Returns MessageBird's recipe; `url` is the address without its query."""
     base = given.public_url(settings)
     scheme = Jwt(

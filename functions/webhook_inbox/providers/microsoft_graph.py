@@ -18,7 +18,7 @@ from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
 from webhook_inbox.domain.json_path import at, document
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Fetch
-from webhook_inbox.domain.provider import Facts, Recipe, Sample, Sent, Verified
+from webhook_inbox.domain.provider import Facts, Provider, Sample, Sent, Verified
 from webhook_inbox.providers.schemes.builder import provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.handshakes.handshakes import greets
@@ -31,7 +31,7 @@ from webhook_inbox.providers.schemes.identity.event_identity import (
     in_json,
     in_query,
 )
-from webhook_inbox.providers.schemes.tokens.static_token import Token
+from webhook_inbox.providers.schemes.tokens.static_token import StaticToken
 
 SETTINGS: Final = frozenset({"audience", "tenants"})
 LIST: Final = "value"
@@ -51,7 +51,7 @@ def _states(delivery: Delivery) -> Sequence[str]:
     return states
 
 
-SCHEME: Final = Token(find=_states)
+SCHEME: Final = StaticToken(find=_states)
 NAMING: Final = Naming(
     # A resource may change twice in one way, so subscription, resource and change name no event.
     id=(in_json("id"), content_hash),
@@ -71,7 +71,7 @@ FACTS: Final = Facts(
 )
 
 
-def recipe(settings: Mapping[str, Any]) -> Recipe:
+def recipe(settings: Mapping[str, Any]) -> Provider:
     """Returns the recipe of one application's subscriptions."""
     made = provider(
         "microsoft-graph",
@@ -89,7 +89,7 @@ def recipe(settings: Mapping[str, Any]) -> Recipe:
     return _with_tokens(made, audience, tenants) if audience else made
 
 
-def _with_tokens(made: Recipe, audience: str, tenants: tuple[str, ...]) -> Recipe:
+def _with_tokens(made: Provider, audience: str, tenants: tuple[str, ...]) -> Provider:
     from webhook_inbox.providers.schemes.jwt.entra import KEYS, entra  # noqa: PLC0415
 
     scheme = entra(PLACE, audience=audience, tenants=tenants, publisher=PUBLISHER)

@@ -9,7 +9,7 @@ Source: hookdeck's notes and webhook-co's adapter for monday.com.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from webhook_inbox.domain.provider import Facts, Recipe
+from webhook_inbox.domain.provider import Facts, Provider
 from webhook_inbox.providers.schemes.builder import provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.handshakes.handshakes import as_json, greets
@@ -42,7 +42,7 @@ def _alone(reading: Reading) -> bool:
     return isinstance(body, dict) and body.keys() == {"challenge"}
 
 
-def recipe(settings: Mapping[str, Any]) -> Recipe:
+def recipe(settings: Mapping[str, Any]) -> Provider:
     """Returns the recipe of one endpoint; `url` is its address without a query."""
     scheme = Jwt(header=HEADER, audience=True, requires=("exp",), url=given.public_url(settings))
     return provider(

@@ -13,11 +13,11 @@ from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import STATUSES, Facts, Verified
 from webhook_inbox.providers.schemes.builder import provider
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, in_json
-from webhook_inbox.providers.schemes.signatures.header_formats import Versions
+from webhook_inbox.providers.schemes.signatures.header_formats import VersionedSignatures
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
 SCHEME: Final = Hmac(
-    headers=("x-pagerduty-signature",), layout=Versions("v1", separator=",", mark="=")
+    headers=("x-pagerduty-signature",), layout=VersionedSignatures("v1", separator=",", mark="=")
 )
 
 

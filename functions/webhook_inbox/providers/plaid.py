@@ -17,7 +17,7 @@ from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.json_path import at, parse
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Fetch
-from webhook_inbox.domain.provider import Facts, Recipe
+from webhook_inbox.domain.provider import Facts, Provider
 from webhook_inbox.providers.schemes.builder import provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.identity.event_identity import (
@@ -28,7 +28,7 @@ from webhook_inbox.providers.schemes.identity.event_identity import (
     joined,
 )
 from webhook_inbox.providers.schemes.jwt.jwt import Jwt
-from webhook_inbox.providers.schemes.jwt.keys import Key, published
+from webhook_inbox.providers.schemes.jwt.keys import JsonWebKey, published
 from webhook_inbox.providers.schemes.jwt.times import Claims, Times
 from webhook_inbox.providers.schemes.signatures import keys
 from webhook_inbox.providers.schemes.signatures.asymmetric import Ecdsa
@@ -40,7 +40,7 @@ WINDOW: Final = timedelta(minutes=5)
 KEY_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 
 
-def _current(material: str, header: Claims) -> Sequence[Key]:
+def _current(material: str, header: Claims) -> Sequence[JsonWebKey]:
     try:
         found = parse(material) if material.startswith("{") else None
     except ValueError:
@@ -78,7 +78,7 @@ FACTS: Final = Facts(
 )
 
 
-def recipe(settings: Mapping[str, Any]) -> Recipe:
+def recipe(settings: Mapping[str, Any]) -> Provider:
     """Returns the recipe of an environment, `production` unless `environment` says otherwise."""
     environment = given.choice(settings, "environment", of=ENVIRONMENTS)
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.provider import Facts, Recipe
+from webhook_inbox.domain.provider import Facts, Provider
 from webhook_inbox.providers.schemes.builder import provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.http import urls
@@ -57,7 +57,7 @@ FACTS: Final = Facts(
 Fields = Iterable[tuple[str, str]]
 
 
-def recipe(settings: Mapping[str, Any]) -> Recipe:
+def recipe(settings: Mapping[str, Any]) -> Provider:
     """Returns the recipe of one version of the signature; `url` is the address without a query."""
     base = given.public_url(settings)
     version = given.choice(settings, "version", of=VERSIONS)

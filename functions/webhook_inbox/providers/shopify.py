@@ -10,7 +10,7 @@ from typing import Final
 
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.provider import STATUSES, Facts, Identity, Recipe, Sample, Verified
+from webhook_inbox.domain.provider import STATUSES, Facts, Identity, Provider, Sample, Verified
 from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header
 from webhook_inbox.providers.schemes.signatures.encodings import base64
@@ -56,7 +56,7 @@ def _sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
     }
 
 
-RECIPE: Final = Recipe(
+RECIPE: Final = Provider(
     name="shopify",
     verify=_verify,
     signature_headers=SCHEME.reads,

@@ -10,7 +10,7 @@ from typing import Final
 
 from webhook_inbox.domain.json_path import at
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.provider import Answer, Facts, Recipe, Sample
+from webhook_inbox.domain.provider import Answer, Facts, Provider, Sample
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
     Reading,
@@ -70,7 +70,7 @@ def _sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
     return SCHEME.sign(sample, secret, now) | {"content-type": kind}
 
 
-RECIPE: Final = Recipe(
+RECIPE: Final = Provider(
     name="slack",
     verify=SCHEME.verify,
     signature_headers=SCHEME.reads,

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.provider import Facts, Recipe, Verified
+from webhook_inbox.domain.provider import Facts, Provider, Verified
 from webhook_inbox.providers.schemes.builder import provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
@@ -39,7 +39,7 @@ FACTS: Final = Facts(
 )
 
 
-def recipe(settings: Mapping[str, Any]) -> Recipe:
+def recipe(settings: Mapping[str, Any]) -> Provider:
     """Returns Square's recipe; `url` is the notification URL without its query."""
     scheme = Hmac(
         headers=("x-square-hmacsha256-signature",),

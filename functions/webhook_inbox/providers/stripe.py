@@ -6,7 +6,7 @@ Source: stripe-python `_webhook.py`, which takes any time in the future; we do n
 from datetime import datetime
 from typing import Final
 
-from webhook_inbox.domain.provider import Facts, Recipe, Sample
+from webhook_inbox.domain.provider import Facts, Provider, Sample
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, in_json
 from webhook_inbox.providers.schemes.signatures.header_formats import Pairs
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
@@ -30,7 +30,7 @@ def _sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
     return headers | {"content-type": "application/json; charset=utf-8"}
 
 
-RECIPE: Final = Recipe(
+RECIPE: Final = Provider(
     name="stripe",
     verify=SCHEME.verify,
     signature_headers=SCHEME.reads,

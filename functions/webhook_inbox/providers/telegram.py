@@ -12,7 +12,7 @@ from webhook_inbox.domain.provider import Facts
 from webhook_inbox.providers.schemes.builder import provider
 from webhook_inbox.providers.schemes.handshakes.handshakes import EMPTY
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, Reading, in_json
-from webhook_inbox.providers.schemes.tokens.static_token import Token
+from webhook_inbox.providers.schemes.tokens.static_token import StaticToken
 
 TOKEN: Final = "x-telegram-bot-api-secret-token"  # noqa: S105 - a header's name
 
@@ -28,7 +28,7 @@ def _date(reading: Reading) -> object:
 
 RECIPE: Final = provider(
     "telegram",
-    Token(headers=(TOKEN,)),
+    StaticToken(headers=(TOKEN,)),
     Naming(id=(in_json("update_id"),), type=(_type,), occurred_at=(_date,)),
     token_headers=frozenset({TOKEN}),
     acknowledgement=EMPTY,

@@ -8,7 +8,7 @@ Source: hookdeck's notes; webhook-co's configuration; Atlassian's page on Trello
 from collections.abc import Mapping
 from typing import Any, Final
 
-from webhook_inbox.domain.provider import Facts, Recipe
+from webhook_inbox.domain.provider import Facts, Provider
 from webhook_inbox.providers.schemes.builder import provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.handshakes.handshakes import probed
@@ -32,7 +32,7 @@ FACTS: Final = Facts(
 )
 
 
-def recipe(settings: Mapping[str, Any]) -> Recipe:
+def recipe(settings: Mapping[str, Any]) -> Provider:
     """Returns Trello's recipe; `url` is the callback URL without its query."""
     scheme = Hmac(
         headers=("x-trello-webhook",),

@@ -7,7 +7,7 @@ from webhook_inbox.domain.errors import ForeignMessage
 from webhook_inbox.domain.model import SETTLED, Run, Status
 from webhook_inbox.domain.ports import Clock, Message, Queue, Table
 from webhook_inbox.ledger.schema import run_from, run_key
-from webhook_inbox.queue.message import Reference
+from webhook_inbox.queue.message import RunMessage
 
 LIMIT: Final = 200
 # Long enough to look at all of them without seeing one twice.
@@ -43,12 +43,12 @@ def sweep(queue: Queue, table: Table, *, clock: Clock, deadline: datetime) -> in
 
 def _superfluous(message: Message, table: Table) -> bool:
     try:
-        reference = Reference.decode(message.body)
+        reference = RunMessage.decode(message.body)
     except ForeignMessage:
         return False
     row = table.get(run_key(reference.source, reference.event_id, reference.handler))
     return row is not None and _replaced_or_settled(run_from(row), reference)
 
 
-def _replaced_or_settled(run: Run, reference: Reference) -> bool:
+def _replaced_or_settled(run: Run, reference: RunMessage) -> bool:
     return run.status in NEEDLESS or run.ticket > reference.ticket

@@ -6,7 +6,7 @@ from typing import Final
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.manifest import DEFAULT_LANE
 from webhook_inbox.domain.ports import Backlog, Outgoing, Queue
-from webhook_inbox.queue.message import Reference
+from webhook_inbox.queue.message import RunMessage
 
 LARGE_BACKLOG: Final = 1000
 
@@ -22,7 +22,7 @@ class Lanes:
         found = self._queues.get(lane)
         return self._queues[DEFAULT_LANE] if found is None else found
 
-    def send(self, references: Iterable[tuple[str, Reference]], *, delay: int = 0) -> None:
+    def send(self, references: Iterable[tuple[str, RunMessage]], *, delay: int = 0) -> None:
         """Sends (lane, reference) pairs; all of them, or it raises.
 
         Those of one FIFO lane are sent as they are ordered here; it knows no delay.

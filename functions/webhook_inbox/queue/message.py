@@ -26,7 +26,7 @@ TICKETS: Final = 10**12
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class RunMessage:
     """Names a run; `ticket` is the one the message was sent with, 0 for the first.
 
     `entity` is what a serial run is in order with, and `apart` whether it is sent apart from the
@@ -41,7 +41,7 @@ class Reference:
     apart: bool = field(default=False, compare=False)
 
     @classmethod
-    def of(cls, run: Run, *, apart: bool = False) -> "Reference":
+    def of(cls, run: Run, *, apart: bool = False) -> "RunMessage":
         """Returns what a message of the run says that may claim it."""
         return cls(run.source, run.event_id, run.handler, run.ticket, run.entity, apart)
 
@@ -73,7 +73,7 @@ class Reference:
         )
 
     @classmethod
-    def decode(cls, text: str) -> "Reference":
+    def decode(cls, text: str) -> "RunMessage":
         """Reads a message's text.
 
         Raises:

@@ -23,7 +23,7 @@ from webhook_inbox.domain.ports import Change, Item, Key, Table
 from webhook_inbox.domain.timestamps import to_ms, to_seconds
 from webhook_inbox.ledger.deadlines import event_end
 from webhook_inbox.ledger.schema import ID_LIMIT, RUN_LIFE, live, run_from, run_key
-from webhook_inbox.queue.message import Reference
+from webhook_inbox.queue.message import RunMessage
 
 
 def entities_of(specs: Iterable[HandlerSpec], body: bytes) -> dict[str, str]:
@@ -116,16 +116,16 @@ def blocker(
     return None
 
 
-def reference_of(table: Table, spec: HandlerSpec | None, run: Run) -> Reference:
+def reference_of(table: Table, spec: HandlerSpec | None, run: Run) -> RunMessage:
     """Returns what a message of the run says, and in which group it is sent.
 
     Raises:
         Unavailable: the table failed.
     """
     if spec is None or not spec.blocks or not run.entity:
-        return Reference.of(run)
+        return RunMessage.of(run)
     stopped_it = table.get(_key(spec.name, run.entity, run.event_id)) is not None
-    return Reference.of(run, apart=stopped_it)
+    return RunMessage.of(run, apart=stopped_it)
 
 
 def _key(handler: str, entity: str, event_id: str) -> Key:

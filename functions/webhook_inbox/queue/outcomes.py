@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from webhook_inbox.queue.message import Reference
+from webhook_inbox.queue.message import RunMessage
 
 
-class Outcome(StrEnum):
+class RunOutcome(StrEnum):
     """What became of a message; the value is the metric's dimension.
 
     A message is dropped (SQS deletes it), kept (reported as failed, so that it comes back), or
@@ -43,14 +43,14 @@ class Outcome(StrEnum):
 
 _DROPPED: Final = frozenset(
     {
-        Outcome.DONE,
-        Outcome.SKIPPED,
-        Outcome.HELD,
-        Outcome.FAILED,
-        Outcome.DEFERRED,
-        Outcome.DEAD_DROPPED,
-        Outcome.DROPPED,
-        Outcome.SUPERSEDED,
+        RunOutcome.DONE,
+        RunOutcome.SKIPPED,
+        RunOutcome.HELD,
+        RunOutcome.FAILED,
+        RunOutcome.DEFERRED,
+        RunOutcome.DEAD_DROPPED,
+        RunOutcome.DROPPED,
+        RunOutcome.SUPERSEDED,
     }
 )
 
@@ -66,7 +66,7 @@ class Worker:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class RunResult:
     """The outcome of a message, which run it was for, and what went wrong if anything did.
 
     Attributes:
@@ -75,8 +75,8 @@ class Result:
         degraded: what could not be asked, and was passed over.
     """
 
-    outcome: Outcome
-    reference: Reference | None = None
+    outcome: RunOutcome
+    reference: RunMessage | None = None
     attempt: int = 0
     detail: str = ""
     error: BaseException | None = None

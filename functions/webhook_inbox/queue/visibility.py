@@ -15,14 +15,14 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from webhook_inbox.domain.errors import Unavailable
-from webhook_inbox.domain.model import Run, Wait
+from webhook_inbox.domain.model import Run, WaitStrategy
 from webhook_inbox.domain.ports import Message
-from webhook_inbox.ledger.deferral import Postponement
+from webhook_inbox.ledger.deferral import Deferral
 from webhook_inbox.ledger.lease import CLOCK_SKEW, Refusal
 from webhook_inbox.ledger.pauses import RESUMPTION
 from webhook_inbox.queue.lanes import Lanes
-from webhook_inbox.queue.message import Reference
-from webhook_inbox.queue.outcomes import Outcome, Worker
+from webhook_inbox.queue.message import RunMessage
+from webhook_inbox.queue.outcomes import RunOutcome, Worker
 
 # SQS: a visibility timeout keeps a message in flight, and 120,000 in flight stop a queue, so
 # only short waits are spent that way; a message's delay ends at 15 minutes.
@@ -31,21 +31,21 @@ BY_DELAY: Final = timedelta(minutes=15)
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class PlannedWait:
     """A wait and what carries it."""
 
     delay: timedelta
-    wait: Wait
+    wait: WaitStrategy
 
 
-def pause(delay: timedelta, *, may_hide: bool) -> Pause:
+def plan_wait(delay: timedelta, *, may_hide: bool) -> PlannedWait:
     """Returns what carries a wait; `may_hide` allows the message itself to carry it."""
     delay = max(delay, timedelta(0))
     if may_hide and delay <= BY_VISIBILITY:
-        return Pause(delay, Wait.HIDDEN)
+        return PlannedWait(delay, WaitStrategy.HIDDEN)
     if delay <= BY_DELAY:
-        return Pause(delay, Wait.COPY)
-    return Pause(delay, Wait.PARKED)
+        return PlannedWait(delay, WaitStrategy.COPY)
+    return PlannedWait(delay, WaitStrategy.PARKED)
 
 
 def seconds_up(delay: timedelta) -> int:
@@ -61,31 +61,31 @@ RAREST_LOOK: Final = timedelta(minutes=20)
 AT_ONCE: Final = timedelta(seconds=1)
 
 
-class Carriage:
+class StandardQueuePolicy:
     """How a standard lane carries waits: messages replace each other, by their tickets."""
 
     def __init__(self, lanes: Lanes, worker: Worker) -> None:
         self._lanes = lanes
         self._worker = worker
 
-    def failed(self, delay: timedelta, message: Message) -> Pause:
+    def failed(self, delay: timedelta, message: Message) -> PlannedWait:
         """Returns what carries a run to its next attempt."""
         # Hiding the message spends a receive: at the limit a copy is sent instead, or SQS would
         # move a run to the DLQ that has attempts left.
         may_hide = message.receive_count < self._worker.max_receive_count
-        return pause(delay, may_hide=may_hide)
+        return plan_wait(delay, may_hide=may_hide)
 
-    def deferred(self, delay: timedelta, *, parked: bool) -> Pause:
+    def deferred(self, delay: timedelta, *, parked: bool) -> PlannedWait:
         """Returns what carries a deferred run; `parked`, so that somebody may wake it earlier."""
-        chosen = pause(delay, may_hide=False)
-        return replace(chosen, wait=Wait.PARKED) if parked else chosen
+        chosen = plan_wait(delay, may_hide=False)
+        return replace(chosen, wait=WaitStrategy.PARKED) if parked else chosen
 
     def postponed(
         self,
-        waits: Postponement,
+        waits: Deferral,
         message: Message,  # noqa: ARG002 - a FIFO lane looks at it
         now: datetime,  # noqa: ARG002
-    ) -> Postponement:
+    ) -> Deferral:
         """Returns the postponement as this lane carries it."""
         return waits
 
@@ -98,21 +98,21 @@ class Carriage:
         """Returns until when a message has to come again whose run could not be claimed."""
         return None
 
-    def outcome(self, outcome: Outcome) -> Outcome:
+    def outcome(self, outcome: RunOutcome) -> RunOutcome:
         """Returns what becomes of a message whose run has come to this."""
         return outcome
 
-    def carry(self, run: Run, chosen: Pause, message: Message) -> None:
+    def carry(self, run: Run, chosen: PlannedWait, message: Message) -> None:
         """Lets this message, another one or none carry a settled run over its wait.
 
         Raises:
             Unavailable: the queue failed; this message comes back.
         """
-        if chosen.wait is Wait.HIDDEN:
+        if chosen.wait is WaitStrategy.HIDDEN:
             self.hide(message, chosen.delay)
-        elif chosen.wait is Wait.COPY:
+        elif chosen.wait is WaitStrategy.COPY:
             delay = seconds_up(chosen.delay)
-            self._lanes.send([(self._worker.lane, Reference.of(run))], delay=delay)
+            self._lanes.send([(self._worker.lane, RunMessage.of(run))], delay=delay)
 
     def hide(self, message: Message, wait: timedelta) -> None:
         """Lets a message come again after the wait, as far as the queue can be reached."""
@@ -139,26 +139,26 @@ class Carriage:
         self.bury(message)
 
 
-class FifoCarriage(Carriage):
+class FifoQueuePolicy(StandardQueuePolicy):
     """How a FIFO lane carries waits: by one message, from a run's acceptance to its end."""
 
-    def failed(self, delay: timedelta, message: Message) -> Pause:  # noqa: ARG002
+    def failed(self, delay: timedelta, message: Message) -> PlannedWait:  # noqa: ARG002
         """See a standard lane."""
-        return Pause(delay, Wait.HIDDEN)
+        return PlannedWait(delay, WaitStrategy.HIDDEN)
 
-    def deferred(self, delay: timedelta, *, parked: bool) -> Pause:  # noqa: ARG002
+    def deferred(self, delay: timedelta, *, parked: bool) -> PlannedWait:  # noqa: ARG002
         """See a standard lane."""
-        return Pause(delay, Wait.HIDDEN)
+        return PlannedWait(delay, WaitStrategy.HIDDEN)
 
-    def postponed(self, waits: Postponement, message: Message, now: datetime) -> Postponement:
+    def postponed(self, waits: Deferral, message: Message, now: datetime) -> Deferral:
         """See a standard lane."""
-        if waits.wait is Wait.PARKED and waits.due <= now:
+        if waits.wait is WaitStrategy.PARKED and waits.due <= now:
             return waits  # Not in this group: the reconciler sends it at once.
         # Nobody wakes a run that is not parked: it asks for itself whether its handler is resumed,
         # or the one before it done.
         asks = waits.due <= now or waits.waits_for == RESUMPTION
         due = now + _next_look(message) if asks else waits.due
-        return replace(waits, due=due, wait=Wait.HIDDEN)
+        return replace(waits, due=due, wait=WaitStrategy.HIDDEN)
 
     def stays(self, why: Refusal, run: Run | None, now: datetime) -> timedelta | None:
         """See a standard lane."""
@@ -176,7 +176,7 @@ class FifoCarriage(Carriage):
                 # The run has changed since its ticket was read: it is read anew.
                 return AT_ONCE
 
-    def outcome(self, outcome: Outcome) -> Outcome:
+    def outcome(self, outcome: RunOutcome) -> RunOutcome:
         """See a standard lane."""
         return _IN_FIFO.get(outcome, outcome)
 
@@ -193,16 +193,16 @@ class FifoCarriage(Carriage):
 
 
 _IN_FIFO: Final = {
-    Outcome.HELD: Outcome.HELD_KEPT,
-    Outcome.DEAD: Outcome.DEAD_DROPPED,
-    Outcome.BURIED: Outcome.DROPPED,
-    Outcome.SUPERSEDED: Outcome.WAITING,
+    RunOutcome.HELD: RunOutcome.HELD_KEPT,
+    RunOutcome.DEAD: RunOutcome.DEAD_DROPPED,
+    RunOutcome.BURIED: RunOutcome.DROPPED,
+    RunOutcome.SUPERSEDED: RunOutcome.WAITING,
 }
 
 
-def carriage_of(lanes: Lanes, worker: Worker) -> Carriage:
+def queue_policy(lanes: Lanes, worker: Worker) -> StandardQueuePolicy:
     """Returns how the worker's lane carries waits."""
-    kind = FifoCarriage if lanes.queue(worker.lane).fifo else Carriage
+    kind = FifoQueuePolicy if lanes.queue(worker.lane).fifo else StandardQueuePolicy
     return kind(lanes, worker)
 
 

@@ -11,14 +11,14 @@ from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.ports import Change, Item, Table
 from webhook_inbox.domain.timestamps import EPOCH, to_ms
 from webhook_inbox.ledger.deadlines import RESENDS, event_end, last_call, next_resend, overdue_at
-from webhook_inbox.ledger.deferral import wake
+from webhook_inbox.ledger.deferral import resume
 from webhook_inbox.ledger.lease import CLOCK_SKEW
-from webhook_inbox.ledger.pauses import RECHECK, RESUMING, RESUMPTION, Control
+from webhook_inbox.ledger.pauses import RECHECK, RESUMING, RESUMPTION, HandlerPause
 from webhook_inbox.ledger.schema import carries, run_from, run_key
 from webhook_inbox.ledger.settle import as_seen, give_up
-from webhook_inbox.queue import message_groups as blocks
+from webhook_inbox.queue import message_groups
 from webhook_inbox.queue.lanes import Backlogs, Lanes
-from webhook_inbox.reconciler.report import Action, Report
+from webhook_inbox.reconciler.report import Action, ReconcilerReport
 
 POSTPONED: Final = timedelta(minutes=15)
 # Runs woken, and as many sent again, in one pass: 20 a second over the minute until the next.
@@ -26,7 +26,7 @@ DRAIN: Final = 1200
 A_DAY: Final = timedelta(days=1)
 
 
-class Overdue:
+class OverdueRuns:
     """Looks at runs, one pass long; `controls` are what people have said of handlers."""
 
     def __init__(
@@ -36,8 +36,8 @@ class Overdue:
         table: Table,
         lanes: Lanes,
         backlogs: Backlogs,
-        controls: Mapping[str, Control],
-        report: Report,
+        controls: Mapping[str, HandlerPause],
+        report: ReconcilerReport,
         now: datetime,
     ) -> None:
         self._manifest = manifest
@@ -130,7 +130,7 @@ class Overdue:
             return
         # A run is not to expire of what a person has told it to wait for.
         resumed = {"resumed_at": to_ms(self._now)} if run.waits_for == RESUMPTION else {}
-        wake(self._table, run, unchanged=unchanged, now=self._now, values=resumed)
+        resume(self._table, run, unchanged=unchanged, now=self._now, values=resumed)
         self._send(run)
         self._report.add(Action.WOKEN)
 
@@ -166,7 +166,7 @@ class Overdue:
         spec = self._manifest.handlers.get(run.handler)
         if spec is None:
             return False
-        found = blocks.blocker(
+        found = message_groups.blocker(
             self._table, spec, entity=run.entity, event_id=run.event_id, now=self._now
         )
         return found is not None
@@ -192,7 +192,7 @@ class Overdue:
     def _send(self, run: Run) -> None:
         # The current ticket: what already waits in the queue is not starved.
         spec = self._manifest.handlers.get(run.handler)
-        reference = blocks.reference_of(self._table, spec, run)
+        reference = message_groups.reference_of(self._table, spec, run)
         self._lanes.send([(self._manifest.lane_of(run.handler), reference)])
 
 

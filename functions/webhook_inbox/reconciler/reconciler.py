@@ -16,14 +16,14 @@ from typing import Final
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.ports import Clock, Item, Queue, Table
 from webhook_inbox.domain.timestamps import to_ms
-from webhook_inbox.ledger.pauses import RECHECK, Control, controls
+from webhook_inbox.ledger.pauses import RECHECK, HandlerPause, controls
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import ATTENTION_SHARDS, RECEIVED_SHARDS
 from webhook_inbox.queue import dead_letters
 from webhook_inbox.queue.lanes import Backlogs, Lanes
-from webhook_inbox.reconciler.overdue import Overdue
-from webhook_inbox.reconciler.report import Action, Report
-from webhook_inbox.reconciler.unsent import Adoption
+from webhook_inbox.reconciler.overdue import OverdueRuns
+from webhook_inbox.reconciler.report import Action, ReconcilerReport
+from webhook_inbox.reconciler.unsent import UnsentRuns
 
 # Younger events are still on their way, and the index lags; older ones the slow sweep sees.
 WINDOW: Final = (timedelta(minutes=60), timedelta(minutes=3))
@@ -64,13 +64,13 @@ class Reconciler:
         self._dlqs = dlqs
         self._clock = clock
 
-    def run(self, *, deadline: datetime) -> Report:
+    def run(self, *, deadline: datetime) -> ReconcilerReport:
         """Does what is due in the minute that it is called in.
 
         Raises:
             Unavailable: so many calls failed that the rest was left for the next minute.
         """
-        now, report, backlogs = self._clock.now(), Report(), Backlogs(self._lanes)
+        now, report, backlogs = self._clock.now(), ReconcilerReport(), Backlogs(self._lanes)
         # What is rarely due goes first: a minute in which it takes all the time is followed by
         # minutes that belong to the index.
         if now.minute % 5 == 0:
@@ -84,9 +84,9 @@ class Reconciler:
         return report
 
     def _look_at_attention(
-        self, now: datetime, report: Report, backlogs: Backlogs, deadline: datetime
+        self, now: datetime, report: ReconcilerReport, backlogs: Backlogs, deadline: datetime
     ) -> None:
-        overdue = Overdue(
+        overdue = OverdueRuns(
             manifest=self._manifest,
             table=self._table,
             lanes=self._lanes,
@@ -118,8 +118,8 @@ class Reconciler:
             for page in self._ledger.attention(shard, low=low, high=high):
                 yield from (row for _, row in page)
 
-    def _controls(self, report: Report) -> Mapping[str, Control]:
-        found: dict[str, Control] = {}
+    def _controls(self, report: ReconcilerReport) -> Mapping[str, HandlerPause]:
+        found: dict[str, HandlerPause] = {}
         # Without them a paused handler's runs are woken in vain, and parked again.
         report.attempt(lambda _: found.update(controls(self._table)), None)
         return found
@@ -127,13 +127,13 @@ class Reconciler:
     def _look_at_received(
         self,
         span: tuple[datetime, datetime],
-        report: Report,
+        report: ReconcilerReport,
         backlogs: Backlogs,
         deadline: datetime,
         *,
         thorough: bool = False,
     ) -> None:
-        adoption = Adoption(
+        adoption = UnsentRuns(
             manifest=self._manifest,
             ledger=self._ledger,
             table=self._table,
@@ -150,14 +150,14 @@ class Reconciler:
                 return
             adoption.look(page, thorough=thorough)
 
-    def _sweep_dead_letters(self, report: Report, deadline: datetime) -> None:
+    def _sweep_dead_letters(self, report: ReconcilerReport, deadline: datetime) -> None:
         for queue in self._dlqs.values():
             if self._stop(report, deadline):
                 return
             removed = dead_letters.sweep(queue, self._table, clock=self._clock, deadline=deadline)
             report.add(Action.DLQ_REMOVED, removed)
 
-    def _stop(self, report: Report, deadline: datetime) -> bool:
+    def _stop(self, report: ReconcilerReport, deadline: datetime) -> bool:
         if self._clock.now() > deadline - STOP_MARGIN:
             report.complete = False
         return not report.complete

@@ -30,7 +30,7 @@ class Action(StrEnum):
 
 
 @dataclass(slots=True)
-class Report:
+class ReconcilerReport:
     """The counts of a pass; `complete` is False where its time ran out."""
 
     counts: dict[str, int] = field(default_factory=dict)

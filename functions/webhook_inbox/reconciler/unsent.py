@@ -15,11 +15,11 @@ from webhook_inbox.ledger.queries import Ledger, Received
 from webhook_inbox.ledger.schema import RUN_LIFE, attention_shard, carries, run_from, run_key
 from webhook_inbox.ledger.settle import as_seen
 from webhook_inbox.queue.lanes import Backlogs, Lanes
-from webhook_inbox.queue.message import Reference
-from webhook_inbox.reconciler.report import Action, Report
+from webhook_inbox.queue.message import RunMessage
+from webhook_inbox.reconciler.report import Action, ReconcilerReport
 
 
-class Adoption:
+class UnsentRuns:
     """Looks at events, a page at a time."""
 
     def __init__(
@@ -30,7 +30,7 @@ class Adoption:
         table: Table,
         lanes: Lanes,
         backlogs: Backlogs,
-        report: Report,
+        report: ReconcilerReport,
         now: datetime,
     ) -> None:
         self._manifest = manifest
@@ -118,7 +118,7 @@ class Adoption:
         # Behind a large backlog its message waits like all others, and a second one for each
         # would double it. The row is watched from now on: if none comes, it is overdue.
         if send:
-            reference = Reference(event.source, event.event_id, handler, entity=entity)
+            reference = RunMessage(event.source, event.event_id, handler, entity=entity)
             self._lanes.send([(lane, reference)])
         self._report.add(Action.ADOPTED)
 

@@ -16,15 +16,14 @@ from webhook_inbox.domain.conditions import Absent, Condition, OneOf, either, ev
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import Run, Status
-from webhook_inbox.domain.ports import Chance, Change, Clock, Queue, Table
+from webhook_inbox.domain.ports import Change, Clock, Queue, Randomness, Table
 from webhook_inbox.domain.timestamps import to_ms, to_seconds
 from webhook_inbox.ledger import audit
 from webhook_inbox.ledger.deadlines import event_end, overdue_at
 from webhook_inbox.ledger.lease import current, lease_over
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import RUN_LIFE, attention_shard, run_key
-from webhook_inbox.queue import dead_letters
-from webhook_inbox.queue import message_groups as blocks
+from webhook_inbox.queue import dead_letters, message_groups
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.replay.request import ReplayRequest
 from webhook_inbox.replay.search import Search
@@ -46,7 +45,7 @@ _OPEN: Final = tuple(
 _FINISHED: Final = (str(Status.DONE), str(Status.SKIPPED))
 
 
-class Outcome(StrEnum):
+class ReplayOutcome(StrEnum):
     """What replay did with a run."""
 
     REPLAYED = "replayed"  # reset and sent
@@ -59,7 +58,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(slots=True)
-class Report:
+class ReplayReport:
     """What a replay did. `matched` counts runs; `cursor` goes into the next request."""
 
     dry_run: bool
@@ -69,7 +68,7 @@ class Report:
     cursor: str | None = None
     dlq_removed: int = 0
 
-    def add(self, outcome: Outcome, run: Run | None = None) -> None:
+    def add(self, outcome: ReplayOutcome, run: Run | None = None) -> None:
         """Counts one run."""
         self.counts[outcome] = self.counts.get(outcome, 0) + 1
         if run is not None and len(self.sample) < SAMPLE:
@@ -94,7 +93,7 @@ class Replay:
         lanes: Lanes,
         dlqs: Mapping[str, Queue],
         clock: Clock,
-        chance: Chance,
+        chance: Randomness,
     ) -> None:
         self._manifest = manifest
         self._search = Search(manifest=manifest, ledger=ledger, clock=clock)
@@ -104,7 +103,7 @@ class Replay:
         self._clock = clock
         self._chance = chance
 
-    def run(self, request: ReplayRequest, *, deadline: datetime) -> Report:
+    def run(self, request: ReplayRequest, *, deadline: datetime) -> ReplayReport:
         """Replays what the request names until it is done, at its limit, or out of time.
 
         What it replayed, or found settled, may have copies in the DLQs: a bounded pass removes
@@ -113,7 +112,7 @@ class Replay:
         Raises:
             Unavailable: the ledger failed. What was replayed by then stays replayed.
         """
-        report = Report(dry_run=request.dry_run)
+        report = ReplayReport(dry_run=request.dry_run)
         # A caller that follows the cursor goes on with what is audited already.
         if not request.dry_run and request.cursor is None:
             self._audit(request)
@@ -127,7 +126,7 @@ class Replay:
                     )
         return report
 
-    def _replay(self, request: ReplayRequest, report: Report, deadline: datetime) -> None:
+    def _replay(self, request: ReplayRequest, report: ReplayReport, deadline: datetime) -> None:
         started, place = self._clock.now(), request.cursor
         for found in self._search.candidates(request):
             # What does not fit takes time as well. At least one is looked at, or a caller that
@@ -138,7 +137,7 @@ class Replay:
                 return
             place = found.cursor
             if found.run is None:
-                report.add(Outcome.MISSING)
+                report.add(ReplayOutcome.MISSING)
             elif found.fits:
                 report.matched += 1
                 self._one(found.run, request, report)
@@ -152,41 +151,43 @@ class Replay:
 
     # -- one run
 
-    def _one(self, run: Run, request: ReplayRequest, report: Report) -> None:
+    def _one(self, run: Run, request: ReplayRequest, report: ReplayReport) -> None:
         obstacle = self._obstacle(run, request)
         if obstacle is not None:
             report.add(obstacle, run)
         elif request.dry_run:
-            report.add(Outcome.WOULD_REPLAY, run)
+            report.add(ReplayOutcome.WOULD_REPLAY, run)
         else:
             report.add(self._reset_and_send(run, request), run)
 
-    def _obstacle(self, run: Run, request: ReplayRequest) -> Outcome | None:
+    def _obstacle(self, run: Run, request: ReplayRequest) -> ReplayOutcome | None:
         """Returns what stands against a replay, as far as the row that was read tells."""
         now = self._clock.now()
         if run.expires_at is not None and event_end(run.expires_at) <= now:
-            return Outcome.EXPIRED
+            return ReplayOutcome.EXPIRED
         if str(run.status) in _FINISHED and not request.force:
-            return Outcome.FINISHED
+            return ReplayOutcome.FINISHED
         until = run.claimed_until
         if run.status is Status.PROCESSING and until is not None and until >= now:
-            return Outcome.IN_USE
+            return ReplayOutcome.IN_USE
         return None
 
-    def _reset_and_send(self, run: Run, request: ReplayRequest) -> Outcome:
+    def _reset_and_send(self, run: Run, request: ReplayRequest) -> ReplayOutcome:
         now = self._clock.now()
         try:
             self._reset(run, request, now)
         except ConditionFailed as error:
             done = error.old is not None and error.old.get("status") in _FINISHED
-            return Outcome.FINISHED if done else Outcome.IN_USE
+            return ReplayOutcome.FINISHED if done else ReplayOutcome.IN_USE
         spec = self._manifest.handlers.get(run.handler)
         try:
-            reference = blocks.reference_of(self._table, spec, replace(run, ticket=run.ticket + 1))
+            reference = message_groups.reference_of(
+                self._table, spec, replace(run, ticket=run.ticket + 1)
+            )
             self._lanes.send([(self._manifest.lane_of(run.handler), reference)])
         except Unavailable:
-            return Outcome.UNSENT
-        return Outcome.REPLAYED
+            return ReplayOutcome.UNSENT
+        return ReplayOutcome.REPLAYED
 
     def _reset(self, run: Run, request: ReplayRequest, now: datetime) -> None:
         key = run_key(run.source, run.event_id, run.handler)

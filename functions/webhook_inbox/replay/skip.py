@@ -8,7 +8,7 @@ from typing import Final
 
 from webhook_inbox.domain.errors import ConditionFailed
 from webhook_inbox.domain.model import Run, Status
-from webhook_inbox.domain.ports import Chance, Change, Table
+from webhook_inbox.domain.ports import Change, Randomness, Table
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger import audit
 from webhook_inbox.ledger.schema import carries, run_key
@@ -17,7 +17,9 @@ from webhook_inbox.ledger.settle import as_seen, cut
 _OF_THE_DEATH: Final = ("attention", "attention_at", "lease_id", "blocking")
 
 
-def skip(table: Table, chance: Chance, run: Run, *, by: str, reason: str, now: datetime) -> bool:
+def skip(
+    table: Table, chance: Randomness, run: Run, *, by: str, reason: str, now: datetime
+) -> bool:
     """Finishes a dead run as skipped; False if it is not dead any more.
 
     Raises:

@@ -10,7 +10,7 @@ import httpx
 
 from webhook_inbox.adapters.memory import ManualClock
 from webhook_inbox.domain.manifest import DestinationSpec
-from webhook_inbox.testing.worker import Life
+from webhook_inbox.testing.worker import WorkerLife
 
 
 class KitError(AssertionError):
@@ -83,7 +83,7 @@ class Fake(httpx.BaseTransport):
         self._known: dict[str, tuple[bytes, httpx.Response]] = {}
         self._spec = DestinationSpec("fake", "https://fake.example")
         self._clock = ManualClock()
-        self._life = Life()
+        self._life = WorkerLife()
 
     @property
     def done(self) -> list[Request]:
@@ -143,7 +143,7 @@ class Fake(httpx.BaseTransport):
 
     # -- what it does
 
-    def bind(self, spec: DestinationSpec, clock: ManualClock, life: Life) -> None:
+    def bind(self, spec: DestinationSpec, clock: ManualClock, life: WorkerLife) -> None:
         """Makes it the destination of an inbox."""
         self._spec, self._clock, self._life = spec, clock, life
 

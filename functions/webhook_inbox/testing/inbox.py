@@ -12,12 +12,12 @@ from webhook_inbox.domain.manifest import HandlerSpec
 from webhook_inbox.domain.model import BATCH, Delivery, Overview
 from webhook_inbox.domain.ports import Item, Key
 from webhook_inbox.handlers.router import Router
-from webhook_inbox.ingest.ingest import Outcome
+from webhook_inbox.ingest.ingest import IngestOutcome
 from webhook_inbox.testing import project, samples
 from webhook_inbox.testing.fake import Fake, KitError
 from webhook_inbox.testing.operators import Operators
 from webhook_inbox.testing.runs import Run
-from webhook_inbox.testing.runtime import Machinery
+from webhook_inbox.testing.runtime import InMemoryRuntime
 from webhook_inbox.testing.samples import values
 from webhook_inbox.testing.worker import Moment
 
@@ -55,7 +55,7 @@ class Inbox:
             destinations or {}
         )
         self.secrets = MemorySecrets(values(manifest, secrets or {}))
-        self._machinery = Machinery(
+        self._machinery = InMemoryRuntime(
             self._project, clock=self._clock, secrets=self.secrets, fakes=self.destinations
         )
         self._deliveries: dict[tuple[str, str], tuple[Delivery, str, str]] = {}
@@ -103,7 +103,7 @@ class Inbox:
             raise KitError("a worker dies once: give one crash_…")
         before = {run.event_id for run in self.runs(spec.name)}
         receipt = self._machinery.receive(delivery, handlers=frozenset({spec.name}), agent=agent)
-        if receipt.outcome is Outcome.ACCEPTED and not receipt.handlers:
+        if receipt.outcome is IngestOutcome.ACCEPTED and not receipt.handlers:
             raise KitError(
                 f"{spec.name} takes {', '.join(spec.types)}, and this is {receipt.type!r}: give"
                 " event_type=, or another event"

@@ -6,11 +6,11 @@ from typing import Final
 
 from webhook_inbox.adapters.memory import ManualClock, MemoryQueue, MemoryTable
 from webhook_inbox.domain.manifest import Manifest
-from webhook_inbox.domain.ports import Chance
-from webhook_inbox.handlers.approvals import Holds
-from webhook_inbox.handlers.completions.receiver import Completions, Outcome
+from webhook_inbox.domain.ports import Randomness
+from webhook_inbox.handlers.approvals import Approvals
+from webhook_inbox.handlers.completions.receiver import CompletionOutcome, Completions
 from webhook_inbox.handlers.completions.results import Ending
-from webhook_inbox.handlers.completions.tokens import Place
+from webhook_inbox.handlers.completions.tokens import WaitAddress
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.replay.replay import Replay
@@ -43,12 +43,14 @@ class Operators:
         ledger: Ledger,
         queues: tuple[Lanes, Mapping[str, MemoryQueue]],
         clock: ManualClock,
-        chance: Chance,
+        chance: Randomness,
     ) -> None:
         lanes, dlqs = queues
         self._clock = clock
         self._chance = chance
-        self.holds = Holds(manifest=manifest, table=table, lanes=lanes, clock=clock, chance=chance)
+        self.holds = Approvals(
+            manifest=manifest, table=table, lanes=lanes, clock=clock, chance=chance
+        )
         self._completions = Completions(manifest=manifest, table=table, lanes=lanes, clock=clock)
         self._replay = Replay(
             manifest=manifest,
@@ -65,12 +67,12 @@ class Operators:
         request = ReplayRequest(source=source, handler=handler, event_ids=(event_id,), force=force)
         self._replay.run(request, deadline=self._clock.now() + INVOCATION)
 
-    def complete(self, place: Place, ending: Ending) -> None:
+    def complete(self, place: WaitAddress, ending: Ending) -> None:
         """Tells what came of a job.
 
         Raises:
             KitError: no run waits for it.
         """
         receipt = self._completions.by_name(place, ending, by="tester", chance=self._chance)
-        if receipt.outcome is not Outcome.RECORDED:
+        if receipt.outcome is not CompletionOutcome.RECORDED:
             raise KitError(f"no run takes that: {receipt.outcome}: {receipt.detail}")

@@ -8,10 +8,10 @@ from typing import Any, Protocol, Self
 from webhook_inbox.domain.model import Overview, Status
 from webhook_inbox.domain.model import Run as Row
 from webhook_inbox.domain.ports import Item, Key
-from webhook_inbox.handlers.approvals import Hold
+from webhook_inbox.handlers.approvals import ApprovalRequest
 from webhook_inbox.handlers.completions.results import Ending
-from webhook_inbox.handlers.completions.tokens import Place
-from webhook_inbox.handlers.effects.journal import State
+from webhook_inbox.handlers.completions.tokens import WaitAddress
+from webhook_inbox.handlers.effects.journal import EffectState
 from webhook_inbox.handlers.effects.results import decode
 from webhook_inbox.testing.fake import KitError
 from webhook_inbox.testing.operators import Operators
@@ -66,15 +66,15 @@ class Effect:
     @property
     def committed(self) -> bool:
         """Whether it happened, and is known to have."""
-        return self.status == State.COMMITTED
+        return self.status == EffectState.COMMITTED
 
     @property
     def in_doubt(self) -> bool:
         """Whether it was begun and nobody knows what came of it."""
-        return self.status == State.STARTED
+        return self.status == EffectState.STARTED
 
 
-class Effects(Mapping[str, Effect]):
+class RecordedEffects(Mapping[str, Effect]):
     """The effects of a run by name."""
 
     def __init__(self, found: Mapping[str, Effect]) -> None:
@@ -140,12 +140,12 @@ class Run:
         return self.row.next_attempt_at
 
     @property
-    def effects(self) -> Effects:
+    def effects(self) -> RecordedEffects:
         """Its effects by name."""
         rows = self._world.overview(self.source, self.event_id).effects
         prefix = f"effect#{self.handler}#"
         own = [row for row in rows if row["sk"].startswith(prefix)]
-        return Effects({row["name"]: self._effect(row) for row in own})
+        return RecordedEffects({row["name"]: self._effect(row) for row in own})
 
     def settle(self) -> Self:
         """Lets time pass until nothing happens any more without a person; see `Inbox.settle`."""
@@ -186,7 +186,7 @@ class Run:
         return self._gone_on()
 
     def _completed(self, name: str, ending: Ending) -> Self:
-        place = Place(self.source, self.event_id, self.handler, name)
+        place = WaitAddress(self.source, self.event_id, self.handler, name)
         self._world.operators.complete(place, ending)
         return self._gone_on()
 
@@ -194,11 +194,11 @@ class Run:
         self._world.work()
         return self
 
-    def _hold(self) -> Hold:
+    def _hold(self) -> ApprovalRequest:
         row = self.row
         if row.status is not Status.HELD:
             raise KitError(f"it is not held: {self!r}")
-        return Hold(row)
+        return ApprovalRequest(row)
 
     def _effect(self, found: Mapping[str, Any]) -> Effect:
         key, row = self._world.effect_row(found)

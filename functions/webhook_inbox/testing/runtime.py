@@ -17,16 +17,16 @@ from webhook_inbox.adapters.memory import (
     MemoryQueue,
     MemorySecrets,
     MemoryTable,
-    SeededChance,
+    SeededRandomness,
 )
 from webhook_inbox.destinations.client.factory import HttpClients
 from webhook_inbox.domain.manifest import SPLIT, DestinationSpec
 from webhook_inbox.domain.model import Delivery, Status
 from webhook_inbox.domain.ports import Message
-from webhook_inbox.domain.secrets import LiveSecrets
+from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.handlers.context import Context
-from webhook_inbox.ingest.ingest import Ingest, Outcome, Receipt
+from webhook_inbox.ingest.ingest import Ingest, IngestOutcome, Receipt
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.processor.processor import Processor
 from webhook_inbox.queue.lanes import Lanes
@@ -36,7 +36,7 @@ from webhook_inbox.testing.fake import Fake, KitError
 from webhook_inbox.testing.operators import Operators
 from webhook_inbox.testing.project import Project
 from webhook_inbox.testing.samples import trusting
-from webhook_inbox.testing.worker import Died, Life, WorkersTable
+from webhook_inbox.testing.worker import Died, WorkerLife, WorkersTable
 
 VISIBILITY: Final = 360  # seconds, as the work queues have it
 MAX_RECEIVES: Final = 105
@@ -47,7 +47,7 @@ ENDED: Final = frozenset({Status.DONE, Status.SKIPPED, Status.DEAD_LETTER, Statu
 JUMPS: Final = 2000
 
 
-class Machinery:
+class InMemoryRuntime:
     """An inbox at work.
 
     Args:
@@ -66,13 +66,13 @@ class Machinery:
         fakes: Mapping[str, Fake],
     ) -> None:
         self.table = MemoryTable()
-        self.life = Life()
+        self.life = WorkerLife()
         self._project = project
         self._clock = clock
         self._secrets = secrets
         self._fakes = fakes
         self._blobs = MemoryBlobs()
-        self._chance = SeededChance()
+        self._chance = SeededRandomness()
         manifest = project.manifest
         self._dlqs = {lane: self._queue(lane, None) for lane in manifest.lanes}
         self._queues = {lane: self._queue(lane, dlq) for lane, dlq in self._dlqs.items()}
@@ -112,17 +112,17 @@ class Machinery:
             table=self.table,
             lanes=self._lanes,
             blobs=self._blobs,
-            secrets=LiveSecrets(store=self._secrets, clock=self._clock),
+            secrets=SecretCache(store=self._secrets, clock=self._clock),
         )
         receipt = ingest.receive(delivery)
         # No two deliveries come in one millisecond.
         self._clock.advance(seconds=0.001)
-        if receipt.outcome in {Outcome.ACCEPTED, Outcome.DUPLICATE}:
+        if receipt.outcome in {IngestOutcome.ACCEPTED, IngestOutcome.DUPLICATE}:
             return receipt
         known = f"{receipt.event_id} came before with another body: give event_id="
         why = {
-            Outcome.IGNORED: f"inbox.toml does not store {receipt.type!r}",
-            Outcome.CONFLICT: known,
+            IngestOutcome.IGNORED: f"inbox.toml does not store {receipt.type!r}",
+            IngestOutcome.CONFLICT: known,
         }.get(receipt.outcome, receipt.detail or receipt.reason)
         raise KitError(f"the inbox did not take the event ({receipt.outcome}): {why}")
 
@@ -190,7 +190,7 @@ class Machinery:
             table=WorkersTable(self.table, self.life),
             lanes=self._lanes,
             blobs=self._blobs,
-            secrets=LiveSecrets(store=self._secrets, clock=self._clock),
+            secrets=SecretCache(store=self._secrets, clock=self._clock),
             executor=InlineExecutor(self._clock),
             clock=self._clock,
             chance=self._chance,

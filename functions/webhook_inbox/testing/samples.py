@@ -12,7 +12,7 @@ from webhook_inbox import providers
 from webhook_inbox.domain.errors import InboxError
 from webhook_inbox.domain.manifest import HandlerSpec, Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.provider import Recipe, Sample, Verified
+from webhook_inbox.domain.provider import Provider, Sample, Verified
 from webhook_inbox.domain.secrets import COMPLETION_KEY
 from webhook_inbox.testing.fake import KitError
 
@@ -97,10 +97,10 @@ def delivery(
     raise KitError(f"no event of {source.provider} can be made of it: {failure}") from failure
 
 
-def trusting(agent: str) -> Callable[[SourceSpec], Recipe]:
+def trusting(agent: str) -> Callable[[SourceSpec], Provider]:
     """Returns how recipes are loaded where all is let in: what is tested is a handler."""
 
-    def load(source: SourceSpec) -> Recipe:
+    def load(source: SourceSpec) -> Provider:
         return replace(
             providers.load(source),
             verify=lambda _, __: Verified(0, "", agent=agent),

@@ -11,7 +11,7 @@ from typing import Any
 
 from webhook_inbox.domain.conditions import Condition
 from webhook_inbox.domain.ports import Change, Item, Key, Page, Table
-from webhook_inbox.handlers.effects.journal import State
+from webhook_inbox.handlers.effects.journal import EffectState
 
 
 class Died(BaseException):
@@ -27,7 +27,7 @@ class Moment(StrEnum):
 
 
 @dataclass(slots=True)
-class Life:
+class WorkerLife:
     """Whether the worker lives, and at what it dies.
 
     Attributes:
@@ -67,7 +67,7 @@ class Life:
 class WorkersTable:
     """The table as a worker has it, which dies at what it writes of effects."""
 
-    def __init__(self, table: Table, life: Life) -> None:
+    def __init__(self, table: Table, life: WorkerLife) -> None:
         self._table = table
         self._life = life
 
@@ -92,14 +92,14 @@ class WorkersTable:
         life.check()
         effect = "idempotency_key" in change.set
         name, state = change.set.get("name", ""), change.set.get("status", "")
-        if effect and state == State.COMMITTED:
+        if effect and state == EffectState.COMMITTED:
             life.reach(name, Moment.HAPPENED)
         row = self._table.update(key, change, when=when)
-        if effect and state == State.STARTED:
+        if effect and state == EffectState.STARTED:
             life.starts[key] = life.starts.get(key, 0) + 1
             life.names.append(name)
             life.reach(name, Moment.STARTED)
-        elif effect and state == State.COMMITTED:
+        elif effect and state == EffectState.COMMITTED:
             life.reach(name, Moment.COMMITTED)
         return row
 

@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 
 from webhook_inbox.adapters.memory import ManualClock
-from webhook_inbox.destinations.circuit import Answer
-from webhook_inbox.destinations.client.client import Downstream
+from webhook_inbox.destinations.circuit import CallOutcome
+from webhook_inbox.destinations.client.client import DestinationClient
 from webhook_inbox.destinations.client.factory import HttpClients
 from webhook_inbox.destinations.propagation import CallChain
-from webhook_inbox.domain.idempotency import Key
+from webhook_inbox.domain.idempotency import IdempotencyKey
 from webhook_inbox.domain.manifest import DestinationSpec
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -27,14 +27,14 @@ class Gate:
 
     refusal: Exception | None = None
     entered: list[tuple[str, datetime]] = field(default_factory=list)
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[CallOutcome] = field(default_factory=list)
 
     def enter(self, spec: DestinationSpec, slots: dict[str, int], *, until: datetime) -> None:
         self.entered.append((spec.name, until))
         if self.refusal:
             raise self.refusal
 
-    def report(self, spec: DestinationSpec, answer: Answer) -> None:
+    def report(self, spec: DestinationSpec, answer: CallOutcome) -> None:
         self.answers.append(answer)
 
 
@@ -95,10 +95,10 @@ class Attempt:
             raise value
         return (value,) if isinstance(value, str) else tuple(value)
 
-    def effect(self, name: str, fn: Callable[[Key], Any], **plan: Any) -> Any:
+    def effect(self, name: str, fn: Callable[[IdempotencyKey], Any], **plan: Any) -> Any:
         self.effects.begun.append((name, plan))
         if name not in self.effects.committed:
-            key = Key(f"{name}:{self.handler}:{self.source}:{self.event_id}")
+            key = IdempotencyKey(f"{name}:{self.handler}:{self.source}:{self.event_id}")
             self.effects.committed[name] = json.dumps(fn(key))
         return json.loads(self.effects.committed[name])
 
@@ -134,7 +134,7 @@ def client(
     clock: ManualClock | None = None,
     spec: DestinationSpec | None = None,
     **more: Any,
-) -> Downstream:
+) -> DestinationClient:
     clients = HttpClients(
         clock=clock or ManualClock(NOW), chance=Chance(), transport=httpx.MockTransport(sink)
     )

@@ -5,7 +5,7 @@ from botocore import exceptions as boto
 from urllib3.exceptions import ProtocolError
 
 from tests.unit.adapters.fake_client import refusal
-from webhook_inbox.adapters.aws import errors as calls
+from webhook_inbox.adapters.aws import errors
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 
 LINE = {"endpoint_url": "https://x", "error": "e"}
@@ -18,12 +18,12 @@ def failing(error: Exception, *, service: str = "dynamodb") -> BaseException:
         raise error
 
     with pytest.raises(Exception) as raised:  # noqa: PT011 - the kind is what is looked at
-        calls.once(service, "Operation", attempt)
+        errors.once(service, "Operation", attempt)
     return raised.value
 
 
 def test_an_answer_is_returned() -> None:
-    assert calls.once("sqs", "SendMessage", lambda: {"a": 1}) == {"a": 1}
+    assert errors.once("sqs", "SendMessage", lambda: {"a": 1}) == {"a": 1}
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_failed_condition_carries_the_row() -> None:
     ],
 )
 def test_what_is_not_there_is_missing(service: str, code: str) -> None:
-    assert isinstance(failing(refusal(code), service=service), calls.Missing)
+    assert isinstance(failing(refusal(code), service=service), errors.Missing)
 
 
 @pytest.mark.parametrize(
@@ -121,4 +121,4 @@ def test_an_error_of_our_own_code_is_left_alone() -> None:
     ids=str,
 )
 def test_only_what_may_pass_is_worth_another_attempt(error: Exception | None, passes: bool) -> None:
-    assert calls.may_pass(error) is passes
+    assert errors.may_pass(error) is passes

@@ -11,7 +11,7 @@ from webhook_inbox.adapters.aws.clients import Lazy, quick, quick_caller, steady
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable
 from webhook_inbox.adapters.aws.s3 import S3Blobs
 from webhook_inbox.adapters.aws.sqs import SqsQueue
-from webhook_inbox.adapters.aws.time_budget import Patience
+from webhook_inbox.adapters.aws.time_budget import TimeBudget
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Key, Outgoing
 
@@ -37,7 +37,7 @@ def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("hanging")
 def test_ingest_hears_within_its_time_that_everything_hangs() -> None:
-    patience = Patience()
+    patience = TimeBudget()
     table = DynamoTable(quick("dynamodb"), "t", call=quick_caller("dynamodb", patience))
     queue = SqsQueue(quick("sqs"), "http://x/1/q", call=quick_caller("sqs", patience))
     blobs = S3Blobs(quick("s3"), "bucket", call=quick_caller("s3", patience))
@@ -56,7 +56,7 @@ def test_ingest_hears_within_its_time_that_everything_hangs() -> None:
 
 @pytest.mark.usefixtures("hanging")
 def test_a_large_body_to_a_service_that_hangs_is_given_up_in_time() -> None:
-    patience = Patience()
+    patience = TimeBudget()
     blobs = S3Blobs(quick("s3"), "bucket", call=quick_caller("s3", patience))
     watch = Stopwatch()
 
@@ -95,12 +95,12 @@ def test_no_body_waits_for_leave_to_be_sent() -> None:
 @pytest.mark.parametrize("service", ["dynamodb", "sqs", "s3", "secretsmanager"])
 def test_a_quick_client_tries_once_and_its_attempt_fits(service: str) -> None:
     config = quick(service).meta.config
-    patience = Patience(total=2 * config.connect_timeout + config.read_timeout + 0.01)
+    patience = TimeBudget(total=2 * config.connect_timeout + config.read_timeout + 0.01)
 
     assert config.retries["total_max_attempts"] == 1
     assert quick_caller(service, patience)(service, "o", lambda: "fits") == "fits"
     with pytest.raises(Unavailable):
-        quick_caller(service, Patience(total=config.read_timeout))(service, "o", lambda: "not")
+        quick_caller(service, TimeBudget(total=config.read_timeout))(service, "o", lambda: "not")
 
 
 def test_a_steady_client_retries_by_itself() -> None:

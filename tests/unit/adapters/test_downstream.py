@@ -12,7 +12,7 @@ from standardwebhooks import Webhook
 from tests.unit.adapters.calling import CRM, NOW, TRACE, Attempt, Effects, Sink, client, shown
 from webhook_inbox.destinations.propagation import CallChain
 from webhook_inbox.domain.errors import Permanent
-from webhook_inbox.domain.idempotency import Key
+from webhook_inbox.domain.idempotency import IdempotencyKey
 
 KEY = "POST /notes:stripe.fulfil:stripe:evt_1"
 SIGNING = "whsec_" + b64encode(b"k" * 24).decode()
@@ -216,7 +216,7 @@ def test_the_header_and_the_form_of_the_key_are_the_destinations() -> None:
     client(sink, key_header="X-Request-Key", key_format="uuid").post("/notes")
 
     assert shown(sink.last, "x-request-key", "idempotency-key") == {
-        "x-request-key": Key(KEY).uuid,
+        "x-request-key": IdempotencyKey(KEY).uuid,
         "idempotency-key": None,
     }
 

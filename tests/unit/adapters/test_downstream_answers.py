@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.unit.adapters.calling import CRM, NOW, Attempt, Gate, Sink, client
 from webhook_inbox.adapters.memory import ManualClock
-from webhook_inbox.destinations.circuit import Answer
+from webhook_inbox.destinations.circuit import CallOutcome
 from webhook_inbox.domain.errors import InboxError, Permanent, Transient, Unavailable
 
 SECRET = "s3cr3t/+token=="
@@ -34,7 +34,7 @@ def failure(answer: httpx.Response | Exception, **spec: Any) -> InboxError:
     return raised.value
 
 
-def reported(answer: httpx.Response | Exception, **spec: Any) -> list[Answer]:
+def reported(answer: httpx.Response | Exception, **spec: Any) -> list[CallOutcome]:
     attempt = Attempt()
     with suppress(InboxError):
         client(Sink(answer), attempt, **spec).get("/notes")
@@ -161,27 +161,27 @@ def test_a_request_that_cannot_be_sent_is_permanent_and_says_no_value(error: Exc
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        (httpx.Response(200), Answer.ok()),
-        (httpx.Response(302), Answer.ok()),
-        (httpx.Response(404), Answer.ok()),
-        (httpx.Response(401), Answer.ok()),
-        (httpx.Response(500), Answer.failed()),
-        (httpx.Response(503), Answer.failed()),
+        (httpx.Response(200), CallOutcome.ok()),
+        (httpx.Response(302), CallOutcome.ok()),
+        (httpx.Response(404), CallOutcome.ok()),
+        (httpx.Response(401), CallOutcome.ok()),
+        (httpx.Response(500), CallOutcome.failed()),
+        (httpx.Response(503), CallOutcome.failed()),
         (
             httpx.Response(503, headers={"Retry-After": "5"}),
-            Answer.limited(timedelta(seconds=5)),
+            CallOutcome.limited(timedelta(seconds=5)),
         ),
-        (httpx.Response(429), Answer.limited()),
+        (httpx.Response(429), CallOutcome.limited()),
         (
             httpx.Response(429, headers={"Retry-After": "5"}),
-            Answer.limited(timedelta(seconds=5)),
+            CallOutcome.limited(timedelta(seconds=5)),
         ),
-        (httpx.ConnectError("refused"), Answer.failed()),
-        (httpx.ReadTimeout("slow"), Answer.failed()),
-        (httpx.RemoteProtocolError("cut"), Answer.failed()),
+        (httpx.ConnectError("refused"), CallOutcome.failed()),
+        (httpx.ReadTimeout("slow"), CallOutcome.failed()),
+        (httpx.RemoteProtocolError("cut"), CallOutcome.failed()),
     ],
 )
-def test_the_gate_is_told_once_how_a_call_ended(answer: Any, told: Answer) -> None:
+def test_the_gate_is_told_once_how_a_call_ended(answer: Any, told: CallOutcome) -> None:
     assert reported(answer) == [told]
 
 
@@ -191,7 +191,7 @@ def test_an_answer_that_breaks_off_is_a_failure() -> None:
             yield b"half"
             raise httpx.ReadError("cut")
 
-    assert reported(httpx.Response(200, stream=Cut())) == [Answer.failed()]
+    assert reported(httpx.Response(200, stream=Cut())) == [CallOutcome.failed()]
     assert isinstance(failure(httpx.Response(200, stream=Cut())), Transient)
 
 
@@ -305,7 +305,7 @@ def test_a_body_that_drips_is_left_in_time() -> None:
         client(Sink(httpx.Response(500, stream=Dripping())), attempt, clock=clock).get("/x")
 
     assert clock.now() <= NOW + timedelta(seconds=21)
-    assert attempt.gate.answers == [Answer.failed(), Answer.failed()]
+    assert attempt.gate.answers == [CallOutcome.failed(), CallOutcome.failed()]
 
 
 # -- secrets

@@ -11,8 +11,8 @@ import pytest
 from tests.stopwatch import Stopwatch
 from tests.unit.adapters.calling import Attempt, Chance
 from webhook_inbox.adapters.system import SystemClock
-from webhook_inbox.destinations.circuit import Answer
-from webhook_inbox.destinations.client.client import Downstream
+from webhook_inbox.destinations.circuit import CallOutcome
+from webhook_inbox.destinations.client.client import DestinationClient
 from webhook_inbox.destinations.client.factory import HttpClients
 from webhook_inbox.domain.errors import Permanent, Transient
 from webhook_inbox.domain.manifest import DestinationSpec
@@ -109,12 +109,12 @@ def client(
     scheme: str = "http",
     host: str = "127.0.0.1",
     **more: Any,
-) -> Downstream:
+) -> DestinationClient:
     spec = DestinationSpec("crm", f"{scheme}://{host}:{port}", **{"timeout": 5.0, **more})
     return HttpClients(clock=SystemClock(), chance=Chance())(spec, run or attempt())
 
 
-def failure(crm: Downstream, *, method: str = "POST") -> Transient:
+def failure(crm: DestinationClient, *, method: str = "POST") -> Transient:
     with pytest.raises(Transient) as raised:
         crm.request(method, "/notes")
     return raised.value
@@ -170,7 +170,7 @@ def test_a_destination_that_never_answers_is_left_in_time(listener: Listener) ->
     assert str(error) == "crm: POST /notes: it did not answer in time"
     assert not error.refused
     assert 0.4 < watch.seconds < 3
-    assert run.gate.answers == [Answer.failed()]
+    assert run.gate.answers == [CallOutcome.failed()]
 
 
 def test_an_answer_that_drips_is_left_in_time(listener: Listener) -> None:
@@ -215,7 +215,7 @@ def test_an_answer_that_is_cut_or_none_leaves_the_call_in_doubt(
 
     assert str(error) == ("crm: POST /notes: the connection broke before the answer was complete")
     assert not error.refused
-    assert run.gate.answers == [Answer.failed()]
+    assert run.gate.answers == [CallOutcome.failed()]
     assert run.effects.committed == {}
 
 
@@ -229,7 +229,7 @@ def test_a_connection_that_is_refused_leaves_nothing_in_doubt(listener: Listener
     assert str(error).startswith("crm: POST /notes: no connection could be made (")
     assert "refused" in str(error)
     assert error.refused
-    assert run.gate.answers == [Answer.failed()]
+    assert run.gate.answers == [CallOutcome.failed()]
 
 
 def test_a_name_that_is_none_is_given_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,7 +243,7 @@ def test_a_name_that_is_none_is_given_up_soon(monkeypatch: pytest.MonkeyPatch) -
 
     assert "its name cannot be resolved (" in str(error)
     assert (error.max_attempts, error.page, error.refused) == (3, True, True)
-    assert run.gate.answers == [Answer.failed()]
+    assert run.gate.answers == [CallOutcome.failed()]
 
 
 def test_a_handshake_that_fails_leaves_nothing_in_doubt(listener: Listener) -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from webhook_inbox.adapters.environment import (
     IngestEnvironment,
+    MaintenanceEnvironment,
     ProcessorEnvironment,
-    ResenderEnvironment,
 )
 from webhook_inbox.domain.errors import ConfigurationError
 
@@ -27,7 +27,7 @@ ENVIRONMENTS = [
         lane="slow",
         max_receive_count=13,
     ),
-    ResenderEnvironment(**COMMON, dlq_urls=URLS),
+    MaintenanceEnvironment(**COMMON, dlq_urls=URLS),
 ]
 PROCESSOR = ENVIRONMENTS[1]
 

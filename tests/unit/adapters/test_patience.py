@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.unit.adapters.fake_client import refusal
-from webhook_inbox.adapters.aws.time_budget import TOTAL_SECONDS, Patience
+from webhook_inbox.adapters.aws.time_budget import TOTAL_SECONDS, TimeBudget
 from webhook_inbox.domain.errors import Unavailable
 
 
@@ -43,13 +43,13 @@ def time() -> Time:
 
 
 @pytest.fixture
-def patience(time: Time) -> Patience:
-    return Patience(
+def patience(time: Time) -> TimeBudget:
+    return TimeBudget(
         monotonic=lambda: time.now, sleep=time.sleep, jitter=lambda low, high: (low + high) / 2
     )
 
 
-def test_a_call_that_succeeds_is_made_once(time: Time, patience: Patience) -> None:
+def test_a_call_that_succeeds_is_made_once(time: Time, patience: TimeBudget) -> None:
     call = patience.attempts_of(1.0)
 
     assert call("dynamodb", "PutItem", time.attempt("stored", seconds=0.01)) == "stored"
@@ -57,7 +57,7 @@ def test_a_call_that_succeeds_is_made_once(time: Time, patience: Patience) -> No
 
 
 def test_a_call_that_fails_in_passing_is_made_again_after_a_pause(
-    time: Time, patience: Patience
+    time: Time, patience: TimeBudget
 ) -> None:
     call = patience.attempts_of(1.0)
 
@@ -67,14 +67,14 @@ def test_a_call_that_fails_in_passing_is_made_again_after_a_pause(
     assert time.slept == [pytest.approx(0.05)]
 
 
-def test_a_call_is_made_twice_at_most(time: Time, patience: Patience) -> None:
+def test_a_call_is_made_twice_at_most(time: Time, patience: TimeBudget) -> None:
     call = patience.attempts_of(0.1)
 
     with pytest.raises(Unavailable, match="ThrottlingException"):
         call("sqs", "Send", time.attempt(THROTTLED, THROTTLED, "too late", seconds=0.01))
 
 
-def test_a_call_that_will_fail_again_is_not_repeated(time: Time, patience: Patience) -> None:
+def test_a_call_that_will_fail_again_is_not_repeated(time: Time, patience: TimeBudget) -> None:
     call = patience.attempts_of(0.1)
 
     with pytest.raises(Unavailable, match="AccessDenied"):
@@ -82,7 +82,7 @@ def test_a_call_that_will_fail_again_is_not_repeated(time: Time, patience: Patie
     assert time.slept == []
 
 
-def test_no_attempt_begins_that_may_end_too_late(time: Time, patience: Patience) -> None:
+def test_no_attempt_begins_that_may_end_too_late(time: Time, patience: TimeBudget) -> None:
     call = patience.attempts_of(1.0)
     time.now += 1.51
 
@@ -90,13 +90,13 @@ def test_no_attempt_begins_that_may_end_too_late(time: Time, patience: Patience)
         call("dynamodb", "PutItem", time.attempt("never", seconds=0.0))
 
 
-def test_an_attempt_that_just_fits_is_made(time: Time, patience: Patience) -> None:
+def test_an_attempt_that_just_fits_is_made(time: Time, patience: TimeBudget) -> None:
     time.now += 1.5
 
     assert patience.attempts_of(1.0)("s", "o", time.attempt("made", seconds=1.0)) == "made"
 
 
-def test_a_retry_that_does_not_fit_is_not_made(time: Time, patience: Patience) -> None:
+def test_a_retry_that_does_not_fit_is_not_made(time: Time, patience: TimeBudget) -> None:
     call = patience.attempts_of(1.0)
     time.now += 0.6
 
@@ -105,7 +105,7 @@ def test_a_retry_that_does_not_fit_is_not_made(time: Time, patience: Patience) -
     assert time.slept == []
 
 
-def test_each_invocation_has_its_own_time(time: Time, patience: Patience) -> None:
+def test_each_invocation_has_its_own_time(time: Time, patience: TimeBudget) -> None:
     time.now += 3600
     with pytest.raises(Unavailable):
         patience.attempts_of(1.0)("s", "o", time.attempt("no", seconds=0))
@@ -118,7 +118,7 @@ def test_each_invocation_has_its_own_time(time: Time, patience: Patience) -> Non
 @pytest.mark.parametrize("took", [0.0, 0.1, 0.3, 0.7, 0.95, 1.0])
 @pytest.mark.parametrize("amount", [1, 2, 3, 6])
 def test_any_number_of_hanging_calls_ends_in_time(
-    time: Time, patience: Patience, took: float, amount: int
+    time: Time, patience: TimeBudget, took: float, amount: int
 ) -> None:
     start = time.now
     call = patience.attempts_of(1.0)
@@ -130,6 +130,6 @@ def test_any_number_of_hanging_calls_ends_in_time(
     assert time.now - start <= TOTAL_SECONDS + 1e-9
 
 
-def test_an_error_of_our_own_code_is_not_retried(time: Time, patience: Patience) -> None:
+def test_an_error_of_our_own_code_is_not_retried(time: Time, patience: TimeBudget) -> None:
     with pytest.raises(KeyError):
         patience.attempts_of(1.0)("s", "o", time.attempt(KeyError("bug"), "no", seconds=0))

@@ -11,7 +11,7 @@ from webhook_inbox.adapters.aws.s3 import S3Blobs
 from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
 from webhook_inbox.adapters.aws.sqs import OldestMessage
 from webhook_inbox.adapters.memory import ManualClock
-from webhook_inbox.adapters.system import SystemChance, SystemClock
+from webhook_inbox.adapters.system import SystemClock, SystemRandomness
 from webhook_inbox.domain.errors import Unavailable
 
 GONE = refusal("ResourceNotFoundException")
@@ -140,7 +140,7 @@ def test_the_systems_time_is_aware_and_goes_on() -> None:
 
 
 def test_the_systems_tokens_are_128_bits_and_never_the_same() -> None:
-    tokens = {SystemChance().token() for _ in range(100)}
+    tokens = {SystemRandomness().token() for _ in range(100)}
 
     assert len(tokens) == 100
     assert all(len(token) == 32 and int(token, 16) >= 0 for token in tokens)

@@ -12,9 +12,9 @@ from webhook_inbox.domain.manifest import SPLIT, SPLITTER, HandlerSpec, Manifest
 from webhook_inbox.domain.model import Delivery, EventStatus, Run, StoredEvent
 from webhook_inbox.domain.provider import Verified
 from webhook_inbox.ingest.batches import Splitter
-from webhook_inbox.ingest.deduplication import Acceptance, Taken
+from webhook_inbox.ingest.deduplication import IdempotentReceiver, Taken
 from webhook_inbox.ingest.events import batch_event
-from webhook_inbox.ingest.ingest import Outcome, Receipt
+from webhook_inbox.ingest.ingest import IngestOutcome, Receipt
 
 MAIL: Final = SourceSpec("mail", "sendgrid", "mail", types=("delivered", "bounce", "batch"))
 NOTE: Final = handler("mail.note", source="mail")
@@ -69,7 +69,7 @@ class Batches(World):
     def sent(self, *items: object) -> str:
         """Delivers a batch that has to be accepted, and returns its event's id."""
         receipt = self.send(*items)
-        assert receipt.outcome is Outcome.ACCEPTED, receipt
+        assert receipt.outcome is IngestOutcome.ACCEPTED, receipt
         self.plan.operations()
         return receipt.event_id
 
@@ -79,7 +79,7 @@ class Batches(World):
         body = written(*items)
         delivery = Delivery("mail", "POST", "/webhooks/mail", "", {}, body, self.now, "request-1")
         event = batch_event(delivery, providers.load(source), Verified(0, "signature"))
-        taking = Acceptance(
+        taking = IdempotentReceiver(
             manifest=self.manifest, table=self.table, lanes=self.lanes, blobs=self.blobs
         )
         assert taking.take(event) is Taken.ACCEPTED

@@ -7,21 +7,21 @@ from tests.unit.core.world import World
 from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.ports import Item, Key
 from webhook_inbox.domain.timestamps import to_ms
-from webhook_inbox.handlers.approvals import Hold, Holds
+from webhook_inbox.handlers.approvals import ApprovalRequest, Approvals
 from webhook_inbox.handlers.effects.results import encode
 from webhook_inbox.ledger.lease import Lease, claim
 from webhook_inbox.ledger.schema import effect_key, shared_effect_key
 from webhook_inbox.ledger.settle import Settlement, settle
-from webhook_inbox.queue.message import Reference
+from webhook_inbox.queue.message import RunMessage
 
 SUBJECT = "effect:refund"
 SHOWS = '{"amount": 42}'
 FINGERPRINT = "doubt:lease-1"
 
 
-def deciding(world: World) -> Holds:
+def deciding(world: World) -> Approvals:
     """Returns the use case as an operator's process has it."""
-    return Holds(
+    return Approvals(
         manifest=world.manifest,
         table=world.table,
         lanes=world.lanes,
@@ -32,16 +32,16 @@ def deciding(world: World) -> Holds:
 
 def hold(
     world: World, event_id: str = "evt-1", *, source: str = "acme", type_: str = "", **held: Any
-) -> Hold:
+) -> ApprovalRequest:
     """Delivers an event, and lets its worker find that a person has to decide."""
     world.deliver(event_id, source=source, type_=type_)
     return hold_next(world, **held)
 
 
-def hold_next(world: World, **held: Any) -> Hold:
+def hold_next(world: World, **held: Any) -> ApprovalRequest:
     """Lets the next run that is received be held."""
     message = world.taken()
-    reference = Reference.decode(message.body)
+    reference = RunMessage.decode(message.body)
     run = claim(
         world.table,
         event=world.overview(reference.event_id, reference.source).event,
@@ -65,7 +65,7 @@ def hold_next(world: World, **held: Any) -> Hold:
     settled = settle(world.table, run, settlement, sent_at=message.sent_at)
     world.queues[world.manifest.lane_of(run.handler)].delete(message.receipt)
     assert settled.status is Status.HELD
-    return Hold(settled)
+    return ApprovalRequest(settled)
 
 
 def effect(world: World, run: Run, name: str = "refund", **values: Any) -> Key:

@@ -9,7 +9,7 @@ from tests.unit.core.world import World, handler, with_handlers
 from webhook_inbox.domain.manifest import BLOCK, SERIAL, Backoff, HandlerSpec, Order
 from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.timestamps import from_ms
-from webhook_inbox.queue.outcomes import Outcome, Result
+from webhook_inbox.queue.outcomes import RunOutcome, RunResult
 
 BILL: Final = "acme.bill"
 LANE: Final = "bill"
@@ -40,15 +40,15 @@ class SerialWorld(World):
         for event_id in event_ids:
             self.accept(event_id, entity)
 
-    def step(self) -> Result | None:
+    def step(self) -> RunResult | None:
         """Works on one message of the FIFO lane."""
         return self.work_once(LANE)
 
-    def outcomes(self) -> list[Outcome]:
+    def outcomes(self) -> list[RunOutcome]:
         """Works on all that is visible in the FIFO lane."""
         return [result.outcome for result in self._drain(LANE)]
 
-    def wait(self, seconds: float) -> list[Outcome]:
+    def wait(self, seconds: float) -> list[RunOutcome]:
         """Lets time pass, the lane being worked on whenever a message shows."""
         end, found = self.now + timedelta(seconds=seconds), self.outcomes()
         while (at := self.queues[LANE].next_visible_at()) is not None and from_ms(at) <= end:

@@ -15,11 +15,11 @@ from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Fetch
 from webhook_inbox.domain.provider import Identity, Verified
-from webhook_inbox.domain.secrets import LiveSecrets
+from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.handlers.context import Context
 from webhook_inbox.handlers.event import Event
 from webhook_inbox.ingest.events import batch_event, item_event
-from webhook_inbox.ingest.ingest import Ingest, Outcome, Receipt
+from webhook_inbox.ingest.ingest import Ingest, IngestOutcome, Receipt
 from webhook_inbox.ingest.verification import REFRESH_PAUSE
 from webhook_inbox.providers import load
 
@@ -95,7 +95,7 @@ def test_who_sent_an_event_is_kept_with_it_and_told_to_its_handler(
 ) -> None:
     for number, agent in enumerate(("planner", "buyer")):
         sent = inbox.call(source, credential_of(inbox, agent, source), f"evt-{number}")
-        assert sent.outcome is Outcome.ACCEPTED
+        assert sent.outcome is IngestOutcome.ACCEPTED
         row = inbox.event_row(f"evt-{number}", source)
         assert row is not None
         assert row["agent"] == agent
@@ -136,7 +136,7 @@ def test_another_agents_credential_under_a_known_id_changes_nothing(
     same = inbox.call(source, credential_of(inbox, "buyer", source))
     other = inbox.call(source, credential_of(inbox, "buyer", source), body=b'{"type":"x"}')
 
-    assert (same.outcome, other.outcome) == (Outcome.DUPLICATE, Outcome.CONFLICT)
+    assert (same.outcome, other.outcome) == (IngestOutcome.DUPLICATE, IngestOutcome.CONFLICT)
     assert inbox.event_row("evt-1", source) == before
 
 
@@ -156,10 +156,10 @@ def test_an_item_of_a_batch_is_of_who_sent_the_batch(inbox: Agents) -> None:
 @every_source
 def test_a_captured_body_under_a_fresh_id_is_not_run(inbox: Agents, source: str) -> None:
     captured = credential_of(inbox, "planner", source)
-    assert inbox.call(source, captured).outcome is Outcome.ACCEPTED
+    assert inbox.call(source, captured).outcome is IngestOutcome.ACCEPTED
 
-    assert inbox.call(source, captured, "evt-2").outcome is Outcome.REPLAYED
-    assert inbox.call(source, captured, "evt-1").outcome is Outcome.DUPLICATE
+    assert inbox.call(source, captured, "evt-2").outcome is IngestOutcome.REPLAYED
+    assert inbox.call(source, captured, "evt-1").outcome is IngestOutcome.DUPLICATE
     inbox.run_until_quiet()
     assert len(inbox.seen) == 1
 
@@ -169,7 +169,7 @@ def test_what_two_agents_say_alike_are_two_events(inbox: Agents, source: str) ->
     inbox.call(source, credential_of(inbox, "planner", source))
 
     again = inbox.call(source, credential_of(inbox, "buyer", source), "evt-2")
-    assert again.outcome is Outcome.ACCEPTED
+    assert again.outcome is IngestOutcome.ACCEPTED
 
 
 def test_of_tokens_that_are_of_one_body_it_is_the_token_that_is_known_again(inbox: Agents) -> None:
@@ -177,11 +177,11 @@ def test_of_tokens_that_are_of_one_body_it_is_the_token_that_is_known_again(inbo
     first, second = (
         credential_of(inbox, "planner", "bound", jti=jti, **bound) for jti in ("one", "two")
     )
-    assert inbox.call("bound", first).outcome is Outcome.ACCEPTED
+    assert inbox.call("bound", first).outcome is IngestOutcome.ACCEPTED
 
-    assert inbox.call("bound", first, "evt-2").outcome is Outcome.REPLAYED
-    assert inbox.call("bound", second, "evt-3").outcome is Outcome.ACCEPTED
-    assert inbox.call("bound", second, "evt-4", b"{}").outcome is Outcome.REJECTED
+    assert inbox.call("bound", first, "evt-2").outcome is IngestOutcome.REPLAYED
+    assert inbox.call("bound", second, "evt-3").outcome is IngestOutcome.ACCEPTED
+    assert inbox.call("bound", second, "evt-4", b"{}").outcome is IngestOutcome.REJECTED
 
 
 # -- refusals
@@ -203,7 +203,11 @@ def test_a_token_that_is_not_good_is_refused_for_what_it_is(
     made = token(private("planner"), **{"iat": now, "exp": now + 300, **claims})
     receipt = inbox.call("tokens", f"Bearer {made}")
 
-    assert (receipt.outcome, receipt.status, receipt.reason) == (Outcome.REJECTED, status, reason)
+    assert (receipt.outcome, receipt.status, receipt.reason) == (
+        IngestOutcome.REJECTED,
+        status,
+        reason,
+    )
     assert inbox.rows("event#") == []
 
 
@@ -213,7 +217,7 @@ def test_without_a_secret_the_provider_is_asked_to_come_again(inbox: Agents, sou
         inbox.vault.rotate(source, "{}")
     receipt = inbox.call(source, credential_of(inbox, "planner", source))
 
-    assert (receipt.outcome, receipt.status) == (Outcome.NO_SECRET, 503)
+    assert (receipt.outcome, receipt.status) == (IngestOutcome.NO_SECRET, 503)
     assert f"webhookctl secrets set {source}" in receipt.detail
 
 
@@ -226,7 +230,7 @@ def test_a_new_agents_key_counts_as_soon_as_it_is_set(inbox: Agents) -> None:
     inbox.vault.rotate("tokens", json.dumps(held))
     inbox.clock.advance(seconds=11)
 
-    assert inbox.call("tokens", sent).outcome is Outcome.ACCEPTED
+    assert inbox.call("tokens", sent).outcome is IngestOutcome.ACCEPTED
     row = inbox.event_row("evt-1", "tokens")
     assert row is not None
     assert (row["agent"], row["verified_with"]) == ("newcomer", 0)
@@ -256,7 +260,7 @@ def partnered(inbox: Agents, issuer: Issuer) -> None:
         table=inbox.table,
         lanes=inbox.lanes,
         blobs=inbox.blobs,
-        secrets=LiveSecrets(store=MemorySecrets({}), clock=inbox.clock),
+        secrets=SecretCache(store=MemorySecrets({}), clock=inbox.clock),
         fetcher=issuer,
     )
 
@@ -269,7 +273,7 @@ def test_of_an_issuers_key_the_claim_is_kept_as_the_agent(inbox: Agents) -> None
         head = {"kid": "key-of-issuer"}
         made = token(private("issuer"), head=head, iat=now, exp=now + 300, sub=f"a-{number}")
         sent = inbox.call("partners", f"Bearer {made}", f"evt-{number}", b"%d" % number)
-        assert sent.outcome is Outcome.ACCEPTED
+        assert sent.outcome is IngestOutcome.ACCEPTED
         row = inbox.event_row(f"evt-{number}", "partners")
         assert row is not None
         assert row["agent"] == f"a-{number}"
@@ -286,13 +290,13 @@ def test_a_key_that_the_issuer_has_made_since_is_fetched(inbox: Agents) -> None:
     issuer.agents = ("old", "new")
     inbox.clock.advance(seconds=REFRESH_PAUSE.total_seconds())
 
-    assert inbox.call("partners", f"Bearer {made}").outcome is Outcome.ACCEPTED
+    assert inbox.call("partners", f"Bearer {made}").outcome is IngestOutcome.ACCEPTED
 
 
 def test_a_flood_of_junk_asks_the_issuer_for_nothing(inbox: Agents) -> None:
     issuer = Issuer("issuer")
     partnered(inbox, issuer)
     for junk in ("", "Bearer x", "Bearer a.b.c", "Basic eA=="):
-        assert inbox.call("partners", junk).outcome is Outcome.REJECTED
+        assert inbox.call("partners", junk).outcome is IngestOutcome.REJECTED
 
     assert issuer.asked == []

@@ -7,7 +7,7 @@ from tests.unit.core.world import VISIBILITY, with_handlers
 from webhook_inbox.domain.errors import Permanent, Transient
 from webhook_inbox.domain.model import Status
 from webhook_inbox.ledger.schema import run_key
-from webhook_inbox.queue.outcomes import Outcome
+from webhook_inbox.queue.outcomes import RunOutcome
 
 DAY = 86400
 
@@ -22,7 +22,7 @@ def stopped(world: SerialWorld) -> SerialWorld:
     """An entity that stands still since a1 died; a2 and a3 wait."""
     world.fail_for("a1", Permanent("a 422"))
     world.accept_all("a1", "a2", "a3")
-    assert world.outcomes() == [Outcome.DEAD_DROPPED, Outcome.DEFERRED_KEPT]
+    assert world.outcomes() == [RunOutcome.DEAD_DROPPED, RunOutcome.DEFERRED_KEPT]
     return world
 
 
@@ -51,7 +51,7 @@ def test_the_dead_one_shows_that_it_stops_its_entity(stopped: SerialWorld) -> No
 def test_other_entities_go_on(stopped: SerialWorld) -> None:
     stopped.accept("b1", "cus_2")
 
-    assert stopped.outcomes() == [Outcome.DONE]
+    assert stopped.outcomes() == [RunOutcome.DONE]
 
 
 def test_the_entity_of_another_handler_goes_on(world: SerialWorld) -> None:
@@ -157,7 +157,7 @@ def test_a_crash_before_the_death_is_settled_neither_loses_nor_frees_it(
     world.plan.fail("UpdateItem", skip=2)  # the claim and the block are written, the death is not
 
     message = world.taken(LANE)
-    assert world.process(message, lane=LANE).outcome is Outcome.UNAVAILABLE
+    assert world.process(message, lane=LANE).outcome is RunOutcome.UNAVAILABLE
     world.plan.heal()
     assert blocks(world) == ["a1"]
     assert world.bill("a1").status is Status.PROCESSING
@@ -172,7 +172,7 @@ def test_a_block_that_cannot_be_written_leaves_the_run_alive(world: SerialWorld)
     world.accept_all("a1", "a2")
     world.plan.fail("UpdateItem", skip=1)
 
-    assert world.outcomes() == [Outcome.UNAVAILABLE]
+    assert world.outcomes() == [RunOutcome.UNAVAILABLE]
     world.plan.heal()
     assert world.bill("a1").status is Status.PROCESSING
 
@@ -221,7 +221,7 @@ def test_one_that_waited_until_its_event_s_end_stops_nobody(world: SerialWorld) 
     assert blocks(world) == []
     world.drop_messages()
     world.accept("a2")
-    assert world.outcomes() == [Outcome.DONE]
+    assert world.outcomes() == [RunOutcome.DONE]
 
 
 # -- several deaths
@@ -286,7 +286,7 @@ def test_a_block_ends_with_the_event_that_it_names(stopped: SerialWorld) -> None
     stopped.clock.advance(seconds=34 * DAY)
     stopped.drop_messages()
     stopped.accept("a9")
-    assert stopped.outcomes() == [Outcome.DEFERRED_KEPT]
+    assert stopped.outcomes() == [RunOutcome.DEFERRED_KEPT]
 
     stopped.wait(DAY + 3600)
 

@@ -9,8 +9,8 @@ from tests.unit.core.world import World
 from webhook_inbox.adapters.memory import Fault, MemoryBlobs
 from webhook_inbox.domain.errors import Permanent, Unavailable
 from webhook_inbox.domain.model import Status
-from webhook_inbox.ingest.ingest import Outcome
-from webhook_inbox.ledger import payloads as bodies
+from webhook_inbox.ingest.ingest import IngestOutcome
+from webhook_inbox.ledger import payloads
 
 MIB = 1024 * 1024
 
@@ -28,10 +28,10 @@ def json_of(size: int) -> bytes:
 def stored(body: bytes) -> tuple[bytes, MemoryBlobs]:
     """Packs and unpacks a body through a bucket."""
     blobs = MemoryBlobs()
-    packed = bodies.pack(body, source="acme")
+    packed = payloads.pack(body, source="acme")
     if packed.blob_key:
         blobs.put(packed.blob_key, packed.blob)
-    return bodies.unpack(packed.attributes, blobs), blobs
+    return payloads.unpack(packed.attributes, blobs), blobs
 
 
 # -- through the whole inbox
@@ -41,7 +41,7 @@ def stored(body: bytes) -> tuple[bytes, MemoryBlobs]:
 def test_four_megabytes_arrive_whole(world: World, body: bytes) -> None:
     seen: list[bytes] = []
     world.behaviours["acme.fulfil"] = lambda event, ctx: seen.append(event.body)
-    assert world.deliver(body=body).outcome is Outcome.ACCEPTED
+    assert world.deliver(body=body).outcome is IngestOutcome.ACCEPTED
     world.work()
     assert seen == [body]
     assert world.run().status is Status.DONE
@@ -60,13 +60,13 @@ def test_a_large_body_lies_under_a_key_that_ends_in_its_hash(world: World) -> No
 def test_a_duplicate_of_a_large_event_uploads_nothing(world: World) -> None:
     world.deliver(body=noise(20_000))
     world.plan.operations()
-    assert world.deliver(body=noise(20_000)).outcome is Outcome.DUPLICATE
+    assert world.deliver(body=noise(20_000)).outcome is IngestOutcome.DUPLICATE
     assert "PutObject" not in world.plan.operations()
 
 
 def test_other_large_content_under_a_known_id_is_a_conflict(world: World) -> None:
     world.deliver(body=noise(20_000))
-    assert world.deliver(body=noise(20_000, b"other")).outcome is Outcome.CONFLICT
+    assert world.deliver(body=noise(20_000, b"other")).outcome is IngestOutcome.CONFLICT
     assert len(world.blobs.objects) == 2
 
 
@@ -74,7 +74,7 @@ def test_a_large_body_of_an_expired_event_is_stored_again(world: World) -> None:
     world.deliver(body=noise(20_000))
     world.blobs.objects.clear()
     world.clock.advance(days=36)
-    assert world.deliver(body=noise(20_000)).outcome is Outcome.ACCEPTED
+    assert world.deliver(body=noise(20_000)).outcome is IngestOutcome.ACCEPTED
     assert len(world.blobs.objects) == 1
 
 
@@ -122,40 +122,40 @@ def test_a_body_is_unpacked_as_it_was_packed(body: bytes) -> None:
 
 
 def test_a_small_body_is_not_compressed() -> None:
-    packed = bodies.pack(b"a" * 400, source="acme")
+    packed = payloads.pack(b"a" * 400, source="acme")
     assert packed.attributes["body_encoding"] == "raw"
 
 
 def test_a_body_is_compressed_where_that_saves_a_write_unit() -> None:
-    packed = bodies.pack(b"a" * 5000, source="acme")
+    packed = payloads.pack(b"a" * 5000, source="acme")
     assert packed.attributes["body_encoding"] == "zlib"
     assert len(packed.attributes["body"]) < 100
 
 
 def test_a_body_that_compression_does_not_help_stays_as_it_is() -> None:
-    assert bodies.pack(noise(3000), source="acme").attributes["body_encoding"] == "raw"
+    assert payloads.pack(noise(3000), source="acme").attributes["body_encoding"] == "raw"
 
 
 def test_what_compresses_to_8_kib_stays_in_the_row() -> None:
-    packed = bodies.pack(b"a" * 4 * MIB, source="acme")
+    packed = payloads.pack(b"a" * 4 * MIB, source="acme")
     assert packed.blob_key == ""
-    assert len(packed.attributes["body"]) <= bodies.INLINE_LIMIT
+    assert len(packed.attributes["body"]) <= payloads.INLINE_LIMIT
 
 
 def test_a_large_body_goes_to_the_bucket_compressed() -> None:
     body = json_of(200_000)
-    packed = bodies.pack(body, source="acme")
+    packed = payloads.pack(body, source="acme")
     assert packed.blob_key.startswith("bodies/acme/")
     assert len(packed.blob) < len(body)
 
 
 def test_the_size_is_the_bodys_own() -> None:
-    assert bodies.pack(b"a" * 5000, source="acme").attributes["body_size"] == 5000
+    assert payloads.pack(b"a" * 5000, source="acme").attributes["body_size"] == 5000
 
 
 def test_equal_bodies_of_two_sources_lie_apart() -> None:
     body = noise(20_000)
-    assert bodies.pack(body, source="a").blob_key != bodies.pack(body, source="b").blob_key
+    assert payloads.pack(body, source="a").blob_key != payloads.pack(body, source="b").blob_key
 
 
 @pytest.mark.parametrize(
@@ -165,20 +165,20 @@ def test_equal_bodies_of_two_sources_lie_apart() -> None:
 )
 def test_a_damaged_object_is_a_permanent_failure(damage: object) -> None:
     body = json_of(200_000)
-    packed = bodies.pack(body, source="acme")
+    packed = payloads.pack(body, source="acme")
     blobs = MemoryBlobs()
     blobs.objects[packed.blob_key] = damage(packed.blob)  # type: ignore[operator]
     with pytest.raises(Permanent):
-        bodies.unpack(packed.attributes, blobs)
+        payloads.unpack(packed.attributes, blobs)
 
 
 def test_a_damaged_row_is_a_permanent_failure() -> None:
     item = {"body": b"not zlib", "body_encoding": "zlib"}
     with pytest.raises(Permanent, match="decompressed"):
-        bodies.unpack(item, MemoryBlobs())
+        payloads.unpack(item, MemoryBlobs())
 
 
 def test_a_bucket_that_does_not_answer_is_unavailable() -> None:
-    packed = bodies.pack(noise(20_000), source="acme")
+    packed = payloads.pack(noise(20_000), source="acme")
     with pytest.raises(Unavailable):
-        bodies.unpack(packed.attributes, MemoryBlobs(faults=lambda *_: "before"))
+        payloads.unpack(packed.attributes, MemoryBlobs(faults=lambda *_: "before"))

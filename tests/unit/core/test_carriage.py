@@ -15,8 +15,8 @@ from webhook_inbox.queue.visibility import (
     AT_ONCE,
     LOOK_AGAIN,
     RAREST_LOOK,
-    FifoCarriage,
-    carriage_of,
+    FifoQueuePolicy,
+    queue_policy,
 )
 
 CLOCK = ManualClock()
@@ -32,9 +32,9 @@ def queue() -> MemoryFifo:
 
 
 @pytest.fixture
-def carriage(queue: MemoryFifo) -> FifoCarriage:
-    made = carriage_of(Lanes({"default": queue, "bill": queue}), WORKER)
-    assert isinstance(made, FifoCarriage)
+def carriage(queue: MemoryFifo) -> FifoQueuePolicy:
+    made = queue_policy(Lanes({"default": queue, "bill": queue}), WORKER)
+    assert isinstance(made, FifoQueuePolicy)
     return made
 
 
@@ -58,14 +58,14 @@ def taken(queue: MemoryFifo, *, receives: int = 1) -> Message:
     ids=["alive", "just over", "nearly over", "over"],
 )
 def test_behind_a_lease_it_comes_when_that_is_over_and_never_spins(
-    carriage: FifoCarriage, why: Refusal, left: timedelta, hidden: timedelta
+    carriage: FifoQueuePolicy, why: Refusal, left: timedelta, hidden: timedelta
 ) -> None:
     assert carriage.stays(why, replace(RUN, claimed_until=NOW + left), NOW) == hidden
 
 
 @pytest.mark.parametrize("left", [timedelta(0), -MS, -timedelta(hours=1)])
 def test_what_is_due_after_all_comes_at_once_and_never_spins(
-    carriage: FifoCarriage, left: timedelta
+    carriage: FifoQueuePolicy, left: timedelta
 ) -> None:
     run = replace(RUN, status=Status.FAILED, next_attempt_at=NOW + left)
 
@@ -75,17 +75,17 @@ def test_what_is_due_after_all_comes_at_once_and_never_spins(
 @pytest.mark.parametrize("why", [Refusal.STALE_TICKET, Refusal.COPY_MISSING])
 @pytest.mark.parametrize("run", [RUN, None], ids=["a run", "none"])
 def test_what_has_changed_meanwhile_is_read_anew(
-    carriage: FifoCarriage, why: Refusal, run: Run | None
+    carriage: FifoQueuePolicy, why: Refusal, run: Run | None
 ) -> None:
     assert carriage.stays(why, run, NOW) == AT_ONCE
 
 
 @pytest.mark.parametrize("why", [Refusal.FINISHED, Refusal.DEAD, Refusal.EXHAUSTED])
-def test_what_is_over_does_not_stay(carriage: FifoCarriage, why: Refusal) -> None:
+def test_what_is_over_does_not_stay(carriage: FifoQueuePolicy, why: Refusal) -> None:
     assert carriage.stays(why, RUN, NOW) is None
 
 
-def test_every_refusal_is_decided(carriage: FifoCarriage) -> None:
+def test_every_refusal_is_decided(carriage: FifoQueuePolicy) -> None:
     run = replace(RUN, claimed_until=NOW, next_attempt_at=NOW)
     for why in Refusal:
         stays = carriage.stays(why, run, NOW)
@@ -97,7 +97,7 @@ def test_every_refusal_is_decided(carriage: FifoCarriage) -> None:
     [(1, LOOK_AGAIN), (4, 4 * LOOK_AGAIN), (80, RAREST_LOOK), (500, RAREST_LOOK)],
 )
 def test_a_long_wait_is_hidden_for_ever_longer_up_to_twenty_minutes(
-    queue: MemoryFifo, carriage: FifoCarriage, receives: int, longest: timedelta
+    queue: MemoryFifo, carriage: FifoQueuePolicy, receives: int, longest: timedelta
 ) -> None:
     message = taken(queue, receives=receives)
     begun = queue._now()
@@ -118,7 +118,7 @@ def test_sqs_hands_it_out_for_as_long_as_it_keeps_it() -> None:
 def test_a_standard_lane_carries_waits_as_ever() -> None:
     queue = MemoryQueue(ManualClock())
 
-    made = carriage_of(Lanes({"default": queue}), replace(WORKER, lane="default"))
+    made = queue_policy(Lanes({"default": queue}), replace(WORKER, lane="default"))
 
-    assert not isinstance(made, FifoCarriage)
+    assert not isinstance(made, FifoQueuePolicy)
     assert all(made.stays(why, RUN, NOW) is None for why in Refusal)

@@ -14,7 +14,6 @@ from webhook_inbox.domain.ports import Message
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.lease import CLOCK_SKEW, Lease, NotClaimable, Refusal, claim, claimable
 from webhook_inbox.ledger.schema import run_key
-from webhook_inbox.queue.message import Reference
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -46,7 +45,7 @@ def attempt(
         table,
         event=EVENT,
         spec=SPEC,
-        reference=Reference("acme", "evt-1", "acme.fulfil", ticket),
+        ticket=ticket,
         message=message,
         lease=LEASE,
         now=now,
@@ -195,7 +194,7 @@ def test_of_two_claims_of_one_message_one_gets_the_lease() -> None:
             table,
             event=EVENT,
             spec=SPEC,
-            reference=Reference("acme", "evt-1", "acme.fulfil"),
+            ticket=0,
             message=MESSAGE,
             lease=replace(LEASE, id="lease-third"),
             now=NOW,

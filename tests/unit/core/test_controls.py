@@ -11,8 +11,8 @@ from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Change, Item, Key
 from webhook_inbox.ledger.pauses import (
     REMEMBERED,
-    Controls,
-    Wish,
+    HandlerPauses,
+    PauseRequest,
     control_key,
     controls,
     pause,
@@ -23,8 +23,10 @@ BOTH = pytest.mark.parametrize("fault", list(Fault))
 NAME = "acme.fulfil"
 
 
-def wish(world: World, name: str = NAME, *, by: str = "kim", reason: str = "the CRM moves") -> Wish:
-    return Wish(name, by, reason, world.now)
+def wish(
+    world: World, name: str = NAME, *, by: str = "kim", reason: str = "the CRM moves"
+) -> PauseRequest:
+    return PauseRequest(name, by, reason, world.now)
 
 
 # -- what people say
@@ -145,7 +147,7 @@ def test_an_earlier_try_of_the_same_call_is_recognised(world: World, act: str) -
 
 def test_a_worker_is_told_why_a_handler_is_paused(world: World) -> None:
     pause(world.table, world.chance, wish(world))
-    worker = Controls(world.table, world.clock)
+    worker = HandlerPauses(world.table, world.clock)
     assert worker.paused(NAME) == "the CRM moves"
     assert worker.paused("acme.other") is None
 
@@ -153,12 +155,12 @@ def test_a_worker_is_told_why_a_handler_is_paused(world: World) -> None:
 def test_a_resumed_handler_is_not_paused(world: World) -> None:
     pause(world.table, world.chance, wish(world))
     resume(world.table, world.chance, wish(world))
-    assert Controls(world.table, world.clock).paused(NAME) is None
+    assert HandlerPauses(world.table, world.clock).paused(NAME) is None
 
 
 @pytest.mark.parametrize("paused_first", [True, False])
 def test_a_worker_hears_of_a_change_within_five_seconds(world: World, paused_first: bool) -> None:
-    worker = Controls(world.table, world.clock)
+    worker = HandlerPauses(world.table, world.clock)
     if paused_first:
         pause(world.table, world.chance, wish(world))
     before = worker.paused(NAME)
@@ -170,7 +172,7 @@ def test_a_worker_hears_of_a_change_within_five_seconds(world: World, paused_fir
 
 
 def test_a_worker_asks_once_in_five_seconds_for_each_handler(world: World) -> None:
-    worker = Controls(world.table, world.clock)
+    worker = HandlerPauses(world.table, world.clock)
     world.plan.operations()
     for _ in range(10):
         worker.paused(NAME)
@@ -181,14 +183,14 @@ def test_a_worker_asks_once_in_five_seconds_for_each_handler(world: World) -> No
 
 def test_where_the_ledger_does_not_answer_nothing_is_paused(world: World) -> None:
     pause(world.table, world.chance, wish(world))
-    worker = Controls(world.table, world.clock)
+    worker = HandlerPauses(world.table, world.clock)
     world.plan.fail("GetItem")
     assert worker.paused(NAME) is None
 
 
 def test_it_is_asked_again_five_seconds_later(world: World) -> None:
     pause(world.table, world.chance, wish(world))
-    worker = Controls(world.table, world.clock)
+    worker = HandlerPauses(world.table, world.clock)
     world.plan.fail("GetItem")
     worker.paused(NAME)
     world.clock.advance(seconds=5)
@@ -197,7 +199,7 @@ def test_it_is_asked_again_five_seconds_later(world: World) -> None:
 
 def test_a_pause_that_is_known_stands_while_the_ledger_does_not_answer(world: World) -> None:
     pause(world.table, world.chance, wish(world))
-    worker = Controls(world.table, world.clock)
+    worker = HandlerPauses(world.table, world.clock)
     worker.paused(NAME)
     world.plan.fail("GetItem", times=100)
     world.clock.advance(minutes=5)

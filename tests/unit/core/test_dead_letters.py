@@ -8,7 +8,7 @@ from tests.unit.core.world import World
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Outgoing
 from webhook_inbox.queue import dead_letters
-from webhook_inbox.queue.message import Reference
+from webhook_inbox.queue.message import RunMessage
 
 
 def sweep(world: World, *, seconds: float = 300) -> int:
@@ -52,7 +52,7 @@ def test_what_stays_can_be_redriven_at_once(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", ["hello", Reference("acme", "nobody-knows", "acme.fulfil").encode()]
+    "body", ["hello", RunMessage("acme", "nobody-knows", "acme.fulfil").encode()]
 )
 def test_what_is_not_known_stays(world: World, body: str) -> None:
     lay(world, body)

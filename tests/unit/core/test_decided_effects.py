@@ -10,10 +10,10 @@ from tests.unit.core.holding import deciding
 from tests.unit.core.world import World
 from webhook_inbox.domain.errors import Transient
 from webhook_inbox.domain.model import Status
-from webhook_inbox.handlers.approvals import Hold, Outcome, holds
+from webhook_inbox.handlers.approvals import ApprovalOutcome, ApprovalRequest, holds
 from webhook_inbox.handlers.context import Context
 from webhook_inbox.handlers.event import Event
-from webhook_inbox.queue.outcomes import Outcome as Processed
+from webhook_inbox.queue.outcomes import RunOutcome
 from webhookctl.explain.next_action import next_action
 
 WHO = {"by": "kim", "reason": "looked at it"}
@@ -46,7 +46,7 @@ def refunding(world: World, **how: Any) -> Downstream:
     return downstream
 
 
-def only_hold(world: World) -> Hold:
+def only_hold(world: World) -> ApprovalRequest:
     (found,) = holds(world.ledger)
     return found
 
@@ -97,14 +97,14 @@ def test_a_hold_that_a_handler_swallows_holds_its_run_all_the_same(how: dict[str
 def test_an_effect_that_wants_approval_happens_once_it_is_given(world: World) -> None:
     downstream = refunding(world, args={"amount": 42}, approve=True)
     world.deliver()
-    assert world.work() == [Processed.HELD]
+    assert world.work() == [RunOutcome.HELD]
     assert downstream.keys == []
     assert only_hold(world).shows == '{"amount": 42}'
     assert "Effects: retry-safe, side effect not committed." in told(world)
 
     deciding(world).approve(only_hold(world), **WHO)
 
-    assert world.work() == [Processed.DONE]
+    assert world.work() == [RunOutcome.DONE]
     assert downstream.results == [{"refund": 1}]
 
 
@@ -124,7 +124,7 @@ def test_an_approval_of_one_amount_is_none_of_another(world: World) -> None:
     world.work()
     downstream = refunding(world, args={"amount": 4200}, approve=True)  # a new deployment
     deciding(world).approve(only_hold(world), **WHO)
-    assert world.work() == [Processed.HELD]
+    assert world.work() == [RunOutcome.HELD]
     assert downstream.keys == []
     assert only_hold(world).shows == '{"amount": 4200}'
 
@@ -132,7 +132,7 @@ def test_an_approval_of_one_amount_is_none_of_another(world: World) -> None:
 # -- doubt
 
 
-def doubtful(world: World, **how: Any) -> tuple[Downstream, Hold]:
+def doubtful(world: World, **how: Any) -> tuple[Downstream, ApprovalRequest]:
     """Brings a run to be held for a refund of which nobody knows whether it was made."""
     downstream = refunding(world, in_doubt="hold", **how)
     downstream.failing = True
@@ -158,7 +158,7 @@ def test_in_doubt_the_operator_is_told_of_three_answers(world: World) -> None:
 def test_approved_it_is_done_again_under_the_same_key(world: World) -> None:
     downstream, asked = doubtful(world)
     deciding(world).approve(asked, **WHO)
-    assert world.work() == [Processed.DONE]
+    assert world.work() == [RunOutcome.DONE]
     assert len(downstream.keys) == 2
     assert len(set(downstream.keys)) == 1
 
@@ -172,7 +172,7 @@ def test_an_approval_is_for_one_doubt_and_not_for_the_next(world: World) -> None
     world.work()
     assert len(downstream.keys) == 2
     assert only_hold(world).id != asked.id
-    assert deciding(world).approve(asked, **WHO).outcome is Outcome.MOVED_ON
+    assert deciding(world).approve(asked, **WHO).outcome is ApprovalOutcome.MOVED_ON
 
 
 def test_one_that_happened_is_not_repeated_and_the_handler_is_given_its_result(
@@ -180,7 +180,7 @@ def test_one_that_happened_is_not_repeated_and_the_handler_is_given_its_result(
 ) -> None:
     downstream, asked = doubtful(world)
     deciding(world).happened(asked, {"refund": 7}, **WHO)
-    assert world.work() == [Processed.DONE]
+    assert world.work() == [RunOutcome.DONE]
     assert len(downstream.keys) == 1
     assert downstream.results == [{"refund": 7}]
 
@@ -220,7 +220,7 @@ def test_one_that_wants_approval_and_is_in_doubt_is_decided_once_for_each(world:
     assert only_hold(world).fingerprint.startswith("doubt:")
     downstream.failing = False
     deciding(world).approve(only_hold(world), **WHO)
-    assert world.work() == [Processed.DONE]
+    assert world.work() == [RunOutcome.DONE]
     assert len(downstream.keys) == 2
 
 
@@ -231,9 +231,9 @@ def test_other_arguments_than_before_are_held_until_they_are_approved(world: Wor
     world.work()
     refunding(world, args={"amount": 99})  # a new deployment
     world.clock.advance(minutes=10)
-    assert world.work() == [Processed.HELD]
+    assert world.work() == [RunOutcome.HELD]
     deciding(world).approve(only_hold(world), **WHO)
-    assert world.work() == [Processed.DONE]
+    assert world.work() == [RunOutcome.DONE]
     assert len(first.keys) == 1
 
 

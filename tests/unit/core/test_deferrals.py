@@ -8,14 +8,14 @@ from tests.unit.core.world import World, handler, with_handlers
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.errors import Deferred, Permanent, Transient
 from webhook_inbox.domain.model import Status
-from webhook_inbox.queue.outcomes import Outcome
+from webhook_inbox.queue.outcomes import RunOutcome
 
 
 def defer(world: World, **wait: float) -> None:
     """Lets the first attempt wait so long from now."""
     world.script("acme.fulfil", Deferred(world.now + timedelta(**wait), "the breaker is open"))
     world.deliver()
-    assert world.work() == [Outcome.DEFERRED]
+    assert world.work() == [RunOutcome.DEFERRED]
 
 
 def test_a_deferral_spends_no_attempt(world: World) -> None:
@@ -31,7 +31,7 @@ def test_up_to_fifteen_minutes_a_copy_carries_it(world: World, seconds: int) -> 
     defer(world, seconds=seconds)
     assert world.tickets() == [1]
     world.clock.advance(seconds=seconds + 1)
-    assert world.work() == [Outcome.DONE]
+    assert world.work() == [RunOutcome.DONE]
     assert world.run().attempt_count == 1
 
 
@@ -70,7 +70,7 @@ def test_a_time_that_has_passed_is_soon_but_never_at_once(world: World, minutes:
     defer(world, minutes=minutes)
     assert world.work() == []
     world.clock.advance(minutes=1)
-    assert world.work() == [Outcome.DONE]
+    assert world.work() == [RunOutcome.DONE]
 
 
 def test_a_time_in_another_zone_is_the_same_instant(world: World) -> None:
@@ -121,7 +121,7 @@ def test_a_deferral_that_cannot_be_printed_is_a_deferral_all_the_same(world: Wor
 
     world.script("acme.fulfil", Silent(world.now + timedelta(minutes=2)))
     world.deliver()
-    assert world.work() == [Outcome.DEFERRED]
+    assert world.work() == [RunOutcome.DEFERRED]
 
 
 @pytest.mark.parametrize("fault", list(Fault))
@@ -131,9 +131,9 @@ def test_a_copy_that_could_not_be_sent_is_sent_by_the_old_message(
     world.script("acme.fulfil", Deferred(world.now + timedelta(minutes=10)))
     world.deliver()
     world.plan.fail("SendMessageBatch", fault)
-    assert world.work() == [Outcome.UNAVAILABLE]
+    assert world.work() == [RunOutcome.UNAVAILABLE]
     world.clock.advance(minutes=6)
-    assert world.work() == [Outcome.DROPPED]
+    assert world.work() == [RunOutcome.DROPPED]
     world.run_until_quiet()
     assert world.run().status is Status.DONE
     assert world.run().attempt_count == 1
@@ -145,7 +145,7 @@ def test_a_deferral_whose_settlement_failed_heals(world: World, fault: Fault, mi
     world.script("acme.fulfil", Deferred(world.now + timedelta(minutes=minutes)))
     world.deliver()
     world.plan.fail("UpdateItem", fault, skip=1)
-    assert world.work() == [Outcome.UNAVAILABLE]
+    assert world.work() == [RunOutcome.UNAVAILABLE]
     world.run_until_quiet()
     assert world.run().status is Status.DONE
 

@@ -12,7 +12,7 @@ from webhook_inbox.domain.errors import Deferred, Held, Permanent, Skipped, Tran
 from webhook_inbox.domain.manifest import Backoff
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.timestamps import to_ms
-from webhook_inbox.queue.outcomes import Outcome
+from webhook_inbox.queue.outcomes import RunOutcome
 
 NAME = "acme.fulfil"
 
@@ -20,7 +20,7 @@ NAME = "acme.fulfil"
 def test_a_skipped_run_is_finished_and_says_why(world: World) -> None:
     world.script(NAME, Skipped("stale: version 3, and 5 was applied"))
     world.deliver()
-    assert world.work() == [Outcome.SKIPPED]
+    assert world.work() == [RunOutcome.SKIPPED]
 
     run = world.run()
     assert (run.status, run.last_error) == (
@@ -38,7 +38,7 @@ def test_a_skipped_run_is_finished_and_says_why(world: World) -> None:
 def test_a_held_run_says_what_is_decided_and_spends_no_attempt(world: World) -> None:
     world.script(NAME, Held("a lot", subject="policy", shows="20000 EUR", fingerprint="f1"))
     world.deliver()
-    assert world.work() == [Outcome.HELD]
+    assert world.work() == [RunOutcome.HELD]
 
     run = world.run()
     assert run.status is Status.HELD
@@ -74,7 +74,7 @@ def test_a_parked_deferral_has_no_message_and_comes_back_when_due(world: World) 
     until = world.now + timedelta(minutes=5)
     world.script(NAME, Deferred(until, "waits for its predecessor", parked=True, waits_for="order"))
     world.deliver()
-    assert world.work() == [Outcome.DEFERRED]
+    assert world.work() == [RunOutcome.DEFERRED]
 
     run = world.run()
     assert (run.parked, run.waits_for, run.attempt_count) == (True, "order", 0)
@@ -101,7 +101,7 @@ def test_who_gives_up_for_good_may_wake_somebody(
     world.deliver()
     result = world.work_once()
     assert result is not None
-    assert (result.outcome, result.page) == (Outcome.DEAD, paged)
+    assert (result.outcome, result.page) == (RunOutcome.DEAD, paged)
 
 
 def test_nobody_is_woken_while_it_is_tried_again(world: World) -> None:
@@ -109,7 +109,7 @@ def test_nobody_is_woken_while_it_is_tried_again(world: World) -> None:
     world.deliver()
     result = world.work_once()
     assert result is not None
-    assert (result.outcome, result.page) == (Outcome.FAILED_KEPT, False)
+    assert (result.outcome, result.page) == (RunOutcome.FAILED_KEPT, False)
 
 
 @pytest.mark.parametrize(("allowed", "made"), [(1, 1), (2, 2), (3, 3), (99, 5)])

@@ -10,9 +10,9 @@ from webhook_inbox import providers
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.secrets import LiveSecrets
+from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.ingest import enrolment
-from webhook_inbox.ingest.ingest import Ingest, Outcome, Receipt
+from webhook_inbox.ingest.ingest import Ingest, IngestOutcome, Receipt
 
 ASANA = SourceSpec("asana", "asana", "asana-key")
 OFFERED = "b537207f20cbfa02357cf448134da559"
@@ -26,7 +26,7 @@ def ingest(world: World) -> Ingest:
         table=world.table,
         lanes=world.lanes,
         blobs=world.blobs,
-        secrets=LiveSecrets(store=world.vault, clock=world.clock),
+        secrets=SecretCache(store=world.vault, clock=world.clock),
         vault=world.vault,
     )
 
@@ -47,7 +47,7 @@ def test_an_offered_secret_is_stored_and_echoed_while_somebody_waits(
 ) -> None:
     wait_for_it(world)
     receipt = offer(world, ingest)
-    assert (receipt.outcome, receipt.status) == (Outcome.ENROLLED, 200)
+    assert (receipt.outcome, receipt.status) == (IngestOutcome.ENROLLED, 200)
     assert receipt.answer is not None
     assert receipt.answer.headers == {"x-hook-secret": OFFERED}
     assert world.vault.fetch("asana-key") == (OFFERED,)
@@ -57,7 +57,7 @@ def test_a_secret_that_nobody_waits_for_is_refused_and_kept_nowhere(
     world: World, ingest: Ingest
 ) -> None:
     receipt = offer(world, ingest)
-    assert (receipt.outcome, receipt.status) == (Outcome.REJECTED, 403)
+    assert (receipt.outcome, receipt.status) == (IngestOutcome.REJECTED, 403)
     assert receipt.reason == "not-enrolling"
     assert "webhookctl secrets enrol asana" in receipt.detail
     assert world.vault.fetch("asana-key") == ()
@@ -88,7 +88,7 @@ def test_the_same_secret_may_come_again_when_the_answer_was_lost(
 ) -> None:
     wait_for_it(world)
     offer(world, ingest)
-    assert offer(world, ingest).outcome is Outcome.ENROLLED
+    assert offer(world, ingest).outcome is IngestOutcome.ENROLLED
 
 
 def test_the_secret_before_stays_live(world: World, ingest: Ingest) -> None:
@@ -113,7 +113,7 @@ def test_when_storage_fails_the_provider_has_to_offer_it_again(
     world.plan.fail("UpdateItem", fault=Fault.BEFORE)
     assert offer(world, ingest).status == 503
     world.plan.heal()
-    assert offer(world, ingest).outcome is Outcome.ENROLLED
+    assert offer(world, ingest).outcome is IngestOutcome.ENROLLED
 
 
 @pytest.mark.parametrize("secret", ["x" * 1025, "caf\u00e9", "a\x00b"])

@@ -17,7 +17,7 @@ from webhook_inbox.domain.errors import (
 )
 from webhook_inbox.domain.manifest import Backoff
 from webhook_inbox.domain.model import Status
-from webhook_inbox.queue.outcomes import Outcome, Result
+from webhook_inbox.queue.outcomes import RunOutcome, RunResult
 
 
 class Unprintable(Exception):
@@ -30,7 +30,7 @@ class NotText(Exception):
         return 42  # type: ignore[return-value]  # noqa: PLE0307 - the mistake itself
 
 
-def first_result(world: World) -> Result:
+def first_result(world: World) -> RunResult:
     world.deliver()
     result = world.work_once()
     assert result is not None
@@ -67,7 +67,7 @@ def test_whatever_a_handler_raises_is_tried_again_and_shown(
 ) -> None:
     world.script("acme.fulfil", error)
     result = first_result(world)
-    assert result.outcome is Outcome.FAILED_KEPT
+    assert result.outcome is RunOutcome.FAILED_KEPT
     assert result.error is error
     run = world.run()
     assert run.status is Status.FAILED
@@ -105,10 +105,10 @@ def test_what_a_handler_shows_or_waits_for_need_not_be_text(world: World) -> Non
     world.script("acme.fulfil", Deferred(later, waits_for=odd), Held("look", shows=odd))
     world.deliver()
 
-    assert world.work() == [Outcome.DEFERRED]
+    assert world.work() == [RunOutcome.DEFERRED]
     assert world.run().waits_for == "{'amount': 42}"
     world.clock.advance(minutes=2)
-    assert world.work() == [Outcome.HELD]
+    assert world.work() == [RunOutcome.HELD]
     assert world.run().held["shows"] == "{'amount': 42}"
 
 
@@ -125,7 +125,7 @@ def test_the_last_of_its_attempts_makes_a_run_dead(world: World) -> None:
 def test_it_is_dead_when_its_last_attempt_ends_not_a_wait_later() -> None:
     world = World(with_handlers(handler("acme.fulfil", max_attempts=1)))
     world.fails("acme.fulfil", Transient("down"))
-    assert first_result(world).outcome is Outcome.DEAD
+    assert first_result(world).outcome is RunOutcome.DEAD
     assert world.run().dead_at == world.now
 
 
@@ -167,7 +167,7 @@ def test_fewer_attempts_after_a_deployment_end_a_run_at_its_next_message(world: 
 
 def test_a_permanent_failure_is_dead_at_once(world: World) -> None:
     world.script("acme.fulfil", Permanent("no such customer"))
-    assert first_result(world).outcome is Outcome.DEAD
+    assert first_result(world).outcome is RunOutcome.DEAD
     run = world.run()
     assert (run.status, run.attempt_count) == (Status.DEAD_LETTER, 1)
     assert run.last_error == "permanent: no such customer"
@@ -186,7 +186,7 @@ def test_a_dead_run_is_buried_in_seconds_and_not_retried(world: World) -> None:
     world.script("acme.fulfil", Permanent("no"))
     world.deliver()
     outcomes = world.work()
-    assert outcomes == [Outcome.DEAD] + [Outcome.BURIED] * 12
+    assert outcomes == [RunOutcome.DEAD] + [RunOutcome.BURIED] * 12
     assert len(world.handled) == 1
     assert len(world.dlqs["default"]) == 1
 
@@ -223,7 +223,7 @@ def test_after_the_fix_its_runs_go_on(world: World) -> None:
 def test_a_handler_that_takes_too_long_has_failed(world: World) -> None:
     world.behaviours["acme.fulfil"] = lambda event, ctx: world.clock.advance(seconds=51)
     result = first_result(world)
-    assert result.outcome is Outcome.FAILED_KEPT
+    assert result.outcome is RunOutcome.FAILED_KEPT
     assert isinstance(result.error, HandlerTimedOut)
     assert world.run().attempts[-1].outcome == "timed out"
 
@@ -251,7 +251,7 @@ def test_a_handler_never_gets_more_than_the_invocation_has_left() -> None:
 def test_an_invocation_with_no_time_left_begins_nothing(world: World, seconds: float) -> None:
     world.deliver()
     result = world.process(world.taken(), seconds=seconds)
-    assert result.outcome is Outcome.UNAVAILABLE
+    assert result.outcome is RunOutcome.UNAVAILABLE
     assert world.handled == []
     assert world.row() is None
 
@@ -289,7 +289,7 @@ def rename(world: World) -> None:
 def test_an_unknown_handler_waits_and_spends_no_attempt(world: World) -> None:
     world.deliver()
     rename(world)
-    assert world.work() == [Outcome.DEFERRED]
+    assert world.work() == [RunOutcome.DEFERRED]
     run = world.run()
     assert (run.status, run.attempt_count) == (Status.DEFERRED, 0)
     assert "not in this deployment" in run.last_error

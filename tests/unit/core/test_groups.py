@@ -10,18 +10,18 @@ from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.ports import Outgoing
 from webhook_inbox.domain.quotas import takes
 from webhook_inbox.queue.lanes import Lanes
-from webhook_inbox.queue.message import Reference
+from webhook_inbox.queue.message import RunMessage
 
 RUN = Run("acme", "evt-1", "acme.bill", "paid", Status.PENDING, ticket=3, entity="cus_1")
 
 
-def sent(reference: Reference) -> Outgoing:
+def sent(reference: RunMessage) -> Outgoing:
     return reference.outgoing(fifo=True)
 
 
 def test_an_entity_s_runs_of_one_handler_are_one_group() -> None:
-    one = Reference("acme", "evt-1", "acme.bill", entity="cus_1")
-    two = Reference("acme", "evt-2", "acme.bill", ticket=4, entity="cus_1")
+    one = RunMessage("acme", "evt-1", "acme.bill", entity="cus_1")
+    two = RunMessage("acme", "evt-2", "acme.bill", ticket=4, entity="cus_1")
 
     assert sent(one).group == sent(two).group == "acme.bill#cus_1"
 
@@ -29,27 +29,27 @@ def test_an_entity_s_runs_of_one_handler_are_one_group() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        Reference("acme", "evt-1", "acme.bill", entity="cus_2"),
-        Reference("acme", "evt-1", "acme.ship", entity="cus_1"),
-        Reference("acme", "evt-1", "acme.bill", entity="cus_1", apart=True),
-        Reference("acme", "evt-1", "acme.bill"),
-        Reference("acme", "evt-1", "acme.bill", entity="#evt-1"),
+        RunMessage("acme", "evt-1", "acme.bill", entity="cus_2"),
+        RunMessage("acme", "evt-1", "acme.ship", entity="cus_1"),
+        RunMessage("acme", "evt-1", "acme.bill", entity="cus_1", apart=True),
+        RunMessage("acme", "evt-1", "acme.bill"),
+        RunMessage("acme", "evt-1", "acme.bill", entity="#evt-1"),
     ],
     ids=["entity", "handler", "apart", "none", "odd"],
 )
-def test_whatever_else_differs_is_another_group(other: Reference) -> None:
+def test_whatever_else_differs_is_another_group(other: RunMessage) -> None:
     assert sent(other).group != "acme.bill#cus_1"
 
 
 def test_a_run_of_no_entity_is_in_order_with_nothing() -> None:
-    one, two = (Reference("acme", id_, "acme.bill") for id_ in ("evt-1", "evt-2"))
+    one, two = (RunMessage("acme", id_, "acme.bill") for id_ in ("evt-1", "evt-2"))
 
     assert sent(one).group != sent(two).group
 
 
 def test_two_that_are_sent_apart_do_not_wait_for_each_other() -> None:
     one, two = (
-        Reference("acme", id_, "acme.bill", entity="cus_1", apart=True) for id_ in ("1", "2")
+        RunMessage("acme", id_, "acme.bill", entity="cus_1", apart=True) for id_ in ("1", "2")
     )
 
     assert sent(one).group != sent(two).group
@@ -57,7 +57,7 @@ def test_two_that_are_sent_apart_do_not_wait_for_each_other() -> None:
 
 def test_a_second_message_is_known_by_event_handler_and_ticket() -> None:
     ids = {
-        sent(Reference(source, event_id, handler, ticket, entity="cus_1")).dedup
+        sent(RunMessage(source, event_id, handler, ticket, entity="cus_1")).dedup
         for source in ("acme", "github")
         for event_id in ("evt-1", "evt-2")
         for handler in ("a", "b")
@@ -65,34 +65,34 @@ def test_a_second_message_is_known_by_event_handler_and_ticket() -> None:
     }
 
     assert len(ids) == 16
-    again = [sent(Reference("acme", "evt-1", "a", entity="cus_1")).dedup for _ in range(2)]
+    again = [sent(RunMessage("acme", "evt-1", "a", entity="cus_1")).dedup for _ in range(2)]
     assert again[0] == again[1]
 
 
 @pytest.mark.parametrize("text", ["é", "a b", "x" * 512, "\ud800", "\x00", "名"])
 def test_sqs_takes_whatever_an_entity_or_an_event_is_called(text: str) -> None:
-    message = sent(Reference("acme", text, "acme.bill", entity=text))
+    message = sent(RunMessage("acme", text, "acme.bill", entity=text))
 
     assert takes(message, fifo=True)
-    assert message.group != sent(Reference("acme", text, "acme.bill", entity=f"{text}.")).group
+    assert message.group != sent(RunMessage("acme", text, "acme.bill", entity=f"{text}.")).group
 
 
 def test_a_standard_lane_gets_neither_group_nor_id() -> None:
-    message = Reference.of(RUN).outgoing(fifo=False, delay=7)
+    message = RunMessage.of(RUN).outgoing(fifo=False, delay=7)
 
     assert (message.group, message.dedup, message.delay) == ("", "", 7)
     assert takes(message)
 
 
 def test_the_group_is_not_part_of_the_text() -> None:
-    text = Reference.of(RUN, apart=True).encode()
+    text = RunMessage.of(RUN, apart=True).encode()
 
     assert "cus_1" not in text
-    assert Reference.decode(text) == Reference("acme", "evt-1", "acme.bill", 3)
+    assert RunMessage.decode(text) == RunMessage("acme", "evt-1", "acme.bill", 3)
 
 
 def test_a_message_of_a_run_says_what_may_claim_it() -> None:
-    reference = Reference.of(RUN)
+    reference = RunMessage.of(RUN)
 
     assert (reference.ticket, reference.entity, reference.apart) == (3, "cus_1", False)
 
@@ -109,7 +109,7 @@ def queues() -> Mapping[str, MemoryQueue]:
 def test_lanes_send_to_each_kind_of_queue_what_it_takes(
     queues: Mapping[str, MemoryQueue],
 ) -> None:
-    reference = Reference.of(RUN)
+    reference = RunMessage.of(RUN)
 
     Lanes(queues).send([("default", reference), ("bill", reference)], delay=5)
 
@@ -121,13 +121,13 @@ def test_lanes_send_to_each_kind_of_queue_what_it_takes(
 def test_a_lane_that_is_gone_is_the_default_one_and_takes_it_without_a_group(
     queues: Mapping[str, MemoryQueue],
 ) -> None:
-    Lanes(queues).send([("gone", Reference.of(RUN))])
+    Lanes(queues).send([("gone", RunMessage.of(RUN))])
 
     assert len(queues["default"]) == 1
 
 
 def test_what_a_fifo_lane_gets_keeps_its_order(queues: Mapping[str, MemoryQueue]) -> None:
-    references = [Reference("acme", f"evt-{n}", "b", entity="cus_1") for n in range(25)]
+    references = [RunMessage("acme", f"evt-{n}", "b", entity="cus_1") for n in range(25)]
 
     Lanes(queues).send([("bill", reference) for reference in references])
 
@@ -138,4 +138,4 @@ def test_what_a_fifo_lane_does_not_take_is_told(queues: Mapping[str, MemoryQueue
     queues["bill"].refuses = lambda _: True
 
     with pytest.raises(Unavailable, match="1 of 1 messages not taken"):
-        Lanes(queues).send([("bill", Reference.of(RUN))])
+        Lanes(queues).send([("bill", RunMessage.of(RUN))])

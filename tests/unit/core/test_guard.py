@@ -7,8 +7,8 @@ import pytest
 from tests.unit.core.world import GITHUB, World, with_source
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.errors import Unavailable
-from webhook_inbox.ingest import replay_attacks as guard
-from webhook_inbox.ingest.ingest import Outcome, Receipt
+from webhook_inbox.ingest import replay_attacks
+from webhook_inbox.ingest.ingest import IngestOutcome, Receipt
 from webhook_inbox.ledger.schema import guard_key
 
 
@@ -25,7 +25,7 @@ def crash_before_the_event(world: World, event_id: str) -> None:
 def test_a_captured_body_under_a_fresh_id_is_not_run(world: World) -> None:
     send(world, "first")
     receipt = send(world, "captured")
-    assert (receipt.outcome, receipt.status) == (Outcome.REPLAYED, 200)
+    assert (receipt.outcome, receipt.status) == (IngestOutcome.REPLAYED, 200)
     assert world.event_row("captured", "github") is None
     world.run_until_quiet()
     assert len(world.handled) == 1
@@ -34,17 +34,17 @@ def test_a_captured_body_under_a_fresh_id_is_not_run(world: World) -> None:
 def test_a_captured_body_is_known_as_long_as_its_event(world: World) -> None:
     send(world, "first")
     world.clock.advance(days=35, seconds=-2)
-    assert send(world, "captured").outcome is Outcome.REPLAYED
+    assert send(world, "captured").outcome is IngestOutcome.REPLAYED
 
 
 def test_the_same_id_again_is_an_ordinary_duplicate(world: World) -> None:
     send(world, "first")
-    assert send(world, "first").outcome is Outcome.DUPLICATE
+    assert send(world, "first").outcome is IngestOutcome.DUPLICATE
 
 
 def test_another_body_under_another_id_is_another_event(world: World) -> None:
     send(world, "first")
-    assert send(world, "second", b'{"action": "closed"}').outcome is Outcome.ACCEPTED
+    assert send(world, "second", b'{"action": "closed"}').outcome is IngestOutcome.ACCEPTED
 
 
 def test_a_source_that_signs_its_time_needs_no_guard(world: World) -> None:
@@ -59,20 +59,20 @@ def test_a_forged_delivery_leaves_no_guard(world: World) -> None:
 
 def test_a_crash_between_guard_and_event_heals_by_the_retry_of_the_same_id(world: World) -> None:
     crash_before_the_event(world, "first")
-    assert send(world, "first").outcome is Outcome.ACCEPTED
+    assert send(world, "first").outcome is IngestOutcome.ACCEPTED
 
 
 def test_a_crash_between_guard_and_event_does_not_keep_the_content_out(world: World) -> None:
     crash_before_the_event(world, "first")
     world.clock.advance(seconds=31)
-    assert send(world, "second").outcome is Outcome.ACCEPTED
+    assert send(world, "second").outcome is IngestOutcome.ACCEPTED
 
 
 def test_a_guard_that_was_just_written_is_waited_for(world: World) -> None:
     crash_before_the_event(world, "first")
     world.clock.advance(seconds=29)
     receipt = send(world, "second")
-    assert (receipt.outcome, receipt.status) == (Outcome.UNAVAILABLE, 503)
+    assert (receipt.outcome, receipt.status) == (IngestOutcome.UNAVAILABLE, 503)
     assert world.event_row("second", "github") is None
 
 
@@ -80,20 +80,20 @@ def test_after_a_take_over_the_first_id_is_the_replay(world: World) -> None:
     crash_before_the_event(world, "first")
     world.clock.advance(seconds=31)
     send(world, "second")
-    assert send(world, "first").outcome is Outcome.REPLAYED
+    assert send(world, "first").outcome is IngestOutcome.REPLAYED
 
 
 def test_a_conflict_does_not_poison_the_guard(world: World) -> None:
     send(world, "first", b"A")
-    assert send(world, "first", b"B").outcome is Outcome.CONFLICT
+    assert send(world, "first", b"B").outcome is IngestOutcome.CONFLICT
     world.clock.advance(seconds=31)
-    assert send(world, "second", b"B").outcome is Outcome.ACCEPTED
+    assert send(world, "second", b"B").outcome is IngestOutcome.ACCEPTED
 
 
 def test_a_conflict_leaves_the_guard_of_the_stored_content_alone(world: World) -> None:
     send(world, "first", b"A")
     send(world, "first", b"B")
-    assert send(world, "captured", b"A").outcome is Outcome.REPLAYED
+    assert send(world, "captured", b"A").outcome is IngestOutcome.REPLAYED
 
 
 def test_a_captured_retry_whose_volatile_field_had_changed_is_not_run() -> None:
@@ -103,7 +103,7 @@ def test_a_captured_retry_whose_volatile_field_had_changed_is_not_run() -> None:
     assert send(world, "first", b'{"action": "opened", "attempt": 2}').status == 200
     world.clock.advance(minutes=1)
     receipt = send(world, "captured", b'{"action": "opened", "attempt": 2}')
-    assert receipt.outcome is Outcome.REPLAYED
+    assert receipt.outcome is IngestOutcome.REPLAYED
     assert len(world.messages()) == 2  # of the first, and of its retry
 
 
@@ -111,7 +111,7 @@ def test_a_guard_whose_answer_was_lost_is_our_own(world: World) -> None:
     world.plan.fail("PutItem", Fault.AFTER)
     assert send(world, "first").status == 503
     assert len(world.rows("guard#")) == 1
-    assert send(world, "first").outcome is Outcome.ACCEPTED
+    assert send(world, "first").outcome is IngestOutcome.ACCEPTED
 
 
 def test_of_two_that_take_a_guard_over_at_once_one_goes_on(world: World) -> None:
@@ -123,12 +123,12 @@ def test_of_two_that_take_a_guard_over_at_once_one_goes_on(world: World) -> None
         found = get(key, **parts)  # type: ignore[arg-type]
         if not raced:
             raced.append(True)
-            assert send(world, "quick").outcome is Outcome.ACCEPTED
+            assert send(world, "quick").outcome is IngestOutcome.ACCEPTED
         return found
 
     world.table.get = overtaken  # type: ignore[method-assign,assignment]
     assert send(world, "slow").status == 503
-    assert send(world, "slow").outcome is Outcome.REPLAYED
+    assert send(world, "slow").outcome is IngestOutcome.REPLAYED
     assert len(world.messages()) == 1
 
 
@@ -145,12 +145,12 @@ def test_of_a_retry_and_a_take_over_at_once_one_goes_on(
         found = get(key, **parts)  # type: ignore[arg-type]
         if not raced:
             raced.append(True)
-            assert send(world, quick).outcome is Outcome.ACCEPTED
+            assert send(world, quick).outcome is IngestOutcome.ACCEPTED
         return found
 
     world.table.get = overtaken  # type: ignore[method-assign,assignment]
     assert send(world, slow).status == 503
-    assert send(world, slow).outcome is Outcome.REPLAYED
+    assert send(world, slow).outcome is IngestOutcome.REPLAYED
     assert len(world.messages()) == 1
 
 
@@ -165,7 +165,7 @@ def test_a_guard_expires_with_its_event(world: World) -> None:
 def test_a_guard_holds_no_content(world: World) -> None:
     send(world, "first")
     (row,) = world.rows("guard#")
-    assert row["pk"] == guard_key("github", guard.content_hash(b'{"action": "opened"}')).pk
+    assert row["pk"] == guard_key("github", replay_attacks.content_hash(b'{"action": "opened"}')).pk
     assert set(row) == {"pk", "sk", "event_id", "written_at", "expires_at"}
 
 
@@ -174,7 +174,7 @@ def test_a_guard_that_cannot_be_asked_lets_nothing_in(world: World, operation: s
     send(world, "first")
     world.plan.fail(operation)
     assert send(world, "captured").status == 503
-    assert send(world, "captured").outcome is Outcome.REPLAYED
+    assert send(world, "captured").outcome is IngestOutcome.REPLAYED
 
 
 def test_guards_of_two_sources_are_apart() -> None:
@@ -183,7 +183,7 @@ def test_guards_of_two_sources_are_apart() -> None:
     send(world, "first")
     body = b'{"action": "opened"}'
     delivery = replace(world.delivery("x", source="github", body=body), source="mirror")
-    assert world.ingest.receive(delivery).outcome is Outcome.ACCEPTED
+    assert world.ingest.receive(delivery).outcome is IngestOutcome.ACCEPTED
 
 
 def test_check_reports_a_table_that_is_down(world: World) -> None:
@@ -191,4 +191,4 @@ def test_check_reports_a_table_that_is_down(world: World) -> None:
     event = replace(world.overview("first", "github").event, event_id="other")
     world.plan.fail("PutItem")
     with pytest.raises(Unavailable):
-        guard.check(world.table, event)
+        replay_attacks.check(world.table, event)

@@ -6,17 +6,17 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pydantic import BaseModel
 
-from webhook_inbox.adapters.memory import ManualClock, MemorySecrets, MemoryTable, SeededChance
+from webhook_inbox.adapters.memory import ManualClock, MemorySecrets, MemoryTable, SeededRandomness
 from webhook_inbox.destinations.gate import Gate
 from webhook_inbox.domain.errors import ConfigurationError, Held, Permanent, Transient
 from webhook_inbox.domain.idempotency import KEY_LIMIT
 from webhook_inbox.domain.manifest import Backoff, DestinationSpec
 from webhook_inbox.domain.model import Run, Status
-from webhook_inbox.domain.secrets import LiveSecrets
+from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.handlers.completions.jobs import Jobs
 from webhook_inbox.handlers.context import Context
 from webhook_inbox.handlers.effects.effect import Effects
-from webhook_inbox.handlers.effects.journal import Journal
+from webhook_inbox.handlers.effects.journal import EffectJournal
 from webhook_inbox.handlers.event import Event
 from webhook_inbox.handlers.router import BACKOFFS, Registered, Router
 from webhook_inbox.queue.lanes import Lanes
@@ -164,9 +164,9 @@ def test_a_body_that_does_not_fit_its_model_is_permanent(body: bytes) -> None:
 def context(*, event_id: str = "evt-1", handler: str = "acme.fulfil", attempt: int = 1) -> Context:
     table, clock = MemoryTable(), ManualClock(NOW)
     run = Run("acme", event_id, handler, "paid", Status.PROCESSING, attempt_count=attempt)
-    journal = Journal(table, run, received_at=NOW)
+    journal = EffectJournal(table, run, received_at=NOW)
     effects = Effects(journal, run, clock=clock, end=NOW + timedelta(seconds=50))
-    secrets = LiveSecrets(store=MemorySecrets(), clock=clock)
+    secrets = SecretCache(store=MemorySecrets(), clock=clock)
     jobs = Jobs(table=table, lanes=Lanes({}), secrets=secrets, clock=clock)
     return Context(
         source="acme",
@@ -178,7 +178,7 @@ def context(*, event_id: str = "evt-1", handler: str = "acme.fulfil", attempt: i
         secrets=lambda name: {"crm": ("current", "previous")}.get(name, ()),
         effects=effects,
         waiting=jobs.of(run, effects, received_at=NOW),
-        gate=Gate(table=table, clock=clock, chance=SeededChance(1)),
+        gate=Gate(table=table, clock=clock, chance=SeededRandomness(1)),
     )
 
 

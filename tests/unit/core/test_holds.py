@@ -22,11 +22,11 @@ from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.ports import Change, Outgoing
 from webhook_inbox.domain.timestamps import to_ms
-from webhook_inbox.handlers.approvals import Hold, Outcome, holds
+from webhook_inbox.handlers.approvals import ApprovalOutcome, ApprovalRequest, holds
 from webhook_inbox.handlers.effects.manual_commit import NoDoubt
 from webhook_inbox.handlers.effects.results import Unstorable, decode
 from webhook_inbox.ledger.schema import run_key
-from webhook_inbox.queue.outcomes import Outcome as Processed
+from webhook_inbox.queue.outcomes import RunOutcome
 from webhook_inbox.reconciler.report import Action
 
 BOTH = pytest.mark.parametrize("fault", list(Fault))
@@ -57,7 +57,9 @@ def test_a_hold_of_a_policy_is_about_no_effect(world: World) -> None:
 
 
 def test_a_hold_that_says_nothing_of_itself_has_words_all_the_same() -> None:
-    bare = Hold(Run("acme", "evt-1", "acme.fulfil", "paid", Status.HELD, last_error="look at it"))
+    bare = ApprovalRequest(
+        Run("acme", "evt-1", "acme.fulfil", "paid", Status.HELD, last_error="look at it")
+    )
     assert (bare.subject, bare.reason, bare.shows, bare.since) == (
         "handler",
         "look at it",
@@ -80,10 +82,10 @@ def test_the_same_run_held_again_for_the_same_thing_has_another_id(world: World)
 
 def test_an_approved_run_goes_on(world: World) -> None:
     decision = deciding(world).approve(hold(world), **WHO)
-    assert decision.outcome is Outcome.APPROVED
+    assert decision.outcome is ApprovalOutcome.APPROVED
     assert decision.run == world.run()
     assert world.tickets() == [1]
-    assert world.work() == [Processed.DONE]
+    assert world.work() == [RunOutcome.DONE]
     assert world.run().status is Status.DONE
 
 
@@ -136,16 +138,16 @@ def test_the_message_that_was_held_is_dropped_should_it_come_again(world: World)
     asked = hold_next(world)
     deciding(world).approve(asked, **WHO)
     world.queues["default"].send([Outgoing(copy)])
-    assert sorted(world.work()) == [Processed.DONE, Processed.DROPPED]
+    assert sorted(world.work()) == [RunOutcome.DONE, RunOutcome.DROPPED]
     assert len(world.handled) == 1
 
 
 def test_an_event_that_has_expired_cannot_be_approved(world: World) -> None:
     asked = hold(world)
     world.clock.advance(days=36)
-    assert deciding(world).approve(asked, **WHO).outcome is Outcome.EXPIRED
+    assert deciding(world).approve(asked, **WHO).outcome is ApprovalOutcome.EXPIRED
     effect(world, asked.run)
-    assert deciding(world).happened(asked, None, **WHO).outcome is Outcome.EXPIRED
+    assert deciding(world).happened(asked, None, **WHO).outcome is ApprovalOutcome.EXPIRED
     assert world.rows("audit#") == []
 
 
@@ -154,7 +156,7 @@ def test_waiting_for_a_person_does_not_use_up_a_runs_maximum_age(world: World) -
     world.clock.advance(days=20)  # the handler's max_age is 14 days
     deciding(world).approve(asked, **WHO)
     world.script("acme.fulfil", Deferred(world.now + timedelta(minutes=5), "the circuit is open"))
-    assert world.work() == [Processed.DEFERRED]
+    assert world.work() == [RunOutcome.DEFERRED]
 
 
 # -- without a queue
@@ -163,12 +165,12 @@ def test_waiting_for_a_person_does_not_use_up_a_runs_maximum_age(world: World) -
 def test_where_the_queue_fails_the_reconciler_sends_it_in_its_next_pass(world: World) -> None:
     asked = hold(world)
     world.plan.fail("SendMessageBatch")
-    assert deciding(world).approve(asked, **WHO).outcome is Outcome.UNSENT
+    assert deciding(world).approve(asked, **WHO).outcome is ApprovalOutcome.UNSENT
     assert world.messages() == []
     world.clock.advance(minutes=1)
     assert world.reconcile().count(Action.WOKEN) == 1
     assert world.tickets() == [1]
-    assert world.work() == [Processed.DONE]
+    assert world.work() == [RunOutcome.DONE]
 
 
 def test_a_person_who_does_not_know_the_handlers_leaves_the_sending_to_the_reconciler(
@@ -177,18 +179,18 @@ def test_a_person_who_does_not_know_the_handlers_leaves_the_sending_to_the_recon
     asked = hold(world)
     manifest = world.manifest
     world.manifest = Manifest()
-    assert deciding(world).approve(asked, **WHO).outcome is Outcome.UNSENT
+    assert deciding(world).approve(asked, **WHO).outcome is ApprovalOutcome.UNSENT
     world.manifest = manifest
     world.clock.advance(minutes=1)
     world.reconcile()
-    assert world.work() == [Processed.DONE]
+    assert world.work() == [RunOutcome.DONE]
 
 
 def test_a_crash_before_the_message_heals(world: World) -> None:
     asked = hold(world)
     world.plan.fail("SendMessageBatch")
     world.plan.fail("UpdateItem", skip=1)  # nor can it be parked
-    assert deciding(world).approve(asked, **WHO).outcome is Outcome.UNSENT
+    assert deciding(world).approve(asked, **WHO).outcome is ApprovalOutcome.UNSENT
     world.run_until_quiet()
     assert world.run().status is Status.DONE
 
@@ -198,7 +200,7 @@ def test_a_crash_before_the_message_heals(world: World) -> None:
 
 def test_a_denied_run_is_skipped_and_says_by_whom_and_why(world: World) -> None:
     decision = deciding(world).deny(hold(world), **WHO)
-    assert decision.outcome is Outcome.DENIED
+    assert decision.outcome is ApprovalOutcome.DENIED
     run = world.run()
     assert decision.run == run
     assert (run.status, run.last_error) == (Status.SKIPPED, "denied by kim: looked at it")
@@ -230,7 +232,7 @@ def test_a_denial_leaves_effects_alone(world: World) -> None:
 def test_an_event_that_has_expired_can_still_be_denied(world: World) -> None:
     asked = hold(world)
     world.clock.advance(days=36)
-    assert deciding(world).deny(asked, **WHO).outcome is Outcome.DENIED
+    assert deciding(world).deny(asked, **WHO).outcome is ApprovalOutcome.DENIED
 
 
 def test_a_denial_with_a_very_long_reason_is_cut(world: World) -> None:
@@ -245,14 +247,14 @@ def test_an_effect_that_happened_is_committed_by_hand_and_its_run_goes_on(world:
     asked = hold(world)
     key = effect(world, asked.run)
     decision = deciding(world).happened(asked, {"id": "re_1"}, **WHO)
-    assert (decision.outcome, decision.committed) == (Outcome.APPROVED, True)
+    assert (decision.outcome, decision.committed) == (ApprovalOutcome.APPROVED, True)
     row = world.peek(key)
     assert row is not None
     assert (row["status"], decode(row["result"])) == ("committed", {"id": "re_1"})
     assert (row["found_by"], row["word"]) == ("person", {"by": "kim", "reason": "looked at it"})
     assert row["committed_at"] == to_ms(world.now)
     assert "busy_until" not in row
-    assert world.work() == [Processed.DONE]
+    assert world.work() == [RunOutcome.DONE]
 
 
 def test_an_effect_that_happened_may_have_no_result(world: World) -> None:
@@ -287,7 +289,7 @@ def test_a_workers_own_commit_that_came_late_stands(world: World) -> None:
     asked = hold(world)
     key = effect(world, asked.run, **committed({"id": "the worker's"}))
     decision = deciding(world).happened(asked, {"id": "guessed"}, **WHO)
-    assert (decision.outcome, decision.committed) == (Outcome.APPROVED, False)
+    assert (decision.outcome, decision.committed) == (ApprovalOutcome.APPROVED, False)
     row = world.peek(key)
     assert row is not None
     assert decode(row["result"]) == {"id": "the worker's"}
@@ -309,7 +311,7 @@ def test_that_it_happened_is_recorded_though_the_run_has_moved_on(world: World) 
     key = effect(world, asked.run)
     Race(world, lambda: world.replay(event_ids=["evt-1"]))
     decision = deciding(world).happened(asked, "paid", **WHO)
-    assert (decision.outcome, decision.committed) == (Outcome.MOVED_ON, True)
+    assert (decision.outcome, decision.committed) == (ApprovalOutcome.MOVED_ON, True)
     row = world.peek(key)
     assert row is not None
     assert row["status"] == "committed"
@@ -373,7 +375,7 @@ def test_of_two_decisions_the_first_one_stands(world: World) -> None:
     asked = hold(world)
     deciding(world).deny(asked, by="ada", reason="no")
     decision = deciding(world).approve(asked, **WHO)
-    assert decision.outcome is Outcome.MOVED_ON
+    assert decision.outcome is ApprovalOutcome.MOVED_ON
     assert decision.run == world.run()
     assert world.run().last_error == "denied by ada: no"
     assert world.messages() == []
@@ -383,15 +385,15 @@ def test_a_denial_after_an_approval_is_too_late(world: World) -> None:
     asked = hold(world)
     deciding(world).approve(asked, by="ada", reason="yes")
     decision = deciding(world).deny(asked, **WHO)
-    assert decision.outcome is Outcome.MOVED_ON
-    assert world.work() == [Processed.DONE]
+    assert decision.outcome is ApprovalOutcome.MOVED_ON
+    assert world.work() == [RunOutcome.DONE]
 
 
 def test_two_approvals_at_the_same_instant_are_one(world: World) -> None:
     asked = hold(world)
     first = deciding(world).approve(asked, **WHO)
     second = deciding(world).approve(asked, **WHO)
-    assert (first.outcome, second.outcome) == (Outcome.APPROVED, Outcome.MOVED_ON)
+    assert (first.outcome, second.outcome) == (ApprovalOutcome.APPROVED, ApprovalOutcome.MOVED_ON)
     assert world.tickets() == [1]
 
 
@@ -401,11 +403,11 @@ def test_a_replay_at_the_same_instant_takes_the_hold_away(world: World, decide: 
     replaying = Race(world, lambda: world.replay(event_ids=["evt-1"]))
     decision = getattr(deciding(world), decide)(asked, **WHO)
     assert replaying.happened
-    assert decision.outcome is Outcome.MOVED_ON
+    assert decision.outcome is ApprovalOutcome.MOVED_ON
     assert world.run().status is Status.PENDING
     assert not world.run().approvals
     assert world.tickets() == [1]
-    assert world.work() == [Processed.DONE]
+    assert world.work() == [RunOutcome.DONE]
 
 
 def test_a_decision_at_the_same_instant_as_a_replay_stands(world: World) -> None:
@@ -421,9 +423,9 @@ def test_a_hold_that_was_replayed_and_came_again_is_another_one(world: World) ->
     world.replay(event_ids=["evt-1"])
     again = hold_next(world)
     decision = deciding(world).approve(asked, **WHO)
-    assert decision.outcome is Outcome.MOVED_ON
+    assert decision.outcome is ApprovalOutcome.MOVED_ON
     assert decision.run is not None
-    assert Hold(decision.run).id == again.id
+    assert ApprovalRequest(decision.run).id == again.id
 
 
 def test_a_worker_cannot_take_a_held_run_from_a_person(world: World) -> None:
@@ -432,8 +434,8 @@ def test_a_worker_cannot_take_a_held_run_from_a_person(world: World) -> None:
     asked = hold_next(world)
     world.queues["default"].send([Outgoing(copy)])
     Race(world, world.work)
-    assert deciding(world).approve(asked, **WHO).outcome is Outcome.APPROVED
-    assert world.work() == [Processed.DONE]
+    assert deciding(world).approve(asked, **WHO).outcome is ApprovalOutcome.APPROVED
+    assert world.work() == [RunOutcome.DONE]
     assert len(world.handled) == 1
 
 
@@ -441,7 +443,7 @@ def test_a_worker_that_takes_the_run_up_at_once_is_let(world: World) -> None:
     asked = hold(world)
     deciding(world).approve(asked, **WHO)
     world.claim_and_die(world.taken())
-    assert deciding(world).deny(asked, **WHO).outcome is Outcome.MOVED_ON
+    assert deciding(world).deny(asked, **WHO).outcome is ApprovalOutcome.MOVED_ON
     assert world.run().status is Status.PROCESSING
 
 
@@ -449,7 +451,7 @@ def test_a_run_that_is_gone_is_nobodys_to_decide(world: World) -> None:
     asked = hold(world)
     world.table.delete(run_key("acme", "evt-1", "acme.fulfil"))
     decision = deciding(world).approve(asked, **WHO)
-    assert (decision.outcome, decision.run) == (Outcome.MOVED_ON, None)
+    assert (decision.outcome, decision.run) == (ApprovalOutcome.MOVED_ON, None)
 
 
 # -- calls that fail
@@ -482,7 +484,7 @@ def test_an_earlier_try_of_the_same_call_is_recognised(world: World, decide: str
 
     world.table.update = twice  # type: ignore[method-assign,assignment]
     decision = getattr(deciding(world), decide)(asked, **WHO)
-    assert decision.outcome in {Outcome.APPROVED, Outcome.DENIED}
+    assert decision.outcome in {ApprovalOutcome.APPROVED, ApprovalOutcome.DENIED}
     assert len(seen) == 1
 
 
@@ -493,7 +495,7 @@ def test_a_commit_by_hand_whose_answer_was_lost_can_be_repeated(world: World, fa
     world.plan.fail("UpdateItem", fault)
     with pytest.raises(Unavailable):
         deciding(world).happened(asked, "paid", **WHO)
-    assert deciding(world).happened(asked, "paid", **WHO).outcome is Outcome.APPROVED
+    assert deciding(world).happened(asked, "paid", **WHO).outcome is ApprovalOutcome.APPROVED
     row = world.peek(key)
     assert row is not None
     assert decode(row["result"]) == "paid"
@@ -543,4 +545,4 @@ def test_a_held_run_is_alarmed_a_week_before_its_events_end(world: World) -> Non
 
 def test_a_dead_run_is_no_hold(world: World) -> None:
     dead = world.dead(error=Permanent("422"))
-    assert deciding(world).approve(Hold(dead), **WHO).outcome is Outcome.APPROVED
+    assert deciding(world).approve(ApprovalRequest(dead), **WHO).outcome is ApprovalOutcome.APPROVED

@@ -4,9 +4,9 @@ from tests.unit.core.world import World
 from webhook_inbox.adapters.memory import Faults
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.timestamps import from_seconds, to_seconds
-from webhook_inbox.ingest.ingest import Outcome
+from webhook_inbox.ingest.ingest import IngestOutcome
 from webhook_inbox.ledger.schema import EVENT_LIFE, RUN_LIFE
-from webhook_inbox.queue.outcomes import Outcome as Worked
+from webhook_inbox.queue.outcomes import RunOutcome
 
 
 def test_a_run_that_is_done_stays_done_as_long_as_the_new_event_lives(world: World) -> None:
@@ -14,7 +14,7 @@ def test_a_run_that_is_done_stays_done_as_long_as_the_new_event_lives(world: Wor
     world.run_until_quiet()
     world.clock.advance(days=36)
 
-    assert world.deliver().outcome is Outcome.ACCEPTED
+    assert world.deliver().outcome is IngestOutcome.ACCEPTED
     received_at = world.overview().event.received_at
     world.run_until_quiet()
 
@@ -57,9 +57,9 @@ def test_a_duplicate_sends_it_where_the_new_event_was_never_enqueued(world: Worl
     world.behaviours.clear()
     world.clock.advance(days=EVENT_LIFE.days + 1)
     world.plan.fail("SendMessageBatch")
-    assert world.deliver().outcome is Outcome.UNAVAILABLE
+    assert world.deliver().outcome is IngestOutcome.UNAVAILABLE
 
-    assert world.deliver().outcome is Outcome.DUPLICATE
+    assert world.deliver().outcome is IngestOutcome.DUPLICATE
     world.run_until_quiet()
 
     assert world.run().status is Status.DONE
@@ -86,7 +86,7 @@ def test_a_run_that_expires_while_it_is_looked_at_is_begun_anew(world: World) ->
 
     outcome = world.process(message).outcome
 
-    assert outcome is Worked.UNAVAILABLE
+    assert outcome is RunOutcome.UNAVAILABLE
     world.table.faults = world.plan
     world.run_until_quiet()
     assert world.run().attempt_count == 1

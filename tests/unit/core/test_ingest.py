@@ -12,7 +12,7 @@ from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.ports import Item
 from webhook_inbox.domain.provider import Answer
-from webhook_inbox.ingest.ingest import Outcome
+from webhook_inbox.ingest.ingest import IngestOutcome
 
 OTHER = b'{"id": "evt-1", "type": "paid", "amount": 9000}'
 
@@ -23,7 +23,7 @@ OTHER = b'{"id": "evt-1", "type": "paid", "amount": 9000}'
 def test_a_new_event_is_stored_with_its_runs_and_sent(world: World) -> None:
     receipt = world.deliver()
 
-    assert receipt.outcome is Outcome.ACCEPTED
+    assert receipt.outcome is IngestOutcome.ACCEPTED
     assert receipt.event_id == "evt-1"
     assert receipt.handlers == ("acme.fulfil",)
     row = world.event_row()
@@ -77,10 +77,10 @@ def test_an_id_of_512_bytes_is_kept_as_it_is(world: World) -> None:
 @pytest.mark.parametrize("id_", ["x" * 513, "é" * 257, "y" * 8000])
 def test_a_longer_id_is_replaced_by_its_hash(world: World, id_: str) -> None:
     receipt = world.deliver(id_)
-    assert receipt.outcome is Outcome.ACCEPTED
+    assert receipt.outcome is IngestOutcome.ACCEPTED
     assert receipt.event_id.startswith("sha256:")
     assert len(receipt.event_id) == 71
-    assert world.deliver(id_).outcome is Outcome.DUPLICATE
+    assert world.deliver(id_).outcome is IngestOutcome.DUPLICATE
 
 
 @pytest.mark.parametrize("id_", ["a#b", "event#acme#x", "run#y", "#", "ü/?&", "a" * 512])
@@ -88,7 +88,7 @@ def test_any_id_is_stored_found_and_handled(world: World, id_: str) -> None:
     assert world.deliver(id_).status == 202
     world.work()
     assert world.handled == [("acme.fulfil", id_, 1)]
-    assert world.deliver(id_).outcome is Outcome.DUPLICATE
+    assert world.deliver(id_).outcome is IngestOutcome.DUPLICATE
 
 
 # -- G5: duplicates
@@ -98,7 +98,7 @@ def test_a_duplicate_is_answered_200_and_runs_nothing(world: World) -> None:
     world.deliver()
     world.work()
     receipt = world.deliver()
-    assert (receipt.outcome, receipt.status) == (Outcome.DUPLICATE, 200)
+    assert (receipt.outcome, receipt.status) == (IngestOutcome.DUPLICATE, 200)
     assert world.work() == []
     assert len(world.handled) == 1
 
@@ -122,7 +122,7 @@ def test_a_young_duplicate_costs_a_put_and_a_query(world: World) -> None:
 def test_a_young_duplicate_sends_the_run_that_has_no_row(world: World) -> None:
     world.deliver()
     world.clock.advance(minutes=14, seconds=59)
-    assert world.deliver().outcome is Outcome.DUPLICATE
+    assert world.deliver().outcome is IngestOutcome.DUPLICATE
     assert len(world.messages()) == 2
 
 
@@ -140,7 +140,7 @@ def test_an_older_duplicate_costs_one_call_and_sends_nothing(world: World) -> No
     world.clock.advance(minutes=15, seconds=1)
     world.deliver("warms-the-secret-cache")
     world.plan.operations()
-    assert world.deliver().outcome is Outcome.DUPLICATE
+    assert world.deliver().outcome is IngestOutcome.DUPLICATE
     assert world.plan.operations() == ["PutItem"]
     assert [m["event_id"] for m in world.messages()].count("evt-1") == 1
 
@@ -173,13 +173,13 @@ def test_a_duplicate_runs_what_the_event_was_accepted_with_not_what_is_deployed_
 def test_an_expired_event_counts_as_absent(world: World) -> None:
     world.deliver()
     world.clock.advance(days=35, seconds=1)
-    assert world.deliver().outcome is Outcome.ACCEPTED
+    assert world.deliver().outcome is IngestOutcome.ACCEPTED
 
 
 def test_an_event_is_a_duplicate_until_its_very_end(world: World) -> None:
     world.deliver()
     world.clock.advance(days=35, seconds=-2)
-    assert world.deliver().outcome is Outcome.DUPLICATE
+    assert world.deliver().outcome is IngestOutcome.DUPLICATE
 
 
 # -- G7: the same id with other content
@@ -188,7 +188,7 @@ def test_an_event_is_a_duplicate_until_its_very_end(world: World) -> None:
 def test_another_content_under_a_known_id_is_refused(world: World) -> None:
     world.deliver()
     receipt = world.deliver(body=OTHER)
-    assert (receipt.outcome, receipt.status) == (Outcome.CONFLICT, 409)
+    assert (receipt.outcome, receipt.status) == (IngestOutcome.CONFLICT, 409)
 
 
 def test_a_conflict_is_kept_with_both_fingerprints_and_its_body(world: World) -> None:
@@ -223,7 +223,7 @@ def test_the_status_of_a_conflict_is_the_providers(world: World) -> None:
     ingest = world.new_ingest(lambda _: recipe)
     ingest.receive(world.delivery())
     receipt = ingest.receive(world.delivery(body=OTHER))
-    assert (receipt.outcome, receipt.status) == (Outcome.CONFLICT, 200)
+    assert (receipt.outcome, receipt.status) == (IngestOutcome.CONFLICT, 200)
 
 
 def test_a_large_conflict_is_kept_in_the_bucket(world: World) -> None:
@@ -238,14 +238,14 @@ def test_a_retry_that_changes_a_volatile_field_is_a_duplicate() -> None:
     world = World(with_source(replace(ACME, volatile=("pending_webhooks",))))
     world.deliver(body=b'{"pending_webhooks": 3, "amount": 1}')
     receipt = world.deliver(body=b'{"amount": 1, "pending_webhooks": 2}')
-    assert receipt.outcome is Outcome.DUPLICATE
+    assert receipt.outcome is IngestOutcome.DUPLICATE
 
 
 def test_any_other_field_is_not_volatile() -> None:
     world = World(with_source(replace(ACME, volatile=("pending_webhooks",))))
     world.deliver(body=b'{"pending_webhooks": 3, "amount": 1}')
     receipt = world.deliver(body=b'{"pending_webhooks": 3, "amount": 2}')
-    assert receipt.outcome is Outcome.CONFLICT
+    assert receipt.outcome is IngestOutcome.CONFLICT
 
 
 # -- answered without an event
@@ -253,7 +253,7 @@ def test_any_other_field_is_not_volatile() -> None:
 
 def test_an_unknown_source_is_404_and_costs_no_call(world: World) -> None:
     receipt = world.ingest.receive(replace(world.delivery(), source="nobody"))
-    assert (receipt.outcome, receipt.status) == (Outcome.UNKNOWN_SOURCE, 404)
+    assert (receipt.outcome, receipt.status) == (IngestOutcome.UNKNOWN_SOURCE, 404)
     assert receipt.source == ""
     assert world.plan.calls == []
 
@@ -261,7 +261,7 @@ def test_an_unknown_source_is_404_and_costs_no_call(world: World) -> None:
 @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "post"])
 def test_another_method_is_405(world: World, method: str) -> None:
     receipt = world.ingest.receive(replace(world.delivery(), method=method))
-    assert (receipt.outcome, receipt.status) == (Outcome.WRONG_METHOD, 405)
+    assert (receipt.outcome, receipt.status) == (IngestOutcome.WRONG_METHOD, 405)
     assert world.plan.calls == []
 
 
@@ -269,7 +269,7 @@ def test_a_type_that_the_source_does_not_store_is_acknowledged_and_forgotten(
     world: World,
 ) -> None:
     receipt = world.deliver(source="github", type_="star")
-    assert (receipt.outcome, receipt.status) == (Outcome.IGNORED, 200)
+    assert (receipt.outcome, receipt.status) == (IngestOutcome.IGNORED, 200)
     assert receipt.type == "star"
     assert list(world.table) == []
     assert world.messages() == []
@@ -282,7 +282,7 @@ def test_an_ignored_type_leaves_no_guard_behind(world: World) -> None:
 
 def test_a_forged_delivery_of_an_ignored_type_is_still_refused(world: World) -> None:
     receipt = world.deliver(source="github", type_="star", secret="guessed")
-    assert receipt.outcome is Outcome.REJECTED
+    assert receipt.outcome is IngestOutcome.REJECTED
 
 
 def test_a_challenge_is_answered_after_verification_and_stored_nowhere(world: World) -> None:
@@ -290,7 +290,7 @@ def test_a_challenge_is_answered_after_verification_and_stored_nowhere(world: Wo
     world.deploy(with_source(slack))
     body = json.dumps({"type": "url_verification", "challenge": "c-42"}).encode()
     receipt = world.deliver(source="slack", body=body)
-    assert receipt.outcome is Outcome.HANDSHAKE
+    assert receipt.outcome is IngestOutcome.HANDSHAKE
     assert receipt.answer is not None
     assert receipt.answer.body == b"c-42"
     assert list(world.table) == []
@@ -299,7 +299,7 @@ def test_a_challenge_is_answered_after_verification_and_stored_nowhere(world: Wo
 def test_a_handshake_carries_its_own_status(world: World) -> None:
     recipe = replace(providers.load(ACME), handshake=lambda *_: Answer(201, b"hello"))
     receipt = world.new_ingest(lambda _: recipe).receive(world.delivery())
-    assert (receipt.outcome, receipt.status) == (Outcome.HANDSHAKE, 201)
+    assert (receipt.outcome, receipt.status) == (IngestOutcome.HANDSHAKE, 201)
 
 
 # -- G6: refused
@@ -312,7 +312,7 @@ def unkept(world: World) -> list[Item]:
 
 def test_a_forged_delivery_of_a_new_event_makes_no_event(world: World) -> None:
     receipt = world.deliver(secret="guessed-by-somebody")
-    assert (receipt.outcome, receipt.status) == (Outcome.REJECTED, 401)
+    assert (receipt.outcome, receipt.status) == (IngestOutcome.REJECTED, 401)
     assert receipt.reason == "invalid-signature"
     assert unkept(world) == []
     assert world.messages() == []
@@ -333,7 +333,11 @@ def test_a_forged_delivery_with_a_real_id_changes_nothing(world: World) -> None:
 def test_a_signature_out_of_its_window_is_400(world: World, shift: timedelta, reason: str) -> None:
     sent = world.delivery()
     receipt = world.ingest.receive(replace(sent, received_at=sent.received_at + shift))
-    assert (receipt.outcome, receipt.status, receipt.reason) == (Outcome.REJECTED, 400, reason)
+    assert (receipt.outcome, receipt.status, receipt.reason) == (
+        IngestOutcome.REJECTED,
+        400,
+        reason,
+    )
     assert unkept(world) == []
 
 
@@ -362,7 +366,7 @@ def test_each_reason_is_answered_as_the_provider_wants(world: World, reason: Rea
     [b"", b"\xff\xfe\x00", b"not json", b"[" * 5000, b"null", b"{}", b'"\\ud800"', b"0" * 100_000],
 )
 def test_any_signed_body_is_stored_as_it_came(world: World, body: bytes) -> None:
-    assert world.deliver(body=body).outcome is Outcome.ACCEPTED
+    assert world.deliver(body=body).outcome is IngestOutcome.ACCEPTED
     assert world.body() == body
     assert BODY  # the default is none of these
 
@@ -372,7 +376,7 @@ def test_any_signed_body_is_stored_as_it_came(world: World, body: bytes) -> None
 
 @pytest.mark.parametrize("value", ["x" * 5000, "caf\u00e9", "\ud800", "", "\u0000"])
 def test_no_header_value_keeps_an_event_out(world: World, value: str) -> None:
-    assert world.deliver(headers={"user-agent": value}).outcome is Outcome.ACCEPTED
+    assert world.deliver(headers={"user-agent": value}).outcome is IngestOutcome.ACCEPTED
 
 
 def test_a_long_header_is_cut(world: World) -> None:

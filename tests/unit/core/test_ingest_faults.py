@@ -9,7 +9,7 @@ from tests.unit.core.world import World, handler, with_handlers
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.model import EventStatus
 from webhook_inbox.domain.ports import Outgoing
-from webhook_inbox.ingest.ingest import Outcome
+from webhook_inbox.ingest.ingest import IngestOutcome
 
 LARGE = bytes(range(256)) * 64
 BOTH = pytest.mark.parametrize("fault", list(Fault))
@@ -32,7 +32,7 @@ def test_a_failed_call_is_a_503_and_the_retry_heals_it(
 ) -> None:
     world.plan.fail(operation, fault)
     receipt = world.deliver()
-    assert (receipt.outcome, receipt.status) == (Outcome.UNAVAILABLE, 503)
+    assert (receipt.outcome, receipt.status) == (IngestOutcome.UNAVAILABLE, 503)
     assert operation in receipt.detail
 
     assert world.deliver().status in {200, 202}
@@ -122,7 +122,7 @@ def test_a_put_that_the_sdk_tried_twice_is_still_a_new_event(world: World) -> No
 
     world.table.put = twice  # type: ignore[method-assign,assignment]
     receipt = world.deliver()
-    assert receipt.outcome is Outcome.ACCEPTED
+    assert receipt.outcome is IngestOutcome.ACCEPTED
     assert len(world.messages()) == 1
     assert len(tries) == 1
 

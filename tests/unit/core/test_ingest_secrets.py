@@ -9,7 +9,7 @@ import pytest
 from tests.unit.core.world import ACME, SECRET, World, with_source
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.manifest import SourceSpec
-from webhook_inbox.ingest.ingest import Outcome
+from webhook_inbox.ingest.ingest import IngestOutcome
 from webhook_inbox.ingest.rejected import PER_MINUTE
 from webhook_inbox.ledger.payloads import REJECTED_PREFIX
 
@@ -24,7 +24,7 @@ def fetches(world: World) -> int:
 def test_a_source_without_a_secret_answers_503_and_keeps_the_delivery(world: World) -> None:
     world.vault.remove("acme")
     receipt = world.deliver(body=b'{"amount": 1}')
-    assert (receipt.outcome, receipt.status) == (Outcome.NO_SECRET, 503)
+    assert (receipt.outcome, receipt.status) == (IngestOutcome.NO_SECRET, 503)
     (kept,) = world.rows("rejected#acme")
     assert kept["reason"] == "no-secret"
     assert kept["body"] == b'{"amount": 1}'
@@ -58,9 +58,9 @@ def test_two_seconds_after_the_secret_is_set_deliveries_are_accepted(world: Worl
     world.vault.remove("acme")
     world.deliver()
     world.vault.rotate("acme", SECRET)
-    assert world.deliver().outcome is Outcome.NO_SECRET
+    assert world.deliver().outcome is IngestOutcome.NO_SECRET
     world.clock.advance(seconds=2)
-    assert world.deliver().outcome is Outcome.ACCEPTED
+    assert world.deliver().outcome is IngestOutcome.ACCEPTED
 
 
 def test_only_so_many_a_minute_are_kept(world: World) -> None:
@@ -106,7 +106,7 @@ def test_credentials_of_an_unverified_delivery_are_not_kept(world: World, name: 
 @pytest.mark.parametrize("value", ["\ud800", "caf\u00e9", "x" * 9000, ""])
 def test_no_header_value_keeps_a_delivery_from_being_kept(world: World, value: str) -> None:
     world.vault.remove("acme")
-    assert world.deliver(headers={"x-odd": value}).outcome is Outcome.NO_SECRET
+    assert world.deliver(headers={"x-odd": value}).outcome is IngestOutcome.NO_SECRET
     assert len(world.rows("rejected#acme")) == 1
 
 
@@ -127,7 +127,7 @@ def test_a_secret_of_a_form_the_provider_never_gives_counts_as_not_set() -> None
     world.vault.remove("hooks")
     world.vault.rotate("hooks", "whsec_%%%")
     receipt = world.ingest.receive(delivery)
-    assert (receipt.outcome, receipt.status) == (Outcome.NO_SECRET, 503)
+    assert (receipt.outcome, receipt.status) == (IngestOutcome.NO_SECRET, 503)
     assert receipt.reason == "no-secret"
     assert len(world.rows("rejected#hooks")) == 1
 
@@ -144,7 +144,7 @@ def test_both_live_secrets_are_accepted(world: World) -> None:
 def test_a_secret_from_before_the_overlap_is_refused(world: World) -> None:
     world.vault.rotate("acme", "the-next-secret")
     world.vault.rotate("acme", "the-one-after")
-    assert world.deliver(secret=SECRET).outcome is Outcome.REJECTED
+    assert world.deliver(secret=SECRET).outcome is IngestOutcome.REJECTED
 
 
 def test_a_rotation_within_the_caches_life_is_found_by_one_refresh(world: World) -> None:
@@ -152,7 +152,7 @@ def test_a_rotation_within_the_caches_life_is_found_by_one_refresh(world: World)
     world.vault.rotate("acme", "the-next-secret")
     world.clock.advance(seconds=11)
     world.plan.operations()
-    assert world.deliver("after", secret="the-next-secret").outcome is Outcome.ACCEPTED
+    assert world.deliver("after", secret="the-next-secret").outcome is IngestOutcome.ACCEPTED
     assert fetches(world) == 1
 
 
@@ -161,7 +161,7 @@ def test_a_flood_of_forgeries_fetches_once_in_ten_seconds(world: World) -> None:
     world.clock.advance(seconds=11)
     world.plan.operations()
     for n in range(50):
-        assert world.deliver(f"forged-{n}", secret="guessed").outcome is Outcome.REJECTED
+        assert world.deliver(f"forged-{n}", secret="guessed").outcome is IngestOutcome.REJECTED
     assert fetches(world) == 1
 
 
@@ -188,7 +188,7 @@ def test_a_refresh_that_fails_leaves_the_refusal(world: World) -> None:
     world.deliver("before")
     world.clock.advance(seconds=11)
     world.plan.fail("GetSecretValue")
-    assert world.deliver("forged", secret="guessed").outcome is Outcome.REJECTED
+    assert world.deliver("forged", secret="guessed").outcome is IngestOutcome.REJECTED
 
 
 def test_secrets_are_cached_for_a_minute(world: World) -> None:
@@ -206,14 +206,14 @@ def test_while_the_store_is_down_known_secrets_go_on_for_an_hour(world: World) -
     world.deliver("one")
     world.plan.fail("GetSecretValue", times=10_000)
     world.clock.advance(minutes=59)
-    assert world.deliver("two").outcome is Outcome.ACCEPTED
+    assert world.deliver("two").outcome is IngestOutcome.ACCEPTED
     world.clock.advance(minutes=2)
     assert world.deliver("three").status == 503
 
 
 def test_two_sources_may_share_a_secret() -> None:
     world = World(with_source(replace(ACME, name="twin")))
-    assert world.deliver(source="twin").outcome is Outcome.ACCEPTED
+    assert world.deliver(source="twin").outcome is IngestOutcome.ACCEPTED
 
 
 def test_a_large_body_that_is_kept_goes_where_it_ends_after_a_week(world: World) -> None:

@@ -8,12 +8,12 @@ import pytest
 
 from tests.unit.core.world import MANIFEST, World, handler
 from webhook_inbox.adapters.memory import Fault
-from webhook_inbox.destinations.circuit import Answer
+from webhook_inbox.destinations.circuit import CallOutcome
 from webhook_inbox.destinations.gate import Gate
 from webhook_inbox.domain.errors import Transient
 from webhook_inbox.domain.manifest import Backoff, BreakerSpec, DestinationSpec
 from webhook_inbox.domain.model import Status
-from webhook_inbox.queue.outcomes import Outcome
+from webhook_inbox.queue.outcomes import RunOutcome
 
 NAME = "acme.fulfil"
 CRM = DestinationSpec("crm", "https://crm.example", breaker=BreakerSpec(failures=1, recovery=60))
@@ -34,12 +34,12 @@ def world() -> World:
 def open_circuit(world: World) -> None:
     gate = Gate(table=world.table, clock=world.clock, chance=world.chance)
     gate.enter(CRM, {}, until=world.now + timedelta(seconds=30))
-    gate.report(CRM, Answer.failed())
+    gate.report(CRM, CallOutcome.failed())
 
 
 def test_it_waits_without_an_attempt_and_says_for_what(world: World) -> None:
     world.deliver()
-    assert world.work() == [Outcome.DEFERRED]
+    assert world.work() == [RunOutcome.DEFERRED]
     run = world.run()
     assert (run.status, run.attempt_count, run.claims) == (Status.DEFERRED, 0, 0)
     assert run.waits_for == "destination crm"
@@ -64,7 +64,7 @@ def test_once_it_recovers_each_runs_once(world: World) -> None:
 def call(world: World, ctx: Any) -> None:
     """Does what `ctx.http` does around a call that is answered."""
     ctx.gate.enter(CRM, ctx.slots, until=ctx.deadline)
-    ctx.gate.report(CRM, Answer.ok())
+    ctx.gate.report(CRM, CallOutcome.ok())
 
 
 def test_it_is_looked_up_again_for_each_retry(world: World) -> None:
@@ -77,7 +77,7 @@ def test_it_is_looked_up_again_for_each_retry(world: World) -> None:
     before = world.run()
     assert before.status is Status.FAILED
     world.clock.advance(seconds=2)
-    assert world.work() == [Outcome.DEFERRED]
+    assert world.work() == [RunOutcome.DEFERRED]
     after = world.run()
     assert (after.attempt_count, after.attempts) == (before.attempt_count, before.attempts)
     world.run_until_quiet()
@@ -87,7 +87,7 @@ def test_it_is_looked_up_again_for_each_retry(world: World) -> None:
 def fails(world: World, ctx: Any) -> None:
     """Does what `ctx.http` does around a call that is not answered."""
     ctx.gate.enter(CRM, ctx.slots, until=ctx.deadline)
-    ctx.gate.report(CRM, Answer.failed())
+    ctx.gate.report(CRM, CallOutcome.failed())
     raise Transient("down")
 
 
@@ -96,7 +96,7 @@ def test_two_messages_of_one_run_postpone_it_once(world: World) -> None:
     first = world.taken()
     second = replace(first, id="copy", receipt="copy")
     results = [world.process(message).outcome for message in (first, second)]
-    assert results == [Outcome.DEFERRED, Outcome.DROPPED]
+    assert results == [RunOutcome.DEFERRED, RunOutcome.DROPPED]
     assert world.run().ticket == 1
     world.run_until_quiet()
     assert len(world.handled) == 1
@@ -107,7 +107,7 @@ def test_a_message_that_was_replaced_postpones_nothing(world: World) -> None:
     old = world.taken()
     world.replay(event_ids=("evt-1",))
     before = world.run()
-    assert world.process(old).outcome is Outcome.DROPPED
+    assert world.process(old).outcome is RunOutcome.DROPPED
     assert world.run() == before
     world.run_until_quiet()
     assert len(world.handled) == 1
@@ -146,7 +146,7 @@ def test_a_breaker_that_cannot_be_read_stops_nobody_and_is_told(world: World) ->
     message = world.taken()
     world.plan.fail("GetItem", skip=2, times=9)
     result = world.process(message)
-    assert result.outcome is Outcome.DONE
+    assert result.outcome is RunOutcome.DONE
     assert result.degraded
 
 
@@ -157,7 +157,7 @@ def test_who_would_wait_past_its_maximum_age_is_given_up_unasked(world: World) -
     world.clock.advance(seconds=61)
     gate = Gate(table=world.table, clock=world.clock, chance=world.chance)
     gate.enter(slow, {}, until=world.now + timedelta(seconds=30))
-    gate.report(slow, Answer.failed())
+    gate.report(slow, CallOutcome.failed())
     world.deliver()
     world.work()
     assert world.run().status is Status.DEAD_LETTER

@@ -8,7 +8,7 @@ from tests.unit.core.world import MANIFEST, World, handler
 from webhook_inbox.domain.errors import Transient
 from webhook_inbox.domain.manifest import Backoff, DestinationSpec
 from webhook_inbox.domain.model import Status
-from webhook_inbox.queue.outcomes import Outcome
+from webhook_inbox.queue.outcomes import RunOutcome
 
 NAME = "acme.fulfil"
 
@@ -23,14 +23,16 @@ def world(on_limit: str) -> World:
 
 @pytest.mark.parametrize(
     ("on_limit", "outcome"),
-    [("drop", Outcome.SKIPPED), ("error", Outcome.FAILED), ("queue", Outcome.DEFERRED)],
+    [("drop", RunOutcome.SKIPPED), ("error", RunOutcome.FAILED), ("queue", RunOutcome.DEFERRED)],
 )
-def test_a_run_over_the_rate_ends_as_its_destination_says(on_limit: str, outcome: Outcome) -> None:
+def test_a_run_over_the_rate_ends_as_its_destination_says(
+    on_limit: str, outcome: RunOutcome
+) -> None:
     inbox = world(on_limit)
     for event_id in ("evt-1", "evt-2"):
         inbox.deliver(event_id)
 
-    assert inbox.work() == [Outcome.DONE, outcome]
+    assert inbox.work() == [RunOutcome.DONE, outcome]
     assert [event_id for _, event_id, _ in inbox.handled] == ["evt-1"]
 
 

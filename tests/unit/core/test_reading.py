@@ -9,11 +9,11 @@ from webhook_inbox.adapters.memory import Fault, ManualClock, MemoryQueue, Memor
 from webhook_inbox.domain.errors import Transient, Unavailable
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.ports import Outgoing
-from webhook_inbox.domain.secrets import GRACE, LiveSecrets
+from webhook_inbox.domain.secrets import GRACE, SecretCache
 from webhook_inbox.ledger.queries import PAGE, Ledger
 from webhook_inbox.ledger.schema import RECEIVED_SHARDS
 from webhook_inbox.queue.lanes import Lanes
-from webhook_inbox.queue.message import Reference
+from webhook_inbox.queue.message import RunMessage
 
 # -- one event
 
@@ -144,34 +144,34 @@ def lanes_of(*names: str) -> tuple[Lanes, dict[str, MemoryQueue]]:
 
 def test_each_reference_goes_to_its_lane() -> None:
     lanes, queues = lanes_of("default", "slow")
-    lanes.send([("slow", Reference("a", "1", "h")), ("default", Reference("a", "2", "h"))])
+    lanes.send([("slow", RunMessage("a", "1", "h")), ("default", RunMessage("a", "2", "h"))])
     assert {name: len(queue) for name, queue in queues.items()} == {"default": 1, "slow": 1}
 
 
 def test_a_lane_that_is_gone_is_the_default_one() -> None:
     lanes, queues = lanes_of("default")
-    lanes.send([("gone", Reference("a", "1", "h"))])
+    lanes.send([("gone", RunMessage("a", "1", "h"))])
     assert len(queues["default"]) == 1
 
 
 def test_any_number_is_sent() -> None:
     lanes, queues = lanes_of("default")
-    lanes.send(("default", Reference("a", str(n), "h")) for n in range(25))
+    lanes.send(("default", RunMessage("a", str(n), "h")) for n in range(25))
     assert len(queues["default"]) == 25
 
 
 def test_a_delay_is_every_messages() -> None:
     lanes, queues = lanes_of("default")
-    lanes.send([("default", Reference("a", "1", "h"))], delay=60)
+    lanes.send([("default", RunMessage("a", "1", "h"))], delay=60)
     assert queues["default"].receive(1, hidden_for=1) == []
     assert len(queues["default"]) == 1
 
 
 def test_what_a_queue_refuses_is_unavailable() -> None:
     lanes, queues = lanes_of("default")
-    queues["default"].refuses = lambda message: "2" in Reference.decode(message.body).event_id
+    queues["default"].refuses = lambda message: "2" in RunMessage.decode(message.body).event_id
     with pytest.raises(Unavailable, match="1 of 3"):
-        lanes.send(("default", Reference("a", str(n), "h")) for n in (1, 2, 3))
+        lanes.send(("default", RunMessage("a", str(n), "h")) for n in (1, 2, 3))
     assert len(queues["default"]) == 2
 
 
@@ -191,9 +191,9 @@ def test_a_lane_s_own_queue_is_found_even_empty() -> None:
 # -- live secrets
 
 
-def live(**values: tuple[str, ...]) -> tuple[LiveSecrets, MemorySecrets, ManualClock]:
+def live(**values: tuple[str, ...]) -> tuple[SecretCache, MemorySecrets, ManualClock]:
     clock, store = ManualClock(), MemorySecrets(values)
-    return LiveSecrets(store=store, clock=clock), store, clock
+    return SecretCache(store=store, clock=clock), store, clock
 
 
 def test_live_values_come_current_first() -> None:

@@ -18,7 +18,7 @@ from webhook_inbox.ledger.deadlines import (
     overdue_at,
 )
 from webhook_inbox.ledger.schema import ATTENTION_SHARDS
-from webhook_inbox.reconciler.report import ERRORS_SHOWN, PATIENCE, Action, Report
+from webhook_inbox.reconciler.report import ERRORS_SHOWN, PATIENCE, Action, ReconcilerReport
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -146,7 +146,7 @@ def test_a_thousand_events_heal_from_a_queue_that_was_down(world: World) -> None
 
 
 def test_a_report_counts() -> None:
-    report = Report()
+    report = ReconcilerReport()
     report.add(Action.RESENT)
     report.add(Action.RESENT, 2)
     assert report.counts == {"resent": 3}
@@ -154,7 +154,7 @@ def test_a_report_counts() -> None:
 
 
 def test_a_report_shows_the_first_errors_only() -> None:
-    report = Report()
+    report = ReconcilerReport()
 
     def fail(number: int) -> None:
         raise ValueError(f"row {number}")

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from webhook_inbox.adapters.memory import SeededChance
+from webhook_inbox.adapters.memory import SeededRandomness
 from webhook_inbox.domain.conditions import (
     Absent,
     Condition,
@@ -34,11 +34,11 @@ from webhook_inbox.domain.manifest import (
     SourceSpec,
     matches,
 )
-from webhook_inbox.domain.model import SETTLED, EventStatus, Status, Wait, event_status
+from webhook_inbox.domain.model import SETTLED, EventStatus, Status, WaitStrategy, event_status
 from webhook_inbox.processor.retry_policy import backoff_delay
-from webhook_inbox.queue.message import Reference
-from webhook_inbox.queue.outcomes import Outcome
-from webhook_inbox.queue.visibility import pause, seconds_up
+from webhook_inbox.queue.message import RunMessage
+from webhook_inbox.queue.outcomes import RunOutcome
+from webhook_inbox.queue.visibility import plan_wait, seconds_up
 
 # -- an event's status
 
@@ -203,7 +203,7 @@ def test_of_no_row_nothing_holds_but_absence() -> None:
     ("attempt", "ceiling"), [(1, 10), (2, 40), (3, 160), (7, 21_600), (8, 21_600), (1000, 21_600)]
 )
 def test_the_wait_is_anywhere_up_to_a_ceiling_that_grows(attempt: int, ceiling: float) -> None:
-    chance = SeededChance(attempt)
+    chance = SeededRandomness(attempt)
     waits = [backoff_delay(Backoff(), attempt, chance).total_seconds() for _ in range(300)]
     assert 0 <= min(waits) < 0.1 * ceiling
     assert 0.9 * ceiling < max(waits) <= ceiling
@@ -217,22 +217,22 @@ def test_eight_steady_attempts_outlast_most_outages() -> None:
 @pytest.mark.parametrize(
     ("seconds", "may_hide", "wait"),
     [
-        (-1, True, Wait.HIDDEN),
-        (0, True, Wait.HIDDEN),
-        (60, True, Wait.HIDDEN),
-        (60.001, True, Wait.COPY),
-        (0, False, Wait.COPY),
-        (60, False, Wait.COPY),
-        (900, True, Wait.COPY),
-        (900, False, Wait.COPY),
-        (900.001, True, Wait.PARKED),
-        (86_400, False, Wait.PARKED),
+        (-1, True, WaitStrategy.HIDDEN),
+        (0, True, WaitStrategy.HIDDEN),
+        (60, True, WaitStrategy.HIDDEN),
+        (60.001, True, WaitStrategy.COPY),
+        (0, False, WaitStrategy.COPY),
+        (60, False, WaitStrategy.COPY),
+        (900, True, WaitStrategy.COPY),
+        (900, False, WaitStrategy.COPY),
+        (900.001, True, WaitStrategy.PARKED),
+        (86_400, False, WaitStrategy.PARKED),
     ],
 )
 def test_what_carries_a_wait_depends_on_its_length(
-    seconds: float, may_hide: bool, wait: Wait
+    seconds: float, may_hide: bool, wait: WaitStrategy
 ) -> None:
-    chosen = pause(timedelta(seconds=seconds), may_hide=may_hide)
+    chosen = plan_wait(timedelta(seconds=seconds), may_hide=may_hide)
     assert chosen.wait is wait
     assert chosen.delay == timedelta(seconds=max(seconds, 0))
 
@@ -250,9 +250,9 @@ def test_seconds_are_rounded_up(seconds: float, up: int) -> None:
 @pytest.mark.parametrize("event_id", ["evt-1", "ü", "a\nb", "\x00", '"', "x" * 512, "😀"])
 @pytest.mark.parametrize("ticket", [0, 1, 10**9])
 def test_a_reference_is_read_as_it_was_written(event_id: str, ticket: int) -> None:
-    reference = Reference("acme", event_id, "acme.fulfil", ticket)
+    reference = RunMessage("acme", event_id, "acme.fulfil", ticket)
     text = reference.encode()
-    assert Reference.decode(text) == reference
+    assert RunMessage.decode(text) == reference
     assert text.isascii()
     assert text.isprintable()
 
@@ -260,20 +260,20 @@ def test_a_reference_is_read_as_it_was_written(event_id: str, ticket: int) -> No
 @pytest.mark.parametrize("name", ["v", "source", "event_id", "handler", "ticket"])
 @pytest.mark.parametrize("value", [None, [], {}, "", -1, 1.5, False, 10**30])
 def test_a_reference_with_one_part_broken_is_foreign(name: str, value: object) -> None:
-    data = json.loads(Reference("acme", "evt-1", "acme.fulfil").encode())
+    data = json.loads(RunMessage("acme", "evt-1", "acme.fulfil").encode())
     with pytest.raises(ForeignMessage):
-        Reference.decode(json.dumps({**data, name: value}))
+        RunMessage.decode(json.dumps({**data, name: value}))
 
 
 def test_what_a_later_version_adds_within_this_one_is_passed_over() -> None:
-    data = json.loads(Reference("acme", "evt-1", "acme.fulfil").encode())
-    assert Reference.decode(json.dumps({**data, "more": 1})).event_id == "evt-1"
+    data = json.loads(RunMessage("acme", "evt-1", "acme.fulfil").encode())
+    assert RunMessage.decode(json.dumps({**data, "more": 1})).event_id == "evt-1"
 
 
 @pytest.mark.parametrize("depth", [10, 500, 990, 1500, 100_000])
 def test_a_deeply_nested_message_is_foreign(depth: int) -> None:
     with pytest.raises(ForeignMessage):
-        Reference.decode('{"v":' + "[" * depth + "]" * depth + "}")
+        RunMessage.decode('{"v":' + "[" * depth + "]" * depth + "}")
 
 
 # -- errors
@@ -287,14 +287,14 @@ def test_errors_say_what_happens_next() -> None:
 
 
 def test_only_what_is_over_lets_its_message_go() -> None:
-    dropped = {outcome for outcome in Outcome if not outcome.keeps_message}
+    dropped = {outcome for outcome in RunOutcome if not outcome.keeps_message}
     assert dropped == {
-        Outcome.DONE,
-        Outcome.SKIPPED,
-        Outcome.HELD,
-        Outcome.FAILED,
-        Outcome.DEFERRED,
-        Outcome.DEAD_DROPPED,
-        Outcome.DROPPED,
-        Outcome.SUPERSEDED,
+        RunOutcome.DONE,
+        RunOutcome.SKIPPED,
+        RunOutcome.HELD,
+        RunOutcome.FAILED,
+        RunOutcome.DEFERRED,
+        RunOutcome.DEAD_DROPPED,
+        RunOutcome.DROPPED,
+        RunOutcome.SUPERSEDED,
     }

@@ -7,8 +7,8 @@ from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.errors import Permanent, Transient
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.ports import Key, Outgoing
-from webhook_inbox.queue.message import Reference
-from webhook_inbox.queue.outcomes import Outcome
+from webhook_inbox.queue.message import RunMessage
+from webhook_inbox.queue.outcomes import RunOutcome
 
 
 def dead_and_in_the_dlq(world: World) -> None:
@@ -24,7 +24,7 @@ def dead_and_in_the_dlq(world: World) -> None:
 def test_a_redrive_leads_to_a_new_attempt(world: World) -> None:
     dead_and_in_the_dlq(world)
     assert world.redrive() == 1
-    assert world.work() == [Outcome.DONE]
+    assert world.work() == [RunOutcome.DONE]
     run = world.run()
     assert (run.status, run.attempt_count, run.attempts_in_round) == (Status.DONE, 2, 1)
 
@@ -61,7 +61,7 @@ def test_a_run_may_be_redriven_again_and_again(world: World) -> None:
         assert world.run().attempt_count == times
     world.behaviours.clear()
     world.redrive()
-    assert world.work() == [Outcome.DONE]
+    assert world.work() == [RunOutcome.DONE]
 
 
 def test_a_redrive_of_a_run_that_was_replayed_meanwhile_is_dropped(world: World) -> None:
@@ -70,7 +70,7 @@ def test_a_redrive_of_a_run_that_was_replayed_meanwhile_is_dropped(world: World)
     world.replay(event_ids=["evt-1"])
     world.work()
     world.queues["default"].send([Outgoing(dlq_copy)])
-    assert world.work() == [Outcome.DROPPED]
+    assert world.work() == [RunOutcome.DROPPED]
     assert len(world.handled) == 2
 
 
@@ -84,7 +84,7 @@ def test_a_workers_clock_that_is_ahead_does_not_redrive_by_itself(world: World, 
     world.process(message)
     world.clock.advance(seconds=ahead + 400)
     outcomes = set(world.work())
-    assert outcomes == {Outcome.BURIED}
+    assert outcomes == {RunOutcome.BURIED}
     assert len(world.handled) == 1
 
 
@@ -105,7 +105,7 @@ def test_a_redrive_of_both_copies_makes_one_attempt(world: World) -> None:
     world.behaviours.clear()
     world.clock.advance(minutes=1)
     world.redrive()
-    assert sorted(world.work()) == [Outcome.DONE, Outcome.DROPPED]
+    assert sorted(world.work()) == [RunOutcome.DONE, RunOutcome.DROPPED]
 
 
 # -- burying
@@ -143,9 +143,9 @@ def test_a_death_whose_answer_was_lost_is_buried_on_the_next_receive(world: Worl
     world.fails("acme.fulfil", Permanent("no"))
     world.deliver()
     world.plan.fail("UpdateItem", Fault.AFTER, skip=1)
-    assert world.work() == [Outcome.UNAVAILABLE]
+    assert world.work() == [RunOutcome.UNAVAILABLE]
     world.clock.advance(minutes=6)
-    assert set(world.work()) == {Outcome.BURIED}
+    assert set(world.work()) == {RunOutcome.BURIED}
     assert len(world.handled) == 1
 
 
@@ -176,7 +176,7 @@ def test_a_message_that_no_inbox_wrote_is_buried_with_a_reason(world: World, bod
     world.queues["default"].send([Outgoing(body)])
     result = world.work_once()
     assert result is not None
-    assert result.outcome is Outcome.FOREIGN
+    assert result.outcome is RunOutcome.FOREIGN
     assert result.detail
     world.work()
     assert world.dlqs["default"].bodies == [body]
@@ -186,7 +186,7 @@ def test_a_message_that_no_inbox_wrote_is_buried_with_a_reason(world: World, bod
 def test_a_foreign_message_costs_others_nothing(world: World) -> None:
     world.queues["default"].send([Outgoing("hello")])
     world.deliver()
-    assert Outcome.DONE in world.work()
+    assert RunOutcome.DONE in world.work()
 
 
 def test_a_message_of_an_event_that_is_not_there_yet_is_waited_for(world: World) -> None:
@@ -194,23 +194,23 @@ def test_a_message_of_an_event_that_is_not_there_yet_is_waited_for(world: World)
     row = world.event_row()
     assert row is not None
     world.table.delete(Key(row["pk"], row["sk"]))
-    assert world.work() == [Outcome.UNAVAILABLE]
+    assert world.work() == [RunOutcome.UNAVAILABLE]
     world.table.put(row)
     world.clock.advance(minutes=6)
-    assert world.work() == [Outcome.DONE]
+    assert world.work() == [RunOutcome.DONE]
 
 
 def test_a_message_of_an_event_that_never_came_is_buried_after_a_quarter_of_an_hour(
     world: World,
 ) -> None:
-    reference = Reference("acme", "never", "acme.fulfil")
+    reference = RunMessage("acme", "never", "acme.fulfil")
     world.queues["default"].send([Outgoing(reference.encode())])
     seen = []
     for _ in range(4):
         seen += world.work()
         world.clock.advance(minutes=6)
-    assert seen[:3] == [Outcome.UNAVAILABLE] * 3
-    assert set(seen[3:]) == {Outcome.FOREIGN}
+    assert seen[:3] == [RunOutcome.UNAVAILABLE] * 3
+    assert set(seen[3:]) == {RunOutcome.FOREIGN}
     assert len(world.dlqs["default"]) == 1
 
 
@@ -220,11 +220,11 @@ def test_a_message_of_an_expired_event_is_buried(world: World) -> None:
     world.clock.advance(days=36)
     world.queues["default"].send([Outgoing(body)])
     world.clock.advance(minutes=16)
-    assert world.work()[0] is Outcome.FOREIGN
+    assert world.work()[0] is RunOutcome.FOREIGN
     assert world.handled == []
 
 
 def test_absent_or_not_the_table_is_asked_consistently(world: World) -> None:
     world.table.lag = lambda unseen: unseen
     world.deliver()
-    assert world.work() == [Outcome.DONE]
+    assert world.work() == [RunOutcome.DONE]

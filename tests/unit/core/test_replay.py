@@ -8,7 +8,7 @@ from tests.unit.core.world import World, handler, with_handlers
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.errors import Permanent, Transient, Unavailable
 from webhook_inbox.domain.model import Status
-from webhook_inbox.queue.outcomes import Outcome
+from webhook_inbox.queue.outcomes import RunOutcome
 
 BOTH = pytest.mark.parametrize("fault", list(Fault))
 
@@ -20,7 +20,7 @@ def test_a_dead_run_is_attempted_again(world: World) -> None:
     world.dead()
     report = world.replay()
     assert (report.matched, report.counts) == (1, {"replayed": 1})
-    assert world.work() == [Outcome.DONE]
+    assert world.work() == [RunOutcome.DONE]
     assert world.run().status is Status.DONE
 
 
@@ -90,9 +90,9 @@ def test_the_messages_of_before_are_dropped(world: World) -> None:
     assert world.tickets() == [1]
     world.replay(event_ids=["evt-1"])
     assert world.tickets() == [1, 2]
-    assert world.work() == [Outcome.DONE]
+    assert world.work() == [RunOutcome.DONE]
     world.clock.advance(minutes=6)
-    assert world.work() == [Outcome.DROPPED]
+    assert world.work() == [RunOutcome.DROPPED]
 
 
 @pytest.mark.parametrize("status", [Status.PENDING, Status.FAILED, Status.DEFERRED, Status.HELD])
@@ -101,14 +101,14 @@ def test_a_named_run_that_is_open_is_replayed(world: World, status: Status) -> N
     world.claim_and_die(world.taken())
     world.alter(status=str(status), lease_id=None, claimed_until=None)
     assert world.replay(event_ids=["evt-1"]).counts == {"replayed": 1}
-    assert world.work() == [Outcome.DONE]
+    assert world.work() == [RunOutcome.DONE]
 
 
 def test_a_run_that_never_began_can_be_replayed(world: World) -> None:
     world.deliver()
     world.drop_messages()
     assert world.replay(event_ids=["evt-1"]).counts == {"replayed": 1}
-    assert world.work() == [Outcome.DONE]
+    assert world.work() == [RunOutcome.DONE]
     assert world.run().attempt_count == 1
 
 
@@ -117,7 +117,7 @@ def test_the_first_message_of_a_run_that_was_replayed_before_it_began_is_dropped
 ) -> None:
     world.deliver()
     world.replay(event_ids=["evt-1"])
-    assert sorted(world.work()) == [Outcome.DONE, Outcome.DROPPED]
+    assert sorted(world.work()) == [RunOutcome.DONE, RunOutcome.DROPPED]
     assert len(world.handled) == 1
 
 
@@ -151,7 +151,7 @@ def test_a_done_run_that_is_forced_by_name_is_attempted_again(world: World) -> N
     world.work()
     report = world.replay(event_ids=["evt-1"], handler="acme.fulfil", force=True)
     assert report.counts == {"replayed": 1}
-    assert world.work() == [Outcome.DONE]
+    assert world.work() == [RunOutcome.DONE]
     assert len(world.handled) == 2
 
 

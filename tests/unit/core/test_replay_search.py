@@ -9,7 +9,7 @@ import pytest
 from tests.unit.core.world import World, handler, with_handlers
 from webhook_inbox.domain.errors import Permanent, Transient
 from webhook_inbox.domain.model import Status
-from webhook_inbox.replay.replay import ANSWER_MARGIN, Report
+from webhook_inbox.replay.replay import ANSWER_MARGIN, ReplayReport
 from webhook_inbox.replay.request import InvalidRequestError
 
 
@@ -93,7 +93,7 @@ def test_one_id_of_two_sources_is_two_events(world: World) -> None:
 # -- the cursor
 
 
-def invocations(world: World, **payload: Any) -> Iterator[Report]:
+def invocations(world: World, **payload: Any) -> Iterator[ReplayReport]:
     """Replays until there is no cursor, as a caller that follows it does."""
     for _ in range(100):
         report = world.replay(**payload)

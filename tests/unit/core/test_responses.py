@@ -6,8 +6,14 @@ from typing import Any
 import pytest
 
 from tests.unit.adapters.calling import NOW
-from webhook_inbox.destinations.circuit import Answer
-from webhook_inbox.destinations.responses import Meaning, Trouble, Verdict, judge, unanswered
+from webhook_inbox.destinations.circuit import CallOutcome
+from webhook_inbox.destinations.responses import (
+    Meaning,
+    ResponseVerdict,
+    Trouble,
+    judge,
+    unanswered,
+)
 from webhook_inbox.domain.errors import Permanent, Transient
 from webhook_inbox.domain.manifest import DestinationSpec
 
@@ -22,7 +28,7 @@ def verdict(
     keyed: bool = True,
     responses: dict[str, str] | None = None,
     **more: Any,
-) -> Verdict:
+) -> ResponseVerdict:
     spec = DestinationSpec("crm", "https://crm.example", responses=responses or {}, **more)
     return judge(status, headers or {}, spec=spec, keyed=keyed, now=NOW)
 
@@ -51,11 +57,13 @@ def test_every_status_means_what_the_matrix_says(keyed: bool) -> None:
 def test_every_status_but_a_failure_is_a_sign_of_life() -> None:
     answers = {status: verdict(status).answer for status in STATUSES}
 
-    assert answers.pop(429) == Answer.limited()
-    assert {s for s, answer in answers.items() if answer == Answer.failed()} == {*range(500, 600)}
-    assert {s for s, answer in answers.items() if answer == Answer.ok()} == {*range(100, 500)} - {
-        429
+    assert answers.pop(429) == CallOutcome.limited()
+    assert {s for s, answer in answers.items() if answer == CallOutcome.failed()} == {
+        *range(500, 600)
     }
+    assert {s for s, answer in answers.items() if answer == CallOutcome.ok()} == {
+        *range(100, 500)
+    } - {429}
 
 
 @pytest.mark.parametrize(
@@ -109,8 +117,8 @@ def test_a_refusal_that_may_pass_leaves_nothing_in_doubt() -> None:
 
 
 def test_a_failure_that_is_an_answer_here_is_a_sign_of_life() -> None:
-    assert verdict(500, responses={"500": "permanent"}).answer == Answer.ok()
-    assert verdict(500, responses={"5xx": "ok"}).answer == Answer.ok()
+    assert verdict(500, responses={"500": "permanent"}).answer == CallOutcome.ok()
+    assert verdict(500, responses={"5xx": "ok"}).answer == CallOutcome.ok()
 
 
 def test_a_limit_is_one_whatever_it_means_for_the_run() -> None:
@@ -118,14 +126,14 @@ def test_a_limit_is_one_whatever_it_means_for_the_run() -> None:
 
     judged = verdict(429, headers, responses={"429": "permanent"})
 
-    assert judged.answer == Answer.limited(timedelta(seconds=30))
+    assert judged.answer == CallOutcome.limited(timedelta(seconds=30))
     assert judged.retry_after is None
 
 
 def test_a_destination_that_is_unavailable_for_a_while_is_at_its_limit() -> None:
-    assert verdict(503).answer == Answer.failed()
-    assert verdict(503, {"retry-after": "9"}).answer == Answer.limited(timedelta(seconds=9))
-    assert verdict(500, {"retry-after": "9"}).answer == Answer.failed()
+    assert verdict(503).answer == CallOutcome.failed()
+    assert verdict(503, {"retry-after": "9"}).answer == CallOutcome.limited(timedelta(seconds=9))
+    assert verdict(500, {"retry-after": "9"}).answer == CallOutcome.failed()
 
 
 @pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 503])
@@ -160,7 +168,7 @@ def test_silence_is_transient_and_certain_only_where_nothing_was_sent(
     judged = unanswered(trouble)
 
     assert (judged.meaning, judged.refused) == (TRANSIENT, refused)
-    assert judged.answer == Answer.failed()
+    assert judged.answer == CallOutcome.failed()
 
 
 def test_every_trouble_is_judged() -> None:

@@ -7,8 +7,8 @@ import pytest
 from tests.unit.core.world import World, handler, with_handlers
 from webhook_inbox.domain.errors import Deferred, Transient
 from webhook_inbox.domain.model import Status
-from webhook_inbox.ledger.pauses import RECHECK, RESUMING, RESUMPTION, Wish, pause, resume
-from webhook_inbox.queue.outcomes import Outcome
+from webhook_inbox.ledger.pauses import RECHECK, RESUMING, RESUMPTION, PauseRequest, pause, resume
+from webhook_inbox.queue.outcomes import RunOutcome
 from webhook_inbox.reconciler.overdue import DRAIN
 from webhook_inbox.reconciler.report import Action
 
@@ -17,7 +17,7 @@ NAME = "acme.fulfil"
 
 def say(world: World, *, paused: bool, name: str = NAME) -> None:
     """Pauses or resumes a handler, and lets the workers hear of it."""
-    wish = Wish(name, "kim", "the CRM moves", world.now)
+    wish = PauseRequest(name, "kim", "the CRM moves", world.now)
     if paused:
         pause(world.table, world.chance, wish)
     else:
@@ -149,19 +149,19 @@ def test_it_goes_on_with_the_reconcilers_next_pass(paused: World) -> None:
     say(paused, paused=False)
     paused.clock.advance(minutes=1)
     assert paused.reconcile().count(Action.WOKEN) == 1
-    assert paused.work() == [Outcome.DONE]
+    assert paused.work() == [RunOutcome.DONE]
     assert paused.run().status is Status.DONE
 
 
 def test_a_run_parked_after_the_resumption_goes_on_as_well(paused: World) -> None:
     """A worker goes for five seconds by what it has heard."""
     paused.deliver("evt-2")
-    resume(paused.table, paused.chance, Wish(NAME, "kim", "moved", paused.now))
+    resume(paused.table, paused.chance, PauseRequest(NAME, "kim", "moved", paused.now))
     paused.work()
     assert paused.run("evt-2").waits_for == RESUMPTION
     paused.clock.advance(minutes=1)
     assert paused.reconcile().count(Action.WOKEN) == 2
-    assert paused.work() == [Outcome.DONE, Outcome.DONE]
+    assert paused.work() == [RunOutcome.DONE, RunOutcome.DONE]
 
 
 def test_runs_of_other_handlers_are_left_alone(world: World) -> None:
@@ -261,5 +261,5 @@ def test_a_run_that_was_replayed_while_it_waited_is_not_woken_besides(paused: Wo
     paused.replay(event_ids=["evt-1"])
     paused.clock.advance(minutes=1)
     assert paused.reconcile().count(Action.WOKEN) == 0
-    assert paused.work() == [Outcome.DONE]
+    assert paused.work() == [RunOutcome.DONE]
     assert len(paused.handled) == 1

@@ -9,11 +9,11 @@ from tests.unit.core.world import World, with_source
 from tests.unit.providers.cases import NAMES, Case, example, signed
 from webhook_inbox import providers
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
-from webhook_inbox.domain.secrets import TOKEN_KEY, LiveSecrets
-from webhook_inbox.ingest.deduplication import Acceptance
-from webhook_inbox.ingest.ingest import Ingest, Outcome
-from webhook_inbox.ingest.rejected import Kept, Wanted, find
-from webhook_inbox.ingest.release import Reverification, Verdict
+from webhook_inbox.domain.secrets import TOKEN_KEY, SecretCache
+from webhook_inbox.ingest.deduplication import IdempotentReceiver
+from webhook_inbox.ingest.ingest import Ingest, IngestOutcome
+from webhook_inbox.ingest.rejected import RejectedDelivery, RejectedFilter, find
+from webhook_inbox.ingest.release import ReleaseVerdict, Reverification
 
 KEY = "a-key-that-the-stack-made"
 # What verifies them is a token that is made anew each time, and of which a hash is kept alone.
@@ -46,8 +46,8 @@ class Stage:
         )
 
     @property
-    def secrets(self) -> LiveSecrets:
-        return LiveSecrets(store=self.world.vault, clock=self.world.clock)
+    def secrets(self) -> SecretCache:
+        return SecretCache(store=self.world.vault, clock=self.world.clock)
 
     @property
     def judge(self) -> Reverification:
@@ -61,8 +61,8 @@ class Stage:
         )
 
     @property
-    def acceptance(self) -> Acceptance:
-        return Acceptance(
+    def acceptance(self) -> IdempotentReceiver:
+        return IdempotentReceiver(
             manifest=self.manifest,
             table=self.world.table,
             lanes=self.world.lanes,
@@ -70,11 +70,11 @@ class Stage:
         )
 
     @property
-    def kept(self) -> Kept:
-        (one,) = find(self.world.table, "it", Wanted(), now=self.case.delivery.received_at)
+    def kept(self) -> RejectedDelivery:
+        (one,) = find(self.world.table, "it", RejectedFilter(), now=self.case.delivery.received_at)
         return one
 
-    def release(self) -> Verdict:
+    def release(self) -> ReleaseVerdict:
         done = self.judge.release(self.kept, self.acceptance, by="me", now=self.world.now)
         return done.verdict
 
@@ -84,16 +84,16 @@ def test_of_every_provider_what_came_without_a_secret_is_let_in_once(
     provider: str, world: World
 ) -> None:
     stage = Stage(world, provider)
-    assert stage.receipt.outcome is Outcome.NO_SECRET
+    assert stage.receipt.outcome is IngestOutcome.NO_SECRET
     world.vault.rotate("it", stage.case.secrets[0])
     before = list(world.table)
     verdict = stage.judge.check(stage.kept).verdict
     assert list(world.table) == before
     if provider in NOT_AGAIN:
-        assert verdict is Verdict.INVALID
+        assert verdict is ReleaseVerdict.INVALID
         return
-    assert verdict is Verdict.VALID
-    assert [stage.release(), stage.release()] == [Verdict.ACCEPTED, Verdict.RELEASED]
+    assert verdict is ReleaseVerdict.VALID
+    assert [stage.release(), stage.release()] == [ReleaseVerdict.ACCEPTED, ReleaseVerdict.RELEASED]
     assert len(world.rows("event#it#")) == 1
 
 
@@ -101,7 +101,7 @@ def test_of_every_provider_what_came_without_a_secret_is_let_in_once(
 def test_another_secret_than_the_right_one_lets_nothing_in(provider: str, world: World) -> None:
     stage = Stage(world, provider)
     world.vault.rotate("it", "00" * 32)
-    assert stage.release() is Verdict.INVALID
+    assert stage.release() is ReleaseVerdict.INVALID
     assert world.rows("event#") == []
 
 
@@ -123,7 +123,7 @@ def test_a_key_that_was_rotated_still_tells_the_token(provider: str, world: Worl
     stage = Stage(world, provider)
     world.vault.rotate("it", stage.case.secrets[0])
     world.vault.rotate(TOKEN_KEY, "another-key")
-    assert stage.judge.check(stage.kept).verdict is Verdict.VALID
+    assert stage.judge.check(stage.kept).verdict is ReleaseVerdict.VALID
 
 
 def test_a_token_that_came_while_the_key_could_not_be_read_is_lost_alone(world: World) -> None:
@@ -132,7 +132,7 @@ def test_a_token_that_came_while_the_key_could_not_be_read_is_lost_alone(world: 
     world.plan.heal()
     world.vault.rotate("it", stage.case.secrets[0])
     checked = stage.judge.check(stage.kept)
-    assert checked.verdict is Verdict.INVALID
+    assert checked.verdict is ReleaseVerdict.INVALID
     assert checked.detail.endswith("its token was not kept")
 
 
@@ -151,4 +151,4 @@ def test_hashes_of_one_token_differ_between_sources(world: World) -> None:
 def test_what_expired_is_not_found(world: World) -> None:
     stage = Stage(world, "stripe")
     later = stage.case.delivery.received_at + timedelta(days=7)
-    assert list(find(world.table, "it", Wanted(), now=later)) == []
+    assert list(find(world.table, "it", RejectedFilter(), now=later)) == []

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.unit.core.world import World
 from webhook_inbox.domain.model import EventStatus
-from webhook_inbox.ingest.ingest import Outcome
+from webhook_inbox.ingest.ingest import IngestOutcome
 
 
 def test_one_of_them_is_accepted_and_the_others_are_duplicates(world: World) -> None:
@@ -16,9 +16,9 @@ def test_one_of_them_is_accepted_and_the_others_are_duplicates(world: World) -> 
     ]
 
     assert [receipt.outcome for receipt in receipts] == [
-        Outcome.ACCEPTED,
-        Outcome.DUPLICATE,
-        Outcome.DUPLICATE,
+        IngestOutcome.ACCEPTED,
+        IngestOutcome.DUPLICATE,
+        IngestOutcome.DUPLICATE,
     ]
     assert [receipt.status for receipt in receipts] == [202, 200, 200]
     world.run_until_quiet()
@@ -35,7 +35,10 @@ def test_the_same_with_a_body_that_lies_apart(world: World) -> None:
         for request_id in ("request-1", "request-2")
     ]
 
-    assert [receipt.outcome for receipt in receipts] == [Outcome.ACCEPTED, Outcome.DUPLICATE]
+    assert [receipt.outcome for receipt in receipts] == [
+        IngestOutcome.ACCEPTED,
+        IngestOutcome.DUPLICATE,
+    ]
 
 
 def test_a_row_that_this_very_request_has_written_is_its_own(world: World) -> None:
@@ -46,5 +49,5 @@ def test_a_row_that_this_very_request_has_written_is_its_own(world: World) -> No
 
     receipt = world.ingest.receive(delivery)
 
-    assert receipt.outcome is Outcome.ACCEPTED
+    assert receipt.outcome is IngestOutcome.ACCEPTED
     assert len(world.messages()) == 1

@@ -10,8 +10,8 @@ from tests.unit.providers.cases import NAMES, Case, example, recipe_of, signed
 from webhook_inbox import providers
 from webhook_inbox.domain.errors import Deferred, Permanent, Transient
 from webhook_inbox.domain.manifest import SourceSpec
-from webhook_inbox.domain.secrets import LiveSecrets
-from webhook_inbox.ingest.ingest import Ingest, Outcome
+from webhook_inbox.domain.secrets import SecretCache
+from webhook_inbox.ingest.ingest import Ingest, IngestOutcome
 
 SENSITIVE = {
     "authorization": "Basic dXNlcjpwYXNzd29yZA==",
@@ -39,7 +39,7 @@ def receiving(case: Case, world: World) -> Ingest:
         table=world.table,
         lanes=world.lanes,
         blobs=world.blobs,
-        secrets=LiveSecrets(store=world.vault, clock=world.clock),
+        secrets=SecretCache(store=world.vault, clock=world.clock),
         fetcher=case,
     )
 
@@ -51,7 +51,7 @@ def test_no_signature_of_an_accepted_event_is_stored(provider: str, world: World
     sensitive = {k: v for k, v in SENSITIVE.items() if k not in case.delivery.headers}
     sent = replace(case.delivery, headers={**case.delivery.headers, **sensitive})
     receipt = receiving(case, world).receive(sent)
-    assert receipt.outcome is Outcome.ACCEPTED, receipt
+    assert receipt.outcome is IngestOutcome.ACCEPTED, receipt
     assert receipt.status in {200, 202}
 
     kept = everything(world)

@@ -9,9 +9,9 @@ from tests.unit.core.serial import BILL, LANE, SerialWorld, serial
 from tests.unit.core.world import VISIBILITY, handler, with_handlers
 from webhook_inbox.domain.errors import Deferred, Held, Permanent, Skipped, Transient
 from webhook_inbox.domain.model import Status
-from webhook_inbox.ledger import pauses as controls
-from webhook_inbox.ledger.pauses import RESUMPTION, Wish
-from webhook_inbox.queue.outcomes import Outcome
+from webhook_inbox.ledger import pauses
+from webhook_inbox.ledger.pauses import RESUMPTION, PauseRequest
+from webhook_inbox.queue.outcomes import RunOutcome
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def test_an_entity_s_events_are_handled_in_the_order_of_their_acceptance(
 ) -> None:
     world.accept_all("e3", "e1", "e2")
 
-    assert world.outcomes() == [Outcome.DONE] * 3
+    assert world.outcomes() == [RunOutcome.DONE] * 3
     assert world.order() == ["e3", "e1", "e2"]
 
 
@@ -59,7 +59,7 @@ def test_the_next_one_waits_while_one_is_at_work_and_other_entities_do_not(
     second = world.taken(LANE)
 
     assert {world.process(message, lane=LANE).outcome for message in (first, second)} == {
-        Outcome.DONE
+        RunOutcome.DONE
     }
     assert world.order() == ["a1", "b1"]
     assert world.receive(LANE) is None
@@ -76,7 +76,7 @@ def test_a_retry_keeps_back_its_entity_and_no_other(world: SerialWorld) -> None:
     world.accept_all("a1", "a2")
     world.accept("b1", "cus_2")
 
-    assert world.outcomes() == [Outcome.FAILED_KEPT, Outcome.DONE]
+    assert world.outcomes() == [RunOutcome.FAILED_KEPT, RunOutcome.DONE]
     assert world.order() == ["a1", "b1"]
 
     world.wait(120)
@@ -89,7 +89,7 @@ def test_a_retry_is_carried_by_its_own_message_and_takes_no_ticket(world: Serial
     world.accept_all("a1", "a2")
     begun = world.now
 
-    assert world.outcomes() == [Outcome.FAILED_KEPT]
+    assert world.outcomes() == [RunOutcome.FAILED_KEPT]
 
     run = world.bill("a1")
     assert (run.status, run.ticket, run.parked) == (Status.FAILED, 0, False)
@@ -109,7 +109,7 @@ def test_looking_whether_a_wait_is_over_writes_nothing(world: SerialWorld) -> No
     world.outcomes()
     before = world.row("a1", BILL)
 
-    assert set(world.wait(3600)) == {Outcome.WAITING}
+    assert set(world.wait(3600)) == {RunOutcome.WAITING}
 
     assert world.row("a1", BILL) == before
 
@@ -132,7 +132,7 @@ def test_a_deferral_waits_in_its_place_and_costs_no_attempt(
     world.fail_for("a1", Deferred(until, "not yet", parked=parked))
     world.accept_all("a1", "a2")
 
-    assert world.outcomes() == [Outcome.DEFERRED_KEPT]
+    assert world.outcomes() == [RunOutcome.DEFERRED_KEPT]
     run = world.bill("a1")
     assert (run.status, run.attempt_count, run.ticket, run.parked) == (
         Status.DEFERRED,
@@ -149,7 +149,7 @@ def test_a_skipped_one_lets_the_next_begin(world: SerialWorld) -> None:
     world.fail_for("a1", Skipped("nothing to do"))
     world.accept_all("a1", "a2")
 
-    assert world.outcomes() == [Outcome.SKIPPED, Outcome.DONE]
+    assert world.outcomes() == [RunOutcome.SKIPPED, RunOutcome.DONE]
 
 
 def test_a_worker_that_is_killed_keeps_its_entity_back_until_its_message_returns(
@@ -173,7 +173,7 @@ def test_a_worker_that_is_killed_between_settling_and_deleting_holds_nobody_up(
     world.accept_all("a1", "a2")
     world.process(world.taken(LANE), lane=LANE)
 
-    assert world.wait(VISIBILITY + 1) == [Outcome.DROPPED, Outcome.DONE]
+    assert world.wait(VISIBILITY + 1) == [RunOutcome.DROPPED, RunOutcome.DONE]
     assert world.order() == ["a1", "a2"]
 
 
@@ -187,7 +187,7 @@ def test_a_lease_that_is_lost_to_an_operator_keeps_its_place(world: SerialWorld)
 
     world.behaviours[BILL] = replayed_meanwhile
 
-    assert world.outcomes() == [Outcome.WAITING]
+    assert world.outcomes() == [RunOutcome.WAITING]
     world.wait(VISIBILITY + 1)
     assert world.order() == ["a1", "a1", "a2"]
 
@@ -204,7 +204,7 @@ def test_after_a_death_the_entity_goes_on_and_no_message_is_left(
 
     found = world.wait(600)
 
-    assert found[-2:] == [Outcome.DEAD_DROPPED, Outcome.DONE]
+    assert found[-2:] == [RunOutcome.DEAD_DROPPED, RunOutcome.DONE]
     assert world.bill("a1").status is Status.DEAD_LETTER
     assert world.order()[-1] == "a2"
     assert len(world.queues[LANE]) == len(world.dlqs[LANE]) == 0
@@ -215,7 +215,7 @@ def test_a_death_whose_message_comes_again_is_dropped(world: SerialWorld) -> Non
     world.accept_all("a1", "a2")
     world.process(world.taken(LANE), lane=LANE)
 
-    assert world.wait(VISIBILITY + 1) == [Outcome.DROPPED, Outcome.DONE]
+    assert world.wait(VISIBILITY + 1) == [RunOutcome.DROPPED, RunOutcome.DONE]
     assert len(world.dlqs[LANE]) == 0
 
 
@@ -228,7 +228,7 @@ def test_a_replay_right_after_the_death_is_not_swallowed_as_a_duplicate(
 
     assert world.replay(event_ids=["a1"]).counts == {"replayed": 1}
 
-    assert world.outcomes() == [Outcome.DONE]
+    assert world.outcomes() == [RunOutcome.DONE]
     assert world.order() == ["a1", "a2", "a1"]
     assert world.bill("a1").ticket == 1
 
@@ -240,7 +240,7 @@ def test_a_second_replay_within_five_minutes_is_not_swallowed_either(world: Seri
         world.outcomes()
         world.replay(event_ids=["a1"])
 
-    assert world.outcomes() == [Outcome.DONE]
+    assert world.outcomes() == [RunOutcome.DONE]
     assert world.order() == ["a1"] * 3
 
 
@@ -277,8 +277,8 @@ def test_a_run_that_waits_for_a_person_keeps_its_place(world: SerialWorld) -> No
     world.fail_for("a1", Held("a large sum"))
     world.accept_all("a1", "a2")
 
-    assert world.outcomes() == [Outcome.HELD_KEPT]
-    assert set(world.wait(3600)) == {Outcome.WAITING}
+    assert world.outcomes() == [RunOutcome.HELD_KEPT]
+    assert set(world.wait(3600)) == {RunOutcome.WAITING}
     assert world.bill("a1").status is Status.HELD
 
     world.replay(event_ids=["a1"])
@@ -300,14 +300,14 @@ def test_a_held_run_that_is_denied_lets_the_next_begin(world: SerialWorld) -> No
 
 
 def test_a_paused_handler_keeps_every_run_in_its_place(world: SerialWorld) -> None:
-    controls.pause(world.table, world.chance, Wish(BILL, "ann", "a freeze", world.now))
+    pauses.pause(world.table, world.chance, PauseRequest(BILL, "ann", "a freeze", world.now))
     world.accept_all("a1", "a2", "a3")
     world.wait(3 * 3600)
     assert world.order() == []
     run = world.bill("a1")
     assert (run.status, run.waits_for, run.parked) == (Status.DEFERRED, RESUMPTION, False)
 
-    controls.resume(world.table, world.chance, Wish(BILL, "ann", "over", world.now))
+    pauses.resume(world.table, world.chance, PauseRequest(BILL, "ann", "over", world.now))
     world.reconcile()
     world.wait(1260)
 
@@ -317,10 +317,10 @@ def test_a_paused_handler_keeps_every_run_in_its_place(world: SerialWorld) -> No
 
 def test_the_time_of_a_pause_does_not_count_towards_a_runs_maximum_age() -> None:
     world = SerialWorld(serial(max_age=3600))
-    controls.pause(world.table, world.chance, Wish(BILL, "ann", "a freeze", world.now))
+    pauses.pause(world.table, world.chance, PauseRequest(BILL, "ann", "a freeze", world.now))
     world.accept("a1")
     world.wait(3 * 3600)
-    controls.resume(world.table, world.chance, Wish(BILL, "ann", "over", world.now))
+    pauses.resume(world.table, world.chance, PauseRequest(BILL, "ann", "over", world.now))
     world.script(BILL, Deferred(world.now + timedelta(minutes=40), "the circuit is open"))
 
     world.wait(1260)
@@ -339,7 +339,7 @@ def test_an_event_without_its_entity_is_accepted_and_its_run_dies_naming_the_pat
 ) -> None:
     world.accept("a1", entity)
 
-    assert world.outcomes() == [Outcome.DEAD_DROPPED]
+    assert world.outcomes() == [RunOutcome.DEAD_DROPPED]
     run = world.bill("a1")
     assert run.status is Status.DEAD_LETTER
     assert run.last_error.startswith("permanent: ")
@@ -350,7 +350,7 @@ def test_an_event_without_its_entity_is_accepted_and_its_run_dies_naming_the_pat
 def test_a_body_that_is_no_json_is_accepted_and_its_run_dies(world: SerialWorld) -> None:
     assert world.deliver("a1", body=b"\xff").status == 202
 
-    assert world.outcomes() == [Outcome.DEAD_DROPPED]
+    assert world.outcomes() == [RunOutcome.DEAD_DROPPED]
 
 
 def test_runs_without_an_entity_do_not_wait_for_each_other(world: SerialWorld) -> None:
@@ -476,7 +476,7 @@ def test_a_handler_that_becomes_serial_takes_what_waits_in_its_new_lane() -> Non
         world.deliver(event_id, body=b'{"customer": {"id": "cus_1"}}')
     world.deploy(with_handlers(serial()))
 
-    assert world.work() == [Outcome.DEFERRED] * 2
+    assert world.work() == [RunOutcome.DEFERRED] * 2
     assert {run.entity for run in map(world.bill, ("a1", "a2"))} == {"cus_1"}
     assert world.order() == []
     world.reconcile()
@@ -490,7 +490,7 @@ def test_one_that_becomes_serial_and_cannot_be_dies_where_it_is() -> None:
     world.deliver("a1", body=b"no JSON")
     world.deploy(with_handlers(serial()))
 
-    assert world.work()[0] is Outcome.DEAD
+    assert world.work()[0] is RunOutcome.DEAD
 
 
 def test_what_was_adopted_without_its_entity_is_sent_anew_with_it(world: SerialWorld) -> None:
@@ -502,11 +502,11 @@ def test_what_was_adopted_without_its_entity_is_sent_anew_with_it(world: SerialW
     world.clock.advance(seconds=240)
     world.reconcile_at(5)
 
-    assert world.outcomes() == [Outcome.DEFERRED]
+    assert world.outcomes() == [RunOutcome.DEFERRED]
     world.clock.advance(seconds=60)
     world.reconcile()
 
-    assert world.outcomes() == [Outcome.DONE]
+    assert world.outcomes() == [RunOutcome.DONE]
     assert world.bill("a1").entity == "cus_1"
 
 
@@ -516,14 +516,14 @@ def test_a_handler_that_is_serial_no_more_finishes_what_is_in_its_lane(
     world.accept_all("a1", "a2")
     world.deploy(with_handlers(handler(BILL)))
 
-    assert world.outcomes() == [Outcome.DONE] * 2
+    assert world.outcomes() == [RunOutcome.DONE] * 2
 
 
 def test_a_handler_that_has_left_waits_in_its_place(world: SerialWorld) -> None:
     world.accept_all("a1", "a2")
     world.deploy(with_handlers(serial("acme.other")))
 
-    assert world.outcomes() == [Outcome.DEFERRED_KEPT]
+    assert world.outcomes() == [RunOutcome.DEFERRED_KEPT]
     world.deploy(with_handlers(serial()))
     world.wait(120)
 

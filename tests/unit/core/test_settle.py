@@ -8,7 +8,7 @@ import pytest
 
 from webhook_inbox.adapters.memory import Fault, MemoryTable
 from webhook_inbox.domain.errors import Unavailable
-from webhook_inbox.domain.model import Attempt, Run, Status, Wait
+from webhook_inbox.domain.model import Attempt, Run, Status, WaitStrategy
 from webhook_inbox.domain.ports import Item
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.deadlines import overdue_at
@@ -62,7 +62,7 @@ def settled(settlement: Settlement, **values: Any) -> tuple[Run, Item]:
     return after, row
 
 
-def waiting(wait: Wait, status: Status = Status.FAILED, **parts: Any) -> Settlement:
+def waiting(wait: WaitStrategy, status: Status = Status.FAILED, **parts: Any) -> Settlement:
     return Settlement(status, "failed", NOW, "down", due=DUE, wait=wait, **parts)
 
 
@@ -98,34 +98,34 @@ def test_each_attempt_is_entered_in_the_history() -> None:
 
 
 def test_a_hidden_wait_keeps_its_ticket() -> None:
-    run, row = settled(waiting(Wait.HIDDEN), ticket=2)
+    run, row = settled(waiting(WaitStrategy.HIDDEN), ticket=2)
     assert (run.status, run.ticket, run.parked) == (Status.FAILED, 2, False)
     assert run.next_attempt_at == DUE
     assert row["attention_at"] == to_ms(overdue_at(DUE))
 
 
 @pytest.mark.parametrize("ticket", [None, 0, 4])
-@pytest.mark.parametrize("wait", [Wait.COPY, Wait.PARKED])
+@pytest.mark.parametrize("wait", [WaitStrategy.COPY, WaitStrategy.PARKED])
 def test_a_wait_that_another_message_carries_raises_the_ticket(
-    wait: Wait, ticket: int | None
+    wait: WaitStrategy, ticket: int | None
 ) -> None:
     run, _ = settled(waiting(wait), ticket=ticket)
     assert run.ticket == (ticket or 0) + 1
 
 
 def test_a_parked_run_is_looked_at_when_it_is_due() -> None:
-    run, row = settled(waiting(Wait.PARKED))
+    run, row = settled(waiting(WaitStrategy.PARKED))
     assert run.parked
     assert row["attention_at"] == to_ms(DUE)
 
 
 def test_a_copied_run_is_not_parked_any_more() -> None:
-    run, _ = settled(waiting(Wait.COPY), parked=True)
+    run, _ = settled(waiting(WaitStrategy.COPY), parked=True)
     assert not run.parked
 
 
-@pytest.mark.parametrize("wait", list(Wait))
-def test_what_waits_is_looked_at_seven_days_before_its_event_ends(wait: Wait) -> None:
+@pytest.mark.parametrize("wait", list(WaitStrategy))
+def test_what_waits_is_looked_at_seven_days_before_its_event_ends(wait: WaitStrategy) -> None:
     late = NOW + EVENT_LIFE - timedelta(days=3)
     _, row = settled(replace(waiting(wait), due=late))
     assert row["attention_at"] == to_ms(NOW + EVENT_LIFE - timedelta(days=7))
@@ -133,7 +133,9 @@ def test_what_waits_is_looked_at_seven_days_before_its_event_ends(wait: Wait) ->
 
 def test_a_deferral_spends_no_attempt_and_enters_no_history() -> None:
     run, _ = settled(
-        waiting(Wait.COPY, Status.DEFERRED, spent=False), attempt_count=4, attempts_in_round=2
+        waiting(WaitStrategy.COPY, Status.DEFERRED, spent=False),
+        attempt_count=4,
+        attempts_in_round=2,
     )
     assert (run.attempt_count, run.attempts_in_round, run.attempts) == (3, 1, ())
     assert run.last_error == "down"
@@ -146,7 +148,7 @@ def test_a_held_run_is_looked_at_for_its_last_call() -> None:
 
 
 def test_a_held_run_keeps_its_ticket() -> None:
-    held = Settlement(Status.HELD, "held", NOW, wait=Wait.PARKED)
+    held = Settlement(Status.HELD, "held", NOW, wait=WaitStrategy.PARKED)
     assert settled(held, ticket=1)[0].ticket == 1
 
 
@@ -154,14 +156,14 @@ def test_a_held_run_keeps_its_ticket() -> None:
 
 
 def test_the_first_time_a_handler_was_unknown_is_kept() -> None:
-    unknown = waiting(Wait.COPY, Status.DEFERRED, spent=False, unknown=True)
+    unknown = waiting(WaitStrategy.COPY, Status.DEFERRED, spent=False, unknown=True)
     assert settled(unknown)[0].unknown_since == NOW
     before = NOW - timedelta(minutes=30)
     assert settled(unknown, unknown_since=to_ms(before))[0].unknown_since == before
 
 
 def test_any_other_end_forgets_that_it_was_unknown() -> None:
-    assert settled(waiting(Wait.COPY), unknown_since=5)[0].unknown_since is None
+    assert settled(waiting(WaitStrategy.COPY), unknown_since=5)[0].unknown_since is None
 
 
 # -- dead
@@ -200,7 +202,9 @@ def test_a_death_is_never_earlier_than_the_message_that_brought_it(skew: timedel
     ],
     ids=["claimed by another", "replayed", "given up", "done by another"],
 )
-@pytest.mark.parametrize("settlement", [DONE, DEAD, waiting(Wait.COPY)], ids=["done", "dead", "w"])
+@pytest.mark.parametrize(
+    "settlement", [DONE, DEAD, waiting(WaitStrategy.COPY)], ids=["done", "dead", "w"]
+)
 def test_a_worker_that_lost_its_lease_changes_nothing(
     change: dict[str, Any], settlement: Settlement
 ) -> None:
@@ -223,7 +227,9 @@ def test_a_row_that_is_gone_is_a_lost_lease() -> None:
         settle(MemoryTable(), run, DONE, sent_at=SENT)
 
 
-@pytest.mark.parametrize("settlement", [DONE, DEAD, waiting(Wait.COPY), waiting(Wait.HIDDEN)])
+@pytest.mark.parametrize(
+    "settlement", [DONE, DEAD, waiting(WaitStrategy.COPY), waiting(WaitStrategy.HIDDEN)]
+)
 def test_a_settlement_that_the_sdk_tried_twice_is_ours_and_made_once(
     settlement: Settlement,
 ) -> None:
@@ -382,7 +388,7 @@ def test_an_error_that_is_no_unicode_can_be_stored() -> None:
 
 
 def test_the_errors_of_the_history_are_cut_too() -> None:
-    run, row = settled(waiting(Wait.HIDDEN, spent=True), last_error=None)
+    run, row = settled(waiting(WaitStrategy.HIDDEN, spent=True), last_error=None)
     assert run.attempts[-1].error == "down"
     run, row = settled(replace(DEAD, error="x" * 5000))
     assert len(row["attempts"][-1]["error"].encode()) <= 1024

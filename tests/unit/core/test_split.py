@@ -19,7 +19,7 @@ from webhook_inbox.domain.manifest import SPLIT
 from webhook_inbox.domain.model import EventStatus, Status
 from webhook_inbox.domain.ports import Outgoing
 from webhook_inbox.domain.timestamps import from_seconds
-from webhook_inbox.ingest.batches import TOLD, Journal
+from webhook_inbox.ingest.batches import TOLD, BatchProgress
 from webhook_inbox.ingest.events import fingerprint
 
 EXACT = b'{"sg_event_id":"exact" , "event":"delivered", "amount":1.10, "n":1e400,"n":2}'
@@ -117,10 +117,10 @@ def test_an_item_may_be_of_a_type_called_batch(world: Batches) -> None:
 def test_an_empty_batch_is_done_at_once(world: Batches) -> None:
     event = world.stored(world.slipped_in())
     world.plan.operations()
-    journal = Journal({})
+    journal = BatchProgress({})
     split = world.splitter(batch=lambda _: ()).split
     split(event, journal, lease="lease", end=world.now + timedelta(seconds=50))
-    assert (world.plan.operations(), journal) == ([], Journal({}))
+    assert (world.plan.operations(), journal) == ([], BatchProgress({}))
 
 
 def test_known_content_under_another_id_is_not_run(world: Batches) -> None:
@@ -128,7 +128,7 @@ def test_known_content_under_another_id_is_not_run(world: Batches) -> None:
         return b"the very same content"
 
     batch = world.stored(world.slipped_in(mail("a"), mail("b")))
-    journal, end = Journal({}), world.now + timedelta(seconds=50)
+    journal, end = BatchProgress({}), world.now + timedelta(seconds=50)
     world.splitter(guard=guarded).split(batch, journal, lease="lease", end=end)
     assert journal.items == {"accepted": 1, "replayed": 1}
     assert world.event_row("b", "mail") is None
@@ -182,9 +182,9 @@ def test_what_is_no_batch_any_more_is_dead_and_says_so(world: Batches) -> None:
     event = world.stored(world.slipped_in())
     split, end = world.splitter(batch=None).split, world.now + timedelta(seconds=50)
     with pytest.raises(Permanent, match="to the provider 'sendgrid' as it is now it is no batch"):
-        split(event, Journal({}), lease="lease", end=end)
+        split(event, BatchProgress({}), lease="lease", end=end)
     with pytest.raises(Permanent, match="it cannot be split: malformed: no list of events"):
-        world.splitter().split(event, Journal({}), lease="lease", end=end)
+        world.splitter().split(event, BatchProgress({}), lease="lease", end=end)
 
 
 def test_bodies_that_are_too_large_for_their_rows_lie_apart(world: Batches) -> None:

@@ -17,7 +17,7 @@ from tests.unit.core.batches import (
 from webhook_inbox.domain.errors import Permanent, Transient
 from webhook_inbox.domain.manifest import SPLIT
 from webhook_inbox.domain.model import EventStatus, Status
-from webhook_inbox.ingest.ingest import Outcome
+from webhook_inbox.ingest.ingest import IngestOutcome
 from webhook_inbox.ledger.schema import run_key
 
 
@@ -29,9 +29,9 @@ def world() -> Batches:
 def test_a_second_delivery_of_the_batch_is_a_duplicate(world: Batches) -> None:
     batch = world.sent(*mails(3))
     world.work_once()
-    assert world.send(*mails(3)).outcome is Outcome.DUPLICATE
+    assert world.send(*mails(3)).outcome is IngestOutcome.DUPLICATE
     world.run_until_quiet()
-    assert world.send(*mails(3)).outcome is Outcome.DUPLICATE
+    assert world.send(*mails(3)).outcome is IngestOutcome.DUPLICATE
     assert world.messages() == []
     world.all_done(batch, "mail-0", "mail-1", "mail-2")
     assert world.split_of(batch).attempt_count == 1
@@ -118,7 +118,7 @@ def test_a_failing_items_run_is_tried_again_alone(world: Batches) -> None:
 
 def test_a_batch_that_was_stored_and_not_sent_is_found_by_the_reconciler(world: Batches) -> None:
     world.plan.fail("SendMessageBatch")
-    assert world.send(mail("a")).outcome is Outcome.UNAVAILABLE
+    assert world.send(mail("a")).outcome is IngestOutcome.UNAVAILABLE
     world.pass_minutes(9)
     [batch] = [name for name in world.statuses() if name.startswith("batch:")]
     world.all_done(batch, "a")

@@ -8,9 +8,9 @@ from tests.unit.core.batches import Batches, mail, mails
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.manifest import SPLIT
 from webhook_inbox.domain.model import EventStatus, Status
-from webhook_inbox.ingest import batches as split
-from webhook_inbox.queue.message import Reference
-from webhook_inbox.queue.outcomes import Outcome
+from webhook_inbox.ingest import batches
+from webhook_inbox.queue.message import RunMessage
+from webhook_inbox.queue.outcomes import RunOutcome
 
 BOTH = pytest.mark.parametrize("fault", list(Fault))
 # Of three items with runs in two lanes: receive, read, claim, three rows, two sends, settle.
@@ -98,7 +98,7 @@ def test_failing_storage_costs_an_attempt_and_is_tried_again(world: Batches) -> 
     result = world.work_once()
 
     assert result is not None
-    assert result.outcome is Outcome.FAILED_KEPT
+    assert result.outcome is RunOutcome.FAILED_KEPT
     run = world.split_of(batch)
     assert (run.status, run.attempt_count) == (Status.FAILED, 1)
     assert run.last_error == "dynamodb PutItem: did not answer (injected)"
@@ -119,7 +119,7 @@ def test_a_queue_that_takes_some_of_the_messages_is_asked_again(world: Batches) 
 
 @pytest.fixture
 def _short_strides(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(split, "STRIDE", 10)
+    monkeypatch.setattr(batches, "STRIDE", 10)
 
 
 @pytest.mark.usefixtures("_short_strides")
@@ -169,7 +169,7 @@ def test_a_worker_that_outlives_its_lease_meets_its_successor(world: Batches, nu
         if next(left, None) is None:
             world.heal()
             world.clock.advance(seconds=400)
-            assert set(world.work()) <= {Outcome.DONE, Outcome.DROPPED}
+            assert set(world.work()) <= {RunOutcome.DONE, RunOutcome.DROPPED}
 
     world.hook = hook
     world.process(zombies, by="zombie")
@@ -236,7 +236,7 @@ def test_a_batch_whose_message_was_lost_is_split_all_the_same(world: Batches) ->
 def test_copies_of_the_message_change_nothing(world: Batches) -> None:
     batch = world.sent(*ITEMS)
     for _ in range(3):
-        world.lanes.send([("default", Reference("mail", batch, SPLIT))])
+        world.lanes.send([("default", RunMessage("mail", batch, SPLIT))])
     finish(world, batch)
     assert world.split_of(batch).attempt_count == 1
 

@@ -10,7 +10,7 @@ from webhook_inbox.domain.errors import Transient
 from webhook_inbox.domain.manifest import Backoff
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.ports import Outgoing
-from webhook_inbox.queue.outcomes import Outcome, Result
+from webhook_inbox.queue.outcomes import RunOutcome, RunResult
 
 SECONDS = timedelta(seconds=1)
 
@@ -22,7 +22,7 @@ def fail_once(world: World, seconds: float) -> None:
     world.script("acme.fulfil", Transient("down", retry_after=seconds * SECONDS))
 
 
-def failed(world: World, seconds: float) -> Result:
+def failed(world: World, seconds: float) -> RunResult:
     fail_once(world, seconds)
     world.deliver()
     result = world.work_once()
@@ -35,13 +35,13 @@ def failed(world: World, seconds: float) -> Result:
 
 @pytest.mark.parametrize("seconds", [0, 1, 30, 60])
 def test_a_short_wait_hides_the_message_itself(world: World, seconds: int) -> None:
-    assert failed(world, seconds).outcome is Outcome.FAILED_KEPT
+    assert failed(world, seconds).outcome is RunOutcome.FAILED_KEPT
     assert world.tickets() == [0]
     if seconds:
         world.clock.advance(seconds=seconds - 0.1)
         assert world.work() == []
     world.clock.advance(seconds=0.1)
-    assert world.work() == [Outcome.DONE]
+    assert world.work() == [RunOutcome.DONE]
 
 
 def test_a_hidden_message_keeps_its_ticket(world: World) -> None:
@@ -53,17 +53,17 @@ def test_a_message_that_cannot_be_hidden_comes_back_with_the_queues_own_time(
     world: World,
 ) -> None:
     world.plan.fail("ChangeMessageVisibility")
-    assert failed(world, 30).outcome is Outcome.FAILED_KEPT
+    assert failed(world, 30).outcome is RunOutcome.FAILED_KEPT
     world.clock.advance(seconds=359)
     assert world.work() == []
     world.clock.advance(seconds=1)
-    assert world.work() == [Outcome.DONE]
+    assert world.work() == [RunOutcome.DONE]
 
 
 def test_a_duplicate_message_before_the_due_time_is_dropped(world: World) -> None:
     failed(world, 50)
     world.queues["default"].send(world_message(world))
-    assert world.work() == [Outcome.DROPPED]
+    assert world.work() == [RunOutcome.DROPPED]
     assert world.run().attempt_count == 1
 
 
@@ -71,7 +71,7 @@ def test_a_duplicate_message_after_the_due_time_does_the_work(world: World) -> N
     failed(world, 50)
     world.clock.advance(seconds=50)
     world.queues["default"].send(world_message(world))
-    assert sorted(world.work()) == [Outcome.DONE, Outcome.DROPPED]
+    assert sorted(world.work()) == [RunOutcome.DONE, RunOutcome.DROPPED]
 
 
 # -- a copy
@@ -79,13 +79,13 @@ def test_a_duplicate_message_after_the_due_time_does_the_work(world: World) -> N
 
 @pytest.mark.parametrize("seconds", [60.5, 61, 300, 900])
 def test_a_longer_wait_is_carried_by_a_delayed_copy(world: World, seconds: float) -> None:
-    assert failed(world, seconds).outcome is Outcome.FAILED
+    assert failed(world, seconds).outcome is RunOutcome.FAILED
     assert world.tickets() == [1]
     assert world.run().ticket == 1
     world.clock.advance(seconds=seconds - 1)
     assert world.work() == []
     world.clock.advance(seconds=2)
-    assert world.work() == [Outcome.DONE]
+    assert world.work() == [RunOutcome.DONE]
 
 
 def test_near_the_last_receive_a_copy_carries_even_a_short_wait(world: World) -> None:
@@ -96,7 +96,7 @@ def test_near_the_last_receive_a_copy_carries_even_a_short_wait(world: World) ->
         world.queues["default"].hide(world.taken().receipt, 0)
     result = world.work_once()
     assert result is not None
-    assert result.outcome is Outcome.FAILED
+    assert result.outcome is RunOutcome.FAILED
     assert world.tickets() == [1]
     world.run_until_quiet()
     assert world.run().status is Status.DONE
@@ -115,7 +115,7 @@ def test_the_message_that_a_copy_replaced_is_dropped_when_it_comes_again(world: 
     old = world.taken()
     world.process(old)
     world.clock.advance(seconds=360)
-    assert sorted(world.work()) == [Outcome.DONE, Outcome.DROPPED]
+    assert sorted(world.work()) == [RunOutcome.DONE, RunOutcome.DROPPED]
     assert len(world.handled) == 2
 
 
@@ -128,13 +128,13 @@ def test_a_crash_between_settle_and_copy_is_healed_by_the_old_message(
     world.plan.fail("SendMessageBatch", fault)
     result = world.work_once()
     assert result is not None
-    assert result.outcome is Outcome.UNAVAILABLE
+    assert result.outcome is RunOutcome.UNAVAILABLE
     world.clock.advance(seconds=360)
 
-    assert world.work() == [Outcome.DROPPED]
+    assert world.work() == [RunOutcome.DROPPED]
     assert set(world.tickets()) == {1}
     world.clock.advance(seconds=500)
-    assert Outcome.DONE in world.work()
+    assert RunOutcome.DONE in world.work()
     assert len(world.handled) == 2
 
 
@@ -146,7 +146,7 @@ def test_the_copy_that_is_sent_again_waits_no_longer_than_the_first_would(world:
     world.clock.advance(seconds=360)
     world.work()
     world.clock.advance(seconds=140)
-    assert world.work() == [Outcome.DONE]
+    assert world.work() == [RunOutcome.DONE]
 
 
 def test_a_copy_whose_time_has_passed_meanwhile_is_sent_at_once(world: World) -> None:
@@ -155,7 +155,7 @@ def test_a_copy_whose_time_has_passed_meanwhile_is_sent_at_once(world: World) ->
     world.plan.fail("SendMessageBatch")
     world.work()
     world.clock.advance(seconds=360)
-    assert world.work() == [Outcome.DROPPED, Outcome.DONE]
+    assert world.work() == [RunOutcome.DROPPED, RunOutcome.DONE]
 
 
 def test_the_old_message_stays_until_the_copy_is_sent(world: World) -> None:
@@ -164,9 +164,9 @@ def test_the_old_message_stays_until_the_copy_is_sent(world: World) -> None:
     world.plan.fail("SendMessageBatch", times=2)
     world.work()
     world.clock.advance(seconds=360)
-    assert world.work() == [Outcome.UNAVAILABLE]
+    assert world.work() == [RunOutcome.UNAVAILABLE]
     world.clock.advance(seconds=360)
-    assert Outcome.DROPPED in world.work()
+    assert RunOutcome.DROPPED in world.work()
 
 
 def test_two_copies_of_one_wait_make_one_attempt(world: World) -> None:
@@ -174,7 +174,7 @@ def test_two_copies_of_one_wait_make_one_attempt(world: World) -> None:
     (copy,) = world.queues["default"].bodies
     world.queues["default"].send([Outgoing(copy, 300)])
     world.clock.advance(seconds=300)
-    assert sorted(world.work()) == [Outcome.DONE, Outcome.DROPPED]
+    assert sorted(world.work()) == [RunOutcome.DONE, RunOutcome.DROPPED]
     assert len(world.handled) == 2
 
 
@@ -183,7 +183,7 @@ def test_two_copies_of_one_wait_make_one_attempt(world: World) -> None:
 
 @pytest.mark.parametrize("seconds", [901, 3600, 86_400])
 def test_a_long_wait_has_no_message(world: World, seconds: int) -> None:
-    assert failed(world, seconds).outcome is Outcome.FAILED
+    assert failed(world, seconds).outcome is RunOutcome.FAILED
     assert world.messages() == []
     run = world.run()
     assert (run.parked, run.ticket, run.status) == (True, 1, Status.FAILED)
@@ -202,7 +202,7 @@ def test_the_message_of_a_parked_run_is_dropped(world: World) -> None:
     world.deliver()
     world.process(world.taken())
     world.clock.advance(seconds=360)
-    assert world.work() == [Outcome.DROPPED]
+    assert world.work() == [RunOutcome.DROPPED]
     assert world.messages() == []
 
 

@@ -13,7 +13,7 @@ from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.ports import Outgoing
 from webhook_inbox.handlers.context import Context
 from webhook_inbox.handlers.event import Event
-from webhook_inbox.queue.outcomes import Outcome
+from webhook_inbox.queue.outcomes import RunOutcome
 
 BOTH = pytest.mark.parametrize("fault", list(Fault))
 
@@ -39,8 +39,8 @@ def test_while_one_works_another_message_is_dropped(world: World) -> None:
     first, second = world.taken(), world.taken()
     outcomes = []
     meanwhile(world, lambda: outcomes.append(world.process(second, by="worker-2").outcome))
-    assert world.process(first).outcome is Outcome.DONE
-    assert outcomes == [Outcome.DROPPED]
+    assert world.process(first).outcome is RunOutcome.DONE
+    assert outcomes == [RunOutcome.DROPPED]
     assert len(world.handled) == 1
 
 
@@ -49,8 +49,8 @@ def test_while_one_works_the_same_message_is_left(world: World) -> None:
     message = world.taken()
     outcomes = []
     meanwhile(world, lambda: outcomes.append(world.process(message, by="worker-2").outcome))
-    assert world.process(message).outcome is Outcome.DONE
-    assert outcomes == [Outcome.LEFT]
+    assert world.process(message).outcome is RunOutcome.DONE
+    assert outcomes == [RunOutcome.LEFT]
 
 
 def test_a_worker_that_lost_its_lease_settles_nothing(world: World) -> None:
@@ -59,10 +59,10 @@ def test_a_worker_that_lost_its_lease_settles_nothing(world: World) -> None:
 
     def overtake() -> None:
         world.clock.advance(seconds=71)
-        assert world.process(message, by="worker-2").outcome is Outcome.DONE
+        assert world.process(message, by="worker-2").outcome is RunOutcome.DONE
 
     meanwhile(world, overtake)
-    assert world.process(message).outcome is Outcome.SUPERSEDED
+    assert world.process(message).outcome is RunOutcome.SUPERSEDED
     run = world.run()
     assert (run.status, run.claimed_by, run.attempt_count) == (Status.DONE, "worker-2", 2)
 
@@ -78,14 +78,14 @@ def test_a_lease_is_not_taken_over_before_it_is_over_on_every_clock(world: World
 
     meanwhile(world, try_early)
     world.process(message)
-    assert outcomes == [Outcome.LEFT]
+    assert outcomes == [RunOutcome.LEFT]
 
 
 def test_a_replay_during_an_attempt_is_refused_and_the_attempt_settles(world: World) -> None:
     world.deliver()
     reports = []
     meanwhile(world, lambda: reports.append(world.replay(event_ids=["evt-1"])))
-    assert world.work() == [Outcome.DONE]
+    assert world.work() == [RunOutcome.DONE]
     assert reports[0].counts == {"in_use": 1}
 
 
@@ -98,9 +98,9 @@ def test_a_worker_whose_run_was_replayed_after_its_lease_settles_nothing(world: 
         assert world.replay(event_ids=["evt-1"]).counts == {"replayed": 1}
 
     meanwhile(world, replayed)
-    assert world.process(message).outcome is Outcome.SUPERSEDED
+    assert world.process(message).outcome is RunOutcome.SUPERSEDED
     assert world.run().status is Status.PENDING
-    assert Outcome.DONE in world.work()
+    assert RunOutcome.DONE in world.work()
 
 
 # -- killed
@@ -111,7 +111,7 @@ def test_a_killed_workers_run_is_attempted_again_when_its_message_returns(world:
     world.claim_and_die(world.taken())
     assert world.run().status is Status.PROCESSING
     world.clock.advance(seconds=VISIBILITY)
-    assert world.work() == [Outcome.DONE]
+    assert world.work() == [RunOutcome.DONE]
     assert world.run().attempt_count == 2
 
 
@@ -129,7 +129,7 @@ def test_a_handler_that_kills_its_process_every_time_ends_as_a_dead_letter(world
         world.claim_and_die(world.taken())
         world.clock.advance(seconds=VISIBILITY)
     outcomes = world.work()
-    assert outcomes[0] is Outcome.DEAD
+    assert outcomes[0] is RunOutcome.DEAD
     run = world.run()
     assert (run.status, run.attempt_count) == (Status.DEAD_LETTER, 3)
     assert run.last_error == "exhausted: its worker stopped silently"
@@ -153,7 +153,7 @@ def test_what_killed_its_workers_can_be_replayed(world: World) -> None:
         world.clock.advance(seconds=VISIBILITY)
     world.work()
     world.replay()
-    assert world.work() == [Outcome.DONE]
+    assert world.work() == [RunOutcome.DONE]
 
 
 def test_a_worker_killed_between_its_settlement_and_the_deletion_did_all_it_had_to(
@@ -162,7 +162,7 @@ def test_a_worker_killed_between_its_settlement_and_the_deletion_did_all_it_had_
     world.deliver()
     world.process(world.taken())
     world.clock.advance(seconds=VISIBILITY)
-    assert world.work() == [Outcome.DROPPED]
+    assert world.work() == [RunOutcome.DROPPED]
     assert len(world.handled) == 1
 
 
@@ -181,20 +181,20 @@ def test_a_worker_killed_before_it_claimed_spent_no_attempt(world: World) -> Non
 def test_a_claim_that_fails_heals(world: World, fault: Fault) -> None:
     world.deliver()
     world.plan.fail("UpdateItem", fault)
-    assert world.work() == [Outcome.UNAVAILABLE]
+    assert world.work() == [RunOutcome.UNAVAILABLE]
     assert world.handled == []
     world.clock.advance(seconds=VISIBILITY)
-    assert world.work() == [Outcome.DONE]
+    assert world.work() == [RunOutcome.DONE]
 
 
 @BOTH
 def test_a_settlement_that_fails_never_undoes_a_done_run(world: World, fault: Fault) -> None:
     world.deliver()
     world.plan.fail("UpdateItem", fault, skip=1)
-    assert world.work() == [Outcome.UNAVAILABLE]
+    assert world.work() == [RunOutcome.UNAVAILABLE]
     world.clock.advance(seconds=VISIBILITY)
     again = world.work()
-    assert again == [Outcome.DROPPED if fault is Fault.AFTER else Outcome.DONE]
+    assert again == [RunOutcome.DROPPED if fault is Fault.AFTER else RunOutcome.DONE]
     assert world.run().status is Status.DONE
 
 
@@ -212,9 +212,9 @@ def test_a_failure_whose_settlement_fails_heals(world: World, fault: Fault) -> N
 def test_reading_the_event_may_fail(world: World, fault: Fault) -> None:
     world.deliver()
     world.plan.fail("GetItem", fault)
-    assert world.work() == [Outcome.UNAVAILABLE]
+    assert world.work() == [RunOutcome.UNAVAILABLE]
     world.clock.advance(seconds=VISIBILITY)
-    assert world.work() == [Outcome.DONE]
+    assert world.work() == [RunOutcome.DONE]
     assert world.run().attempt_count == 1
 
 
@@ -225,7 +225,7 @@ def test_giving_up_may_fail(world: World, fault: Fault) -> None:
         world.claim_and_die(world.taken())
         world.clock.advance(seconds=VISIBILITY)
     world.plan.fail("UpdateItem", fault, skip=1)
-    assert world.work() == [Outcome.UNAVAILABLE]
+    assert world.work() == [RunOutcome.UNAVAILABLE]
     world.clock.advance(seconds=VISIBILITY)
     world.work()
     assert world.run().status is Status.DEAD_LETTER
@@ -236,9 +236,9 @@ def test_a_table_that_is_down_for_an_hour_costs_no_attempt(world: World) -> None
     world.deliver()
     world.plan.fail("GetItem", times=10)
     for _ in range(10):
-        assert world.work() == [Outcome.UNAVAILABLE]
+        assert world.work() == [RunOutcome.UNAVAILABLE]
         world.clock.advance(seconds=VISIBILITY)
-    assert world.work() == [Outcome.DONE]
+    assert world.work() == [RunOutcome.DONE]
     assert world.run().attempt_count == 1
 
 
@@ -251,7 +251,7 @@ def test_any_number_of_messages_is_one_run(world: World, copies: int) -> None:
     (body,) = world.queues["default"].bodies
     world.queues["default"].send([Outgoing(body)] * (copies - 1))
     outcomes = world.work()
-    assert outcomes == [Outcome.DONE] + [Outcome.DROPPED] * (copies - 1)
+    assert outcomes == [RunOutcome.DONE] + [RunOutcome.DROPPED] * (copies - 1)
     assert len(world.handled) == 1
 
 
@@ -262,7 +262,7 @@ def test_a_done_run_is_not_attempted_by_any_later_message(world: World) -> None:
     for hours in (0, 1, 24, 24 * 30):
         world.clock.advance(hours=hours)
         world.queues["default"].send([Outgoing(body)])
-        assert world.work() == [Outcome.DROPPED]
+        assert world.work() == [RunOutcome.DROPPED]
     assert len(world.handled) == 1
 
 

@@ -20,7 +20,7 @@ from webhook_inbox.adapters.memory import (
     MemoryQueue,
     MemorySecrets,
     MemoryTable,
-    SeededChance,
+    SeededRandomness,
 )
 from webhook_inbox.domain.errors import Permanent
 from webhook_inbox.domain.manifest import (
@@ -32,8 +32,8 @@ from webhook_inbox.domain.manifest import (
 )
 from webhook_inbox.domain.model import Delivery, EventStatus, Overview, Run, Status
 from webhook_inbox.domain.ports import Item, Message
-from webhook_inbox.domain.provider import Recipe, Sample
-from webhook_inbox.domain.secrets import COMPLETION_KEY, LiveSecrets
+from webhook_inbox.domain.provider import Provider, Sample
+from webhook_inbox.domain.secrets import COMPLETION_KEY, SecretCache
 from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.handlers.completions.receiver import Completions
 from webhook_inbox.handlers.context import Context
@@ -44,12 +44,11 @@ from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import event_key, run_key
 from webhook_inbox.processor.processor import Processor
 from webhook_inbox.queue.lanes import Lanes
-from webhook_inbox.queue.message import Reference
-from webhook_inbox.queue.outcomes import Outcome, Result, Worker
+from webhook_inbox.queue.message import RunMessage
+from webhook_inbox.queue.outcomes import RunOutcome, RunResult, Worker
 from webhook_inbox.reconciler.reconciler import SWEEPS, Reconciler
-from webhook_inbox.reconciler.report import Report as Reconciliation
-from webhook_inbox.replay.replay import Replay
-from webhook_inbox.replay.replay import Report as Replayed
+from webhook_inbox.reconciler.report import ReconcilerReport
+from webhook_inbox.replay.replay import Replay, ReplayReport
 from webhook_inbox.replay.request import ReplayRequest
 
 SECRET: Final = "a-secret-of-the-provider"
@@ -106,7 +105,7 @@ class World:
 
     def __init__(self, manifest: Manifest = MANIFEST, *, seed: int = 0) -> None:
         self.clock = ManualClock()
-        self.chance = SeededChance(seed)
+        self.chance = SeededRandomness(seed)
         self.plan = Plan()
         self.table = MemoryTable(faults=self.plan)
         self.blobs = MemoryBlobs(faults=self.plan)
@@ -139,7 +138,7 @@ class World:
                     faults=self.plan,
                 )
         self.lanes = Lanes(self.queues)
-        self.secrets = LiveSecrets(store=self.vault, clock=self.clock)
+        self.secrets = SecretCache(store=self.vault, clock=self.clock)
         self.ingest = self.new_ingest()
         self.processor = self.new_processor()
         self.replayer = Replay(
@@ -163,7 +162,7 @@ class World:
             clock=self.clock,
         )
 
-    def new_ingest(self, recipe: Callable[[SourceSpec], Recipe] = providers.load) -> Ingest:
+    def new_ingest(self, recipe: Callable[[SourceSpec], Provider] = providers.load) -> Ingest:
         """Returns another ingest container; its secrets are not cached yet."""
         return Ingest(
             manifest=self.manifest,
@@ -171,7 +170,7 @@ class World:
             table=self.table,
             lanes=self.lanes,
             blobs=self.blobs,
-            secrets=LiveSecrets(store=self.vault, clock=self.clock),
+            secrets=SecretCache(store=self.vault, clock=self.clock),
         )
 
     def new_processor(self) -> Processor:
@@ -259,13 +258,13 @@ class World:
 
     def process(
         self, message: Message, *, by: str = "worker-1", lane: str = "default", seconds: float = 60
-    ) -> Result:
+    ) -> RunResult:
         """Processes a message and leaves it in the queue, as a worker does that is killed then."""
         worker = Worker(by, "v1", lane, MAX_RECEIVES)
         deadline = self.now + timedelta(seconds=seconds)
         return self.processor.process(message, worker=worker, deadline=deadline)
 
-    def work_once(self, lane: str = "default", *, by: str = "worker-1") -> Result | None:
+    def work_once(self, lane: str = "default", *, by: str = "worker-1") -> RunResult | None:
         """Receives, processes, and deletes the message unless it must be kept."""
         message = self.receive(lane)
         if message is None:
@@ -275,11 +274,11 @@ class World:
             self.queues[lane].delete(message.receipt)
         return result
 
-    def work(self) -> list[Outcome]:
+    def work(self) -> list[RunOutcome]:
         """Works on everything that is visible now, in every lane."""
         return [result.outcome for lane in self.queues for result in self._drain(lane)]
 
-    def _drain(self, lane: str) -> Iterator[Result]:
+    def _drain(self, lane: str) -> Iterator[RunResult]:
         while (result := self.work_once(lane)) is not None:
             yield result
 
@@ -294,7 +293,7 @@ class World:
         def kill(event: Event, context: Context) -> None:
             raise Killed
 
-        name = Reference.decode(message.body).handler
+        name = RunMessage.decode(message.body).handler
         before = self.behaviours.get(name)
         self.behaviours[name] = kill
         self.plan.fail("UpdateItem", skip=1)  # the claim is made, its settlement never is
@@ -323,11 +322,11 @@ class World:
         """The time."""
         return self.clock.now()
 
-    def reconcile(self, *, seconds: float = 300) -> Reconciliation:
+    def reconcile(self, *, seconds: float = 300) -> ReconcilerReport:
         """Runs one pass of the reconciler, now."""
         return self.reconciler.run(deadline=self.now + timedelta(seconds=seconds))
 
-    def reconcile_at(self, minute: int) -> Reconciliation:
+    def reconcile_at(self, minute: int) -> ReconcilerReport:
         """Waits for the next full hour's `minute` and runs the reconciler."""
         target = self.now.replace(minute=minute, second=0, microsecond=0)
         target += timedelta(hours=1) if target <= self.now else timedelta(0)
@@ -435,7 +434,7 @@ class World:
 
     # -- operators
 
-    def replay(self, *, seconds: float = 300, **payload: Any) -> Replayed:
+    def replay(self, *, seconds: float = 300, **payload: Any) -> ReplayReport:
         """Invokes replay."""
         request = ReplayRequest.read(payload)
         return self.replayer.run(request, deadline=self.now + timedelta(seconds=seconds))

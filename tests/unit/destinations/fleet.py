@@ -13,9 +13,9 @@ from heapq import heappop, heappush
 from math import ceil
 from random import Random
 
-from webhook_inbox.adapters.memory.system import START, ManualClock, SeededChance
+from webhook_inbox.adapters.memory.system import START, ManualClock, SeededRandomness
 from webhook_inbox.adapters.memory.table import MemoryTable
-from webhook_inbox.destinations.circuit import Answer
+from webhook_inbox.destinations.circuit import CallOutcome
 from webhook_inbox.destinations.gate import Gate
 from webhook_inbox.domain.errors import Deferred
 from webhook_inbox.domain.manifest import DestinationSpec
@@ -76,7 +76,7 @@ class Fleet:
         habits: Habits,
         *,
         seed: int = 0,
-        answer: Callable[[float], Answer] = lambda _: Answer.ok(),
+        answer: Callable[[float], CallOutcome] = lambda _: CallOutcome.ok(),
     ) -> None:
         self.spec = spec
         self.habits = habits
@@ -103,7 +103,7 @@ class Fleet:
     def _worker(self, number: int) -> Worker:
         skew = self.chance.uniform(-self.habits.skew, self.habits.skew)
         clock = ManualClock(START + timedelta(seconds=skew))
-        gate = Gate(table=self.table, clock=clock, chance=SeededChance(number))
+        gate = Gate(table=self.table, clock=clock, chance=SeededRandomness(number))
         return Worker(gate, clock, skew)
 
     def _at(self, time: float, action: Callable[[float], None]) -> None:

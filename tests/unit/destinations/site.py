@@ -6,10 +6,10 @@ from datetime import timedelta
 from typing import Any
 
 from tests.unit.core.faults import Plan
-from webhook_inbox.adapters.memory.system import ManualClock, SeededChance
+from webhook_inbox.adapters.memory.system import ManualClock, SeededRandomness
 from webhook_inbox.adapters.memory.table import MemoryTable
-from webhook_inbox.destinations.circuit import UNKNOWN, Answer, breaker_key, limit_key
-from webhook_inbox.destinations.gate import Admission, Gate
+from webhook_inbox.destinations.circuit import UNKNOWN, CallOutcome, breaker_key, limit_key
+from webhook_inbox.destinations.gate import DestinationAdmission, Gate
 from webhook_inbox.destinations.rate import Pace
 from webhook_inbox.destinations.rate_limiter import Turn
 from webhook_inbox.domain.errors import Deferred
@@ -48,11 +48,11 @@ class Site:
         """Returns the gate of another execution environment."""
         self._workers += 1
         clock = SkewedClock(self.clock, skew) if skew else self.clock
-        return Gate(table=self.table, clock=clock, chance=SeededChance(self._workers))
+        return Gate(table=self.table, clock=clock, chance=SeededRandomness(self._workers))
 
     def admit(
         self, kept: Mapping[str, int] | None = None, *, gate: Gate | None = None
-    ) -> Admission:
+    ) -> DestinationAdmission:
         return (gate or self.gate).admit([self.spec], kept=kept or {})
 
     def enter(
@@ -82,7 +82,7 @@ class Site:
             return (deferred.until - self.clock.now()).total_seconds()
         raise AssertionError("the call was let through")
 
-    def call(self, answer: Answer, *, gate: Gate | None = None) -> None:
+    def call(self, answer: CallOutcome, *, gate: Gate | None = None) -> None:
         """Makes a call of a run that was admitted, whose answer is this."""
         admission = self.admit(gate=gate)
         assert admission.go, admission.why
@@ -91,7 +91,7 @@ class Site:
 
     def fail(self, times: int, *, gate: Gate | None = None) -> None:
         for _ in range(times):
-            self.call(Answer.failed(), gate=gate)
+            self.call(CallOutcome.failed(), gate=gate)
 
     def open(self) -> None:
         """Lets the circuit open, as of now."""
@@ -109,7 +109,7 @@ class Site:
         for _ in range(starts):
             assert self.gate._limiter.begin(pace, turn, latest=1 << 62).go
 
-    def wait(self, admission: Admission) -> float:
+    def wait(self, admission: DestinationAdmission) -> float:
         """Returns for how many seconds a run is put off."""
         assert not admission.go
         assert admission.due is not None

@@ -8,10 +8,10 @@ import pytest
 
 from tests.unit.destinations.site import BREAKER, CRM, FRAGILE, LIMITED, Site
 from webhook_inbox.adapters.memory import Fault
-from webhook_inbox.destinations.circuit import Answer
+from webhook_inbox.destinations.circuit import CallOutcome
 from webhook_inbox.destinations.circuit_breaker import PROBE_MARGIN
 
-OK, FAILED = Answer.ok(), Answer.failed()
+OK, FAILED = CallOutcome.ok(), CallOutcome.failed()
 LEASE = FRAGILE.timeout + PROBE_MARGIN.total_seconds()
 
 
@@ -289,7 +289,7 @@ def test_a_probe_whose_worker_died_is_taken_over_when_its_lease_is_over(recoveri
 
 @pytest.mark.parametrize("answer", [OK, FAILED])
 def test_a_probe_that_was_taken_over_decides_nothing_any_more(
-    recovering: Site, answer: Answer
+    recovering: Site, answer: CallOutcome
 ) -> None:
     lost = recovering.worker()
     recovering.enter(dict(recovering.admit(gate=lost).slots), gate=lost)

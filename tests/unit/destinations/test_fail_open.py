@@ -8,13 +8,13 @@ import pytest
 
 from tests.unit.destinations.site import BREAKER, CRM, FRAGILE, LIMITED, Site
 from webhook_inbox.adapters.memory import Fault
-from webhook_inbox.destinations.circuit import Answer
+from webhook_inbox.destinations.circuit import CallOutcome
 from webhook_inbox.domain.errors import ConditionFailed
 from webhook_inbox.domain.ports import Change, Item, Key
 
 OPERATIONS = ("GetItem", "UpdateItem")
 FAULTS = [Fault.BEFORE, Fault.AFTER]
-EVERY_ANSWER = [Answer.ok(), Answer.failed(), Answer.limited(timedelta(seconds=5))]
+EVERY_ANSWER = [CallOutcome.ok(), CallOutcome.failed(), CallOutcome.limited(timedelta(seconds=5))]
 
 
 def broken(site: Site, fault: Fault = Fault.BEFORE) -> Site:
@@ -44,7 +44,7 @@ def test_a_table_that_cannot_be_reached_lets_every_run_begin_and_every_call_be_m
 def test_it_is_told_what_could_not_be_asked_by_a_call_once() -> None:
     site = broken(Site(LIMITED))
     site.enter()
-    site.gate.report(site.spec, Answer.failed())
+    site.gate.report(site.spec, CallOutcome.failed())
 
     assert len(site.gate.degraded()) == 2
     assert site.gate.degraded() == ()

@@ -17,7 +17,7 @@ from tests.unit.destinations.fleet import (
     strict_waits,
 )
 from tests.unit.destinations.site import BREAKER, CRM
-from webhook_inbox.destinations.circuit import Answer
+from webhook_inbox.destinations.circuit import CallOutcome
 from webhook_inbox.destinations.rate import HEADROOM
 
 # What no twice of a short wait could cover: SQS delays whole seconds, and who comes late itself
@@ -155,8 +155,8 @@ def test_at_1000_a_second_workers_that_call_rarely_waste_less_than_half() -> Non
 
 
 def test_while_a_destination_is_down_hardly_anybody_calls_and_all_come_when_it_is_up() -> None:
-    def answer(time: float) -> Answer:
-        return Answer.failed() if 5 <= time < 100 else Answer.ok()
+    def answer(time: float) -> CallOutcome:
+        return CallOutcome.failed() if 5 <= time < 100 else CallOutcome.ok()
 
     fleet = Fleet(
         replace(CRM, breaker=BREAKER), Habits(workers=20, call=0.1), seed=2, answer=answer
@@ -175,8 +175,8 @@ def test_while_a_destination_is_down_hardly_anybody_calls_and_all_come_when_it_i
 def test_while_a_destination_is_down_no_wait_is_twice_as_long_as_it_had_to_be() -> None:
     """It opens again and again; with each recovery those who came first come first."""
 
-    def answer(time: float) -> Answer:
-        return Answer.failed() if time < 400 else Answer.ok()
+    def answer(time: float) -> CallOutcome:
+        return CallOutcome.failed() if time < 400 else CallOutcome.ok()
 
     fleet = Fleet(
         replace(CRM, rate=20.0, breaker=BREAKER), Habits(workers=20), seed=5, answer=answer

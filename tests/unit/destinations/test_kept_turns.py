@@ -11,7 +11,7 @@ from webhook_inbox.domain.errors import Deferred
 from webhook_inbox.domain.model import Status
 from webhook_inbox.handlers.context import Context
 from webhook_inbox.handlers.event import Event
-from webhook_inbox.queue.outcomes import Outcome
+from webhook_inbox.queue.outcomes import RunOutcome
 
 
 @pytest.fixture
@@ -36,11 +36,11 @@ def test_a_deferred_run_keeps_the_turns_it_was_given_until_it_is_claimed(world: 
     world.script("acme.fulfil", Deferred(due, "full", slots={"crm#again": 7, "shop": 9}))
     world.deliver()
 
-    assert world.work() == [Outcome.DEFERRED]
+    assert world.work() == [RunOutcome.DEFERRED]
 
     assert world.run().slots == {"crm#again": 7, "shop": 9}
     world.clock.advance(seconds=61)
-    assert world.work() == [Outcome.DONE]
+    assert world.work() == [RunOutcome.DONE]
     assert world.run().slots == {}
 
 

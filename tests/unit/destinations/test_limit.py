@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.destinations.site import CRM, LIMITED, Site
 from webhook_inbox.adapters.memory.system import START
-from webhook_inbox.destinations.circuit import UNKNOWN, Answer, Circuit
+from webhook_inbox.destinations.circuit import UNKNOWN, CallOutcome, Circuit
 from webhook_inbox.destinations.gate import _spelled
 from webhook_inbox.destinations.rate import (
     HEADROOM,
@@ -51,14 +51,14 @@ def test_without_a_limit_nothing_is_written() -> None:
 
 def test_a_run_that_exceeds_nothing_begins_and_calls_at_once(site: Site) -> None:
     for _ in range(5):
-        site.call(Answer.ok())
+        site.call(CallOutcome.ok())
         site.clock.advance(seconds=STEP)
 
     assert site.clock.slept == []
 
 
 def test_a_run_and_its_call_cost_one_write_each(site: Site) -> None:
-    site.call(Answer.ok())
+    site.call(CallOutcome.ok())
 
     assert site.plan.operations() == ["GetItem", "UpdateItem", "UpdateItem"]
 
@@ -405,7 +405,7 @@ def test_a_destination_that_is_down_is_waited_for_before_a_slot_of_another_is_ta
 ) -> None:
     down = replace(CRM, name="down")
     for _ in range(5):
-        site.gate.report(down, Answer.failed())
+        site.gate.report(down, CallOutcome.failed())
 
     admission = site.gate.admit([LIMITED, down], kept={})
 

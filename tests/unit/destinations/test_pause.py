@@ -7,15 +7,15 @@ from itertools import pairwise
 import pytest
 
 from tests.unit.destinations.site import BREAKER, CRM, FRAGILE, LIMITED, Site
-from webhook_inbox.destinations.circuit import Answer
+from webhook_inbox.destinations.circuit import CallOutcome
 from webhook_inbox.destinations.circuit_breaker import DEFAULT_PAUSE, LONGEST_PAUSE, SHORTEST_PAUSE
 from webhook_inbox.destinations.rate import HEADROOM, SECOND, SLOW
 
 SLOWEST, SLOWER = (ends / SECOND for ends, _, _ in SLOW)
 
 
-def limited(seconds: float | None = 30.0) -> Answer:
-    return Answer.limited(None if seconds is None else timedelta(seconds=seconds))
+def limited(seconds: float | None = 30.0) -> CallOutcome:
+    return CallOutcome.limited(None if seconds is None else timedelta(seconds=seconds))
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from webhook_inbox.adapters.memory import ManualClock, MemoryTable
 from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.ports import Item
 from webhook_inbox.handlers.effects.effect import Effects
-from webhook_inbox.handlers.effects.journal import Journal
+from webhook_inbox.handlers.effects.journal import EffectJournal
 from webhook_inbox.ledger.schema import effect_key, shared_effect_key
 
 ATTEMPT: Final = timedelta(seconds=50)
@@ -62,7 +62,7 @@ class Bench:
 
     def effects(self, run: Run, end: datetime) -> Effects:
         """Returns the effects of an attempt."""
-        journal = Journal(self.table, run, received_at=self.received_at)
+        journal = EffectJournal(self.table, run, received_at=self.received_at)
         return Effects(journal, run, clock=self.clock, end=end)
 
     def approve(self, subject: str, fingerprint: str) -> None:

@@ -5,7 +5,7 @@ from uuid import UUID, uuid5
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook_inbox.domain.idempotency import Key, key_of
+from webhook_inbox.domain.idempotency import IdempotencyKey, key_of
 from webhook_inbox.handlers.effects.plan import takes_key
 
 
@@ -34,7 +34,7 @@ def test_long_ids_that_differ_have_keys_that_differ(one: str, other: str) -> Non
 
 
 def test_a_key_is_text() -> None:
-    assert {"Idempotency-Key": Key("a")} == {"Idempotency-Key": "a"}
+    assert {"Idempotency-Key": IdempotencyKey("a")} == {"Idempotency-Key": "a"}
 
 
 def test_a_function_takes_the_key_if_it_takes_anything() -> None:

@@ -17,7 +17,7 @@ from webhook_inbox.domain.errors import (
 )
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.handlers.effects.effect import Effects
-from webhook_inbox.handlers.effects.journal import Journal
+from webhook_inbox.handlers.effects.journal import EffectJournal
 from webhook_inbox.handlers.effects.results import decode
 
 
@@ -71,7 +71,7 @@ def test_what_a_loop_binds_is_not_replaced_by_the_key(bench: Bench) -> None:
 
 def test_a_secret_in_a_result_is_not_recorded(bench: Bench) -> None:
     effects = Effects(
-        Journal(bench.table, bench.run, received_at=bench.received_at),
+        EffectJournal(bench.table, bench.run, received_at=bench.received_at),
         bench.run,
         clock=bench.clock,
         end=bench.clock.now() + ATTEMPT,

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from webhook_inbox.adapters.memory import MemoryMapping, MemoryQueue
-from webhook_inbox.adapters.memory.event_source_mapping import Batch
+from webhook_inbox.adapters.memory.event_source_mapping import MappingBatch
 from webhook_inbox.domain.ports import Outgoing
 
 VISIBILITY: Final = 360
@@ -20,7 +20,7 @@ def filled(queue: MemoryQueue, *bodies: str) -> MemoryQueue:
     return queue
 
 
-def polled(source: MemoryMapping) -> Batch:
+def polled(source: MemoryMapping) -> MappingBatch:
     """Returns the next invocation's batch; there has to be one."""
     batch = source.poll()
     assert batch is not None

@@ -8,7 +8,7 @@ from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
 from processor.records import respond
 from tests.unit.memory.invoking import VISIBILITY, filled, mapping, polled
 from webhook_inbox.adapters.memory import Fault, ManualClock, MemoryQueue
-from webhook_inbox.adapters.memory.event_source_mapping import Batch
+from webhook_inbox.adapters.memory.event_source_mapping import MappingBatch
 from webhook_inbox.domain.ports import Message
 from webhook_inbox.domain.timestamps import to_ms
 
@@ -156,7 +156,7 @@ def test_a_message_that_was_received_again_is_not_deleted_by_who_came_late(
     assert work.bodies == ["a"]
 
 
-def event(batch: Batch) -> dict[str, Any]:
+def event(batch: MappingBatch) -> dict[str, Any]:
     """Returns what Lambda hands to the function."""
     return {"Records": [_record(message) for message in batch.messages]}
 

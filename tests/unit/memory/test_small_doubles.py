@@ -10,7 +10,7 @@ from webhook_inbox.adapters.memory import (
     ManualClock,
     MemoryBlobs,
     MemorySecrets,
-    SeededChance,
+    SeededRandomness,
 )
 from webhook_inbox.domain.errors import HandlerTimedOut, Unavailable
 
@@ -28,7 +28,7 @@ def test_a_clock_stands_until_it_is_advanced() -> None:
 
 def test_chance_repeats_itself_by_its_seed() -> None:
     def drawn(seed: int) -> list[object]:
-        chance = SeededChance(seed)
+        chance = SeededRandomness(seed)
         return [chance.token(), chance.uniform(0, 1), chance.token()]
 
     assert drawn(1) == drawn(1) != drawn(2)

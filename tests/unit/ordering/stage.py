@@ -10,22 +10,22 @@ from contextlib import AbstractContextManager, suppress
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from webhook_inbox.adapters.memory import ManualClock, MemoryQueue, MemoryTable, SeededChance
+from webhook_inbox.adapters.memory import ManualClock, MemoryQueue, MemoryTable, SeededRandomness
 from webhook_inbox.adapters.memory.faults import Faults, no_faults
 from webhook_inbox.domain.errors import Deferred, Held, Permanent, Skipped, Unavailable
 from webhook_inbox.domain.manifest import HandlerSpec
-from webhook_inbox.domain.model import Run, Status, StoredEvent, Wait
+from webhook_inbox.domain.model import Run, Status, StoredEvent, WaitStrategy
 from webhook_inbox.domain.ports import Change, Item, Key, Message
 from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.handlers.ordering import Orders
 from webhook_inbox.handlers.ordering.declaration import Ordering
-from webhook_inbox.ledger.deferral import wake
+from webhook_inbox.ledger.deferral import resume
 from webhook_inbox.ledger.lease import Lease, NotClaimable, claim
 from webhook_inbox.ledger.schema import run_from, run_key
 from webhook_inbox.ledger.settle import LeaseLost, Settlement, as_seen, settle
 from webhook_inbox.queue.lanes import Lanes
-from webhook_inbox.queue.message import Reference
-from webhook_inbox.queue.visibility import pause, seconds_up
+from webhook_inbox.queue.message import RunMessage
+from webhook_inbox.queue.visibility import plan_wait, seconds_up
 
 HANDLER: Final = "shop.sync"
 SOURCE: Final = "shop"
@@ -50,7 +50,7 @@ class Stage:
     def __init__(self, ordering: Ordering, *, faults: Faults = no_faults, seed: int = 0) -> None:
         self.ordering = ordering
         self.clock = ManualClock()
-        self.chance = SeededChance(seed)
+        self.chance = SeededRandomness(seed)
         self.table = MemoryTable(faults=faults)
         self.queue = MemoryQueue(self.clock, name="default", faults=faults)
         self.lanes = Lanes({"default": self.queue})
@@ -77,13 +77,13 @@ class Stage:
 
     def send(self, event_id: str, ticket: int = 0) -> None:
         """Sends a message of a run."""
-        self.lanes.send([("default", Reference(SOURCE, event_id, HANDLER, ticket))])
+        self.lanes.send([("default", RunMessage(SOURCE, event_id, HANDLER, ticket))])
 
     # -- workers
 
     def claimed(self, message: Message) -> Run:
         """Claims a message's run."""
-        reference = Reference.decode(message.body)
+        reference = RunMessage.decode(message.body)
         until = self.clock.now() + timedelta(seconds=65)
         return claim(
             self.table,
@@ -126,7 +126,7 @@ class Stage:
         if settled.status in {Status.DEFERRED, Status.FAILED} and not settled.parked:
             assert settled.next_attempt_at is not None
             left = max(settled.next_attempt_at - self.clock.now(), timedelta(0))
-            reference = Reference(SOURCE, run.event_id, HANDLER, settled.ticket)
+            reference = RunMessage(SOURCE, run.event_id, HANDLER, settled.ticket)
             self.lanes.send([("default", reference)], delay=seconds_up(left))
         return error
 
@@ -167,8 +167,8 @@ class Stage:
             case Permanent():
                 return Settlement(Status.DEAD_LETTER, "dead", now, why)
             case Deferred():
-                chosen = pause(error.until - now, may_hide=False)
-                wait = Wait.PARKED if error.parked else chosen.wait
+                chosen = plan_wait(error.until - now, may_hide=False)
+                wait = WaitStrategy.PARKED if error.parked else chosen.wait
                 due = max(error.until, now + timedelta(seconds=1))
                 return Settlement(
                     Status.DEFERRED,
@@ -181,7 +181,7 @@ class Stage:
                     waits_for=error.waits_for,
                 )
         due = now + timedelta(seconds=10)
-        return Settlement(Status.FAILED, "failed", now, why, due, Wait.COPY)
+        return Settlement(Status.FAILED, "failed", now, why, due, WaitStrategy.COPY)
 
     def work(self) -> None:
         """Works on all that is visible now."""
@@ -198,7 +198,7 @@ class Stage:
                 continue
             run = run_from(row)
             if run.parked:
-                wake(self.table, run, unchanged=as_seen(run), now=now)
+                resume(self.table, run, unchanged=as_seen(run), now=now)
                 self.send(run.event_id, run.ticket)
             elif run.status not in ENDED:
                 again = {"attention_at": to_ms(now + timedelta(minutes=15))}

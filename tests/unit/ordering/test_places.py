@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook_inbox.domain.errors import Permanent
-from webhook_inbox.handlers.ordering.position import Kind, Version, entity_at, number_at, version_at
+from webhook_inbox.handlers.ordering.position import (
+    PositionKind,
+    Version,
+    entity_at,
+    number_at,
+    version_at,
+)
 
 ASKER = "handler 'shop.sync'"
 
@@ -23,7 +29,7 @@ def body(value: Any) -> Any:
 
 @pytest.mark.parametrize("text", ["0", "42", "-7", "+7", "007", "1.5", "1712345678.000200"])
 def test_a_decimal_text_is_a_number(text: str) -> None:
-    assert Version.read(text).kind is Kind.NUMBER
+    assert Version.read(text).kind is PositionKind.NUMBER
 
 
 @pytest.mark.parametrize(
@@ -38,12 +44,12 @@ def test_a_decimal_text_is_a_number(text: str) -> None:
     ],
 )
 def test_an_iso_time_is_an_instant(text: str) -> None:
-    assert Version.read(text).kind is Kind.TIME
+    assert Version.read(text).kind is PositionKind.TIME
 
 
 @pytest.mark.parametrize("text", ["v1", "1e5", "0x1f", "1.", ".5", "1,5", "2026-13-01", "\u0663"])
 def test_all_else_is_text(text: str) -> None:
-    assert Version.read(text).kind is Kind.TEXT
+    assert Version.read(text).kind is PositionKind.TEXT
 
 
 @pytest.mark.parametrize(
@@ -106,7 +112,7 @@ def test_whole_numbers_are_ordered_as_numbers(one: int, other: int) -> None:
 @given(st.floats(allow_nan=False, allow_infinity=False, width=32), st.integers(-(10**6), 10**6))
 def test_json_numbers_are_ordered_as_numbers(one: float, other: int) -> None:
     first, second = (version_at({"n": n}, "n", ASKER) for n in (one, other))
-    assert first.kind is second.kind is Kind.NUMBER
+    assert first.kind is second.kind is PositionKind.NUMBER
     assert first.is_older(second) == (one < other)
 
 

@@ -20,7 +20,7 @@ from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected, Un
 from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Fetch
-from webhook_inbox.domain.provider import Recipe, Sample, Verified
+from webhook_inbox.domain.provider import Provider, Sample, Verified
 from webhook_inbox.ingest.verification import PublishedKeys, verify
 from webhookctl import conformance
 
@@ -43,7 +43,7 @@ class Case:
     """
 
     provider: str
-    recipe: Recipe
+    recipe: Provider
     delivery: Delivery
     secrets: tuple[str, ...]
     published: bytes = b""
@@ -94,7 +94,7 @@ def example(provider: str) -> Mapping[str, Any]:
     return given
 
 
-def recipe_of(provider: str) -> Recipe:
+def recipe_of(provider: str) -> Provider:
     """Returns a provider's recipe with its example's settings."""
     return providers.load(SourceSpec("it", provider, "it", settings=example(provider)))
 

@@ -10,7 +10,7 @@ from webhook_inbox import providers
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.provider import Identity, Recipe, Sample, Verified
+from webhook_inbox.domain.provider import Identity, Provider, Sample, Verified
 
 NOW = datetime(2026, 11, 21, 8, 0, 0, tzinfo=UTC)
 # Base64 of "not a secret, only a test": a key for every scheme, whatever form its secrets have.
@@ -57,7 +57,7 @@ NAMES = sorted(SAMPLES)
 TIMED = ["hmac", "slack", "standard-webhooks", "stripe"]
 
 
-def recipe_of(provider: str, settings: Mapping[str, Any] | None = None) -> Recipe:
+def recipe_of(provider: str, settings: Mapping[str, Any] | None = None) -> Provider:
     given = SETTINGS.get(provider, {}) if settings is None else settings
     return providers.load(SourceSpec("it", provider, "it", settings=given))
 
@@ -88,7 +88,7 @@ def later(valid: Delivery, seconds: float) -> Delivery:
 
 
 def verdict(
-    recipe: Recipe, sent: Delivery, secrets: tuple[str, ...] = (SECRET,)
+    recipe: Provider, sent: Delivery, secrets: tuple[str, ...] = (SECRET,)
 ) -> Verified | Reason:
     """Returns what verifying gives; anything but Verified or Rejected is a test's failure."""
     try:
@@ -97,7 +97,7 @@ def verdict(
         return error.reason
 
 
-def name_of(recipe: Recipe, sent: Delivery) -> Identity | Reason:
+def name_of(recipe: Provider, sent: Delivery) -> Identity | Reason:
     try:
         return recipe.identify(sent)
     except Rejected as error:

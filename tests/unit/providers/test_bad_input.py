@@ -22,7 +22,7 @@ from tests.unit.providers.cases import (
 from tests.unit.providers.deliveries import OTHER
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.provider import Recipe, Verified
+from webhook_inbox.domain.provider import Provider, Verified
 
 VALID = [pytest.param(vector, id=vector["id"]) for _, vector in valid_vectors()]
 every_valid_vector = pytest.mark.parametrize("vector", VALID)
@@ -261,7 +261,7 @@ def assert_taken_or_refused(case: Case, sent: Delivery) -> None:
     assert reason in {None, Reason.MALFORMED, Reason.MISSING_EVENT_ID}
 
 
-def reason_against(recipe: Recipe, sent: Delivery) -> Reason | None:
+def reason_against(recipe: Provider, sent: Delivery) -> Reason | None:
     """Returns why what a delivery holds cannot be named; None where it can."""
     try:
         parts = recipe.batch(sent) if recipe.batch is not None else None

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.providers.cases import signed
 from tests.unit.providers.deliveries import delivery, name_of, recipe_of, verdict
 from webhook_inbox.domain.errors import Reason
-from webhook_inbox.domain.provider import Answer, Recipe
+from webhook_inbox.domain.provider import Answer, Provider
 
 SECRET = "integration_private_key"
 CHALLENGE = "20f9f8ed05f77439fe955c977e4c8a53"
@@ -14,7 +14,7 @@ ANSWER = b"integration_public_key|d9b899556c966b3f06945ec21311865d35df3ce4"
 RECIPE = recipe_of("braintree", {"public_id": "integration_public_key"})
 
 
-def challenged(challenge: str, recipe: Recipe = RECIPE) -> Answer | None:
+def challenged(challenge: str, recipe: Provider = RECIPE) -> Answer | None:
     if recipe.greet is None:
         return None
     sent = delivery({}, b"", method="GET")

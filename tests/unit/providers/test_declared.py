@@ -22,7 +22,7 @@ from tests.unit.providers.deliveries import (
 )
 from webhook_inbox.domain.errors import ConfigurationError, Reason
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.provider import Identity, Recipe, Sample, Verified
+from webhook_inbox.domain.provider import Identity, Provider, Sample, Verified
 
 SAMPLE = Sample("acme-1", "order.shipped", b'{"id":"body-1","type":"order.shipped"}')
 PLAIN: Mapping[str, Any] = {
@@ -37,16 +37,16 @@ EACH: Mapping[str, Any] = {"json": "s", "signs": "{json:id}", "partial": True, "
 URL = "https://inbox.example/hook"
 
 
-def declared(**tables: Any) -> Recipe:
+def declared(**tables: Any) -> Provider:
     """Returns the plainest recipe, with some tables changed."""
     return recipe_of("hmac", {**PLAIN, **tables})
 
 
-def sent_by(recipe: Recipe, sample: Sample = SAMPLE) -> Delivery:
+def sent_by(recipe: Provider, sample: Sample = SAMPLE) -> Delivery:
     return delivery(recipe.sign(sample, SECRET, NOW), sample.body)
 
 
-def guarded(recipe: Recipe, sent: Delivery) -> bytes | None:
+def guarded(recipe: Provider, sent: Delivery) -> bytes | None:
     return recipe.guard(sent, recipe.identify(sent)) if recipe.guard else None
 
 

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from tests.unit.providers.cases import PUBLISHED, VECTORS, recipe_of, vectors_of
 from tests.unit.providers.deliveries import NOW, SECRET
 from webhook_inbox import providers
-from webhook_inbox.configuration import inbox_toml as configuration
+from webhook_inbox.configuration import inbox_toml
 from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.provider import Identity, Recipe, Sample, Verified
+from webhook_inbox.domain.provider import Identity, Provider, Sample, Verified
 from webhookctl import conformance
 
-SOURCES: Final = configuration.load(Path(__file__).parent / "declared.toml", stage="dev").sources
+SOURCES: Final = inbox_toml.load(Path(__file__).parent / "declared.toml", stage="dev").sources
 # Schemes of providers that have others, without an HMAC, as well.
 OTHERWISE: Final = frozenset({"gitlab-token", "jira-connect"})
 # Where a provider's own module knows more than its scheme. Every one is of our own making.
@@ -63,7 +63,7 @@ LIST: Final = "x-contentful-signed-headers"
 TIME: Final = "x-contentful-timestamp"
 
 
-def declared(name: str, **more: Any) -> Recipe:
+def declared(name: str, **more: Any) -> Provider:
     spec = SOURCES[name]
     return providers.load(replace(spec, settings={**spec.settings, **more}))
 

@@ -8,16 +8,16 @@ from tests.unit.providers.cases import sample_of
 from tests.unit.providers.deliveries import NOW, SECRET, delivery, recipe_of, verdict
 from webhook_inbox.domain.errors import ConfigurationError, Reason
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.provider import Recipe, Verified
+from webhook_inbox.domain.provider import Provider, Verified
 
 URL = "https://inbox.example/webhooks/plivo"
 
 
-def recipe(version: str) -> Recipe:
+def recipe(version: str) -> Provider:
     return recipe_of("plivo", {"url": URL, "version": version})
 
 
-def sent_by(made: Recipe) -> Delivery:
+def sent_by(made: Provider) -> Delivery:
     sample = sample_of("plivo")
     return delivery(made.sign(sample, SECRET, NOW), sample.body)
 

@@ -13,7 +13,7 @@ from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from tests.unit.providers.deliveries import NOW, delivery, recipe_of
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.provider import Recipe
+from webhook_inbox.domain.provider import Provider
 
 ISSUER = "https://agents.example"
 AUDIENCE = "https://inbox.example/webhooks/agents"
@@ -88,6 +88,6 @@ def sent(written: str, *, body: bytes = BODY, **headers: str) -> Delivery:
     return delivery(given, body)
 
 
-def recipe(**changed: object) -> Recipe:
+def recipe(**changed: object) -> Provider:
     """Returns the recipe of a source with these settings instead."""
     return recipe_of("jwt", {**SETTINGS, **changed})

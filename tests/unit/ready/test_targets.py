@@ -17,15 +17,15 @@ from botocore.exceptions import (
 
 from tests.unit.adapters.fake_client import FakeClient, refusal
 from webhook_inbox.adapters.aws import clients
-from webhook_inbox.adapters.aws.operation import Target
+from webhook_inbox.adapters.aws.operation import AwsOperation
 from webhook_inbox.domain.errors import Permanent, Transient
 
 RIGHT = 'allow("events:PutEvents", on="…")'
 URL = "https://events.eu-west-1.amazonaws.com"
 
 
-def target(*answers: Any) -> Target:
-    return Target("events", "put_events", right=RIGHT, client=FakeClient(*answers))
+def target(*answers: Any) -> AwsOperation:
+    return AwsOperation("events", "put_events", right=RIGHT, client=FakeClient(*answers))
 
 
 class Broken:
@@ -40,7 +40,7 @@ class Broken:
 
 def test_a_call_is_made_with_its_parameters_and_answered() -> None:
     client = FakeClient({"n": 1})
-    called = Target("events", "put_events", right=RIGHT, client=client)
+    called = AwsOperation("events", "put_events", right=RIGHT, client=client)
     assert called.call(Entries=[]) == {"n": 1}
     assert client.calls == [("put_events", {"Entries": []})]
 
@@ -99,7 +99,7 @@ def test_a_region_that_is_not_set_is_permanent(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("AWS_CONFIG_FILE", "/nowhere")
     clients.session.cache_clear()
     with pytest.raises(Permanent, match="NoRegionError"):
-        Target("events", "put_events", right=RIGHT).call(Entries=[])
+        AwsOperation("events", "put_events", right=RIGHT).call(Entries=[])
     clients.session.cache_clear()
 
 
@@ -172,7 +172,7 @@ def test_its_own_client_tries_once_and_waits_as_long_as_it_may(
             return FakeClient({}, {})
 
     monkeypatch.setattr("webhook_inbox.adapters.aws.operation.session", Session)
-    own = Target("lambda", "invoke", right=RIGHT, timeout=30)
+    own = AwsOperation("lambda", "invoke", right=RIGHT, timeout=30)
     assert made == []
 
     own.call()

@@ -6,15 +6,15 @@ from webhook_inbox.providers.schemes.signatures.header_formats import (
     Layout,
     Pairs,
     Several,
-    Versions,
+    VersionedSignatures,
     Whole,
 )
 
 STRIPE = Pairs(signature="v1", timestamp="t")
 PADDLE = Pairs(signature="h1", timestamp="ts", separator=";")
 WORKOS = Pairs(signature="v1", timestamp="t", separator=", ", sole=True)
-SVIX = Versions("v1")
-PAGERDUTY = Versions("v1", separator=",", mark="=")
+SVIX = VersionedSignatures("v1")
+PAGERDUTY = VersionedSignatures("v1", separator=",", mark="=")
 
 
 @pytest.mark.parametrize(

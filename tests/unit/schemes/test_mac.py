@@ -9,7 +9,7 @@ from webhook_inbox.domain.json_path import text_at
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Sample
 from webhook_inbox.providers.schemes.signatures import encodings, keys
-from webhook_inbox.providers.schemes.signatures.header_formats import Pairs, Versions
+from webhook_inbox.providers.schemes.signatures.header_formats import Pairs, VersionedSignatures
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 from webhook_inbox.providers.schemes.signatures.signed_content import Template
 from webhook_inbox.providers.schemes.signatures.tolerance import Window, milliseconds
@@ -23,7 +23,7 @@ PADDLE = Hmac(
     signs=Template.parse("{timestamp}:{body}"),
     window=Window(tolerance=timedelta(seconds=5)),
 )
-PAGERDUTY = Hmac(headers=("sig",), layout=Versions("v1", separator=",", mark="="))
+PAGERDUTY = Hmac(headers=("sig",), layout=VersionedSignatures("v1", separator=",", mark="="))
 TWITCH = Hmac(
     headers=("sig",),
     signs=Template.parse("{id}{timestamp}{body}"),

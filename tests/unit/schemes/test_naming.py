@@ -5,7 +5,7 @@ import pytest
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.json_path import at
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.providers.schemes.identity import event_identity as naming
+from webhook_inbox.providers.schemes.identity import event_identity
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, Reading
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
@@ -22,9 +22,9 @@ def test_a_body_is_parsed_once_and_only_when_asked_for(monkeypatch: pytest.Monke
         parsed.append(raw)
         return {"id": "a", "type": "b"}
 
-    monkeypatch.setattr(naming, "parse", parse)
-    by_header = Naming(id=(naming.header("id"),), type=(naming.fixed("x"),))
-    by_body = Naming(id=(naming.in_json("id"),), type=(naming.in_json("type"),))
+    monkeypatch.setattr(event_identity, "parse", parse)
+    by_header = Naming(id=(event_identity.header("id"),), type=(event_identity.fixed("x"),))
+    by_body = Naming(id=(event_identity.in_json("id"),), type=(event_identity.in_json("type"),))
 
     by_header.identify(delivery(b"{}", id="h"))
     assert parsed == []
@@ -34,8 +34,12 @@ def test_a_body_is_parsed_once_and_only_when_asked_for(monkeypatch: pytest.Monke
 
 def test_of_several_finders_the_first_that_finds_something_names_the_event() -> None:
     found = Naming(
-        id=(naming.header("absent"), naming.in_json("id"), naming.content_hash),
-        type=(naming.in_json("empty"), naming.fixed("second")),
+        id=(
+            event_identity.header("absent"),
+            event_identity.in_json("id"),
+            event_identity.content_hash,
+        ),
+        type=(event_identity.in_json("empty"), event_identity.fixed("second")),
     )
 
     identity = found.identify(delivery(b'{"id":"a","empty":""}'))
@@ -45,13 +49,13 @@ def test_of_several_finders_the_first_that_finds_something_names_the_event() -> 
 
 @pytest.mark.parametrize(("value", "id_"), [("a b", "a b"), (0, "0"), (-7, "-7"), (10**30, "1" + "0" * 30)])  # fmt: skip  # noqa: E501
 def test_text_and_whole_numbers_are_ids(value: object, id_: str) -> None:
-    assert naming.event_id(value) == id_
+    assert event_identity.event_id(value) == id_
 
 
 @pytest.mark.parametrize("value", [True, 1.0, float("nan"), [], {}, None, "", " ", "\x7f", "\u0085"])  # fmt: skip  # noqa: E501
 def test_nothing_else_is_an_id(value: object) -> None:
     with pytest.raises(Rejected) as raised:
-        naming.event_id(value)
+        event_identity.event_id(value)
 
     assert raised.value.reason is Reason.MALFORMED
 
@@ -84,7 +88,7 @@ def test_nothing_else_is_an_id(value: object) -> None:
 def test_a_time_is_seconds_milliseconds_or_iso_text_with_an_offset(
     value: object, moment: datetime | None
 ) -> None:
-    assert naming.instant(value) == moment
+    assert event_identity.instant(value) == moment
 
 
 @pytest.mark.parametrize(
@@ -100,16 +104,16 @@ def test_a_time_is_seconds_milliseconds_or_iso_text_with_an_offset(
 def test_a_time_without_an_offset_is_read_where_it_is_known_to_be_utc(
     value: object, moment: datetime | None
 ) -> None:
-    find = naming.utc(lambda _: value)
+    find = event_identity.utc(lambda _: value)
 
-    assert naming.instant(find(Reading(delivery(b"")))) == moment
+    assert event_identity.instant(find(Reading(delivery(b"")))) == moment
 
 
 @pytest.mark.parametrize(
     ("attempt", "retries"), [(1, 0), ("3", 2), (0, 0), ("x", None), (None, None), (-2, None)]
 )
 def test_the_first_attempt_is_no_repetition(attempt: object, retries: int | None) -> None:
-    find = naming.repeats(lambda _: attempt)
+    find = event_identity.repeats(lambda _: attempt)
 
     assert find(Reading(delivery(b""))) == retries
 

@@ -5,10 +5,10 @@ import pytest
 
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.providers.schemes.tokens.static_token import Token
+from webhook_inbox.providers.schemes.tokens.static_token import StaticToken
 
 NOW = datetime(2026, 11, 21, 8, 0, 0, tzinfo=UTC)
-MANY = Token(find=lambda delivery: delivery.body.decode().split())
+MANY = StaticToken(find=lambda delivery: delivery.body.decode().split())
 
 
 def verdict(tokens: str, secrets: Sequence[str]) -> int | Reason:

@@ -12,7 +12,7 @@ from webhook_inbox.domain.conditions import Absent
 from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.domain.ports import Change, Key, Table
 from webhook_inbox.testing import Died, Fake
-from webhook_inbox.testing.worker import Life, Moment, WorkersTable
+from webhook_inbox.testing.worker import Moment, WorkerLife, WorkersTable
 
 KEY = Key("event#s#e", "effect#h#order")
 INDEX = ("by_received", "2026-11-21T10#0")
@@ -34,7 +34,7 @@ class Bench:
 
     def __init__(self, ends: tuple[str, Moment] | None = None) -> None:
         self.table = MemoryTable()
-        self.life = Life(ends=ends)
+        self.life = WorkerLife(ends=ends)
         self.own = WorkersTable(self.table, self.life)
 
 
@@ -58,7 +58,7 @@ def test_a_dead_one_can_do_nothing_with_it(name: str) -> None:
 
 
 def test_a_dead_one_calls_nobody() -> None:
-    fake, life = Fake(), Life(alive=False)
+    fake, life = Fake(), WorkerLife(alive=False)
     fake.bind(DestinationSpec("crm", "https://crm.example"), ManualClock(), life)
     with pytest.raises(Died):
         fake.handle_request(httpx.Request("POST", "https://crm.example/"))

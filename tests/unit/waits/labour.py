@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from tests.unit.core.world import FULFIL, MANIFEST, World
 from webhook_inbox.domain.errors import Permanent
-from webhook_inbox.domain.idempotency import Key
+from webhook_inbox.domain.idempotency import IdempotencyKey
 from webhook_inbox.domain.ports import Item
-from webhook_inbox.handlers.completions.receiver import Completions, Outcome
-from webhook_inbox.handlers.completions.tokens import Token
+from webhook_inbox.handlers.completions.receiver import CompletionOutcome, Completions
+from webhook_inbox.handlers.completions.tokens import CompletionToken
 from webhook_inbox.handlers.context import Context
 from webhook_inbox.handlers.event import Event
 from webhook_inbox.ledger.schema import effect_key, wait_key
@@ -31,15 +31,17 @@ class Labour:
 
     def __init__(self, world: World | None = None, **options: Any) -> None:
         self.world = world or World()
-        self.started: list[tuple[Key, Token]] = []
+        self.started: list[tuple[IdempotencyKey, CompletionToken]] = []
         self.returned: list[Any] = []
         self.options = options
-        self.starting: Callable[[Key, Token], Any] = lambda key, token: {"job": str(key)}
+        self.starting: Callable[[IdempotencyKey, CompletionToken], Any] = lambda key, token: {
+            "job": str(key)
+        }
         self.around: Callable[[Callable[[], Any]], Any] = lambda wait: wait()
         self.world.behaviours["acme.fulfil"] = self._handle
 
     def _handle(self, event: Event, ctx: Context) -> None:
-        def start(key: Key, token: Token) -> Any:
+        def start(key: IdempotencyKey, token: CompletionToken) -> Any:
             self.started.append((key, token))
             return self.starting(key, token)
 
@@ -50,18 +52,18 @@ class Labour:
         handlers = {**MANIFEST.handlers, "acme.fulfil": replace(FULFIL, max_attempts=attempts)}
         self.world.deploy(replace(MANIFEST, handlers=handlers))
 
-    def begin(self) -> Token:
+    def begin(self) -> CompletionToken:
         """Delivers an event, lets its handler start the job, and returns the job's token."""
         self.world.deliver()
         self.world.work()
         return self.token
 
     @property
-    def token(self) -> Token:
+    def token(self) -> CompletionToken:
         """The token of the job that was started last."""
         return self.started[-1][1]
 
-    def complete(self, token: str = "", body: Any = None) -> Outcome:
+    def complete(self, token: str = "", body: Any = None) -> CompletionOutcome:
         """Tells what came of the job; with the last token, and a result, unless told otherwise."""
         told = {"result": {"pages": 3}} if body is None else body
         data = told if isinstance(told, bytes) else json.dumps(told).encode()
@@ -95,6 +97,6 @@ class Lost(BaseException):
     """The worker is gone."""
 
 
-def refuse(key: Key, token: Token) -> None:
+def refuse(key: IdempotencyKey, token: CompletionToken) -> None:
     """What a downstream does that takes no such job."""
     raise Permanent("422: no such template")

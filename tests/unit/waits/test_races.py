@@ -8,7 +8,7 @@ import pytest
 from tests.unit.waits.labour import Labour
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.model import Status
-from webhook_inbox.handlers.completions.receiver import Outcome
+from webhook_inbox.handlers.completions.receiver import CompletionOutcome
 
 FAULTS = [Fault.BEFORE, Fault.AFTER]
 # What a completion asks AWS for, in its order.
@@ -32,7 +32,7 @@ def test_a_job_that_ends_while_it_is_started(labour: Labour) -> None:
     """Its end is there before its start is recorded, and long before the run waits."""
 
     def at_once(key: Any, token: Any) -> Any:
-        assert labour.complete() is Outcome.RECORDED
+        assert labour.complete() is CompletionOutcome.RECORDED
         return {"job": key}
 
     labour.starting = at_once
@@ -44,7 +44,7 @@ def test_a_job_that_ends_while_it_is_started(labour: Labour) -> None:
 
 
 def test_a_job_that_ends_while_its_run_goes_to_wait(labour: Labour) -> None:
-    done: list[Outcome] = []
+    done: list[CompletionOutcome] = []
 
     def meanwhile(wait: Callable[[], Any]) -> Any:
         try:
@@ -56,7 +56,7 @@ def test_a_job_that_ends_while_its_run_goes_to_wait(labour: Labour) -> None:
     labour.around = meanwhile
     labour.begin()
 
-    assert done == [Outcome.RECORDED]
+    assert done == [CompletionOutcome.RECORDED]
     assert labour.returned == [{"pages": 3}]
     finish(labour)
 
@@ -92,9 +92,9 @@ def test_each_call_of_a_completion_may_fail_and_its_repetition_heals(
     operation = CALLS[call]
     labour.world.plan.fail(operation, fault, skip=CALLS[:call].count(operation))
 
-    assert labour.complete() is Outcome.UNAVAILABLE
+    assert labour.complete() is CompletionOutcome.UNAVAILABLE
     labour.world.plan.heal()
-    assert labour.complete() in {Outcome.RECORDED, Outcome.REPEATED}
+    assert labour.complete() in {CompletionOutcome.RECORDED, CompletionOutcome.REPEATED}
     labour.world.work()
 
     assert labour.returned == [{"pages": 3}]
@@ -110,7 +110,7 @@ def test_what_was_recorded_is_found_without_a_repetition(
     labour.begin()
     operation = CALLS[call]
     labour.world.plan.fail(operation, fault, skip=CALLS[:call].count(operation))
-    assert labour.complete() is Outcome.UNAVAILABLE
+    assert labour.complete() is CompletionOutcome.UNAVAILABLE
     labour.world.plan.heal()
 
     finish(labour)
@@ -131,7 +131,7 @@ def test_each_call_of_the_run_may_fail(labour: Labour, call: int, fault: Fault) 
     labour.world.plan.heal()
     while labour.world.overview().status != "deferred":
         labour.pass_seconds(400)
-    assert labour.complete() in {Outcome.RECORDED, Outcome.REPEATED}
+    assert labour.complete() in {CompletionOutcome.RECORDED, CompletionOutcome.REPEATED}
     labour.world.run_until_quiet()
 
     assert labour.returned == [{"pages": 3}]
@@ -140,31 +140,31 @@ def test_each_call_of_the_run_may_fail(labour: Labour, call: int, fault: Fault) 
 
 def test_two_equal_ends_at_once_are_one(labour: Labour) -> None:
     labour.begin()
-    raced: list[Outcome] = []
+    raced: list[CompletionOutcome] = []
 
     def race(service: str, operation: str) -> None:
         if operation == "UpdateItem" and not raced:
-            raced.append(Outcome.RECORDED)
+            raced.append(CompletionOutcome.RECORDED)
             raced[0] = labour.complete()
 
     watch(labour, race)
-    assert labour.complete() is Outcome.RECORDED
-    assert raced == [Outcome.RECORDED]
+    assert labour.complete() is CompletionOutcome.RECORDED
+    assert raced == [CompletionOutcome.RECORDED]
     finish(labour)
 
 
 def test_of_two_different_ends_at_once_the_first_counts(labour: Labour) -> None:
     labour.begin()
-    raced: list[Outcome] = []
+    raced: list[CompletionOutcome] = []
 
     def race(service: str, operation: str) -> None:
         if operation == "UpdateItem" and not raced:
-            raced.append(Outcome.RECORDED)
+            raced.append(CompletionOutcome.RECORDED)
             raced[0] = labour.complete()
 
     watch(labour, race)
-    assert labour.complete(body={"result": "mine"}) is Outcome.CONFLICT
-    assert raced == [Outcome.RECORDED]
+    assert labour.complete(body={"result": "mine"}) is CompletionOutcome.CONFLICT
+    assert raced == [CompletionOutcome.RECORDED]
     finish(labour)
 
 
@@ -174,24 +174,24 @@ def test_a_job_that_ends_as_its_time_does_has_ended() -> None:
     labour.world.clock.advance(minutes=59)
     labour.world.work()
     labour.world.clock.advance(minutes=2)
-    raced: list[Outcome] = []
+    raced: list[CompletionOutcome] = []
 
     def race(service: str, operation: str) -> None:
         expiring = operation == "UpdateItem" and len(labour.started) == 1
         if expiring and labour.world.run().status is Status.PROCESSING and not raced:
-            raced.append(Outcome.RECORDED)
+            raced.append(CompletionOutcome.RECORDED)
             raced[0] = labour.complete()
 
     watch(labour, race)
     labour.world.work()
-    assert raced == [Outcome.RECORDED]
+    assert raced == [CompletionOutcome.RECORDED]
     finish(labour)
 
 
 def test_a_run_that_is_replayed_while_it_waits_is_not_sent_twice_for_it(labour: Labour) -> None:
     labour.begin()
     labour.world.replay(requested_by="kim", reason="hurry", event_ids=["evt-1"], source="acme")
-    assert labour.complete() is Outcome.RECORDED
+    assert labour.complete() is CompletionOutcome.RECORDED
     labour.world.work()
 
     finish(labour)

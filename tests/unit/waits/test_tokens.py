@@ -11,10 +11,10 @@ from tests.unit.waits.labour import Labour
 from webhook_inbox.domain.errors import Permanent
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.secrets import COMPLETION_KEY
-from webhook_inbox.handlers.completions.receiver import Outcome
+from webhook_inbox.handlers.completions.receiver import CompletionOutcome
 from webhook_inbox.handlers.completions.tokens import (
-    Place,
-    Token,
+    CompletionToken,
+    WaitAddress,
     hashed,
     is_one_of,
     mint,
@@ -23,7 +23,7 @@ from webhook_inbox.handlers.completions.tokens import (
 from webhook_inbox.ledger.schema import ID_LIMIT
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-PLACE = Place("acme", "evt-1", "acme.fulfil", "render")
+PLACE = WaitAddress("acme", "evt-1", "acme.fulfil", "render")
 ALPHABET = st.sampled_from("abcABC019-_")
 
 names = st.text(st.sampled_from(ascii_lowercase + digits + "_.-"), min_size=1, max_size=64)
@@ -31,7 +31,9 @@ labels = st.text(st.characters(min_codepoint=32, max_codepoint=126, exclude_char
 event_ids = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=128)
 
 
-def made(place: Place = PLACE, *, key: str = "k", number: int = 1, at: datetime = NOW) -> Token:
+def made(
+    place: WaitAddress = PLACE, *, key: str = "k", number: int = 1, at: datetime = NOW
+) -> CompletionToken:
     return mint(key, place, number=number, received_at=at)
 
 
@@ -39,7 +41,7 @@ def made(place: Place = PLACE, *, key: str = "k", number: int = 1, at: datetime 
 def test_a_token_names_its_wait_whatever_that_is_called(
     source: str, event_id: str, handler: str, name: str
 ) -> None:
-    place = Place(source, event_id, handler, name[:120])
+    place = WaitAddress(source, event_id, handler, name[:120])
 
     token = made(place)
 
@@ -49,7 +51,7 @@ def test_a_token_names_its_wait_whatever_that_is_called(
 
 
 def test_the_longest_names_make_a_token_of_about_a_kilobyte() -> None:
-    longest = Place("s" * 64, "é" * (ID_LIMIT // 2), "h" * 64, "n" * 120)
+    longest = WaitAddress("s" * 64, "é" * (ID_LIMIT // 2), "h" * 64, "n" * 120)
     token = made(longest)
 
     assert len(token) < 1100
@@ -62,10 +64,10 @@ def test_a_token_is_the_same_each_time_and_another_for_everything_else() -> None
         made(key="other"),
         made(number=2),
         made(at=NOW + timedelta(milliseconds=1)),
-        made(Place("acme", "evt-2", "acme.fulfil", "render")),
-        made(Place("acme", "evt-1", "acme.notify", "render")),
-        made(Place("acme", "evt-1", "acme.fulfil", "bind")),
-        made(Place("github", "evt-1", "acme.fulfil", "render")),
+        made(WaitAddress("acme", "evt-2", "acme.fulfil", "render")),
+        made(WaitAddress("acme", "evt-1", "acme.notify", "render")),
+        made(WaitAddress("acme", "evt-1", "acme.fulfil", "bind")),
+        made(WaitAddress("github", "evt-1", "acme.fulfil", "render")),
     ]
     assert made() == made()
     assert len({made(), *others}) == len(others) + 1
@@ -86,10 +88,10 @@ def test_a_token_is_the_same_each_time_and_another_for_everything_else() -> None
         "A" * 1201 + "." + "A" * 43,
         "YWNtZSNoI24jZQ." + "A" * 42,
         "YWNtZSNoI24jZQ." + "A" * 43 + "\n",
-        made(Place("a" * 129, "e", "h", "n")),
-        made(Place("a", "e" * (ID_LIMIT + 1), "h", "n")),
-        made(Place("a", "e", "h" * 129, "n")),
-        made(Place("a", "e", "h", "n" * 129)),
+        made(WaitAddress("a" * 129, "e", "h", "n")),
+        made(WaitAddress("a", "e" * (ID_LIMIT + 1), "h", "n")),
+        made(WaitAddress("a", "e", "h" * 129, "n")),
+        made(WaitAddress("a", "e", "h", "n" * 129)),
     ],
 )
 def test_what_is_no_token_names_nothing(text: str) -> None:
@@ -131,7 +133,7 @@ def test_no_forged_token_completes_anything(job: Labour, data: st.DataObject) ->
     before = list(job.world.table)
     job.world.plan.operations()
 
-    assert job.complete(forged or "-") is Outcome.UNKNOWN
+    assert job.complete(forged or "-") is CompletionOutcome.UNKNOWN
     assert job.world.plan.operations() in ([], ["GetItem"])
     assert list(job.world.table) == before
 
@@ -141,7 +143,7 @@ def test_a_token_of_an_event_that_has_expired_is_unknown() -> None:
     labour.begin()
     labour.world.clock.advance(hours=24 * 50)
 
-    assert labour.complete() is Outcome.UNKNOWN
+    assert labour.complete() is CompletionOutcome.UNKNOWN
 
 
 def test_an_id_that_comes_again_is_another_event_with_other_tokens() -> None:
@@ -154,8 +156,8 @@ def test_an_id_that_comes_again_is_another_event_with_other_tokens() -> None:
     second = labour.begin()
 
     assert first != second
-    assert labour.complete(first) is Outcome.UNKNOWN
-    assert labour.complete(second) is Outcome.RECORDED
+    assert labour.complete(first) is CompletionOutcome.UNKNOWN
+    assert labour.complete(second) is CompletionOutcome.RECORDED
 
 
 # -- rotated
@@ -178,8 +180,8 @@ def test_a_start_that_is_repeated_under_a_new_key_leaves_no_token_without_use(ti
     assert len(labour.started) == 2
     # The previous key is still live after one rotation, and gone after two.
     assert (labour.token == first) is (times == 1)
-    assert labour.complete(first) is Outcome.RECORDED
-    assert labour.complete() is Outcome.REPEATED
+    assert labour.complete(first) is CompletionOutcome.RECORDED
+    assert labour.complete() is CompletionOutcome.REPEATED
 
 
 # -- secret
@@ -196,7 +198,7 @@ def everything(labour: Labour) -> str:
 def test_a_token_is_in_no_row_and_no_message_whatever_handlers_do_with_it(trouble: str) -> None:
     labour = Labour()
 
-    def start(key: str, token: Token) -> object:
+    def start(key: str, token: CompletionToken) -> object:
         if trouble == "raised":
             raise RuntimeError(f"POST {token.path} failed")
         if trouble == "refused":
@@ -221,7 +223,7 @@ def test_a_token_that_its_job_sends_back_is_not_kept() -> None:
     labour.begin()
     told = {"result": {"log": f"called {labour.token.path}"}}
 
-    assert labour.complete(body=told) is Outcome.RECORDED
+    assert labour.complete(body=told) is CompletionOutcome.RECORDED
     labour.world.work()
     assert labour.returned == [{"log": "called /completions/[token]"}]
 

@@ -10,7 +10,7 @@ from tests.unit.waits.labour import Labour, Lost, refuse
 from webhook_inbox.domain.errors import Permanent, Transient
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.secrets import COMPLETION_KEY
-from webhook_inbox.handlers.completions.receiver import Outcome
+from webhook_inbox.handlers.completions.receiver import CompletionOutcome
 
 QUARTER = 15 * 60
 
@@ -39,7 +39,7 @@ def test_a_run_waits_without_spending_an_attempt(labour: Labour) -> None:
 def test_a_completed_job_gives_its_result_at_once(labour: Labour) -> None:
     labour.begin()
 
-    assert labour.complete() is Outcome.RECORDED
+    assert labour.complete() is CompletionOutcome.RECORDED
     labour.world.work()
 
     assert labour.returned == [{"pages": 3}]
@@ -188,7 +188,7 @@ def test_a_handler_that_goes_on_without_it_sees_the_same_in_every_attempt() -> N
     labour.begin()
     labour.pass_seconds(61)
     assert seen == ["instead"]
-    assert labour.complete() is Outcome.LATE
+    assert labour.complete() is CompletionOutcome.LATE
     labour.world.run_until_quiet()
 
     assert seen == ["instead", "instead"]
@@ -202,7 +202,7 @@ def test_a_replay_waits_for_the_same_job_again() -> None:
     labour.world.replay(requested_by="kim", reason="it is slow", event_ids=["evt-1"], source="acme")
     labour.world.work()
     assert labour.world.run().status is Status.DEFERRED
-    assert labour.complete(first) is Outcome.RECORDED
+    assert labour.complete(first) is CompletionOutcome.RECORDED
     labour.world.work()
 
     assert labour.returned == [{"pages": 3}]
@@ -214,9 +214,9 @@ def test_what_came_late_is_found_by_a_replay() -> None:
     labour.begin()
     labour.world.run_until_quiet()
 
-    assert labour.complete() is Outcome.LATE
-    assert labour.complete() is Outcome.LATE
-    assert labour.complete(body={"result": "another"}) is Outcome.CONFLICT
+    assert labour.complete() is CompletionOutcome.LATE
+    assert labour.complete() is CompletionOutcome.LATE
+    assert labour.complete(body={"result": "another"}) is CompletionOutcome.CONFLICT
     assert labour.world.run().status is Status.DEAD_LETTER
     labour.world.clock.advance(minutes=1)
     labour.world.redrive()
@@ -256,7 +256,7 @@ def test_the_time_begins_when_the_job_is_started() -> None:
     assert len(labour.started) == 1
     assert labour.world.run().status is Status.DEFERRED
     labour.pass_seconds(3000)
-    assert labour.complete() is Outcome.RECORDED
+    assert labour.complete() is CompletionOutcome.RECORDED
 
 
 # -- jobs that fail
@@ -264,7 +264,7 @@ def test_the_time_begins_when_the_job_is_started() -> None:
 
 def test_a_job_that_failed_for_good_ends_the_run(labour: Labour) -> None:
     labour.begin()
-    assert labour.complete(body={"error": "no such template"}) is Outcome.RECORDED
+    assert labour.complete(body={"error": "no such template"}) is CompletionOutcome.RECORDED
     labour.world.work()
 
     run = labour.world.run()
@@ -287,8 +287,8 @@ def test_a_job_that_may_be_retried_spends_an_attempt_and_is_started_anew(labour:
     ]
     second = labour.token
     assert second != first
-    assert labour.complete(first) is Outcome.OVER
-    assert labour.complete(second) is Outcome.RECORDED
+    assert labour.complete(first) is CompletionOutcome.OVER
+    assert labour.complete(second) is CompletionOutcome.RECORDED
     labour.world.work()
     assert labour.returned == [{"pages": 3}]
 
@@ -314,7 +314,7 @@ def test_a_replay_of_a_run_that_died_of_its_job_starts_another(labour: Labour) -
     labour.world.work()
 
     assert len({token for _, token in labour.started}) == 2
-    assert labour.complete() is Outcome.RECORDED
+    assert labour.complete() is CompletionOutcome.RECORDED
     labour.world.work()
     assert labour.returned == [{"pages": 3}]
 
@@ -332,7 +332,7 @@ def test_a_run_that_died_of_something_else_waits_on_after_a_replay(labour: Labou
     labour.begin()
     labour.world.alter(status="dead_letter", dead_at=1, lease_id=None, next_attempt_at=None)
     labour.world.drop_messages()
-    assert labour.complete() is Outcome.LATE
+    assert labour.complete() is CompletionOutcome.LATE
     labour.world.replay(requested_by="kim", reason="why not", event_ids=["evt-1"], source="acme")
     labour.world.work()
 
@@ -351,7 +351,7 @@ def hurry(labour: Labour) -> None:
 def test_a_job_that_fails_after_a_replay_ends_the_run_all_the_same(labour: Labour) -> None:
     labour.begin()
     hurry(labour)
-    assert labour.complete(body={"error": "no such template"}) is Outcome.RECORDED
+    assert labour.complete(body={"error": "no such template"}) is CompletionOutcome.RECORDED
     labour.world.work()
 
     run = labour.world.run()
@@ -375,7 +375,7 @@ def test_what_failed_after_the_run_had_died_is_started_anew_by_a_redrive(labour:
     labour.pass_seconds(61)
     assert labour.world.run().status is Status.DEAD_LETTER
     labour.world.clock.advance(minutes=1)
-    assert labour.complete(body={"error": "out of paper"}) is Outcome.LATE
+    assert labour.complete(body={"error": "out of paper"}) is CompletionOutcome.LATE
     labour.options = {}
     labour.world.run_until_quiet()
     labour.world.redrive()
@@ -420,7 +420,7 @@ def test_a_job_that_ends_tells_that_it_was_started() -> None:
     labour.world.work()
     assert labour.world.run().status is Status.HELD
 
-    assert labour.complete() is Outcome.RECORDED
+    assert labour.complete() is CompletionOutcome.RECORDED
     labour.world.work()
     assert labour.returned == [{"pages": 3}]
     assert labour.world.run().status is Status.DONE

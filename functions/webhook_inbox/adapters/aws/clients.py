@@ -15,7 +15,7 @@ from botocore.config import Config
 from botocore.handlers import add_expect_header
 
 from webhook_inbox.adapters.aws.errors import Caller
-from webhook_inbox.adapters.aws.time_budget import Patience
+from webhook_inbox.adapters.aws.time_budget import TimeBudget
 
 # Seconds: to connect, to read.
 QUICK: Final = (0.25, 0.7)
@@ -24,7 +24,7 @@ QUICK_BLOBS: Final = (0.25, 1.0)
 
 
 def quick(service: str) -> Any:
-    """Returns a client that tries once and soon gives up; `Patience` retries. For ingest."""
+    """Returns a client that tries once and soon gives up; `TimeBudget` retries. For ingest."""
     connect, read = _limits(service)
     client = session().create_client(
         service,
@@ -42,7 +42,7 @@ def quick(service: str) -> Any:
     return client
 
 
-def quick_caller(service: str, patience: Patience) -> Caller:
+def quick_caller(service: str, patience: TimeBudget) -> Caller:
     """Returns how to call a quick client of this service within an invocation's patience."""
     connect, read = _limits(service)
     # The time-out of connecting counts twice, for TCP and for TLS.

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from webhook_inbox.adapters.aws import errors as calls
+from webhook_inbox.adapters.aws import errors
 from webhook_inbox.adapters.aws.dynamodb_expressions import (
     Expressions,
     row_from_wire,
@@ -41,7 +41,7 @@ class DynamoTable:
         client: Any,
         name: str,
         *,
-        call: calls.Caller = calls.once,
+        call: errors.Caller = errors.once,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._client = client

@@ -60,7 +60,7 @@ _NEVER_SENT: Final = (
 _MISTAKES: Final = (NoRegionError, ParamValidationError)
 
 
-class Target:
+class AwsOperation:
     """One operation of an AWS service.
 
     Args:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from webhook_inbox.adapters.aws import errors as calls
+from webhook_inbox.adapters.aws import errors
 
 
 class S3Blobs:
@@ -17,7 +17,7 @@ class S3Blobs:
         call: how calls are made; `calls.once`, or `clients.quick_caller`.
     """
 
-    def __init__(self, client: Any, bucket: str, *, call: calls.Caller = calls.once) -> None:
+    def __init__(self, client: Any, bucket: str, *, call: errors.Caller = errors.once) -> None:
         self._client = client
         self._bucket = bucket
         self._call = call
@@ -41,5 +41,5 @@ class S3Blobs:
 
         try:
             return self._call("s3", "GetObject", attempt)
-        except calls.Missing:
+        except errors.Missing:
             return None

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from webhook_inbox.adapters.aws import errors as calls
+from webhook_inbox.adapters.aws import errors
 from webhook_inbox.domain.errors import Unavailable
 
 STAGES: Final = ("AWSCURRENT", "AWSPREVIOUS")
@@ -17,7 +17,7 @@ class SecretsManagerStore:
         call: how calls are made; `calls.once`, or `clients.quick_caller`.
     """
 
-    def __init__(self, client: Any, prefix: str, *, call: calls.Caller = calls.once) -> None:
+    def __init__(self, client: Any, prefix: str, *, call: errors.Caller = errors.once) -> None:
         self._client = client
         self._prefix = prefix
         self._call = call
@@ -50,7 +50,7 @@ class SecretsManagerStore:
                     SecretId=self._prefix + name, VersionStage=stage
                 ),
             )
-        except calls.Missing:
+        except errors.Missing:
             return None
         return _text(answer)
 

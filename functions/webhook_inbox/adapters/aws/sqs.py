@@ -5,7 +5,7 @@ from datetime import timedelta
 from itertools import chain
 from typing import Any, Final
 
-from webhook_inbox.adapters.aws import errors as calls
+from webhook_inbox.adapters.aws import errors
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Backlog, Clock, Message, Outgoing
 from webhook_inbox.domain.quotas import batches, takes
@@ -31,7 +31,7 @@ class SqsQueue:
         url: str,
         *,
         age: Age | None = None,
-        call: calls.Caller = calls.once,
+        call: errors.Caller = errors.once,
     ) -> None:
         self._client = client
         self._url = url
@@ -146,7 +146,7 @@ class OldestMessage:
         clock: tells which datapoints are the latest.
     """
 
-    def __init__(self, client: Any, clock: Clock, *, call: calls.Caller = calls.once) -> None:
+    def __init__(self, client: Any, clock: Clock, *, call: errors.Caller = errors.once) -> None:
         self._client = client
         self._clock = clock
         self._call = call

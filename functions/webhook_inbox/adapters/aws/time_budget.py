@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from webhook_inbox.adapters.aws import errors as calls
+from webhook_inbox.adapters.aws import errors
 from webhook_inbox.domain.errors import Unavailable
 
 T = TypeVar("T")
@@ -15,7 +15,7 @@ TOTAL_SECONDS: Final = 2.5
 RETRY_PAUSE: Final = (0.02, 0.08)
 
 
-class Patience:
+class TimeBudget:
     """The time of one invocation, shared by all its AWS calls.
 
     An attempt begins only while a whole one, its time-outs used up, still fits; so the answer
@@ -48,7 +48,7 @@ class Patience:
         """Starts the time anew; to be called first thing in every invocation."""
         self._end = self._monotonic() + self._total
 
-    def attempts_of(self, seconds: float) -> calls.Caller:
+    def attempts_of(self, seconds: float) -> errors.Caller:
         """Returns a caller for a client whose attempts take up to so many seconds."""
 
         def call(service: str, operation: str, attempt: Callable[[], T]) -> T:
@@ -60,13 +60,13 @@ class Patience:
         if not self._fits(seconds):
             raise Unavailable(service, operation, "no time is left for an attempt")
         try:
-            return calls.once(service, operation, attempt)
+            return errors.once(service, operation, attempt)
         except Unavailable as error:
             pause = self._jitter(*RETRY_PAUSE)
-            if not calls.may_pass(error.__cause__) or not self._fits(pause + seconds):
+            if not errors.may_pass(error.__cause__) or not self._fits(pause + seconds):
                 raise
         self._sleep(pause)
-        return calls.once(service, operation, attempt)
+        return errors.once(service, operation, attempt)
 
     def _fits(self, seconds: float) -> bool:
         return self._monotonic() + seconds <= self._end

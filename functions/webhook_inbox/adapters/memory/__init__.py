@@ -11,7 +11,7 @@ from webhook_inbox.adapters.memory.faults import Fault, Faults, no_faults
 from webhook_inbox.adapters.memory.fifo_queue import MemoryFifo
 from webhook_inbox.adapters.memory.queue import MemoryQueue
 from webhook_inbox.adapters.memory.secrets import MemorySecrets
-from webhook_inbox.adapters.memory.system import InlineExecutor, ManualClock, SeededChance
+from webhook_inbox.adapters.memory.system import InlineExecutor, ManualClock, SeededRandomness
 from webhook_inbox.adapters.memory.table import MemoryTable
 
 __all__ = [
@@ -25,6 +25,6 @@ __all__ = [
     "MemoryQueue",
     "MemorySecrets",
     "MemoryTable",
-    "SeededChance",
+    "SeededRandomness",
     "no_faults",
 ]

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from webhook_inbox.adapters.memory.faults import Call, Faults, no_faults
+from webhook_inbox.adapters.memory.faults import Faults, FaultyCall, no_faults
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.quotas import text_size
 
@@ -19,13 +19,13 @@ class MemoryBlobs:
 
     def put(self, key: str, data: bytes) -> None:
         """See the port."""
-        with Call(self.faults, "s3", "PutObject"):
+        with FaultyCall(self.faults, "s3", "PutObject"):
             _check(key, "PutObject")
             self.objects[key] = data
 
     def get(self, key: str) -> bytes | None:
         """See the port."""
-        with Call(self.faults, "s3", "GetObject"):
+        with FaultyCall(self.faults, "s3", "GetObject"):
             _check(key, "GetObject")
             return self.objects.get(key)
 

@@ -42,7 +42,7 @@ def _identifier(failure: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class MappingBatch:
     """One invocation's messages, and how many invocations will have led to what it sends."""
 
     messages: tuple[Message, ...]
@@ -121,7 +121,7 @@ class MemoryMapping:
         self._reports_failures = reports_failures
         self._recursion_allowed = recursion_allowed
 
-    def poll(self) -> Batch | None:
+    def poll(self) -> MappingBatch | None:
         """Receives the next invocation's batch; None if there is no invocation."""
         if self.running >= self._max_concurrency:
             return None
@@ -137,10 +137,10 @@ class MemoryMapping:
             self.throttled += 1
         else:
             self.running += 1
-            return Batch(tuple(messages), hops + 1)
+            return MappingBatch(tuple(messages), hops + 1)
         return None
 
-    def finish(self, batch: Batch, answer: Any) -> None:
+    def finish(self, batch: MappingBatch, answer: Any) -> None:
         """The function returned: what it does not keep is deleted; what it does stays hidden."""
         self.running -= 1
         stays = kept(batch.messages, answer) if self._reports_failures else ()
@@ -150,6 +150,6 @@ class MemoryMapping:
                 with suppress(Unavailable):
                     self._queue.delete(message.receipt)
 
-    def fail(self, _: Batch) -> None:
+    def fail(self, _: MappingBatch) -> None:
         """The function raised, ran out of time or died: all of the batch stays hidden."""
         self.running -= 1

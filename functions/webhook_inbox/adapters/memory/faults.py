@@ -22,7 +22,7 @@ def no_faults(service: str, operation: str) -> None:
     """Lets every call through."""
 
 
-class Call:
+class FaultyCall:
     """One call of a service: `with Call(faults, "sqs", "DeleteMessage"): ...` the effect."""
 
     __slots__ = ("_fault", "_operation", "_service")

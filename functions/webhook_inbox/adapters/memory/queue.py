@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import ClassVar, Final
 
-from webhook_inbox.adapters.memory.faults import Call, Faults, no_faults
+from webhook_inbox.adapters.memory.faults import Faults, FaultyCall, no_faults
 from webhook_inbox.adapters.memory.stored_message import Snapshot, Stored
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Backlog, Clock, Message, Outgoing
@@ -239,8 +239,8 @@ class MemoryQueue:
     def _now(self) -> int:
         return to_ms(self._clock.now())
 
-    def _call(self, operation: str) -> Call:
-        return Call(self.faults, "sqs", operation)
+    def _call(self, operation: str) -> FaultyCall:
+        return FaultyCall(self.faults, "sqs", operation)
 
 
 def refusal(operation: str, code: str) -> Unavailable:

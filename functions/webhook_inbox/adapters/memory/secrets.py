@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from webhook_inbox.adapters.memory.faults import Call, Faults, no_faults
+from webhook_inbox.adapters.memory.faults import Faults, FaultyCall, no_faults
 
 
 class MemorySecrets:
@@ -21,7 +21,7 @@ class MemorySecrets:
 
     def fetch(self, name: str) -> tuple[str, ...]:
         """See the port."""
-        with Call(self.faults, "secretsmanager", "GetSecretValue"):
+        with FaultyCall(self.faults, "secretsmanager", "GetSecretValue"):
             # A value that was set twice is one value; an empty one is none.
             return tuple(dict.fromkeys(value for value in self._values.get(name, ()) if value))
 

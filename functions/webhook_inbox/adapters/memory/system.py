@@ -32,7 +32,7 @@ class ManualClock:
         self._now += timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
 
 
-class SeededChance:
+class SeededRandomness:
     """The same seed gives the same tokens and numbers."""
 
     def __init__(self, seed: int = 0) -> None:

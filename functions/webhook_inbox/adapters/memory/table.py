@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from webhook_inbox.adapters.memory.faults import Call, Faults, no_faults
+from webhook_inbox.adapters.memory.faults import Faults, FaultyCall, no_faults
 from webhook_inbox.adapters.memory.table_indexes import INDEXES, Index, View
 from webhook_inbox.adapters.memory.table_rules import (
     changed,
@@ -177,8 +177,8 @@ class MemoryTable:
             view.restore(views[name])
         self._unseen = deque(unseen)
 
-    def _call(self, operation: str) -> Call:
-        return Call(self.faults, "dynamodb", operation)
+    def _call(self, operation: str) -> FaultyCall:
+        return FaultyCall(self.faults, "dynamodb", operation)
 
     def _row(self, key: Key) -> Item | None:
         return self._rows.get(key.pk, {}).get(key.sk)

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from webhook_inbox.destinations.circuit import Answer
+from webhook_inbox.destinations.circuit import CallOutcome
 from webhook_inbox.destinations.propagation import CallChain
-from webhook_inbox.domain.idempotency import Key
+from webhook_inbox.domain.idempotency import IdempotencyKey
 from webhook_inbox.domain.manifest import DestinationSpec
 
 
@@ -16,7 +16,7 @@ class Gate(Protocol):
     def enter(self, spec: DestinationSpec, slots: dict[str, int], *, until: datetime) -> None:
         """Lets a call begin, or raises what the run does instead."""
 
-    def report(self, spec: DestinationSpec, answer: Answer) -> None:
+    def report(self, spec: DestinationSpec, answer: CallOutcome) -> None:
         """Notes how a call ended."""
 
 
@@ -36,7 +36,7 @@ class Running(Protocol):
         """Returns a text as it may be recorded, without any secret that is known (G10)."""
 
 
-class Call(Protocol):
+class OutboundCall(Protocol):
     """The attempt that calls are made for: a handler's `Context`."""
 
     @property
@@ -82,7 +82,7 @@ class Call(Protocol):
     def effect(
         self,
         name: str,
-        fn: Callable[[Key], Any],
+        fn: Callable[[IdempotencyKey], Any],
         *,
         args: Any = None,
         in_doubt: str | None = None,

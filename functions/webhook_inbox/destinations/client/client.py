@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import httpx
 from httpx import USE_CLIENT_DEFAULT
 
-from webhook_inbox.destinations.client.attempt import Call
+from webhook_inbox.destinations.client.attempt import OutboundCall
 from webhook_inbox.destinations.client.exchange import Answered, Exchange, named
 from webhook_inbox.destinations.client.recording import (
     BODY_LIMIT,
@@ -24,12 +24,12 @@ from webhook_inbox.destinations.client.recording import (
     from_record,
     to_record,
 )
-from webhook_inbox.destinations.client.request import SAFE, Dressing, user_agent
+from webhook_inbox.destinations.client.request import SAFE, RequestBuilder, user_agent
 from webhook_inbox.destinations.client.transport import Authorizing, origin
-from webhook_inbox.destinations.credentials import Credentials
+from webhook_inbox.destinations.credentials import DestinationCredentials
 from webhook_inbox.domain.errors import Permanent, Transient
 from webhook_inbox.domain.manifest import DestinationSpec
-from webhook_inbox.domain.ports import Chance, Clock
+from webhook_inbox.domain.ports import Clock, Randomness
 from webhook_inbox.domain.secrets import REDACTED_FROM, redacted
 
 ANSWER_LIMIT: Final = 4 * 1024 * 1024
@@ -50,7 +50,7 @@ Url = httpx.URL | str
 Naming = str | ByMethod | None
 
 
-class Downstream(httpx.Client):
+class DestinationClient(httpx.Client):
     """The client of one destination in one attempt.
 
     Args:
@@ -64,16 +64,18 @@ class Downstream(httpx.Client):
     def __init__(
         self,
         spec: DestinationSpec,
-        call: Call,
+        call: OutboundCall,
         *,
         clock: Clock,
-        chance: Chance,
+        chance: Randomness,
         transport: httpx.BaseTransport,
     ) -> None:
         self._spec = spec
         self._call = call
-        self._credentials = credentials = Credentials(spec, call.secrets)
-        self._dressing = Dressing(spec, call, credentials=credentials, clock=clock, chance=chance)
+        self._credentials = credentials = DestinationCredentials(spec, call.secrets)
+        self._dressing = RequestBuilder(
+            spec, call, credentials=credentials, clock=clock, chance=chance
+        )
         self._exchange = Exchange(spec, call, credentials=credentials, clock=clock)
         super().__init__(
             base_url=spec.base_url,

@@ -10,9 +10,9 @@ from typing import Final
 
 import httpx
 
-from webhook_inbox.destinations.client.attempt import Call
+from webhook_inbox.destinations.client.attempt import OutboundCall
 from webhook_inbox.destinations.client.transport import AUTHORIZATION, in_time, trouble_of
-from webhook_inbox.destinations.credentials import Credentials
+from webhook_inbox.destinations.credentials import DestinationCredentials
 from webhook_inbox.destinations.responses import Meaning, Trouble, judge, unanswered
 from webhook_inbox.domain.errors import Permanent, Transient
 from webhook_inbox.domain.manifest import DestinationSpec
@@ -44,7 +44,12 @@ class Exchange:
     """Makes the calls of one attempt to one destination."""
 
     def __init__(
-        self, spec: DestinationSpec, call: Call, *, credentials: Credentials, clock: Clock
+        self,
+        spec: DestinationSpec,
+        call: OutboundCall,
+        *,
+        credentials: DestinationCredentials,
+        clock: Clock,
     ) -> None:
         self._spec = spec
         self._call = call

@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from webhook_inbox.domain.ports import Chance, Clock
+from webhook_inbox.domain.ports import Clock, Randomness
 
 if TYPE_CHECKING:
     import httpx
 
-    from webhook_inbox.destinations.client.attempt import Call
-    from webhook_inbox.destinations.client.client import Downstream
+    from webhook_inbox.destinations.client.attempt import OutboundCall
+    from webhook_inbox.destinations.client.client import DestinationClient
     from webhook_inbox.domain.manifest import DestinationSpec
 
 
@@ -28,18 +28,18 @@ class HttpClients:
     """
 
     def __init__(
-        self, *, clock: Clock, chance: Chance, transport: httpx.BaseTransport | None = None
+        self, *, clock: Clock, chance: Randomness, transport: httpx.BaseTransport | None = None
     ) -> None:
         self._clock = clock
         self._chance = chance
         self._given = transport
 
-    def __call__(self, spec: DestinationSpec, call: Call) -> Downstream:
+    def __call__(self, spec: DestinationSpec, call: OutboundCall) -> DestinationClient:
         """Returns the client of a destination for one attempt."""
         # 100 ms of CPU that handlers without a destination do not pay.
-        from webhook_inbox.destinations.client.client import Downstream  # noqa: PLC0415
+        from webhook_inbox.destinations.client.client import DestinationClient  # noqa: PLC0415
 
-        return Downstream(
+        return DestinationClient(
             spec, call, clock=self._clock, chance=self._chance, transport=self._transport
         )
 

@@ -7,14 +7,14 @@ from urllib.parse import quote
 
 import httpx
 
-from webhook_inbox.destinations import propagation as traces
-from webhook_inbox.destinations.client.attempt import Call
+from webhook_inbox.destinations import propagation
+from webhook_inbox.destinations.client.attempt import OutboundCall
 from webhook_inbox.destinations.client.exchange import named
-from webhook_inbox.destinations.credentials import Credentials
+from webhook_inbox.destinations.credentials import DestinationCredentials
 from webhook_inbox.domain.errors import Permanent
-from webhook_inbox.domain.idempotency import Key
+from webhook_inbox.domain.idempotency import IdempotencyKey
 from webhook_inbox.domain.manifest import DestinationSpec
-from webhook_inbox.domain.ports import Chance, Clock
+from webhook_inbox.domain.ports import Clock, Randomness
 
 # What changes nothing at a destination: it needs neither journal nor key.
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
@@ -25,23 +25,23 @@ _AGENT_LIMIT: Final = 256
 _MEASURES: Final = frozenset({b"content-length", b"transfer-encoding"})
 
 
-def user_agent(call: Call) -> str:
+def user_agent(call: OutboundCall) -> str:
     """Returns what a call says of itself: which event it is made for."""
     event = quote(f"{call.source}/{call.event_id}", errors="replace")
     return f"webhook-inbox ({event[:_AGENT_LIMIT]})"
 
 
-class Dressing:
+class RequestBuilder:
     """Dresses the calls of one attempt to one destination."""
 
     def __init__(
         self,
         spec: DestinationSpec,
-        call: Call,
+        call: OutboundCall,
         *,
-        credentials: Credentials,
+        credentials: DestinationCredentials,
         clock: Clock,
-        chance: Chance,
+        chance: Randomness,
     ) -> None:
         self._spec = spec
         self._call = call
@@ -79,7 +79,7 @@ class Dressing:
         spec, call = self._spec, self._call
         headers, content = request.headers.copy(), request.read()
         key = "" if request.method in SAFE else key
-        written = Key(key).uuid if key and spec.key_format == "uuid" else key
+        written = IdempotencyKey(key).uuid if key and spec.key_format == "uuid" else key
         if spec.key_field and key:
             content = self._with_field(request, written)
         if spec.key_header and key:
@@ -88,7 +88,7 @@ class Dressing:
             headers.setdefault(spec.key_header, written)
         origin = f"{call.source}\0{call.event_id}"
         span = self._chance.token()[:16]
-        headers["traceparent"] = traces.onward(call.traceparent, span=span, origin=origin)
+        headers["traceparent"] = propagation.onward(call.traceparent, span=span, origin=origin)
         onward = call.call_chain.onward(call.handler, source=call.source, event_id=call.event_id)
         headers.update({name: quote(value, safe=_PLAIN) for name, value in onward.items()})
         now, name = self._clock.now(), written or call.event_id

@@ -6,8 +6,8 @@ from datetime import datetime
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.ports import Clock, Table
-from webhook_inbox.domain.secrets import LiveSecrets
-from webhook_inbox.handlers.completions.journal import State, Waits
+from webhook_inbox.domain.secrets import SecretCache
+from webhook_inbox.handlers.completions.journal import Waits, WaitState
 from webhook_inbox.handlers.completions.resume import wake_waiting
 from webhook_inbox.handlers.completions.wait import Incomplete, Waiting
 from webhook_inbox.handlers.effects.effect import Effects
@@ -18,7 +18,7 @@ from webhook_inbox.queue.lanes import Lanes
 class Jobs:
     """What a worker has of them."""
 
-    def __init__(self, *, table: Table, lanes: Lanes, secrets: LiveSecrets, clock: Clock) -> None:
+    def __init__(self, *, table: Table, lanes: Lanes, secrets: SecretCache, clock: Clock) -> None:
         self._table = table
         self._waits = Waits(table)
         self._lanes = lanes
@@ -49,7 +49,7 @@ class Jobs:
     def _look_again(self, error: Incomplete, run: Run, lane: str) -> None:
         now = self._clock.now()
         wait = self._waits.find(error.wait.place, now)
-        if wait is None or wait.state is State.WAITING:
+        if wait is None or wait.state is WaitState.WAITING:
             return
         row = self._table.get(run_key(run.source, run.event_id, run.handler))
         if row is not None:

@@ -21,12 +21,12 @@ from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.ports import Change, Item, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
 from webhook_inbox.handlers.completions.results import Ending
-from webhook_inbox.handlers.completions.tokens import Place, hashed
+from webhook_inbox.handlers.completions.tokens import WaitAddress, hashed
 from webhook_inbox.handlers.effects.results import decode
 from webhook_inbox.ledger.schema import EFFECT_LIFE, absent, live
 
 
-class State(StrEnum):
+class WaitState(StrEnum):
     """Where a wait stands."""
 
     WAITING = "waiting"  # for the job, or for its start
@@ -37,16 +37,16 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class CompletionWait:
     """A wait as it was found."""
 
-    place: Place
+    place: WaitAddress
     row: Item
 
     @property
-    def state(self) -> State:
+    def state(self) -> WaitState:
         """Where it stands."""
-        return State(self.row["status"])
+        return WaitState(self.row["status"])
 
     @property
     def number(self) -> int:
@@ -108,19 +108,25 @@ class Waits:
     def __init__(self, table: Table) -> None:
         self._table = table
 
-    def find(self, place: Place, now: datetime) -> Wait | None:
+    def find(self, place: WaitAddress, now: datetime) -> CompletionWait | None:
         """Returns a wait, None where there is none."""
         row = live(self._table.get(place.key), now)
-        return None if row is None else Wait(place, row)
+        return None if row is None else CompletionWait(place, row)
 
     def begin(
-        self, place: Place, token: str, *, now: datetime, until: datetime, received_at: datetime
-    ) -> Wait:
+        self,
+        place: WaitAddress,
+        token: str,
+        *,
+        now: datetime,
+        until: datetime,
+        received_at: datetime,
+    ) -> CompletionWait:
         """Begins a wait and returns it, or what somebody else has begun."""
         values = {
             "name": place.name,
             "handler": place.handler,
-            "status": str(State.WAITING),
+            "status": str(WaitState.WAITING),
             "number": 1,
             "tokens": [hashed(token)],
             "since": to_ms(now),
@@ -129,10 +135,12 @@ class Waits:
         }
         return self._change(place, Change(set=values, remove=_OF_AN_END), absent(now))
 
-    def begin_anew(self, wait: Wait, token: str, *, now: datetime, until: datetime) -> Wait:
+    def begin_anew(
+        self, wait: CompletionWait, token: str, *, now: datetime, until: datetime
+    ) -> CompletionWait:
         """Waits for another job, since this one failed; its token is of no use any more."""
         values = {
-            "status": str(State.WAITING),
+            "status": str(WaitState.WAITING),
             "number": wait.number + 1,
             "tokens": [hashed(token)],
             "past": [*wait.row.get("past", ()), *wait.row["tokens"]],
@@ -141,19 +149,19 @@ class Waits:
         }
         return self._change(wait.place, Change(set=values, remove=_OF_AN_END), _seen(wait))
 
-    def prolong(self, wait: Wait, *, now: datetime, until: datetime) -> Wait:
+    def prolong(self, wait: CompletionWait, *, now: datetime, until: datetime) -> CompletionWait:
         """Waits longer for the same job, unless that has ended."""
-        values = {"status": str(State.WAITING), "since": to_ms(now), "until": to_ms(until)}
+        values = {"status": str(WaitState.WAITING), "since": to_ms(now), "until": to_ms(until)}
         return self._change(wait.place, Change(set=values), _unended(wait))
 
-    def admit(self, wait: Wait, token: str) -> Wait:
+    def admit(self, wait: CompletionWait, token: str) -> CompletionWait:
         """Lets a second token complete the same job, made with a key that was rotated."""
         values = {"tokens": [*wait.row["tokens"], hashed(token)]}
         return self._change(wait.place, Change(set=values), _seen(wait))
 
     def end(
-        self, wait: Wait, ending: Ending, *, now: datetime, by: str, late: bool = False
-    ) -> Wait:
+        self, wait: CompletionWait, ending: Ending, *, now: datetime, by: str, late: bool = False
+    ) -> CompletionWait:
         """Records a job's end, and returns the wait as it is then: the first end counts.
 
         Args:
@@ -163,9 +171,9 @@ class Waits:
             by: who says so.
             late: whether nobody waits any more.
         """
-        state = State.COMPLETED if ending.result is not None else State.FAILED
+        state = WaitState.COMPLETED if ending.result is not None else WaitState.FAILED
         values: dict[str, Any] = {
-            "status": str(State.EXPIRED if wait.state is State.EXPIRED else state),
+            "status": str(WaitState.EXPIRED if wait.state is WaitState.EXPIRED else state),
             "digest": ending.digest,
             "ended_at": to_ms(now),
             "ended_by": by,
@@ -178,35 +186,37 @@ class Waits:
             values["late"] = True
         return self._change(wait.place, Change(set=values), _unended(wait))
 
-    def expire(self, wait: Wait) -> Wait:
+    def expire(self, wait: CompletionWait) -> CompletionWait:
         """Gives up waiting, unless the job has ended meanwhile."""
-        change = Change(set={"status": str(State.EXPIRED)})
+        change = Change(set={"status": str(WaitState.EXPIRED)})
         return self._change(wait.place, change, _seen(wait))
 
-    def accept(self, wait: Wait) -> Wait:
+    def accept(self, wait: CompletionWait) -> CompletionWait:
         """Lets a result count that came late."""
-        return self._change(wait.place, Change(set={"status": str(State.COMPLETED)}), _seen(wait))
+        return self._change(
+            wait.place, Change(set={"status": str(WaitState.COMPLETED)}), _seen(wait)
+        )
 
-    def let_go(self, wait: Wait) -> Wait:
+    def let_go(self, wait: CompletionWait) -> CompletionWait:
         """Lets the next attempt start another job."""
-        return self._change(wait.place, Change(set={"status": str(State.AGAIN)}), _seen(wait))
+        return self._change(wait.place, Change(set={"status": str(WaitState.AGAIN)}), _seen(wait))
 
-    def _change(self, place: Place, change: Change, when: Condition) -> Wait:
+    def _change(self, place: WaitAddress, change: Change, when: Condition) -> CompletionWait:
         """Changes a row and returns it, or as it is where somebody was faster."""
         try:
-            return Wait(place, self._table.update(place.key, change, when=when))
+            return CompletionWait(place, self._table.update(place.key, change, when=when))
         except ConditionFailed as error:
             # Our own earlier try, too, whose answer was lost: what it wrote is what is there.
             if error.old is None:
                 raise Unavailable("ledger", "wait", "it has just expired") from error
-            return Wait(place, error.old)
+            return CompletionWait(place, error.old)
 
 
-def _seen(wait: Wait) -> Condition:
+def _seen(wait: CompletionWait) -> Condition:
     return every(Equals("status", wait.row["status"]), Equals("number", wait.number))
 
 
-def _unended(wait: Wait) -> Condition:
+def _unended(wait: CompletionWait) -> Condition:
     return every(_seen(wait), Absent("digest"))
 
 

@@ -14,11 +14,11 @@ from traceback import format_exception
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import SETTLED, Run, Status
-from webhook_inbox.domain.ports import Chance, Clock, Table
-from webhook_inbox.handlers.completions.journal import State, Wait, Waits
+from webhook_inbox.domain.ports import Clock, Randomness, Table
+from webhook_inbox.handlers.completions.journal import CompletionWait, Waits, WaitState
 from webhook_inbox.handlers.completions.results import Ending, TooLarge, Unreadable, read
 from webhook_inbox.handlers.completions.resume import wake_waiting
-from webhook_inbox.handlers.completions.tokens import Place, is_one_of, place_of
+from webhook_inbox.handlers.completions.tokens import WaitAddress, is_one_of, place_of
 from webhook_inbox.ledger import audit
 from webhook_inbox.ledger.schema import run_from, run_key
 from webhook_inbox.queue.lanes import Lanes
@@ -27,7 +27,7 @@ BY_TOKEN = "token"  # noqa: S105 - who says so
 BY_HAND = "hand"
 
 
-class Outcome(StrEnum):
+class CompletionOutcome(StrEnum):
     """What became of a completion; the value is the metric's dimension."""
 
     RECORDED = "recorded"  # the job's end, and its run was sent
@@ -43,12 +43,12 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
+class CompletionReceipt:
     """What became of a completion, and why. Holds no token."""
 
-    outcome: Outcome
+    outcome: CompletionOutcome
     detail: str = ""
-    place: Place | None = None
+    place: WaitAddress | None = None
 
 
 class Completions:
@@ -61,21 +61,23 @@ class Completions:
         self._lanes = lanes
         self._clock = clock
 
-    def by_token(self, token: str, body: bytes) -> Receipt:
+    def by_token(self, token: str, body: bytes) -> CompletionReceipt:
         """Takes what a job's token came with. Never raises for any input."""
         try:
             return self._by_token(token, body)
         except TooLarge as error:
-            return Receipt(Outcome.TOO_LARGE, str(error))
+            return CompletionReceipt(CompletionOutcome.TOO_LARGE, str(error))
         except Unreadable as error:
-            return Receipt(Outcome.MALFORMED, str(error))
+            return CompletionReceipt(CompletionOutcome.MALFORMED, str(error))
         except Unavailable as error:
-            return Receipt(Outcome.UNAVAILABLE, str(error))
+            return CompletionReceipt(CompletionOutcome.UNAVAILABLE, str(error))
         except Exception as error:  # noqa: BLE001 - our own fault: it may be sent again
             told = "".join(format_exception(error)).replace(token, "[token]")
-            return Receipt(Outcome.BROKEN, told)
+            return CompletionReceipt(CompletionOutcome.BROKEN, told)
 
-    def by_name(self, place: Place, ending: Ending, *, by: str, chance: Chance) -> Receipt:
+    def by_name(
+        self, place: WaitAddress, ending: Ending, *, by: str, chance: Randomness
+    ) -> CompletionReceipt:
         """Takes what a person says of a job.
 
         Raises:
@@ -85,7 +87,7 @@ class Completions:
         wait = self._waits.find(place, now)
         if wait is None:
             why = f"{place.handler} has never waited for {place.name}"
-            return Receipt(Outcome.UNKNOWN, why, place)
+            return CompletionReceipt(CompletionOutcome.UNKNOWN, why, place)
         audit.record(
             self._table,
             chance,
@@ -98,10 +100,12 @@ class Completions:
         )
         return self._take(wait, ending, f"{BY_HAND}: {by}")
 
-    def _by_token(self, token: str, body: bytes) -> Receipt:
+    def _by_token(self, token: str, body: bytes) -> CompletionReceipt:
         # Whoever repeats its token in the result or the error has it kept nowhere (G10).
         ending = read(body.replace(token.encode(errors="replace") or b"\0", b"[token]"))
-        unknown = Receipt(Outcome.UNKNOWN, "no such token, or its event has expired")
+        unknown = CompletionReceipt(
+            CompletionOutcome.UNKNOWN, "no such token, or its event has expired"
+        )
         place = place_of(token)
         wait = None if place is None else self._waits.find(place, self._clock.now())
         if wait is None:
@@ -109,37 +113,41 @@ class Completions:
         if is_one_of(token, wait.row["tokens"]):
             return self._take(wait, ending, BY_TOKEN)
         if is_one_of(token, wait.row.get("past", ())):
-            return Receipt(Outcome.OVER, "this job has failed and was started anew", place)
+            return CompletionReceipt(
+                CompletionOutcome.OVER, "this job has failed and was started anew", place
+            )
         return unknown
 
-    def _take(self, wait: Wait, ending: Ending, by: str) -> Receipt:
+    def _take(self, wait: CompletionWait, ending: Ending, by: str) -> CompletionReceipt:
         now, known = self._clock.now(), wait.digest
         if not known:
-            late = wait.state is State.EXPIRED or _is_over(self._run(wait.place))
+            late = wait.state is WaitState.EXPIRED or _is_over(self._run(wait.place))
             wait = self._waits.end(wait, ending, now=now, by=by, late=late)
         if wait.digest != ending.digest:
             return self._refused(wait)
         if wait.late:
             why = "nobody waits for it any more; it is kept, and a replay finds it"
-            return Receipt(Outcome.LATE, why, wait.place)
+            return CompletionReceipt(CompletionOutcome.LATE, why, wait.place)
         # Read once it is recorded: who is settled later than this looks at the wait by itself.
         self._wake(self._run(wait.place), wait, now)
-        return Receipt(Outcome.REPEATED if known else Outcome.RECORDED, place=wait.place)
+        return CompletionReceipt(
+            CompletionOutcome.REPEATED if known else CompletionOutcome.RECORDED, place=wait.place
+        )
 
-    def _refused(self, wait: Wait) -> Receipt:
+    def _refused(self, wait: CompletionWait) -> CompletionReceipt:
         if wait.digest:
-            ended = State.FAILED if wait.state is State.AGAIN else wait.state
+            ended = WaitState.FAILED if wait.state is WaitState.AGAIN else wait.state
             why = f"the job has {ended}, otherwise than this says"
-            return Receipt(Outcome.CONFLICT, why, wait.place)
+            return CompletionReceipt(CompletionOutcome.CONFLICT, why, wait.place)
         # Its state has changed since it was read: what is said again is judged by what is there.
         raise Unavailable("ledger", "complete", "the wait has just changed")
 
-    def _wake(self, run: Run | None, wait: Wait, now: datetime) -> None:
+    def _wake(self, run: Run | None, wait: CompletionWait, now: datetime) -> None:
         if run is not None:
             lane = self._manifest.lane_of(run.handler)
             wake_waiting(self._table, self._lanes, run, wait, lane=lane, now=now)
 
-    def _run(self, place: Place) -> Run | None:
+    def _run(self, place: WaitAddress) -> Run | None:
         row = self._table.get(run_key(place.source, place.event_id, place.handler))
         return None if row is None else run_from(row)
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from webhook_inbox.domain.errors import Transient
 from webhook_inbox.domain.ports import Key
-from webhook_inbox.domain.secrets import COMPLETION_KEY, LiveSecrets
+from webhook_inbox.domain.secrets import COMPLETION_KEY, SecretCache
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.handlers.effects.plan import plain
 from webhook_inbox.ledger.schema import ID_LIMIT, wait_key
@@ -31,7 +31,7 @@ NAME_BYTES: Final = 128
 _SPELLING: Final = re.compile(r"([A-Za-z0-9_-]{1,1200})\.[A-Za-z0-9_-]{43}", re.ASCII)
 
 
-class Token(str):
+class CompletionToken(str):
     """A completion token. Whoever has it may complete its wait: keep it out of logs."""
 
     __slots__ = ()
@@ -47,7 +47,7 @@ class Token(str):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class WaitAddress:
     """Which wait of which run."""
 
     source: str
@@ -66,7 +66,7 @@ class Place:
         return f"{COMPLETION}{self.name}"
 
 
-def mint(key: str, place: Place, *, number: int, received_at: datetime) -> Token:
+def mint(key: str, place: WaitAddress, *, number: int, received_at: datetime) -> CompletionToken:
     """Returns a wait's token, the same whenever it is asked for.
 
     Args:
@@ -78,17 +78,17 @@ def mint(key: str, place: Place, *, number: int, received_at: datetime) -> Token
     address = "#".join((place.source, place.handler, place.name, place.event_id)).encode()
     told = f"completion\0{number}\0{to_ms(received_at)}\0".encode() + address
     secret = hmac.digest(key.encode(), told, "sha256")
-    return Token(f"{_text(address)}.{_text(secret)}")
+    return CompletionToken(f"{_text(address)}.{_text(secret)}")
 
 
-class Mint:
+class TokenIssuer:
     """Makes the tokens of one event."""
 
-    def __init__(self, secrets: LiveSecrets, received_at: datetime) -> None:
+    def __init__(self, secrets: SecretCache, received_at: datetime) -> None:
         self._secrets = secrets
         self._received_at = received_at
 
-    def tokens(self, place: Place, number: int) -> list[Token]:
+    def tokens(self, place: WaitAddress, number: int) -> list[CompletionToken]:
         """Returns a wait's token by each live key, the current one first.
 
         Raises:
@@ -104,7 +104,7 @@ class Mint:
         return [mint(key, place, number=number, received_at=self._received_at) for key in keys]
 
 
-def place_of(token: str) -> Place | None:
+def place_of(token: str) -> WaitAddress | None:
     """Returns what a token claims to complete, None for what is no token."""
     match = _SPELLING.fullmatch(token)
     if match is None:
@@ -117,7 +117,7 @@ def place_of(token: str) -> Place | None:
     named = all(0 < len(part.encode()) <= NAME_BYTES for part in (source, handler, name))
     if not named or not 0 < len(event_id.encode()) <= ID_LIMIT:
         return None
-    return Place(source, event_id, handler, name)
+    return WaitAddress(source, event_id, handler, name)
 
 
 def hashed(token: str) -> str:
@@ -133,7 +133,7 @@ def is_one_of(token: str, hashes: Iterable[str]) -> bool:
     return any(fits)
 
 
-def without(token: Token, returned: Any) -> Any:
+def without(token: CompletionToken, returned: Any) -> Any:
     """Returns what a start returned without the token in it: it is recorded (G10)."""
     try:
         text = json.dumps(returned, default=plain)
@@ -143,7 +143,7 @@ def without(token: Token, returned: Any) -> Any:
 
 
 @contextmanager
-def silent(token: Token) -> Iterator[None]:
+def silent(token: CompletionToken) -> Iterator[None]:
     """Takes the token out of an error's text, which is recorded with the effect (G10)."""
     try:
         yield

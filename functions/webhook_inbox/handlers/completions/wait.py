@@ -7,15 +7,22 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from webhook_inbox.domain.errors import ConfigurationError, Deferred, Permanent, Transient
-from webhook_inbox.domain.idempotency import Key
+from webhook_inbox.domain.idempotency import IdempotencyKey
 from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.ports import Clock
-from webhook_inbox.domain.secrets import LiveSecrets
+from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.domain.timestamps import duration, from_ms
-from webhook_inbox.handlers.completions.journal import State, Wait, Waits
+from webhook_inbox.handlers.completions.journal import CompletionWait, Waits, WaitState
 from webhook_inbox.handlers.completions.results import Ending
 from webhook_inbox.handlers.completions.resume import RECHECK
-from webhook_inbox.handlers.completions.tokens import Mint, Place, Token, hashed, silent, without
+from webhook_inbox.handlers.completions.tokens import (
+    CompletionToken,
+    TokenIssuer,
+    WaitAddress,
+    hashed,
+    silent,
+    without,
+)
 from webhook_inbox.handlers.effects.effect import Effects
 from webhook_inbox.handlers.effects.plan import check_name, require_plain
 from webhook_inbox.handlers.effects.results import Unstorable
@@ -29,14 +36,14 @@ EVERY: Final = "1m"
 AT_ONCE: Final = timedelta(minutes=1)
 POLLED: Final = "poll"
 
-Start = Callable[[Key, Token], Any]
+Start = Callable[[IdempotencyKey, CompletionToken], Any]
 Poll = Callable[[Any], Any]
 
 
 class Incomplete(Deferred):
     """The run waits for a job; `wait` is what it has seen of it, `note` what a poll met with."""
 
-    def __init__(self, wait: Wait, until: datetime, note: str) -> None:
+    def __init__(self, wait: CompletionWait, until: datetime, note: str) -> None:
         told = f"started {_spelled(wait.since)}, to end by {_spelled(wait.until)}{note}"
         super().__init__(until, told, waits_for=wait.place.subject)
         self.wait = wait
@@ -54,7 +61,7 @@ class _Turn:
         note: what a poll met with, "" for nothing special.
     """
 
-    wait: Wait
+    wait: CompletionWait
     timeout: timedelta
     pause: timedelta
     started: bool = False
@@ -80,7 +87,7 @@ class Waiting:
         run: Run,
         *,
         received_at: datetime,
-        secrets: LiveSecrets,
+        secrets: SecretCache,
         clock: Clock,
     ) -> None:
         self._waits = waits
@@ -88,7 +95,7 @@ class Waiting:
         self._run = run
         self._received_at = received_at
         self._secrets = secrets
-        self._mint = Mint(secrets, received_at)
+        self._mint = TokenIssuer(secrets, received_at)
         self._clock = clock
 
     def wait_for(
@@ -105,9 +112,9 @@ class Waiting:
         require_plain(name, start, poll)
         _require_own(name, options)
         turn = self._begin(name, timeout, _pause(name, poll, every))
-        if turn.wait.state is State.WAITING:
+        if turn.wait.state is WaitState.WAITING:
 
-            def starting(key: Key) -> Any:
+            def starting(key: IdempotencyKey) -> Any:
                 token = self._token(turn)
                 with silent(token):
                     return without(token, start(key, token))
@@ -124,7 +131,7 @@ class Waiting:
     async def await_for(
         self,
         name: str,
-        start: Callable[[Key, Token], Awaitable[Any]],
+        start: Callable[[IdempotencyKey, CompletionToken], Awaitable[Any]],
         *,
         timeout: str | timedelta,
         poll: Callable[[Any], Awaitable[Any]] | None = None,
@@ -134,9 +141,9 @@ class Waiting:
         """See `Context.await_for`."""
         _require_own(name, options)
         turn = self._begin(name, timeout, _pause(name, poll, every))
-        if turn.wait.state is State.WAITING:
+        if turn.wait.state is WaitState.WAITING:
 
-            async def starting(key: Key) -> Any:
+            async def starting(key: IdempotencyKey) -> Any:
                 token = self._token(turn)
                 with silent(token):
                     return without(token, await start(key, token))
@@ -160,7 +167,7 @@ class Waiting:
             raise Permanent(f"wait {name!r}: a name has up to {NAME_LIMIT} characters")
         limit = _span(name, "timeout", timeout)
         now, run = self._clock.now(), self._run
-        place = Place(run.source, run.event_id, run.handler, name)
+        place = WaitAddress(run.source, run.event_id, run.handler, name)
         found = self._waits.find(place, now)
         if found is None:
             token = self._mint.tokens(place, 1)[0]
@@ -169,33 +176,33 @@ class Waiting:
             )
         return _Turn(self._renewed(found, now + limit), limit, pause)
 
-    def _renewed(self, wait: Wait, until: datetime) -> Wait:
+    def _renewed(self, wait: CompletionWait, until: datetime) -> CompletionWait:
         """Returns the wait as this attempt has it: what killed the run is not to kill it again."""
         now, state = self._clock.now(), wait.state
-        if state is State.COMPLETED or not self._is_of_before(wait):
+        if state is WaitState.COMPLETED or not self._is_of_before(wait):
             return wait
-        failed_late = state is State.EXPIRED and wait.digest and "result" not in wait.row
-        if state in {State.AGAIN, State.FAILED} or failed_late:
+        failed_late = state is WaitState.EXPIRED and wait.digest and "result" not in wait.row
+        if state in {WaitState.AGAIN, WaitState.FAILED} or failed_late:
             token = self._mint.tokens(wait.place, wait.number + 1)[0]
             return self._waits.begin_anew(wait, token, now=now, until=until)
-        if state is State.EXPIRED and wait.digest:
+        if state is WaitState.EXPIRED and wait.digest:
             return self._waits.accept(wait)
         # Nobody knows what came of the job, so it is the same one that is waited for.
         return self._waits.prolong(wait, now=now, until=until)
 
-    def _is_of_before(self, wait: Wait) -> bool:
+    def _is_of_before(self, wait: CompletionWait) -> bool:
         """Tells whether a wait was over before the run died last, or was replayed."""
-        if wait.state is State.AGAIN or (wait.state is State.FAILED and wait.late):
+        if wait.state is WaitState.AGAIN or (wait.state is WaitState.FAILED and wait.late):
             return True
         replays = self._run.replays
         replayed = from_ms(replays[-1]["at"]) if replays else None
         begun = max(filter(None, (self._run.dead_at, replayed)), default=None)
-        over = wait.ended_at if wait.state is State.FAILED else wait.until
+        over = wait.ended_at if wait.state is WaitState.FAILED else wait.until
         return begun is not None and over is not None and over <= begun
 
     # -- the token
 
-    def _token(self, turn: _Turn) -> Token:
+    def _token(self, turn: _Turn) -> CompletionToken:
         """Returns the token for a job that is about to be started; it is waited for from now on."""
         wait, now = turn.wait, self._clock.now()
         if wait.since + AT_ONCE < now:
@@ -230,23 +237,23 @@ class Waiting:
     def _outcome(self, turn: _Turn) -> Any:
         """Returns what came of the job, or lets the run wait."""
         wait, now = turn.wait, self._clock.now()
-        if wait.state is State.WAITING and now >= wait.until:
+        if wait.state is WaitState.WAITING and now >= wait.until:
             wait = self._waits.expire(wait)
-        if wait.state is State.WAITING:
+        if wait.state is WaitState.WAITING:
             raise Incomplete(wait, min(wait.until, now + turn.pause), turn.note)
         return self._ended(wait)
 
-    def _ended(self, wait: Wait) -> Any:
+    def _ended(self, wait: CompletionWait) -> Any:
         name = wait.place.name
         match wait.state:
-            case State.COMPLETED:
+            case WaitState.COMPLETED:
                 return wait.result
-            case State.FAILED if wait.retry:
+            case WaitState.FAILED if wait.retry:
                 self._waits.let_go(wait)
                 raise Transient(f"{name} failed: {wait.error}")
-            case State.FAILED:
+            case WaitState.FAILED:
                 raise Permanent(f"{name} failed: {wait.error}")
-            case State.EXPIRED:
+            case WaitState.EXPIRED:
                 waited = wait.until - wait.since
                 raise Permanent(f"{name} was not completed within {waited}")
             case _:

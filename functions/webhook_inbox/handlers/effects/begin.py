@@ -7,13 +7,13 @@ from datetime import datetime
 from webhook_inbox.domain.errors import Deferred, Held, Superseded, Transient, Unavailable
 from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.ports import Clock
-from webhook_inbox.handlers.effects.journal import Entry, Journal, State
+from webhook_inbox.handlers.effects.journal import EffectJournal, EffectState, Entry
 from webhook_inbox.handlers.effects.plan import InDoubt, Plan
 from webhook_inbox.ledger.lease import CLOCK_SKEW
 
 
 @dataclass(slots=True)
-class Begun:
+class StartedEffect:
     """An effect that was begun.
 
     Attributes:
@@ -35,21 +35,21 @@ class Begun:
     acted: bool = False
 
 
-class Beginnings:
+class EffectStarter:
     """Begins the effects of one attempt.
 
     Attributes:
         question: what a person was asked last, None for nothing.
     """
 
-    def __init__(self, journal: Journal, run: Run, *, clock: Clock, end: datetime) -> None:
+    def __init__(self, journal: EffectJournal, run: Run, *, clock: Clock, end: datetime) -> None:
         self._journal = journal
         self._run = run
         self._clock = clock
         self._end = end
         self.question: Held | None = None
 
-    def begin(self, asked: Plan) -> Begun:
+    def begin(self, asked: Plan) -> StartedEffect:
         """Starts an effect, unless it happened before or is in doubt.
 
         Raises:
@@ -66,12 +66,12 @@ class Beginnings:
         if self._end - now < asked.needs:
             return self._without_time(asked, now)
         old = self._start(asked, now)
-        return Begun(asked, started=True) if old is None else self._found(asked, old, now)
+        return StartedEffect(asked, started=True) if old is None else self._found(asked, old, now)
 
-    def _without_time(self, asked: Plan, now: datetime) -> Begun:
+    def _without_time(self, asked: Plan, now: datetime) -> StartedEffect:
         """Returns what has happened, which needs no time; nothing else begins."""
         old = self._journal.find(asked, now)
-        if old is None or old.state is not State.COMMITTED:
+        if old is None or old.state is not EffectState.COMMITTED:
             raise self._too_late(asked, now)
         return self._committed(asked, old)
 
@@ -84,13 +84,13 @@ class Beginnings:
                 self._journal.fail(asked, "the ledger did not answer; nothing was done", now)
             raise
 
-    def _found(self, asked: Plan, old: Entry, now: datetime) -> Begun:
+    def _found(self, asked: Plan, old: Entry, now: datetime) -> StartedEffect:
         """Decides about an effect of which there is a row."""
-        if old.state is State.COMMITTED:
+        if old.state is EffectState.COMMITTED:
             return self._committed(asked, old)
         if self._journal.is_overtaken(old):
             raise Superseded(f"effect {asked.name!r} was started by a later attempt")
-        if old.state is State.FAILED:
+        if old.state is EffectState.FAILED:
             return self._again(asked, old, now, doubtful=False)
         if not self._journal.is_ours(old) and old.busy_until + CLOCK_SKEW > now:
             by = f"{old.row['source']} {old.row['event_id']}"
@@ -98,23 +98,23 @@ class Beginnings:
                 old.busy_until + CLOCK_SKEW, f"effect {asked.name!r} is being done for {by}"
             )
         self._require_same(asked, old)
-        return Begun(asked, doubt=old)
+        return StartedEffect(asked, doubt=old)
 
-    def _committed(self, asked: Plan, old: Entry) -> Begun:
+    def _committed(self, asked: Plan, old: Entry) -> StartedEffect:
         self._require_same(asked, old)
         self._journal.prolong(asked, old)
         # Who approved of other arguments has seen that it is committed.
         told = _differs(asked, old) or self._approved(asked, _lack(old))
         if old.unrecorded and not told:
             raise self.held(asked, unrecorded(asked, old.unrecorded), _lack(old))
-        return Begun(asked, result=old.row["result"])
+        return StartedEffect(asked, result=old.row["result"])
 
     def _require_same(self, asked: Plan, old: Entry) -> None:
         """Holds a run that asks for the same effect with other arguments."""
         if _differs(asked, old) and not self._approved(asked, _doubt(asked, old)):
             then = (
                 "approved, the run goes on with the result of those, and nothing is done again"
-                if old.state is State.COMMITTED
+                if old.state is EffectState.COMMITTED
                 else "approved, it is done with these"
             )
             why = f"effect {asked.name!r} was {old.state} with other arguments; {then}"
@@ -131,7 +131,7 @@ class Beginnings:
 
     # -- in doubt
 
-    def begin_again(self, begun: Begun, *, probed: bool) -> None:
+    def begin_again(self, begun: StartedEffect, *, probed: bool) -> None:
         """Starts an effect that is in doubt anew, where that may be.
 
         Args:
@@ -167,11 +167,11 @@ class Beginnings:
         text = f"effect {asked.name!r} started and did not commit, and {why}"
         raise self.held(asked, text, _doubt(asked, old))
 
-    def _again(self, asked: Plan, old: Entry, now: datetime, *, doubtful: bool) -> Begun:
+    def _again(self, asked: Plan, old: Entry, now: datetime, *, doubtful: bool) -> StartedEffect:
         met = self._journal.start_again(asked, old, now, doubtful=doubtful)
         if met is None:
-            return Begun(asked, started=True, doubted=doubtful)
-        if met.row.get("status") == State.COMMITTED:
+            return StartedEffect(asked, started=True, doubted=doubtful)
+        if met.row.get("status") == EffectState.COMMITTED:
             return self._committed(asked, met)
         raise Transient(f"effect {asked.name!r} was started by another worker just now")
 
@@ -192,9 +192,9 @@ class Beginnings:
         if old is not None:
             same = old.row.get("arguments", "") == asked.arguments
             asked_then = asked.subject in self._run.approvals or not self._journal.is_ours(old)
-            if (same and asked_then) or old.state is State.COMMITTED:
+            if (same and asked_then) or old.state is EffectState.COMMITTED:
                 return
-            if old.state is State.STARTED and _differs(asked, old):
+            if old.state is EffectState.STARTED and _differs(asked, old):
                 return
         raise self.held(asked, f"effect {asked.name!r} waits for approval", asked.arguments)
 

@@ -8,11 +8,11 @@ from inspect import isawaitable, iscoroutine
 from typing import Any, Final
 
 from webhook_inbox.domain.errors import Deferred, Held, Permanent, Skipped, Transient, Unavailable
-from webhook_inbox.domain.idempotency import Key
+from webhook_inbox.domain.idempotency import IdempotencyKey
 from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.ports import Clock
-from webhook_inbox.handlers.effects.begin import Beginnings, Begun, unrecorded
-from webhook_inbox.handlers.effects.journal import Entry, Journal
+from webhook_inbox.handlers.effects.begin import EffectStarter, StartedEffect, unrecorded
+from webhook_inbox.handlers.effects.journal import EffectJournal, Entry
 from webhook_inbox.handlers.effects.plan import Plan, plan, require_plain, takes_key
 from webhook_inbox.handlers.effects.results import Unstorable, decode, encode
 
@@ -21,7 +21,7 @@ DAY: Final = "24h"
 NEEDS: Final = 2.0
 
 # The effect that is being run, None outside of any.
-_running: ContextVar[Begun | None] = ContextVar("running", default=None)
+_running: ContextVar[StartedEffect | None] = ContextVar("running", default=None)
 
 
 class Effects:
@@ -37,7 +37,7 @@ class Effects:
 
     def __init__(
         self,
-        journal: Journal,
+        journal: EffectJournal,
         run: Run,
         *,
         clock: Clock,
@@ -50,7 +50,7 @@ class Effects:
         self._redact = redact
         self._names: set[str] = set()
         self._stopped: Held | None = None
-        self._beginnings = Beginnings(journal, run, clock=clock, end=end)
+        self._beginnings = EffectStarter(journal, run, clock=clock, end=end)
 
     def effect(
         self,
@@ -59,7 +59,7 @@ class Effects:
         *,
         key: str | None = None,
         args: Any = None,
-        probe: Callable[[Key], Any] | None = None,
+        probe: Callable[[IdempotencyKey], Any] | None = None,
         in_doubt: str | None = None,
         key_lifetime: str | timedelta = DAY,
         approve: bool = False,
@@ -90,7 +90,7 @@ class Effects:
         *,
         key: str | None = None,
         args: Any = None,
-        probe: Callable[[Key], Awaitable[Any]] | None = None,
+        probe: Callable[[IdempotencyKey], Awaitable[Any]] | None = None,
         in_doubt: str | None = None,
         key_lifetime: str | timedelta = DAY,
         approve: bool = False,
@@ -214,7 +214,7 @@ class Effects:
 
     # -- once it has happened, or not
 
-    def _resolve(self, begun: Begun, found: Any, *, probed: bool) -> None:
+    def _resolve(self, begun: StartedEffect, found: Any, *, probed: bool) -> None:
         """Ends a doubt by what a probe has found, or lets the effect begin anew."""
         if found is None:
             self._beginnings.begin_again(begun, probed=probed)
@@ -222,7 +222,7 @@ class Effects:
         begun.doubt = None
         begun.result = self._commit(begun, found, found_by="probe")
 
-    def _commit(self, begun: Begun, result: Any, **more: Any) -> bytes:
+    def _commit(self, begun: StartedEffect, result: Any, **more: Any) -> bytes:
         """Records a result, and returns that of the first commit."""
         asked, now = begun.plan, self._clock.now()
         try:
@@ -244,7 +244,7 @@ class Effects:
             # It happened, and only this worker knows: once more before it is in doubt.
             return self._journal.commit(asked, stored, now, **more)
 
-    def _fail(self, begun: Begun, error: BaseException) -> None:
+    def _fail(self, begun: StartedEffect, error: BaseException) -> None:
         """Records that an effect certainly did not happen; anything else leaves it in doubt."""
         refused = isinstance(error, Deferred | Skipped | Held)
         refused = refused or (isinstance(error, Transient | Permanent) and error.refused)
@@ -262,7 +262,7 @@ def _result(committed: Entry) -> bytes:
     return first
 
 
-def _called(fn: Callable[..., Any], key: Key) -> Any:
+def _called(fn: Callable[..., Any], key: IdempotencyKey) -> Any:
     return fn(key) if takes_key(fn) else fn()
 
 

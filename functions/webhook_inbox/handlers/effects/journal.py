@@ -27,7 +27,7 @@ ERROR_LIMIT: Final = 512
 A_DAY: Final = 86_400
 
 
-class State(StrEnum):
+class EffectState(StrEnum):
     """Where an effect stands."""
 
     STARTED = "started"  # under way, or in doubt once its attempt is over
@@ -42,9 +42,9 @@ class Entry:
     row: Item
 
     @property
-    def state(self) -> State:
+    def state(self) -> EffectState:
         """Where it stands."""
-        return State(self.row["status"])
+        return EffectState(self.row["status"])
 
     @property
     def unrecorded(self) -> str:
@@ -63,7 +63,7 @@ class Entry:
         return from_ms(self.row["busy_until"])
 
 
-class Journal:
+class EffectJournal:
     """Writes the effects of one attempt."""
 
     def __init__(self, table: Table, run: Run, *, received_at: datetime) -> None:
@@ -113,13 +113,13 @@ class Journal:
         """
         entry = {
             **self._named(plan),
-            "status": str(State.COMMITTED),
+            "status": str(EffectState.COMMITTED),
             "committed_at": to_ms(now),
             "committed_by": self._run.lease_id,
             "result": result,
             **more,
         }
-        unsettled = OneOf("status", (str(State.STARTED), str(State.FAILED)))
+        unsettled = OneOf("status", (str(EffectState.STARTED), str(EffectState.FAILED)))
         change = Change(set=entry, remove=("error", "failed_at", "busy_until"))
         try:
             self._table.update(self._key(plan), change, when=either(Absent("pk"), unsettled))
@@ -130,10 +130,12 @@ class Journal:
 
     def fail(self, plan: Plan, why: str, now: datetime) -> None:
         """Records that the effect of this attempt certainly did not happen."""
-        ours = every(Equals("status", str(State.STARTED)), Equals("lease_id", self._run.lease_id))
+        ours = every(
+            Equals("status", str(EffectState.STARTED)), Equals("lease_id", self._run.lease_id)
+        )
         change = Change(
             set={
-                "status": str(State.FAILED),
+                "status": str(EffectState.FAILED),
                 "failed_at": to_ms(now),
                 "error": why[:ERROR_LIMIT],
             },
@@ -167,7 +169,7 @@ class Journal:
         except ConditionFailed as error:
             old = error.old or {}
             # A name is used once an attempt: the lease tells that this is our own earlier try.
-            started = old.get("status") == State.STARTED
+            started = old.get("status") == EffectState.STARTED
             ours = started and old.get("lease_id") == self._run.lease_id
             return None if ours else Entry(old)
         return None
@@ -177,7 +179,7 @@ class Journal:
         return {
             **self._named(plan),
             **self._identity(),
-            "status": str(State.STARTED),
+            "status": str(EffectState.STARTED),
             "fence": self._run.claims,
             "attempt": self._run.attempt_count,
             "lease_id": self._run.lease_id,

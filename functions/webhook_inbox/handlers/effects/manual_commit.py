@@ -9,7 +9,7 @@ from webhook_inbox.domain.errors import ConditionFailed, InboxError
 from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.ports import Change, Item, Key, Table
 from webhook_inbox.domain.timestamps import to_ms
-from webhook_inbox.handlers.effects.journal import State
+from webhook_inbox.handlers.effects.journal import EffectState
 from webhook_inbox.ledger.schema import effect_key
 
 # Who found out that it happened; the other one is "probe".
@@ -37,7 +37,7 @@ def find(table: Table, run: Run, name: str) -> Item:
     row = table.get(effect_key(run.source, run.event_id, run.handler, name)) or {}
     if "shared" in row:
         row = table.get(Key(row["shared"], "effect")) or {}
-    if row.get("status") not in {State.STARTED, State.COMMITTED}:
+    if row.get("status") not in {EffectState.STARTED, EffectState.COMMITTED}:
         raise NoDoubt(f"the effect {name} has not been done: approve or deny it")
     return row
 
@@ -59,11 +59,11 @@ def commit(
         NoDoubt: it was started anew meanwhile.
         Unavailable: the table failed; it may be committed.
     """
-    if row["status"] == State.COMMITTED and "unrecorded" not in row:
+    if row["status"] == EffectState.COMMITTED and "unrecorded" not in row:
         return False
     change = Change(
         set={
-            "status": str(State.COMMITTED),
+            "status": str(EffectState.COMMITTED),
             "committed_at": to_ms(now),
             "committed_by": mark,
             "result": result,
@@ -80,7 +80,7 @@ def commit(
         table.update(Key(row["pk"], row["sk"]), change, when=seen)
     except ConditionFailed as error:
         old = error.old or {}
-        if old.get("status") != State.COMMITTED:
+        if old.get("status") != EffectState.COMMITTED:
             raise NoDoubt("the effect was started anew by another event: look again") from error
         return bool(old.get("committed_by") == mark)  # True for an earlier try of this call.
     return True

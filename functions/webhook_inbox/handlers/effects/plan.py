@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from webhook_inbox.domain.errors import ConfigurationError, Permanent
-from webhook_inbox.domain.idempotency import NAME_LIMIT, Key, key_of
+from webhook_inbox.domain.idempotency import NAME_LIMIT, IdempotencyKey, key_of
 from webhook_inbox.domain.timestamps import duration
 
 # '#' separates the parts of a row's key.
@@ -51,7 +51,7 @@ class Plan:
     """
 
     name: str
-    key: Key
+    key: IdempotencyKey
     shared: str
     arguments: str
     shows: str

@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from webhook_inbox.adapters.aws.operation import Target
+from webhook_inbox.adapters.aws.operation import AwsOperation
 from webhook_inbox.domain.errors import ConfigurationError, Permanent, Transient
-from webhook_inbox.domain.idempotency import Key
+from webhook_inbox.domain.idempotency import IdempotencyKey
 from webhook_inbox.domain.timestamps import duration
 from webhook_inbox.handlers.context import Context
 from webhook_inbox.handlers.effects.plan import InDoubt
@@ -51,7 +51,7 @@ def to_eventbridge(
     """
     remembers = duration(remembered)
     right = f'allow("events:PutEvents", on="{_arn(bus, "events", "event-bus/")}")'
-    target = Target("events", "put_events", right=right, client=client)
+    target = AwsOperation("events", "put_events", right=right, client=client)
 
     def put(event: Event, ctx: Context) -> None:
         named = source or f"webhook-inbox.{event.source}"
@@ -105,7 +105,7 @@ def invoke(
     lifetime = duration(key_lifetime)
     _require_policy(f"invoke({function!r})", in_doubt)
     right = f'allow("lambda:InvokeFunction", on="{_arn(function, "lambda", "function:")}")'
-    target = Target("lambda", "invoke", right=right, client=client, timeout=timeout)
+    target = AwsOperation("lambda", "invoke", right=right, client=client, timeout=timeout)
     limit = INVOKE_LIMIT if wait else INVOKE_LATER_LIMIT
 
     def call(event: Event, ctx: Context) -> None:
@@ -150,7 +150,7 @@ def start_execution(
         )
     _require_policy(f"start_execution({state_machine!r})", in_doubt)
     right = f'allow("states:StartExecution", on="{state_machine}")'
-    target = Target("stepfunctions", "start_execution", right=right, client=client)
+    target = AwsOperation("stepfunctions", "start_execution", right=right, client=client)
 
     def start(event: Event, ctx: Context) -> None:
         key = ctx.idempotency_key("start")
@@ -166,7 +166,7 @@ def start_execution(
     return ReadyMade(f"start_execution({state_machine!r})", start)
 
 
-def _put(target: Target, entry: Mapping[str, Any]) -> dict[str, Any]:
+def _put(target: AwsOperation, entry: Mapping[str, Any]) -> dict[str, Any]:
     answer = target.call(Entries=[entry])
     if not answer.get("FailedEntryCount"):
         return {"event_id": answer["Entries"][0]["EventId"]}
@@ -177,7 +177,7 @@ def _put(target: Target, entry: Mapping[str, Any]) -> dict[str, Any]:
     raise target.failure(code, message, answered={"HTTPStatusCode": status})
 
 
-def _invoked(target: Target, function: str, payload: bytes, *, wait: bool) -> dict[str, Any]:
+def _invoked(target: AwsOperation, function: str, payload: bytes, *, wait: bool) -> dict[str, Any]:
     kind = "RequestResponse" if wait else "Event"
     answer = target.call(FunctionName=function, InvocationType=kind, Payload=payload)
     said = answer.get("Payload", b"") if wait else b""
@@ -197,7 +197,7 @@ def _function_error(function: str, said: bytes) -> Transient | Permanent:
     return Permanent(text) if permanent else Transient(text)
 
 
-def _started(target: Target, state_machine: str, name: str, told: str) -> dict[str, Any]:
+def _started(target: AwsOperation, state_machine: str, name: str, told: str) -> dict[str, Any]:
     parts = state_machine.replace(":stateMachine:", ":execution:").split(":")
     arn = ":".join((*parts[:7], name))
     try:
@@ -215,13 +215,13 @@ def _code(error: Permanent) -> str:
     return code
 
 
-def _execution_name(event_id: str, key: Key) -> str:
+def _execution_name(event_id: str, key: IdempotencyKey) -> str:
     """Returns the name of an execution: the event's id, for people, and the key."""
     shown = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-" for c in event_id)
     return f"{shown[: EXECUTION_NAME_LIMIT - len(key.uuid) - 1]}-{key.uuid}"
 
 
-def _input(event: Event, ctx: Context, key: Key) -> bytes:
+def _input(event: Event, ctx: Context, key: IdempotencyKey) -> bytes:
     told = cloud_event(event, source=f"webhook-inbox.{event.source}", traceparent=ctx.traceparent)
     return f'{{"idempotency_key": {json.dumps(key)}, "event": {told}}}'.encode()
 

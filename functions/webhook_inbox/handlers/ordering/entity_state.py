@@ -42,13 +42,13 @@ _HELD: Final = ("holder", "lease_id", "held_at", "held_until")
 class Changed(InboxError):
     """The entity has changed since it was read; `state` is what it is now."""
 
-    def __init__(self, state: "State") -> None:
+    def __init__(self, state: "KeyState") -> None:
         super().__init__("the entity has changed")
         self.state = state
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class KeyState:
     """An entity as it was read.
 
     Attributes:
@@ -82,19 +82,19 @@ class State:
             raise Deferred(now + wait, f"{self.entity} is in the hands of {self.holder}")
 
 
-class Entities:
+class KeyStates:
     """Reads and changes the states of entities."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
 
-    def read(self, handler: str, entity: str, kind: str) -> State:
+    def read(self, handler: str, entity: str, kind: str) -> KeyState:
         """Returns an entity's state under a kind of order; raises Unavailable."""
         # A handler that changes to another kind begins anew: the old state says nothing of it.
         key = Key(entity_pk(handler, entity), STATE + kind)
         return _state(entity, key, self._table.get(key))
 
-    def take(self, state: State, run: Run, now: datetime, **values: str) -> State:
+    def take(self, state: KeyState, run: Run, now: datetime, **values: str) -> KeyState:
         """Makes the run the holder, until its own lease ends, and returns the state with `values`.
 
         Raises:
@@ -124,7 +124,7 @@ class Entities:
             row = error.old
         return _state(state.entity, state.key, row)
 
-    def record(self, state: State, run: Run, now: datetime, *, applied: str) -> State:
+    def record(self, state: KeyState, run: Run, now: datetime, *, applied: str) -> KeyState:
         """Records what the holder has applied, and lets the entity go.
 
         Raises:
@@ -139,15 +139,15 @@ class Entities:
         )
         return self._as_holder(state, run, change, told)
 
-    def release(self, state: State, run: Run) -> None:
+    def release(self, state: KeyState, run: Run) -> None:
         """Lets the entity go; if that fails, it is free when the run's lease is over."""
         change = Change(add={"revision": 1}, remove=_HELD)
         with suppress(Unavailable, Transient):
             self._as_holder(state, run, change, None)
 
     def _as_holder(
-        self, state: State, run: Run, change: Change, told: Mapping[str, Any] | None
-    ) -> State:
+        self, state: KeyState, run: Run, change: Change, told: Mapping[str, Any] | None
+    ) -> KeyState:
         try:
             row = self._table.update(state.key, change, when=Equals("lease_id", run.lease_id))
         except ConditionFailed as error:
@@ -162,9 +162,9 @@ def entity_pk(handler: str, entity: str) -> str:
     return f"entity#{handler}#{dedupe_key(entity)}"
 
 
-def _state(entity: str, key: Key, row: Item | None) -> State:
+def _state(entity: str, key: Key, row: Item | None) -> KeyState:
     found: Item = row or {}
     plain = ("revision", "applied", "applied_by", "begun", "begun_by", "holder")
     values: dict[str, Any] = {name: found[name] for name in plain if name in found}
     values.update((n, from_ms(found[n])) for n in ("held_at", "held_until") if n in found)
-    return State(entity, key, **values)
+    return KeyState(entity, key, **values)

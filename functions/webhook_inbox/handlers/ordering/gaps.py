@@ -18,7 +18,7 @@ from webhook_inbox.domain.manifest import Order
 from webhook_inbox.domain.model import SETTLED, Run
 from webhook_inbox.domain.ports import Clock
 from webhook_inbox.handlers.ordering.declaration import Backfill
-from webhook_inbox.handlers.ordering.entity_state import Entities, State
+from webhook_inbox.handlers.ordering.entity_state import KeyState, KeyStates
 from webhook_inbox.handlers.ordering.waiters import ORDER, Waiters
 
 # What is late by less than this is most likely still on its way.
@@ -60,7 +60,7 @@ class Early:
     """A run whose number is beyond the next one; `applied` is the last that was applied."""
 
     entrant: Entrant
-    state: State
+    state: KeyState
     applied: int
     number: int
 
@@ -85,12 +85,12 @@ class Early:
 class Gaps:
     """Lets runs wait that come too early, and decides gaps."""
 
-    def __init__(self, *, entities: Entities, waiters: Waiters, clock: Clock) -> None:
+    def __init__(self, *, entities: KeyStates, waiters: Waiters, clock: Clock) -> None:
         self._entities = entities
         self._waiters = waiters
         self._clock = clock
 
-    def close(self, early: Early) -> State:
+    def close(self, early: Early) -> KeyState:
         """Returns the entity's state, held by the run, once nothing before its number is missing.
 
         Raises:
@@ -141,7 +141,7 @@ class Gaps:
             if self._waiters.lives(run.source, waiter.event_id, run.handler):
                 raise early.waits(recheck, f"number {waiter.number} waits as well")
 
-    def _fill(self, early: Early, since: datetime, end: datetime) -> State:
+    def _fill(self, early: Early, since: datetime, end: datetime) -> KeyState:
         state, failure = early.state, ""
         if early.entrant.backfill is not None:
             state, failure = self._backfill(early, early.entrant.backfill)
@@ -154,7 +154,7 @@ class Gaps:
             raise early.waits(min(end, now + max(now - since, BACKFILL_AFTER)), failure)
         return self._decide(early, state, failure)
 
-    def _backfill(self, early: Early, backfill: Backfill) -> tuple[State, str]:
+    def _backfill(self, early: Early, backfill: Backfill) -> tuple[KeyState, str]:
         """Returns the state, held, as far as the backfill came, and why it came no further.
 
         The entity is held meanwhile, so that what is fetched is not applied by a run as well.
@@ -174,7 +174,7 @@ class Gaps:
         told = {"applied": str(reached), "applied_by": f"the backfill for {early.run.event_id}"}
         held = self._entities.take(held, early.run, self._clock.now(), **told)
         # One that came while the backfill worked may have parked itself behind what was fetched.
-        self._waiters.wake_those_with(held, early.run, reached + 1, early.entrant.lane)
+        self._waiters.resume_those_with(held, early.run, reached + 1, early.entrant.lane)
         return held, f"the backfill came to {reached}"
 
     def _check(self, early: Early, reached: object) -> None:
@@ -184,7 +184,7 @@ class Gaps:
                 f" it applied is needed, from {early.applied} (none) to {early.number - 1}"
             )
 
-    def _decide(self, early: Early, state: State, failure: str) -> State:
+    def _decide(self, early: Early, state: KeyState, failure: str) -> KeyState:
         order, run = early.entrant.order, early.run
         if order.on_gap == "skip":
             return self._pass_over(early, state)
@@ -197,7 +197,7 @@ class Gaps:
         self._waiters.leave(state, run, early.number)
         raise Permanent(why)
 
-    def _pass_over(self, early: Early, state: State) -> State:
+    def _pass_over(self, early: Early, state: KeyState) -> KeyState:
         # Written before the handler begins: what was missing may come while it runs, or before it
         # is tried again, and would be applied out of order.
         told = {"applied": str(early.number - 1), "applied_by": f"{early.run.event_id}'s passing"}

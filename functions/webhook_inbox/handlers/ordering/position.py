@@ -16,7 +16,7 @@ _NUMBER: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?", re.ASCII)
 _WHOLE: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 
-class Kind(StrEnum):
+class PositionKind(StrEnum):
     """How versions are compared."""
 
     NUMBER = "number"  # by value: 9 is older than 10, and 1.50 is 1.5
@@ -29,20 +29,20 @@ class Version:
     """What tells older from newer; `text` is what is shown and stored."""
 
     text: str
-    kind: Kind
+    kind: PositionKind
     value: Any
 
     @classmethod
     def read(cls, text: str) -> "Version":
         """Reads a version by its looks; the same text is always of the same kind."""
         if _NUMBER.fullmatch(text):
-            return cls(text, Kind.NUMBER, Decimal(text))
+            return cls(text, PositionKind.NUMBER, Decimal(text))
         try:
             moment = datetime.fromisoformat(text)
         except ValueError:
-            return cls(text, Kind.TEXT, text)
+            return cls(text, PositionKind.TEXT, text)
         zoned = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-        return cls(text, Kind.TIME, zoned)
+        return cls(text, PositionKind.TIME, zoned)
 
     def is_older(self, other: "Version") -> bool:
         """Tells whether it is older.

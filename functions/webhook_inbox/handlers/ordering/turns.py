@@ -11,7 +11,7 @@ from webhook_inbox.domain.manifest import HandlerSpec
 from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.ports import Clock, Table
 from webhook_inbox.handlers.ordering.declaration import LATEST, SEQUENCE, Backfill
-from webhook_inbox.handlers.ordering.entity_state import SHORTEST_WAIT, Changed, Entities, State
+from webhook_inbox.handlers.ordering.entity_state import SHORTEST_WAIT, Changed, KeyState, KeyStates
 from webhook_inbox.handlers.ordering.gaps import Early, Entrant, Gaps, OutOfTurn
 from webhook_inbox.handlers.ordering.position import Version, entity_at, number_at, version_at
 from webhook_inbox.handlers.ordering.waiters import Waiters
@@ -33,7 +33,7 @@ class Turn:
         number: the number of a sequence.
     """
 
-    state: State
+    state: KeyState
     applied: str
     number: int | None = None
 
@@ -43,7 +43,7 @@ class Orders:
 
     def __init__(self, *, table: Table, lanes: Lanes, clock: Clock) -> None:
         self._clock = clock
-        self._entities = Entities(table)
+        self._entities = KeyStates(table)
         self._waiters = Waiters(table=table, lanes=lanes, clock=clock)
         self._gaps = Gaps(entities=self._entities, waiters=self._waiters, clock=clock)
 
@@ -94,7 +94,7 @@ class Orders:
         with suppress(Unavailable):
             state = self._entities.read(run.handler, error.entity, SEQUENCE)
             if state.applied and error.number <= int(state.applied) + 1:
-                self._waiters.wake(run.source, run.event_id, run.handler, lane)
+                self._waiters.resume(run.source, run.event_id, run.handler, lane)
 
     def _take(self, entrant: Entrant, body: Any) -> Turn:
         handler, order = entrant.run.handler, entrant.order
@@ -112,7 +112,7 @@ class Orders:
             raise Deferred(pause, f"its place in order cannot be read: {error}") from error
         raise Deferred(self._clock.now() + SHORTEST_WAIT, f"{entity} changes all the time")
 
-    def _latest(self, entrant: Entrant, state: State, body: Any) -> Turn:
+    def _latest(self, entrant: Entrant, state: KeyState, body: Any) -> Turn:
         run = entrant.run
         version = version_at(body, entrant.order.version, f"handler {run.handler!r}")
         # What was begun counts, not what was applied: its handler may have acted, and what it did
@@ -127,7 +127,7 @@ class Orders:
         held = self._entities.take(state, run, self._clock.now(), **begun)
         return Turn(held, "" if older else version.text)
 
-    def _sequence(self, entrant: Entrant, state: State, body: Any) -> Turn:
+    def _sequence(self, entrant: Entrant, state: KeyState, body: Any) -> Turn:
         run, order = entrant.run, entrant.order
         number = number_at(body, order.version, f"handler {run.handler!r}")
         applied = int(state.applied) if state.applied else order.first - 1
@@ -143,14 +143,14 @@ class Orders:
         held = self._entities.take(state, run, self._clock.now(), **begun)
         return Turn(held, str(number), number)
 
-    def _past(self, entrant: Entrant, state: State, number: int, applied: int) -> Turn:
+    def _past(self, entrant: Entrant, state: KeyState, number: int, applied: int) -> Turn:
         """Lets a number go by that was applied; one that an operator forces is done again."""
         run = entrant.run
         if _forced(run):
             return Turn(self._entities.take(state, run, self._clock.now()), "")
         if number == applied:
             # Who applied it may have been lost before it woke its successor.
-            self._waiters.wake_those_with(state, run, applied + 1, entrant.lane)
+            self._waiters.resume_those_with(state, run, applied + 1, entrant.lane)
         self._leave(state, run, number)
         by = f" by {state.applied_by}" if state.applied_by else ""
         raise Skipped(f"already applied: number {number}, and the last is {applied}{by}")
@@ -167,10 +167,10 @@ class Orders:
             pause = now + STORAGE_PAUSE
             raise Deferred(pause, f"its place in order cannot be recorded: {error}") from error
         if turn.number is not None:
-            self._waiters.wake_those_with(turn.state, run, turn.number + 1, lane)
+            self._waiters.resume_those_with(turn.state, run, turn.number + 1, lane)
             self._leave(turn.state, run, turn.number)
 
-    def _leave(self, state: State, run: Run, number: int) -> None:
+    def _leave(self, state: KeyState, run: Run, number: int) -> None:
         # A run that has never waited has the first message's ticket, and no row.
         if run.ticket:
             self._waiters.leave(state, run, number)

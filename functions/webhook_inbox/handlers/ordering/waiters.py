@@ -16,12 +16,12 @@ from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.model import SETTLED, Run, Status
 from webhook_inbox.domain.ports import Clock, Key, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
-from webhook_inbox.handlers.ordering.entity_state import State
-from webhook_inbox.ledger.deferral import wake
+from webhook_inbox.handlers.ordering.entity_state import KeyState
+from webhook_inbox.ledger.deferral import resume
 from webhook_inbox.ledger.schema import RUN_LIFE, run_from, run_key
 from webhook_inbox.ledger.settle import as_seen
 from webhook_inbox.queue.lanes import Lanes
-from webhook_inbox.queue.message import Reference
+from webhook_inbox.queue.message import RunMessage
 
 # What a run waits for that is parked until its turn: its `waits_for`.
 ORDER: Final = "order"
@@ -46,7 +46,7 @@ class Waiters:
         self._lanes = lanes
         self._clock = clock
 
-    def enter(self, state: State, run: Run, number: int) -> datetime:
+    def enter(self, state: KeyState, run: Run, number: int) -> datetime:
         """Notes that a run waits, and returns since when it has.
 
         Raises:
@@ -68,12 +68,12 @@ class Waiters:
             return from_ms(error.old["since"]) if error.old else now
         return now
 
-    def leave(self, state: State, run: Run, number: int) -> None:
+    def leave(self, state: KeyState, run: Run, number: int) -> None:
         """Forgets that a run waits; a row that stays tells nothing wrong, and expires."""
         with suppress(Unavailable):
             self._table.delete(_key(state, number, run.event_id))
 
-    def between(self, state: State, low: int, high: int) -> Iterator[Waiter]:
+    def between(self, state: KeyState, low: int, high: int) -> Iterator[Waiter]:
         """Yields who waits with a number above `low` and below `high`, in order.
 
         Raises:
@@ -85,7 +85,7 @@ class Waiters:
             if row["number"] > low:
                 yield Waiter(row["number"], row["event_id"])
 
-    def wake_those_with(self, state: State, run: Run, number: int, lane: str) -> None:
+    def resume_those_with(self, state: KeyState, run: Run, number: int, lane: str) -> None:
         """Wakes every run with this number; of several the first one applies it.
 
         `run` is the one that applied the number before. Where the table or the queue fails, they
@@ -93,9 +93,9 @@ class Waiters:
         """
         with suppress(Unavailable):
             for row in self._table.query(state.key.pk, sk_prefix=_prefix(number)):
-                self.wake(run.source, row["event_id"], run.handler, lane)
+                self.resume(run.source, row["event_id"], run.handler, lane)
 
-    def wake(self, source: str, event_id: str, handler: str, lane: str) -> None:
+    def resume(self, source: str, event_id: str, handler: str, lane: str) -> None:
         """Wakes a run if it is parked until its turn.
 
         Raises:
@@ -106,8 +106,8 @@ class Waiters:
             return
         # Whoever changes it meanwhile, the reconciler for one, sends it as well.
         with suppress(ConditionFailed):
-            wake(self._table, run, unchanged=as_seen(run), now=self._clock.now())
-            self._lanes.send([(lane, Reference.of(run))])
+            resume(self._table, run, unchanged=as_seen(run), now=self._clock.now())
+            self._lanes.send([(lane, RunMessage.of(run))])
 
     def lives(self, source: str, event_id: str, handler: str) -> bool:
         """Tells whether a run may still apply its number by itself; raises Unavailable."""
@@ -120,7 +120,7 @@ class Waiters:
         return None if row is None else run_from(row)
 
 
-def _key(state: State, number: int, event_id: str) -> Key:
+def _key(state: KeyState, number: int, event_id: str) -> Key:
     return Key(state.key.pk, _prefix(number) + event_id)
 
 

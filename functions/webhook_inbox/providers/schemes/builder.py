@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.provider import Facts, Recipe, Sample, Verified
+from webhook_inbox.domain.provider import Facts, Provider, Sample, Verified
 from webhook_inbox.providers.schemes.identity.event_identity import InHeader, Naming
 from webhook_inbox.providers.schemes.signatures.base import Signed
 from webhook_inbox.providers.schemes.signatures.signed_content import Template
@@ -26,7 +26,7 @@ class Scheme(Protocol):
         """Raises ConfigurationError."""
 
 
-def provider(name: str, scheme: Scheme, naming: Naming, *, facts: Facts, **more: Any) -> Recipe:
+def provider(name: str, scheme: Scheme, naming: Naming, *, facts: Facts, **more: Any) -> Provider:
     """Returns a provider's recipe.
 
     Two things follow from what is given, unless `more` says otherwise:
@@ -41,7 +41,7 @@ def provider(name: str, scheme: Scheme, naming: Naming, *, facts: Facts, **more:
         facts: what a person has to know.
         more: any other attributes of the recipe.
     """
-    recipe = Recipe(
+    recipe = Provider(
         name=name,
         verify=scheme.verify,
         signature_headers=scheme.reads,

@@ -13,13 +13,13 @@ from typing import Final, NamedTuple
 
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.provider import Facts, Recipe, Verified
+from webhook_inbox.domain.provider import Facts, Provider, Verified
 from webhook_inbox.providers.schemes.builder import provider
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
 from webhook_inbox.providers.schemes.signatures import keys
 from webhook_inbox.providers.schemes.signatures.base import Signed
 from webhook_inbox.providers.schemes.signatures.encodings import base64
-from webhook_inbox.providers.schemes.signatures.header_formats import Versions
+from webhook_inbox.providers.schemes.signatures.header_formats import VersionedSignatures
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 from webhook_inbox.providers.schemes.signatures.signed_content import Template
 from webhook_inbox.providers.schemes.signatures.tolerance import Window
@@ -44,7 +44,7 @@ def standard(
     key: keys.KeyReader = keys.whsec,
     type_at: str = "type",
     occurred_at: str = "timestamp",
-) -> Recipe:
+) -> Provider:
     """Returns the recipe of a provider that sends Standard Webhooks.
 
     Args:
@@ -57,7 +57,7 @@ def standard(
     """
     scheme = Hmac(
         headers=tuple(each.signature for each in names),
-        layout=Versions("v1"),
+        layout=VersionedSignatures("v1"),
         signs=Template.parse("{id}.{timestamp}.{body}"),
         encoding=base64,
         key=key,
@@ -94,7 +94,7 @@ def _asymmetric(shared: Hmac) -> Signed:
 
     return Ed25519(
         headers=shared.headers,
-        layout=Versions("v1a"),
+        layout=VersionedSignatures("v1a"),
         signs=shared.signs,
         encoding=shared.encoding,
         load=whpk,

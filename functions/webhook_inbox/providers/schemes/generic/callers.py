@@ -11,7 +11,7 @@ from typing import Any
 
 from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.provider import Facts, Recipe, Sample, Verified
+from webhook_inbox.domain.provider import Facts, Provider, Sample, Verified
 from webhook_inbox.providers.schemes.generic.identity import (
     IN_BODY,
     headers_of,
@@ -36,7 +36,7 @@ def user_and_password(credential: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Credentials:
+class CallerCredentials:
     """A header whose value has to be a credential of the secret's.
 
     Attributes:
@@ -99,7 +99,9 @@ class Credentials:
         return [(agent, sent) for agent, text in held if (sent := self.write(text))]
 
 
-def recipe(name: str, scheme: Credentials, settings: Mapping[str, Any], *, facts: Facts) -> Recipe:
+def recipe(
+    name: str, scheme: CallerCredentials, settings: Mapping[str, Any], *, facts: Facts
+) -> Provider:
     """Returns the recipe of a source whose callers send credentials.
 
     Raises:
@@ -114,7 +116,7 @@ def recipe(name: str, scheme: Credentials, settings: Mapping[str, Any], *, facts
     def sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
         return {**scheme.sign(sample, secret, now), **sample_headers(settings, sample)}
 
-    return Recipe(
+    return Provider(
         name=name,
         verify=scheme.verify,
         identify=names.identify,

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.timestamps import duration
-from webhook_inbox.providers.schemes.generic import settings as given
+from webhook_inbox.providers.schemes.generic import settings
 from webhook_inbox.providers.schemes.generic.locations import names_of, place
 from webhook_inbox.providers.schemes.signatures import keys
 from webhook_inbox.providers.schemes.signatures.encodings import ENCODINGS
@@ -19,7 +19,7 @@ from webhook_inbox.providers.schemes.signatures.header_formats import (
     Layout,
     Pairs,
     Several,
-    Versions,
+    VersionedSignatures,
     Whole,
 )
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac, PlainHash
@@ -65,7 +65,7 @@ def scheme(tables: Tables) -> Hmac:
         key=keys.of_part("secret", keys.READERS[signature.get("key", "text")]),
         window=_window(tables),
         ids=_ids(tables) if any("id" in each for each in signs) else (),
-        url=given.public_url(tables),
+        url=settings.public_url(tables),
     )
 
 
@@ -187,7 +187,7 @@ def _layout(signature: Tables, timestamp: Tables) -> Layout:
     if stamp:
         return Pairs(signature=entry, timestamp=stamp, separator=separator)
     if entry:
-        return Versions(entry, separator=separator, mark=mark)
+        return VersionedSignatures(entry, separator=separator, mark=mark)
     return Several(separator) if separator else Whole(prefix)
 
 

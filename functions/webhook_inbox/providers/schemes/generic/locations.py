@@ -16,7 +16,7 @@ KINDS: Final = ("header", "json", "form", "query")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Location:
     """One place of a delivery.
 
     Attributes:
@@ -55,15 +55,15 @@ class Place:
         return replace(sent, headers=form, body=_added(sent.body.decode(), field).encode())
 
 
-def place(table: Mapping[str, Any]) -> Place | None:
+def place(table: Mapping[str, Any]) -> Location | None:
     """Returns the place that a table names; None where it names none of these."""
     kind = next((kind for kind in KINDS if kind in table), None)
     if kind is None:
         return None
     given = table[kind]
     if kind == "header":
-        return Place(kind, names_of(given))
-    return Place(kind, (given,))
+        return Location(kind, names_of(given))
+    return Location(kind, (given,))
 
 
 def names_of(given: str | list[str]) -> tuple[str, ...]:

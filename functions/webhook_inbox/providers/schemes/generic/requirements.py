@@ -8,14 +8,14 @@ from typing import Any
 from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Sent
-from webhook_inbox.providers.schemes.generic import hmac as tables
-from webhook_inbox.providers.schemes.generic.locations import Place, place
+from webhook_inbox.providers.schemes.generic import hmac
+from webhook_inbox.providers.schemes.generic.locations import Location, place
 from webhook_inbox.providers.schemes.signatures.constant_time import matches
 from webhook_inbox.providers.schemes.signatures.encodings import ENCODINGS, Encoding, hexadecimal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Digest:
+class RequiredDigest:
     """A hash that is signed in the place of the body it is of, where a delivery has one.
 
     Attributes:
@@ -25,7 +25,7 @@ class Digest:
         encoding: how it is written.
     """
 
-    where: Place
+    where: Location
     alone: bool
     algorithm: str = "sha256"
     encoding: Encoding = hexadecimal
@@ -46,7 +46,7 @@ class Demands:
     """
 
     requires: Mapping[str, str] = field(default_factory=dict)
-    digest: Digest | None = None
+    digest: RequiredDigest | None = None
     lists: tuple[str, frozenset[str]] = ("", frozenset())
 
     @property
@@ -94,7 +94,7 @@ class Demands:
         return sent
 
 
-def demands(settings: tables.Tables) -> Demands:
+def demands(settings: hmac.Tables) -> Demands:
     """Returns what a source's tables ask for; raises ConfigurationError."""
     given = settings["signature"].get("requires", {})
     return Demands(
@@ -104,29 +104,29 @@ def demands(settings: tables.Tables) -> Demands:
     )
 
 
-def _digest(settings: tables.Tables) -> Digest | None:
+def _digest(settings: hmac.Tables) -> RequiredDigest | None:
     table = settings.get("digest")
     where = place(table) if table else None
     if table is None or where is None:
         return None
     in_header = frozenset(f"header:{name}" for name in where.names)
-    signed = tables.QUERIES if where.kind == "query" else in_header
-    if any(signed.isdisjoint(each.fields) for each in tables.templates(settings)):
+    signed = hmac.QUERIES if where.kind == "query" else in_header
+    if any(signed.isdisjoint(each.fields) for each in hmac.templates(settings)):
         field = "{url}" if where.kind == "query" else f"{{header:{where.names[0]}}}"
         raise ConfigurationError(
             f"digest: not signed, so it proves nothing; add {field} to signature.signs"
         )
-    return Digest(
+    return RequiredDigest(
         where=where,
-        alone=any({"body", "form"}.isdisjoint(each.fields) for each in tables.templates(settings)),
+        alone=any({"body", "form"}.isdisjoint(each.fields) for each in hmac.templates(settings)),
         algorithm=table.get("algorithm", "sha256"),
         encoding=ENCODINGS[table.get("encoding", "hex")],
     )
 
 
-def _lists(settings: tables.Tables) -> tuple[str, frozenset[str]]:
+def _lists(settings: hmac.Tables) -> tuple[str, frozenset[str]]:
     """A time that is signed because a list names its header has to be in that list."""
-    templates = tables.templates(settings)
+    templates = hmac.templates(settings)
     lists = {f.partition(":")[2] for t in templates for f in t.fields if f.startswith("headers:")}
     stamp: Any = place(settings.get("timestamp", {}))
     if not lists:

@@ -21,7 +21,7 @@ from webhook_inbox.domain.provider import Sample, Verified
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.providers.schemes.http import urls
 from webhook_inbox.providers.schemes.identity.event_identity import Finder, Reading
-from webhook_inbox.providers.schemes.jwt.keys import SYMMETRIC, Key, KeyFinder, shared
+from webhook_inbox.providers.schemes.jwt.keys import SYMMETRIC, JsonWebKey, KeyFinder, shared
 from webhook_inbox.providers.schemes.jwt.signing import Signer, SignerFinder, as_it_is
 from webhook_inbox.providers.schemes.jwt.times import Claims, Times
 from webhook_inbox.providers.schemes.signatures.constant_time import matches
@@ -219,7 +219,7 @@ class Jwt:
         if self.check is not None:
             self.check(claims, delivery)
 
-    def _agent(self, claims: Claims, key: Key) -> str:
+    def _agent(self, claims: Claims, key: JsonWebKey) -> str:
         """Returns whose token it is, "" where that is not asked for; raises Rejected."""
         if key.agent or not self.agent_claim:
             return key.agent

@@ -37,7 +37,7 @@ ASYMMETRIC: Final = (
 )
 
 
-class Key(NamedTuple):
+class JsonWebKey(NamedTuple):
     """A key that may have made a token, and whose own it is; "" where it is its issuer's."""
 
     material: Any
@@ -46,21 +46,21 @@ class Key(NamedTuple):
 
 # (a secret's text or what was fetched, the token's header) to the keys that may have made it;
 # () where none of them has, None where the text holds no key at all.
-KeyFinder = Callable[[str, Head], Sequence[Key] | None]
+KeyFinder = Callable[[str, Head], Sequence[JsonWebKey] | None]
 
 
-def shared(secret: str, _: Head) -> Sequence[Key] | None:
+def shared(secret: str, _: Head) -> Sequence[JsonWebKey] | None:
     """Takes the secret's text as the key; an empty one is none, since everybody has it."""
-    return (Key(secret),) if secret else None
+    return (JsonWebKey(secret),) if secret else None
 
 
-def published(material: str, header: Head) -> Sequence[Key]:
+def published(material: str, header: Head) -> Sequence[JsonWebKey]:
     """Takes from a JWK, a JWK set or PEM the key that the token's `kid` names.
 
     PEM names no key, so it stands for the one that was asked for.
     """
     if material.startswith(PEM):
-        return (Key(material),)
+        return (JsonWebKey(material),)
     try:
         found = parse(material)
     except ValueError:
@@ -69,10 +69,10 @@ def published(material: str, header: Head) -> Sequence[Key]:
     listed = one.get("keys", [one]) if isinstance(one, dict) else []
     known = [key for key in listed if isinstance(key, dict)] if isinstance(listed, list) else []
     named = [key for key in known if key.get("kid") == header.get("kid")]
-    return [Key(key) for jwk in named if (key := _imported(jwk)) is not None]
+    return [JsonWebKey(key) for jwk in named if (key := _imported(jwk)) is not None]
 
 
-class Held(NamedTuple):
+class CachedKeys(NamedTuple):
     """A key as a text holds it.
 
     Attributes:
@@ -101,7 +101,7 @@ class Held(NamedTuple):
         return alg == "EdDSA"
 
 
-def of_agents(secret: str, head: Head) -> Sequence[Key] | None:
+def of_agents(secret: str, head: Head) -> Sequence[JsonWebKey] | None:
     """Takes from a secret the keys that may have made a token, each with its agent.
 
     Where some keys are agents' own, one without a name counts for nothing: its tokens could claim
@@ -109,15 +109,17 @@ def of_agents(secret: str, head: Head) -> Sequence[Key] | None:
     """
     every = verifying(secret)
     held = [key for key in every if key.agent] or every
-    return [Key(key.material, key.agent) for key in _candidates(held, head)] if held else None
+    return (
+        [JsonWebKey(key.material, key.agent) for key in _candidates(held, head)] if held else None
+    )
 
 
-def of_issuer(text: str, head: Head) -> Sequence[Key]:
+def of_issuer(text: str, head: Head) -> Sequence[JsonWebKey]:
     """Takes from what an issuer publishes the keys that may have made a token."""
-    return [Key(key.material) for key in _candidates(verifying(text), head)]
+    return [JsonWebKey(key.material) for key in _candidates(verifying(text), head)]
 
 
-def _candidates(held: Sequence[Held], head: Head) -> list[Held]:
+def _candidates(held: Sequence[CachedKeys], head: Head) -> list[CachedKeys]:
     """Returns the key that the token's `kid` names, or all that have no name of their own."""
     kid = head.get("kid")
     fitting = [key for key in held if key.fits(head["alg"])]
@@ -127,19 +129,19 @@ def _candidates(held: Sequence[Held], head: Head) -> list[Held]:
 
 # Reading a key costs more than checking a signature with it.
 @lru_cache(maxsize=32)
-def verifying(text: str) -> tuple[Held, ...]:
+def verifying(text: str) -> tuple[CachedKeys, ...]:
     """Returns every key in a text that verifies: public ones, and shared ones."""
     public = (rsa.RSAPublicKey, ec.EllipticCurvePublicKey, ed25519.Ed25519PublicKey)
     return tuple(key for key in _held(text) if isinstance(key.material, (*public, bytes)))
 
 
-def signing(text: str) -> tuple[Held, ...]:
+def signing(text: str) -> tuple[CachedKeys, ...]:
     """Returns every key in a text that signs: private ones, and shared ones."""
     private = (rsa.RSAPrivateKey, ec.EllipticCurvePrivateKey, ed25519.Ed25519PrivateKey)
     return tuple(key for key in _held(text) if isinstance(key.material, (*private, bytes)))
 
 
-def _held(text: str) -> list[Held]:
+def _held(text: str) -> list[CachedKeys]:
     """Returns every key in a text: PEM, base64, a JWK, a JWK set, or an object of agents."""
     document = agents.document(text)
     if document is None:
@@ -153,16 +155,16 @@ def _held(text: str) -> list[Held]:
     return [key for agent, value in agents.named(document) for key in _read(value, agent)]
 
 
-def _read(value: object, agent: str) -> list[Held]:
+def _read(value: object, agent: str) -> list[CachedKeys]:
     if isinstance(value, str) and (jwk := agents.document(value)) is not None:
         value = jwk
     if not isinstance(value, dict):
         key = _material(value)
-        return [] if key is None else [Held(key, agent)]
+        return [] if key is None else [CachedKeys(key, agent)]
     key = _imported(value)
     if key is None or value.get("use", "sig") != "sig":
         return []
-    return [Held(key, agent, value.get("kid"), value.get("alg"))]
+    return [CachedKeys(key, agent, value.get("kid"), value.get("alg"))]
 
 
 def _kid(jwk: object) -> str:

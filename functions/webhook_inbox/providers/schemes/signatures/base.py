@@ -10,7 +10,7 @@ from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Sample, Verified
 from webhook_inbox.providers.schemes.http import headers
-from webhook_inbox.providers.schemes.signatures import signed_fields as fields
+from webhook_inbox.providers.schemes.signatures import signed_fields
 from webhook_inbox.providers.schemes.signatures.header_formats import Claim, Layout, Whole
 from webhook_inbox.providers.schemes.signatures.signed_content import Template
 from webhook_inbox.providers.schemes.signatures.tolerance import Window
@@ -58,7 +58,7 @@ class Signed:
     def reads(self) -> frozenset[str]:
         """The lower-case names of the headers that `verify` reads."""
         stamps = self.window.headers if self.window else ()
-        named = [name for signs in self.templates for name in fields.headers_of(signs)]
+        named = [name for signs in self.templates for name in signed_fields.headers_of(signs)]
         return frozenset((*self.headers, *stamps, *self.ids, *named))
 
     @property
@@ -107,7 +107,7 @@ class Signed:
         """
         if not isinstance(self.signs, Template | tuple):
             return self.signs(delivery)
-        found = fields.Fields(delivery=delivery, stamp=stamp, ids=self.ids, url=self.url)
+        found = signed_fields.Fields(delivery=delivery, stamp=stamp, ids=self.ids, url=self.url)
         contents, errors = list[bytes](), list[Rejected]()
         for template in self.templates:
             try:

@@ -80,7 +80,7 @@ class Pairs:
 
 
 @dataclass(frozen=True, slots=True)
-class Versions:
+class VersionedSignatures:
     """The value is a list of versioned signatures: `v1,<signature> v1,<signature>`."""
 
     version: str

@@ -31,7 +31,7 @@ def basic(secret: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Token:
+class StaticToken:
     """A token that has to equal the secret.
 
     Attributes:
