@@ -1,4 +1,4 @@
-"""Writes docs/providers.md from the recipes it describes: `python -m scripts.providers`."""
+"""Writes docs/providers.md from the providers it describes: `python -m scripts.providers`."""
 
 import re
 import sys
@@ -35,7 +35,7 @@ USUAL: Final = {Reason.INVALID_SIGNATURE: 401, Reason.MALFORMED: 400}
 INTRO: Final = """\
 # Providers
 
-Written by `python -m scripts.providers` from the recipes in `functions/webhook_inbox/providers/`;
+Written by `python -m scripts.providers` from the providers in `functions/webhook_inbox/providers/`;
 a test keeps it fresh. To add one: [Adding a provider](adding-a-provider.md). A scheme that is not
 here and is an HMAC needs no code at all: `provider = "hmac"` in [Reference](reference.md).
 
@@ -57,7 +57,7 @@ class Entry(NamedTuple):
     """A provider as the page shows it."""
 
     name: str
-    recipe: Provider
+    provider: Provider
     facts: Facts
     settings: tuple[str, ...]
     source: str
@@ -78,11 +78,11 @@ def render() -> str:
 
 def _entry(name: str, module_name: str) -> Entry:
     module = import_module(f"webhook_inbox.providers.{module_name}")
-    recipe = load(SourceSpec(name, name, name, settings=getattr(module, "EXAMPLE", {})))
-    if recipe.facts is None:
+    provider = load(SourceSpec(name, name, name, settings=getattr(module, "EXAMPLE", {})))
+    if provider.facts is None:
         raise ValueError(f"providers/{module_name}.py: has no facts")
     settings = tuple(sorted(getattr(module, "SETTINGS", ())))
-    return Entry(name, recipe, recipe.facts, settings, _source(module.__doc__ or ""))
+    return Entry(name, provider, provider.facts, settings, _source(module.__doc__ or ""))
 
 
 def _source(docstring: str) -> str:
@@ -105,18 +105,18 @@ def _section(entry: Entry) -> str:
 
 
 def _rows(entry: Entry) -> Iterator[tuple[str, str]]:
-    recipe, facts = entry.recipe, entry.facts
+    provider, facts = entry.provider, entry.facts
     yield "signature", _fact(facts, "scheme")
     yield "covers", COVERS[facts.body]
-    yield "read from", _places(recipe)
+    yield "read from", _places(provider)
     for name, heading in FACTS:
         yield heading, _fact(facts, name)
-    yield "verified with", _keys(recipe)
+    yield "verified with", _keys(provider)
     yield "keys in inbox.toml", _listed(entry.settings)
-    yield "batches", "each item is an event of its own" if recipe.batch else ""
-    yield "replays", _guard(recipe)
-    yield "volatile", _listed(recipe.volatile)
-    yield "answers", _answers(recipe)
+    yield "batches", "each item is an event of its own" if provider.batch else ""
+    yield "replays", _guard(provider)
+    yield "volatile", _listed(provider.volatile)
+    yield "answers", _answers(provider)
     yield "source", entry.source
 
 
@@ -125,40 +125,40 @@ def _fact(facts: Facts, name: str) -> str:
     return text + RECALLED if name in facts.recalled else text
 
 
-def _places(recipe: Provider) -> str:
-    headers = _listed(sorted(recipe.signature_headers))
-    fields = _listed(sorted(recipe.token_fields))
+def _places(provider: Provider) -> str:
+    headers = _listed(sorted(provider.signature_headers))
+    fields = _listed(sorted(provider.token_fields))
     places = [headers] if headers else []
     if fields:
         places.append(f"of the query {fields}")
     return "; ".join(places) or "the body"
 
 
-def _keys(recipe: Provider) -> str:
-    if recipe.fetches is None:
+def _keys(provider: Provider) -> str:
+    if provider.fetches is None:
         return ""
-    shared = "" if recipe.needs_secret else "; nothing secret is shared"
+    shared = "" if provider.needs_secret else "; nothing secret is shared"
     return f"published by the provider, fetched from a pinned host{shared}"
 
 
-def _guard(recipe: Provider) -> str:
-    if recipe.guard is None:
+def _guard(provider: Provider) -> str:
+    if provider.guard is None:
         return ""
     return "neither id nor time is signed: known content under a new id is answered 200, not run"
 
 
-def _answers(recipe: Provider) -> str:
+def _answers(provider: Provider) -> str:
     words = []
-    if recipe.accepted_status != 202:
-        words.append(f"{recipe.accepted_status} to an accepted event")
+    if provider.accepted_status != 202:
+        words.append(f"{provider.accepted_status} to an accepted event")
     for reason, usual in USUAL.items():
-        if recipe.statuses[reason] != usual:
-            words.append(f"{recipe.statuses[reason]} to `{reason}`")
-    if recipe.conflict_status != 409:
-        words.append(f"{recipe.conflict_status} to other content under a known id")
-    if recipe.acknowledgement is not None:
-        body = recipe.acknowledgement.body.decode()
-        words.append(f"every 2xx is {recipe.acknowledgement.status} with " + _body(body))
+        if provider.statuses[reason] != usual:
+            words.append(f"{provider.statuses[reason]} to `{reason}`")
+    if provider.conflict_status != 409:
+        words.append(f"{provider.conflict_status} to other content under a known id")
+    if provider.acknowledgement is not None:
+        body = provider.acknowledgement.body.decode()
+        words.append(f"every 2xx is {provider.acknowledgement.status} with " + _body(body))
     return "; ".join(words)
 
 

@@ -47,12 +47,12 @@ OUTAGE: Final = 60.0
 
 def collect(seed: int, limit: int | None) -> tuple[list[Payload], dict[str, object]]:
     """Returns the payloads in the order of their delivery, and how many of which there are."""
-    chance = random.Random(seed)  # noqa: S311 - to be repeatable
+    randomness = random.Random(seed)  # noqa: S311 - to be repeatable
     examples = fetch_examples()
     github = github_payloads(examples)
-    stripe = list(stripe_payloads(chance))
+    stripe = list(stripe_payloads(randomness))
     payloads = [*github, *stripe]
-    chance.shuffle(payloads)
+    randomness.shuffle(payloads)
     counts: dict[str, object] = {
         "GitHub examples": len(examples),
         "of these distinct": len(github),

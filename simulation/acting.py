@@ -137,7 +137,7 @@ def _spared(one: Acting, key: str) -> dict[str, str]:
     """Does around a call what `ctx.http` does."""
     spec, gate = one.context.destination(one.way.destination), one.context.gate
     one.ask(Call("sink", "enter", (spec.name,)))
-    gate.enter(spec, one.context.slots, until=one.context.deadline)
+    gate.enter(spec, one.context.reservations, until=one.context.deadline)
     one.ask(Call("sink", "entered", (spec.name,)))
     try:
         answered = _told(one, key)

@@ -19,8 +19,8 @@ LAGGING: Final = frozenset({"query_index", "get_many"})
 
 def choices(world: World) -> Iterator[Choice]:
     """Yields all that may happen next, the ordinary first."""
-    for slot, job in world.jobs.items():
-        yield from _of_job(world, slot, job)
+    for reservation, job in world.jobs.items():
+        yield from _of_job(world, reservation, job)
     yield from _of_senders(world)
     yield from _of_queues(world)
     for number in range(len(world.late)):
@@ -45,18 +45,18 @@ def choices(world: World) -> Iterator[Choice]:
         yield from (("deploys", other.name) for other in others)
 
 
-def _of_job(world: World, slot: str, job: Job) -> Iterator[Choice]:
+def _of_job(world: World, reservation: str, job: Job) -> Iterator[Choice]:
     call = job.place.call
     if call is not None and call.method == "begin":
-        yield from _verdicts(world, slot, call)
+        yield from _verdicts(world, reservation, call)
     elif job.wakes <= world.clock.ms:
-        yield ("step", slot, "ok")
+        yield ("step", reservation, "ok")
         if world.left.faults:
-            yield from (("step", slot, how) for how in _faults(world, job, call))
+            yield from (("step", reservation, how) for how in _faults(world, job, call))
     if world.left.faults and "killed" in world.scenario.faults:
-        yield ("killed", slot)
+        yield ("killed", reservation)
     if world.left.faults and _frozen(world, job):
-        yield ("freezes", slot)
+        yield ("freezes", reservation)
 
 
 def _frozen(world: World, job: Job) -> bool:
@@ -65,15 +65,15 @@ def _frozen(world: World, job: Job) -> bool:
     return "frozen" in kinds and job.lease != "" and not job.overdue
 
 
-def _verdicts(world: World, slot: str, call: Call) -> Iterator[Choice]:
+def _verdicts(world: World, reservation: str, call: Call) -> Iterator[Choice]:
     handler = call.args[0]
     if handler in world.scenario.always:
-        yield ("handles", slot, "always")
+        yield ("handles", reservation, "always")
         return
-    yield ("handles", slot, "well")
+    yield ("handles", reservation, "well")
     if world.left.misdeeds:
         for number in range(len(world.scenario.verdicts.get(handler, ()))):
-            yield ("handles", slot, str(number))
+            yield ("handles", reservation, str(number))
 
 
 def _faults(world: World, job: Job, call: Call | None) -> Iterator[str]:

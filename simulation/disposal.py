@@ -32,7 +32,7 @@ def deleted(world: World, lane: str, message: Message) -> None:
 def buried(world: World, reference: RunMessage) -> None:
     """SQS moves a message to the DLQ, having shown it too often."""
     run, row = named(reference), world.row_of(reference)
-    alive = _waits(row) and (row or {}).get("ticket", 0) == reference.ticket
+    alive = _waits(row) and (row or {}).get("generation", 0) == reference.generation
     must("G1", not alive or run in world.truth.troubled, f"{run} has attempts left and no message")
 
 
@@ -41,15 +41,15 @@ def _waits(row: Item | None) -> bool:
 
 
 def on_its_way(world: World, reference: RunMessage, row: Item) -> bool:
-    """Tells whether a message with the run's ticket is in a queue, or on its way there.
+    """Tells whether a message with the run's generation is in a queue, or on its way there.
 
     The message that claimed the run last does as well: it sends the copy that is missing.
     """
-    expected = (*named(reference), row.get("ticket", 0))
+    expected = (*named(reference), row.get("generation", 0))
     waiting = [m for queue in world.aws.queues.values() for m in queue.snapshot()[1]]
     if any(fields[0] == row.get("message_id") for fields in waiting):
         return True
     texts = [fields[1] for fields in waiting]
     texts += [m.body for call in world.late if call.method == "send" for m in call.args[0]]
     sent = (RunMessage.decode(text) for text in texts)
-    return any((*named(reference), reference.ticket) == expected for reference in sent)
+    return any((*named(reference), reference.generation) == expected for reference in sent)

@@ -65,7 +65,7 @@ ANY_ORDER: Final = (
     Order(SEQUENCE, *PLACE),
     Order(SERIAL, PLACE[0]),
 )
-# Not of a handler whose module may be broken: its entity would stand still for ever.
+# Not of a handler whose module may be broken: its ordering key would stand still for ever.
 STOPPING: Final = {"bill": Order(SERIAL, PLACE[0], on_dead=BLOCK)}
 HANDLERS: Final = ("mail", "bill", "ship")
 
@@ -84,7 +84,7 @@ def drawn(dice: Random) -> Scenario:
     ]
     always = {handlers[-1]: dice.choice([FAILS, REFUSES])} if dice.random() < 0.15 else {}
     if specs[-1].blocks:
-        always = {}  # An entity whose first one always dies stands still for ever.
+        always = {}  # An ordering key whose first one always dies stands still for ever.
     return Scenario(
         "drawn",
         letters,

@@ -16,12 +16,12 @@ from webhook_inbox.ledger.schema import event_key, run_key
 YOUNG_MS: Final = 15 * 60_000
 
 
-def end(world: World, slot: str, job: Job, how: str) -> None:
+def end(world: World, reservation: str, job: Job, how: str) -> None:
     """An invocation ends; `how` is "undeleted" where its message stays."""
-    del world.jobs[slot]
+    del world.jobs[reservation]
     result = job.place.result
     if isinstance(result, Crashed):
-        raise Violation("G1", f"{slot} raised {result.error!r}")
+        raise Violation("G1", f"{reservation} raised {result.error!r}")
     if job.letter is not None:
         world.answered[job.letter.name] = result.status
         row = world.aws.table.row(event_key(*job.letter.event))

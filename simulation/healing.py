@@ -77,9 +77,9 @@ def heal(world: World) -> None:
 
 def _goes_on(world: World) -> bool:
     """Does one thing that can be done now; False if there is none."""
-    for slot, job in world.jobs.items():
+    for reservation, job in world.jobs.items():
         if job.wakes <= world.clock.ms:
-            _step(world, slot)
+            _step(world, reservation)
             return True
     if world.late:
         world.land(0)
@@ -93,7 +93,7 @@ def _goes_on(world: World) -> bool:
 
 
 def _unblock(world: World) -> bool:
-    """Lets an operator replay a dead run that keeps others of its entity waiting."""
+    """Lets an operator replay a dead run that keeps others of its ordering key waiting."""
     for row in world.aws.table.rows():
         dead = row.get("status") == "dead_letter" and row["handler"] not in world.scenario.always
         if dead and row.get("blocking"):
@@ -138,7 +138,7 @@ def _pass(world: World) -> None:
         elif row.get("attention_at", now + 1) <= now and "attention" in row:
             dead = row["status"] == "dead_letter"
             must("G1", dead, f"{row['sk']} was due and the reconciler passed it over")
-        elif row.get("status") == "pending" and row["last_at"] == now and "entity" not in row:
+        elif row.get("status") == "pending" and row["last_at"] == now and "ordering_key" not in row:
             # A FIFO queue swallows for five minutes what it has seen; it is sent again later.
             reference = RunMessage(row["source"], row["event_id"], row["handler"])
             sent = on_its_way(world, reference, row)
@@ -162,12 +162,12 @@ def _sweep(world: World) -> None:
         _pass(world)
 
 
-def _step(world: World, slot: str) -> None:
-    call = world.jobs[slot].place.call
+def _step(world: World, reservation: str) -> None:
+    call = world.jobs[reservation].place.call
     if call is not None and call.method == "begin":
-        invocations.handle(world, slot, world.scenario.always.get(call.args[0], SUCCEEDS))
+        invocations.handle(world, reservation, world.scenario.always.get(call.args[0], SUCCEEDS))
     else:
-        invocations.step(world, slot, "ok")
+        invocations.step(world, reservation, "ok")
 
 
 def check(world: World) -> None:
@@ -228,7 +228,7 @@ def _check_run(world: World, row: Item) -> None:
     must("G8", seen == ("done", 1, 1), f"nothing went wrong for {run}: {seen}")
     budget = world.scenario.budget
     waits = truth.misdone or budget.replays or budget.pauses or way.destination
-    if "entity" in row and waits:
+    if "ordering_key" in row and waits:
         return  # Its message comes again where it waited, was replayed, or stands behind another.
     received, sent = truth.receives[run], truth.sends[run]
     # A message that meets a run in the moment in which TTL deletes it comes again.

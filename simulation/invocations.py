@@ -38,10 +38,10 @@ def deliver(world: World, letter: Letter) -> None:
         world.truth.earlier.setdefault(letter.event, frozenset(world.truth.acknowledged))
     tried = world.tries.get(letter.name, 0) + 1
     world.tries[letter.name] = tried
-    slot = world.free("ingest", max(1, world.scenario.receivers))
+    reservation = world.free("ingest", max(1, world.scenario.receivers))
     delivery = letter.delivered(world.clock.now(), f"{letter.name}/{tried}")
     program = programs.ingest(world.deployment.manifest, delivery)
-    _begin(world, slot, "ingest", (letter, tried), program, letter=letter)
+    _begin(world, reservation, "ingest", (letter, tried), program, letter=letter)
 
 
 def receive(world: World, lane: str, message_id: str) -> None:
@@ -52,26 +52,26 @@ def receive(world: World, lane: str, message_id: str) -> None:
         buried(world, RunMessage.decode(body))
         return
     world.truth.received(RunMessage.decode(body))
-    slot = world.free("worker", max(1, world.scenario.workers))
+    reservation = world.free("worker", max(1, world.scenario.workers))
     skews = world.scenario.skews
-    skew = skews[(int(slot[-1]) - 1) % len(skews)]
+    skew = skews[(int(reservation[-1]) - 1) % len(skews)]
     until = from_ms(world.clock.ms + skew) + programs.TIMEOUTS["processor"]
-    worker = Worker(slot, "v1", lane, world.scenario.max_receive_count)
+    worker = Worker(reservation, "v1", lane, world.scenario.max_receive_count)
     now = world.deployment
     program = programs.processor(now.manifest, now.handlers, message, worker, until)
     about, parts = (worker, message, skew), {"skew": skew, "message": message, "lane": lane}
     told = world.truth.controls.get(RunMessage.decode(body).handler, 0)
-    _begin(world, slot, "processor", about, program, told=told, **parts)
+    _begin(world, reservation, "processor", about, program, told=told, **parts)
 
 
 def reconcile(world: World) -> None:
     """A pass of the reconciler begins."""
     until = world.clock.now() + programs.TIMEOUTS["reconciler"]
     program = programs.reconciler(world.deployment.manifest, until)
-    slot = world.free("reconciler", 2)
+    reservation = world.free("reconciler", 2)
     # Two passes never begin in the very same millisecond.
-    skew = int(slot[-1]) - 1
-    _begin(world, slot, "reconciler", skew, program, skew=skew)
+    skew = int(reservation[-1]) - 1
+    _begin(world, reservation, "reconciler", skew, program, skew=skew)
 
 
 def replay(world: World, number: int) -> None:
@@ -83,10 +83,10 @@ def ask_replay(world: World, request: ReplayRequest) -> None:
     """An operator asks for this replay."""
     until = world.clock.now() + programs.TIMEOUTS["replay"]
     program = programs.replay(world.deployment.manifest, request, until)
-    slot = world.free("replay", 2)
-    # No two replays draw the same tokens, be it in one slot and one millisecond.
+    reservation = world.free("replay", 2)
+    # No two replays draw the same tokens, be it in one reservation and one millisecond.
     drawn = 1000 * world.left.replays
-    _begin(world, slot, "replay", request, program, force=request.force, drawn=drawn)
+    _begin(world, reservation, "replay", request, program, force=request.force, drawn=drawn)
 
 
 def decide(world: World, kind: str, pk: str, sk: str) -> None:
@@ -94,57 +94,57 @@ def decide(world: World, kind: str, pk: str, sk: str) -> None:
     row = world.aws.table.row(Key(pk, sk))
     if row is None:
         raise ValueError(f"{sk} is gone")
-    slot = world.free("person", 2)
+    reservation = world.free("person", 2)
     program = programs.decision(world.deployment.manifest, row, kind)
-    about = kind, pk, sk, row["held"]["fingerprint"], row.get("ticket", 0), row.get("claims", 0)
-    _begin(world, slot, "person", about, program, drawn=1000 * world.left.decisions)
+    about = kind, pk, sk, row["held"]["fingerprint"], row.get("generation", 0), row.get("claims", 0)
+    _begin(world, reservation, "person", about, program, drawn=1000 * world.left.decisions)
 
 
 def control(world: World, handler: str, *, paused: bool) -> None:
     """A person pauses a handler, or resumes it."""
-    slot = world.free("person", 2)
+    reservation = world.free("person", 2)
     program = programs.control(handler, paused=paused)
-    _begin(world, slot, "person", (handler, paused), program, drawn=1000 * world.left.pauses)
+    _begin(world, reservation, "person", (handler, paused), program, drawn=1000 * world.left.pauses)
 
 
 def _begin(
-    world: World, slot: str, kind: str, about: Hashable, program: Program, **parts: Any
+    world: World, reservation: str, kind: str, about: Hashable, program: Program, **parts: Any
 ) -> None:
     key = kind, world.deployment.identity, about, world.clock.ms
     place = world.stepping.begin(key, program)
     ends = world.clock.ms + int(programs.TIMEOUTS[kind].total_seconds() * 1000)
-    _stand(world, slot, Job(kind, place, ends, **parts))
+    _stand(world, reservation, Job(kind, place, ends, **parts))
 
 
 # -- they go on
 
 
-def step(world: World, slot: str, how: str) -> None:
+def step(world: World, reservation: str, how: str) -> None:
     """An invocation makes its next call, or ends.
 
     Args:
         world: where.
-        slot: which one.
+        reservation: which one.
         how: "ok", or what goes wrong: "before" (it fails), "after" (it has its effect and its
             answer is lost), "twice" (the SDK repeats it), "delayed" (it fails and has its effect
             later), "refused" (the queue does not take every message), "stale" (an eventually
             consistent read misses what was written), "undeleted" (at its end: the message stays).
     """
-    job = world.jobs[slot]
+    job = world.jobs[reservation]
     if job.place.call is None:
-        end(world, slot, job, how)
+        end(world, reservation, job, how)
         return
     job, answer = _answered(world, job, job.place.call, how)
     place = world.stepping.advance(job.place, answer)
-    _stand(world, slot, job._replace(place=place, wakes=0))
+    _stand(world, reservation, job._replace(place=place, wakes=0))
 
 
-def handle(world: World, slot: str, verdict: Verdict) -> None:
+def handle(world: World, reservation: str, verdict: Verdict) -> None:
     """A handler begins, and will go like this."""
-    job = world.jobs[slot]
+    job = world.jobs[reservation]
     call = job.place.call
     if call is None:
-        raise ValueError(f"{slot} has ended")
+        raise ValueError(f"{reservation} has ended")
     name, source, event_id, _, content = call.args
     run = source, event_id, name
     if not job.overdue:  # Whoever thaws after its time cannot know that it is late.
@@ -164,34 +164,34 @@ def handle(world: World, slot: str, verdict: Verdict) -> None:
     answer = Answer((verdict.posts, verdict.error, verdict.seconds))
     place = world.stepping.advance(job.place, answer)
     handling = None if job.overdue else run
-    _stand(world, slot, job._replace(place=place, handling=handling))
+    _stand(world, reservation, job._replace(place=place, handling=handling))
 
 
-def _stand(world: World, slot: str, job: Job) -> None:
+def _stand(world: World, reservation: str, job: Job) -> None:
     """Answers what nothing can go wrong with, up to the next call that counts."""
     while (call := job.place.call) is not None:
         if call.method == "sleep":
             job = job._replace(wakes=world.clock.ms + max(1, round(call.args[0] * 1000)))
             break
-        job, answer = _plain(world, slot, job, call)
+        job, answer = _plain(world, reservation, job, call)
         if answer is None:
             break
         job = job._replace(place=world.stepping.advance(job.place, answer))
-    world.jobs[slot] = job
+    world.jobs[reservation] = job
     if call is None and job.kind in {"reconciler", "replay", "person"}:
-        end(world, slot, job, "ok")
+        end(world, reservation, job, "ok")
 
 
-def _plain(world: World, slot: str, job: Job, call: Call) -> tuple[Job, Answer | None]:
+def _plain(world: World, reservation: str, job: Job, call: Call) -> tuple[Job, Answer | None]:
     match call.port:
         case "clock":
             return job, Answer(from_ms(world.clock.ms + job.skew))
-        case "chance" if call.method == "uniform":
+        case "randomness" if call.method == "uniform":
             low, high = call.args
             return job, Answer(low + (high - low) * world.scenario.jitter)
-        case "chance":
+        case "randomness":
             # A receipt names one receive of one message, so no two leases are the same.
-            name = job.message.receipt if job.message else f"{slot}@{world.clock.ms}"
+            name = job.message.receipt if job.message else f"{reservation}@{world.clock.ms}"
             return job._replace(drawn=job.drawn + 1), Answer(f"{name}.{job.drawn}")
         case "secrets":
             return job, Answer((SECRET,))

@@ -121,7 +121,7 @@ def _superfluous(world: World, text: str) -> bool:
     reference = RunMessage.decode(text)
     row = world.aws.table.row(run_key(reference.source, reference.event_id, reference.handler))
     return row is not None and (
-        row["status"] in NEEDLESS or row.get("ticket", 0) > reference.ticket
+        row["status"] in NEEDLESS or row.get("generation", 0) > reference.generation
     )
 
 

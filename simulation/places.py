@@ -1,6 +1,6 @@
 """What has to hold when a handler that keeps an order begins: `latest`, or `sequence`.
 
-Of one entity nobody else is at work, nothing older begins after something newer, and a number
+Of one ordering key nobody else is at work, nothing older begins after something newer, and a number
 begins only when all before it were applied, or its handler's `on_gap` has passed over them.
 """
 
@@ -18,7 +18,7 @@ from webhook_inbox.ledger.schema import event_key, run_key
 class Place(NamedTuple):
     """Where an event lies in its order."""
 
-    entity: str
+    ordering_key: str
     version: int
 
 
@@ -38,7 +38,7 @@ def in_place(world: World, run: RunName) -> None:
     at_work = [job.handling for job in world.jobs.values() if job.handling not in {None, run}]
     beside = [o for o in at_work if o and o[2] == handler and _same(world, o, order, place)]
     must("order", not beside, f"{run} began beside {beside}")
-    newest = world.truth.versions.get((handler, place.entity), 0)
+    newest = world.truth.versions.get((handler, place.ordering_key), 0)
     back = place.version < newest and run not in world.truth.forced
     must("order", not back, f"{run} began version {place.version} after {newest}")
     # Of events that have expired nobody knows any more what was applied.
@@ -46,12 +46,12 @@ def in_place(world: World, run: RunName) -> None:
         # What lies before the newest was looked at when that began.
         for number in range(max(order.first, newest), place.version):
             _check_before(world, run, order, place, number)
-    world.truth.versions[handler, place.entity] = max(newest, place.version)
+    world.truth.versions[handler, place.ordering_key] = max(newest, place.version)
 
 
 def _check_before(world: World, run: RunName, order: Order, place: Place, number: int) -> None:
     """Checks that a number was applied before this run's, or was passed over as declared."""
-    earlier = Place(place.entity, number)
+    earlier = Place(place.ordering_key, number)
     runs = [
         (*event, run[2])
         for event in world.truth.contents
@@ -75,9 +75,9 @@ def _passed(world: World, run: RunName, order: Order, before: list[RunName]) -> 
 
 
 def _same(world: World, run: RunName, order: Order, place: Place) -> bool:
-    return _place(world, run, order).entity == place.entity
+    return _place(world, run, order).ordering_key == place.ordering_key
 
 
 def _place(world: World, run: RunName, order: Order) -> Place:
     body = json.loads(world.truth.contents[run[:2]])
-    return Place(str(body.get(order.entity, "")), body.get(order.version, 0))
+    return Place(str(body.get(order.ordering_key, "")), body.get(order.version, 0))

@@ -73,7 +73,7 @@ class Ports:
         self.table = cast(Table, Remote(ask, "table"))
         self.blobs = cast(Blobs, Remote(ask, "blobs"))
         self.clock = cast(Clock, Remote(ask, "clock"))
-        self.chance = cast(Randomness, Remote(ask, "chance"))
+        self.randomness = cast(Randomness, Remote(ask, "randomness"))
         self.secrets = SecretCache(
             store=cast(SecretStore, Remote(ask, "secrets")), clock=self.clock
         )
@@ -103,19 +103,19 @@ class TimedExecutor:
 
 
 @cache
-def recipe_of(name: str, provider: str, settings: str) -> Provider:
-    """Returns a source's recipe; made once, since it keeps no state."""
-    return providers.load(SourceSpec(name, provider, name, settings=dict(_SETTINGS[settings])))
+def provider_of(name: str, provider_name: str, settings: str) -> Provider:
+    """Returns a source's provider; made once, since it keeps no state."""
+    return providers.load(SourceSpec(name, provider_name, name, settings=dict(_SETTINGS[settings])))
 
 
 _SETTINGS: dict[str, Mapping[str, Any]] = {}
 
 
-def recipes(source: SourceSpec) -> Provider:
-    """Returns a source's recipe."""
+def load_provider(source: SourceSpec) -> Provider:
+    """Returns a source's provider."""
     marked = repr(sorted(source.settings.items()))
     _SETTINGS.setdefault(marked, source.settings)
-    return recipe_of(source.name, source.provider, marked)
+    return provider_of(source.name, source.provider, marked)
 
 
 def ingest(manifest: Manifest, delivery: Delivery) -> Program:
@@ -125,7 +125,7 @@ def ingest(manifest: Manifest, delivery: Delivery) -> Program:
         ports = Ports(ask, manifest)
         use_case = Ingest(
             manifest=manifest,
-            recipes=recipes,
+            providers=load_provider,
             table=ports.table,
             lanes=ports.lanes,
             blobs=ports.blobs,
@@ -174,7 +174,7 @@ def processor(
             secrets=ports.secrets,
             executor=TimedExecutor(ports.clock),
             clock=ports.clock,
-            chance=ports.chance,
+            randomness=ports.randomness,
         )
         return use_case.process(message, worker=worker, deadline=until)
 
@@ -191,7 +191,7 @@ def decision(manifest: Manifest, row: Item, kind: str) -> Program:
             table=ports.table,
             lanes=ports.lanes,
             clock=ports.clock,
-            chance=ports.chance,
+            randomness=ports.randomness,
         )
         hold = ApprovalRequest(run_from(row))
         try:
@@ -213,7 +213,7 @@ def control(handler: str, *, paused: bool) -> Program:
         wish = PauseRequest(handler, by="ann", reason="looked at", now=ports.clock.now())
         say = pause if paused else resume
         try:
-            return say(ports.table, ports.chance, wish)
+            return say(ports.table, ports.randomness, wish)
         except Unavailable as error:
             return error
 
@@ -253,7 +253,7 @@ def replay(manifest: Manifest, request: ReplayRequest, until: datetime) -> Progr
             lanes=ports.lanes,
             dlqs=ports.dlqs,
             clock=ports.clock,
-            chance=ports.chance,
+            randomness=ports.randomness,
         )
         try:
             return use_case.run(request, deadline=until)

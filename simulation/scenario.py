@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from typing import Any, Final
 
 from simulation.acting import Handlers, Verdict, Way
-from simulation.programs import recipes
+from simulation.programs import load_provider
 from webhook_inbox.domain.manifest import (
     Backoff,
     DestinationSpec,
@@ -124,7 +124,7 @@ class Letter:
         """The source and the id of the event it becomes."""
         if not self.items:
             return self.source, self.event_id
-        volatile = recipes(SOURCES[self.source]).volatile
+        volatile = load_provider(SOURCES[self.source]).volatile
         return self.source, f"{BATCH}:{fingerprint(self.body, volatile)}"
 
     @property
@@ -136,7 +136,7 @@ class Letter:
         """Returns the HTTP request, sent and signed now."""
         secret = "somebody-elses-secret" if self.forged else SECRET
         sample = Sample(self.event_id, TYPES[self.source], self.body)
-        signed = recipes(SOURCES[self.source]).sign(sample, secret, now)
+        signed = load_provider(SOURCES[self.source]).sign(sample, secret, now)
         headers = {name.lower(): value for name, value in signed.items()}
         path = f"/webhooks/{self.source}"
         return Delivery(self.source, "POST", path, "", headers, self.body, now, request_id)

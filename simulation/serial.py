@@ -1,4 +1,4 @@
-"""Small worlds about serial handlers: two events of one entity on a FIFO lane."""
+"""Small worlds about serial handlers: two events of one ordering key on a FIFO lane."""
 
 from typing import Final
 
@@ -7,7 +7,7 @@ from simulation.stage import FIRST, MAIL, world
 from webhook_inbox.domain.manifest import BLOCK, SERIAL, Order
 from webhook_inbox.replay.request import ReplayRequest
 
-# What a letter's body has beside its filler is the entity: these two have the same.
+# What a letter's body has beside its filler is the ordering key: these two have the same.
 SECOND: Final = Letter("second", event_id="e2")
 IN_ORDER: Final = Order(SERIAL, "content")
 GOES_ON: Final = Deployment("serial", manifest(handler("mail", lane="mail", order=IN_ORDER)))
@@ -76,7 +76,7 @@ SERIALS: Final = (
         max_receive_count=RECEIVES,
     ),
     world(
-        "an entity that stands still",
+        "an ordering key that stands still",
         FIRST,
         SECOND,
         on=STOPS,

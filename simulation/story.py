@@ -29,7 +29,7 @@ HOW: Final = {
 }
 # The world before it happens, the choice's parts, and the call it is about.
 Sentence = Callable[[World, list[str], Call | None], str]
-SHOWN: Final = ("status", "ticket", "attempt_count", "attempts_in_round", "lease_id")
+SHOWN: Final = ("status", "generation", "attempt_count", "attempts_in_round", "lease_id")
 
 
 def tell(scenario: Scenario, schedule: Iterable[Choice]) -> Iterator[str]:
@@ -111,7 +111,7 @@ def _of_message(verb: str) -> Sentence:
         message = next(m for m in world.aws.queues[lane].snapshot()[1] if m[0] == message_id)
         reference = RunMessage.decode(message[1])
         run = f"{reference.handler} of {reference.event_id}"
-        return f"{message_id} {verb}: {run}, ticket {reference.ticket}, receive {message[4] + 1}"
+        return f"{message_id} {verb}: {run}, generation {reference.generation}, receive {message[4] + 1}"
 
     return sentence
 

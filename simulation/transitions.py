@@ -4,8 +4,8 @@
                 │ lease over: given up, taken over                 by anybody, conditionally
 dead_letter ─► processing        by a message sent after the death
 parked ─► pending                by the reconciler, when due
-any, open ─► pending             by replay, with a higher ticket
-any but held or at work ─► deferred   before a claim, under the next ticket
+any, open ─► pending             by replay, with a higher generation
+any but held or at work ─► deferred   before a claim, under the next generation
 """
 
 from typing import Final
@@ -41,7 +41,7 @@ def changed(
         limit: how many attempts a round has.
     """
     status, before = new["status"], old.get("status")
-    must("G2", _ticket(new) >= _ticket(old), f"{run}: the ticket went back")
+    must("G2", _generation(new) >= _generation(old), f"{run}: the generation went back")
     watched = "attention" in new
     must("G9", watched or status not in OPEN, f"{run} is {status} and nobody watches it")
     must("G9", not watched or status not in FINISHED, f"{run} is {status}, still watched")
@@ -56,13 +56,15 @@ def changed(
         _settled(truth, actor, run, old, new, now)
     if before == Status.HELD and status == Status.PENDING and actor.kind == "person":
         must(
-            "G2", _ticket(new) == _ticket(old) + 1, f"{run} goes on under the ticket it was held by"
+            "G2",
+            _generation(new) == _generation(old) + 1,
+            f"{run} goes on under the generation it was held by",
         )
     if status == Status.DEFERRED and actor.message is not None:
         _postponed(actor, run, old, new)
     if status == Status.PENDING and actor.kind == "reconciler":
         _woken(truth, run, old, now)
-    if actor.replays and _ticket(new) > _ticket(old):
+    if actor.replays and _generation(new) > _generation(old):
         truth.spent[run] = 0
     if status == Status.DEAD_LETTER and before != Status.DEAD_LETTER:
         _died(truth, run, old, new, now, limit)
@@ -73,9 +75,11 @@ def _claimed(truth: Truth, actor: Actor, run: RunName, old: Item) -> None:
     live = old.get("status") == Status.PROCESSING and lease in actor.held
     must("G2", not live or lease == actor.lease, f"{run} was claimed over a live lease")
     if message is not None:
-        ticket = RunMessage.decode(message.body).ticket
+        generation = RunMessage.decode(message.body).generation
         # In a FIFO lane the first of a group stands for its run, whatever was sent since.
-        current = ticket == _ticket(old) or (ticket < _ticket(old) and "entity" in old)
+        current = generation == _generation(old) or (
+            generation < _generation(old) and "ordering_key" in old
+        )
         must("G2", current, f"{run} was claimed through a message that was replaced")
         later = to_ms(message.sent_at) > old.get("dead_at", 0)
         dead = old.get("status") == Status.DEAD_LETTER
@@ -102,16 +106,18 @@ def _settled(truth: Truth, actor: Actor, run: RunName, old: Item, new: Item, now
 
 def _postponed(actor: Actor, run: RunName, old: Item, new: Item) -> None:
     """Checks that a worker may let a run wait that it has not claimed."""
-    waits = ("status", "ticket", "next_attempt_at")
+    waits = ("status", "generation", "next_attempt_at")
     settles = old.get("status") == Status.PROCESSING and actor.lease == old.get("lease_id")
     if settles or actor.message is None or all(old.get(name) == new.get(name) for name in waits):
         return
     named = RunMessage.decode(actor.message.body)
     if (named.source, named.event_id, named.handler) != run:
         return
-    next_one = _ticket(new) == _ticket(old) + 1
-    must("G2", next_one, f"{run} was let wait under a ticket that it had")
-    current = named.ticket == _ticket(old) or (named.ticket < _ticket(old) and "entity" in new)
+    next_one = _generation(new) == _generation(old) + 1
+    must("G2", next_one, f"{run} was let wait under a generation that it had")
+    current = named.generation == _generation(old) or (
+        named.generation < _generation(old) and "ordering_key" in new
+    )
     must("G2", current, f"{run} was let wait by a message that was replaced")
     must("G1", old.get("status") != Status.HELD, f"{run} was held and was let wait")
     unspent = all(old.get(name, 0) == new.get(name, 0) for name in ATTEMPTS)
@@ -139,6 +145,6 @@ def _died(truth: Truth, run: RunName, old: Item, new: Item, now: int, limit: int
     truth.spent[run] = 0
 
 
-def _ticket(row: Item) -> int:
-    ticket: int = row.get("ticket", 0)
-    return ticket
+def _generation(row: Item) -> int:
+    generation: int = row.get("generation", 0)
+    return generation

@@ -88,7 +88,7 @@ class Truth:
         hopes: runs that an operator redrove, and the attempts they had by then.
         sends: messages sent for each run.
         receives: how often messages of each run were received.
-        resent: when the reconciler last sent a run with a ticket, and how often it did.
+        resent: when the reconciler last sent a run with a generation, and how often it did.
         forced: finished runs that an operator had replayed by name.
         troubled: runs something went wrong for, beyond their handler's own doing.
         lost: runs of which the queue lost a message.
@@ -98,7 +98,7 @@ class Truth:
         repeats: how often a person let an effect in doubt be repeated.
         circuits: how often each destination's circuit has changed, and when last.
         calls: when each destination was called lately.
-        versions: the newest version that each handler began of each entity.
+        versions: the newest version that each handler began of each ordering key.
         paused: since when handlers are paused.
         controls: how often somebody said whether each handler is paused.
         earlier: the events that were acknowledged before an event was first sent.
@@ -205,26 +205,28 @@ class Truth:
 
     # -- messages
 
-    def sent(self, actor: Actor, reference: RunMessage, ticket: int, now: int) -> None:
-        """Checks a message that a queue took; `ticket` is its run's, 0 where it has no row."""
+    def sent(self, actor: Actor, reference: RunMessage, generation: int, now: int) -> None:
+        """Checks a message that a queue took; `generation` is its run's, 0 where it has no row."""
         run = named(reference)
         self.sends[run] = self.sends.get(run, 0) + 1
-        ahead = reference.ticket > ticket
+        ahead = reference.generation > generation
         must(
-            "G1", not ahead, f"{run} was sent with ticket {reference.ticket}, its row has {ticket}"
+            "G1",
+            not ahead,
+            f"{run} was sent with generation {reference.generation}, its row has {generation}",
         )
         if actor.kind == "replay":
-            must("G1", reference.ticket > 0, f"{run} was replayed under its first ticket")
+            must("G1", reference.generation > 0, f"{run} was replayed under its first generation")
         if actor.kind == "processor" and actor.message is not None:
             replaced = RunMessage.decode(actor.message.body)
             # A batch's worker sends the runs of its items, too.
-            fresh = reference.ticket > replaced.ticket or named(replaced) != run
-            must("G1", fresh, f"{run}: a copy has the ticket of the message it replaces")
+            fresh = reference.generation > replaced.generation or named(replaced) != run
+            must("G1", fresh, f"{run}: a copy has the generation of the message it replaces")
         if actor.kind == "reconciler":
-            last, times = self.resent.get((run, reference.ticket), (now - RESEND_PAUSE_MS, 0))
+            last, times = self.resent.get((run, reference.generation), (now - RESEND_PAUSE_MS, 0))
             must("flood", last <= now - RESEND_PAUSE_MS, f"{run} was sent again at once")
             must("flood", times < RESENDS, f"{run} was sent again {times + 1} times")
-            self.resent[run, reference.ticket] = now, times + 1
+            self.resent[run, reference.generation] = now, times + 1
 
     def received(self, reference: RunMessage) -> None:
         """Notes that a message was received."""
@@ -235,7 +237,7 @@ class Truth:
         """Notes that an operator redrove a message: its run has to be tried again."""
         if row is None or row["status"] != "dead_letter":
             return
-        if row.get("ticket", 0) == reference.ticket:
+        if row.get("generation", 0) == reference.generation:
             self.hopes[named(reference)] = row.get("attempt_count", 0)
 
     # -- handlers

@@ -31,7 +31,7 @@ class World:
     """One world.
 
     Attributes:
-        jobs: its invocations, by slot.
+        jobs: its invocations, by reservation.
         late: calls that were given up and are still on their way.
         deployment: what invocations that begin now run.
         tries: how often each letter was sent.
@@ -118,20 +118,22 @@ class World:
     # -- what happens around the invocations
 
     def free(self, kind: str, number: int) -> str:
-        """Returns the first free slot of a kind, "" if none is."""
-        slots = (f"{kind} {n}" for n in range(1, number + 1))
-        return next((slot for slot in slots if slot not in self.jobs), "")
+        """Returns the first free reservation of a kind, "" if none is."""
+        reservations = (f"{kind} {n}" for n in range(1, number + 1))
+        return next(
+            (reservation for reservation in reservations if reservation not in self.jobs), ""
+        )
 
-    def kill(self, slot: str) -> None:
+    def kill(self, reservation: str) -> None:
         """The process of an invocation ends, between two of its calls."""
-        self.touch(self.jobs.pop(slot))
+        self.touch(self.jobs.pop(reservation))
 
-    def freeze(self, slot: str) -> None:
+    def freeze(self, reservation: str) -> None:
         """A worker's machine stands still; it thaws after its lease, unaware of it."""
-        job = self.jobs[slot]
+        job = self.jobs[reservation]
         self.touch(job)
         self.advance(job.ends + THAWS_AFTER_MS)
-        self.jobs[slot] = job._replace(overdue=True, handling=None, wakes=0)
+        self.jobs[reservation] = job._replace(overdue=True, handling=None, wakes=0)
 
     def advance(self, to: int) -> None:
         """Time passes; invocations whose time is over are stopped."""
@@ -141,8 +143,10 @@ class World:
         for job in self.jobs.values():
             self.touch(job)  # It was slow, and its handler may run out of time.
         self.clock.ms = to
-        for slot in [s for s, job in self.jobs.items() if job.ends <= to and not job.overdue]:
-            self.kill(slot)
+        for reservation in [
+            s for s, job in self.jobs.items() if job.ends <= to and not job.overdue
+        ]:
+            self.kill(reservation)
 
     def age(self, days: int) -> None:
         """Days pass in which nothing happens; what TTL may delete is still there."""
@@ -270,7 +274,7 @@ class World:
 
     def _sent(self, actor: Actor, reference: RunMessage) -> None:
         row = self.row_of(reference) or {}
-        self.truth.sent(actor, reference, row.get("ticket", 0), self.clock.ms)
+        self.truth.sent(actor, reference, row.get("generation", 0), self.clock.ms)
 
     def row_of(self, reference: RunMessage) -> Item | None:
         """Returns the row of the run that a message names."""

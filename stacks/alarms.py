@@ -22,7 +22,7 @@ FIFTEEN_MINUTES: Final = Duration.minutes(15)
 
 WAITS_FOR_ROOM: Final = "Raise max_concurrency, or give slow handlers a lane of their own."
 WAITS_IN_ORDER: Final = (
-    "Its handlers are serial: an entity's events wait for one that is retried, held, or dead and"
+    "Its handlers are serial: an ordering key's events wait for one that is retried, held, or dead and"
     " blocks them. Finish that one."
 )
 
@@ -103,7 +103,7 @@ class Alarms(Construct):
                     handler=spec.name,
                     outcome=RunOutcome.DEAD_DROPPED,
                 ),
-                text=f"A run of {spec.name} was given up, and its entity {after}. Look:"
+                text=f"A run of {spec.name} was given up, and its ordering key {after}. Look:"
                 f" `{self._ctl} inbox list --status dead_letter`. Once the cause is gone:"
                 f" `{self._ctl} replay --handler {spec.name} --yes`.",
             )

@@ -36,7 +36,7 @@ class Contents:
 CONTENTS: Final[Mapping[str, Contents]] = {
     "ingest": Contents(("ingest", "webhook_inbox"), ("ingest", "verification")),
     "processor": Contents(
-        # It splits batches by their providers' recipes, some of which import what verifies them.
+        # It splits batches by their providers' providers, some of which import what verifies them.
         ("processor", "webhook_inbox", "handlers"),
         ("processor", "verification", "handlers"),
     ),

@@ -109,7 +109,7 @@ class Processor(InboxFunction):
         )
         self.allow("s3:GetObject", on=[boxes.bodies.objects])
         if _ordered(boxes, lane):
-            # Who waits in an entity's order, and what stops it, is written and cleared away.
+            # Who waits in an ordering key's order, and what stops it, is written and cleared away.
             self.allow("dynamodb:DeleteItem", "dynamodb:PutItem", on=[boxes.table])
         if _splits(boxes, lane):
             self.allow("dynamodb:PutItem", on=[boxes.table])

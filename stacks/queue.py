@@ -27,7 +27,7 @@ class Lane(Construct):
 
     Args:
         name: the lane, as handlers ask for it.
-        fifo: whether its handlers take an entity's events one at a time, in order.
+        fifo: whether its handlers take an ordering key's events one at a time, in order.
         max_receive_count: receives after which SQS moves a message to the dead letters.
     """
 
@@ -80,7 +80,7 @@ class Lane(Construct):
 
 
 def _ordered(*, fifo: bool) -> dict[str, Any]:
-    """Returns what makes a queue FIFO: in order, and as fast as its entities are many.
+    """Returns what makes a queue FIFO: in order, and as fast as its ordering keys are many.
 
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/high-throughput-fifo.html
     """

@@ -41,7 +41,7 @@ class Resender(InboxFunction):
         )
         self.allow("dynamodb:Query", on=[boxes.ledger.indexes])
         if boxes.manifest.serial_lanes:
-            # Of an entity that stands still, what stopped it and is settled is cleared away.
+            # Of an ordering key that stands still, what stopped it and is settled is cleared away.
             self.allow("dynamodb:DeleteItem", on=[boxes.table])
         self.allow("sqs:SendMessage", on=boxes.work_queues)
         self.allow(

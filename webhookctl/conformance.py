@@ -103,14 +103,14 @@ def source_of(vector: Mapping[str, Any]) -> SourceSpec:
     Raises:
         ConfigurationError: no provider of ours has this name or scheme.
     """
-    provider = provider_of(str(vector["provider"]), str(vector.get("scheme", "")))
-    module = import_module(f"{providers.__name__}.{providers.MODULES[provider]}")
+    provider_name = provider_of(str(vector["provider"]), str(vector.get("scheme", "")))
+    module = import_module(f"{providers.__name__}.{providers.MODULES[provider_name]}")
     known: frozenset[str] = getattr(module, "SETTINGS", frozenset())
     variants: Mapping[str, Mapping[str, Any]] = getattr(module, "VARIANTS", {})
     given: dict[str, Any] = {**vector, "url": _base(str(vector.get("url", "")))}
     settings = {key: given[key] for key in known if given.get(key)}
     settings |= variants.get(str(vector.get("scheme", "")), {})
-    return SourceSpec("conformance", provider, "conformance", settings=settings)
+    return SourceSpec("conformance", provider_name, "conformance", settings=settings)
 
 
 def provider_of(name: str, scheme: str) -> str:
@@ -171,11 +171,11 @@ class Published:
 
 
 def _found(vector: Mapping[str, Any]) -> tuple[str, str]:
-    recipe = providers.load(source_of(vector))
+    provider = providers.load(source_of(vector))
     keys = PublishedKeys(Published(vector))
-    secrets: Sequence[str] = secrets_of(vector) if recipe.needs_secret else ()
+    secrets: Sequence[str] = secrets_of(vector) if provider.needs_secret else ()
     try:
-        verify(recipe, delivery_of(vector), secrets, keys)
+        verify(provider, delivery_of(vector), secrets, keys)
     except Rejected as error:
         return WORDS.get(error.reason, str(error.reason)), error.detail
     return VALID, ""

@@ -17,7 +17,7 @@ UNSHOWN: Final = "(kept, not shown)"
 COLUMNS: Final = ("SOURCE", "ID", "RECEIVED", "RESULT", "EVENT_ID", "WHY")
 
 
-def kept_object(kept: RejectedDelivery, recipe: Provider | None = None) -> dict[str, Any]:
+def kept_object(kept: RejectedDelivery, provider: Provider | None = None) -> dict[str, Any]:
     """Returns a kept delivery as JSON data, without its body; what is absent is null."""
     row = kept.row
     return {
@@ -29,7 +29,7 @@ def kept_object(kept: RejectedDelivery, recipe: Provider | None = None) -> dict[
         "method": row["method"],
         "path": row["path"],
         "query_fields": [name for name, _ in fields(row["query"])],
-        "headers": _headers(kept, recipe),
+        "headers": _headers(kept, provider),
         "fingerprint": row["fingerprint"],
         "body_size": row["body_size"],
         "expires_at": iso(kept.expires_at),
@@ -40,9 +40,9 @@ def kept_object(kept: RejectedDelivery, recipe: Provider | None = None) -> dict[
     }
 
 
-def print_kept(output: Output, kept: RejectedDelivery, recipe: Provider | None) -> None:
+def print_kept(output: Output, kept: RejectedDelivery, provider: Provider | None) -> None:
     """Prints all that may be seen of a kept delivery."""
-    shown = kept_object(kept, recipe)
+    shown = kept_object(kept, provider)
     headers: Mapping[str, str] = shown.pop("headers")
     shown["query_fields"] = ", ".join(shown["query_fields"])
     output.fields({name: value for name, value in shown.items() if value is not None})
@@ -51,12 +51,12 @@ def print_kept(output: Output, kept: RejectedDelivery, recipe: Provider | None) 
     output.fields(headers, indent=GAP)
 
 
-def _headers(kept: RejectedDelivery, recipe: Provider | None) -> dict[str, str]:
+def _headers(kept: RejectedDelivery, provider: Provider | None) -> dict[str, str]:
     """Returns the headers; the values of those alone that prove nothing."""
     harmless = GENERAL_HEADERS | {"host"}
-    if recipe is not None:
-        harmless |= recipe.kept_headers
-        harmless -= recipe.signature_headers | recipe.token_headers
+    if provider is not None:
+        harmless |= provider.kept_headers
+        harmless -= provider.signature_headers | provider.token_headers
     headers: Mapping[str, str] = kept.row["headers"]
     return {k: v if k in harmless else UNSHOWN for k, v in sorted(headers.items())}
 

@@ -44,8 +44,8 @@ class Draft:
 class Forge:
     """Makes deliveries of one source."""
 
-    def __init__(self, *, recipe: Provider, spec: SourceSpec, secret: str, clock: Clock) -> None:
-        self._recipe = recipe
+    def __init__(self, *, provider: Provider, spec: SourceSpec, secret: str, clock: Clock) -> None:
+        self._provider = provider
         self._spec = spec
         self._secret = secret
         self._clock = clock
@@ -74,7 +74,7 @@ class Forge:
         found = self._signed(file, Sample(fresh, kind, body)).event_id
         if found == fresh:
             # The id goes into a header. What a guard has seen it knows by its content, though.
-            body = _distinct(file, body) if new_id and self._recipe.guard else body
+            body = _distinct(file, body) if new_id and self._provider.guard else body
             return self._signed(file, Sample(event_id or fresh, kind, body))
         if event_id or new_id:
             body = _renamed(file, body, found, event_id)
@@ -86,8 +86,8 @@ class Forge:
     def _signed(self, file: Path, sample: Sample) -> Draft:
         now = self._clock.now()
         try:
-            sent = self._recipe.send(sample, self._secret, now)
-            identity = events.name_of(self._delivery(sent, now), self._recipe)
+            sent = self._provider.send(sample, self._secret, now)
+            identity = events.name_of(self._delivery(sent, now), self._provider)
         except Rejected as error:
             reason = f"{file} is no event of {self._spec.provider}: {error.detail}"
             raise CommandError(reason) from error

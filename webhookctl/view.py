@@ -96,7 +96,7 @@ def _print_run(output: Output, overview: Overview, run: Run, now: datetime) -> N
         {
             "status": run.status,
             "attempt_count": run.attempt_count,
-            "ticket": run.ticket,
+            "generation": run.generation,
             "claimed_by": run.claimed_by,
             "claimed_until": _lease(run.claimed_until, now),
             "next_attempt_at": _told(run.next_attempt_at, now),
@@ -141,7 +141,7 @@ def _run_object(overview: Overview, name: str, now: datetime) -> dict[str, Any]:
         "handler": name,
         "status": str(run.status if run else EventStatus.ACCEPTED),
         "attempt_count": run.attempt_count if run else 0,
-        "ticket": run.ticket if run else 0,
+        "generation": run.generation if run else 0,
         "claimed_by": run.claimed_by or None if run else None,
         "claimed_until": iso(run.claimed_until if run else None),
         "next_attempt_at": iso(run.next_attempt_at if run else None),

@@ -45,7 +45,7 @@ lanes: Final = Lanes(
 )
 ingest: Final = Ingest(
     manifest=manifest,
-    recipes=providers.load,
+    providers=providers.load,
     table=table,
     lanes=lanes,
     blobs=S3Blobs(s3, environment.bucket_name, call=quick_caller("s3", patience)),

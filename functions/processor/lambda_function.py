@@ -39,8 +39,8 @@ processor: Final = Processor(
     secrets=secrets,
     executor=executor,
     clock=clock,
-    chance=SystemRandomness(),
-    clients=HttpClients(clock=clock, chance=SystemRandomness()),
+    randomness=SystemRandomness(),
+    clients=HttpClients(clock=clock, randomness=SystemRandomness()),
 )
 records: Final = Records(
     processor, executor=executor, logger=logger, metrics=Metrics(), redact=secrets.redact

@@ -57,7 +57,7 @@ def observe(
             "handler": handler,
             "source": source,
             "event_id": reference.event_id if reference else "",
-            "ticket": reference.ticket if reference else 0,
+            "generation": reference.generation if reference else 0,
             "attempt": result.attempt,
             "detail": result.detail,
             **({"items": dict(result.items)} if result.items else {}),

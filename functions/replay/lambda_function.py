@@ -31,7 +31,7 @@ replay: Final = Replay(
     lanes=Lanes({lane: SqsQueue(sqs, url) for lane, url in environment.queue_urls.items()}),
     dlqs={lane: SqsQueue(sqs, url) for lane, url in environment.dlq_urls.items()},
     clock=clock,
-    chance=SystemRandomness(),
+    randomness=SystemRandomness(),
 )
 
 

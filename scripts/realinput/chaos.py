@@ -37,11 +37,11 @@ class Chaos:
     """What goes wrong during a run, counted."""
 
     def __init__(
-        self, inbox: LocalInbox, chance: random.Random, *, outage: float, end: float
+        self, inbox: LocalInbox, randomness: random.Random, *, outage: float, end: float
     ) -> None:
         """Takes the inbox to break, the seconds without the sink, and the run's monotonic end."""
         self._inbox = inbox
-        self._chance = chance
+        self._randomness = randomness
         self._outage = outage
         self._end = end
         self._over = threading.Event()
@@ -70,7 +70,7 @@ class Chaos:
             killer.join()
 
     def _kill_again_and_again(self) -> None:
-        while not self._over.wait(self._chance.uniform(*BETWEEN_KILLS)):
+        while not self._over.wait(self._randomness.uniform(*BETWEEN_KILLS)):
             self.kills += 1
             # What they asked of the sink it does when it thaws, and their answer reaches nobody:
             # the worst moment to die.

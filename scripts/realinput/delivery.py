@@ -39,14 +39,14 @@ class Sender:
             return len(self.by_event)
 
     def deliver_all(
-        self, payloads: Sequence[Payload], chance: random.Random, *, end: float
+        self, payloads: Sequence[Payload], randomness: random.Random, *, end: float
     ) -> None:
         """Delivers every event one to five times, the deliveries of one all at once.
 
         None begins after `end`, a monotonic time.
         """
         self._end = end
-        jobs = [(payload, chance.randint(1, MOST)) for payload in payloads]
+        jobs = [(payload, randomness.randint(1, MOST)) for payload in payloads]
         with ThreadPoolExecutor(EVENTS_AT_ONCE) as pool:
             for done in [pool.submit(self._deliver, *job) for job in jobs]:
                 done.result()

@@ -103,8 +103,8 @@ def _github(
     return request
 
 
-def stripe_payloads(chance: random.Random) -> Iterator[Payload]:
-    """Yields a few dozen events; `chance` makes each differ."""
+def stripe_payloads(randomness: random.Random) -> Iterator[Payload]:
+    """Yields a few dozen events; `randomness` makes each differ."""
     invoice, session = (
         json.loads((SAMPLES / f"{name}.json").read_text())
         for name in (
@@ -115,21 +115,21 @@ def stripe_payloads(chance: random.Random) -> Iterator[Payload]:
     for type_, number in STRIPE_TYPES.items():
         for _ in range(number):
             sample = session if type_.startswith("checkout") else invoice
-            yield _stripe(type_, sample, chance)
+            yield _stripe(type_, sample, randomness)
 
 
-def _stripe(type_: str, sample: dict[str, Any], chance: random.Random) -> Payload:
-    name = f"{chance.getrandbits(96):024x}"
+def _stripe(type_: str, sample: dict[str, Any], randomness: random.Random) -> Payload:
+    name = f"{randomness.getrandbits(96):024x}"
     event_id = f"evt_{name}"
-    amount = chance.randrange(100, 1_000_000)
+    amount = randomness.randrange(100, 1_000_000)
     thing = {
         **sample["data"]["object"],
         "id": f"in_{name}",
-        "customer": f"cus_{chance.getrandbits(56):014x}",
-        "currency": chance.choice(["usd", "eur", "jpy", "gbp"]),
+        "customer": f"cus_{randomness.getrandbits(56):014x}",
+        "currency": randomness.choice(["usd", "eur", "jpy", "gbp"]),
         "amount_paid": amount,
         "amount_total": amount,
-        "description": chance.choice(["Größe 42", "naïve café", "日本語", "plain", None]),
+        "description": randomness.choice(["Größe 42", "naïve café", "日本語", "plain", None]),
     }
     event = {**sample, "id": event_id, "type": type_, "data": {"object": thing}}
 

@@ -41,7 +41,7 @@ class Run:
         """Prepares."""
         self._session = session
         self._payloads = payloads
-        self._chance = random.Random(seed)  # noqa: S311 - to be repeatable
+        self._randomness = random.Random(seed)  # noqa: S311 - to be repeatable
         self._sender = Sender(session.front, session.secrets)
         self._observer = Observer(
             Expected.of(payloads, compile_manifest(FUNCTIONS, stage="local")),
@@ -65,7 +65,7 @@ class Run:
         if inbox is None:
             message = "chaos needs a session of its own"
             raise LocalError(message)
-        chaos = Chaos(inbox, self._chance, outage=outage, end=end)
+        chaos = Chaos(inbox, self._randomness, outage=outage, end=end)
         some = len(self._payloads) // SHARE_BEFORE_OUTAGE
         with chaos.reigning(when=lambda: self._sender.events_begun >= some):
             self._deliver(end)
@@ -101,7 +101,7 @@ class Run:
 
     def _deliver(self, end: float) -> None:
         begun = time.monotonic()
-        self._sender.deliver_all(self._payloads, self._chance, end=end)
+        self._sender.deliver_all(self._payloads, self._randomness, end=end)
         seconds = time.monotonic() - begun
         answers = self._sender.answers
         taken = sum(number for word, number in answers.items() if not word.isdigit())

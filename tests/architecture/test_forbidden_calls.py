@@ -16,9 +16,9 @@ MODULES = {
     "concurrent": "concurrency is the Executor's",
     "multiprocessing": "concurrency is the Executor's",
     "queue": "concurrency is the Executor's",
-    "random": "randomness is Chance's",
+    "random": "randomness is Randomness's",
     "sched": "time is the Clock's",
-    "secrets": "randomness is Chance's",
+    "secrets": "randomness is Randomness's",
     "select": "waiting is the Clock's",
     "signal": "time is the Clock's",
     "socket": "the world is the adapters'",
@@ -27,7 +27,7 @@ MODULES = {
     "_thread": "concurrency is the Executor's",
     "time": "time is the Clock's",
     "urllib.request": "the world is the adapters'",
-    "uuid": "randomness is Chance's",
+    "uuid": "randomness is Randomness's",
 }
 # (what it is called on, its name): on None for builtins.
 CALLS = {

@@ -105,7 +105,7 @@ def test_handlers_that_call_nothing_pay_for_no_http_client() -> None:
     script = (
         "import sys, webhook_inbox.processor.processor\n"
         "from webhook_inbox.destinations.client import factory\n"
-        "factory.HttpClients(clock=None, chance=None)\n"
+        "factory.HttpClients(clock=None, randomness=None)\n"
         "print('httpx' in sys.modules)"
     )
     done = subprocess.run(

@@ -55,7 +55,7 @@ class ProviderApi:
     usual. `page` is the most entries that a page holds.
     """
 
-    recipe: Provider
+    provider: Provider
     source: str
 
     def __init__(self, inbox: Inbox, address: str) -> None:
@@ -83,7 +83,7 @@ class ProviderApi:
     def send(self, event_id: str, type_: str, body: bytes) -> int:
         """Sends a delivery, signed now, and returns what it is answered."""
         sample = Sample(event_id, type_, body)
-        headers = self.recipe.sign(sample, SECRET, self.inbox.now)
+        headers = self.provider.sign(sample, SECRET, self.inbox.now)
         draft = Draft(Path(event_id), self.source, event_id, type_, body, headers)
         return post(self.address, draft).status
 
@@ -91,7 +91,7 @@ class ProviderApi:
 class GitHub(ProviderApi):
     """The deliveries of one webhook; a lost one is answered 503 by what stands before the inbox."""
 
-    recipe = github.RECIPE
+    provider = github.PROVIDER
     source = "github"
 
     def __init__(self, inbox: Inbox, address: str, hook: str = "/repos/octo/app/hooks/7") -> None:
@@ -144,7 +144,7 @@ class GitHub(ProviderApi):
 class Stripe(ProviderApi):
     """The events of an account, and one webhook endpoint."""
 
-    recipe = stripe.RECIPE
+    provider = stripe.PROVIDER
     source = "stripe"
 
     def __init__(self, inbox: Inbox, address: str) -> None:

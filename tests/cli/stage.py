@@ -79,7 +79,7 @@ class Inbox(World):
             self.table,
             event=self.overview(reference.event_id, reference.source).event,
             spec=MANIFEST.handlers[reference.handler],
-            ticket=reference.ticket,
+            generation=reference.generation,
             message=message,
             lease=Lease("lease-1", by, self.now + timedelta(seconds=seconds), "v1"),
             now=self.now,

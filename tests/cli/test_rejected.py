@@ -360,7 +360,7 @@ def test_a_type_that_is_not_stored_is_no_failure(cli: Cli, inbox: Inbox, checkou
 
 
 def test_a_large_body_is_read_where_it_lies(cli: Cli, inbox: Inbox) -> None:
-    body = b"".join(inbox.chance.token().encode() for _ in range(1000))
+    body = b"".join(inbox.randomness.token().encode() for _ in range(1000))
     reject(inbox, body=body)
     assert "body_ref" in inbox.rows("rejected#acme")[0]
     set_secret("acme", RIGHT)
@@ -369,7 +369,7 @@ def test_a_large_body_is_read_where_it_lies(cli: Cli, inbox: Inbox) -> None:
 
 
 def test_a_body_that_is_gone_is_said_to_be(cli: Cli, inbox: Inbox) -> None:
-    reject(inbox, body=b"".join(inbox.chance.token().encode() for _ in range(1000)))
+    reject(inbox, body=b"".join(inbox.randomness.token().encode() for _ in range(1000)))
     client("s3").delete_object(Bucket="bodies", Key=inbox.rows("rejected#acme")[0]["body_ref"])
     set_secret("acme", RIGHT)
     shown = cli("rejected", "reverify", "--json")

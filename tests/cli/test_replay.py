@@ -146,7 +146,10 @@ def test_the_runs_of_a_named_event_are_stepped_through_once_each(cli: Cli, inbox
     inbox.work()
     shown = cli("replay", "--event-id", "two-runs", "--rate", "0.2", "--yes", "--json")
     assert shown.data["counts"] == {"replayed": 2}
-    assert [inbox.run("two-runs", name).ticket for name in ("acme.fulfil", "acme.notify")] == [1, 1]
+    assert [inbox.run("two-runs", name).generation for name in ("acme.fulfil", "acme.notify")] == [
+        1,
+        1,
+    ]
 
 
 def test_an_invocation_that_ran_out_of_time_is_followed_too(cli: Cli) -> None:

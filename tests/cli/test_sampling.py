@@ -27,16 +27,16 @@ SLACK = SourceSpec("slack", "slack", "slack")
 
 
 def forge(spec: SourceSpec = ACME, secret: str = SECRET) -> Forge:
-    return Forge(recipe=providers.load(spec), spec=spec, secret=secret, clock=CLOCK)
+    return Forge(provider=providers.load(spec), spec=spec, secret=secret, clock=CLOCK)
 
 
 def verified(draft: Draft, spec: SourceSpec) -> str:
     """Returns the id that ingest will see; raises where the signature is not right."""
-    recipe = providers.load(spec)
+    provider = providers.load(spec)
     path = f"/webhooks/{spec.name}"
     delivery = Delivery(spec.name, "POST", path, "", draft.headers, draft.body, CLOCK.now())
-    recipe.verify(delivery, (SECRET,))
-    return recipe.identify(delivery).event_id
+    provider.verify(delivery, (SECRET,))
+    return provider.identify(delivery).event_id
 
 
 def sample(directory: Path, text: str, name: str = "paid__order.json") -> Path:
@@ -111,16 +111,16 @@ def test_a_secret_of_the_wrong_form_is_told_without_it(tmp_path: Path) -> None:
     assert "not!base64" not in str(raised.value)
 
 
-@pytest.mark.parametrize("provider", NAMES)
-def test_every_providers_sample_is_sent_as_its_provider_would(provider: str) -> None:
-    spec = SourceSpec("it", provider, "it", settings=example(provider))
-    draft = forge(spec, pair_of(provider)[0]).draft(samples_of(provider)[0])
+@pytest.mark.parametrize("provider_name", NAMES)
+def test_every_providers_sample_is_sent_as_its_provider_would(provider_name: str) -> None:
+    spec = SourceSpec("it", provider_name, "it", settings=example(provider_name))
+    draft = forge(spec, pair_of(provider_name)[0]).draft(samples_of(provider_name)[0])
     headers = {"host": "inbox.example", **draft.headers}
     sent = Delivery("it", "POST", "/webhooks/it", draft.query, headers, draft.body, CLOCK.now())
-    case = signed(provider)
+    case = signed(provider_name)
 
     assert isinstance(case.verdict(sent), Verified)
-    named = events.name_of(sent, case.recipe)
+    named = events.name_of(sent, case.provider)
     assert (named.event_id, named.type) == (draft.event_id, draft.type)
 
 

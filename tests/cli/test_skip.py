@@ -33,7 +33,7 @@ def test_a_program_is_told_as_well(cli: Cli, inbox: Inbox) -> None:
 def test_who_waited_for_it_is_said(cli: Cli, inbox: Inbox) -> None:
     run = inbox.dead()
     key = run_key(run.source, run.event_id, run.handler)
-    inbox.table.update(key, Change(set={"entity": "cus_1", "blocking": True}))
+    inbox.table.update(key, Change(set={"ordering_key": "cus_1", "blocking": True}))
 
     shown = cli("skip", "evt-1", *WHY)
 

@@ -25,8 +25,8 @@ class Request:
     """A valid request of Stripe's, in files that a test may break."""
 
     def __init__(self, directory: Path, now: datetime) -> None:
-        recipe = providers.load(SourceSpec("stripe", "stripe", "stripe"))
-        sent = recipe.sign(Sample("evt_1", "invoice.paid", BODY), SECRET, now)
+        provider = providers.load(SourceSpec("stripe", "stripe", "stripe"))
+        sent = provider.sign(Sample("evt_1", "invoice.paid", BODY), SECRET, now)
         self.signature = sent["stripe-signature"]
         self.headers = directory / "headers.txt"
         self.body = directory / "body.json"
@@ -82,17 +82,17 @@ STEPS = {
 }
 
 
-@pytest.mark.parametrize("provider", STEPS)
+@pytest.mark.parametrize("provider_name", STEPS)
 def test_only_what_a_scheme_needs_is_a_step(
-    cli: Cli, request_: Request, tmp_path: Path, provider: str
+    cli: Cli, request_: Request, tmp_path: Path, provider_name: str
 ) -> None:
-    case = signed(provider)
-    spec = SourceSpec("stripe", provider, "stripe", settings=example(provider))
+    case = signed(provider_name)
+    spec = SourceSpec("stripe", provider_name, "stripe", settings=example(provider_name))
     found = diagnose(Trial(spec, case.delivery, case.secrets), fetcher=case)
 
     assert found.failed is None
     asked = {str(step) for step in found.steps}
-    assert asked & {"secret usable", "published key fetched"} == STEPS[provider]
+    assert asked & {"secret usable", "published key fetched"} == STEPS[provider_name]
     assert {"signature found", "signature right", "event named"} <= asked
 
 

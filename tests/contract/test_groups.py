@@ -1,4 +1,4 @@
-"""Serial runs on a FIFO queue: what lanes send is handed out an entity at a time, and once."""
+"""Serial runs on a FIFO queue: what lanes send is handed out an ordering key at a time, and once."""
 
 import pytest
 
@@ -13,8 +13,12 @@ def lanes(fifo: Lane) -> Lanes:
     return Lanes({"default": fifo.queue})
 
 
-def reference(event_id: str, entity: str, *, ticket: int = 0, apart: bool = False) -> RunMessage:
-    return RunMessage("acme", event_id, "acme.bill", ticket, entity=entity, apart=apart)
+def reference(
+    event_id: str, ordering_key: str, *, generation: int = 0, apart: bool = False
+) -> RunMessage:
+    return RunMessage(
+        "acme", event_id, "acme.bill", generation, ordering_key=ordering_key, apart=apart
+    )
 
 
 def send(lanes: Lanes, *references: RunMessage) -> None:
@@ -33,7 +37,9 @@ def test_a_queue_says_that_it_is_fifo(fifo: Lane) -> None:
     assert fifo.queue.fifo
 
 
-def test_of_an_entity_one_is_handed_out_and_of_others_as_well(lanes: Lanes, fifo: Lane) -> None:
+def test_of_an_ordering_key_one_is_handed_out_and_of_others_as_well(
+    lanes: Lanes, fifo: Lane
+) -> None:
     send(lanes, reference("e1", "a"), reference("e2", "a"), reference("e3", "b"))
 
     first, second = taken(fifo), taken(fifo)
@@ -52,7 +58,7 @@ def test_one_that_is_hidden_keeps_its_place(lanes: Lanes, fifo: Lane) -> None:
     assert event_of(taken(fifo)) == "e1"
 
 
-def test_what_is_sent_again_with_its_ticket_comes_once(lanes: Lanes, fifo: Lane) -> None:
+def test_what_is_sent_again_with_its_generation_comes_once(lanes: Lanes, fifo: Lane) -> None:
     send(lanes, reference("e1", "a"))
     send(lanes, reference("e1", "a"))
     first = taken(fifo)
@@ -68,33 +74,33 @@ def test_a_replay_is_another_message(lanes: Lanes, fifo: Lane) -> None:
     assert first is not None
     fifo.queue.delete(first.receipt)
 
-    send(lanes, reference("e1", "a", ticket=1))
+    send(lanes, reference("e1", "a", generation=1))
 
     again = taken(fifo)
     assert again is not None
-    assert RunMessage.decode(again.body).ticket == 1
+    assert RunMessage.decode(again.body).generation == 1
 
 
 def test_one_that_is_sent_apart_passes_those_that_wait(lanes: Lanes, fifo: Lane) -> None:
     send(lanes, reference("e2", "a"), reference("e3", "a"))
     taken(fifo)
 
-    send(lanes, reference("e1", "a", ticket=1, apart=True))
+    send(lanes, reference("e1", "a", generation=1, apart=True))
 
     assert event_of(taken(fifo)) == "e1"
     assert taken(fifo) is None
 
 
-@pytest.mark.parametrize("entity", ["é ü", "x" * 512, "", "a#b", "\t"])
-def test_whatever_an_entity_is_called_the_queue_takes_it(
-    lanes: Lanes, fifo: Lane, entity: str
+@pytest.mark.parametrize("ordering_key", ["é ü", "x" * 512, "", "a#b", "\t"])
+def test_whatever_an_ordering_key_is_called_the_queue_takes_it(
+    lanes: Lanes, fifo: Lane, ordering_key: str
 ) -> None:
-    send(lanes, reference("e1", entity))
+    send(lanes, reference("e1", ordering_key))
 
     assert event_of(taken(fifo)) == "e1"
 
 
-def test_a_whole_batch_of_one_entity_comes_in_its_order(lanes: Lanes, fifo: Lane) -> None:
+def test_a_whole_batch_of_one_ordering_key_comes_in_its_order(lanes: Lanes, fifo: Lane) -> None:
     sent = [f"e{number}" for number in range(23)]
     send(lanes, *(reference(event_id, "a") for event_id in sent))
 

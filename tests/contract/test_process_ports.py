@@ -1,4 +1,4 @@
-"""Time, chance and execution: what the system's and the doubles have in common."""
+"""Time, randomness and execution: what the system's and the doubles have in common."""
 
 import string
 from datetime import timedelta
@@ -17,7 +17,7 @@ def clock(request: pytest.FixtureRequest) -> Clock:
 
 
 @pytest.fixture(params=[SystemRandomness, SeededRandomness])
-def chance(request: pytest.FixtureRequest) -> Randomness:
+def randomness(request: pytest.FixtureRequest) -> Randomness:
     made: Randomness = request.param()
     return made
 
@@ -40,21 +40,21 @@ def test_sleeping_takes_its_time(clock: Clock) -> None:
     assert clock.now() - before >= timedelta(seconds=0.01)
 
 
-def test_a_token_is_128_bits_in_hex(chance: Randomness) -> None:
-    tokens = [chance.token() for _ in range(200)]
+def test_a_token_is_128_bits_in_hex(randomness: Randomness) -> None:
+    tokens = [randomness.token() for _ in range(200)]
 
     assert all(len(token) == 32 and set(token) <= set(string.hexdigits) for token in tokens)
     assert all(token == token.lower() for token in tokens)
     assert len(set(tokens)) == len(tokens)
 
 
-def test_numbers_spread_within_their_bounds(chance: Randomness) -> None:
-    numbers = [chance.uniform(2.0, 4.0) for _ in range(500)]
+def test_numbers_spread_within_their_bounds(randomness: Randomness) -> None:
+    numbers = [randomness.uniform(2.0, 4.0) for _ in range(500)]
 
     assert all(2.0 <= number <= 4.0 for number in numbers)
     assert min(numbers) < 2.5
     assert max(numbers) > 3.5
-    assert chance.uniform(1.0, 1.0) == 1.0
+    assert randomness.uniform(1.0, 1.0) == 1.0
 
 
 def test_work_is_done_before_run_returns(executor: Executor) -> None:

@@ -170,11 +170,11 @@ def test_what_a_failure_tells_is_a_copy(table: Table) -> None:
 
 def test_random_conditions_hold_where_the_core_says_so(table: Table) -> None:
     """The double evaluates what the adapter renders: both must mean the same."""
-    chance = random.Random(20)
+    randomness = random.Random(20)
     for number in range(120):
         key = Key(KEY.pk, f"run#{number}")
-        before = {"pk": key.pk, "sk": key.sk, **_attributes(chance)}
-        condition = _condition(chance, depth=3)
+        before = {"pk": key.pk, "sk": key.sk, **_attributes(randomness)}
+        condition = _condition(randomness, depth=3)
         table.put(before)
         try:
             table.update(key, MARK, when=condition)
@@ -184,22 +184,24 @@ def test_random_conditions_hold_where_the_core_says_so(table: Table) -> None:
         assert happened == condition.holds(before), (condition, before)
 
 
-def _attributes(chance: random.Random) -> Item:
-    numbers = {name: chance.randrange(3) for name in "ab" if chance.random() < 0.7}
-    return numbers | {name: chance.choice("xyz") for name in "cd" if chance.random() < 0.7}
+def _attributes(randomness: random.Random) -> Item:
+    numbers = {name: randomness.randrange(3) for name in "ab" if randomness.random() < 0.7}
+    return numbers | {name: randomness.choice("xyz") for name in "cd" if randomness.random() < 0.7}
 
 
-def _condition(chance: random.Random, depth: int) -> Condition:
-    if depth and chance.random() < 0.6:
-        clauses = tuple(_condition(chance, depth - 1) for _ in range(chance.randrange(1, 4)))
-        return Every(clauses) if chance.random() < 0.5 else Either(clauses)
-    number, text = chance.choice("ab"), chance.choice("cd")
+def _condition(randomness: random.Random, depth: int) -> Condition:
+    if depth and randomness.random() < 0.6:
+        clauses = tuple(
+            _condition(randomness, depth - 1) for _ in range(randomness.randrange(1, 4))
+        )
+        return Every(clauses) if randomness.random() < 0.5 else Either(clauses)
+    number, text = randomness.choice("ab"), randomness.choice("cd")
     leaves: list[Condition] = [
         Absent(number),
         Present(text),
-        Equals(number, chance.randrange(3)),
-        Equals(text, chance.choice("xyz")),
-        Less(number, chance.randrange(4)),
-        OneOf(text, tuple(chance.sample("xyz", 2))),
+        Equals(number, randomness.randrange(3)),
+        Equals(text, randomness.choice("xyz")),
+        Less(number, randomness.randrange(4)),
+        OneOf(text, tuple(randomness.sample("xyz", 2))),
     ]
-    return chance.choice(leaves)
+    return randomness.choice(leaves)

@@ -89,18 +89,18 @@ class EveryProvider(LocalInbox, Inquiry):
         )
         entry.write_text(text.replace(theirs, ours))
 
-    def recipe(self, source: str) -> Provider:
-        return self._recipes[source]
+    def provider(self, source: str) -> Provider:
+        return self._providers[source]
 
     @cached_property
-    def _recipes(self) -> Mapping[str, Provider]:
+    def _providers(self) -> Mapping[str, Provider]:
         return {name: providers.load(spec) for name, spec in self.manifest.sources.items()}
 
     def made(self, source: str, sample: Sample | None = None) -> Sent:
         """Returns a sample as its provider sends it now."""
         private = KNOWN.get(source) or pair_of(source)[0]
         wanted = sample or sample_of(source)
-        return self.recipe(source).send(wanted, private, datetime.now(UTC))
+        return self.provider(source).send(wanted, private, datetime.now(UTC))
 
     def take(self, source: str, sent: Sent) -> Answer:
         """Posts what a provider sends."""
@@ -121,17 +121,17 @@ class EveryProvider(LocalInbox, Inquiry):
 
     def names(self, source: str, sent: Sent) -> list[str]:
         """Returns the ids of all events that a delivery comes to; first that of a whole batch."""
-        recipe = self.recipe(source)
+        provider = self.provider(source)
         path, now = f"/webhooks/{source}", datetime.now(UTC)
         delivery = Delivery(source, "POST", path, sent.query, sent.headers, sent.body, now)
-        parts = recipe.batch(delivery) if recipe.batch else None
-        named = [events.name_of(delivery, recipe), *map(recipe.identify, parts or ())]
+        parts = provider.batch(delivery) if provider.batch else None
+        named = [events.name_of(delivery, provider), *map(provider.identify, parts or ())]
         return [dedupe_key(identity.event_id) for identity in named]
 
 
-def _verifies(provider: str) -> str:
+def _verifies(provider_name: str) -> str:
     """Returns what a source's secret is set to; who fetches a key may have to show who asks."""
-    return SECRETS[-1] if provider in FETCHED_FROM else pair_of(provider)[1]
+    return SECRETS[-1] if provider_name in FETCHED_FROM else pair_of(provider_name)[1]
 
 
 def _write(directory: Path) -> None:

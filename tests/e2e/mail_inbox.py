@@ -52,6 +52,6 @@ class MailInbox(GuardedInbox):
 
     def send(self, body: bytes) -> Answer:
         """Posts a batch."""
-        recipe = providers.load(self.manifest.sources["mail"])
-        sent = recipe.send(Sample("", "", body), self.private_key, datetime.now(UTC))
+        provider = providers.load(self.manifest.sources["mail"])
+        sent = provider.send(Sample("", "", body), self.private_key, datetime.now(UTC))
         return self.post("mail", sent.body, dict(sent.headers))

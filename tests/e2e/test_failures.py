@@ -47,7 +47,7 @@ def test_replay_finishes_it_after_the_fix_under_the_same_idempotency_key(
 
     assert report["counts"] == {"replayed": 1}
     (run,) = inbox.settled("lab", dead).runs
-    assert (run.attempt_count, run.ticket) == (3, 1)
+    assert (run.attempt_count, run.generation) == (3, 1)
     assert [(entry["by"], entry["reason"]) for entry in run.replays] == [("test", "mended")]
     assert {key: effect["requests"] for key, effect in inbox.effects(dead).items()} == {key: 3}
 
@@ -103,7 +103,7 @@ def test_the_redrive_of_sqs_leads_to_another_round(inbox: WholeInbox, dead: str)
     [
         pytest.param("somebody else's text", id="text"),
         pytest.param('{"v": 99, "source": "lab"}', id="version"),
-        pytest.param('{"v": 1, "source": "lab", "event_id": "", "ticket": 0}', id="field"),
+        pytest.param('{"v": 1, "source": "lab", "event_id": "", "generation": 0}', id="field"),
     ],
 )
 def test_a_message_that_is_not_ours_ends_in_the_dlq_and_not_in_a_loop(

@@ -10,18 +10,18 @@ from tests.e2e.inquiry import fresh
 from tests.e2e.whole_inbox import WholeInbox
 
 SIZE = 4 * 1024 * 1024
-CHANCE = random.Random(20261121)
+RANDOMNESS = random.Random(20261121)
 
 
 def large_json() -> bytes:
     """JSON as providers send it: quotes to be escaped, and letters of several bytes."""
     line = {"sku": "A-1", "name": "Größe 42 ½ „blau“", "note": 'say "hi"\n'}
-    lines = [{**line, "n": CHANCE.random()} for _ in range(SIZE // 95)]
+    lines = [{**line, "n": RANDOMNESS.random()} for _ in range(SIZE // 95)]
     return json.dumps({"lines": lines}, ensure_ascii=False).encode().ljust(SIZE)
 
 
 def large_binary() -> bytes:
-    return CHANCE.randbytes(SIZE)
+    return RANDOMNESS.randbytes(SIZE)
 
 
 BODIES = [

@@ -34,7 +34,7 @@ def accept_without_sending(inbox: Inquiry, type_: str) -> str:
     store = SecretsManagerStore(inbox.client("secretsmanager"), inbox.outputs["SecretPrefix"])
     ingest = Ingest(
         manifest=inbox.manifest,
-        recipes=providers.load,
+        providers=providers.load,
         table=inbox.table,
         lanes=Lanes(dict.fromkeys(inbox.manifest.lanes, DeadQueue())),
         blobs=S3Blobs(inbox.client("s3"), inbox.outputs["BucketName"]),
@@ -108,7 +108,13 @@ def test_a_run_that_nobody_received_is_sent_again(inbox: WholeInbox) -> None:
 def test_a_copy_of_a_finished_run_leaves_the_dlq(inbox: WholeInbox) -> None:
     event_id = inbox.accept("task")
     inbox.settled("lab", event_id)
-    reference = {"v": 1, "source": "lab", "event_id": event_id, "handler": "lab.work", "ticket": 0}
+    reference = {
+        "v": 1,
+        "source": "lab",
+        "event_id": event_id,
+        "handler": "lab.work",
+        "generation": 0,
+    }
     inbox.client("sqs").send_message(QueueUrl=inbox.dlq(), MessageBody=json.dumps(reference))
 
     assert reconcile(inbox, OF_THE_DLQ)["dlq_removed"] >= 1

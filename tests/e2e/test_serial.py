@@ -35,11 +35,11 @@ def test_two_accounts_keep_their_order_while_one_s_events_fail(
     gate.unlink()
     ours = [_done(inbox, event_id, "lab.book") for event_id in sent[one]]
 
-    assert {run.entity for run in ours} == {one}
+    assert {run.ordering_key for run in ours} == {one}
     assert ours[1].attempt_count > stuck.attempt_count > 0
     assert "failed" in {attempt.outcome for attempt in ours[1].attempts}
     # Carried by one message from first to last: nothing was sent anew.
-    assert {run.ticket for run in (*ours, *theirs)} == {0}
+    assert {run.generation for run in (*ours, *theirs)} == {0}
     for runs in (ours, theirs):
         _one_after_the_other(runs)
 

@@ -89,8 +89,8 @@ class Inbox:
         at: datetime | None = None,
     ) -> dict[str, str]:
         """Returns the headers of a valid delivery."""
-        recipe = providers.load(self.manifest.sources[source])
-        return recipe.sign(Sample(event_id, event_type, body), secret, at or datetime.now(UTC))
+        provider = providers.load(self.manifest.sources[source])
+        return provider.sign(Sample(event_id, event_type, body), secret, at or datetime.now(UTC))
 
     def request(self, event: Mapping[str, Any]) -> Answer:
         """Hands an HTTP API event to ingest."""

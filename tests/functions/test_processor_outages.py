@@ -100,7 +100,7 @@ def test_a_message_that_cannot_be_hidden_comes_back_later_and_no_worse(
 def test_a_delayed_copy_that_cannot_be_sent_is_sent_when_the_message_comes_back(
     inbox: Inbox, faults: Faults, after: bool
 ) -> None:
-    """The ticket is raised before the copy is sent, so the old message must not just go."""
+    """The generation is raised before the copy is sent, so the old message must not just go."""
     inbox.deliver("lab.fine")
     [received] = inbox.account.receive()
     body = received["Body"].replace("lab.fine", "lab.of-tomorrow")

@@ -43,16 +43,16 @@ def test_a_dry_run_tells_what_would_be_and_changes_nothing(dead: Inbox) -> None:
     assert len(dead.account.receive(dead.account.dead_letters)) == 3
 
 
-def test_dead_letters_are_reset_and_sent_with_the_next_ticket(dead: Inbox) -> None:
+def test_dead_letters_are_reset_and_sent_with_the_next_generation(dead: Inbox) -> None:
     report = dead.invoke("replay", {"reason": "mended", "requested_by": "jo"})
 
     assert (report["dry_run"], report["counts"]) == (False, {"replayed": 3})
     sent = handed_over(dead)
     assert sorted(message["event_id"] for message in sent) == ["evt-0", "evt-1", "evt-2"]
-    assert {message["ticket"] for message in sent} == {1}
+    assert {message["generation"] for message in sent} == {1}
     run = dead.account.run("acme", "evt-0", "lab.refuse")
     assert run is not None
-    assert (run.status, run.ticket, run.attempts_in_round) == (Status.PENDING, 1, 0)
+    assert (run.status, run.generation, run.attempts_in_round) == (Status.PENDING, 1, 0)
     [entry] = run.replays
     assert (entry["by"], entry["reason"]) == ("jo", "mended")
 

@@ -98,7 +98,7 @@ def test_a_failed_one_stays_and_is_hidden_until_it_is_due(inbox: Inbox) -> None:
 
     run = inbox.account.run("acme", "e1", "accounts.book")
     assert run is not None
-    assert (run.status, run.ticket, run.entity) == (Status.FAILED, 0, "a")
+    assert (run.status, run.generation, run.ordering_key) == (Status.FAILED, 0, "a")
 
 
 def test_a_dead_one_is_deleted_counted_for_its_alarm_and_logged_as_an_error(

@@ -67,7 +67,7 @@ def test_its_queue_and_its_dead_letters_are_fifo(template: Template, lane: str) 
         queue = template.one(QUEUE, f"Lane{lane}{part}")
         assert queue["FifoQueue"] is True
         assert queue["SqsManagedSseEnabled"] is True
-        # Without these two all entities of a queue share 300 calls a second.
+        # Without these two all ordering keys of a queue share 300 calls a second.
         assert queue["DeduplicationScope"] == "messageGroup"
         assert queue["FifoThroughputLimit"] == "perMessageGroupId"
         assert "ContentBasedDeduplication" not in queue
@@ -125,7 +125,9 @@ def rights(template: Template, part: str) -> set[str]:
     return found
 
 
-def test_only_who_looks_at_what_blocks_an_entity_may_clear_it_away(template: Template) -> None:
+def test_only_who_looks_at_what_blocks_an_ordering_key_may_clear_it_away(
+    template: Template,
+) -> None:
     for part in ("Processormoney", "Processorbillingfulfil", "Replay", "Reconciler"):
         assert {"dynamodb:DeleteItem", "dynamodb:Query"} <= rights(template, part)
     for part in ("Processorslow", "Ingest"):
@@ -139,8 +141,8 @@ def test_without_serial_handlers_nobody_may_delete_a_row(dev: Template) -> None:
 @pytest.mark.parametrize(
     ("handler", "lane", "after"),
     [
-        ("billing.fulfil", "billing.fulfil", "its entity waits for it"),
-        ("billing.charge", "money", "its entity went on without it"),
+        ("billing.fulfil", "billing.fulfil", "its ordering key waits for it"),
+        ("billing.charge", "money", "its ordering key went on without it"),
     ],
 )
 def test_a_serial_run_s_death_is_alarmed_since_no_queue_shows_it(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.providers.cases import NAMES, NOW, recipe_of, sample_of
+from tests.unit.providers.cases import NAMES, NOW, provider_of, sample_of
 from webhook_inbox.domain.manifest import DestinationSpec, Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Verified
@@ -28,9 +28,9 @@ def test_every_secret_gets_a_value_that_says_it_is_fake(tmp_path: Path) -> None:
     assert b"dev-only" in base64.b64decode(values["shared"].removeprefix("whsec_"))
 
 
-@pytest.mark.parametrize("provider", ["github", "stripe", "standard-webhooks", "hmac"])
-def test_no_two_fakes_are_the_same(provider: str) -> None:
-    assert fake(provider, "s") != fake(provider, "s")
+@pytest.mark.parametrize("provider_name", ["github", "stripe", "standard-webhooks", "hmac"])
+def test_no_two_fakes_are_the_same(provider_name: str) -> None:
+    assert fake(provider_name, "s") != fake(provider_name, "s")
 
 
 def test_a_declared_schemes_fake_is_text_hexadecimal_and_base64_alike() -> None:
@@ -39,26 +39,28 @@ def test_a_declared_schemes_fake_is_text_hexadecimal_and_base64_alike() -> None:
     assert base64.b64encode(base64.b64decode(secret, validate=True)).decode() == secret
 
 
-@pytest.mark.parametrize("provider", [name for name in NAMES if recipe_of(name).pair is None])
-def test_every_provider_that_shares_a_secret_signs_with_its_fake(provider: str) -> None:
-    recipe, secret = recipe_of(provider), fake(provider, "s")
-    sent = recipe.send(sample_of(provider), secret, NOW)
+@pytest.mark.parametrize(
+    "provider_name", [name for name in NAMES if provider_of(name).pair is None]
+)
+def test_every_provider_that_shares_a_secret_signs_with_its_fake(provider_name: str) -> None:
+    provider, secret = provider_of(provider_name), fake(provider_name, "s")
+    sent = provider.send(sample_of(provider_name), secret, NOW)
     headers = {"host": "inbox.example", **sent.headers}
     delivery = Delivery("it", "POST", "/webhooks/it", sent.query, headers, sent.body, NOW)
-    assert isinstance(recipe.verify(delivery, (secret,)), Verified)
+    assert isinstance(provider.verify(delivery, (secret,)), Verified)
 
 
-@pytest.mark.parametrize("provider", ["discord", "sendgrid", "wise"])
+@pytest.mark.parametrize("provider_name", ["discord", "sendgrid", "wise"])
 def test_a_provider_with_a_key_of_its_own_gets_a_pair_that_stays_the_same(
-    tmp_path: Path, provider: str
+    tmp_path: Path, provider_name: str
 ) -> None:
-    manifest = Manifest(sources={"it": SourceSpec("it", provider, "it")})
-    public, recipe = choose(manifest, {}, tmp_path)["it"], recipe_of(provider)
+    manifest = Manifest(sources={"it": SourceSpec("it", provider_name, "it")})
+    public, provider = choose(manifest, {}, tmp_path)["it"], provider_of(provider_name)
     private = signing_key(tmp_path, "it")
     assert private is not None
-    sent = recipe.send(sample_of(provider), private, NOW)
+    sent = provider.send(sample_of(provider_name), private, NOW)
     delivery = Delivery("it", "POST", "/webhooks/it", "", sent.headers, sent.body, NOW)
-    assert isinstance(recipe.verify(delivery, (public,)), Verified)
+    assert isinstance(provider.verify(delivery, (public,)), Verified)
     assert choose(manifest, {}, tmp_path) == {"it": public}
     assert signing_key(tmp_path, "it") == private
 

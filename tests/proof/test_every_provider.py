@@ -109,10 +109,10 @@ def cases(provider: str) -> list[Case]:
 
 def covered(case: Case, delivery: Delivery) -> Any:
     """Returns what of a delivery is signed for sure: its body, where that is signed whole."""
-    if case.recipe.name == "braintree":
+    if case.provider.name == "braintree":
         # Its library takes a payload that has lost its last newline, and so do we.
         return (form_field(delivery, "bt_payload") or "").removesuffix("\n")
-    facts = case.recipe.facts
+    facts = case.provider.facts
     return delivery.body if facts is None or facts.body == "whole" else None
 
 

@@ -46,7 +46,7 @@ def _added(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(providers.MODULES, name, module)  # type: ignore[arg-type]
 
 
-def recipe() -> Provider:
+def provider() -> Provider:
     return providers.load(SourceSpec("builds", "buildkite", "builds"))
 
 
@@ -56,7 +56,7 @@ def delivery() -> Delivery:
 
 def refusal(broken: Delivery) -> Reason:
     with pytest.raises(Rejected) as raised:
-        recipe().verify(broken, SECRETS)
+        provider().verify(broken, SECRETS)
     return raised.value.reason
 
 
@@ -82,22 +82,22 @@ def test_a_flipped_byte_and_an_old_time_do_not() -> None:
 
 
 def test_it_is_named_by_its_content_and_is_not_guarded_since_its_time_is_signed() -> None:
-    named = recipe().identify(delivery())
+    named = provider().identify(delivery())
 
     assert named.type == "build.finished"
-    assert named.event_id == recipe().identify(delivery()).event_id
-    assert recipe().guard is None
+    assert named.event_id == provider().identify(delivery()).event_id
+    assert provider().guard is None
 
 
 def test_it_signs_what_it_verifies() -> None:
     [sample] = set(re.findall(r"`events/ingest/\S+`", GUIDE.read_text()))
     assert Path(sample.strip("`")).name.partition("__")[0] == "build.finished"
     body = delivery().body
-    headers: Mapping[str, Any] = recipe().sign(
+    headers: Mapping[str, Any] = provider().sign(
         Sample("1", "build.finished", body), SECRETS[0], delivery().received_at
     )
 
-    assert isinstance(recipe().verify(replace(delivery(), headers=headers), SECRETS), Verified)
+    assert isinstance(provider().verify(replace(delivery(), headers=headers), SECRETS), Verified)
 
 
 def test_its_facts_become_a_section_of_the_page() -> None:

@@ -27,7 +27,7 @@ from webhook_inbox.handlers.schema_versions import Versions
 NOT_A_HANDLERS = {"Rejected", "ConditionFailed", "ForeignMessage"}
 # What contexts are made of, which the page names and explains no further.
 MACHINERY = {
-    "approvals", "clients", "destinations", "effects", "gate", "secrets", "slots", "waiting",
+    "approvals", "clients", "destinations", "effects", "gate", "secrets", "reservations", "waiting",
 }  # fmt: skip
 KIT = [testing.Inbox, testing.Run, testing.Effect, testing.Fake, testing.Request]
 NOTHING = inspect.Parameter.empty
@@ -54,7 +54,7 @@ def parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
 
 
 def signature(name: str, function: Callable[..., Any]) -> str:
-    """Returns how a call is written: `serial(entity, *, on_dead="continue")`."""
+    """Returns how a call is written: `serial(ordering_key, *, on_dead="continue")`."""
     parts: list[str] = []
     for parameter in inspect.signature(function).parameters.values():
         stars = "**" if parameter.kind is parameter.VAR_KEYWORD else ""
@@ -185,7 +185,7 @@ def test_how_a_call_is_written_is_told(name: str, function: Callable[..., Any]) 
 
 def test_what_an_order_may_say_is_told() -> None:
     rows = table("order", "argument")
-    assert rows.keys() == parameters(declaration.sequence).keys() - {"entity"}
+    assert rows.keys() == parameters(declaration.sequence).keys() - {"ordering_key"}
     assert all(f'`"{word}"`' in rows["on_gap"][1] for word in declaration.ON_GAP)
 
 

@@ -14,7 +14,7 @@ from webhook_inbox.ledger.schema import run_key
 from webhook_inbox.queue.message import RunMessage
 
 REFERENCE = RunMessage(*RUN)
-COPY = Outgoing(replace(REFERENCE, ticket=1).encode())
+COPY = Outgoing(replace(REFERENCE, generation=1).encode())
 
 
 def at_work() -> tuple[World, Message]:
@@ -27,7 +27,7 @@ def at_work() -> tuple[World, Message]:
 
 
 def becomes(world: World, status: str, **parts: object) -> None:
-    change = Change(set={"status": status, "ticket": 1, "message_id": "gone", **parts})
+    change = Change(set={"status": status, "generation": 1, "message_id": "gone", **parts})
     world.aws.table.update(run_key(*RUN), change)
 
 
@@ -74,7 +74,7 @@ def test_a_copy_that_is_on_its_way_is_as_good() -> None:
     deleted(world, "default", message)
 
 
-def test_a_copy_with_an_older_ticket_is_not() -> None:
+def test_a_copy_with_an_older_generation_is_not() -> None:
     world, message = at_work()
     becomes(world, "failed")
     world.aws.queues["default"].send([Outgoing(REFERENCE.encode())])
@@ -86,7 +86,7 @@ def test_the_message_that_claimed_the_run_sends_the_copy_that_is_missing() -> No
     world, message = at_work()
     world.aws.queues["default"].send([COPY])
     (_, copy) = world.aws.queues["default"].snapshot()[1]
-    becomes(world, "failed", ticket=2, message_id=copy[0])
+    becomes(world, "failed", generation=2, message_id=copy[0])
     deleted(world, "default", message)
 
 
@@ -122,7 +122,7 @@ def test_a_run_with_attempts_left_is_not_buried(status: str) -> None:
     world, _ = at_work()
     becomes(world, status)
     with pytest.raises(Violation, match=r"G1: .* has attempts left and no message"):
-        buried(world, replace(REFERENCE, ticket=1))
+        buried(world, replace(REFERENCE, generation=1))
 
 
 def test_a_message_that_was_replaced_may_be_buried() -> None:
@@ -134,11 +134,11 @@ def test_a_message_that_was_replaced_may_be_buried() -> None:
 def test_a_dead_run_may_be_buried() -> None:
     world, _ = at_work()
     becomes(world, "dead_letter")
-    buried(world, replace(REFERENCE, ticket=1))
+    buried(world, replace(REFERENCE, generation=1))
 
 
 def test_a_run_that_had_trouble_may_be_buried() -> None:
     world, _ = at_work()
     becomes(world, "failed")
     world.truth.troubled.add(RUN)
-    buried(world, replace(REFERENCE, ticket=1))
+    buried(world, replace(REFERENCE, generation=1))

@@ -34,7 +34,7 @@ def test_what_is_acknowledged_is_noted_and_what_is_refused_is_not() -> None:
     [
         (None, {}),
         ({"status": "done", "attempt_count": 1}, {}),
-        ({"status": "dead_letter", "attempt_count": 2, "ticket": 3}, {}),
+        ({"status": "dead_letter", "attempt_count": 2, "generation": 3}, {}),
         ({"status": "dead_letter", "attempt_count": 2}, {RUN: 2}),
     ],
 )

@@ -39,7 +39,7 @@ def test_a_failed_run_whose_message_is_dropped_is_noticed(
         explore(smaller("in order, failing"), states=5000)
 
 
-def test_groups_that_do_not_keep_entities_together_are_noticed(
+def test_groups_that_do_not_keep_ordering_keys_together_are_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(RunMessage, "_group", lambda self: self.event_id)
@@ -48,13 +48,13 @@ def test_groups_that_do_not_keep_entities_together_are_noticed(
         explore(BY_NAME["in order"], states=20_000)
 
 
-def test_an_entity_that_goes_on_although_it_should_stop_is_noticed(
+def test_an_ordering_key_that_goes_on_although_it_should_stop_is_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(message_groups, "blocker", lambda *_, **__: None)
 
     with pytest.raises(Failure, match="order: "):
-        explore(BY_NAME["an entity that stands still"], states=20_000)
+        explore(BY_NAME["an ordering key that stands still"], states=20_000)
 
 
 def test_a_replay_behind_those_that_wait_for_it_is_noticed(
@@ -63,4 +63,4 @@ def test_a_replay_behind_those_that_wait_for_it_is_noticed(
     monkeypatch.setattr(message_groups, "reference_of", lambda table, spec, run: RunMessage.of(run))
 
     with pytest.raises(Failure, match="not settled"):
-        explore(BY_NAME["an entity that stands still"], states=20_000)
+        explore(BY_NAME["an ordering key that stands still"], states=20_000)

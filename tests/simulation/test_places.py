@@ -23,7 +23,7 @@ FIRST_RUN, SECOND_RUN, THIRD_RUN = (("acme", f"e{n}", "mail") for n in (1, 2, 3)
 
 
 def accepted(on: Deployment) -> World:
-    """Returns a world in which three versions of one entity were accepted."""
+    """Returns a world in which three versions of one ordering key were accepted."""
     scenario = Scenario("placed", (ONE, TWO, THREE), (on,), workers=2)
     return opened(World(scenario, Stepping()))
 
@@ -75,15 +75,15 @@ def test_what_an_operator_forced_may_be_older() -> None:
     assert world.truth.versions == {("mail", "42"): 2}
 
 
-def test_two_of_one_entity_are_never_at_work() -> None:
+def test_two_of_one_ordering_key_are_never_at_work() -> None:
     world = accepted(NEWEST)
     invocations.receive(world, "default", "default-1")
-    slot = "worker 1"
-    while world.jobs[slot].handling is None:
-        call = world.jobs[slot].place.call
+    reservation = "worker 1"
+    while world.jobs[reservation].handling is None:
+        call = world.jobs[reservation].place.call
         begins = call is not None and call.method == "begin"
-        take(world, ("handles", slot, "well") if begins else ("step", slot, "ok"))
-    assert world.jobs[slot].handling == FIRST_RUN
+        take(world, ("handles", reservation, "well") if begins else ("step", reservation, "ok"))
+    assert world.jobs[reservation].handling == FIRST_RUN
     refused(world, SECOND_RUN, "began beside")
     in_place(world, FIRST_RUN)  # its own attempts are the business of G2
 

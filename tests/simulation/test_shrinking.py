@@ -101,7 +101,9 @@ def test_it_is_told_line_by_line_with_times_and_what_became_of_the_run() -> None
     rows = [line for line in lines if re.match(r" {14}run#mail of e1 is status \w+", line)]
     assert len(timed) + len(rows) == len(lines) - 1
     assert any("the handler mail begins" in line for line in timed)
-    assert any("default-1 is received: mail of e1, ticket 0, receive 1" in line for line in timed)
+    assert any(
+        "default-1 is received: mail of e1, generation 0, receive 1" in line for line in timed
+    )
     assert any(re.search("status processing, attempt_count 1, .*lease_id", line) for line in rows)
 
 

@@ -18,8 +18,8 @@ from tests.simulation.tiny import TINY, finish, fresh, happens, offered, receive
 from webhook_inbox.destinations.circuit import UNKNOWN
 from webhook_inbox.destinations.circuit_breaker import CircuitBreaker
 from webhook_inbox.destinations.gate import DestinationAdmission, Gate
-from webhook_inbox.handlers.ordering.entity_state import KeyState
 from webhook_inbox.handlers.ordering.gaps import Gaps
+from webhook_inbox.handlers.ordering.key_state import KeyState
 from webhook_inbox.ledger.pauses import HandlerPauses, control_key
 from webhook_inbox.processor.admission import Admission, AdmissionDecision
 
@@ -55,7 +55,7 @@ def test_a_circuit_that_nobody_looks_at_is_noticed(monkeypatch: pytest.MonkeyPat
     assert "spare: sink is called by what was read long ago" in broken("called too often")
 
 
-def test_an_entity_that_anybody_takes_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ordering_key_that_anybody_takes_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(KeyState, "check_free_for", lambda *_: None)
     assert "order: " in broken("the latest of two")
 
@@ -141,4 +141,4 @@ def test_a_run_of_a_paused_handler_is_parked() -> None:
     finish(world, "worker 1")
     found = row(world)
     assert found is not None
-    assert (found["status"], found["parked"], found["ticket"]) == ("deferred", True, 1)
+    assert (found["status"], found["parked"], found["generation"]) == ("deferred", True, 1)

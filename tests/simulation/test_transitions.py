@@ -17,8 +17,8 @@ NOW = 1_767_225_600_000
 LIMIT = 2
 
 
-def message(ticket: int = 0, sent_at: int = NOW) -> Message:
-    return Message("m-1", "r", RunMessage(*RUN, ticket).encode(), from_ms(sent_at), 1)
+def message(generation: int = 0, sent_at: int = NOW) -> Message:
+    return Message("m-1", "r", RunMessage(*RUN, generation).encode(), from_ms(sent_at), 1)
 
 
 def row(status: str, **parts: Any) -> Item:
@@ -33,7 +33,7 @@ ENDED = {**LEASED, "claimed_until": NOW - 1}
 MINE = Actor("processor", "mine", message=message())
 CLAIMS = Actor("processor", message=message())
 RECONCILER, REPLAY = Actor("reconciler"), Actor("replay", replays=True)
-DIED = row("dead_letter", dead_at=NOW, ticket=1, last_error="permanent: no")
+DIED = row("dead_letter", dead_at=NOW, generation=1, last_error="permanent: no")
 
 
 def write(actor: Actor, old: Item, new: Item, **notes: Any) -> Truth:
@@ -42,7 +42,7 @@ def write(actor: Actor, old: Item, new: Item, **notes: Any) -> Truth:
     return truth
 
 
-LET_WAIT = row("deferred", attempt_count=0, ticket=1, next_attempt_at=NOW)
+LET_WAIT = row("deferred", attempt_count=0, generation=1, next_attempt_at=NOW)
 OF_ANOTHER = Message("m-2", "r", RunMessage("acme", "e0", "mail").encode(), from_ms(NOW), 1)
 
 GOOD: dict[str, tuple[Actor, Item, Item]] = {
@@ -53,10 +53,10 @@ GOOD: dict[str, tuple[Actor, Item, Item]] = {
     "a claim of the dead by a later message": (
         Actor("processor", message=message(1, NOW + 1)),
         DIED,
-        {**LEASED, "ticket": 1},
+        {**LEASED, "generation": 1},
     ),
     "a success": (MINE, LEASED, row("done")),
-    "a failure": (MINE, LEASED, row("failed", ticket=1)),
+    "a failure": (MINE, LEASED, row("failed", generation=1)),
     "a deferral": (MINE, LEASED, row("deferred", attempt_count=0)),
     "an ended lease, given up by anybody": (RECONCILER, ENDED, row("pending")),
     "a success that arrives late": (Actor("late"), LEASED, row("done")),
@@ -65,11 +65,11 @@ GOOD: dict[str, tuple[Actor, Item, Item]] = {
         row("held", parked=True, next_attempt_at=NOW),
         row("pending"),
     ),
-    "a replay": (REPLAY, DIED, row("pending", ticket=2)),
+    "a replay": (REPLAY, DIED, row("pending", generation=2)),
     "a replay by force": (
         Actor("replay", replays=True, force=True),
         row("done"),
-        row("pending", ticket=1),
+        row("pending", generation=1),
     ),
     "a finished run, noted again": (MINE, row("done"), row("done", code_version="v2")),
     "exhausted": (MINE, LEASED, row("dead_letter", last_error="exhausted: down")),
@@ -88,22 +88,22 @@ GOOD: dict[str, tuple[Actor, Item, Item]] = {
     "let wait once more": (
         Actor("processor", message=message(1)),
         LET_WAIT,
-        {**LET_WAIT, "ticket": 2, "next_attempt_at": NOW + 1},
+        {**LET_WAIT, "generation": 2, "next_attempt_at": NOW + 1},
     ),
     "let wait by the first of a FIFO lane's group": (
         CLAIMS,
-        {**LET_WAIT, "entity": "42"},
-        {**LET_WAIT, "entity": "42", "ticket": 2},
+        {**LET_WAIT, "ordering_key": "42"},
+        {**LET_WAIT, "ordering_key": "42", "generation": 2},
     ),
     "prolonged by a message that is refused": (
         CLAIMS,
-        {**LET_WAIT, "ticket": 3},
-        {**LET_WAIT, "ticket": 3, "expires_at": 1},
+        {**LET_WAIT, "generation": 3},
+        {**LET_WAIT, "generation": 3, "expires_at": 1},
     ),
     "woken behind its predecessor": (
         Actor("processor", "other", message=OF_ANOTHER),
         {**LET_WAIT, "parked": True},
-        row("pending", attempt_count=0, ticket=1),
+        row("pending", attempt_count=0, generation=1),
     ),
     "resumed before its time": (
         RECONCILER,
@@ -113,18 +113,24 @@ GOOD: dict[str, tuple[Actor, Item, Item]] = {
 }
 
 BAD: dict[str, tuple[str, Actor, Item, Item, dict[str, Any]]] = {
-    "a ticket that goes back": ("G2", MINE, {**LEASED, "ticket": 2}, row("failed", ticket=1), {}),
+    "a generation that goes back": (
+        "G2",
+        MINE,
+        {**LEASED, "generation": 2},
+        row("failed", generation=1),
+        {},
+    ),
     "a failed run that nobody watches": ("G9", MINE, LEASED, row("failed", attention=None), {}),
     "a pending run that nobody watches": (
         "G9",
         REPLAY,
         DIED,
-        row("pending", ticket=2, attention=None),
+        row("pending", generation=2, attention=None),
         {},
     ),
     "a done run that is still watched": ("G9", MINE, LEASED, row("done", attention="1"), {}),
     "a finished run, claimed": ("G3", CLAIMS, row("done"), LEASED, {}),
-    "a finished run, replayed": ("G3", REPLAY, row("skipped"), row("pending", ticket=1), {}),
+    "a finished run, replayed": ("G3", REPLAY, row("skipped"), row("pending", generation=1), {}),
     "a finished run, forced by the reconciler": (
         "G3",
         Actor("reconciler", force=True),
@@ -139,19 +145,19 @@ BAD: dict[str, tuple[str, Actor, Item, Item, dict[str, Any]]] = {
         {**LEASED, "lease_id": "new"},
         {},
     ),
-    "a claim through a replaced message": ("G2", CLAIMS, row("failed", ticket=1), LEASED, {}),
+    "a claim through a replaced message": ("G2", CLAIMS, row("failed", generation=1), LEASED, {}),
     "a claim by a message that is ahead": (
         "G2",
         Actor("processor", message=message(2)),
-        row("failed", ticket=1),
-        {**LEASED, "ticket": 1},
+        row("failed", generation=1),
+        {**LEASED, "generation": 1},
         {},
     ),
     "a claim of the dead by an old message": (
         "G3",
         Actor("processor", message=message(1, NOW)),
         DIED,
-        {**LEASED, "ticket": 1},
+        {**LEASED, "generation": 1},
         {},
     ),
     "another worker's lease, settled": (
@@ -199,13 +205,19 @@ BAD: dict[str, tuple[str, Actor, Item, Item, dict[str, Any]]] = {
         row("dead_letter", last_error="lost: never received"),
         {},
     ),
-    "let wait under its old ticket": ("G2", CLAIMS, {}, {**LET_WAIT, "ticket": 0}, {}),
-    "let wait under a ticket that is ahead": ("G2", CLAIMS, {}, {**LET_WAIT, "ticket": 2}, {}),
+    "let wait under its old generation": ("G2", CLAIMS, {}, {**LET_WAIT, "generation": 0}, {}),
+    "let wait under a generation that is ahead": (
+        "G2",
+        CLAIMS,
+        {},
+        {**LET_WAIT, "generation": 2},
+        {},
+    ),
     "let wait by a message that was replaced": (
         "G2",
         CLAIMS,
         LET_WAIT,
-        {**LET_WAIT, "ticket": 2},
+        {**LET_WAIT, "generation": 2},
         {},
     ),
     "let wait at the cost of an attempt": (
@@ -251,7 +263,7 @@ def test_a_write_that_may_not_be_is_seen(name: str) -> None:
         (CLAIMS, row("failed"), LEASED, LIMIT + 1),
         (MINE, LEASED, row("failed"), LIMIT),
         (MINE, LEASED, row("deferred", attempt_count=0), LIMIT - 1),
-        (REPLAY, DIED, row("pending", ticket=2), 0),
+        (REPLAY, DIED, row("pending", generation=2), 0),
         (MINE, LEASED, row("dead_letter", last_error="permanent: no"), 0),
     ],
     ids=["claimed", "failed", "deferred", "replayed", "died"],

@@ -40,8 +40,8 @@ def receipt(outcome: IngestOutcome, status: int = 200) -> Receipt:
     return Receipt(outcome, status)
 
 
-def message(ticket: int) -> Message:
-    text = replace(REFERENCE, ticket=ticket).encode()
+def message(generation: int) -> Message:
+    text = replace(REFERENCE, generation=generation).encode()
     return Message("m-1", "r", text, datetime(2026, 1, 1, tzinfo=UTC), 1)
 
 
@@ -60,9 +60,9 @@ def stored(new: Item, old: Item | None = None, blob: bytes | None = None) -> Dee
     return lambda truth: truth.stored(old, new, NOW, blobs)
 
 
-def sent(kind: str, ticket: int, of_row: int, **parts: Any) -> Deed:
+def sent(kind: str, generation: int, of_row: int, **parts: Any) -> Deed:
     actor = Actor(kind, message=parts.get("message"))
-    reference = replace(parts.get("reference", REFERENCE), ticket=ticket)
+    reference = replace(parts.get("reference", REFERENCE), generation=generation)
     return lambda truth: truth.sent(actor, reference, of_row, NOW)
 
 
@@ -165,7 +165,7 @@ CHECKS: dict[str, tuple[str, Truth, Deed, Deed]] = {
         sent("ingest", 0, 0),
         sent("ingest", 1, 0),
     ),
-    "a replay has a ticket of its own": (
+    "a replay has a generation of its own": (
         "G1",
         told(),
         sent("replay", 1, 1),
@@ -177,7 +177,7 @@ CHECKS: dict[str, tuple[str, Truth, Deed, Deed]] = {
         sent("processor", 2, 2, message=message(1)),
         sent("processor", 1, 2, message=message(1)),
     ),
-    "a worker sends nobody else's old ticket": (
+    "a worker sends nobody else's old generation": (
         "G1",
         told(),
         sent("processor", 0, 0, message=message(0), reference=RunMessage(*OTHER_RUN)),

@@ -30,26 +30,26 @@ def fresh(scenario: Scenario = TINY, **parts: Any) -> World:
     return World(replace(scenario, **parts), Stepping())
 
 
-def finish(world: World, slot: str) -> None:
+def finish(world: World, reservation: str) -> None:
     """Lets an invocation go on to its end, without a fault."""
-    while slot in world.jobs:
-        one_step(world, slot)
+    while reservation in world.jobs:
+        one_step(world, reservation)
 
 
-def one_step(world: World, slot: str, how: str = "ok") -> None:
+def one_step(world: World, reservation: str, how: str = "ok") -> None:
     """Lets an invocation make its next call."""
-    call = world.jobs[slot].place.call
+    call = world.jobs[reservation].place.call
     if call is not None and call.method == "begin":
-        invocations.handle(world, slot, SUCCEEDS)
+        invocations.handle(world, reservation, SUCCEEDS)
     else:
-        invocations.step(world, slot, how)
+        invocations.step(world, reservation, how)
 
 
-def up_to(world: World, slot: str, wanted: Callable[[Call | None], bool]) -> Call | None:
+def up_to(world: World, reservation: str, wanted: Callable[[Call | None], bool]) -> Call | None:
     """Lets an invocation go on until its next call is the wanted one."""
-    while not wanted(world.jobs[slot].place.call):
-        one_step(world, slot)
-    return world.jobs[slot].place.call
+    while not wanted(world.jobs[reservation].place.call):
+        one_step(world, reservation)
+    return world.jobs[reservation].place.call
 
 
 def calls(method: str) -> Callable[[Call | None], bool]:

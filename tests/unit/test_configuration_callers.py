@@ -166,7 +166,7 @@ def test_a_mistake_is_one_line_with_table_key_and_remedy(text: str, words: str) 
     assert words in fault(text)
 
 
-# -- the file's shape and the recipes agree
+# -- the file's shape and the providers agree
 
 
 def test_every_declared_scheme_has_a_shape_and_every_shape_a_scheme() -> None:

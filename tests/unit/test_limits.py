@@ -86,7 +86,7 @@ def test_a_standard_queue_does_not_take(message: Outgoing) -> None:
     assert not takes(message)
 
 
-@pytest.mark.parametrize("name", ["g", "!", "~", "handler#entity", "x" * 128])
+@pytest.mark.parametrize("name", ["g", "!", "~", "handler#ordering_key", "x" * 128])
 def test_a_fifo_queue_takes_a_group_and_an_id(name: str) -> None:
     assert takes(Outgoing("x", group=name, dedup="d"), fifo=True)
     assert takes(Outgoing("x", group="g", dedup=name), fifo=True)

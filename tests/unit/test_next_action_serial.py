@@ -11,7 +11,7 @@ def test_one_that_waits_for_a_dead_one_says_which_to_replay() -> None:
     said = words(
         Status.DEFERRED,
         waits_for="event evt_0",
-        entity="cus_1",
+        ordering_key="cus_1",
         next_attempt_at=NOW + MINUTE,
         last_error="cus_1 stands still since the run of evt_0 died",
     )
@@ -21,8 +21,10 @@ def test_one_that_waits_for_a_dead_one_says_which_to_replay() -> None:
     assert REPLAY.replace("evt_1", "evt_0") in said
 
 
-def test_a_dead_one_that_stops_its_entity_says_so() -> None:
-    said = words(Status.DEAD_LETTER, last_error="permanent: a 422", entity="cus_1", blocking=True)
+def test_a_dead_one_that_stops_its_ordering_key_says_so() -> None:
+    said = words(
+        Status.DEAD_LETTER, last_error="permanent: a 422", ordering_key="cus_1", blocking=True
+    )
 
     assert said.startswith("Mend stripe.fulfil: ")
     assert " Until then all later events of cus_1 wait; " in said
@@ -31,14 +33,14 @@ def test_a_dead_one_that_stops_its_entity_says_so() -> None:
     )
 
 
-def test_a_dead_one_whose_entity_went_on_says_nothing_of_it() -> None:
-    said = words(Status.DEAD_LETTER, last_error="permanent: a 422", entity="cus_1")
+def test_a_dead_one_whose_ordering_key_went_on_says_nothing_of_it() -> None:
+    said = words(Status.DEAD_LETTER, last_error="permanent: a 422", ordering_key="cus_1")
 
     assert "cus_1" not in said
 
 
 def test_one_that_was_sent_and_not_begun_may_be_behind_others() -> None:
-    said = words(Status.PENDING, last_at=NOW - MINUTE, entity="cus_1")
+    said = words(Status.PENDING, last_at=NOW - MINUTE, ordering_key="cus_1")
 
     assert said.startswith("Wait: ")
     assert "earlier events of cus_1 come first" in said
@@ -48,4 +50,4 @@ def test_one_of_a_paused_handler_looks_for_itself_and_later_than_a_parked_one() 
     waits = {"waits_for": RESUMPTION, "next_attempt_at": NOW + timedelta(hours=1)}
 
     assert "within two minutes of" in words(Status.DEFERRED, parked=True, **waits)
-    assert "within 20m of" in words(Status.DEFERRED, entity="cus_1", **waits)
+    assert "within 20m of" in words(Status.DEFERRED, ordering_key="cus_1", **waits)

@@ -1,4 +1,4 @@
-"""docs/providers.md says what the recipes do."""
+"""docs/providers.md says what the providers do."""
 
 from dataclasses import fields
 
@@ -38,14 +38,14 @@ def test_what_was_recalled_is_a_fact(entry: Entry) -> None:
 
 @pytest.mark.parametrize("entry", EVERY)
 def test_a_window_that_is_judged_is_told(entry: Entry) -> None:
-    if entry.recipe.window is not None:
+    if entry.provider.window is not None:
         assert entry.facts.window != "none", f"providers/{MODULES[entry.name]}.py: tells no window"
 
 
 @pytest.mark.parametrize("entry", EVERY)
 def test_a_handshake_that_is_answered_is_told(entry: Entry) -> None:
-    recipe = entry.recipe
-    if recipe.greet or recipe.handshake or recipe.offer:
+    provider = entry.provider
+    if provider.greet or provider.handshake or provider.offer:
         assert entry.facts.handshake.partition(" ")[0] != "none"
 
 

@@ -74,7 +74,7 @@ def test_an_unknown_word_for_deaths_is_refused(on_dead: Any) -> None:
 
 @pytest.mark.parametrize("path", ["", ".", "a..b", "a.", None, 7])
 def test_a_path_that_is_none_is_refused(path: Any) -> None:
-    with pytest.raises(ConfigurationError, match="order: entity="):
+    with pytest.raises(ConfigurationError, match="order: ordering key="):
         serial(path)
 
 

@@ -69,7 +69,7 @@ def complete(  # noqa: PLR0913 - one option for each thing that a person says
         return
     place = _place(call, event_id or "", source=source, handler=handler, effect=effect)
     who = by or caller(target)
-    _show(call, completions.by_name(place, _read(body), by=who, chance=SystemRandomness()))
+    _show(call, completions.by_name(place, _read(body), by=who, randomness=SystemRandomness()))
 
 
 def _body(result: str | None, error: str | None, *, retry: bool) -> bytes:

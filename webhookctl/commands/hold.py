@@ -168,7 +168,7 @@ def _deciding(call: Invocation) -> Approvals:
         table=target.table,
         lanes=target.lanes,
         clock=call.clock,
-        chance=SystemRandomness(),
+        randomness=SystemRandomness(),
     )
 
 

@@ -101,12 +101,12 @@ def show(
         raise CommandError(_unknown(call, [id_]))
     found = Checkout.find()
     spec = None if found is None else found.sources(call.target.stage).get(kept.source)
-    recipe = None if spec is None else providers.load(spec)
+    provider = None if spec is None else providers.load(spec)
     shown = body_object(_body(call, kept)) if body else {}
     if call.as_json:
-        call.output.json({**kept_object(kept, recipe), **shown})
+        call.output.json({**kept_object(kept, provider), **shown})
         return
-    print_kept(call.output, kept, recipe)
+    print_kept(call.output, kept, provider)
     if kept.released_at is None:
         call.output.note(
             call.pasteable(f"Judge it again with `webhookctl rejected reverify {kept.id}`.")
@@ -239,7 +239,7 @@ def _reverification(call: Invocation, manifest: Manifest) -> Reverification:
     target = call.target
     return Reverification(
         manifest=manifest,
-        recipes=providers.load,
+        providers=providers.load,
         table=target.table,
         blobs=target.blobs,
         secrets=SecretCache(store=target.secrets, clock=call.clock),

@@ -61,7 +61,7 @@ def send(  # noqa: PLR0913 - one option for each thing a provider may vary
     spec = _spec(source, stage="local" if apart else call.target.stage)
     address = url or _address(call, source)
     key = _secret(call, spec, secret, secret_env)
-    forge = Forge(recipe=providers.load(spec), spec=spec, secret=key, clock=call.clock)
+    forge = Forge(provider=providers.load(spec), spec=spec, secret=key, clock=call.clock)
     drafts = [forge.draft(file, type_=type_, event_id=event_id, new_id=new_id) for file in files]
     with ThreadPoolExecutor(IN_FLIGHT) as pool:
         repeated = [draft for draft in drafts for _ in range(times)]

@@ -26,7 +26,7 @@ def skip(
 ) -> None:
     """End a dead run as skipped, where a replay would not help.
 
-    What of its entity waits for it goes on.
+    What of its ordering key waits for it goes on.
     """
     run = _the_one(call, event_id, source=source, handler=handler)
     target, now = call.target, call.clock.now()
@@ -39,7 +39,7 @@ def skip(
         return
     call.output.line(f"{run.handler} of {run.event_id}: finished as skipped")
     if run.blocking:
-        call.output.note(f"The later events of {run.entity} go on within 20 minutes.")
+        call.output.note(f"The later events of {run.ordering_key} go on within 20 minutes.")
 
 
 def _the_one(call: Invocation, event_id: str, *, source: str | None, handler: str | None) -> Run:

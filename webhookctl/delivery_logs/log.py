@@ -11,8 +11,8 @@ class Logged:
     """An event that the provider has sent, or tried to.
 
     Attributes:
-        event_id: as our recipe names it.
-        type: as our recipe names it.
+        event_id: as our provider names it.
+        type: as our provider names it.
         at: when it was last tried, or, where the log does not tell, when it was made.
         answered: the HTTP status of the last try; None where the log does not tell.
         handle: what the provider calls it when it is asked to send it again.

@@ -16,9 +16,9 @@ VERSION: Final = re.compile(r"(?:^|[\s,;])(v[0-9]+[a-z]?)[=,]")
 MODES: Final = ("livemode", "live_mode", "live", "test", "testmode", "test_mode", "sandbox")
 
 
-def missing(recipe: Provider, present: Iterable[str]) -> Cause:
+def missing(provider: Provider, present: Iterable[str]) -> Cause:
     """Returns what to know of a delivery without a signature."""
-    absent = sorted(recipe.signature_headers - set(present))
+    absent = sorted(provider.signature_headers - set(present))
     words = f"no {', '.join(absent) or 'signature'} came: it was not signed, or a proxy dropped it"
     remedy = "let the proxy pass it on; see that the provider has a secret to sign with"
     strangers = _whose(set(present) - {"authorization"})
@@ -33,10 +33,10 @@ def _whose(present: set[str]) -> list[str]:
     for name, module in providers.MODULES.items():
         example = getattr(import_module(f"{providers.__name__}.{module}"), "EXAMPLE", {})
         try:
-            recipe = providers.load(SourceSpec(name, name, name, settings=example))
+            provider = providers.load(SourceSpec(name, name, name, settings=example))
         except (ConfigurationError, KeyError):
             continue
-        wanted = recipe.signature_headers - {"authorization", "content-type", "host"}
+        wanted = provider.signature_headers - {"authorization", "content-type", "host"}
         if wanted & present:
             found.append(name)
     return found
@@ -64,9 +64,9 @@ def modes(body: bytes) -> Iterator[Cause]:
             yield Cause("other-mode", words, remedy, proven=False)
 
 
-def unknown(recipe: Provider) -> Cause:
+def unknown(provider: Provider) -> Cause:
     """Returns what is left where nothing that was tried verifies."""
-    if not recipe.needs_secret:
+    if not provider.needs_secret:
         words = "the provider did not make this, or its key is not the one that was given"
         return Cause("unknown", words, "ask the provider to send it again", proven=False)
     words = "no known mishap explains it: the secret is another one, or the body is not what was"

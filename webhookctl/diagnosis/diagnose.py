@@ -96,7 +96,7 @@ class _Examination:
         self, trial: Trial, fetcher: Fetcher, others: Sequence[tuple[str, str]], url: str
     ) -> None:
         self._trial = trial
-        self._recipe: Provider = providers.load(trial.spec)
+        self._provider: Provider = providers.load(trial.spec)
         self._fetcher = fetcher
         self._tried = 0
         self._singles: tuple[Hypothesis, ...] = (
@@ -119,11 +119,11 @@ class _Examination:
         return replace(found, steps=tuple(self._steps(found.failed)))
 
     def _steps(self, failed: Step | None) -> Iterator[Step]:
-        there = {Step.SECRET: self._recipe.needs_secret, Step.KEY: self._fetches()}
+        there = {Step.SECRET: self._provider.needs_secret, Step.KEY: self._fetches()}
         return (step for step in Step if there.get(step, True) or step is failed)
 
     def _fetches(self) -> bool:
-        fetches = self._recipe.fetches
+        fetches = self._provider.fetches
         try:
             found = fetches(self._trial.delivery, self._trial.secrets) if fetches else None
         except Rejected:
@@ -132,12 +132,12 @@ class _Examination:
 
     def _named(self, verified: Verified) -> Diagnosis:
         delivery = self._trial.delivery
-        secret = self._trial.secrets[verified.secret] if self._recipe.needs_secret else ""
+        secret = self._trial.secrets[verified.secret] if self._provider.needs_secret else ""
         try:
-            if self._recipe.handshake and self._recipe.handshake(delivery, secret) is not None:
+            if self._provider.handshake and self._provider.handshake(delivery, secret) is not None:
                 return Diagnosis(detail="a challenge: it is answered, and holds no event")
-            parts = self._recipe.batch(delivery) if self._recipe.batch else None
-            identities = [self._recipe.identify(part) for part in parts or (delivery,)]
+            parts = self._provider.batch(delivery) if self._provider.batch else None
+            identities = [self._provider.identify(part) for part in parts or (delivery,)]
         except Rejected as error:
             step = Step.NAME
             return Diagnosis(step, error.reason, error.detail, (_unnamed(error),), self._tried)
@@ -158,7 +158,7 @@ class _Examination:
                 return replace(failed, causes=(*trial.causes, *self._untimely(trial)))
         found = tuple(self._clues(error))
         if not any(clue.proven for clue in found):
-            found += (clues.unknown(self._recipe),)
+            found += (clues.unknown(self._provider),)
         return replace(failed, causes=found)
 
     def _one(self) -> Iterator[Trial]:
@@ -177,8 +177,8 @@ class _Examination:
 
     def _judge(self, trial: Trial) -> Verified:
         self._tried += 1
-        recipe = self._recipe if trial.spec is self._trial.spec else providers.load(trial.spec)
-        return verify(recipe, trial.delivery, trial.secrets, PublishedKeys(self._fetcher))
+        provider = self._provider if trial.spec is self._trial.spec else providers.load(trial.spec)
+        return verify(provider, trial.delivery, trial.secrets, PublishedKeys(self._fetcher))
 
     def _passes(self, trial: Trial) -> bool:
         try:
@@ -209,9 +209,9 @@ class _Examination:
 
     def _clues(self, error: Rejected) -> Iterator[Cause]:
         """Yields what the delivery itself shows, where nothing that was tried verifies."""
-        delivery, wanted = self._trial.delivery, self._recipe.signature_headers
+        delivery, wanted = self._trial.delivery, self._provider.signature_headers
         if error.reason is Reason.MISSING_SIGNATURE:
-            yield clues.missing(self._recipe, delivery.headers.keys())
+            yield clues.missing(self._provider, delivery.headers.keys())
         for name in sorted(wanted & delivery.headers.keys()):
             versions = clues.VERSION.findall(delivery.headers[name])
             if versions and error.reason is Reason.MALFORMED:

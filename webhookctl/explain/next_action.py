@@ -133,8 +133,8 @@ def _pending(run: Run, now: datetime) -> str:
     sent = run.last_at or now
     again = overdue_at(sent)
     begun = f"{run.handler} was sent again {relative(sent, now)} and has not begun"
-    if run.entity:
-        begun += f" (earlier events of {run.entity} come first)"
+    if run.ordering_key:
+        begun += f" (earlier events of {run.ordering_key} come first)"
     if again > now:
         return (
             f"Wait: {begun}; should its message be lost, the reconciler sends it"
@@ -215,7 +215,7 @@ def _behind(run: Run) -> str:
     first = replace(run, event_id=run.waits_for.removeprefix(BEHIND))
     return (
         f"Finish the run of {first.event_id} first: {run.handler} takes the events of"
-        f" {run.entity} in order, and stopped when that one died. Once its cause is gone, replay"
+        f" {run.ordering_key} in order, and stopped when that one died. Once its cause is gone, replay"
         f" it: {replay_command(first, [run.handler])} This run then goes on within"
         f" {span(RAREST_LOOK)}."
     )
@@ -258,7 +258,7 @@ def _dead(run: Run) -> str:
 def _stops(run: Run) -> str:
     named = f"{quote(run.event_id)} --source {run.source} --handler {quote(run.handler)}"
     return (
-        f" Until then all later events of {run.entity} wait; to let them go on without it:"
+        f" Until then all later events of {run.ordering_key} wait; to let them go on without it:"
         f" webhookctl skip {named} --reason WHY"
     )
 

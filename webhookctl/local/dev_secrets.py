@@ -26,13 +26,13 @@ DIGITS: Final = "deadbeef"
 SIGNING: Final = "/signing"
 
 
-def fake(provider: str, source: str) -> str:
+def fake(provider_name: str, source: str) -> str:
     """Returns a new secret of the form that a provider gives, marked as fake."""
-    if provider in PREFIXED:
+    if provider_name in PREFIXED:
         return "whsec_" + base64.b64encode(f"{MARK}-{secrets.token_hex(11)}!".encode()).decode()
-    if provider in ENCODED:
+    if provider_name in ENCODED:
         return DIGITS + secrets.token_hex(28)
-    joint = ":" if provider in NAMED else "-"
+    joint = ":" if provider_name in NAMED else "-"
     return f"{MARK}-{source}{joint}{secrets.token_hex(12)}"
 
 
@@ -80,8 +80,8 @@ def store(values: Mapping[str, str], *, prefix: str, vault: Any) -> None:
 
 def _pair(spec: SourceSpec, kept: Mapping[str, str]) -> tuple[str, str]:
     """Returns what signs and what verifies a source's deliveries, as kept or new."""
-    recipe = providers.load(spec)
-    made = recipe.pair if recipe.needs_secret and recipe.fetches is None else None
+    provider = providers.load(spec)
+    made = provider.pair if provider.needs_secret and provider.fetches is None else None
     public, private = kept.get(spec.secret), kept.get(spec.secret + SIGNING)
     if made is None:
         shared = public or fake(spec.provider, spec.name)

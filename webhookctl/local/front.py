@@ -53,7 +53,7 @@ class Front:
         self._log = log
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping = asyncio.Event()
-        self._slots = asyncio.Semaphore(IN_FLIGHT)
+        self._reservations = asyncio.Semaphore(IN_FLIGHT)
         self._thread = threading.Thread(target=self._run, daemon=True, name="front")
         self._started: Future[int] = Future()
 
@@ -123,7 +123,7 @@ class Front:
         if self.gateway is None:
             return as_json(502, {"message": "the local runtime is not ready"})
         try:
-            async with self._slots:
+            async with self._reservations:
                 async with asyncio.timeout(GATEWAY_LIMIT):
                     return await self.gateway.call(request)
         except TimeoutError:

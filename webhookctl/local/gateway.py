@@ -110,7 +110,7 @@ def as_json(status: int, content: Any) -> Response:
 
 def too_large() -> Response:
     """Returns what API Gateway answers where the function could not be given the event."""
-    return as_json(413, {"message": "Request Entity Too Large"})
+    return as_json(413, {"message": "Request Ordering key Too Large"})
 
 
 def _needs_stand_in(request: Request) -> bool:

@@ -56,10 +56,10 @@ class _Seen:
 class CircuitBreaker:
     """The circuits of all destinations, as one execution environment knows them."""
 
-    def __init__(self, *, table: Table, clock: Clock, chance: Randomness) -> None:
+    def __init__(self, *, table: Table, clock: Clock, randomness: Randomness) -> None:
         self._table = table
         self._clock = clock
-        self._chance = chance
+        self._randomness = randomness
         self._seen: dict[str, _Seen] = {}
         self._probes: dict[str, Probe] = {}
 
@@ -89,7 +89,7 @@ class CircuitBreaker:
         taken = circuit.probe and now <= circuit.probe_until
         if taken or circuit.phase(now) is not Phase.RECOVERING:
             return False
-        probe = Probe(self._chance.token(), now + _probe_time(spec) // MILLISECOND)
+        probe = Probe(self._randomness.token(), now + _probe_time(spec) // MILLISECOND)
         # By the time of opening, too: another probe may have failed since this was read.
         free = either(Absent("probe"), Less("probe_until", now))
         lease = {"probe": probe.id, "probe_until": probe.until}

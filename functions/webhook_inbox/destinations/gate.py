@@ -35,7 +35,7 @@ class DestinationAdmission:
     Attributes:
         go: whether it may.
         due: when it is to come again; None where it may go.
-        slots: what it keeps, to be handed to `enter`, or to `admit` when it comes again.
+        reservations: what it keeps, to be handed to `enter`, or to `admit` when it comes again.
         destination: the one that it waits for; "" where it may go.
         why: why it waits, for people; "" where it may go.
         on_limit: "queue", "drop" or "error" where the rate is why it may not go, else "".
@@ -44,7 +44,7 @@ class DestinationAdmission:
 
     go: bool
     due: datetime | None = None
-    slots: Mapping[str, int] = field(default_factory=dict)
+    reservations: Mapping[str, int] = field(default_factory=dict)
     destination: str = ""
     why: str = ""
     on_limit: str = ""
@@ -58,9 +58,9 @@ class Gate:
     `Admission.degraded` or by `degraded`.
     """
 
-    def __init__(self, *, table: Table, clock: Clock, chance: Randomness) -> None:
+    def __init__(self, *, table: Table, clock: Clock, randomness: Randomness) -> None:
         self._clock = clock
-        self._breaker = CircuitBreaker(table=table, clock=clock, chance=chance)
+        self._breaker = CircuitBreaker(table=table, clock=clock, randomness=randomness)
         self._limiter = RateLimiter(timelines=Timelines(table=table, clock=clock), clock=clock)
         self._degraded: list[str] = []
 
@@ -76,22 +76,24 @@ class Gate:
 
         Args:
             specs: the destinations that it declares.
-            kept: the slots that it was given earlier.
+            kept: the reservations that it was given earlier.
         """
-        slots, degraded = dict(kept), list[str]()
-        # First what costs no reservation: a slot of one destination is lost while the run waits
+        reservations, degraded = dict(kept), list[str]()
+        # First what costs no reservation: a reservation of one destination is lost while the run waits
         # for another. Last the probe, which nobody else makes meanwhile.
         for spec in sorted(specs, key=self._rank):
             try:
-                wait = self._admit(spec, slots)
+                wait = self._admit(spec, reservations)
             except Unavailable as error:
                 degraded.append(f"{spec.name}: {error}")
                 continue
             if wait is not None:
-                return replace(wait, slots=slots, degraded=tuple(degraded))
-        return DestinationAdmission(go=True, slots=slots, degraded=tuple(degraded))
+                return replace(wait, reservations=reservations, degraded=tuple(degraded))
+        return DestinationAdmission(go=True, reservations=reservations, degraded=tuple(degraded))
 
-    def enter(self, spec: DestinationSpec, slots: dict[str, int], *, until: datetime) -> None:
+    def enter(
+        self, spec: DestinationSpec, reservations: dict[str, int], *, until: datetime
+    ) -> None:
         """Lets a call begin, in its turn: it may wait here for two seconds (`Pace.patience`).
 
         A handler that took long to come here waits as much longer, up to 20 s, since to come
@@ -99,7 +101,7 @@ class Gate:
 
         Args:
             spec: the destination.
-            slots: the slots of the run, which are changed.
+            reservations: the reservations of the run, which are changed.
             until: when there is no time left to begin a call.
 
         Raises:
@@ -108,7 +110,7 @@ class Gate:
             Transient: its rate is used up, and it is declared that runs fail then.
         """
         try:
-            self._enter(spec, slots, until)
+            self._enter(spec, reservations, until)
         except Unavailable as error:
             self._degraded.append(f"{spec.name}: {error}")
 
@@ -119,17 +121,19 @@ class Gate:
         except Unavailable as error:
             self._degraded.append(f"{spec.name}: {error}")
 
-    def _admit(self, spec: DestinationSpec, slots: dict[str, int]) -> DestinationAdmission | None:
+    def _admit(
+        self, spec: DestinationSpec, reservations: dict[str, int]
+    ) -> DestinationAdmission | None:
         """Returns why the run has to wait for this destination, and until when, or None."""
         circuit = self._look(spec, self._breaker.acquire)
         if circuit is None:
             return None
-        turn = Turn.of(spec.name, slots)
+        turn = Turn.of(spec.name, reservations)
         if circuit.open_until:
             place = self._bar(spec, circuit, turn)
         else:
             place = self._limiter.admit(Pace(spec, circuit), turn)
-        place.turn.keep(spec.name, slots)
+        place.turn.keep(spec.name, reservations)
         if place.go:
             return None
         why, on_limit = _reason(spec, circuit, place, to_ms(self._clock.now()))
@@ -137,30 +141,30 @@ class Gate:
             go=False, due=moment(place.due), destination=spec.name, why=why, on_limit=on_limit
         )
 
-    def _enter(self, spec: DestinationSpec, slots: dict[str, int], until: datetime) -> None:
-        turn, start = Turn.of(spec.name, slots), 0
+    def _enter(self, spec: DestinationSpec, reservations: dict[str, int], until: datetime) -> None:
+        turn, start = Turn.of(spec.name, reservations), 0
         came, took = self._now(), _took(turn, self._now())
         while (circuit := self._look(spec, self._breaker.begin_probe)) is not None:
             if circuit.open_until:
-                self._put_off(spec, circuit, self._bar(spec, circuit, turn), slots)
+                self._put_off(spec, circuit, self._bar(spec, circuit, turn), reservations)
             pace = Pace(spec, circuit)
             # Whoever has slept looks again, and begins if nothing has changed. Asleep for too
-            # long it has missed its slot.
+            # long it has missed its reservation.
             if start and start >= max(self._now() - TOLERANCE, pace.resumes_at):
                 return
             patience = took + pace.patience(came, again=turn.again)
             latest = min(came + patience, microseconds(until))
             place = self._limiter.begin(pace, turn, latest=latest)
             if not place.go:
-                self._put_off(spec, circuit, place, slots)
-            place.turn.keep(spec.name, slots)
+                self._put_off(spec, circuit, place, reservations)
+            place.turn.keep(spec.name, reservations)
             start, turn = place.start, place.turn
             wait = start - self._now()
             if wait <= 0:
                 return
             self._clock.sleep(wait / SECOND)
         # Who probes need not queue for its next call.
-        replace(turn, at=self._now()).keep(spec.name, slots)
+        replace(turn, at=self._now()).keep(spec.name, reservations)
 
     def _bar(self, spec: DestinationSpec, circuit: Circuit, turn: Turn) -> Place:
         """Returns when a run is to come that finds the circuit open."""
@@ -169,16 +173,16 @@ class Gate:
         return self._limiter.admit(Pace(spec, circuit), turn, floor=probed + LEAD)
 
     def _put_off(
-        self, spec: DestinationSpec, circuit: Circuit, place: Place, slots: dict[str, int]
+        self, spec: DestinationSpec, circuit: Circuit, place: Place, reservations: dict[str, int]
     ) -> NoReturn:
         """Raises what a call raises that may not be made now."""
         now = self._clock.now()
         why, on_limit = _reason(spec, circuit, place, to_ms(now))
         due = max(moment(place.due), now)
         if not place.retry_at:
-            place.turn.keep(spec.name, slots)
+            place.turn.keep(spec.name, reservations)
             waits_for = f"destination {spec.name}"
-            raise Deferred(due, why, waits_for=waits_for, slots=slots)
+            raise Deferred(due, why, waits_for=waits_for, reservations=reservations)
         if on_limit == "drop":
             raise Skipped(why)
         raise Transient(why, retry_after=due - now, refused=True)

@@ -17,15 +17,15 @@ from webhook_inbox.domain.timestamps import EPOCH
 SECOND: Final = 1_000_000
 MILLISECOND: Final = 1_000
 # Starts are planned so much slower than the rate, because a start may come TOLERANCE after its
-# slot, and 50 ms are for clocks that differ: ten seconds of slots begin in 10.25 s of slots.
+# reservation, and 50 ms are for clocks that differ: ten seconds of reservations begin in 10.25 s of reservations.
 HEADROOM: Final = 1.025
-# How long after its slot a call may still begin.
+# How long after its reservation a call may still begin.
 TOLERANCE: Final = SECOND // 5
-# How long a call waits in its process for its slot; for longer its run is put off. At least two
-# steps, within reason: with less nobody would be there when the next slot comes.
+# How long a call waits in its process for its reservation; for longer its run is put off. At least two
+# steps, within reason: with less nobody would be there when the next reservation comes.
 PATIENCE: Final = 2 * SECOND
 MOST_PATIENCE: Final = 5 * SECOND
-# Above so many calls a second, workers reserve several slots at once. One that lets some lapse
+# Above so many calls a second, workers reserve several reservations at once. One that lets some lapse
 # reserves fewer, but there are never more reservations than half of what one row can take.
 RESERVATIONS: Final = 200
 MOST_RESERVATIONS: Final = 500
@@ -49,8 +49,8 @@ class Stage:
     """A time with one rate.
 
     Attributes:
-        step: microseconds from one slot to the next.
-        block: how many slots a worker reserves at once, at most.
+        step: microseconds from one reservation to the next.
+        block: how many reservations a worker reserves at once, at most.
         least: how many at least.
         until: when the stage ends; None for never.
     """
@@ -74,11 +74,11 @@ class Pace:
         return self.circuit.paused_until * MILLISECOND
 
     def limits(self, now: int) -> bool:
-        """Tells whether calls need a slot at this time."""
+        """Tells whether calls need a reservation at this time."""
         return self.spec.rate is not None or now < self.resumes_at + SLOW[-1][0]
 
     def patience(self, now: int, *, again: bool = False) -> int:
-        """Returns how many microseconds a call waits in its process for its slot.
+        """Returns how many microseconds a call waits in its process for its reservation.
 
         Twice as many in a run that has been put off in spite of its turn: put off once more it
         would be overtaken by those behind it.
@@ -88,7 +88,7 @@ class Pace:
         return 2 * patience if again else patience
 
     def stage(self, at: int) -> Stage:
-        """Returns the rate of slots from this time on."""
+        """Returns the rate of reservations from this time on."""
         for until, planned in self._rates():
             if until is None or at < until:
                 rate = min(planned, self._drain) if self.circuit.open_until else planned
@@ -104,7 +104,7 @@ class Pace:
         for lasts, share, drains in SLOW:
             rate = self.spec.rate
             yield self.resumes_at + lasts, drains * self._drain if rate is None else share * rate
-        # Where there is no rate, only who waited for a pause or a circuit needs a slot.
+        # Where there is no rate, only who waited for a pause or a circuit needs a reservation.
         yield None, SLOW[-1][2] * self._drain if self.spec.rate is None else self.spec.rate
 
     @property

@@ -1,10 +1,10 @@
 """Rate limit: gives a run its turn, and each call a time to begin.
 
-A run that comes for the first time takes a slot on the timeline `SCHEDULED`. If that is near
-it may begin, else it is its turn: the run comes again for it and keeps it. A call takes a slot
+A run that comes for the first time takes a reservation on the timeline `SCHEDULED`. If that is near
+it may begin, else it is its turn: the run comes again for it and keeps it. A call takes a reservation
 on `STARTED` when it is made, whoever makes it, and waits for it. So calls begin as far apart
 as the rate says, whatever comes when; and a run that is late, never comes or makes no call
-costs nobody a slot. Where the calls have fallen behind the turns, a run that has had its turn
+costs nobody a reservation. Where the calls have fallen behind the turns, a run that has had its turn
 gets another one on `RETURNING`, and whoever waits there goes before all others: nobody is
 sent to the end of the queue.
 """
@@ -37,17 +37,17 @@ class Turn:
     again: bool = False
 
     @classmethod
-    def of(cls, destination: str, slots: Mapping[str, int]) -> "Turn":
-        """Reads a run's slots, which are in milliseconds."""
-        again = slots.get(destination + AGAIN, 0)
-        return cls((again or slots.get(destination, 0)) * MILLISECOND, again=bool(again))
+    def of(cls, destination: str, reservations: Mapping[str, int]) -> "Turn":
+        """Reads a run's reservations, which are in milliseconds."""
+        again = reservations.get(destination + AGAIN, 0)
+        return cls((again or reservations.get(destination, 0)) * MILLISECOND, again=bool(again))
 
-    def keep(self, destination: str, slots: dict[str, int]) -> None:
-        """Writes it into a run's slots."""
-        slots.pop(destination, None)
-        slots.pop(destination + AGAIN, None)
+    def keep(self, destination: str, reservations: dict[str, int]) -> None:
+        """Writes it into a run's reservations."""
+        reservations.pop(destination, None)
+        reservations.pop(destination + AGAIN, None)
         if self.at:
-            slots[destination + AGAIN * self.again] = self.at // MILLISECOND
+            reservations[destination + AGAIN * self.again] = self.at // MILLISECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +124,12 @@ class RateLimiter:
             if not place.go:
                 return place
         late = max(now - TOLERANCE, pace.resumes_at)
-        slot = self._timelines.reserve(Timeline.STARTED, pace, Bounds(earliest, late, latest + 1))
-        if slot is None:
+        reservation = self._timelines.reserve(
+            Timeline.STARTED, pace, Bounds(earliest, late, latest + 1)
+        )
+        if reservation is None:
             return self._return(pace, earliest, now)
-        return Place(go=True, turn=replace(turn, at=max(slot, now)), start=slot)
+        return Place(go=True, turn=replace(turn, at=max(reservation, now)), start=reservation)
 
     def _simple(self, pace: Pace, turn: Turn, earliest: int, now: int) -> Place | None:
         """Returns the place of a run that nothing has to be reserved for."""
@@ -141,12 +143,14 @@ class RateLimiter:
         """Places a run behind all who wait; what is near enough need not come again."""
         below = None if self._waits(pace, earliest, now, floor) else now + pace.patience(now)
         first = max(earliest, self._ahead(pace))
-        slot = self._timelines.reserve(Timeline.SCHEDULED, pace, Bounds(first, earliest, below))
-        if slot is None:
+        reservation = self._timelines.reserve(
+            Timeline.SCHEDULED, pace, Bounds(first, earliest, below)
+        )
+        if reservation is None:
             ends = self._timelines.seen(pace.spec.name, Timeline.SCHEDULED)
             return Place(go=False, retry_at=max(first, ends))
         # Since this was seen, calls that nobody queued for may have gone ahead.
-        turn = Turn(max(slot, self._ahead(pace)))
+        turn = Turn(max(reservation, self._ahead(pace)))
         if turn.at < now + pace.patience(now) and not floor:
             return Place(go=True, turn=Turn(now))
         return Place(go=False, turn=turn)
@@ -157,8 +161,8 @@ class RateLimiter:
         first = max(earliest, started)
         if not self._waits(pace, earliest, now, floor):
             return Place(go=False, retry_at=first)
-        slot = self._timelines.reserve(Timeline.RETURNING, pace, Bounds(first, earliest))
-        return Place(go=False, turn=Turn(slot or first, again=True))
+        reservation = self._timelines.reserve(Timeline.RETURNING, pace, Bounds(first, earliest))
+        return Place(go=False, turn=Turn(reservation or first, again=True))
 
     def _waits(self, pace: Pace, earliest: int, now: int, floor: int) -> bool:
         # Whom a pause or a circuit keeps is not dropped for the rate.

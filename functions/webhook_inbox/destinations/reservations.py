@@ -1,6 +1,6 @@
-"""Timelines of slots, in a row that all workers share.
+"""Timelines of reservations, in a row that all workers share.
 
-A timeline is one number: where its next slot lies. To reserve is to move it on, by an ADD
+A timeline is one number: where its next reservation lies. To reserve is to move it on, by an ADD
 that never fails for somebody else's; only when the timeline lies in the past is it set, and
 then one worker wins and the others add to what it set. It never goes back.
 """
@@ -31,11 +31,11 @@ class Timeline(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Which slot will do.
+    """Which reservation will do.
 
     Attributes:
         floor: not before it.
-        late: a slot of an earlier block will do if it is no earlier than this.
+        late: a reservation of an earlier block will do if it is no earlier than this.
         below: only before it; None: however late.
     """
 
@@ -46,20 +46,22 @@ class Bounds:
 
 @dataclass(slots=True)
 class _Block:
-    """Slots that were reserved in one write, and are used one after the other."""
+    """Reservations that were reserved in one write, and are used one after the other."""
 
-    slots: deque[int]
+    reservations: deque[int]
     size: int
     lapsed: int = 0
 
     def take(self, bounds: Bounds) -> int | None:
-        """Returns its next slot if that will do; those that are too late are dropped."""
-        while self.slots and self.slots[0] < bounds.late:
-            self.slots.popleft()
+        """Returns its next reservation if that will do; those that are too late are dropped."""
+        while self.reservations and self.reservations[0] < bounds.late:
+            self.reservations.popleft()
             self.lapsed += 1
-        if not self.slots or (bounds.below is not None and self.slots[0] >= bounds.below):
+        if not self.reservations or (
+            bounds.below is not None and self.reservations[0] >= bounds.below
+        ):
             return None
-        return self.slots.popleft()
+        return self.reservations.popleft()
 
     def following(self, stage: Stage) -> int:
         """Returns the size of the next one: what was used of this one, or twice as many."""
@@ -77,7 +79,7 @@ class _Known:
 
 
 class Timelines:
-    """Reserves slots."""
+    """Reserves reservations."""
 
     def __init__(self, *, table: Table, clock: Clock) -> None:
         self._table = table
@@ -101,10 +103,10 @@ class Timelines:
         return self.seen(destination, timeline)
 
     def reserve(self, timeline: Timeline, pace: Pace, bounds: Bounds) -> int | None:
-        """Returns a slot within the bounds, or None if the next one lies beyond them.
+        """Returns a reservation within the bounds, or None if the next one lies beyond them.
 
         Raises:
-            Unavailable: the table failed; slots may have been reserved, which then lapse.
+            Unavailable: the table failed; reservations may have been reserved, which then lapse.
         """
         known = self._fresh(pace.spec.name)
         block = known.blocks.get(timeline)
@@ -116,7 +118,7 @@ class Timelines:
             if bounds.below is not None and at >= bounds.below:
                 return None
             if self._move(known, timeline, at, pace, bounds):
-                return known.blocks[timeline].slots.popleft()
+                return known.blocks[timeline].reservations.popleft()
         raise Unavailable("dynamodb", "UpdateItem", f"{limit_key(pace.spec.name).pk} is contended")
 
     def _move(self, known: _Known, timeline: Timeline, at: int, pace: Pace, bounds: Bounds) -> bool:
@@ -143,8 +145,8 @@ class Timelines:
             return False
         self._see(known, row)
         first = row[timeline] - length
-        slots = deque(first + n * stage.step for n in range(size))
-        known.blocks[timeline] = _Block(slots, size)
+        reservations = deque(first + n * stage.step for n in range(size))
+        known.blocks[timeline] = _Block(reservations, size)
         return True
 
     def _fresh(self, destination: str) -> _Known:

@@ -110,8 +110,8 @@ class Deferred(InboxError):
     """The run waits until `until` for something outside it; no attempt is spent.
 
     `parked` waits without a message, for somebody who wakes it earlier; `waits_for` is what an
-    operator is told, like "destination crm"; `slots` is what the run keeps of its turns at
-    destinations, see `Run.slots`.
+    operator is told, like "destination crm"; `reservations` is what the run keeps of its turns at
+    destinations, see `Run.reservations`.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class Deferred(InboxError):
         *,
         parked: bool = False,
         waits_for: str = "",
-        slots: Mapping[str, int] | None = None,
+        reservations: Mapping[str, int] | None = None,
     ) -> None:
         super().__init__(message)
         if until.tzinfo is None:
@@ -129,7 +129,7 @@ class Deferred(InboxError):
         self.until = until
         self.parked = parked
         self.waits_for = str(waits_for)
-        self.slots = dict(slots or {})
+        self.reservations = dict(reservations or {})
 
 
 class Superseded(InboxError):

@@ -30,22 +30,22 @@ class Backoff:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """In which order a handler takes the events of one entity.
+    """In which order a handler takes the events of one ordering key.
 
     Attributes:
         kind: "latest" (what is older than what was applied is skipped), "sequence" (by number,
             without gaps) or "serial" (one at a time, as they were accepted).
-        entity: the path in the body's JSON to what the order is about, like "data.object.id".
+        ordering key: the path in the body's JSON to what the order is about, like "data.object.id".
         version: the path to what tells older from newer; a sequence's number.
         first: the number that a sequence begins with.
         timeout: seconds that a gap is waited for.
         on_gap: what happens then: "skip" (the gap is passed over), "hold" or "dead".
         backfill: whether the handler has a function that fetches what is missing.
-        on_dead: what a serial run's death means to the entity's next: "continue" or "block".
+        on_dead: what a serial run's death means to the ordering key's next: "continue" or "block".
     """
 
     kind: str
-    entity: str
+    ordering_key: str
     version: str = ""
     first: int = 1
     timeout: float = 3600.0
@@ -76,12 +76,12 @@ class HandlerSpec:
 
     @property
     def serial(self) -> bool:
-        """Whether it takes an entity's events one at a time, through a FIFO lane."""
+        """Whether it takes an ordering key's events one at a time, through a FIFO lane."""
         return self.order is not None and self.order.kind == SERIAL
 
     @property
     def blocks(self) -> bool:
-        """Whether an entity stands still after the death of one of its runs."""
+        """Whether an ordering key stands still after the death of one of its runs."""
         return self.serial and self.order is not None and self.order.on_dead == BLOCK
 
 

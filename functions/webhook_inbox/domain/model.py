@@ -75,7 +75,7 @@ class Delivery:
 class StoredEvent:
     """An accepted event, as the ledger keeps it. Written once, never changed.
 
-    `agent` is who sent it, "" where the source does not know its callers apart. `entities` is
+    `agent` is who sent it, "" where the source does not know its callers apart. `ordering_keys` is
     what its serial runs are in order with, by handler.
     """
 
@@ -93,7 +93,7 @@ class StoredEvent:
     guard: str = ""
     request_id: str = ""
     agent: str = ""
-    entities: Mapping[str, str] = field(default_factory=dict)
+    ordering_keys: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +118,9 @@ class Run:
         held: what a person has to decide: subject, reason, shows, fingerprint, at.
         approvals: what a person has decided, by subject: by, reason, at, fingerprint.
         waits_for: what a deferred run waits for, like "destination crm" or "resumption".
-        slots: when it may call a destination, in ms, by destination.
-        entity: what a serial run is in order with.
-        blocking: whether its entity stands still since it died.
+        reservations: when it may call a destination, in ms, by destination.
+        ordering key: what a serial run is in order with.
+        blocking: whether its ordering key stands still since it died.
         claims: how often it was claimed, deferrals included; what tells a later attempt.
         resumed_at: when a person, or its handler's resumption, last let it go on.
     """
@@ -130,7 +130,7 @@ class Run:
     handler: str
     type: str
     status: Status
-    ticket: int = 0
+    generation: int = 0
     attempt_count: int = 0
     attempts_in_round: int = 0
     lease_id: str = ""
@@ -155,8 +155,8 @@ class Run:
     held: Mapping[str, Any] = field(default_factory=dict)
     approvals: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     waits_for: str = ""
-    slots: Mapping[str, int] = field(default_factory=dict)
-    entity: str = ""
+    reservations: Mapping[str, int] = field(default_factory=dict)
+    ordering_key: str = ""
     blocking: bool = False
     claims: int = 0
     expires_at: datetime | None = None
@@ -191,7 +191,7 @@ class WaitStrategy(StrEnum):
     """What carries a run over its wait."""
 
     HIDDEN = "hidden"  # this message, by its visibility timeout
-    COPY = "copy"  # a delayed copy with the next ticket; this message goes
+    COPY = "copy"  # a delayed copy with the next generation; this message goes
     PARKED = "parked"  # nothing but the ledger; the reconciler sends it when due
 
 

@@ -4,7 +4,7 @@
     happened   the same, and the effect in doubt is committed by hand: it is not repeated
     deny       the run is finished as skipped; effects that have happened stay as they are
 
-Ticket first, then send, as replay does it. Every write is conditional on the hold that the
+Generation first, then send, as replay does it. Every write is conditional on the hold that the
 person saw, so of two decisions at once the first one stands.
 """
 
@@ -121,13 +121,19 @@ class Approvals:
     """
 
     def __init__(
-        self, *, manifest: Manifest, table: Table, lanes: Lanes, clock: Clock, chance: Randomness
+        self,
+        *,
+        manifest: Manifest,
+        table: Table,
+        lanes: Lanes,
+        clock: Clock,
+        randomness: Randomness,
     ) -> None:
         self._manifest = manifest
         self._table = table
         self._lanes = lanes
         self._clock = clock
-        self._chance = chance
+        self._randomness = randomness
 
     def approve(self, hold: ApprovalRequest, *, by: str, reason: str) -> Decision:
         """Lets a run go on; what it was held for is approved as `hold` shows it.
@@ -156,7 +162,7 @@ class Approvals:
         found = manual_commit.find(self._table, hold.run, hold.effect)
         self._audit("happened", hold, by, reason)
         word = {"by": cut(by), "reason": cut(reason)}
-        mark, now = self._chance.token(), self._clock.now()
+        mark, now = self._randomness.token(), self._clock.now()
         committed = manual_commit.commit(self._table, found, stored, word=word, mark=mark, now=now)
         return replace(self._let_go(hold, by, reason), committed=committed)
 
@@ -189,7 +195,7 @@ class Approvals:
         run, now = hold.run, self._clock.now()
         # The id tells it from another person's in the same millisecond.
         entry = {
-            "id": self._chance.token(),
+            "id": self._randomness.token(),
             "by": cut(by),
             "reason": cut(reason),
             "at": to_ms(now),
@@ -199,7 +205,7 @@ class Approvals:
         change = Change(
             set={
                 "status": str(Status.PENDING),
-                "ticket": run.ticket + 1,
+                "generation": run.generation + 1,
                 "approvals": {**run.approvals, hold.subject: entry},
                 "resumed_at": to_ms(now),
                 "last_at": to_ms(now),
@@ -256,7 +262,7 @@ class Approvals:
         about = {"subject": hold.subject, "fingerprint": hold.fingerprint}
         audit.record(
             self._table,
-            self._chance,
+            self._randomness,
             action=action,
             by=by,
             reason=reason,

@@ -50,7 +50,7 @@ class Context:
     clients: Clients = no_clients
     traceparent: str = ""
     call_chain: CallChain = field(default_factory=CallChain)
-    slots: dict[str, int] = field(default_factory=dict)
+    reservations: dict[str, int] = field(default_factory=dict)
     approvals: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def effect(

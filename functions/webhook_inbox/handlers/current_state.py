@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from webhook_inbox.domain.errors import Skipped, Transient
 from webhook_inbox.handlers.event import Event
-from webhook_inbox.handlers.ordering.position import entity_at, version_at
+from webhook_inbox.handlers.ordering.position import ordering_key_at, version_at
 
 ASKER: Final = "current()"
 # An API that answers from a copy has caught up by then, most often.
@@ -17,21 +17,21 @@ def current(
     event: Event,
     fetch: Callable[[str], Any],
     *,
-    entity: str,
+    ordering_key: str,
     version: str = "",
     fetched: str = "",
 ) -> Any:
-    """Returns what `fetch` knows now of the entity that an event is about.
+    """Returns what `fetch` knows now of the ordering key that an event is about.
 
     A handler that acts on this may miss events, and get them late, twice or in any order: each
     brings what it keeps to where the provider is now.
 
-        customer = current(event, read_customer, entity="data.object.id")
+        customer = current(event, read_customer, ordering key="data.object.id")
 
     Args:
         event: the event.
-        fetch: given the entity, returns its state as JSON, or None where there is none any more.
-        entity: the path in the event's body to what is fetched.
+        fetch: given the ordering key, returns its state as JSON, or None where there is none any more.
+        ordering key: the path in the event's body to what is fetched.
         version: the path in the event's body to what tells older from newer; compared as
             `latest` does.
         fetched: the path to the same in what was fetched. With both, what is older than the event
@@ -43,7 +43,7 @@ def current(
         Permanent: the body, or what was fetched, has nothing at a path.
     """
     body = event.json()
-    name = entity_at(body, entity, ASKER)
+    name = ordering_key_at(body, ordering_key, ASKER)
     state = fetch(name)
     if state is None:
         raise Skipped(f"{name} is not there any more")

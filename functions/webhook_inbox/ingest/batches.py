@@ -105,14 +105,14 @@ class Splitter:
         self,
         *,
         manifest: Manifest,
-        recipes: Callable[[SourceSpec], Provider],
+        providers: Callable[[SourceSpec], Provider],
         table: Table,
         lanes: Lanes,
         blobs: Blobs,
         clock: Clock,
     ) -> None:
         self._manifest = manifest
-        self._recipes = recipes
+        self._providers = providers
         self._clock = clock
         self._acceptance = IdempotentReceiver(
             manifest=manifest, table=table, lanes=lanes, blobs=blobs
@@ -138,12 +138,12 @@ class Splitter:
         source = self._manifest.sources.get(batch.source)
         if source is None:
             raise Transient(f"source {batch.source!r} is not in this deployment")
-        recipe = self._recipes(source)
-        items = _items(batch, recipe, lease)
+        provider = self._providers(source)
+        items = _items(batch, provider, lease)
         tally = Tally.resumed(journal.progress, of=len(items))
         runs: dict[tuple[str, RunMessage], None] = {}
         for item in items[tally.next :]:
-            tally.add(*self._take(item, source, recipe, batch, runs))
+            tally.add(*self._take(item, source, provider, batch, runs))
             late = self._clock.now() >= end - RESERVE
             if late or tally.finished or tally.next % STRIDE == 0:
                 self._acceptance.send(runs)
@@ -159,19 +159,19 @@ class Splitter:
         self,
         item: Delivery,
         source: SourceSpec,
-        recipe: Provider,
+        provider: Provider,
         batch: StoredEvent,
         runs: dict[tuple[str, RunMessage], None],
     ) -> tuple[str, str]:
         """Records an item and adds its runs; returns what became of it, and what is wrong."""
         try:
-            identity = recipe.identify(item)
+            identity = provider.identify(item)
         except Rejected as error:
             return REJECTED, str(error)
         if not self._manifest.wants(source, identity.type):
             return IGNORED, ""
         handlers = self._manifest.runs_for(source.name, identity.type)
-        event = item_event(item, recipe, identity, handlers, batch=batch)
+        event = item_event(item, provider, identity, handlers, batch=batch)
         recorded = self._acceptance.record(event)
         runs.update(dict.fromkeys(recorded.runs))
         conflicts = recorded.taken is Taken.CONFLICT
@@ -179,7 +179,7 @@ class Splitter:
         return recorded.taken, fault
 
 
-def _items(batch: StoredEvent, recipe: Provider, lease: str) -> Sequence[Delivery]:
+def _items(batch: StoredEvent, provider: Provider, lease: str) -> Sequence[Delivery]:
     """Returns a batch's items, as deliveries of their own."""
     whole = Delivery(
         source=batch.source,
@@ -191,11 +191,11 @@ def _items(batch: StoredEvent, recipe: Provider, lease: str) -> Sequence[Deliver
         received_at=batch.received_at,
     )
     try:
-        items = recipe.batch(whole) if recipe.batch else None
+        items = provider.batch(whole) if provider.batch else None
     except Rejected as error:
         raise Permanent(f"it cannot be split: {error}") from error
     if items is None:
-        raise Permanent(f"to the provider {recipe.name!r} as it is now it is no batch")
+        raise Permanent(f"to the provider {provider.name!r} as it is now it is no batch")
     # As a request's id does at ingest, it tells a row that this very call has written, and whose
     # runs are to be sent, from one of another attempt or item, whose runs may have begun.
     return [

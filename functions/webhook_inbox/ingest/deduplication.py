@@ -87,14 +87,14 @@ class IdempotentReceiver:
             return Recorded(Taken.REPLAYED)
         known = self._store(event)
         if known is None:
-            return Recorded(Taken.ACCEPTED, self._addressed(event, event.runs, event.entities))
+            return Recorded(Taken.ACCEPTED, self._addressed(event, event.runs, event.ordering_keys))
         if known["fingerprint"] != event.fingerprint:
             self._keep_conflict(event, known)
             return Recorded(Taken.CONFLICT)
         # In order with what it was accepted for, whatever its handlers say by now.
-        entities = known.get("entities", {})
+        ordering_keys = known.get("ordering_keys", {})
         unsent = self._unsent(event, known)
-        return Recorded(Taken.DUPLICATE, self._addressed(event, unsent, entities))
+        return Recorded(Taken.DUPLICATE, self._addressed(event, unsent, ordering_keys))
 
     def send(self, runs: Iterable[tuple[str, RunMessage]]) -> None:
         """Sends runs, up to ten of one lane in a call.
@@ -138,12 +138,14 @@ class IdempotentReceiver:
         return [name for name in known["runs"] if name not in begun]
 
     def _addressed(
-        self, event: StoredEvent, handlers: Iterable[str], entities: Mapping[str, str]
+        self, event: StoredEvent, handlers: Iterable[str], ordering_keys: Mapping[str, str]
     ) -> list[tuple[str, RunMessage]]:
         return [
             (
                 self._manifest.lane_of(name),
-                RunMessage(event.source, event.event_id, name, entity=entities.get(name, "")),
+                RunMessage(
+                    event.source, event.event_id, name, ordering_key=ordering_keys.get(name, "")
+                ),
             )
             for name in handlers
         ]

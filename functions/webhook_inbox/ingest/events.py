@@ -11,7 +11,7 @@ from webhook_inbox.domain.model import BATCH, Delivery, StoredEvent
 from webhook_inbox.domain.provider import Identity, Provider, Verified
 from webhook_inbox.ingest import replay_attacks as guard
 from webhook_inbox.ledger.schema import dedupe_key
-from webhook_inbox.queue.message_groups import entities_of
+from webhook_inbox.queue.message_groups import ordering_keys_of
 
 
 def fingerprint(body: bytes, volatile: tuple[str, ...]) -> str:
@@ -70,7 +70,7 @@ class Named(NamedTuple):
 
 def event_of(
     delivery: Delivery,
-    recipe: Provider,
+    provider: Provider,
     verified: Verified,
     *,
     manifest: Manifest,
@@ -81,70 +81,70 @@ def event_of(
     Raises:
         Rejected: it, or an item of it, has no name.
     """
-    if _holds_many(delivery, recipe):
-        event = batch_event(delivery, recipe, verified)
+    if _holds_many(delivery, provider):
+        event = batch_event(delivery, provider, verified)
         return Named(Identity(event.event_id, event.type), event)
-    identity = recipe.identify(delivery)
+    identity = provider.identify(delivery)
     if not manifest.wants(spec, identity.type):
         return Named(identity, None)
     handlers = manifest.runs_for(spec.name, identity.type)
-    return Named(identity, new_event(delivery, recipe, identity, verified, handlers))
+    return Named(identity, new_event(delivery, provider, identity, verified, handlers))
 
 
-def name_of(delivery: Delivery, recipe: Provider) -> Identity:
+def name_of(delivery: Delivery, provider: Provider) -> Identity:
     """Returns the name of what a delivery holds.
 
     Raises:
         Rejected: it, or an item of it, has no name.
     """
-    many = _holds_many(delivery, recipe)
-    return _batch_name(delivery, recipe) if many else recipe.identify(delivery)
+    many = _holds_many(delivery, provider)
+    return _batch_name(delivery, provider) if many else provider.identify(delivery)
 
 
 def new_event(
     delivery: Delivery,
-    recipe: Provider,
+    provider: Provider,
     identity: Identity,
     verified: Verified,
     handlers: Sequence[HandlerSpec],
 ) -> StoredEvent:
     """Returns the event that a delivery holds, with a run of each of the handlers."""
-    kept = GENERAL_HEADERS | recipe.kept_headers
-    content = recipe.guard(delivery, identity) if recipe.guard else None
+    kept = GENERAL_HEADERS | provider.kept_headers
+    content = provider.guard(delivery, identity) if provider.guard else None
     return StoredEvent(
         source=delivery.source,
         event_id=dedupe_key(identity.event_id),
         type=identity.type,
         received_at=delivery.received_at,
         body=delivery.body,
-        fingerprint=fingerprint(delivery.body, recipe.volatile),
+        fingerprint=fingerprint(delivery.body, provider.volatile),
         headers={k: storable(v) for k, v in delivery.headers.items() if k in kept},
         runs=tuple(spec.name for spec in handlers),
-        signature_hash=_signature_hash(recipe, verified),
+        signature_hash=_signature_hash(provider, verified),
         verified_with=verified.secret,
         occurred_at=identity.occurred_at or verified.signed_at,
         guard="" if content is None else guard.content_hash(content, agent=verified.agent),
         request_id=delivery.request_id,
         agent=verified.agent,
-        entities=entities_of(handlers, delivery.body),
+        ordering_keys=ordering_keys_of(handlers, delivery.body),
     )
 
 
-def _signature_hash(recipe: Provider, verified: Verified) -> str:
+def _signature_hash(provider: Provider, verified: Verified) -> str:
     # A token's hash would tell whether a guess of it is right, for ever (G10).
-    if recipe.bears_tokens:
+    if provider.bears_tokens:
         return ""
     return sha256(verified.signature.encode(errors="replace")).hexdigest()
 
 
-def batch_event(delivery: Delivery, recipe: Provider, verified: Verified) -> StoredEvent:
+def batch_event(delivery: Delivery, provider: Provider, verified: Verified) -> StoredEvent:
     """Returns the event that a whole batch is: named by its content, split by its only run."""
-    return new_event(delivery, recipe, _batch_name(delivery, recipe), verified, (SPLITTER,))
+    return new_event(delivery, provider, _batch_name(delivery, provider), verified, (SPLITTER,))
 
 
 def item_event(
     item: Delivery,
-    recipe: Provider,
+    provider: Provider,
     identity: Identity,
     handlers: Sequence[HandlerSpec],
     *,
@@ -154,7 +154,7 @@ def item_event(
     verified = Verified(
         batch.verified_with, signature="", signed_at=batch.occurred_at, agent=batch.agent
     )
-    event = new_event(item, recipe, identity, verified, handlers)
+    event = new_event(item, provider, identity, verified, handlers)
     return replace(event, signature_hash=batch.signature_hash)
 
 
@@ -163,16 +163,16 @@ def storable(value: str) -> str:
     return value[:HEADER_LIMIT].encode(errors="replace").decode()
 
 
-def _holds_many(delivery: Delivery, recipe: Provider) -> bool:
+def _holds_many(delivery: Delivery, provider: Provider) -> bool:
     """Tells whether a delivery is a batch; what cannot be named is refused with the whole.
 
     It is refused while the provider still has it.
     """
-    parts = recipe.batch(delivery) if recipe.batch else None
+    parts = provider.batch(delivery) if provider.batch else None
     for part in parts or ():
-        recipe.identify(part)
+        provider.identify(part)
     return parts is not None
 
 
-def _batch_name(delivery: Delivery, recipe: Provider) -> Identity:
-    return Identity(f"{BATCH}:{fingerprint(delivery.body, recipe.volatile)}", BATCH)
+def _batch_name(delivery: Delivery, provider: Provider) -> Identity:
+    return Identity(f"{BATCH}:{fingerprint(delivery.body, provider.volatile)}", BATCH)

@@ -73,7 +73,7 @@ class Ingest:
         self,
         *,
         manifest: Manifest,
-        recipes: Callable[[SourceSpec], Provider],
+        providers: Callable[[SourceSpec], Provider],
         table: Table,
         lanes: Lanes,
         blobs: Blobs,
@@ -82,7 +82,7 @@ class Ingest:
         vault: Vault = NOWHERE,
     ) -> None:
         self._manifest = manifest
-        self._recipes = recipes
+        self._providers = providers
         self._table = table
         self._secrets = secrets
         self._keys = PublishedKeys(fetcher)
@@ -105,27 +105,29 @@ class Ingest:
         return replace(receipt, source=source.name)
 
     def _answer(self, delivery: Delivery, source: SourceSpec) -> Receipt:
-        recipe = self._recipes(source)
+        provider = self._providers(source)
         try:
             try:
-                return self._unsigned(delivery, source, recipe) or self._judge(
-                    delivery, source, recipe
+                return self._unsigned(delivery, source, provider) or self._judge(
+                    delivery, source, provider
                 )
             except Rejected as error:
-                return self._refuse(delivery, source, recipe, error)
+                return self._refuse(delivery, source, provider, error)
         except Unavailable as error:
             return Receipt(IngestOutcome.UNAVAILABLE, 503, detail=str(error))
 
-    def _unsigned(self, delivery: Delivery, source: SourceSpec, recipe: Provider) -> Receipt | None:
+    def _unsigned(
+        self, delivery: Delivery, source: SourceSpec, provider: Provider
+    ) -> Receipt | None:
         """Answers what comes without a signature by design, None where it has to have one."""
-        if recipe.greet is not None:
-            secrets = self._secrets.get(source.secret) if recipe.needs_secret else ()
-            answer = recipe.greet(delivery, secrets)
+        if provider.greet is not None:
+            secrets = self._secrets.get(source.secret) if provider.needs_secret else ()
+            answer = provider.greet(delivery, secrets)
             if answer is not None:
                 return Receipt(IngestOutcome.HANDSHAKE, answer.status, answer=answer)
         if delivery.method != "POST":
             return Receipt(IngestOutcome.WRONG_METHOD, 405, detail="use POST")
-        offer = recipe.offer(delivery) if recipe.offer else None
+        offer = provider.offer(delivery) if provider.offer else None
         if offer is None:
             return None
         enrolment.take(
@@ -138,9 +140,9 @@ class Ingest:
         )
         return Receipt(IngestOutcome.ENROLLED, offer.answer.status, answer=offer.answer)
 
-    def _judge(self, delivery: Delivery, source: SourceSpec, recipe: Provider) -> Receipt:
-        verified, secret = self._verify(delivery, source, recipe)
-        answer = recipe.handshake(delivery, secret) if recipe.handshake else None
+    def _judge(self, delivery: Delivery, source: SourceSpec, provider: Provider) -> Receipt:
+        verified, secret = self._verify(delivery, source, provider)
+        answer = provider.handshake(delivery, secret) if provider.handshake else None
         if answer is not None:
             if answer.visit is not None:
                 self._fetcher.fetch(answer.visit)
@@ -148,30 +150,33 @@ class Ingest:
                 IngestOutcome.HANDSHAKE, answer.status, answer=answer, secret=verified.secret
             )
         identity, event = events.event_of(
-            delivery, recipe, verified, manifest=self._manifest, spec=source
+            delivery, provider, verified, manifest=self._manifest, spec=source
         )
         if event is None:
-            return _receipt(recipe, IngestOutcome.IGNORED, 200, identity, verified)
-        return self._accept(event, recipe, identity, verified)
+            return _receipt(provider, IngestOutcome.IGNORED, 200, identity, verified)
+        return self._accept(event, provider, identity, verified)
 
     def _accept(
-        self, event: StoredEvent, recipe: Provider, identity: Identity, verified: Verified
+        self, event: StoredEvent, provider: Provider, identity: Identity, verified: Verified
     ) -> Receipt:
         taken = self._acceptance.take(event)
         handlers = event.runs if taken is Taken.ACCEPTED else ()
-        status = {Taken.ACCEPTED: recipe.accepted_status, Taken.CONFLICT: recipe.conflict_status}
+        status = {
+            Taken.ACCEPTED: provider.accepted_status,
+            Taken.CONFLICT: provider.conflict_status,
+        }
         outcome = IngestOutcome(taken.value)
-        return _receipt(recipe, outcome, status.get(taken, 200), identity, verified, handlers)
+        return _receipt(provider, outcome, status.get(taken, 200), identity, verified, handlers)
 
     def _verify(
-        self, delivery: Delivery, source: SourceSpec, recipe: Provider
+        self, delivery: Delivery, source: SourceSpec, provider: Provider
     ) -> tuple[Verified, str]:
         """Returns how it was verified, and with which secret."""
-        if not recipe.needs_secret:
-            return verify(recipe, delivery, (), self._keys), ""
+        if not provider.needs_secret:
+            return verify(provider, delivery, (), self._keys), ""
         secrets = self._secrets.get(source.secret)
         try:
-            verified = verify(recipe, delivery, secrets, self._keys)
+            verified = verify(provider, delivery, secrets, self._keys)
         except Rejected as error:
             if error.reason not in {Reason.INVALID_SIGNATURE, Reason.NO_SECRET}:
                 raise
@@ -180,33 +185,33 @@ class Ingest:
             if not fresh or fresh == secrets:
                 raise
             secrets = fresh
-            verified = verify(recipe, delivery, secrets, self._keys)
+            verified = verify(provider, delivery, secrets, self._keys)
         return verified, secrets[verified.secret]
 
     def _refuse(
-        self, delivery: Delivery, source: SourceSpec, recipe: Provider, error: Rejected
+        self, delivery: Delivery, source: SourceSpec, provider: Provider, error: Rejected
     ) -> Receipt:
-        status, reason, detail = recipe.statuses[error.reason], str(error.reason), error.detail
+        status, reason, detail = provider.statuses[error.reason], str(error.reason), error.detail
         # What offers a secret holds one: it is not kept (G10).
         offered = error.reason is Reason.NOT_ENROLLING
-        kept = not offered and self._box.keep(delivery, error, recipe)
+        kept = not offered and self._box.keep(delivery, error, provider)
         if error.reason is Reason.NO_SECRET:
             detail += f": webhookctl secrets set {source.secret}"
             detail += "; the delivery is kept" if kept else "; this minute's share is kept already"
             return Receipt(IngestOutcome.NO_SECRET, status, reason=reason, detail=detail)
-        answer = recipe.refusal and replace(recipe.refusal, status=status)
+        answer = provider.refusal and replace(provider.refusal, status=status)
         return Receipt(IngestOutcome.REJECTED, status, reason=reason, detail=detail, answer=answer)
 
 
 def _receipt(
-    recipe: Provider,
+    provider: Provider,
     outcome: IngestOutcome,
     status: int,
     identity: Identity,
     verified: Verified,
     handlers: tuple[str, ...] = (),
 ) -> Receipt:
-    answer = recipe.acknowledgement if status < 300 else None
+    answer = provider.acknowledgement if status < 300 else None
     return Receipt(
         outcome,
         answer.status if answer else status,

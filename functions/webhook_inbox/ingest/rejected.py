@@ -51,7 +51,7 @@ class RejectedStore:
         self._secrets = secrets
         self._full: dict[str, str] = {}
 
-    def keep(self, delivery: Delivery, error: Rejected, recipe: Provider) -> bool:
+    def keep(self, delivery: Delivery, error: Rejected, provider: Provider) -> bool:
         """Stores a delivery without making it an event; False when this minute's share is used up.
 
         Of its headers only those are kept that its scheme and its naming need.
@@ -61,13 +61,13 @@ class RejectedStore:
                 there is no other copy: the provider has to send it again.
         """
         try:
-            return self._keep(delivery, error, recipe)
+            return self._keep(delivery, error, provider)
         except Unavailable:
             if error.reason is Reason.NO_SECRET:
                 raise
             return False
 
-    def _keep(self, delivery: Delivery, error: Rejected, recipe: Provider) -> bool:
+    def _keep(self, delivery: Delivery, error: Rejected, provider: Provider) -> bool:
         expires_at = to_seconds(delivery.received_at + LIFE)
         if not self._within_bound(delivery, expires_at):
             return False
@@ -76,7 +76,7 @@ class RejectedStore:
         )
         if packed.blob_key:
             self._blobs.put(packed.blob_key, packed.blob)
-        row = _row(delivery, error, recipe, self._blinding(delivery.source))
+        row = _row(delivery, error, provider, self._blinding(delivery.source))
         self._table.put({**row, "expires_at": expires_at, **packed.attributes})
         return True
 
@@ -107,11 +107,11 @@ class RejectedStore:
         return True
 
 
-def _row(delivery: Delivery, error: Rejected, recipe: Provider, blind: Blind) -> Item:
+def _row(delivery: Delivery, error: Rejected, provider: Provider, blind: Blind) -> Item:
     digest = sha256(delivery.body).hexdigest()
-    needed = GENERAL_HEADERS | recipe.kept_headers | recipe.signature_headers | {"host"}
+    needed = GENERAL_HEADERS | provider.kept_headers | provider.signature_headers | {"host"}
     headers = {k: v for k, v in delivery.headers.items() if k in needed}
-    tokens = {k: blind(k, headers[k]) for k in headers.keys() & recipe.token_headers}
+    tokens = {k: blind(k, headers[k]) for k in headers.keys() & provider.token_headers}
     return {
         "pk": partition(delivery.source),
         "sk": f"{to_ms(delivery.received_at):013d}#{digest[:16]}",
@@ -119,17 +119,17 @@ def _row(delivery: Delivery, error: Rejected, recipe: Provider, blind: Blind) ->
         "detail": _text(error.detail)[:DETAIL_LIMIT],
         "method": delivery.method,
         "path": _text(delivery.path),
-        "query": _text(_query(delivery, recipe, blind)),
+        "query": _text(_query(delivery, provider, blind)),
         "headers": {name: _text(value) for name, value in (headers | tokens).items()},
         "fingerprint": digest,
     }
 
 
-def _query(delivery: Delivery, recipe: Provider, blind: Blind) -> str:
+def _query(delivery: Delivery, provider: Provider, blind: Blind) -> str:
     pairs = fields(delivery.query)
-    if recipe.token_fields.isdisjoint(key for key, _ in pairs):
+    if provider.token_fields.isdisjoint(key for key, _ in pairs):
         return delivery.query
-    return urlencode([(k, blind(k, v) if k in recipe.token_fields else v) for k, v in pairs])
+    return urlencode([(k, blind(k, v) if k in provider.token_fields else v) for k, v in pairs])
 
 
 def _text(value: str) -> str:

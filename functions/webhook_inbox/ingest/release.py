@@ -65,7 +65,7 @@ class Reverification:
 
     Args:
         manifest: the sources, and the handlers whose runs an event has.
-        recipes: returns a source's recipe.
+        providers: returns a source's provider.
         table: where they are kept, and events go.
         blobs: where their bodies lie.
         secrets: today's.
@@ -76,14 +76,14 @@ class Reverification:
         self,
         *,
         manifest: Manifest,
-        recipes: Callable[[SourceSpec], Provider],
+        providers: Callable[[SourceSpec], Provider],
         table: Table,
         blobs: Blobs,
         secrets: SecretCache,
         fetcher: Fetcher = NOWHERE,
     ) -> None:
         self._manifest = manifest
-        self._recipes = recipes
+        self._providers = providers
         self._table = table
         self._blobs = blobs
         self._secrets = secrets
@@ -152,29 +152,29 @@ class Reverification:
 
     def _judged(self, kept: RejectedDelivery) -> ReverifiedDelivery:
         spec = self._manifest.sources[kept.source]
-        recipe, delivery = self._recipes(spec), self.delivery(kept)
-        secrets = self._live(spec, recipe)
-        verified = verify(recipe, delivery, secrets, self._keys)
-        if self._is_challenge(recipe, delivery, secrets, verified):
+        provider, delivery = self._providers(spec), self.delivery(kept)
+        secrets = self._live(spec, provider)
+        verified = verify(provider, delivery, secrets, self._keys)
+        if self._is_challenge(provider, delivery, secrets, verified):
             return ReverifiedDelivery(kept, ReleaseVerdict.CHALLENGE)
-        found = events.event_of(delivery, recipe, verified, manifest=self._manifest, spec=spec)
+        found = events.event_of(delivery, provider, verified, manifest=self._manifest, spec=spec)
         verdict = ReleaseVerdict.IGNORED if found.event is None else ReleaseVerdict.VALID
         return ReverifiedDelivery(kept, verdict, found.event)
 
     def _is_challenge(
-        self, recipe: Provider, delivery: Delivery, secrets: tuple[str, ...], verified: Verified
+        self, provider: Provider, delivery: Delivery, secrets: tuple[str, ...], verified: Verified
     ) -> bool:
         secret = secrets[verified.secret] if secrets else ""
-        return recipe.handshake is not None and recipe.handshake(delivery, secret) is not None
+        return provider.handshake is not None and provider.handshake(delivery, secret) is not None
 
-    def _live(self, spec: SourceSpec, recipe: Provider) -> tuple[str, ...]:
-        return self._secrets.get(spec.secret) if recipe.needs_secret else ()
+    def _live(self, spec: SourceSpec, provider: Provider) -> tuple[str, ...]:
+        return self._secrets.get(spec.secret) if provider.needs_secret else ()
 
     def _opened(self, came: Delivery) -> Delivery:
         """Puts a token back where today's secrets say what it was: its hash tells."""
         spec = self._manifest.sources[came.source]
-        recipe = self._recipes(spec)
-        tokens = _tokens(recipe, came, self._live(spec, recipe))
+        provider = self._providers(spec)
+        tokens = _tokens(provider, came, self._live(spec, provider))
         keys = self._secrets.get(TOKEN_KEY)
 
         def opened(place: str, value: str) -> str:
@@ -188,12 +188,12 @@ class Reverification:
             )
             return next(found, value)
 
-        headers = {k: opened(k, v) for k, v in came.headers.items() if k in recipe.token_headers}
+        headers = {k: opened(k, v) for k, v in came.headers.items() if k in provider.token_headers}
         pairs = [(k, opened(k, v)) for k, v in fields(came.query)]
         return replace(
             came,
             headers={**came.headers, **headers},
-            query=urlencode(pairs) if recipe.token_fields else came.query,
+            query=urlencode(pairs) if provider.token_fields else came.query,
         )
 
     def _note(
@@ -208,19 +208,21 @@ class Reverification:
             return  # Somebody else released it at the same time, or it has just expired.
 
 
-def _tokens(recipe: Provider, came: Delivery, secrets: tuple[str, ...]) -> list[str]:
+def _tokens(provider: Provider, came: Delivery, secrets: tuple[str, ...]) -> list[str]:
     """Returns what the provider would send today, as it writes it, wherever it writes it."""
     found: list[str] = []
     for secret in secrets:
         try:
-            sent = recipe.send(Sample("", "", came.body), secret, came.received_at)
+            sent = provider.send(Sample("", "", came.body), secret, came.received_at)
         except ConfigurationError:
             continue
-        found += [v for k, v in sent.headers.items() if k in recipe.token_headers]
-        found += [v for k, v in fields(sent.query) if k in recipe.token_fields]
+        found += [v for k, v in sent.headers.items() if k in provider.token_headers]
+        found += [v for k, v in fields(sent.query) if k in provider.token_fields]
         found.append(secret)
     # Last, since a secret that makes no sample may hold tokens all the same.
-    return found + [token for secret in secrets if recipe.tokens for token in recipe.tokens(secret)]
+    return found + [
+        token for secret in secrets if provider.tokens for token in provider.tokens(secret)
+    ]
 
 
 def _of_tokens(kept: RejectedDelivery) -> str:

@@ -67,12 +67,12 @@ class PublishedKeys:
 
 
 def verify(
-    recipe: Provider, delivery: Delivery, secrets: Sequence[str], keys: PublishedKeys
+    provider: Provider, delivery: Delivery, secrets: Sequence[str], keys: PublishedKeys
 ) -> Verified:
     """Returns how the delivery was verified.
 
     Args:
-        recipe: its provider's.
+        provider: its provider's.
         delivery: judged at the time it was received.
         secrets: the source's live secrets, the current one first.
         keys: where published keys come from.
@@ -80,15 +80,15 @@ def verify(
     Raises:
         Rejected: always with a reason, whatever the input; nothing else is ever raised.
     """
-    if recipe.needs_secret and not secrets:
+    if provider.needs_secret and not secrets:
         raise Rejected(Reason.NO_SECRET, "the source's secret is not set")
-    if recipe.fetches is None:
-        return recipe.verify(delivery, secrets)
-    wanted = recipe.fetches(delivery, secrets)
+    if provider.fetches is None:
+        return provider.verify(delivery, secrets)
+    wanted = provider.fetches(delivery, secrets)
     if wanted is None:
-        return recipe.verify(delivery, secrets)
+        return provider.verify(delivery, secrets)
     try:
-        return recipe.verify(delivery, (keys.get(wanted, delivery.received_at),))
+        return provider.verify(delivery, (keys.get(wanted, delivery.received_at),))
     except Rejected as error:
         # The provider may have made a new key since.
         if error.reason is not Reason.INVALID_SIGNATURE:
@@ -96,4 +96,4 @@ def verify(
         fresh = keys.refresh(wanted, delivery.received_at)
         if fresh is None:
             raise
-    return recipe.verify(delivery, (fresh,))
+    return provider.verify(delivery, (fresh,))

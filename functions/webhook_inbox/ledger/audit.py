@@ -15,7 +15,7 @@ AUDIT_LIFE: Final = 2 * EVENT_LIFE
 
 def record(
     table: Table,
-    chance: Randomness,
+    randomness: Randomness,
     *,
     action: str,
     by: str,
@@ -32,7 +32,7 @@ def record(
     table.put(
         {
             "pk": f"audit#{now:%Y-%m-%d}",
-            "sk": f"{to_ms(now):013d}#{chance.token()}",
+            "sk": f"{to_ms(now):013d}#{randomness.token()}",
             "action": action,
             "by": by,
             "reason": reason,

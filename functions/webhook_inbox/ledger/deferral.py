@@ -1,7 +1,7 @@
 """Letting a run wait that was not claimed: no attempt is begun, so none is spent.
 
 The same messages may do so that may claim it, and as where a claimed run waits, the one that
-carries the wait has the next ticket.
+carries the wait has the next generation.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ class Deferral:
         wait: what carries it over the wait.
         waits_for: what it waits for, like "destination crm" or "resumption".
         why: the same in a sentence.
-        slots: when it may call a destination, in ms, by destination.
+        reservations: when it may call a destination, in ms, by destination.
         counts: whether the wait counts towards the run's maximum age.
     """
 
@@ -37,7 +37,7 @@ class Deferral:
     wait: WaitStrategy
     waits_for: str
     why: str
-    slots: Mapping[str, int] = field(default_factory=dict)
+    reservations: Mapping[str, int] = field(default_factory=dict)
     counts: bool = True
 
 
@@ -46,12 +46,12 @@ def defer(
     *,
     event: StoredEvent,
     spec: HandlerSpec,
-    ticket: int,
+    generation: int,
     message: Message,
     postponement: Deferral,
     now: datetime,
 ) -> Run:
-    """Lets a run wait and returns it as it is then, with the ticket of the next message.
+    """Lets a run wait and returns it as it is then, with the generation of the next message.
 
     Raises:
         NotClaimable: the message has no say any more.
@@ -59,16 +59,16 @@ def defer(
     """
     key = run_key(event.source, event.event_id, spec.name)
     change = _change(event, spec, message, postponement, now)
-    when = claimable(ticket, message, spec.max_attempts, now)
+    when = claimable(generation, message, spec.max_attempts, now)
     try:
         return run_from(table.update(key, change, when=when))
     except ConditionFailed as error:
-        ours = error.old is not None and error.old.get("ticket") == ticket + 1
+        ours = error.old is not None and error.old.get("generation") == generation + 1
         if error.old is not None and ours and carries(error.old, change.set):
             # An earlier try of this call succeeded and its answer was lost.
             return run_from(error.old)
         run = run_from(error.old) if error.old else None
-        raise NotClaimable(refusal(run, ticket, message, now), run) from error
+        raise NotClaimable(refusal(run, generation, message, now), run) from error
 
 
 def _change(
@@ -91,7 +91,7 @@ def _change(
         "last_at": to_ms(now),
         "last_error": cut(postponement.why),
         "waits_for": postponement.waits_for,
-        "slots": dict(postponement.slots),
+        "reservations": dict(postponement.reservations),
         "attention": attention_shard(run_key(event.source, event.event_id, spec.name)),
         "attention_at": to_ms(look),
         "expires_at": to_seconds(event.received_at + RUN_LIFE),
@@ -100,7 +100,7 @@ def _change(
         **({} if postponement.counts else {"resumed_at": to_ms(now)}),
     }
     gone = ("lease_id", "claimed_until", "resends", "held", *(() if parked else ("parked",)))
-    return Change(set=values, default={"first_at": to_ms(now)}, add={"ticket": 1}, remove=gone)
+    return Change(set=values, default={"first_at": to_ms(now)}, add={"generation": 1}, remove=gone)
 
 
 def resume(
@@ -111,9 +111,9 @@ def resume(
     now: datetime,
     values: Mapping[str, int] | None = None,
 ) -> None:
-    """Makes a parked run pending, with these values; send it then, with the ticket that it has.
+    """Makes a parked run pending, with these values; send it then, with the generation that it has.
 
-    The ticket stays: nothing of a parked run waits in the queue that would have to be replaced.
+    The generation stays: nothing of a parked run waits in the queue that would have to be replaced.
     After a crash between the two the reconciler sends it as it does any overdue run.
 
     Raises:

@@ -2,12 +2,12 @@
 
 The life of a run's row, and which message may claim it:
 
-    (no row) ── a message with ticket 0
-       │ pending ──────────────── the message with the current ticket
+    (no row) ── a message with generation 0
+       │ pending ──────────────── the message with the current generation
        ▼
     processing ── lease live ──── nobody
-       │       └─ lease + 5 s over: the current ticket (its worker was lost)
-       ├► failed, deferred ────── when due: the current ticket; before: who claimed it last
+       │       └─ lease + 5 s over: the current generation (its worker was lost)
+       ├► failed, deferred ────── when due: the current generation; before: who claimed it last
        ├► dead_letter ─────────── a message sent after the death (an SQS redrive)
        ├► held ────────────────── nobody
        └► done, skipped ───────── nobody
@@ -46,7 +46,7 @@ CLOCK_SKEW: Final = timedelta(seconds=5)
 class Refusal(StrEnum):
     """Why a message may not claim its run, which decides what becomes of the message."""
 
-    STALE_TICKET = "stale-ticket"  # replaced by a newer message: drop
+    STALE_GENERATION = "stale-generation"  # replaced by a newer message: drop
     COPY_MISSING = "copy-missing"  # replaced by us, and the copy may never have been sent
     FINISHED = "finished"  # done or skipped: drop
     HELD = "held"  # waits for a person: drop
@@ -81,7 +81,7 @@ def claim(
     *,
     event: StoredEvent,
     spec: HandlerSpec,
-    ticket: int,
+    generation: int,
     message: Message,
     lease: Lease,
     now: datetime,
@@ -109,13 +109,13 @@ def claim(
             "code_version": lease.code_version,
             "expires_at": to_seconds(event.received_at + RUN_LIFE),
             **in_order(event, spec.name),
-            **_attention(key, lease, message, ticket),
+            **_attention(key, lease, message, generation),
         },
         default={"first_at": to_ms(now)},
         add={"attempt_count": 1, "attempts_in_round": 1, "claims": 1},
-        remove=("next_attempt_at", "parked", "resends", "waits_for", "slots", "held"),
+        remove=("next_attempt_at", "parked", "resends", "waits_for", "reservations", "held"),
     )
-    when = claimable(ticket, message, spec.max_attempts, now)
+    when = claimable(generation, message, spec.max_attempts, now)
     try:
         return run_from(table.update(key, change, when=when))
     except ConditionFailed as error:
@@ -123,25 +123,25 @@ def claim(
             # An earlier try of this call succeeded and its answer was lost.
             return run_from(error.old)
         run = run_from(error.old) if error.old else None
-        raise NotClaimable(refusal(run, ticket, message, now), run) from error
+        raise NotClaimable(refusal(run, generation, message, now), run) from error
 
 
 def in_order(event: StoredEvent, handler: str) -> Item:
     """Returns the attribute that says what a serial run is in order with."""
-    return {"entity": event.entities[handler]} if handler in event.entities else {}
+    return {"ordering_key": event.ordering_keys[handler]} if handler in event.ordering_keys else {}
 
 
-def _attention(key: Key, lease: Lease, message: Message, ticket: int) -> Item:
+def _attention(key: Key, lease: Lease, message: Message, generation: int) -> Item:
     # A first attempt stays off the index, since nearly all succeed and an index entry costs a
     # write; if its worker dies, its message comes back and is no first receive any more.
-    first = message.receive_count == 1 and ticket == 0
+    first = message.receive_count == 1 and generation == 0
     shard = {} if first else {"attention": attention_shard(key)}
     return {"attention_at": to_ms(overdue_at(lease.until)), **shard}
 
 
-def current(ticket: int) -> Condition:
-    """Returns the condition that the row's ticket is this one; no ticket is ticket 0."""
-    return number("ticket", ticket)
+def current(generation: int) -> Condition:
+    """Returns the condition that the row's generation is this one; no generation is generation 0."""
+    return number("generation", generation)
 
 
 def lease_over(now: datetime) -> Condition:
@@ -152,7 +152,7 @@ def lease_over(now: datetime) -> Condition:
     )
 
 
-def claimable(ticket: int, message: Message, max_attempts: int, now: datetime) -> Condition:
+def claimable(generation: int, message: Message, max_attempts: int, now: datetime) -> Condition:
     """Returns the condition under which a message may claim its run."""
     sent_again = Equals("status", str(Status.PENDING))
     waiting = OneOf("status", (str(Status.FAILED), str(Status.DEFERRED)))
@@ -173,13 +173,13 @@ def claimable(ticket: int, message: Message, max_attempts: int, now: datetime) -
             redriven,
         ),
     )
-    # Only a first message begins a run; a later ticket without a row is a row long expired.
-    return every(current(ticket), either(Absent("pk"), begun) if ticket == 0 else begun)
+    # Only a first message begins a run; a later generation without a row is a row long expired.
+    return every(current(generation), either(Absent("pk"), begun) if generation == 0 else begun)
 
 
-def refusal(run: Run | None, ticket: int, message: Message, now: datetime) -> Refusal:
+def refusal(run: Run | None, generation: int, message: Message, now: datetime) -> Refusal:
     """Tells why the run could not be claimed through this message."""
-    if run is None or run.ticket != ticket:
+    if run is None or run.generation != generation:
         return _stale(run, message)
     if run.status in _SETTLED_REFUSALS:
         return _SETTLED_REFUSALS[run.status]
@@ -206,7 +206,7 @@ def _stale(run: Run | None, message: Message) -> Refusal:
         and run.message_id == message.id
         and not run.parked
     )
-    return Refusal.COPY_MISSING if replaced_by_its_worker else Refusal.STALE_TICKET
+    return Refusal.COPY_MISSING if replaced_by_its_worker else Refusal.STALE_GENERATION
 
 
 # Both in milliseconds, as the condition compares: by the microsecond, a run could be neither

@@ -112,13 +112,13 @@ class PauseRequest:
     now: datetime
 
 
-def pause(table: Table, chance: Randomness, wish: PauseRequest) -> HandlerPause | None:
+def pause(table: Table, randomness: Randomness, wish: PauseRequest) -> HandlerPause | None:
     """Pauses a handler; returns the pause that is in force already, None where this is it.
 
     Raises:
         Unavailable: the table failed; it may be paused.
     """
-    _audit(table, chance, "pause", wish)
+    _audit(table, randomness, "pause", wish)
     now = to_ms(wish.now)
     change = Change(
         set={"paused": True, "by": wish.by, "reason": wish.reason, "at": now, "changed_at": now}
@@ -136,13 +136,13 @@ def pause(table: Table, chance: Randomness, wish: PauseRequest) -> HandlerPause 
     return None
 
 
-def resume(table: Table, chance: Randomness, wish: PauseRequest) -> bool:
+def resume(table: Table, randomness: Randomness, wish: PauseRequest) -> bool:
     """Resumes a handler; False if it was not paused.
 
     Raises:
         Unavailable: the table failed; it may be resumed.
     """
-    _audit(table, chance, "resume", wish)
+    _audit(table, randomness, "resume", wish)
     change = Change(
         set={
             "paused": False,
@@ -158,10 +158,10 @@ def resume(table: Table, chance: Randomness, wish: PauseRequest) -> bool:
     return True
 
 
-def _audit(table: Table, chance: Randomness, action: str, wish: PauseRequest) -> None:
+def _audit(table: Table, randomness: Randomness, action: str, wish: PauseRequest) -> None:
     audit.record(
         table,
-        chance,
+        randomness,
         action=action,
         by=wish.by,
         reason=wish.reason,

@@ -6,7 +6,7 @@
     same                          effect#{handler}#{n}  effect
     same                          wait#{handler}#{n}    a job that a run waits for: waits/
     effect#{name}#{key}           effect                an effect that several events share
-    entity#{handler}#{entity}     …                     what is kept in order: ordering/
+    ordering key#{handler}#{ordering_key}     …                     what is kept in order: ordering/
     destination#{name}            …                     breaker and limit: destinations/
     control                       handler#{name}        a handler that is paused: controls.py
     guard#{source}#{hash}         guard                 content already seen, and under which id
@@ -205,8 +205,8 @@ def event_to(event: StoredEvent) -> Item:
         item["request_id"] = event.request_id
     if event.agent:
         item["agent"] = event.agent
-    if event.entities:
-        item["entities"] = dict(event.entities)
+    if event.ordering_keys:
+        item["ordering_keys"] = dict(event.ordering_keys)
     return item
 
 
@@ -227,7 +227,7 @@ def event_from(item: Item, body: bytes) -> StoredEvent:
         guard=item.get("guard", ""),
         request_id=item.get("request_id", ""),
         agent=item.get("agent", ""),
-        entities=item.get("entities", {}),
+        ordering_keys=item.get("ordering_keys", {}),
     )
 
 

@@ -41,13 +41,13 @@ class Settlement:
         outcome: the word in the run's history.
         error: what went wrong, or why it waits; cut to 1 KB.
         due: when a waiting run is due.
-        wait: what carries the wait; anything but HIDDEN raises the ticket, because another
+        wait: what carries the wait; anything but HIDDEN raises the generation, because another
             message replaces this one.
         spent: whether the attempt counts.
         unknown: the handler is not in this deployment.
         held: what a person has to decide; see `Run.held`.
         waits_for: what it waits for; see `Run.waits_for`.
-        slots: its turns at destinations; see `Run.slots`.
+        reservations: its turns at destinations; see `Run.reservations`.
     """
 
     status: Status
@@ -60,7 +60,7 @@ class Settlement:
     unknown: bool = False
     held: Mapping[str, Any] = field(default_factory=dict)
     waits_for: str = ""
-    slots: Mapping[str, int] = field(default_factory=dict)
+    reservations: Mapping[str, int] = field(default_factory=dict)
 
 
 def settle(table: Table, run: Run, settlement: Settlement, *, sent_at: datetime) -> Run:
@@ -136,13 +136,13 @@ def _prolong_effects(table: Table, run: Run, end: int) -> None:
 def as_seen(run: Run) -> Condition:
     """Returns the condition that nobody has claimed, settled or replayed the run since.
 
-    Every claim and every settlement moves one of these, every replay the ticket. A run that was
-    never attempted has no attempt count, one that was never replaced no ticket.
+    Every claim and every settlement moves one of these, every replay the generation. A run that was
+    never attempted has no attempt count, one that was never replaced no generation.
     """
     return every(
         Equals("status", str(run.status)),
         number("attempt_count", run.attempt_count),
-        number("ticket", run.ticket),
+        number("generation", run.generation),
         Equals("lease_id", run.lease_id) if run.lease_id else Absent("lease_id"),
     )
 
@@ -219,8 +219,8 @@ def _waiting(run: Run, settlement: Settlement) -> Mapping[str, Any]:
         values["parked"] = True
     if settlement.waits_for:
         values["waits_for"] = settlement.waits_for
-    if settlement.slots:
-        values["slots"] = dict(settlement.slots)
+    if settlement.reservations:
+        values["reservations"] = dict(settlement.reservations)
     if settlement.held:
         values["held"] = dict(settlement.held)
     if settlement.status is Status.HELD:
@@ -235,7 +235,7 @@ def _waiting(run: Run, settlement: Settlement) -> Mapping[str, Any]:
 
 def _additions(settlement: Settlement) -> Mapping[str, int]:
     replaced = settlement.status in {Status.FAILED, Status.DEFERRED}
-    additions = {"ticket": 1} if replaced and settlement.wait is not WaitStrategy.HIDDEN else {}
+    additions = {"generation": 1} if replaced and settlement.wait is not WaitStrategy.HIDDEN else {}
     if not settlement.spent:
         additions |= {"attempt_count": -1, "attempts_in_round": -1}
     return additions

@@ -26,13 +26,13 @@ class AdmissionDecision:
     """What was found.
 
     Attributes:
-        slots: when the run may call its destinations, in ms, by destination.
+        reservations: when the run may call its destinations, in ms, by destination.
         postponement: what it has to wait for instead of being claimed.
         instead: how its attempt ends without its handler being called.
         degraded: what could not be asked.
     """
 
-    slots: Mapping[str, int] = field(default_factory=dict)
+    reservations: Mapping[str, int] = field(default_factory=dict)
     postponement: Deferral | None = None
     instead: InboxError | None = None
     degraded: tuple[str, ...] = ()
@@ -64,17 +64,17 @@ class Admission:
         called = [known[name] for name in spec.destinations if name in known]
         # A call of one that is not declared may have put the run off, and it keeps that turn.
         run = self._run(event, spec, reference)
-        kept = run.slots if run else {}
+        kept = run.reservations if run else {}
         if not called:
             return AdmissionDecision(kept)
         admission = self._gate.admit(called, kept=kept)
         if admission.go or admission.due is None:
-            return AdmissionDecision(admission.slots, degraded=admission.degraded)
+            return AdmissionDecision(admission.reservations, degraded=admission.degraded)
         return self._waits(event, spec, run, admission, now)
 
     def _run(self, event: StoredEvent, spec: HandlerSpec, reference: RunMessage) -> Run | None:
-        if reference.ticket == 0:
-            return None  # It never waited, so it was given no slot.
+        if reference.generation == 0:
+            return None  # It never waited, so it was given no reservation.
         try:
             return self._read(event, spec)
         except Unavailable:
@@ -113,6 +113,6 @@ class Admission:
         wait = plan_wait(due - now, may_hide=False).wait
         waits_for = f"destination {admission.destination}"
         return AdmissionDecision(
-            postponement=Deferral(due, wait, waits_for, admission.why, admission.slots),
+            postponement=Deferral(due, wait, waits_for, admission.why, admission.reservations),
             degraded=admission.degraded,
         )

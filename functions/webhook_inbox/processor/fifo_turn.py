@@ -3,8 +3,8 @@
 its message ─┬─ in no FIFO lane: parked, so that the reconciler sends it to its own
              ├─ not due yet: stays
              ├─ in order with nothing: dies
-             ├─ behind a dead one that blocks its entity: waits
-             └─ may be claimed, with whatever ticket the run has
+             ├─ behind a dead one that blocks its ordering key: waits
+             └─ may be claimed, with whatever generation the run has
 """
 
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ from webhook_inbox.processor.admission import AdmissionDecision
 from webhook_inbox.queue import message_groups
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import RunMessage
-from webhook_inbox.queue.message_groups import entities_of, missing
+from webhook_inbox.queue.message_groups import missing, ordering_keys_of
 from webhook_inbox.queue.outcomes import Worker
 
 WAITING: Final = frozenset({Status.FAILED, Status.DEFERRED})
@@ -70,7 +70,7 @@ class Turns:
         turn = Turn(event, reference)
         if self._lanes.queue(worker.lane).fifo:
             turn = self._present(turn, spec, now)
-            if spec.serial and turn.event.entities.get(spec.name):
+            if spec.serial and turn.event.ordering_keys.get(spec.name):
                 return self._behind(turn, spec, now)
         return self._astray(turn, row, spec, now) if spec.serial else turn
 
@@ -88,19 +88,23 @@ class Turns:
         due = run.next_attempt_at
         if run.status in WAITING and due is not None and due > now + CLOCK_SKEW:
             raise NotClaimable(Refusal.NOT_DUE, run)
-        ticket = max(run.ticket, turn.reference.ticket)
-        known = {spec.name: run.entity, **event.entities} if run.entity else event.entities
-        reference = replace(turn.reference, ticket=ticket)
-        return Turn(replace(event, entities=known), reference)
+        generation = max(run.generation, turn.reference.generation)
+        known = (
+            {spec.name: run.ordering_key, **event.ordering_keys}
+            if run.ordering_key
+            else event.ordering_keys
+        )
+        reference = replace(turn.reference, generation=generation)
+        return Turn(replace(event, ordering_keys=known), reference)
 
     def _behind(self, turn: Turn, spec: HandlerSpec, now: datetime) -> Turn:
-        entity = turn.event.entities[spec.name]
+        ordering_key = turn.event.ordering_keys[spec.name]
         found = message_groups.blocker(
-            self._table, spec, entity=entity, event_id=turn.event.event_id, now=now
+            self._table, spec, ordering_key=ordering_key, event_id=turn.event.event_id, now=now
         )
         if found is None:
             return turn
-        why = f"{entity} stands still since the run of {found['event_id']} died"
+        why = f"{ordering_key} stands still since the run of {found['event_id']} died"
         waits = Deferral(
             now, WaitStrategy.HIDDEN, f"{message_groups.BEHIND}{found['event_id']}", why
         )
@@ -109,16 +113,18 @@ class Turns:
     def _astray(self, turn: Turn, row: Item, spec: HandlerSpec, now: datetime) -> Turn:
         """Parks a run that was sent before its handler was serial, or ends it if it cannot be."""
         try:
-            entity = turn.event.entities.get(spec.name) or self._found(row, spec)
+            ordering_key = turn.event.ordering_keys.get(spec.name) or self._found(row, spec)
         except Permanent as error:
             return replace(turn, checked=AdmissionDecision(instead=error))
-        event = replace(turn.event, entities={**turn.event.entities, spec.name: entity})
-        why = f"it is sent anew, in the order of {entity}"
+        event = replace(
+            turn.event, ordering_keys={**turn.event.ordering_keys, spec.name: ordering_key}
+        )
+        why = f"it is sent anew, in the order of {ordering_key}"
         waits = Deferral(now, WaitStrategy.PARKED, f"lane {spec.lane}", why)
         return replace(turn, event=event, checked=AdmissionDecision(postponement=waits))
 
     def _found(self, row: Item, spec: HandlerSpec) -> str:
-        found = entities_of([spec], payloads.unpack(row, self._blobs))
+        found = ordering_keys_of([spec], payloads.unpack(row, self._blobs))
         if not found:
             raise Permanent(missing(spec))
         return found[spec.name]

@@ -61,7 +61,7 @@ class Invoker:
         spec: HandlerSpec,
         run: Run,
         *,
-        slots: Mapping[str, int],
+        reservations: Mapping[str, int],
         lane: str,
         end: datetime,
     ) -> None:
@@ -71,7 +71,7 @@ class Invoker:
             event: with its body.
             spec: the handler as the manifest declares it.
             run: as it was claimed.
-            slots: when it may call its destinations.
+            reservations: when it may call its destinations.
             lane: whose worker this is.
             end: when the attempt is ended, whatever it is doing.
 
@@ -84,7 +84,7 @@ class Invoker:
         # spends an attempt like a handler that does.
         registered = self._handlers(spec)
         handed = _handed(event, registered)
-        context = self._context(event, run, chain, slots, end)
+        context = self._context(event, run, chain, reservations, end)
         body = handed.json() if spec.order else None
         with self._orders.turn(spec, run, body, backfill=registered.backfill, lane=lane):
             if registered.policy is not None:
@@ -102,7 +102,7 @@ class Invoker:
         event: StoredEvent,
         run: Run,
         chain: CallChain,
-        slots: Mapping[str, int],
+        reservations: Mapping[str, int],
         end: datetime,
     ) -> Context:
         journal = EffectJournal(self._table, run, received_at=event.received_at)
@@ -121,7 +121,7 @@ class Invoker:
             clients=self._clients,
             traceparent=event.headers.get("traceparent", ""),
             call_chain=chain,
-            slots=dict(slots),
+            reservations=dict(reservations),
             approvals=run.approvals,
         )
 

@@ -30,7 +30,7 @@ from webhook_inbox.processor.settlement import LeasedRun, Settler
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.queue.outcomes import RunOutcome, RunResult, Worker
-from webhook_inbox.queue.visibility import PlannedWait, queue_policy
+from webhook_inbox.queue.visibility import PlannedWait, queue_policy_of
 
 # The lease outlives the invocation, so that no worker outlives its lease.
 LEASE_MARGIN: Final = timedelta(seconds=5)
@@ -65,7 +65,7 @@ class Processor:
         secrets: SecretCache,
         executor: Executor,
         clock: Clock,
-        chance: Randomness,
+        randomness: Randomness,
         clients: Clients = no_clients,
     ) -> None:
         self._manifest = manifest
@@ -74,8 +74,8 @@ class Processor:
         self._blobs = blobs
         self._executor = executor
         self._clock = clock
-        self._chance = chance
-        self._gate = gate = Gate(table=table, clock=clock, chance=chance)
+        self._randomness = randomness
+        self._gate = gate = Gate(table=table, clock=clock, randomness=randomness)
         self._precheck = Admission(
             manifest=manifest, table=table, controls=HandlerPauses(table, clock), gate=gate
         )
@@ -93,14 +93,14 @@ class Processor:
         )
         self._splitter = Splitter(
             manifest=manifest,
-            recipes=providers.load,
+            providers=providers.load,
             table=table,
             lanes=lanes,
             blobs=blobs,
             clock=clock,
         )
         self._conclusion = Settler(
-            table=table, lanes=lanes, secrets=secrets, clock=clock, chance=chance
+            table=table, lanes=lanes, secrets=secrets, clock=clock, randomness=randomness
         )
 
     def process(self, message: Message, *, worker: Worker, deadline: datetime) -> RunResult:
@@ -108,14 +108,14 @@ class Processor:
         try:
             reference = RunMessage.decode(message.body)
         except ForeignMessage as error:
-            queue_policy(self._lanes, worker).bury(message)
+            queue_policy_of(self._lanes, worker).bury(message)
             return RunResult(RunOutcome.FOREIGN, detail=str(error))
         try:
             return self._process(message, reference, worker, deadline)
         except Unavailable as error:
             return RunResult(RunOutcome.UNAVAILABLE, reference, detail=str(error))
         except LeaseLost as error:
-            outcome = queue_policy(self._lanes, worker).outcome(RunOutcome.SUPERSEDED)
+            outcome = queue_policy_of(self._lanes, worker).outcome(RunOutcome.SUPERSEDED)
             return RunResult(outcome, reference, detail=str(error))
 
     def _process(
@@ -141,7 +141,7 @@ class Processor:
                 self._table,
                 event=event,
                 spec=spec,
-                ticket=reference.ticket,
+                generation=reference.generation,
                 message=message,
                 lease=self._lease(worker, deadline),
                 now=now,
@@ -166,18 +166,18 @@ class Processor:
         now: datetime,
     ) -> RunResult:
         """Lets a run wait that is not claimed."""
-        carriage = queue_policy(self._lanes, worker)
-        waits = carriage.postponed(waits, message, now)
+        queue_policy = queue_policy_of(self._lanes, worker)
+        waits = queue_policy.postponed(waits, message, now)
         run = defer(
             self._table,
             event=event,
             spec=spec,
-            ticket=reference.ticket,
+            generation=reference.generation,
             message=message,
             postponement=waits,
             now=now,
         )
-        carriage.carry(run, PlannedWait(waits.due - self._clock.now(), waits.wait), message)
+        queue_policy.carry(run, PlannedWait(waits.due - self._clock.now(), waits.wait), message)
         kept = waits.wait is WaitStrategy.HIDDEN
         outcome = RunOutcome.DEFERRED_KEPT if kept else RunOutcome.DEFERRED
         return RunResult(outcome, reference, detail=waits.why)
@@ -194,7 +194,7 @@ class Processor:
         """Makes the attempt that was claimed, and settles it."""
         journal = BatchProgress(attempt.run.progress)
         error = checked.instead or self._call(
-            event, row, spec, attempt, checked.slots, deadline, journal
+            event, row, spec, attempt, checked.reservations, deadline, journal
         )
         attempt = replace(attempt, run=replace(attempt.run, progress=journal.progress))
         result = self._conclusion.of(attempt, spec, error)
@@ -204,14 +204,14 @@ class Processor:
 
     def _lease(self, worker: Worker, deadline: datetime) -> Lease:
         until = deadline + LEASE_MARGIN
-        return Lease(self._chance.token(), worker.name, until, worker.code_version)
+        return Lease(self._randomness.token(), worker.name, until, worker.code_version)
 
     def _eventless(
         self, message: Message, reference: RunMessage, worker: Worker, now: datetime
     ) -> RunResult:
         if message.sent_at > now - YOUNG:
             return RunResult(RunOutcome.UNAVAILABLE, reference, detail="the event is not there yet")
-        queue_policy(self._lanes, worker).bury(message)
+        queue_policy_of(self._lanes, worker).bury(message)
         return RunResult(RunOutcome.FOREIGN, reference, detail="no such event, or it has expired")
 
     def _call(
@@ -220,7 +220,7 @@ class Processor:
         row: Item,
         spec: HandlerSpec,
         attempt: LeasedRun,
-        slots: Mapping[str, int],
+        reservations: Mapping[str, int],
         deadline: datetime,
         journal: BatchProgress,
     ) -> BaseException | None:
@@ -240,7 +240,7 @@ class Processor:
                 self._splitter.split(event, journal, lease=run.lease_id, end=end)
                 return
             lane = attempt.worker.lane
-            self._calling.call(event, spec, run, slots=slots, lane=lane, end=end)
+            self._calling.call(event, spec, run, reservations=reservations, lane=lane, end=end)
 
         try:
             self._executor.run(work, seconds=max((end - now).total_seconds(), 0.0))

@@ -48,8 +48,8 @@ def describe(error: BaseException) -> str:
     return text if isinstance(error, InboxError) else f"{type(error).__name__}: {text}"
 
 
-def backoff_delay(backoff: Backoff, attempt: int, chance: Randomness) -> timedelta:
+def backoff_delay(backoff: Backoff, attempt: int, randomness: Randomness) -> timedelta:
     """Returns exponential backoff with full jitter for the attempt (from 1) that failed."""
     # The exponent is bounded so that a high attempt number cannot overflow a float.
     ceiling = min(backoff.cap, backoff.base * backoff.factor ** min(attempt - 1, 64))
-    return timedelta(seconds=chance.uniform(0, ceiling))
+    return timedelta(seconds=randomness.uniform(0, ceiling))

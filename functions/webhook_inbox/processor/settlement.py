@@ -27,7 +27,7 @@ from webhook_inbox.queue import message_groups
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.queue.outcomes import RunOutcome, RunResult, Worker
-from webhook_inbox.queue.visibility import plan_wait, queue_policy
+from webhook_inbox.queue.visibility import plan_wait, queue_policy_of
 
 # A deployment that rolls out may send runs of a handler that this worker does not know yet.
 ROLLING: Final = timedelta(hours=1)
@@ -58,13 +58,19 @@ class Settler:
     """Settles attempts and disposes of messages."""
 
     def __init__(
-        self, *, table: Table, lanes: Lanes, secrets: SecretCache, clock: Clock, chance: Randomness
+        self,
+        *,
+        table: Table,
+        lanes: Lanes,
+        secrets: SecretCache,
+        clock: Clock,
+        randomness: Randomness,
     ) -> None:
         self._table = table
         self._lanes = lanes
         self._secrets = secrets
         self._clock = clock
-        self._chance = chance
+        self._randomness = randomness
 
     def of(self, attempt: LeasedRun, spec: HandlerSpec, error: BaseException | None) -> RunResult:
         """Settles an attempt by what its handler raised, None for nothing."""
@@ -102,16 +108,16 @@ class Settler:
         run, why = refused.run, refused.refusal
         if why is Refusal.EXHAUSTED and run is not None:
             return self._give_up(run, spec, message, reference, worker)
-        carriage, now = queue_policy(self._lanes, worker), self._clock.now()
-        stays = carriage.stays(why, run, now)
+        queue_policy, now = queue_policy_of(self._lanes, worker), self._clock.now()
+        stays = queue_policy.stays(why, run, now)
         if stays is not None:
-            carriage.hide(message, stays)
+            queue_policy.hide(message, stays)
             return RunResult(RunOutcome.WAITING, reference, detail=str(why))
         if why is Refusal.DEAD:
-            carriage.give_up(message)
-            return RunResult(carriage.outcome(RunOutcome.BURIED), reference, detail=str(why))
+            queue_policy.give_up(message)
+            return RunResult(queue_policy.outcome(RunOutcome.BURIED), reference, detail=str(why))
         if why is Refusal.COPY_MISSING and run is not None and run.next_attempt_at is not None:
-            carriage.carry(run, plan_wait(run.next_attempt_at - now, may_hide=False), message)
+            queue_policy.carry(run, plan_wait(run.next_attempt_at - now, may_hide=False), message)
         outcome = RunOutcome.LEFT if why is Refusal.CLAIMED_HERE else RunOutcome.DROPPED
         return RunResult(outcome, reference, detail=str(why))
 
@@ -119,16 +125,16 @@ class Settler:
         self, attempt: LeasedRun, spec: HandlerSpec, error: BaseException, now: datetime
     ) -> RunResult:
         reason = self._secrets.redact(describe(error))
-        delay = backoff_delay(spec.backoff, attempt.run.attempts_in_round, self._chance)
+        delay = backoff_delay(spec.backoff, attempt.run.attempts_in_round, self._randomness)
         delay = max(delay, min(delay_asked(error), RETRY_AFTER_LIMIT))
-        carriage = queue_policy(self._lanes, attempt.worker)
-        chosen = carriage.failed(delay, attempt.message)
+        queue_policy = queue_policy_of(self._lanes, attempt.worker)
+        chosen = queue_policy.failed(delay, attempt.message)
         outcome = "timed out" if isinstance(error, HandlerTimedOut) else "failed"
         due = now + chosen.delay
         run = self._settle(
             attempt, Settlement(Status.FAILED, outcome, now, reason, due, chosen.wait)
         )
-        carriage.carry(run, chosen, attempt.message)
+        queue_policy.carry(run, chosen, attempt.message)
         kept = chosen.wait is WaitStrategy.HIDDEN
         return attempt.result(RunOutcome.FAILED_KEPT if kept else RunOutcome.FAILED, reason, error)
 
@@ -161,9 +167,9 @@ class Settler:
         }
         settlement = Settlement(Status.HELD, "held", now, reason, spent=False, held=held)
         self._settle(attempt, settlement)
-        carriage = queue_policy(self._lanes, attempt.worker)
-        carriage.hold(attempt.message)
-        return attempt.result(carriage.outcome(RunOutcome.HELD), reason)
+        queue_policy = queue_policy_of(self._lanes, attempt.worker)
+        queue_policy.hold(attempt.message)
+        return attempt.result(queue_policy.outcome(RunOutcome.HELD), reason)
 
     def _wait(
         self,
@@ -176,8 +182,8 @@ class Settler:
         error: Deferred | None = None,
     ) -> RunResult:
         parked = error is not None and error.parked
-        carriage = queue_policy(self._lanes, attempt.worker)
-        chosen = carriage.deferred(max(until - now, SHORTEST_WAIT), parked=parked)
+        queue_policy = queue_policy_of(self._lanes, attempt.worker)
+        chosen = queue_policy.deferred(max(until - now, SHORTEST_WAIT), parked=parked)
         settlement = Settlement(
             Status.DEFERRED,
             "deferred",
@@ -188,10 +194,10 @@ class Settler:
             spent=False,
             unknown=unknown,
             waits_for=error.waits_for if error else "",
-            slots=error.slots if error else {},
+            reservations=error.reservations if error else {},
         )
         run = self._settle(attempt, settlement)
-        carriage.carry(run, chosen, attempt.message)
+        queue_policy.carry(run, chosen, attempt.message)
         kept = chosen.wait is WaitStrategy.HIDDEN
         return attempt.result(RunOutcome.DEFERRED_KEPT if kept else RunOutcome.DEFERRED, reason)
 
@@ -207,10 +213,12 @@ class Settler:
             run = message_groups.block(self._table, spec, attempt.run, now=now)
             attempt = replace(attempt, run=run)
         self._settle(attempt, Settlement(Status.DEAD_LETTER, "dead", now, reason))
-        carriage = queue_policy(self._lanes, attempt.worker)
-        carriage.give_up(attempt.message)
+        queue_policy = queue_policy_of(self._lanes, attempt.worker)
+        queue_policy.give_up(attempt.message)
         page = getattr(error, "page", False) is True
-        return replace(attempt.result(carriage.outcome(RunOutcome.DEAD), reason, error), page=page)
+        return replace(
+            attempt.result(queue_policy.outcome(RunOutcome.DEAD), reason, error), page=page
+        )
 
     def _give_up(
         self,
@@ -225,9 +233,11 @@ class Settler:
         run = message_groups.block(self._table, spec, run, now=now)
         if not give_up(self._table, run, error=reason, now=now, sent_at=message.sent_at):
             return RunResult(RunOutcome.UNAVAILABLE, reference, detail="the run changed meanwhile")
-        carriage = queue_policy(self._lanes, worker)
-        carriage.give_up(message)
-        return RunResult(carriage.outcome(RunOutcome.DEAD), reference, run.attempt_count, reason)
+        queue_policy = queue_policy_of(self._lanes, worker)
+        queue_policy.give_up(message)
+        return RunResult(
+            queue_policy.outcome(RunOutcome.DEAD), reference, run.attempt_count, reason
+        )
 
     def _settle(self, attempt: LeasedRun, settlement: Settlement) -> Run:
         return settle(self._table, attempt.run, settlement, sent_at=attempt.message.sent_at)

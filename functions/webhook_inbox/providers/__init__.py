@@ -1,7 +1,7 @@
 """Every provider there is, by the name that inbox.toml gives it.
 
-A provider's module has a `RECIPE`; or, where its sources take keys of their own, names them in
-`SETTINGS` and has `recipe(settings) -> Recipe`, with an `EXAMPLE` of the keys that are required.
+A provider's module has a `PROVIDER`; or, where its sources take keys of their own, names them in
+`SETTINGS` and has `provider(settings) -> Recipe`, with an `EXAMPLE` of the keys that are required.
 Only the modules of configured providers are imported.
 """
 
@@ -114,19 +114,19 @@ DECLARED: Final = frozenset({"api-key", "basic", "hmac", "jwt"})
 
 
 def load(spec: SourceSpec) -> Provider:
-    """Returns the recipe of a source's provider, with the source's own volatile fields.
+    """Returns the provider of a source's provider, with the source's own volatile fields.
 
     Raises:
         ConfigurationError: there is no such provider, or it cannot use these settings.
     """
     try:
-        recipe = _recipe(spec)
+        provider = _provider(spec)
     except ConfigurationError as error:
         raise ConfigurationError(f"[sources.{spec.name}] {error}") from error
-    return replace(recipe, volatile=tuple(dict.fromkeys((*recipe.volatile, *spec.volatile))))
+    return replace(provider, volatile=tuple(dict.fromkeys((*provider.volatile, *spec.volatile))))
 
 
-def _recipe(spec: SourceSpec) -> Provider:
+def _provider(spec: SourceSpec) -> Provider:
     if spec.provider not in MODULES:
         choices = ", ".join(sorted(MODULES))
         raise ConfigurationError(
@@ -137,5 +137,5 @@ def _recipe(spec: SourceSpec) -> Provider:
     for key in sorted(spec.settings.keys() - known):
         choices = ", ".join(sorted(known | {"provider", "secret", "types", "volatile"}))
         raise ConfigurationError(f"{key}: unknown key; the keys of this source are {choices}")
-    recipe: Provider = module.recipe(spec.settings) if known else module.RECIPE
-    return recipe
+    provider: Provider = module.provider(spec.settings) if known else module.PROVIDER
+    return provider

@@ -12,7 +12,7 @@ from typing import Final
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.json_path import at
 from webhook_inbox.domain.provider import Answer, Facts, Sample, Sent
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.http.headers import encoded
 from webhook_inbox.providers.schemes.identity.batches import elements, split_at
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, Reading, in_json, joined
@@ -68,7 +68,7 @@ def _compose(sample: Sample, secret: str, now: datetime) -> Sent:
     return Sent({"content-type": "application/json"}, body)
 
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "adyen",
     SCHEME,
     Naming(

@@ -8,13 +8,13 @@ Source: Adyen/adyen-python-api-library `util.py`, `test/UtilTest.py`.
 from typing import Final
 
 from webhook_inbox.domain.provider import Answer, Facts
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, content_hash, in_json
 from webhook_inbox.providers.schemes.signatures import keys
 from webhook_inbox.providers.schemes.signatures.encodings import base64
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "adyen-platform",
     Hmac(
         headers=("hmacsignature",),

@@ -8,7 +8,7 @@ Source: hookdeck's notes and webhook-co's configuration for Airtable.
 from typing import Final
 
 from webhook_inbox.domain.provider import Answer, Facts
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
     content_hash,
@@ -19,7 +19,7 @@ from webhook_inbox.providers.schemes.signatures import keys
 from webhook_inbox.providers.schemes.signatures.header_formats import Whole
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "airtable",
     Hmac(
         headers=("x-airtable-content-mac",),

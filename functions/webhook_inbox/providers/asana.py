@@ -10,7 +10,7 @@ from typing import Final
 from webhook_inbox.domain.json_path import document
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer, Facts, Offer
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.handshakes.handshakes import EMPTY, as_header
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
@@ -32,7 +32,7 @@ def _heartbeat(delivery: Delivery, _: str) -> Answer | None:
     return EMPTY if document(delivery) in ({}, {"events": []}) else None
 
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "asana",
     Hmac(headers=("x-hook-signature",)),
     Naming(

@@ -28,7 +28,7 @@ from webhook_inbox.domain.provider import (
     Sent,
     Verified,
 )
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.http.key_urls import pinned
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
@@ -62,8 +62,8 @@ FACTS: Final = Facts(
 )
 
 
-def recipe(settings: Mapping[str, Any]) -> Provider:
-    """Returns the recipe of one topic."""
+def provider(settings: Mapping[str, Any]) -> Provider:
+    """Returns the provider of one topic."""
     topic = given.text(settings, "topic_arn")
 
     def verify(delivery: Delivery, keys: Sequence[str]) -> Verified:
@@ -75,7 +75,7 @@ def recipe(settings: Mapping[str, Any]) -> Provider:
     def compose(sample: Sample, secret: str, now: datetime) -> Sent:
         return _sent(sample, secret, now, topic)
 
-    made = provider("aws-sns", SHA256, NAMING, facts=FACTS)
+    made = build_provider("aws-sns", SHA256, NAMING, facts=FACTS)
     return replace(
         made,
         verify=verify,

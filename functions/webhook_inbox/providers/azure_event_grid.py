@@ -19,7 +19,7 @@ from webhook_inbox.domain.json_path import at
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Fetch
 from webhook_inbox.domain.provider import Facts, Provider, Sample, Sent
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.handshakes.handshakes import as_json, greets
 from webhook_inbox.providers.schemes.identity.batches import split_at
@@ -53,9 +53,9 @@ FACTS: Final = Facts(
 )
 
 
-def recipe(settings: Mapping[str, Any]) -> Provider:
-    """Returns the recipe of a topic's subscriptions."""
-    made = provider(
+def provider(settings: Mapping[str, Any]) -> Provider:
+    """Returns the provider of a topic's subscriptions."""
+    made = build_provider(
         "azure-event-grid",
         SCHEME,
         NAMING,

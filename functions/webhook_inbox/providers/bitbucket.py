@@ -8,12 +8,12 @@ Source: Atlassian's vector for Bitbucket webhooks, as public code quotes it.
 from typing import Final
 
 from webhook_inbox.domain.provider import Facts
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, repeats
 from webhook_inbox.providers.schemes.signatures.header_formats import Whole
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "bitbucket",
     Hmac(headers=("x-hub-signature",), layout=Whole("sha256=")),
     Naming(

@@ -14,7 +14,7 @@ from typing import Final
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Sample, Verified
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.http.headers import encoded, required
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
 from webhook_inbox.providers.schemes.signatures.encodings import base64
@@ -23,7 +23,7 @@ from webhook_inbox.providers.schemes.signatures.tolerance import Window, iso
 
 TIME: Final = "box-delivery-timestamp"
 ID: Final = "box-delivery-id"
-# What this recipe is of; another version would be signed in another way.
+# What this provider is of; another version would be signed in another way.
 PINNED: Final[Mapping[str, str]] = {
     "box-signature-version": "1",
     "box-signature-algorithm": "HmacSHA256",
@@ -74,7 +74,7 @@ def _sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
     return {**SCHEME.sign(sample, secret, now), **PINNED, ID: sample.event_id}
 
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "box",
     SCHEME,
     Naming(

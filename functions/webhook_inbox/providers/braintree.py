@@ -20,7 +20,7 @@ from urllib.parse import urlencode
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer, Facts, Provider, Sample, Sent
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.handshakes.handshakes import as_text, computes
 from webhook_inbox.providers.schemes.http import urls
@@ -75,8 +75,8 @@ class KeyPairs:
         return f"{self.public_id}|{signature}"
 
 
-def recipe(settings: Mapping[str, Any]) -> Provider:
-    """Returns the recipe of one merchant; without `public_id` challenges are not answered."""
+def provider(settings: Mapping[str, Any]) -> Provider:
+    """Returns the provider of one merchant; without `public_id` challenges are not answered."""
     public_id = given.text(settings, "public_id", default="")
     scheme = Hmac(
         find=lambda delivery: urls.form_field(delivery, SIGNATURE),
@@ -96,7 +96,7 @@ def recipe(settings: Mapping[str, Any]) -> Provider:
     def answer(challenge: str, secret: str, _: Delivery) -> Answer:
         return as_text(scheme.layout.write(scheme.signature(secret, challenge.encode()), ""))
 
-    return provider(
+    return build_provider(
         "braintree",
         scheme,
         Naming(id=(_hash,), type=(_in_xml(KIND),), occurred_at=(_in_xml(TIME),)),

@@ -2,14 +2,14 @@
 
 Events have no id: the object's URI and the event's name are one, and the time tells apart what
 happens to an object again and again (`event_type.updated`).
-Source: hookdeck's notes on Calendly; webhook-co's recipe.
+Source: hookdeck's notes on Calendly; webhook-co's provider.
 """
 
 from datetime import timedelta
 from typing import Final
 
 from webhook_inbox.domain.provider import Facts
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
     content_hash,
@@ -25,7 +25,7 @@ _URI: Final = in_json("payload.uri")
 _EVENT: Final = in_json("event")
 _TIME: Final = in_json("created_at")
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "calendly",
     Hmac(
         headers=("calendly-webhook-signature",),

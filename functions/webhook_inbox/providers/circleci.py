@@ -7,12 +7,12 @@ Source: circleci/circleci-docs `outbound-webhooks.adoc`.
 from typing import Final
 
 from webhook_inbox.domain.provider import Facts
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
 from webhook_inbox.providers.schemes.signatures.header_formats import VersionedSignatures
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "circleci",
     Hmac(
         headers=("circleci-signature",), layout=VersionedSignatures("v1", separator=",", mark="=")

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 from webhook_inbox.domain.json_path import at, parse
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer, Facts, Provider, Sample, Sent
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.handshakes.handshakes import Greeting
 from webhook_inbox.providers.schemes.identity.batches import split_at
@@ -48,11 +48,11 @@ FACTS: Final = Facts(
 )
 
 
-def recipe(settings: Mapping[str, Any]) -> Provider:
-    """Returns the recipe of a sender; `allowed_origins` and `allowed_rate` limit permissions."""
+def provider(settings: Mapping[str, Any]) -> Provider:
+    """Returns the provider of a sender; `allowed_origins` and `allowed_rate` limit permissions."""
     origins = given.texts(settings, "allowed_origins", default=())
     rate = given.whole(settings, "allowed_rate")
-    return provider(
+    return build_provider(
         "cloudevents",
         SCHEME,
         Naming(

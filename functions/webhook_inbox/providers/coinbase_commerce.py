@@ -8,11 +8,11 @@ Source: coinbase/coinbase-commerce-python `webhook.py`, `tests/test_webhook.py`.
 from typing import Final
 
 from webhook_inbox.domain.provider import Facts
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, in_json, repeats
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "coinbase-commerce",
     Hmac(headers=("x-cc-webhook-signature",)),
     Naming(

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Provider, Sample
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.http import urls
 from webhook_inbox.providers.schemes.http.headers import encoded, required
@@ -72,8 +72,8 @@ FACTS: Final = Facts(
 )
 
 
-def recipe(settings: Mapping[str, Any]) -> Provider:
-    """Returns Contentful's recipe; of `url` the path counts."""
+def provider(settings: Mapping[str, Any]) -> Provider:
+    """Returns Contentful's provider; of `url` the path counts."""
     base = given.public_url(settings)
 
     def signs(delivery: Delivery) -> Sequence[bytes]:
@@ -94,7 +94,7 @@ def recipe(settings: Mapping[str, Any]) -> Provider:
         sent = Delivery("it", "POST", "/webhooks/it", "", headers, sample.body, now)
         return {**headers, SIGNATURE: scheme.signature(secret, signs(sent)[0])}
 
-    made = provider("contentful", scheme, NAMING, sign=sign, kept_headers=KEPT, facts=FACTS)
+    made = build_provider("contentful", scheme, NAMING, sign=sign, kept_headers=KEPT, facts=FACTS)
     return replace(made, signature_headers=made.signature_headers | {LIST})
 
 

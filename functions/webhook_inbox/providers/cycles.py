@@ -26,7 +26,7 @@ def _sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
     }
 
 
-RECIPE: Final = Provider(
+PROVIDER: Final = Provider(
     name="cycles",
     verify=SCHEME.verify,
     signature_headers=SCHEME.reads,

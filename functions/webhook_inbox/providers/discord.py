@@ -12,7 +12,7 @@ from webhook_inbox.domain.errors import Reason
 from webhook_inbox.domain.json_path import document
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import STATUSES, Answer, Facts
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.handshakes.handshakes import JSON, json_answer
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
@@ -41,7 +41,7 @@ def _ping(delivery: Delivery, _: str) -> Answer | None:
     return json_answer({"type": 1}) if body.get("type") == 1 else None
 
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "discord",
     SCHEME,
     # Interactions have an id, events none.

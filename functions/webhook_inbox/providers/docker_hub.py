@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from webhook_inbox.domain.json_path import at
 from webhook_inbox.domain.provider import Facts, Sample, Sent
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
     Reading,
@@ -35,7 +35,7 @@ def _pushed_at(reading: Reading) -> object:
     return int(found) if isinstance(found, float) and found.is_integer() else found
 
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "docker-hub",
     SCHEME,
     Naming(

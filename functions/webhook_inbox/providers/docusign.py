@@ -1,13 +1,13 @@
 """DocuSign Connect: `X-DocuSign-Signature-1` to `-100`, base64 over the body, one for each key.
 
 Any of them counts. An envelope has the same event once for each recipient, so the time belongs to
-the key; a body that is XML is named by its hash. Source: webhook-co's recipe, hookdeck's notes.
+the key; a body that is XML is named by its hash. Source: webhook-co's provider, hookdeck's notes.
 """
 
 from typing import Final
 
 from webhook_inbox.domain.provider import Facts
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
     content_hash,
@@ -22,7 +22,7 @@ _ENVELOPE: Final = in_json("data.envelopeId")
 _EVENT: Final = in_json("event")
 _TIME: Final = in_json("generatedDateTime")
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "docusign",
     Hmac(
         headers=tuple(f"x-docusign-signature-{number}" for number in range(1, KEYS + 1)),

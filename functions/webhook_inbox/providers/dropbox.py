@@ -10,7 +10,7 @@ from typing import Final
 
 from webhook_inbox.domain.provider import Facts
 from webhook_inbox.domain.timestamps import to_ms
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.handshakes.handshakes import greets
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
@@ -26,7 +26,7 @@ def _arrival(reading: Reading) -> str:
     return f"{content_hash(reading)}@{to_ms(reading.delivery.received_at)}"
 
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "dropbox",
     Hmac(headers=("x-dropbox-signature",)),
     Naming(id=(_arrival,), type=(fixed("list_folder"),)),

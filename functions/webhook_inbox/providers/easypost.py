@@ -7,13 +7,13 @@ Source: EasyPost/easypost-python `util.py`.
 from typing import Final
 
 from webhook_inbox.domain.provider import Facts
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, in_json
 from webhook_inbox.providers.schemes.signatures import keys
 from webhook_inbox.providers.schemes.signatures.header_formats import Whole
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "easypost",
     Hmac(headers=("x-hmac-signature",), layout=Whole("hmac-sha256-hex="), key=keys.nfkd),
     Naming(

@@ -26,11 +26,11 @@ FACTS: Final = Facts(
 )
 
 
-def recipe(settings: Mapping[str, Any]) -> Provider:
-    """Returns the recipe that the tables declare; raises ConfigurationError."""
+def provider(settings: Mapping[str, Any]) -> Provider:
+    """Returns the provider that the tables declare; raises ConfigurationError."""
     scheme = callers.CallerCredentials(
         header=given.text(settings, "header", default=HEADER).lower(),
         prefix=given.text(settings, "prefix", default=""),
         wanted='an API key, or { "AGENT": "KEY" } as JSON',
     )
-    return callers.recipe("api-key", scheme, settings, facts=FACTS)
+    return callers.provider("api-key", scheme, settings, facts=FACTS)

@@ -30,6 +30,6 @@ SCHEME: Final = callers.CallerCredentials(
 )
 
 
-def recipe(settings: Mapping[str, Any]) -> Provider:
-    """Returns the recipe that the tables declare; raises ConfigurationError."""
-    return callers.recipe("basic", SCHEME, settings, facts=FACTS)
+def provider(settings: Mapping[str, Any]) -> Provider:
+    """Returns the provider that the tables declare; raises ConfigurationError."""
+    return callers.provider("basic", SCHEME, settings, facts=FACTS)

@@ -39,8 +39,8 @@ SETTINGS: Final = frozenset(
 )
 
 
-def recipe(settings: Mapping[str, Any]) -> Provider:
-    """Returns the recipe that the tables declare.
+def provider(settings: Mapping[str, Any]) -> Provider:
+    """Returns the provider that the tables declare.
 
     Raises:
         ConfigurationError: tables do not go together.

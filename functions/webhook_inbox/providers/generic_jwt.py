@@ -61,8 +61,8 @@ FACTS: Final = Facts(
 SAMPLE: Final = "sample"
 
 
-def recipe(settings: Mapping[str, Any]) -> Provider:
-    """Returns the recipe that the tables declare; raises ConfigurationError."""
+def provider(settings: Mapping[str, Any]) -> Provider:
+    """Returns the provider that the tables declare; raises ConfigurationError."""
     scheme, jwks = _scheme(settings), given.text(settings, "jwks", default="")
     names, token = naming(settings, claim=scheme.claim), frozenset({scheme.header})
 

@@ -37,7 +37,7 @@ def _sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
     }
 
 
-RECIPE: Final = Provider(
+PROVIDER: Final = Provider(
     name="github",
     verify=SCHEME.verify,
     signature_headers=SCHEME.reads,

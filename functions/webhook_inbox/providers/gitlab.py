@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from webhook_inbox.domain.provider import Facts, Provider
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
 from webhook_inbox.providers.schemes.signatures import keys
@@ -56,11 +56,11 @@ FACTS: Final = Facts(
 )
 
 
-def recipe(settings: Mapping[str, Any]) -> Provider:
-    """Returns GitLab's recipe, by signature or, with `proof = "token"`, by token."""
+def provider(settings: Mapping[str, Any]) -> Provider:
+    """Returns GitLab's provider, by signature or, with `proof = "token"`, by token."""
     if given.choice(settings, "proof", of=PROOFS) == "signature":
-        return provider("gitlab", SIGNATURE, NAMING, facts=FACTS, kept_headers=KEPT)
-    return provider(
+        return build_provider("gitlab", SIGNATURE, NAMING, facts=FACTS, kept_headers=KEPT)
+    return build_provider(
         "gitlab",
         StaticToken(headers=(TOKEN_HEADER,)),
         UNSIGNED,

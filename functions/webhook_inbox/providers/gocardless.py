@@ -9,14 +9,14 @@ from typing import Final
 
 from webhook_inbox.domain.errors import Reason
 from webhook_inbox.domain.provider import STATUSES, Facts
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.identity.batches import split_at
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, dotted, in_json
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
 INVALID_TOKEN: Final = 498
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "gocardless",
     Hmac(headers=("webhook-signature",)),
     Naming(

@@ -14,7 +14,7 @@ from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Fetch
 from webhook_inbox.domain.provider import Facts, Provider, Sample
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json, repeats
 from webhook_inbox.providers.schemes.jwt.jwt import Jwt
@@ -59,8 +59,8 @@ FACTS: Final = Facts(
 )  # fmt: skip
 
 
-def recipe(settings: Mapping[str, Any]) -> Provider:
-    """Returns the recipe of one push subscription.
+def provider(settings: Mapping[str, Any]) -> Provider:
+    """Returns the provider of one push subscription.
 
     Its `audience` is the endpoint's URL unless the setting says otherwise, as at Google.
     """
@@ -85,7 +85,7 @@ def recipe(settings: Mapping[str, Any]) -> Provider:
     def sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
         return scheme.issue(sample, secret, now, {"email_verified": True})
 
-    return provider(
+    return build_provider(
         "google-pubsub",
         scheme,
         NAMING,

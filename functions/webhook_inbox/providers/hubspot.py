@@ -21,7 +21,7 @@ from urllib.parse import unquote, unquote_to_bytes
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Provider, Sample, Verified
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.http import urls
 from webhook_inbox.providers.schemes.http.headers import encoded, required
@@ -60,8 +60,8 @@ FACTS: Final = Facts(
 )
 
 
-def recipe(settings: Mapping[str, Any]) -> Provider:
-    """Returns the recipe of one version of the signature; `url` is the address without a query."""
+def provider(settings: Mapping[str, Any]) -> Provider:
+    """Returns the provider of one version of the signature; `url` is the address without a query."""
     base = given.public_url(settings)
     version = given.choice(settings, "version", of=VERSIONS)
     made = _newest(base) if version == "v3" else _older(version, base)
@@ -82,7 +82,7 @@ def _newest(base: str) -> Provider:
         window=Window(headers=(TIME,), clockwork=milliseconds),
         url=base,
     )
-    return provider("hubspot", scheme, NAMING, facts=FACTS)
+    return build_provider("hubspot", scheme, NAMING, facts=FACTS)
 
 
 def _spellings(url: str) -> Sequence[bytes]:
@@ -109,7 +109,7 @@ def _older(version: str, base: str) -> Provider:
 
     content = "secret, method, URL and body" if version == "v2" else "secret and body"
     facts = replace(FACTS, scheme=f"SHA-256 of {content}, hex ({version})", window="none")
-    return provider(
+    return build_provider(
         "hubspot",
         scheme,
         NAMING,

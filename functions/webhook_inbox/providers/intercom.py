@@ -10,7 +10,7 @@ from typing import Final
 from webhook_inbox.domain.json_path import text_at
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer, Facts
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.handshakes.handshakes import EMPTY, probed
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, in_json, repeats
 from webhook_inbox.providers.schemes.signatures.header_formats import Whole
@@ -21,7 +21,7 @@ def _ping(delivery: Delivery, _: str) -> Answer | None:
     return EMPTY if text_at(delivery, "topic") == "ping" else None
 
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "intercom",
     Hmac(headers=("x-hub-signature",), layout=Whole("sha1="), algorithm="sha1"),
     Naming(

@@ -19,7 +19,7 @@ from urllib.parse import quote, urlsplit
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Provider, Sample
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.http import urls
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
@@ -49,8 +49,8 @@ FACTS: Final = Facts(
 )
 
 
-def recipe(settings: Mapping[str, Any]) -> Provider:
-    """Returns Jira's recipe, by signature or, with `proof = "connect"`, by a Connect app's token.
+def provider(settings: Mapping[str, Any]) -> Provider:
+    """Returns Jira's provider, by signature or, with `proof = "connect"`, by a Connect app's token.
 
     For the latter `url` is the source's address and `base_url` the descriptor's `baseUrl`, whose
     path is no part of what is signed.
@@ -58,7 +58,7 @@ def recipe(settings: Mapping[str, Any]) -> Provider:
     if given.choice(settings, "proof", of=PROOFS) == "connect":
         return _connect(given.public_url(settings), given.public_url(settings, "base_url"))
     # Jira repeats what is answered with 409.
-    return provider("jira", SIGNATURE, NAMING, facts=FACTS, conflict_status=400)
+    return build_provider("jira", SIGNATURE, NAMING, facts=FACTS, conflict_status=400)
 
 
 def _connect(url: str, base_url: str) -> Provider:
@@ -85,7 +85,7 @@ def _connect(url: str, base_url: str) -> Provider:
         return {IDENTIFIER: sample.event_id, **scheme.issue(sample, secret, now, claims)}
 
     facts = replace(FACTS, body="none", window="the token's `exp`")
-    return provider("jira", scheme, NAMING, facts=facts, sign=sign, conflict_status=400)
+    return build_provider("jira", scheme, NAMING, facts=facts, sign=sign, conflict_status=400)
 
 
 def _hash(delivery: Delivery, url: str, base_url: str) -> str:

@@ -7,7 +7,7 @@ Source: webhook-co's configuration.
 from typing import Final
 
 from webhook_inbox.domain.provider import Facts
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
     content_hash,
@@ -16,7 +16,7 @@ from webhook_inbox.providers.schemes.identity.event_identity import (
 )
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "lemonsqueezy",
     Hmac(headers=("x-signature",)),
     Naming(id=(content_hash,), type=(in_json("meta.event_name"), header("x-event-name"))),

@@ -10,7 +10,7 @@ from typing import Final
 from webhook_inbox.domain.json_path import at, document
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer, Facts
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.handshakes.handshakes import EMPTY
 from webhook_inbox.providers.schemes.identity.batches import split_at
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, Reading, in_json
@@ -30,7 +30,7 @@ def _retry(reading: Reading) -> int | None:
     return int(found) if isinstance(found, bool) else None
 
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "line",
     Hmac(headers=("x-line-signature",), encoding=base64),
     Naming(

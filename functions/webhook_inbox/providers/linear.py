@@ -14,7 +14,7 @@ from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.json_path import at, document, parse
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Sample, Sent
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, dotted, header, in_json
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 from webhook_inbox.providers.schemes.signatures.tolerance import Window, milliseconds
@@ -54,7 +54,7 @@ def _named(sample: Sample) -> dict[str, str]:
     }
 
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "linear",
     SCHEME,
     Naming(

@@ -19,7 +19,7 @@ from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.json_path import at, document, text_at
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Sample, Sent, Verified
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.http import urls
 from webhook_inbox.providers.schemes.http.headers import encoded
 from webhook_inbox.providers.schemes.identity.event_identity import (
@@ -81,7 +81,7 @@ def _compose(sample: Sample, secret: str, now: datetime) -> Sent:
     return Sent({"content-type": "application/json"}, body.encode())
 
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "mailgun",
     SCHEME,
     Naming(

@@ -16,7 +16,7 @@ from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Provider, Sample
 from webhook_inbox.domain.timestamps import to_ms
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.http import urls
 from webhook_inbox.providers.schemes.http.headers import encoded
@@ -45,8 +45,8 @@ FACTS: Final = Facts(
 )
 
 
-def recipe(settings: Mapping[str, Any]) -> Provider:
-    """Returns MessageBird's recipe; `url` is the address without its query."""
+def provider(settings: Mapping[str, Any]) -> Provider:
+    """Returns MessageBird's provider; `url` is the address without its query."""
     base = given.public_url(settings)
     scheme = Jwt(
         header="messagebird-signature-jwt",
@@ -67,7 +67,7 @@ def recipe(settings: Mapping[str, Any]) -> Provider:
         type=(in_json("type"), in_query("status"), fixed("request")),
         occurred_at=(in_json("message.createdDatetime"), scheme.claim("nbf")),
     )
-    return provider("messagebird", scheme, naming, sign=sign, window=LIFE, facts=FACTS)
+    return build_provider("messagebird", scheme, naming, sign=sign, window=LIFE, facts=FACTS)
 
 
 def _covers(base: str, claims: Claims, delivery: Delivery) -> None:

@@ -16,7 +16,7 @@ from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.json_path import at, document
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.handshakes.handshakes import as_text, subscribes
 from webhook_inbox.providers.schemes.identity.batches import elements
 from webhook_inbox.providers.schemes.identity.event_identity import (
@@ -81,7 +81,7 @@ def _deleted(reading: Reading) -> str | None:
     return "deleted" if at(reading.document, f"{MESSAGE}.is_deleted") is True else None
 
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "meta",
     Hmac(
         headers=("x-hub-signature-256",),

@@ -19,7 +19,7 @@ from webhook_inbox.domain.json_path import at, document
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Fetch
 from webhook_inbox.domain.provider import Facts, Provider, Sample, Sent, Verified
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.handshakes.handshakes import greets
 from webhook_inbox.providers.schemes.identity.batches import elements, split_at
@@ -71,9 +71,9 @@ FACTS: Final = Facts(
 )
 
 
-def recipe(settings: Mapping[str, Any]) -> Provider:
-    """Returns the recipe of one application's subscriptions."""
-    made = provider(
+def provider(settings: Mapping[str, Any]) -> Provider:
+    """Returns the provider of one application's subscriptions."""
+    made = build_provider(
         "microsoft-graph",
         SCHEME,
         NAMING,

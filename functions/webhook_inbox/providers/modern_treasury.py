@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from webhook_inbox.domain.provider import Facts, Sample
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, dotted, header, in_json
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
@@ -21,7 +21,7 @@ def _sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
     return {**named, **SCHEME.sign(sample, secret, now)}
 
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "modern-treasury",
     SCHEME,
     Naming(

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from webhook_inbox.domain.provider import Facts, Provider
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.handshakes.handshakes import as_json, greets
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, Reading, in_json
@@ -42,10 +42,10 @@ def _alone(reading: Reading) -> bool:
     return isinstance(body, dict) and body.keys() == {"challenge"}
 
 
-def recipe(settings: Mapping[str, Any]) -> Provider:
-    """Returns the recipe of one endpoint; `url` is its address without a query."""
+def provider(settings: Mapping[str, Any]) -> Provider:
+    """Returns the provider of one endpoint; `url` is its address without a query."""
     scheme = Jwt(header=HEADER, audience=True, requires=("exp",), url=given.public_url(settings))
-    return provider(
+    return build_provider(
         "monday",
         scheme,
         NAMING,

@@ -7,7 +7,7 @@ Source: webhook-co's adapter for Netlify.
 from typing import Final
 
 from webhook_inbox.domain.provider import Facts
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
     content_hash,
@@ -16,7 +16,7 @@ from webhook_inbox.providers.schemes.identity.event_identity import (
 )
 from webhook_inbox.providers.schemes.jwt.jwt import Jwt
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "netlify",
     Jwt(header="x-webhook-signature", claims={"iss": "netlify"}, body_hash="sha256"),
     # One deploy passes through several states under one id, so the content names the event.

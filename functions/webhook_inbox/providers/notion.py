@@ -10,7 +10,7 @@ from typing import Final
 from webhook_inbox.domain.json_path import document
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Offer
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.handshakes.handshakes import EMPTY
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, in_json, repeats
 from webhook_inbox.providers.schemes.signatures.header_formats import Whole
@@ -29,7 +29,7 @@ def _offer(delivery: Delivery) -> Offer | None:
     return Offer(token, EMPTY) if isinstance(token, str) and token else None
 
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "notion",
     Hmac(headers=("x-notion-signature",), layout=Whole("sha256=")),
     Naming(

@@ -15,7 +15,7 @@ def _key(secret: str) -> bytes:
     return keys.whsec(secret) if secret.startswith("whsec_") else keys.text(secret)
 
 
-RECIPE: Final = standard(
+PROVIDER: Final = standard(
     "openai",
     WEBHOOK,
     key=_key,

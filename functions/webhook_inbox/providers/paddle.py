@@ -10,14 +10,14 @@ from datetime import timedelta
 from typing import Final
 
 from webhook_inbox.domain.provider import Facts
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, in_json
 from webhook_inbox.providers.schemes.signatures.header_formats import Pairs
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 from webhook_inbox.providers.schemes.signatures.signed_content import Template
 from webhook_inbox.providers.schemes.signatures.tolerance import Window
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "paddle",
     Hmac(
         headers=("paddle-signature",),

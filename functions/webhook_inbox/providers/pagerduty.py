@@ -11,7 +11,7 @@ from typing import Final
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import STATUSES, Facts, Verified
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, in_json
 from webhook_inbox.providers.schemes.signatures.header_formats import VersionedSignatures
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
@@ -27,7 +27,7 @@ def _verify(delivery: Delivery, secrets: Sequence[str]) -> Verified:
     return SCHEME.verify(delivery, secrets)
 
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "pagerduty",
     SCHEME,
     Naming(

@@ -22,7 +22,7 @@ from webhook_inbox.domain.json_path import document
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Fetch
 from webhook_inbox.domain.provider import Facts, Provider, Sample, Verified
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.http.headers import encoded, required
 from webhook_inbox.providers.schemes.http.key_urls import pinned
@@ -58,8 +58,8 @@ FACTS: Final = Facts(
 )
 
 
-def recipe(settings: Mapping[str, Any]) -> Provider:
-    """Returns the recipe of one webhook, whose id is part of what is signed."""
+def provider(settings: Mapping[str, Any]) -> Provider:
+    """Returns the provider of one webhook, whose id is part of what is signed."""
     scheme = Rsa(
         headers=(SIGNATURE,),
         signs=partial(_signs, given.text(settings, "webhook_id")),
@@ -71,7 +71,7 @@ def recipe(settings: Mapping[str, Any]) -> Provider:
         sent = {CERTIFICATE: SAMPLE_URL, ALGORITHM: SHA256}
         return scheme.sign(sample, secret, now) | sent
 
-    return provider(
+    return build_provider(
         "paypal",
         scheme,
         NAMING,

@@ -18,7 +18,7 @@ from webhook_inbox.domain.json_path import at, parse
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Fetch
 from webhook_inbox.domain.provider import Facts, Provider
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
@@ -78,8 +78,8 @@ FACTS: Final = Facts(
 )
 
 
-def recipe(settings: Mapping[str, Any]) -> Provider:
-    """Returns the recipe of an environment, `production` unless `environment` says otherwise."""
+def provider(settings: Mapping[str, Any]) -> Provider:
+    """Returns the provider of an environment, `production` unless `environment` says otherwise."""
     environment = given.choice(settings, "environment", of=ENVIRONMENTS)
 
     def key(delivery: Delivery, secrets: Sequence[str]) -> Fetch:
@@ -88,7 +88,9 @@ def recipe(settings: Mapping[str, Any]) -> Provider:
             raise Rejected(Reason.MALFORMED, "the token's key is none that Plaid could have")
         return _question(environment, kid, secrets)
 
-    return provider("plaid", SCHEME, NAMING, facts=FACTS, fetches=key, pair=_pair, window=WINDOW)
+    return build_provider(
+        "plaid", SCHEME, NAMING, facts=FACTS, fetches=key, pair=_pair, window=WINDOW
+    )
 
 
 def _question(environment: str, kid: str, secrets: Sequence[str]) -> Fetch:

@@ -16,7 +16,7 @@ from typing import Any, Final
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Provider
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.http import urls
 from webhook_inbox.providers.schemes.http.headers import encoded, required
@@ -57,8 +57,8 @@ FACTS: Final = Facts(
 Fields = Iterable[tuple[str, str]]
 
 
-def recipe(settings: Mapping[str, Any]) -> Provider:
-    """Returns the recipe of one version of the signature; `url` is the address without a query."""
+def provider(settings: Mapping[str, Any]) -> Provider:
+    """Returns the provider of one version of the signature; `url` is the address without a query."""
     base = given.public_url(settings)
     version = given.choice(settings, "version", of=VERSIONS)
     nonce = (f"x-plivo-signature-{version}-nonce",)
@@ -83,9 +83,9 @@ def recipe(settings: Mapping[str, Any]) -> Provider:
         url=base,
     )
     if version == "v3":
-        return provider("plivo", scheme, NAMING, facts=FACTS)
+        return build_provider("plivo", scheme, NAMING, facts=FACTS)
     facts = replace(FACTS, scheme="HMAC-SHA256 over URL and nonce, base64 (v2)", body="none")
-    guarded = provider("plivo", scheme, NAMING, facts=facts)
+    guarded = build_provider("plivo", scheme, NAMING, facts=facts)
     return replace(guarded, guard=lambda delivery, _: scheme.content(delivery))
 
 

@@ -9,7 +9,7 @@ from webhook_inbox.domain.provider import Facts
 from webhook_inbox.providers.schemes.signatures import keys
 from webhook_inbox.providers.schemes.standard_webhooks import WEBHOOK, standard
 
-RECIPE: Final = standard(
+PROVIDER: Final = standard(
     "polar",
     WEBHOOK,
     key=keys.text,

@@ -18,7 +18,7 @@ from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
 from webhook_inbox.domain.json_path import at, document, parse
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Sample, Sent, Verified
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.http.headers import required
 from webhook_inbox.providers.schemes.identity.batches import elements
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, content_hash, in_json
@@ -90,7 +90,7 @@ def _compose(sample: Sample, secret: str, now: datetime) -> Sent:
     return Sent({**signed, KEY: keys.part(secret, "key") or "sample"}, stamped)
 
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "pusher",
     SCHEME,
     Naming(id=(content_hash,), type=(in_json("events.0.name"),), occurred_at=(in_json(TIME),)),

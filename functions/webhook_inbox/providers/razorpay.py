@@ -8,7 +8,7 @@ Source: razorpay/razorpay-python `utility.py`, `tests/test_client_utility.py`.
 from typing import Final
 
 from webhook_inbox.domain.provider import Facts
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
     content_hash,
@@ -17,7 +17,7 @@ from webhook_inbox.providers.schemes.identity.event_identity import (
 )
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "razorpay",
     Hmac(headers=("x-razorpay-signature",)),
     Naming(

@@ -14,7 +14,7 @@ from typing import Final
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Verified
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
 from webhook_inbox.providers.schemes.signatures.encodings import base64url
 from webhook_inbox.providers.schemes.signatures.header_formats import Pairs
@@ -42,7 +42,7 @@ def _verify(delivery: Delivery, secrets: Sequence[str]) -> Verified:
     return verified
 
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "sanity",
     SCHEME,
     Naming(

@@ -8,14 +8,14 @@ Source: sendgrid/sendgrid-python `helpers/eventwebhook`, `test_eventwebhook.py`.
 from typing import Final
 
 from webhook_inbox.domain.provider import Facts
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.identity.batches import split_at
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, in_json
 from webhook_inbox.providers.schemes.signatures.asymmetric import Ecdsa
 from webhook_inbox.providers.schemes.signatures.signed_content import Template
 from webhook_inbox.providers.schemes.signatures.tolerance import Window
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "sendgrid",
     Ecdsa(
         headers=("x-twilio-email-event-webhook-signature",),

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from webhook_inbox.domain.provider import Facts, Sample
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
     content_hash,
@@ -32,7 +32,7 @@ def _sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
     }
 
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "sentry",
     SCHEME,
     Naming(

@@ -56,7 +56,7 @@ def _sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
     }
 
 
-RECIPE: Final = Provider(
+PROVIDER: Final = Provider(
     name="shopify",
     verify=_verify,
     signature_headers=SCHEME.reads,

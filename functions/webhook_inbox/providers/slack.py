@@ -70,7 +70,7 @@ def _sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
     return SCHEME.sign(sample, secret, now) | {"content-type": kind}
 
 
-RECIPE: Final = Provider(
+PROVIDER: Final = Provider(
     name="slack",
     verify=SCHEME.verify,
     signature_headers=SCHEME.reads,

@@ -12,7 +12,7 @@ from typing import Any, Final
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Provider, Verified
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
 from webhook_inbox.providers.schemes.signatures.encodings import base64
@@ -39,8 +39,8 @@ FACTS: Final = Facts(
 )
 
 
-def recipe(settings: Mapping[str, Any]) -> Provider:
-    """Returns Square's recipe; `url` is the notification URL without its query."""
+def provider(settings: Mapping[str, Any]) -> Provider:
+    """Returns Square's provider; `url` is the notification URL without its query."""
     scheme = Hmac(
         headers=("x-square-hmacsha256-signature",),
         signs=Template.parse("{url}{body}"),
@@ -54,4 +54,4 @@ def recipe(settings: Mapping[str, Any]) -> Provider:
             raise Rejected(Reason.INVALID_SIGNATURE, "Square never signs an empty body")
         return verified
 
-    return provider("square", scheme, NAMING, facts=FACTS, verify=verify)
+    return build_provider("square", scheme, NAMING, facts=FACTS, verify=verify)

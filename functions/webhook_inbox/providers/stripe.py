@@ -30,7 +30,7 @@ def _sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
     return headers | {"content-type": "application/json; charset=utf-8"}
 
 
-RECIPE: Final = Provider(
+PROVIDER: Final = Provider(
     name="stripe",
     verify=SCHEME.verify,
     signature_headers=SCHEME.reads,

@@ -9,7 +9,7 @@ from typing import Final
 from webhook_inbox.domain.provider import Facts
 from webhook_inbox.providers.schemes.standard_webhooks import SVIX, WEBHOOK, standard
 
-RECIPE: Final = standard(
+PROVIDER: Final = standard(
     "svix",
     SVIX,
     WEBHOOK,

@@ -9,7 +9,7 @@ from typing import Final
 
 from webhook_inbox.domain.json_path import at
 from webhook_inbox.domain.provider import Facts
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.handshakes.handshakes import EMPTY
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, Reading, in_json
 from webhook_inbox.providers.schemes.tokens.static_token import StaticToken
@@ -26,7 +26,7 @@ def _date(reading: Reading) -> object:
     return at(reading.document, f"{_type(reading) or ''}.date")
 
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "telegram",
     StaticToken(headers=(TOKEN,)),
     Naming(id=(in_json("update_id"),), type=(_type,), occurred_at=(_date,)),

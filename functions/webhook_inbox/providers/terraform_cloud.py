@@ -12,7 +12,7 @@ from typing import Final
 from webhook_inbox.domain.json_path import at, document
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer, Facts
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.handshakes.handshakes import EMPTY
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
@@ -41,7 +41,7 @@ def _unsigned(delivery: Delivery, _: object) -> Answer | None:
     return _verification(delivery, _)
 
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "terraform-cloud",
     SCHEME,
     Naming(

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from webhook_inbox.domain.provider import Facts, Provider
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.handshakes.handshakes import probed
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, in_json
@@ -32,8 +32,8 @@ FACTS: Final = Facts(
 )
 
 
-def recipe(settings: Mapping[str, Any]) -> Provider:
-    """Returns Trello's recipe; `url` is the callback URL without its query."""
+def provider(settings: Mapping[str, Any]) -> Provider:
+    """Returns Trello's provider; `url` is the callback URL without its query."""
     scheme = Hmac(
         headers=("x-trello-webhook",),
         signs=Template.parse("{body}{url}"),
@@ -46,6 +46,6 @@ def recipe(settings: Mapping[str, Any]) -> Provider:
         type=(in_json("action.type"),),
         occurred_at=(in_json("action.date"),),
     )
-    return provider(
+    return build_provider(
         "trello", scheme, naming, facts=FACTS, greet=probed("HEAD"), accepted_status=200
     )

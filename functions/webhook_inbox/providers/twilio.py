@@ -15,7 +15,7 @@ from typing import Any, Final
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Provider
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.http import urls
 from webhook_inbox.providers.schemes.http.headers import encoded
@@ -53,8 +53,8 @@ FACTS: Final = Facts(
 )
 
 
-def recipe(settings: Mapping[str, Any]) -> Provider:
-    """Returns Twilio's recipe; `url` is the address without its query."""
+def provider(settings: Mapping[str, Any]) -> Provider:
+    """Returns Twilio's provider; `url` is the address without its query."""
     base = given.public_url(settings)
 
     def signs(delivery: Delivery) -> Sequence[bytes]:
@@ -64,7 +64,7 @@ def recipe(settings: Mapping[str, Any]) -> Provider:
     scheme = Hmac(
         headers=("x-twilio-signature",), signs=signs, algorithm="sha1", encoding=base64, url=base
     )
-    return provider("twilio", scheme, NAMING, facts=FACTS)
+    return build_provider("twilio", scheme, NAMING, facts=FACTS)
 
 
 def _suffix(delivery: Delivery) -> str:

@@ -10,7 +10,7 @@ from typing import Final
 
 from webhook_inbox.domain.json_path import at
 from webhook_inbox.domain.provider import Facts, Sample
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.handshakes.handshakes import echoes
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
@@ -57,7 +57,7 @@ def _sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
     return SCHEME.sign(sample, secret, now) | sent
 
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "twitch",
     SCHEME,
     Naming(

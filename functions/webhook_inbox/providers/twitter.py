@@ -16,7 +16,7 @@ from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.json_path import at
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer, Facts
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.handshakes.handshakes import computes, json_answer
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Finder,
@@ -66,7 +66,7 @@ def _of_the_object(*paths: str) -> Finder:
     return find
 
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "twitter",
     Hmac(
         headers=("x-twitter-webhooks-signature",),

@@ -1,19 +1,19 @@
 """Typeform: `Typeform-Signature: sha256=<base64>` over the body. Base64, whatever the prefix says.
 
-Source: hookdeck's notes on Typeform; webhook-co's recipe. Answers 404 and 410 end a webhook, so
+Source: hookdeck's notes on Typeform; webhook-co's provider. Answers 404 and 410 end a webhook, so
 none of ours is one of them.
 """
 
 from typing import Final
 
 from webhook_inbox.domain.provider import Facts
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, in_json
 from webhook_inbox.providers.schemes.signatures.encodings import base64
 from webhook_inbox.providers.schemes.signatures.header_formats import Whole
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "typeform",
     Hmac(headers=("typeform-signature",), layout=Whole("sha256="), encoding=base64),
     Naming(

@@ -9,7 +9,7 @@ Source: hookdeck's notes on Vercel.
 from typing import Final
 
 from webhook_inbox.domain.provider import Facts
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.handshakes.presets import Endpoint, shows_token
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, in_json
 from webhook_inbox.providers.schemes.signatures import keys
@@ -17,7 +17,7 @@ from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
 SIGNATURE: Final = "x-vercel-signature"
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "vercel",
     Hmac(headers=(SIGNATURE,), algorithm="sha1", key=keys.of_part("secret")),
     Naming(id=(in_json("id"),), type=(in_json("type"),), occurred_at=(in_json("createdAt"),)),

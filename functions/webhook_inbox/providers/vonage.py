@@ -8,7 +8,7 @@ Source: vonage-jwt 1 (PyPI) `verify_jwt.py`.
 from typing import Final
 
 from webhook_inbox.domain.provider import Facts
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
     content_hash,
@@ -25,7 +25,7 @@ SCHEME: Final = Jwt(
     body_hash="payload_hash",
 )
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "vonage",
     SCHEME,
     Naming(

@@ -10,7 +10,7 @@ from typing import Final
 
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer, Facts
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.handshakes.handshakes import EMPTY
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
 from webhook_inbox.providers.schemes.signatures.asymmetric import Rsa, spki
@@ -22,7 +22,7 @@ def _test(delivery: Delivery, _: str) -> Answer | None:
     return EMPTY if delivery.headers.get(TEST) == "true" else None
 
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "wise",
     Rsa(headers=("x-signature-sha256",), load=spki),
     Naming(

@@ -11,7 +11,7 @@ from typing import Final
 
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer, Facts, Identity
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.handshakes.handshakes import EMPTY
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json, utc
 from webhook_inbox.providers.schemes.signatures.encodings import base64
@@ -37,7 +37,7 @@ def _guard(delivery: Delivery, identity: Identity) -> bytes:
     return identity.type.encode() + b"\n" + delivery.body
 
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "woocommerce",
     Hmac(headers=(SIGNATURE,), encoding=base64),
     Naming(

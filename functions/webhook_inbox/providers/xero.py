@@ -12,7 +12,7 @@ from webhook_inbox.domain.errors import Reason
 from webhook_inbox.domain.json_path import at, document
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import STATUSES, Answer, Facts
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.handshakes.handshakes import EMPTY
 from webhook_inbox.providers.schemes.identity.batches import split_at
 from webhook_inbox.providers.schemes.identity.event_identity import (
@@ -30,7 +30,7 @@ def _intent(delivery: Delivery, _: str) -> Answer | None:
     return EMPTY if at(document(delivery), "events") == [] else None
 
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "xero",
     Hmac(headers=("x-xero-signature",), encoding=base64),
     Naming(

@@ -10,7 +10,7 @@ from typing import Final
 
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Identity
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
 from webhook_inbox.providers.schemes.signatures.encodings import base64
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
@@ -24,7 +24,7 @@ def _guard(delivery: Delivery, _: Identity) -> bytes:
     return delivery.headers.get(TIME, "").encode(errors="replace") + delivery.body
 
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "zendesk",
     Hmac(
         headers=("x-zendesk-webhook-signature",),

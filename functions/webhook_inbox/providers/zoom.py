@@ -12,7 +12,7 @@ from typing import Final
 from webhook_inbox.domain.json_path import at
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer, Facts
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.handshakes.handshakes import challenge_in, json_answer
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
@@ -38,7 +38,7 @@ def _validation(delivery: Delivery, secret: str) -> Answer | None:
     return json_answer({"plainToken": token, "encryptedToken": made})
 
 
-RECIPE: Final = provider(
+PROVIDER: Final = build_provider(
     "zoom",
     Hmac(
         headers=("x-zm-signature",),

@@ -51,4 +51,4 @@ def _superfluous(message: Message, table: Table) -> bool:
 
 
 def _replaced_or_settled(run: Run, reference: RunMessage) -> bool:
-    return run.status in NEEDLESS or run.ticket > reference.ticket
+    return run.status in NEEDLESS or run.generation > reference.generation

@@ -1,11 +1,11 @@
-"""What a queue message says: which run, and with which ticket. Never the payload.
+"""What a queue message says: which run, and with which generation. Never the payload.
 
 On a FIFO lane it is sent in a group besides; SQS hands out one message of a group at a time:
 
-    {handler}#{entity}               the runs of an entity, in the order of their sending
-    !{handler}#{entity}#{event id}   a run that the others of its entity wait for: behind them it
+    {handler}#{ordering_key}               the runs of an ordering key, in the order of their sending
+    !{handler}#{ordering_key}#{event id}   a run that the others of its ordering key wait for: behind them it
                                      would never come
-    ?{handler}#{event id}            a run of which no entity is known, by itself
+    ?{handler}#{event id}            a run of which no ordering key is known, by itself
 
 No handler's name begins with one of these marks.
 """
@@ -22,41 +22,41 @@ from webhook_inbox.domain.quotas import token
 VERSION: Final = 1
 # Of what no inbox writes, but a key or a number of the ledger could not hold.
 NAME_BYTES: Final = 512
-TICKETS: Final = 10**12
+GENERATIONS: Final = 10**12
 
 
 @dataclass(frozen=True, slots=True)
 class RunMessage:
-    """Names a run; `ticket` is the one the message was sent with, 0 for the first.
+    """Names a run; `generation` is the one the message was sent with, 0 for the first.
 
-    `entity` is what a serial run is in order with, and `apart` whether it is sent apart from the
-    others of its entity. Neither is in the message's text: they name its group.
+    `ordering_key` is what a serial run is in order with, and `apart` whether it is sent apart from the
+    others of its ordering key. Neither is in the message's text: they name its group.
     """
 
     source: str
     event_id: str
     handler: str
-    ticket: int = 0
-    entity: str = field(default="", compare=False)
+    generation: int = 0
+    ordering_key: str = field(default="", compare=False)
     apart: bool = field(default=False, compare=False)
 
     @classmethod
     def of(cls, run: Run, *, apart: bool = False) -> "RunMessage":
         """Returns what a message of the run says that may claim it."""
-        return cls(run.source, run.event_id, run.handler, run.ticket, run.entity, apart)
+        return cls(run.source, run.event_id, run.handler, run.generation, run.ordering_key, apart)
 
     def outgoing(self, *, fifo: bool, delay: int = 0) -> Outgoing:
         """Returns the message; a FIFO lane knows no delay of a single one."""
         if not fifo:
             return Outgoing(self.encode(), delay)
-        # With the ticket: by the event's id alone, SQS would swallow a replay for five minutes.
-        named = f"{self.handler}#{self.source}#{self.event_id}#{self.ticket}"
+        # With the generation: by the event's id alone, SQS would swallow a replay for five minutes.
+        named = f"{self.handler}#{self.source}#{self.event_id}#{self.generation}"
         return Outgoing(self.encode(), group=token(self._group()), dedup=token(named))
 
     def _group(self) -> str:
-        if not self.entity:
+        if not self.ordering_key:
             return f"?{self.handler}#{self.event_id}"
-        group = f"{self.handler}#{self.entity}"
+        group = f"{self.handler}#{self.ordering_key}"
         return f"!{group}#{self.event_id}" if self.apart else group
 
     def encode(self) -> str:
@@ -67,7 +67,7 @@ class RunMessage:
                 "source": self.source,
                 "event_id": self.event_id,
                 "handler": self.handler,
-                "ticket": self.ticket,
+                "generation": self.generation,
             },
             separators=(",", ":"),
         )
@@ -88,12 +88,12 @@ class RunMessage:
         if data["v"] != VERSION:
             raise ForeignMessage(f"version {str(data['v'])[:20]!r}, and this code knows {VERSION}")
         source, event_id, handler = (data.get(k) for k in ("source", "event_id", "handler"))
-        ticket = data.get("ticket")
+        generation = data.get("generation")
         if not (_is_name(source) and _is_name(event_id) and _is_name(handler)):
             raise ForeignMessage("source, event_id or handler is missing or no name")
-        if type(ticket) is not int or not 0 <= ticket < TICKETS:
-            raise ForeignMessage("ticket is not a whole number")
-        return cls(source, event_id, handler, ticket)
+        if type(generation) is not int or not 0 <= generation < GENERATIONS:
+            raise ForeignMessage("generation is not a whole number")
+        return cls(source, event_id, handler, generation)
 
 
 def _is_name(value: object) -> TypeGuard[str]:

@@ -1,9 +1,9 @@
-"""Entities that stand still after a death, for handlers whose order says `on_dead = "block"`.
+"""Ordering keys that stand still after a death, for handlers whose order says `on_dead = "block"`.
 
-    pk = entity#{handler}#{entity}    sk = blocked#{event id}    source, event_id, since
+    pk = ordering key#{handler}#{ordering_key}    sk = blocked#{event id}    source, event_id, since
 
 The row is written before the run dies, so there is no moment at which it is dead and the next run
-of its entity may begin. Nobody has to take it away: it counts for as long as the run that it names
+of its ordering key may begin. Nobody has to take it away: it counts for as long as the run that it names
 is not done and not skipped, and whoever comes by later removes it.
 
 Of several that have died only the first may run again, then the next: what is replayed comes in
@@ -26,7 +26,7 @@ from webhook_inbox.ledger.schema import ID_LIMIT, RUN_LIFE, live, run_from, run_
 from webhook_inbox.queue.message import RunMessage
 
 
-def entities_of(specs: Iterable[HandlerSpec], body: bytes) -> dict[str, str]:
+def ordering_keys_of(specs: Iterable[HandlerSpec], body: bytes) -> dict[str, str]:
     """Returns what each serial handler's run is in order with, by handler.
 
     A handler whose path leads to nothing in this body is left out: its run is in order with
@@ -39,21 +39,21 @@ def entities_of(specs: Iterable[HandlerSpec], body: bytes) -> dict[str, str]:
         document = parse(body)
     except ValueError:
         return {}
-    found = {spec.name: _entity(document, spec) for spec in serial}
-    return {name: entity for name, entity in found.items() if entity}
+    found = {spec.name: _ordering_key(document, spec) for spec in serial}
+    return {name: ordering_key for name, ordering_key in found.items() if ordering_key}
 
 
 def missing(spec: HandlerSpec) -> str:
     """Returns why a run that is in order with nothing cannot be done."""
-    path = spec.order.entity if spec.order else ""
+    path = spec.order.ordering_key if spec.order else ""
     return (
         f"the body has no text or whole number at {path!r}, by which {spec.name} takes events in"
         " order; mend the path in the handler's `order`, or narrow its types"
     )
 
 
-def _entity(document: object, spec: HandlerSpec) -> str:
-    found = at(document, spec.order.entity) if spec.order else None
+def _ordering_key(document: object, spec: HandlerSpec) -> str:
+    found = at(document, spec.order.ordering_key) if spec.order else None
     if isinstance(found, int) and not isinstance(found, bool):
         return _storable(str(found))
     return _storable(found) if isinstance(found, str) else ""
@@ -73,12 +73,12 @@ BEHIND: Final = "event "
 
 
 def block(table: Table, spec: HandlerSpec, run: Run, *, now: datetime) -> Run:
-    """Stops a run's entity, as its handler says, and returns the run as it is to die then.
+    """Stops a run's ordering key, as its handler says, and returns the run as it is to die then.
 
     Raises:
         Unavailable: the table failed; the run must not die then.
     """
-    if not spec.blocks or not run.entity:
+    if not spec.blocks or not run.ordering_key:
         return replace(run, blocking=False)
     change = Change(
         set={
@@ -90,21 +90,21 @@ def block(table: Table, spec: HandlerSpec, run: Run, *, now: datetime) -> Run:
         # One that dies again keeps its place among those that have died.
         default={"since": to_ms(now)},
     )
-    table.update(_key(spec.name, run.entity, run.event_id), change)
+    table.update(_key(spec.name, run.ordering_key, run.event_id), change)
     return replace(run, blocking=True)
 
 
 def blocker(
-    table: Table, spec: HandlerSpec, *, entity: str, event_id: str, now: datetime
+    table: Table, spec: HandlerSpec, *, ordering_key: str, event_id: str, now: datetime
 ) -> Item | None:
     """Returns the row of the run that an event's run has to wait for, None where it may go on.
 
     Raises:
         Unavailable: the table failed.
     """
-    if not spec.blocks or not entity:
+    if not spec.blocks or not ordering_key:
         return None
-    own = _key(spec.name, entity, event_id)
+    own = _key(spec.name, ordering_key, event_id)
     rows = [row for row in table.query(own.pk, sk_prefix=BLOCKED) if live(row, now)]
     for row in sorted(rows, key=lambda row: (row["since"], row["sk"])):
         if row["sk"] == own.sk:
@@ -122,11 +122,11 @@ def reference_of(table: Table, spec: HandlerSpec | None, run: Run) -> RunMessage
     Raises:
         Unavailable: the table failed.
     """
-    if spec is None or not spec.blocks or not run.entity:
+    if spec is None or not spec.blocks or not run.ordering_key:
         return RunMessage.of(run)
-    stopped_it = table.get(_key(spec.name, run.entity, run.event_id)) is not None
+    stopped_it = table.get(_key(spec.name, run.ordering_key, run.event_id)) is not None
     return RunMessage.of(run, apart=stopped_it)
 
 
-def _key(handler: str, entity: str, event_id: str) -> Key:
-    return Key(f"entity#{handler}#{entity}", f"{BLOCKED}{event_id}")
+def _key(handler: str, ordering_key: str, event_id: str) -> Key:
+    return Key(f"ordering_key#{handler}#{ordering_key}", f"{BLOCKED}{event_id}")

@@ -6,8 +6,8 @@
     held for a person   dropped: the approval sends anew   hidden
     dead                buried, for SQS's redrive          dropped: replay works from the ledger
 
-In a FIFO lane a message that stays keeps the next ones of its entity back; that is the order. So
-the first message of an entity's stands for its run until that is settled, whatever else is sent.
+In a FIFO lane a message that stays keeps the next ones of its ordering key back; that is the order. So
+the first message of an ordering key's stands for its run until that is settled, whatever else is sent.
 """
 
 from dataclasses import dataclass, replace
@@ -62,7 +62,7 @@ AT_ONCE: Final = timedelta(seconds=1)
 
 
 class StandardQueuePolicy:
-    """How a standard lane carries waits: messages replace each other, by their tickets."""
+    """How a standard lane carries waits: messages replace each other, by their generations."""
 
     def __init__(self, lanes: Lanes, worker: Worker) -> None:
         self._lanes = lanes
@@ -173,7 +173,7 @@ class FifoQueuePolicy(StandardQueuePolicy):
             case Refusal.NOT_DUE if run and run.next_attempt_at:
                 return max(run.next_attempt_at - now, AT_ONCE)
             case _:
-                # The run has changed since its ticket was read: it is read anew.
+                # The run has changed since its generation was read: it is read anew.
                 return AT_ONCE
 
     def outcome(self, outcome: RunOutcome) -> RunOutcome:
@@ -189,7 +189,7 @@ class FifoQueuePolicy(StandardQueuePolicy):
         self.hide(message, RAREST_LOOK)
 
     def give_up(self, message: Message) -> None:
-        """Drops it: burying it would keep its entity's next ones back, a thousand times."""
+        """Drops it: burying it would keep its ordering key's next ones back, a thousand times."""
 
 
 _IN_FIFO: Final = {
@@ -200,7 +200,7 @@ _IN_FIFO: Final = {
 }
 
 
-def queue_policy(lanes: Lanes, worker: Worker) -> StandardQueuePolicy:
+def queue_policy_of(lanes: Lanes, worker: Worker) -> StandardQueuePolicy:
     """Returns how the worker's lane carries waits."""
     kind = FifoQueuePolicy if lanes.queue(worker.lane).fifo else StandardQueuePolicy
     return kind(lanes, worker)

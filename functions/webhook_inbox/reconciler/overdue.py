@@ -136,7 +136,7 @@ class OverdueRuns:
 
     def _resend(self, run: Run, unchanged: Condition) -> None:
         lane = self._manifest.lane_of(run.handler)
-        # In a FIFO lane the backlog may be that of one entity that waits for a person, and its
+        # In a FIFO lane the backlog may be that of one ordering key that waits for a person, and its
         # oldest message no reason for others to wait; one too many there is dropped in its turn.
         fifo = self._lanes.queue(lane).fifo
         large = self._backlogs.is_large(lane) and not (fifo and run.resends == 0)
@@ -162,12 +162,12 @@ class OverdueRuns:
         self._report.add(Action.RESENT)
 
     def _stands_still(self, run: Run) -> bool:
-        # Its message waits behind others of its entity, which wait for a dead one.
+        # Its message waits behind others of its ordering key, which wait for a dead one.
         spec = self._manifest.handlers.get(run.handler)
         if spec is None:
             return False
         found = message_groups.blocker(
-            self._table, spec, entity=run.entity, event_id=run.event_id, now=self._now
+            self._table, spec, ordering_key=run.ordering_key, event_id=run.event_id, now=self._now
         )
         return found is not None
 
@@ -190,7 +190,7 @@ class OverdueRuns:
                 raise
 
     def _send(self, run: Run) -> None:
-        # The current ticket: what already waits in the queue is not starved.
+        # The current generation: what already waits in the queue is not starved.
         spec = self._manifest.handlers.get(run.handler)
         reference = message_groups.reference_of(self._table, spec, run)
         self._lanes.send([(self._manifest.lane_of(run.handler), reference)])

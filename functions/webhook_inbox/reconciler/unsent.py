@@ -91,7 +91,7 @@ class UnsentRuns:
 
     def _adopt(self, event: StoredEvent, handler: str) -> None:
         key = run_key(event.source, event.event_id, handler)
-        entity = event.entities.get(handler, "")
+        ordering_key = event.ordering_keys.get(handler, "")
         change = Change(
             set={
                 "source": event.source,
@@ -103,7 +103,7 @@ class UnsentRuns:
                 "attention": attention_shard(key),
                 "attention_at": to_ms(overdue_at(self._now)),
                 "expires_at": to_seconds(event.received_at + RUN_LIFE),
-                **({"entity": entity} if entity else {}),
+                **({"ordering_key": ordering_key} if ordering_key else {}),
             },
             default={"first_at": to_ms(self._now)},
         )
@@ -118,7 +118,7 @@ class UnsentRuns:
         # Behind a large backlog its message waits like all others, and a second one for each
         # would double it. The row is watched from now on: if none comes, it is overdue.
         if send:
-            reference = RunMessage(event.source, event.event_id, handler, entity=entity)
+            reference = RunMessage(event.source, event.event_id, handler, ordering_key=ordering_key)
             self._lanes.send([(lane, reference)])
         self._report.add(Action.ADOPTED)
 

@@ -1,6 +1,6 @@
 """Replay: an operator sends chosen runs again.
 
-Ticket first, then send: each run is reset by one conditional update that raises its ticket,
+Generation first, then send: each run is reset by one conditional update that raises its generation,
 so that every older message of it is dropped, and only then a message is sent. A crash between
 the two leaves a pending run, which the reconciler sends.
 """
@@ -93,7 +93,7 @@ class Replay:
         lanes: Lanes,
         dlqs: Mapping[str, Queue],
         clock: Clock,
-        chance: Randomness,
+        randomness: Randomness,
     ) -> None:
         self._manifest = manifest
         self._search = Search(manifest=manifest, ledger=ledger, clock=clock)
@@ -101,7 +101,7 @@ class Replay:
         self._lanes = lanes
         self._dlqs = dlqs
         self._clock = clock
-        self._chance = chance
+        self._randomness = randomness
 
     def run(self, request: ReplayRequest, *, deadline: datetime) -> ReplayReport:
         """Replays what the request names until it is done, at its limit, or out of time.
@@ -182,7 +182,7 @@ class Replay:
         spec = self._manifest.handlers.get(run.handler)
         try:
             reference = message_groups.reference_of(
-                self._table, spec, replace(run, ticket=run.ticket + 1)
+                self._table, spec, replace(run, generation=run.generation + 1)
             )
             self._lanes.send([(self._manifest.lane_of(run.handler), reference)])
         except Unavailable:
@@ -193,7 +193,7 @@ class Replay:
         key = run_key(run.source, run.event_id, run.handler)
         # The id tells it from another operator's in the same millisecond.
         entry = {
-            "id": self._chance.token(),
+            "id": self._randomness.token(),
             "at": to_ms(now),
             "by": request.requested_by,
             "reason": request.reason,
@@ -206,14 +206,14 @@ class Replay:
                 "handler": run.handler,
                 "type": run.type,
                 "status": str(Status.PENDING),
-                "ticket": run.ticket + 1,
+                "generation": run.generation + 1,
                 "attempts_in_round": 0,
                 "last_at": to_ms(now),
                 "attention": attention_shard(key),
                 "attention_at": to_ms(overdue_at(now)),
                 "replays": [*map(dict, run.replays), entry][-REPLAYS_KEPT:],
                 "expires_at": to_seconds(run.expires_at or now + RUN_LIFE),
-                **({"entity": run.entity} if run.entity else {}),
+                **({"ordering_key": run.ordering_key} if run.ordering_key else {}),
             },
             default={"first_at": to_ms(now)},
             # Without its lease id no worker that was lost can settle the run any more.
@@ -239,15 +239,15 @@ class Replay:
     def _resettable(self, run: Run, request: ReplayRequest, now: datetime) -> Condition:
         open_ = OneOf("status", (*_OPEN, *_FINISHED) if request.force else _OPEN)
         nobody_works_on_it = either(open_, lease_over(now))
-        if run.ticket == 0 and run.first_at is None:
+        if run.generation == 0 and run.first_at is None:
             return either(Absent("pk"), every(current(0), nobody_works_on_it))
-        return every(current(run.ticket), nobody_works_on_it)
+        return every(current(run.generation), nobody_works_on_it)
 
     def _audit(self, request: ReplayRequest) -> None:
         asked = request.model_dump(mode="json", exclude_none=True, exclude={"event_ids"})
         audit.record(
             self._table,
-            self._chance,
+            self._randomness,
             action="replay",
             by=request.requested_by,
             reason=request.reason,

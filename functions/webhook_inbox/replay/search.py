@@ -84,7 +84,7 @@ def _runs(overview: Overview) -> Iterator[Run]:
             handler=name,
             type=event.type,
             status=Status.PENDING,
-            entity=event.entities.get(name, ""),
+            ordering_key=event.ordering_keys.get(name, ""),
             expires_at=event.received_at + RUN_LIFE,
         )
         yield by_name.get(name, unbegun)

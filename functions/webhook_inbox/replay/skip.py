@@ -1,6 +1,6 @@
 """Skipping: a person ends a dead run that nobody is going to repeat.
 
-It is finished then: no longer listed, and an entity that stood still since it died goes on.
+It is finished then: no longer listed, and an ordering key that stood still since it died goes on.
 """
 
 from datetime import datetime
@@ -18,7 +18,7 @@ _OF_THE_DEATH: Final = ("attention", "attention_at", "lease_id", "blocking")
 
 
 def skip(
-    table: Table, chance: Randomness, run: Run, *, by: str, reason: str, now: datetime
+    table: Table, randomness: Randomness, run: Run, *, by: str, reason: str, now: datetime
 ) -> bool:
     """Finishes a dead run as skipped; False if it is not dead any more.
 
@@ -29,7 +29,7 @@ def skip(
         return False
     audit.record(
         table,
-        chance,
+        randomness,
         action="skip",
         by=by,
         reason=reason,

@@ -29,7 +29,7 @@ class Operators:
         ledger: what they see.
         queues: the lanes, and the dead-letter queue of each.
         clock: the time.
-        chance: names their words.
+        randomness: names their words.
 
     Attributes:
         holds: decides about held runs.
@@ -43,13 +43,13 @@ class Operators:
         ledger: Ledger,
         queues: tuple[Lanes, Mapping[str, MemoryQueue]],
         clock: ManualClock,
-        chance: Randomness,
+        randomness: Randomness,
     ) -> None:
         lanes, dlqs = queues
         self._clock = clock
-        self._chance = chance
+        self._randomness = randomness
         self.holds = Approvals(
-            manifest=manifest, table=table, lanes=lanes, clock=clock, chance=chance
+            manifest=manifest, table=table, lanes=lanes, clock=clock, randomness=randomness
         )
         self._completions = Completions(manifest=manifest, table=table, lanes=lanes, clock=clock)
         self._replay = Replay(
@@ -59,7 +59,7 @@ class Operators:
             lanes=lanes,
             dlqs=dlqs,
             clock=clock,
-            chance=chance,
+            randomness=randomness,
         )
 
     def replay(self, source: str, event_id: str, handler: str, *, force: bool) -> None:
@@ -73,6 +73,6 @@ class Operators:
         Raises:
             KitError: no run waits for it.
         """
-        receipt = self._completions.by_name(place, ending, by="tester", chance=self._chance)
+        receipt = self._completions.by_name(place, ending, by="tester", randomness=self._randomness)
         if receipt.outcome is not CompletionOutcome.RECORDED:
             raise KitError(f"no run takes that: {receipt.outcome}: {receipt.detail}")

@@ -72,7 +72,7 @@ class InMemoryRuntime:
         self._secrets = secrets
         self._fakes = fakes
         self._blobs = MemoryBlobs()
-        self._chance = SeededRandomness()
+        self._randomness = SeededRandomness()
         manifest = project.manifest
         self._dlqs = {lane: self._queue(lane, None) for lane in manifest.lanes}
         self._queues = {lane: self._queue(lane, dlq) for lane, dlq in self._dlqs.items()}
@@ -84,7 +84,7 @@ class InMemoryRuntime:
             ledger=self.ledger,
             queues=(self._lanes, self._dlqs),
             clock=clock,
-            chance=self._chance,
+            randomness=self._randomness,
         )
         self._reconciler = Reconciler(
             manifest=manifest,
@@ -108,7 +108,7 @@ class InMemoryRuntime:
         wanted = {n: s for n, s in manifest.handlers.items() if n in {*handlers, SPLIT}}
         ingest = Ingest(
             manifest=replace(manifest, handlers=wanted),
-            recipes=trusting(agent),
+            providers=trusting(agent),
             table=self.table,
             lanes=self._lanes,
             blobs=self._blobs,
@@ -193,13 +193,15 @@ class InMemoryRuntime:
             secrets=SecretCache(store=self._secrets, clock=self._clock),
             executor=InlineExecutor(self._clock),
             clock=self._clock,
-            chance=self._chance,
+            randomness=self._randomness,
             clients=self._client,
         )
 
     def _client(self, spec: DestinationSpec, call: Context) -> Any:
         fake = self._fakes[spec.name]
-        return HttpClients(clock=self._clock, chance=self._chance, transport=fake)(spec, call)
+        return HttpClients(clock=self._clock, randomness=self._randomness, transport=fake)(
+            spec, call
+        )
 
     def _queue(self, lane: str, dead_letters: MemoryQueue | None) -> MemoryQueue:
         kind = MemoryFifo if lane in self._project.manifest.serial_lanes else MemoryQueue

@@ -82,12 +82,12 @@ def delivery(
 ) -> Delivery:
     """Returns a draft as its provider would send it now, under a `fresh` id if it has none."""
     sample = Sample(made.event_id or fresh, made.type, made.body)
-    recipe = providers.load(source)
-    secrets = (recipe.pair()[0],) if recipe.pair else _SECRETS
+    provider = providers.load(source)
+    secrets = (provider.pair()[0],) if provider.pair else _SECRETS
     failure: Exception = KitError("nothing signs it")
     for secret in secrets:
         try:
-            sent = recipe.send(sample, secret, now)
+            sent = provider.send(sample, secret, now)
         except (InboxError, ValueError) as error:
             failure = error
             continue
@@ -98,7 +98,7 @@ def delivery(
 
 
 def trusting(agent: str) -> Callable[[SourceSpec], Provider]:
-    """Returns how recipes are loaded where all is let in: what is tested is a handler."""
+    """Returns how providers are loaded where all is let in: what is tested is a handler."""
 
     def load(source: SourceSpec) -> Provider:
         return replace(

@@ -29,7 +29,9 @@ class Gate:
     entered: list[tuple[str, datetime]] = field(default_factory=list)
     answers: list[CallOutcome] = field(default_factory=list)
 
-    def enter(self, spec: DestinationSpec, slots: dict[str, int], *, until: datetime) -> None:
+    def enter(
+        self, spec: DestinationSpec, reservations: dict[str, int], *, until: datetime
+    ) -> None:
         self.entered.append((spec.name, until))
         if self.refusal:
             raise self.refusal
@@ -85,7 +87,7 @@ class Attempt:
     traceparent: str = f"00-{TRACE}-00f067aa0ba902b7-01"
     call_chain: CallChain = field(default_factory=CallChain)
     values: dict[str, Any] = field(default_factory=dict)
-    slots: dict[str, int] = field(default_factory=dict)
+    reservations: dict[str, int] = field(default_factory=dict)
     gate: Gate = field(default_factory=Gate)
     effects: Effects = field(default_factory=Effects)
 
@@ -136,7 +138,7 @@ def client(
     **more: Any,
 ) -> DestinationClient:
     clients = HttpClients(
-        clock=clock or ManualClock(NOW), chance=Chance(), transport=httpx.MockTransport(sink)
+        clock=clock or ManualClock(NOW), randomness=Chance(), transport=httpx.MockTransport(sink)
     )
     return clients(spec or crm(**more), attempt or Attempt())
 

@@ -35,7 +35,7 @@ def test_a_policy_and_a_backfill_may_be_async_too() -> None:
     async def deny(event: Any, ctx: Any) -> Deny:
         return Deny("no")
 
-    async def backfill(entity: str, first: int, last: int) -> int:
+    async def backfill(ordering_key: str, first: int, last: int) -> int:
         return last
 
     made = plain(Registered(pause, policy=deny, backfill=backfill))

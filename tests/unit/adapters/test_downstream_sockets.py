@@ -111,7 +111,7 @@ def client(
     **more: Any,
 ) -> DestinationClient:
     spec = DestinationSpec("crm", f"{scheme}://{host}:{port}", **{"timeout": 5.0, **more})
-    return HttpClients(clock=SystemClock(), chance=Chance())(spec, run or attempt())
+    return HttpClients(clock=SystemClock(), randomness=Chance())(spec, run or attempt())
 
 
 def failure(crm: DestinationClient, *, method: str = "POST") -> Transient:

@@ -1,4 +1,4 @@
-"""Secrets, bodies, metrics, time and chance, where no backend can be made to answer so."""
+"""Secrets, bodies, metrics, time and randomness, where no backend can be made to answer so."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

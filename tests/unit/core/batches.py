@@ -92,10 +92,10 @@ class Batches(World):
         return found.event
 
     def splitter(self, **changes: Any) -> Splitter:
-        """Returns a splitter by a recipe that differs from SendGrid's in this."""
+        """Returns a splitter by a provider that differs from SendGrid's in this."""
         return Splitter(
             manifest=self.manifest,
-            recipes=lambda spec: replace(providers.load(spec), **changes),
+            providers=lambda spec: replace(providers.load(spec), **changes),
             table=self.table,
             lanes=self.lanes,
             blobs=self.blobs,

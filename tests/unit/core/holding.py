@@ -26,7 +26,7 @@ def deciding(world: World) -> Approvals:
         table=world.table,
         lanes=world.lanes,
         clock=world.clock,
-        chance=world.chance,
+        randomness=world.randomness,
     )
 
 
@@ -46,9 +46,9 @@ def hold_next(world: World, **held: Any) -> ApprovalRequest:
         world.table,
         event=world.overview(reference.event_id, reference.source).event,
         spec=world.manifest.handlers[reference.handler],
-        ticket=reference.ticket,
+        generation=reference.generation,
         message=message,
-        lease=Lease(world.chance.token(), "worker-1", world.now + timedelta(seconds=60), "v1"),
+        lease=Lease(world.randomness.token(), "worker-1", world.now + timedelta(seconds=60), "v1"),
         now=world.now,
     )
     asked = {

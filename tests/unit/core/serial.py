@@ -29,16 +29,16 @@ class SerialWorld(World):
     def __init__(self, *specs: HandlerSpec, seed: int = 0) -> None:
         super().__init__(with_handlers(*(specs or (serial(),))), seed=seed)
 
-    def accept(self, event_id: str, entity: Any = "cus_1") -> None:
-        """Accepts an event of an entity."""
-        body = json.dumps({"id": event_id, "customer": {"id": entity}}).encode()
+    def accept(self, event_id: str, ordering_key: Any = "cus_1") -> None:
+        """Accepts an event of an ordering key."""
+        body = json.dumps({"id": event_id, "customer": {"id": ordering_key}}).encode()
         receipt = self.deliver(event_id, body=body)
         assert receipt.status == 202, receipt.detail
 
-    def accept_all(self, *event_ids: str, entity: str = "cus_1") -> None:
-        """Accepts events of one entity, in this order."""
+    def accept_all(self, *event_ids: str, ordering_key: str = "cus_1") -> None:
+        """Accepts events of one ordering key, in this order."""
         for event_id in event_ids:
-            self.accept(event_id, entity)
+            self.accept(event_id, ordering_key)
 
     def step(self) -> RunResult | None:
         """Works on one message of the FIFO lane."""
@@ -77,5 +77,5 @@ class SerialWorld(World):
 
 
 def blocking(**settings: Any) -> HandlerSpec:
-    """Returns a serial handler whose entities stand still after a death."""
+    """Returns a serial handler whose ordering keys stand still after a death."""
     return serial(on_dead=BLOCK, **settings)

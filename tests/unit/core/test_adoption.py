@@ -38,7 +38,7 @@ def test_a_run_that_was_never_sent_is_adopted_and_sent(world: World) -> None:
     assert adopted(world) == 1
     run = world.run()
     assert (run.status, run.attempt_count) == (Status.PENDING, 0)
-    assert world.tickets() == [0]
+    assert world.generations() == [0]
     world.work()
     assert world.run().status is Status.DONE
 
@@ -202,7 +202,7 @@ def test_an_adoption_that_the_sdk_tried_twice_is_ours(world: World) -> None:
 
     world.table.update = twice  # type: ignore[method-assign]
     assert adopted(world) == 1
-    assert world.tickets() == [0]
+    assert world.generations() == [0]
 
 
 @pytest.mark.parametrize("fault", list(Fault))

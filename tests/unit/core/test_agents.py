@@ -79,9 +79,9 @@ def credential_of(inbox: World, agent: str, source: str, **claims: object) -> st
     if source == "keys":
         return f"{agent}-key"
     if source == "passwords":
-        recipe = load(SOURCES["passwords"])
-        assert recipe.tokens is not None
-        return recipe.tokens(secret(**{agent: json.loads(KEYS["passwords"])[agent]}))[0]
+        provider = load(SOURCES["passwords"])
+        assert provider.tokens is not None
+        return provider.tokens(secret(**{agent: json.loads(KEYS["passwords"])[agent]}))[0]
     now = int(inbox.now.timestamp())
     return f"Bearer {token(private(agent), iat=now, exp=now + 300, **claims)}"
 
@@ -141,11 +141,11 @@ def test_another_agents_credential_under_a_known_id_changes_nothing(
 
 
 def test_an_item_of_a_batch_is_of_who_sent_the_batch(inbox: Agents) -> None:
-    recipe = load(SOURCES["keys"])
+    provider = load(SOURCES["keys"])
     came = Delivery("keys", "POST", "/webhooks/keys", "", {"x-event-id": "b"}, BODY, inbox.now)
-    batch = batch_event(came, recipe, Verified(0, "", agent="planner"))
+    batch = batch_event(came, provider, Verified(0, "", agent="planner"))
 
-    item = item_event(came, recipe, Identity("i-1", "t"), (), batch=batch)
+    item = item_event(came, provider, Identity("i-1", "t"), (), batch=batch)
 
     assert (batch.agent, item.agent) == ("planner", "planner")
 
@@ -256,7 +256,7 @@ class Issuer:
 def partnered(inbox: Agents, issuer: Issuer) -> None:
     inbox.ingest = Ingest(
         manifest=inbox.manifest,
-        recipes=load,
+        providers=load,
         table=inbox.table,
         lanes=inbox.lanes,
         blobs=inbox.blobs,

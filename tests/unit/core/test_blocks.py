@@ -1,4 +1,4 @@
-"""`on_dead = "block"`: after a death the entity stands still until that run is finished."""
+"""`on_dead = "block"`: after a death the ordering key stands still until that run is finished."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def world() -> SerialWorld:
 
 @pytest.fixture
 def stopped(world: SerialWorld) -> SerialWorld:
-    """An entity that stands still since a1 died; a2 and a3 wait."""
+    """An ordering key that stands still since a1 died; a2 and a3 wait."""
     world.fail_for("a1", Permanent("a 422"))
     world.accept_all("a1", "a2", "a3")
     assert world.outcomes() == [RunOutcome.DEAD_DROPPED, RunOutcome.DEFERRED_KEPT]
@@ -27,8 +27,8 @@ def stopped(world: SerialWorld) -> SerialWorld:
 
 
 def blocks(world: SerialWorld) -> list[str]:
-    """Returns the events whose runs stop an entity."""
-    return sorted(row["event_id"] for row in world.rows(f"entity#{BILL}#"))
+    """Returns the events whose runs stop an ordering key."""
+    return sorted(row["event_id"] for row in world.rows(f"ordering_key#{BILL}#"))
 
 
 def test_after_a_death_the_next_ones_wait_visibly(stopped: SerialWorld) -> None:
@@ -40,7 +40,7 @@ def test_after_a_death_the_next_ones_wait_visibly(stopped: SerialWorld) -> None:
     assert "a1" in run.last_error
 
 
-def test_the_dead_one_shows_that_it_stops_its_entity(stopped: SerialWorld) -> None:
+def test_the_dead_one_shows_that_it_stops_its_ordering_key(stopped: SerialWorld) -> None:
     assert stopped.bill("a1").blocking
 
     stopped.replay(event_ids=["a1"])
@@ -48,13 +48,13 @@ def test_the_dead_one_shows_that_it_stops_its_entity(stopped: SerialWorld) -> No
     assert not stopped.bill("a1").blocking
 
 
-def test_other_entities_go_on(stopped: SerialWorld) -> None:
+def test_other_ordering_keys_go_on(stopped: SerialWorld) -> None:
     stopped.accept("b1", "cus_2")
 
     assert stopped.outcomes() == [RunOutcome.DONE]
 
 
-def test_the_entity_of_another_handler_goes_on(world: SerialWorld) -> None:
+def test_the_ordering_key_of_another_handler_goes_on(world: SerialWorld) -> None:
     world.deploy(with_handlers(blocking(), serial("acme.mail")))
     world.fail_for("a1", Permanent("a 422"))
     world.accept_all("a1", "a2")
@@ -78,7 +78,9 @@ def test_a_replay_passes_those_that_wait_for_it_and_then_they_go_on_in_order(
     assert len(stopped.queues[LANE]) == 0
 
 
-def test_what_stopped_an_entity_is_cleared_away_by_who_comes_next(stopped: SerialWorld) -> None:
+def test_what_stopped_an_ordering_key_is_cleared_away_by_who_comes_next(
+    stopped: SerialWorld,
+) -> None:
     assert blocks(stopped) == ["a1"]
     stopped.replay(event_ids=["a1"])
 
@@ -87,7 +89,7 @@ def test_what_stopped_an_entity_is_cleared_away_by_who_comes_next(stopped: Seria
     assert blocks(stopped) == []
 
 
-def test_a_run_that_an_operator_skips_lets_its_entity_go_on(stopped: SerialWorld) -> None:
+def test_a_run_that_an_operator_skips_lets_its_ordering_key_go_on(stopped: SerialWorld) -> None:
     row = stopped.row("a1", BILL)
     assert row is not None
     stopped.table.put({**row, "status": "skipped"})
@@ -181,7 +183,7 @@ def test_a_block_that_cannot_be_written_leaves_the_run_alive(world: SerialWorld)
     assert world.bill("a2").status is Status.DEFERRED
 
 
-def test_one_that_survives_its_crash_lets_its_entity_go_on(world: SerialWorld) -> None:
+def test_one_that_survives_its_crash_lets_its_ordering_key_go_on(world: SerialWorld) -> None:
     world.fail_for("a1", Permanent("a 422"))
     world.accept_all("a1", "a2")
     world.plan.fail("UpdateItem", skip=2)
@@ -194,7 +196,7 @@ def test_one_that_survives_its_crash_lets_its_entity_go_on(world: SerialWorld) -
     assert blocks(world) == []
 
 
-def test_one_whose_workers_all_died_stops_its_entity_as_well(world: SerialWorld) -> None:
+def test_one_whose_workers_all_died_stops_its_ordering_key_as_well(world: SerialWorld) -> None:
     world.accept_all("a1", "a2")
     for _ in range(3):
         world.claim_and_die(world.taken(LANE), lane=LANE)
@@ -230,7 +232,7 @@ def test_one_that_waited_until_its_event_s_end_stops_nobody(world: SerialWorld) 
 def test_of_several_dead_ones_the_first_has_to_go_first(stopped: SerialWorld) -> None:
     row = stopped.row("a2", BILL)
     assert row is not None
-    # As one that dies of something else than its handler: too old, or of a lost entity.
+    # As one that dies of something else than its handler: too old, or of a lost ordering key.
     stopped.clock.advance(seconds=60)
     stopped.deploy(with_handlers(serial()))
     stopped.fail_for("a2", Permanent("a 409"))
@@ -240,7 +242,7 @@ def test_of_several_dead_ones_the_first_has_to_go_first(stopped: SerialWorld) ->
     )
     stopped.table.put(
         {
-            "pk": f"entity#{BILL}#cus_1",
+            "pk": f"ordering_key#{BILL}#cus_1",
             "sk": "blocked#a2",
             "source": "acme",
             "event_id": "a2",
@@ -261,13 +263,13 @@ def test_of_several_dead_ones_the_first_has_to_go_first(stopped: SerialWorld) ->
 
 
 def test_one_that_dies_again_keeps_its_place_among_the_dead(stopped: SerialWorld) -> None:
-    [before] = stopped.rows(f"entity#{BILL}#")
+    [before] = stopped.rows(f"ordering_key#{BILL}#")
     stopped.fail_for("a1", Permanent("again"))
     stopped.clock.advance(seconds=60)
     stopped.replay(event_ids=["a1"])
     stopped.outcomes()
 
-    [after] = stopped.rows(f"entity#{BILL}#")
+    [after] = stopped.rows(f"ordering_key#{BILL}#")
     assert after["since"] == before["since"]
 
 

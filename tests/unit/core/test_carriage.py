@@ -16,14 +16,14 @@ from webhook_inbox.queue.visibility import (
     LOOK_AGAIN,
     RAREST_LOOK,
     FifoQueuePolicy,
-    queue_policy,
+    queue_policy_of,
 )
 
 CLOCK = ManualClock()
 NOW = CLOCK.now()
 MS = timedelta(milliseconds=1)
 WORKER = Worker("w", "v1", "bill", 1000)
-RUN = Run("acme", "e1", "acme.bill", "paid", Status.PROCESSING, entity="cus_1")
+RUN = Run("acme", "e1", "acme.bill", "paid", Status.PROCESSING, ordering_key="cus_1")
 
 
 @pytest.fixture
@@ -32,8 +32,8 @@ def queue() -> MemoryFifo:
 
 
 @pytest.fixture
-def carriage(queue: MemoryFifo) -> FifoQueuePolicy:
-    made = queue_policy(Lanes({"default": queue, "bill": queue}), WORKER)
+def queue_policy(queue: MemoryFifo) -> FifoQueuePolicy:
+    made = queue_policy_of(Lanes({"default": queue, "bill": queue}), WORKER)
     assert isinstance(made, FifoQueuePolicy)
     return made
 
@@ -58,37 +58,37 @@ def taken(queue: MemoryFifo, *, receives: int = 1) -> Message:
     ids=["alive", "just over", "nearly over", "over"],
 )
 def test_behind_a_lease_it_comes_when_that_is_over_and_never_spins(
-    carriage: FifoQueuePolicy, why: Refusal, left: timedelta, hidden: timedelta
+    queue_policy: FifoQueuePolicy, why: Refusal, left: timedelta, hidden: timedelta
 ) -> None:
-    assert carriage.stays(why, replace(RUN, claimed_until=NOW + left), NOW) == hidden
+    assert queue_policy.stays(why, replace(RUN, claimed_until=NOW + left), NOW) == hidden
 
 
 @pytest.mark.parametrize("left", [timedelta(0), -MS, -timedelta(hours=1)])
 def test_what_is_due_after_all_comes_at_once_and_never_spins(
-    carriage: FifoQueuePolicy, left: timedelta
+    queue_policy: FifoQueuePolicy, left: timedelta
 ) -> None:
     run = replace(RUN, status=Status.FAILED, next_attempt_at=NOW + left)
 
-    assert carriage.stays(Refusal.NOT_DUE, run, NOW) == AT_ONCE
+    assert queue_policy.stays(Refusal.NOT_DUE, run, NOW) == AT_ONCE
 
 
-@pytest.mark.parametrize("why", [Refusal.STALE_TICKET, Refusal.COPY_MISSING])
+@pytest.mark.parametrize("why", [Refusal.STALE_GENERATION, Refusal.COPY_MISSING])
 @pytest.mark.parametrize("run", [RUN, None], ids=["a run", "none"])
 def test_what_has_changed_meanwhile_is_read_anew(
-    carriage: FifoQueuePolicy, why: Refusal, run: Run | None
+    queue_policy: FifoQueuePolicy, why: Refusal, run: Run | None
 ) -> None:
-    assert carriage.stays(why, run, NOW) == AT_ONCE
+    assert queue_policy.stays(why, run, NOW) == AT_ONCE
 
 
 @pytest.mark.parametrize("why", [Refusal.FINISHED, Refusal.DEAD, Refusal.EXHAUSTED])
-def test_what_is_over_does_not_stay(carriage: FifoQueuePolicy, why: Refusal) -> None:
-    assert carriage.stays(why, RUN, NOW) is None
+def test_what_is_over_does_not_stay(queue_policy: FifoQueuePolicy, why: Refusal) -> None:
+    assert queue_policy.stays(why, RUN, NOW) is None
 
 
-def test_every_refusal_is_decided(carriage: FifoQueuePolicy) -> None:
+def test_every_refusal_is_decided(queue_policy: FifoQueuePolicy) -> None:
     run = replace(RUN, claimed_until=NOW, next_attempt_at=NOW)
     for why in Refusal:
-        stays = carriage.stays(why, run, NOW)
+        stays = queue_policy.stays(why, run, NOW)
         assert stays is None or stays >= AT_ONCE
 
 
@@ -97,12 +97,12 @@ def test_every_refusal_is_decided(carriage: FifoQueuePolicy) -> None:
     [(1, LOOK_AGAIN), (4, 4 * LOOK_AGAIN), (80, RAREST_LOOK), (500, RAREST_LOOK)],
 )
 def test_a_long_wait_is_hidden_for_ever_longer_up_to_twenty_minutes(
-    queue: MemoryFifo, carriage: FifoQueuePolicy, receives: int, longest: timedelta
+    queue: MemoryFifo, queue_policy: FifoQueuePolicy, receives: int, longest: timedelta
 ) -> None:
     message = taken(queue, receives=receives)
     begun = queue._now()
 
-    carriage.hide(message, timedelta(days=3))
+    queue_policy.hide(message, timedelta(days=3))
 
     visible_at = queue.next_visible_at()
     assert visible_at is not None
@@ -118,7 +118,7 @@ def test_sqs_hands_it_out_for_as_long_as_it_keeps_it() -> None:
 def test_a_standard_lane_carries_waits_as_ever() -> None:
     queue = MemoryQueue(ManualClock())
 
-    made = queue_policy(Lanes({"default": queue}), replace(WORKER, lane="default"))
+    made = queue_policy_of(Lanes({"default": queue}), replace(WORKER, lane="default"))
 
     assert not isinstance(made, FifoQueuePolicy)
     assert all(made.stays(why, RUN, NOW) is None for why in Refusal)

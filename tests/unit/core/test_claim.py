@@ -39,13 +39,13 @@ def row(status: Status | None, **values: Any) -> MemoryTable:
 
 
 def attempt(
-    table: MemoryTable, message: Message = MESSAGE, *, ticket: int = 0, now: datetime = NOW
+    table: MemoryTable, message: Message = MESSAGE, *, generation: int = 0, now: datetime = NOW
 ) -> Run:
     return claim(
         table,
         event=EVENT,
         spec=SPEC,
-        ticket=ticket,
+        generation=generation,
         message=message,
         lease=LEASE,
         now=now,
@@ -53,11 +53,11 @@ def attempt(
 
 
 def refused(
-    table: MemoryTable, message: Message = MESSAGE, *, ticket: int = 0, now: datetime = NOW
+    table: MemoryTable, message: Message = MESSAGE, *, generation: int = 0, now: datetime = NOW
 ) -> Refusal:
     before = list(table)
     with pytest.raises(NotClaimable) as caught:
-        attempt(table, message, ticket=ticket, now=now)
+        attempt(table, message, generation=generation, now=now)
     assert list(table) == before
     return caught.value.refusal
 
@@ -75,30 +75,30 @@ def test_the_first_message_begins_a_run() -> None:
     assert run.code_version == "v2"
 
 
-def test_a_later_ticket_begins_no_run() -> None:
-    assert refused(row(None), ticket=1) is Refusal.STALE_TICKET
+def test_a_later_generation_begins_no_run() -> None:
+    assert refused(row(None), generation=1) is Refusal.STALE_GENERATION
 
 
 # -- pending
 
 
-def test_a_pending_run_is_claimed_by_any_message_of_its_ticket() -> None:
+def test_a_pending_run_is_claimed_by_any_message_of_its_generation() -> None:
     assert attempt(row(Status.PENDING), OTHER).attempt_count == 2
 
 
 @pytest.mark.parametrize(("held", "carried"), [(1, 0), (1, 2), (0, 1), (None, 1), (5, 4)])
-def test_another_ticket_is_refused(held: int | None, carried: int) -> None:
-    table = row(Status.PENDING, ticket=held)
-    assert refused(table, OTHER, ticket=carried) is Refusal.STALE_TICKET
+def test_another_generation_is_refused(held: int | None, carried: int) -> None:
+    table = row(Status.PENDING, generation=held)
+    assert refused(table, OTHER, generation=carried) is Refusal.STALE_GENERATION
 
 
 @pytest.mark.parametrize("held", [0, None])
-def test_no_ticket_is_ticket_0(held: int | None) -> None:
-    assert attempt(row(Status.PENDING, ticket=held)).status is Status.PROCESSING
+def test_no_generation_is_generation_0(held: int | None) -> None:
+    assert attempt(row(Status.PENDING, generation=held)).status is Status.PROCESSING
 
 
-def test_the_current_ticket_is_accepted_and_kept() -> None:
-    assert attempt(row(Status.PENDING, ticket=3), OTHER, ticket=3).ticket == 3
+def test_the_current_generation_is_accepted_and_kept() -> None:
+    assert attempt(row(Status.PENDING, generation=3), OTHER, generation=3).generation == 3
 
 
 # -- failed and deferred
@@ -142,20 +142,20 @@ def test_a_claim_takes_the_due_time_away(status: Status) -> None:
 
 @WAITING
 def test_its_own_older_message_is_told_that_the_copy_may_be_missing(status: Status) -> None:
-    table = row(status, ticket=1, next_attempt_at=NOW + 300 * SECOND)
-    assert refused(table, MESSAGE, ticket=0) is Refusal.COPY_MISSING
+    table = row(status, generation=1, next_attempt_at=NOW + 300 * SECOND)
+    assert refused(table, MESSAGE, generation=0) is Refusal.COPY_MISSING
 
 
 @WAITING
 def test_a_parked_run_has_no_copy_to_miss(status: Status) -> None:
-    table = row(status, ticket=1, parked=True, next_attempt_at=NOW + 3000 * SECOND)
-    assert refused(table, MESSAGE, ticket=0) is Refusal.STALE_TICKET
+    table = row(status, generation=1, parked=True, next_attempt_at=NOW + 3000 * SECOND)
+    assert refused(table, MESSAGE, generation=0) is Refusal.STALE_GENERATION
 
 
 @WAITING
 def test_somebody_elses_older_message_is_dropped(status: Status) -> None:
-    table = row(status, ticket=1, next_attempt_at=NOW + 300 * SECOND)
-    assert refused(table, OTHER, ticket=0) is Refusal.STALE_TICKET
+    table = row(status, generation=1, next_attempt_at=NOW + 300 * SECOND)
+    assert refused(table, OTHER, generation=0) is Refusal.STALE_GENERATION
 
 
 # -- processing
@@ -194,7 +194,7 @@ def test_of_two_claims_of_one_message_one_gets_the_lease() -> None:
             table,
             event=EVENT,
             spec=SPEC,
-            ticket=0,
+            generation=0,
             message=MESSAGE,
             lease=replace(LEASE, id="lease-third"),
             now=NOW,
@@ -219,10 +219,10 @@ def test_a_message_from_after_the_death_begins_a_new_round() -> None:
     assert (run.attempt_count, run.attempts_in_round) == (4, 1)
 
 
-def test_a_redriven_message_needs_the_current_ticket_too() -> None:
-    table = row(Status.DEAD_LETTER, dead_at=NOW, attempts_in_round=0, ticket=1)
+def test_a_redriven_message_needs_the_current_generation_too() -> None:
+    table = row(Status.DEAD_LETTER, dead_at=NOW, attempts_in_round=0, generation=1)
     late = replace(OTHER, sent_at=NOW + SECOND)
-    assert refused(table, late, ticket=0) is Refusal.STALE_TICKET
+    assert refused(table, late, generation=0) is Refusal.STALE_GENERATION
 
 
 # -- nobody may
@@ -295,13 +295,13 @@ def test_a_claim_that_fails_is_unavailable() -> None:
 
 
 @pytest.mark.parametrize(
-    ("receives", "ticket", "listed"), [(1, 0, False), (2, 0, True), (1, 1, True)]
+    ("receives", "generation", "listed"), [(1, 0, False), (2, 0, True), (1, 1, True)]
 )
 def test_a_first_attempt_alone_stays_off_the_attention_index(
-    receives: int, ticket: int, listed: bool
+    receives: int, generation: int, listed: bool
 ) -> None:
-    table = row(Status.PENDING, ticket=ticket)
-    attempt(table, replace(MESSAGE, receive_count=receives), ticket=ticket)
+    table = row(Status.PENDING, generation=generation)
+    attempt(table, replace(MESSAGE, receive_count=receives), generation=generation)
     (item,) = table
     assert ("attention" in item) is listed
     assert item["attention_at"] > to_ms(LEASE.until)
@@ -335,19 +335,19 @@ def test_the_first_time_is_kept() -> None:
 @pytest.mark.parametrize("status", list(Status))
 @pytest.mark.parametrize("message", [MESSAGE, OTHER], ids=["same", "other"])
 @pytest.mark.parametrize("offset", [-7, -5, 0, 3, 5, 6, 60])
-@pytest.mark.parametrize("ticket", [0, 1])
+@pytest.mark.parametrize("generation", [0, 1])
 @pytest.mark.parametrize("attempts", [0, 3])
 def test_nothing_is_called_exhausted_that_has_attempts_left(
-    status: Status, message: Message, offset: int, ticket: int, attempts: int
+    status: Status, message: Message, offset: int, generation: int, attempts: int
 ) -> None:
     at = NOW + offset * SECOND
     table = row(
         status, claimed_until=at, next_attempt_at=at, dead_at=at, attempts_in_round=attempts
     )
     (item,) = table
-    if claimable(ticket, message, SPEC.max_attempts, NOW).holds(item):
+    if claimable(generation, message, SPEC.max_attempts, NOW).holds(item):
         assert attempts < 3
-        assert attempt(table, message, ticket=ticket).status is Status.PROCESSING
+        assert attempt(table, message, generation=generation).status is Status.PROCESSING
     else:
-        why = refused(table, message, ticket=ticket)
+        why = refused(table, message, generation=generation)
         assert why is not Refusal.EXHAUSTED or attempts == 3

@@ -33,7 +33,7 @@ def test_the_copy_of_a_run_that_is_finished_or_with_a_person_is_removed(
 
 def test_the_copy_of_a_replayed_run_is_removed(world: World) -> None:
     world.dead()
-    world.alter(ticket=1, status="pending")
+    world.alter(generation=1, status="pending")
     assert sweep(world) == 1
 
 

@@ -29,7 +29,7 @@ def test_a_deferral_spends_no_attempt(world: World) -> None:
 @pytest.mark.parametrize("seconds", [1, 60, 900])
 def test_up_to_fifteen_minutes_a_copy_carries_it(world: World, seconds: int) -> None:
     defer(world, seconds=seconds)
-    assert world.tickets() == [1]
+    assert world.generations() == [1]
     world.clock.advance(seconds=seconds + 1)
     assert world.work() == [RunOutcome.DONE]
     assert world.run().attempt_count == 1

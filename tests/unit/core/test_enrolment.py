@@ -22,7 +22,7 @@ OFFERED = "b537207f20cbfa02357cf448134da559"
 def ingest(world: World) -> Ingest:
     return Ingest(
         manifest=with_source(ASANA),
-        recipes=providers.load,
+        providers=providers.load,
         table=world.table,
         lanes=world.lanes,
         blobs=world.blobs,

@@ -7,7 +7,7 @@ import pytest
 
 from webhook_inbox.domain.manifest import SERIAL, HandlerSpec, Order
 from webhook_inbox.ledger.schema import ID_LIMIT
-from webhook_inbox.queue.message_groups import entities_of, missing
+from webhook_inbox.queue.message_groups import missing, ordering_keys_of
 
 
 def serial(name: str, path: str) -> HandlerSpec:
@@ -15,7 +15,7 @@ def serial(name: str, path: str) -> HandlerSpec:
 
 
 def found(body: bytes, path: str = "customer.id") -> str | None:
-    return entities_of([serial("bill", path)], body).get("bill")
+    return ordering_keys_of([serial("bill", path)], body).get("bill")
 
 
 def body(value: Any) -> bytes:
@@ -37,7 +37,7 @@ def test_a_path_goes_into_lists() -> None:
 def test_each_handler_has_its_own() -> None:
     specs = [serial("bill", "customer"), serial("ship", "order"), serial("none", "absent")]
 
-    assert entities_of(specs, b'{"customer": "c", "order": "o"}') == {"bill": "c", "ship": "o"}
+    assert ordering_keys_of(specs, b'{"customer": "c", "order": "o"}') == {"bill": "c", "ship": "o"}
 
 
 @pytest.mark.parametrize("value", ["", None, True, False, 1.5, [], {}, ["cus_1"], {"id": "cus_1"}])
@@ -91,7 +91,7 @@ def test_a_body_is_not_even_parsed_without_a_serial_handler(
     monkeypatch.setattr("webhook_inbox.queue.message_groups.parse", parse)
     latest = HandlerSpec("a", "m", "f", "s", ("*",), order=Order("latest", "id", "at"))
 
-    assert entities_of([latest, HandlerSpec("b", "m", "f", "s", ("*",))], b"{}") == {}
+    assert ordering_keys_of([latest, HandlerSpec("b", "m", "f", "s", ("*",))], b"{}") == {}
 
 
 def test_a_missing_one_is_told_by_its_path_and_handler() -> None:

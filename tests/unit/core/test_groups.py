@@ -12,16 +12,16 @@ from webhook_inbox.domain.quotas import takes
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import RunMessage
 
-RUN = Run("acme", "evt-1", "acme.bill", "paid", Status.PENDING, ticket=3, entity="cus_1")
+RUN = Run("acme", "evt-1", "acme.bill", "paid", Status.PENDING, generation=3, ordering_key="cus_1")
 
 
 def sent(reference: RunMessage) -> Outgoing:
     return reference.outgoing(fifo=True)
 
 
-def test_an_entity_s_runs_of_one_handler_are_one_group() -> None:
-    one = RunMessage("acme", "evt-1", "acme.bill", entity="cus_1")
-    two = RunMessage("acme", "evt-2", "acme.bill", ticket=4, entity="cus_1")
+def test_an_ordering_key_s_runs_of_one_handler_are_one_group() -> None:
+    one = RunMessage("acme", "evt-1", "acme.bill", ordering_key="cus_1")
+    two = RunMessage("acme", "evt-2", "acme.bill", generation=4, ordering_key="cus_1")
 
     assert sent(one).group == sent(two).group == "acme.bill#cus_1"
 
@@ -29,19 +29,19 @@ def test_an_entity_s_runs_of_one_handler_are_one_group() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        RunMessage("acme", "evt-1", "acme.bill", entity="cus_2"),
-        RunMessage("acme", "evt-1", "acme.ship", entity="cus_1"),
-        RunMessage("acme", "evt-1", "acme.bill", entity="cus_1", apart=True),
+        RunMessage("acme", "evt-1", "acme.bill", ordering_key="cus_2"),
+        RunMessage("acme", "evt-1", "acme.ship", ordering_key="cus_1"),
+        RunMessage("acme", "evt-1", "acme.bill", ordering_key="cus_1", apart=True),
         RunMessage("acme", "evt-1", "acme.bill"),
-        RunMessage("acme", "evt-1", "acme.bill", entity="#evt-1"),
+        RunMessage("acme", "evt-1", "acme.bill", ordering_key="#evt-1"),
     ],
-    ids=["entity", "handler", "apart", "none", "odd"],
+    ids=["ordering_key", "handler", "apart", "none", "odd"],
 )
 def test_whatever_else_differs_is_another_group(other: RunMessage) -> None:
     assert sent(other).group != "acme.bill#cus_1"
 
 
-def test_a_run_of_no_entity_is_in_order_with_nothing() -> None:
+def test_a_run_of_no_ordering_key_is_in_order_with_nothing() -> None:
     one, two = (RunMessage("acme", id_, "acme.bill") for id_ in ("evt-1", "evt-2"))
 
     assert sent(one).group != sent(two).group
@@ -49,32 +49,34 @@ def test_a_run_of_no_entity_is_in_order_with_nothing() -> None:
 
 def test_two_that_are_sent_apart_do_not_wait_for_each_other() -> None:
     one, two = (
-        RunMessage("acme", id_, "acme.bill", entity="cus_1", apart=True) for id_ in ("1", "2")
+        RunMessage("acme", id_, "acme.bill", ordering_key="cus_1", apart=True) for id_ in ("1", "2")
     )
 
     assert sent(one).group != sent(two).group
 
 
-def test_a_second_message_is_known_by_event_handler_and_ticket() -> None:
+def test_a_second_message_is_known_by_event_handler_and_generation() -> None:
     ids = {
-        sent(RunMessage(source, event_id, handler, ticket, entity="cus_1")).dedup
+        sent(RunMessage(source, event_id, handler, generation, ordering_key="cus_1")).dedup
         for source in ("acme", "github")
         for event_id in ("evt-1", "evt-2")
         for handler in ("a", "b")
-        for ticket in (0, 1)
+        for generation in (0, 1)
     }
 
     assert len(ids) == 16
-    again = [sent(RunMessage("acme", "evt-1", "a", entity="cus_1")).dedup for _ in range(2)]
+    again = [sent(RunMessage("acme", "evt-1", "a", ordering_key="cus_1")).dedup for _ in range(2)]
     assert again[0] == again[1]
 
 
 @pytest.mark.parametrize("text", ["é", "a b", "x" * 512, "\ud800", "\x00", "名"])
-def test_sqs_takes_whatever_an_entity_or_an_event_is_called(text: str) -> None:
-    message = sent(RunMessage("acme", text, "acme.bill", entity=text))
+def test_sqs_takes_whatever_an_ordering_key_or_an_event_is_called(text: str) -> None:
+    message = sent(RunMessage("acme", text, "acme.bill", ordering_key=text))
 
     assert takes(message, fifo=True)
-    assert message.group != sent(RunMessage("acme", text, "acme.bill", entity=f"{text}.")).group
+    assert (
+        message.group != sent(RunMessage("acme", text, "acme.bill", ordering_key=f"{text}.")).group
+    )
 
 
 def test_a_standard_lane_gets_neither_group_nor_id() -> None:
@@ -94,7 +96,7 @@ def test_the_group_is_not_part_of_the_text() -> None:
 def test_a_message_of_a_run_says_what_may_claim_it() -> None:
     reference = RunMessage.of(RUN)
 
-    assert (reference.ticket, reference.entity, reference.apart) == (3, "cus_1", False)
+    assert (reference.generation, reference.ordering_key, reference.apart) == (3, "cus_1", False)
 
 
 # -- lanes
@@ -127,7 +129,7 @@ def test_a_lane_that_is_gone_is_the_default_one_and_takes_it_without_a_group(
 
 
 def test_what_a_fifo_lane_gets_keeps_its_order(queues: Mapping[str, MemoryQueue]) -> None:
-    references = [RunMessage("acme", f"evt-{n}", "b", entity="cus_1") for n in range(25)]
+    references = [RunMessage("acme", f"evt-{n}", "b", ordering_key="cus_1") for n in range(25)]
 
     Lanes(queues).send([("bill", reference) for reference in references])
 

@@ -178,7 +178,7 @@ def context(*, event_id: str = "evt-1", handler: str = "acme.fulfil", attempt: i
         secrets=lambda name: {"crm": ("current", "previous")}.get(name, ()),
         effects=effects,
         waiting=jobs.of(run, effects, received_at=NOW),
-        gate=Gate(table=table, clock=clock, chance=SeededRandomness(1)),
+        gate=Gate(table=table, clock=clock, randomness=SeededRandomness(1)),
     )
 
 

@@ -84,7 +84,7 @@ def test_an_approved_run_goes_on(world: World) -> None:
     decision = deciding(world).approve(hold(world), **WHO)
     assert decision.outcome is ApprovalOutcome.APPROVED
     assert decision.run == world.run()
-    assert world.tickets() == [1]
+    assert world.generations() == [1]
     assert world.work() == [RunOutcome.DONE]
     assert world.run().status is Status.DONE
 
@@ -169,7 +169,7 @@ def test_where_the_queue_fails_the_reconciler_sends_it_in_its_next_pass(world: W
     assert world.messages() == []
     world.clock.advance(minutes=1)
     assert world.reconcile().count(Action.WOKEN) == 1
-    assert world.tickets() == [1]
+    assert world.generations() == [1]
     assert world.work() == [RunOutcome.DONE]
 
 
@@ -394,7 +394,7 @@ def test_two_approvals_at_the_same_instant_are_one(world: World) -> None:
     first = deciding(world).approve(asked, **WHO)
     second = deciding(world).approve(asked, **WHO)
     assert (first.outcome, second.outcome) == (ApprovalOutcome.APPROVED, ApprovalOutcome.MOVED_ON)
-    assert world.tickets() == [1]
+    assert world.generations() == [1]
 
 
 @pytest.mark.parametrize("decide", ["approve", "deny"])
@@ -406,7 +406,7 @@ def test_a_replay_at_the_same_instant_takes_the_hold_away(world: World, decide: 
     assert decision.outcome is ApprovalOutcome.MOVED_ON
     assert world.run().status is Status.PENDING
     assert not world.run().approvals
-    assert world.tickets() == [1]
+    assert world.generations() == [1]
     assert world.work() == [RunOutcome.DONE]
 
 

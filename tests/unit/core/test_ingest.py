@@ -30,7 +30,7 @@ def test_a_new_event_is_stored_with_its_runs_and_sent(world: World) -> None:
     assert row is not None
     assert row["runs"] == ["acme.fulfil"]
     assert world.messages() == [
-        {"v": 1, "source": "acme", "event_id": "evt-1", "handler": "acme.fulfil", "ticket": 0}
+        {"v": 1, "source": "acme", "event_id": "evt-1", "handler": "acme.fulfil", "generation": 0}
     ]
 
 
@@ -53,8 +53,8 @@ def test_every_handler_of_the_type_gets_a_run_in_its_own_lane() -> None:
 
 
 def test_the_accepted_status_is_the_providers(world: World) -> None:
-    recipe = replace(providers.load(ACME), accepted_status=204)
-    assert world.new_ingest(lambda _: recipe).receive(world.delivery()).status == 204
+    provider = replace(providers.load(ACME), accepted_status=204)
+    assert world.new_ingest(lambda _: provider).receive(world.delivery()).status == 204
 
 
 def test_the_secret_that_verified_is_recorded(world: World) -> None:
@@ -219,8 +219,8 @@ def test_each_other_content_is_kept_once(world: World) -> None:
 
 
 def test_the_status_of_a_conflict_is_the_providers(world: World) -> None:
-    recipe = replace(providers.load(ACME), conflict_status=200)
-    ingest = world.new_ingest(lambda _: recipe)
+    provider = replace(providers.load(ACME), conflict_status=200)
+    ingest = world.new_ingest(lambda _: provider)
     ingest.receive(world.delivery())
     receipt = ingest.receive(world.delivery(body=OTHER))
     assert (receipt.outcome, receipt.status) == (IngestOutcome.CONFLICT, 200)
@@ -228,7 +228,7 @@ def test_the_status_of_a_conflict_is_the_providers(world: World) -> None:
 
 def test_a_large_conflict_is_kept_in_the_bucket(world: World) -> None:
     world.deliver()
-    noise = b"".join(world.chance.token().encode() for _ in range(1000))
+    noise = b"".join(world.randomness.token().encode() for _ in range(1000))
     world.deliver(body=noise)
     (conflict,) = world.rows("conflict#")
     assert conflict["body_ref"] in world.blobs.objects
@@ -297,8 +297,8 @@ def test_a_challenge_is_answered_after_verification_and_stored_nowhere(world: Wo
 
 
 def test_a_handshake_carries_its_own_status(world: World) -> None:
-    recipe = replace(providers.load(ACME), handshake=lambda *_: Answer(201, b"hello"))
-    receipt = world.new_ingest(lambda _: recipe).receive(world.delivery())
+    provider = replace(providers.load(ACME), handshake=lambda *_: Answer(201, b"hello"))
+    receipt = world.new_ingest(lambda _: provider).receive(world.delivery())
     assert (receipt.outcome, receipt.status) == (IngestOutcome.HANDSHAKE, 201)
 
 
@@ -353,9 +353,9 @@ def test_each_reason_is_answered_as_the_provider_wants(world: World, reason: Rea
     def refuse(*_: object) -> object:
         raise Rejected(reason, "because")
 
-    recipe = providers.load(ACME)
+    provider = providers.load(ACME)
     wanted = {r: 400 + place for place, r in enumerate(Reason)}
-    picky = replace(recipe, verify=refuse, statuses=wanted)  # type: ignore[arg-type]
+    picky = replace(provider, verify=refuse, statuses=wanted)  # type: ignore[arg-type]
     receipt = world.new_ingest(lambda _: picky).receive(world.delivery())
     assert receipt.status == wanted[reason]
     assert receipt.reason == str(reason)

@@ -16,7 +16,7 @@ BOTH = pytest.mark.parametrize("fault", list(Fault))
 
 
 def noise(world: World) -> bytes:
-    return b"".join(world.chance.token().encode() for _ in range(2000))
+    return b"".join(world.randomness.token().encode() for _ in range(2000))
 
 
 def finish(world: World, event_id: str = "evt-1", source: str = "acme") -> None:

@@ -91,7 +91,7 @@ def test_one_sources_flood_takes_no_other_sources_share(world: World) -> None:
 
 def test_a_large_delivery_is_kept_in_the_bucket(world: World) -> None:
     world.vault.remove("acme")
-    world.deliver(body=b"".join(world.chance.token().encode() for _ in range(1000)))
+    world.deliver(body=b"".join(world.randomness.token().encode() for _ in range(1000)))
     (kept,) = world.rows("rejected#acme")
     assert kept["body_ref"] in world.blobs.objects
 

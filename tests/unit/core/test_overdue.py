@@ -58,10 +58,10 @@ def overdue(world: World, **parts: timedelta) -> None:
 # -- lost messages
 
 
-def test_an_overdue_run_is_sent_again_with_its_current_ticket(world: World) -> None:
+def test_an_overdue_run_is_sent_again_with_its_current_generation(world: World) -> None:
     overdue(world)
     assert world.reconcile().count(Action.RESENT) == 1
-    assert world.tickets() == [1]
+    assert world.generations() == [1]
     world.work()
     assert world.run().status is Status.DONE
 
@@ -222,8 +222,8 @@ def test_a_parked_run_is_woken_when_it_is_due(world: World) -> None:
     world.clock.advance(minutes=1, seconds=1)
     assert world.reconcile().count(Action.WOKEN) == 1
     run = world.run()
-    assert (run.status, run.parked, run.ticket) == (Status.PENDING, False, 1)
-    assert world.tickets() == [1]
+    assert (run.status, run.parked, run.generation) == (Status.PENDING, False, 1)
+    assert world.generations() == [1]
 
 
 def test_a_woken_run_is_sent_again_if_its_message_is_lost(world: World) -> None:

@@ -32,7 +32,7 @@ def world() -> World:
 
 
 def open_circuit(world: World) -> None:
-    gate = Gate(table=world.table, clock=world.clock, chance=world.chance)
+    gate = Gate(table=world.table, clock=world.clock, randomness=world.randomness)
     gate.enter(CRM, {}, until=world.now + timedelta(seconds=30))
     gate.report(CRM, CallOutcome.failed())
 
@@ -63,7 +63,7 @@ def test_once_it_recovers_each_runs_once(world: World) -> None:
 
 def call(world: World, ctx: Any) -> None:
     """Does what `ctx.http` does around a call that is answered."""
-    ctx.gate.enter(CRM, ctx.slots, until=ctx.deadline)
+    ctx.gate.enter(CRM, ctx.reservations, until=ctx.deadline)
     ctx.gate.report(CRM, CallOutcome.ok())
 
 
@@ -86,7 +86,7 @@ def test_it_is_looked_up_again_for_each_retry(world: World) -> None:
 
 def fails(world: World, ctx: Any) -> None:
     """Does what `ctx.http` does around a call that is not answered."""
-    ctx.gate.enter(CRM, ctx.slots, until=ctx.deadline)
+    ctx.gate.enter(CRM, ctx.reservations, until=ctx.deadline)
     ctx.gate.report(CRM, CallOutcome.failed())
     raise Transient("down")
 
@@ -97,7 +97,7 @@ def test_two_messages_of_one_run_postpone_it_once(world: World) -> None:
     second = replace(first, id="copy", receipt="copy")
     results = [world.process(message).outcome for message in (first, second)]
     assert results == [RunOutcome.DEFERRED, RunOutcome.DROPPED]
-    assert world.run().ticket == 1
+    assert world.run().generation == 1
     world.run_until_quiet()
     assert len(world.handled) == 1
 
@@ -155,7 +155,7 @@ def test_who_would_wait_past_its_maximum_age_is_given_up_unasked(world: World) -
     slow = replace(CRM, breaker=BreakerSpec(failures=1, recovery=120))
     world.deploy(replace(MANIFEST, handlers={NAME: spec}, destinations={"crm": slow}))
     world.clock.advance(seconds=61)
-    gate = Gate(table=world.table, clock=world.clock, chance=world.chance)
+    gate = Gate(table=world.table, clock=world.clock, randomness=world.randomness)
     gate.enter(slow, {}, until=world.now + timedelta(seconds=30))
     gate.report(slow, CallOutcome.failed())
     world.deliver()

@@ -192,7 +192,7 @@ def test_a_condition_holds_or_not(condition: Condition, holds: bool) -> None:
 
 def test_of_no_row_nothing_holds_but_absence() -> None:
     assert Absent("pk").holds({})
-    assert number("ticket", 0).holds({})
+    assert number("generation", 0).holds({})
     assert not Less("due", 10**18).holds({})
 
 
@@ -203,8 +203,8 @@ def test_of_no_row_nothing_holds_but_absence() -> None:
     ("attempt", "ceiling"), [(1, 10), (2, 40), (3, 160), (7, 21_600), (8, 21_600), (1000, 21_600)]
 )
 def test_the_wait_is_anywhere_up_to_a_ceiling_that_grows(attempt: int, ceiling: float) -> None:
-    chance = SeededRandomness(attempt)
-    waits = [backoff_delay(Backoff(), attempt, chance).total_seconds() for _ in range(300)]
+    randomness = SeededRandomness(attempt)
+    waits = [backoff_delay(Backoff(), attempt, randomness).total_seconds() for _ in range(300)]
     assert 0 <= min(waits) < 0.1 * ceiling
     assert 0.9 * ceiling < max(waits) <= ceiling
 
@@ -248,16 +248,16 @@ def test_seconds_are_rounded_up(seconds: float, up: int) -> None:
 
 
 @pytest.mark.parametrize("event_id", ["evt-1", "ü", "a\nb", "\x00", '"', "x" * 512, "😀"])
-@pytest.mark.parametrize("ticket", [0, 1, 10**9])
-def test_a_reference_is_read_as_it_was_written(event_id: str, ticket: int) -> None:
-    reference = RunMessage("acme", event_id, "acme.fulfil", ticket)
+@pytest.mark.parametrize("generation", [0, 1, 10**9])
+def test_a_reference_is_read_as_it_was_written(event_id: str, generation: int) -> None:
+    reference = RunMessage("acme", event_id, "acme.fulfil", generation)
     text = reference.encode()
     assert RunMessage.decode(text) == reference
     assert text.isascii()
     assert text.isprintable()
 
 
-@pytest.mark.parametrize("name", ["v", "source", "event_id", "handler", "ticket"])
+@pytest.mark.parametrize("name", ["v", "source", "event_id", "handler", "generation"])
 @pytest.mark.parametrize("value", [None, [], {}, "", -1, 1.5, False, 10**30])
 def test_a_reference_with_one_part_broken_is_foreign(name: str, value: object) -> None:
     data = json.loads(RunMessage("acme", "evt-1", "acme.fulfil").encode())

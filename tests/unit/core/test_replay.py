@@ -24,13 +24,13 @@ def test_a_dead_run_is_attempted_again(world: World) -> None:
     assert world.run().status is Status.DONE
 
 
-def test_it_begins_a_new_round_under_a_new_ticket(world: World) -> None:
+def test_it_begins_a_new_round_under_a_new_generation(world: World) -> None:
     world.dead()
     world.replay()
     run = world.run()
-    assert (run.status, run.ticket, run.attempts_in_round) == (Status.PENDING, 1, 0)
+    assert (run.status, run.generation, run.attempts_in_round) == (Status.PENDING, 1, 0)
     assert run.attempt_count == 1
-    assert world.tickets() == [1]
+    assert world.generations() == [1]
 
 
 def test_a_replayed_run_has_all_its_attempts_again(world: World) -> None:
@@ -87,9 +87,9 @@ def test_the_messages_of_before_are_dropped(world: World) -> None:
     world.script("acme.fulfil", Transient("down", retry_after=timedelta(minutes=5)))
     world.deliver()
     world.work()
-    assert world.tickets() == [1]
+    assert world.generations() == [1]
     world.replay(event_ids=["evt-1"])
-    assert world.tickets() == [1, 2]
+    assert world.generations() == [1, 2]
     assert world.work() == [RunOutcome.DONE]
     world.clock.advance(minutes=6)
     assert world.work() == [RunOutcome.DROPPED]
@@ -132,7 +132,7 @@ def test_a_run_whose_handler_is_gone_goes_to_the_default_lane(world: World) -> N
     world.dead()
     world.deploy(with_handlers(handler("acme.other")))
     world.replay()
-    assert world.tickets() == [1]
+    assert world.generations() == [1]
 
 
 # -- what stands against it
@@ -237,7 +237,7 @@ def test_of_two_operators_at_once_one_replays(world: World) -> None:
 
     world.table.update = overtaken  # type: ignore[method-assign,assignment]
     assert world.replay(requested_by="slow").counts == {"in_use": 1}
-    assert world.tickets() == [1]
+    assert world.generations() == [1]
 
 
 def test_a_run_that_is_done_between_reading_and_resetting_is_finished(world: World) -> None:
@@ -374,7 +374,7 @@ def test_a_reset_that_the_sdk_tried_twice_is_ours(world: World) -> None:
 
     world.table.update = twice  # type: ignore[method-assign,assignment]
     assert world.replay(requested_by="kim").counts == {"replayed": 1}
-    assert world.run().ticket == 1
+    assert world.run().generation == 1
     assert len(world.run().replays) == 1
 
 

@@ -120,7 +120,7 @@ def test_however_it_is_cut_each_run_is_replayed_once(world: World, limit: int, n
     assert sum(report.matched for report in reports) == 8
     assert all(report.matched <= limit for report in reports)
     assert attempts_of(world, 8) == [2] * 8
-    assert {world.run(event_id).ticket for event_id in ids} == {1}
+    assert {world.run(event_id).generation for event_id in ids} == {1}
 
 
 def test_the_limit_may_cut_an_event_with_several_runs() -> None:

@@ -19,9 +19,9 @@ def say(world: World, *, paused: bool, name: str = NAME) -> None:
     """Pauses or resumes a handler, and lets the workers hear of it."""
     wish = PauseRequest(name, "kim", "the CRM moves", world.now)
     if paused:
-        pause(world.table, world.chance, wish)
+        pause(world.table, world.randomness, wish)
     else:
-        resume(world.table, world.chance, wish)
+        resume(world.table, world.randomness, wish)
     world.clock.advance(seconds=5)
 
 
@@ -156,7 +156,7 @@ def test_it_goes_on_with_the_reconcilers_next_pass(paused: World) -> None:
 def test_a_run_parked_after_the_resumption_goes_on_as_well(paused: World) -> None:
     """A worker goes for five seconds by what it has heard."""
     paused.deliver("evt-2")
-    resume(paused.table, paused.chance, PauseRequest(NAME, "kim", "moved", paused.now))
+    resume(paused.table, paused.randomness, PauseRequest(NAME, "kim", "moved", paused.now))
     paused.work()
     assert paused.run("evt-2").waits_for == RESUMPTION
     paused.clock.advance(minutes=1)

@@ -18,16 +18,16 @@ from webhook_inbox.ingest.release import ReleaseVerdict, Reverification
 KEY = "a-key-that-the-stack-made"
 # What verifies them is a token that is made anew each time, and of which a hash is kept alone.
 NOT_AGAIN = {"jwt", "monday"}
-SHARED = [name for name in NAMES if signed(name).recipe.needs_secret]
+SHARED = [name for name in NAMES if signed(name).provider.needs_secret]
 
 
 class Stage:
     """One source of a provider, its secret missing."""
 
-    def __init__(self, world: World, provider: str, *, key: str = KEY) -> None:
+    def __init__(self, world: World, provider_name: str, *, key: str = KEY) -> None:
         self.world = world
-        self.case: Case = signed(provider)
-        spec = SourceSpec("it", provider, "it", settings=example(provider))
+        self.case: Case = signed(provider_name)
+        spec = SourceSpec("it", provider_name, "it", settings=example(provider_name))
         self.manifest: Manifest = with_source(spec)
         if key:
             world.vault.rotate(TOKEN_KEY, key)
@@ -37,7 +37,7 @@ class Stage:
     def _ingest(self) -> Ingest:
         return Ingest(
             manifest=self.manifest,
-            recipes=providers.load,
+            providers=providers.load,
             table=self.world.table,
             lanes=self.world.lanes,
             blobs=self.world.blobs,
@@ -53,7 +53,7 @@ class Stage:
     def judge(self) -> Reverification:
         return Reverification(
             manifest=self.manifest,
-            recipes=providers.load,
+            providers=providers.load,
             table=self.world.table,
             blobs=self.world.blobs,
             secrets=self.secrets,
@@ -79,17 +79,17 @@ class Stage:
         return done.verdict
 
 
-@pytest.mark.parametrize("provider", SHARED)
+@pytest.mark.parametrize("provider_name", SHARED)
 def test_of_every_provider_what_came_without_a_secret_is_let_in_once(
-    provider: str, world: World
+    provider_name: str, world: World
 ) -> None:
-    stage = Stage(world, provider)
+    stage = Stage(world, provider_name)
     assert stage.receipt.outcome is IngestOutcome.NO_SECRET
     world.vault.rotate("it", stage.case.secrets[0])
     before = list(world.table)
     verdict = stage.judge.check(stage.kept).verdict
     assert list(world.table) == before
-    if provider in NOT_AGAIN:
+    if provider_name in NOT_AGAIN:
         assert verdict is ReleaseVerdict.INVALID
         return
     assert verdict is ReleaseVerdict.VALID
@@ -97,30 +97,34 @@ def test_of_every_provider_what_came_without_a_secret_is_let_in_once(
     assert len(world.rows("event#it#")) == 1
 
 
-@pytest.mark.parametrize("provider", ["stripe", "slack", "telegram", "docker-hub", "discord"])
-def test_another_secret_than_the_right_one_lets_nothing_in(provider: str, world: World) -> None:
-    stage = Stage(world, provider)
+@pytest.mark.parametrize("provider_name", ["stripe", "slack", "telegram", "docker-hub", "discord"])
+def test_another_secret_than_the_right_one_lets_nothing_in(
+    provider_name: str, world: World
+) -> None:
+    stage = Stage(world, provider_name)
     world.vault.rotate("it", "00" * 32)
     assert stage.release() is ReleaseVerdict.INVALID
     assert world.rows("event#") == []
 
 
-BEARING = [name for name in SHARED if signed(name).recipe.bears_tokens]
+BEARING = [name for name in SHARED if signed(name).provider.bears_tokens]
 
 
-@pytest.mark.parametrize("provider", BEARING)
+@pytest.mark.parametrize("provider_name", BEARING)
 @pytest.mark.parametrize("key", [KEY, ""])
-def test_no_token_of_a_rejected_delivery_is_stored(provider: str, key: str, world: World) -> None:
-    stage = Stage(world, provider, key=key)
-    recipe, delivery = stage.case.recipe, stage.case.delivery
-    tokens = [v for k, v in delivery.headers.items() if k in recipe.token_headers]
+def test_no_token_of_a_rejected_delivery_is_stored(
+    provider_name: str, key: str, world: World
+) -> None:
+    stage = Stage(world, provider_name, key=key)
+    provider, delivery = stage.case.provider, stage.case.delivery
+    tokens = [v for k, v in delivery.headers.items() if k in provider.token_headers]
     kept = repr(stage.kept.row)
     assert not any(token in kept for token in (*tokens, *stage.case.secrets))
 
 
-@pytest.mark.parametrize("provider", sorted({*BEARING} - NOT_AGAIN))
-def test_a_key_that_was_rotated_still_tells_the_token(provider: str, world: World) -> None:
-    stage = Stage(world, provider)
+@pytest.mark.parametrize("provider_name", sorted({*BEARING} - NOT_AGAIN))
+def test_a_key_that_was_rotated_still_tells_the_token(provider_name: str, world: World) -> None:
+    stage = Stage(world, provider_name)
     world.vault.rotate("it", stage.case.secrets[0])
     world.vault.rotate(TOKEN_KEY, "another-key")
     assert stage.judge.check(stage.kept).verdict is ReleaseVerdict.VALID

@@ -200,7 +200,12 @@ RUN: dict[str, Any] = {
 
 def test_a_run_row_with_little_in_it_is_readable() -> None:
     run = run_from(RUN)
-    assert (run.status, run.ticket, run.attempt_count, run.attempts) == (Status.FAILED, 0, 0, ())
+    assert (run.status, run.generation, run.attempt_count, run.attempts) == (
+        Status.FAILED,
+        0,
+        0,
+        (),
+    )
     assert run.claimed_until is None
     assert run.attended is False
 

@@ -27,7 +27,7 @@ def test_one_of_them_is_accepted_and_the_others_are_duplicates(world: World) -> 
 
 
 def test_the_same_with_a_body_that_lies_apart(world: World) -> None:
-    large = b"".join(world.chance.token().encode() for _ in range(2000))
+    large = b"".join(world.randomness.token().encode() for _ in range(2000))
     delivery = world.delivery(body=large)
 
     receipts = [

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.core.world import ACME, SECRET, World, with_source
-from tests.unit.providers.cases import NAMES, Case, example, recipe_of, signed
+from tests.unit.providers.cases import NAMES, Case, example, provider_of, signed
 from webhook_inbox import providers
 from webhook_inbox.domain.errors import Deferred, Permanent, Transient
 from webhook_inbox.domain.manifest import SourceSpec
@@ -35,7 +35,7 @@ def receiving(case: Case, world: World) -> Ingest:
         world.vault.rotate("it", case.secrets[0])
     return Ingest(
         manifest=with_source(spec),
-        recipes=providers.load,
+        providers=providers.load,
         table=world.table,
         lanes=world.lanes,
         blobs=world.blobs,
@@ -44,9 +44,9 @@ def receiving(case: Case, world: World) -> Ingest:
     )
 
 
-@pytest.mark.parametrize("provider", NAMES)
-def test_no_signature_of_an_accepted_event_is_stored(provider: str, world: World) -> None:
-    case = signed(provider)
+@pytest.mark.parametrize("provider_name", NAMES)
+def test_no_signature_of_an_accepted_event_is_stored(provider_name: str, world: World) -> None:
+    case = signed(provider_name)
     # What stands in the body is part of the event.
     sensitive = {k: v for k, v in SENSITIVE.items() if k not in case.delivery.headers}
     sent = replace(case.delivery, headers={**case.delivery.headers, **sensitive})
@@ -56,18 +56,18 @@ def test_no_signature_of_an_accepted_event_is_stored(provider: str, world: World
 
     kept = everything(world)
     assert kept.count("received_at")  # something was stored
-    for name in (case.recipe.signature_headers & sent.headers.keys()) | sensitive.keys():
+    for name in (case.provider.signature_headers & sent.headers.keys()) | sensitive.keys():
         # A signed header may be the event's id, under whatever name.
         if not sent.headers[name].isdecimal() and sent.headers[name] != receipt.event_id:
             assert sent.headers[name] not in kept, name
     assert not any(secret in kept for secret in case.secrets)
 
 
-@pytest.mark.parametrize("provider", NAMES)
-def test_no_recipe_keeps_a_header_that_could_be_a_secret(provider: str) -> None:
-    recipe = recipe_of(provider)
-    assert recipe.kept_headers.isdisjoint(recipe.token_headers)
-    for name in recipe.kept_headers:
+@pytest.mark.parametrize("provider_name", NAMES)
+def test_no_provider_keeps_a_header_that_could_be_a_secret(provider_name: str) -> None:
+    provider = provider_of(provider_name)
+    assert provider.kept_headers.isdisjoint(provider.token_headers)
+    for name in provider.kept_headers:
         bare = name.replace("idempotency-token", "")
         assert not any(word in bare for word in ("signature", "hmac-", "auth", "token", "cookie"))
         assert name == name.lower()

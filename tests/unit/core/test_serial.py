@@ -1,4 +1,4 @@
-"""Serial handlers: one at a time per entity, in the order of acceptance, on a FIFO lane."""
+"""Serial handlers: one at a time per ordering key, in the order of acceptance, on a FIFO lane."""
 
 from datetime import timedelta
 from random import Random
@@ -19,7 +19,7 @@ def world() -> SerialWorld:
     return SerialWorld()
 
 
-def test_an_entity_s_events_are_handled_in_the_order_of_their_acceptance(
+def test_an_ordering_key_s_events_are_handled_in_the_order_of_their_acceptance(
     world: SerialWorld,
 ) -> None:
     world.accept_all("e3", "e1", "e2")
@@ -32,13 +32,13 @@ def test_the_run_keeps_what_it_is_in_order_with_and_so_does_the_event(world: Ser
     world.accept("e1", "cus_7")
     world.outcomes()
 
-    assert world.bill("e1").entity == "cus_7"
+    assert world.bill("e1").ordering_key == "cus_7"
     row = world.event_row("e1")
     assert row is not None
-    assert row["entities"] == {BILL: "cus_7"}
+    assert row["ordering_keys"] == {BILL: "cus_7"}
 
 
-def test_without_a_serial_handler_the_event_s_row_says_nothing_of_entities(
+def test_without_a_serial_handler_the_event_s_row_says_nothing_of_ordering_keys(
     world: SerialWorld,
 ) -> None:
     world.deploy(with_handlers(handler("acme.fulfil")))
@@ -46,10 +46,10 @@ def test_without_a_serial_handler_the_event_s_row_says_nothing_of_entities(
 
     row = world.event_row("e1")
     assert row is not None
-    assert "entities" not in row
+    assert "ordering_keys" not in row
 
 
-def test_the_next_one_waits_while_one_is_at_work_and_other_entities_do_not(
+def test_the_next_one_waits_while_one_is_at_work_and_other_ordering_keys_do_not(
     world: SerialWorld,
 ) -> None:
     world.accept_all("a1", "a2")
@@ -71,7 +71,7 @@ def test_the_next_one_waits_while_one_is_at_work_and_other_entities_do_not(
 # -- failures
 
 
-def test_a_retry_keeps_back_its_entity_and_no_other(world: SerialWorld) -> None:
+def test_a_retry_keeps_back_its_ordering_key_and_no_other(world: SerialWorld) -> None:
     world.fail_for("a1", Transient("try later"), Transient("and later"))
     world.accept_all("a1", "a2")
     world.accept("b1", "cus_2")
@@ -84,7 +84,7 @@ def test_a_retry_keeps_back_its_entity_and_no_other(world: SerialWorld) -> None:
     assert world.bill("a1").attempt_count == 3
 
 
-def test_a_retry_is_carried_by_its_own_message_and_takes_no_ticket(world: SerialWorld) -> None:
+def test_a_retry_is_carried_by_its_own_message_and_takes_no_generation(world: SerialWorld) -> None:
     world.fail_for("a1", Transient("wait", retry_after=timedelta(hours=5)))
     world.accept_all("a1", "a2")
     begun = world.now
@@ -92,7 +92,7 @@ def test_a_retry_is_carried_by_its_own_message_and_takes_no_ticket(world: Serial
     assert world.outcomes() == [RunOutcome.FAILED_KEPT]
 
     run = world.bill("a1")
-    assert (run.status, run.ticket, run.parked) == (Status.FAILED, 0, False)
+    assert (run.status, run.generation, run.parked) == (Status.FAILED, 0, False)
     assert len(world.queues[LANE]) == 2
     world.wait(5 * 3600 - 60)
     assert world.order() == ["a1"]
@@ -134,7 +134,7 @@ def test_a_deferral_waits_in_its_place_and_costs_no_attempt(
 
     assert world.outcomes() == [RunOutcome.DEFERRED_KEPT]
     run = world.bill("a1")
-    assert (run.status, run.attempt_count, run.ticket, run.parked) == (
+    assert (run.status, run.attempt_count, run.generation, run.parked) == (
         Status.DEFERRED,
         0,
         0,
@@ -152,7 +152,7 @@ def test_a_skipped_one_lets_the_next_begin(world: SerialWorld) -> None:
     assert world.outcomes() == [RunOutcome.SKIPPED, RunOutcome.DONE]
 
 
-def test_a_worker_that_is_killed_keeps_its_entity_back_until_its_message_returns(
+def test_a_worker_that_is_killed_keeps_its_ordering_key_back_until_its_message_returns(
     world: SerialWorld,
 ) -> None:
     world.accept_all("a1", "a2")
@@ -196,7 +196,7 @@ def test_a_lease_that_is_lost_to_an_operator_keeps_its_place(world: SerialWorld)
 
 
 @pytest.mark.parametrize("error", [Permanent("a 422"), Transient("a 500")])
-def test_after_a_death_the_entity_goes_on_and_no_message_is_left(
+def test_after_a_death_the_ordering_key_goes_on_and_no_message_is_left(
     world: SerialWorld, error: Exception
 ) -> None:
     world.fail_for("a1", *[error] * 3)
@@ -230,7 +230,7 @@ def test_a_replay_right_after_the_death_is_not_swallowed_as_a_duplicate(
 
     assert world.outcomes() == [RunOutcome.DONE]
     assert world.order() == ["a1", "a2", "a1"]
-    assert world.bill("a1").ticket == 1
+    assert world.bill("a1").generation == 1
 
 
 def test_a_second_replay_within_five_minutes_is_not_swallowed_either(world: SerialWorld) -> None:
@@ -244,7 +244,7 @@ def test_a_second_replay_within_five_minutes_is_not_swallowed_either(world: Seri
     assert world.order() == ["a1"] * 3
 
 
-def test_a_replay_takes_its_place_among_those_of_its_entity(world: SerialWorld) -> None:
+def test_a_replay_takes_its_place_among_those_of_its_ordering_key(world: SerialWorld) -> None:
     world.fail_for("a1", Permanent("a 422"))
     world.accept("a1")
     world.outcomes()
@@ -300,14 +300,14 @@ def test_a_held_run_that_is_denied_lets_the_next_begin(world: SerialWorld) -> No
 
 
 def test_a_paused_handler_keeps_every_run_in_its_place(world: SerialWorld) -> None:
-    pauses.pause(world.table, world.chance, PauseRequest(BILL, "ann", "a freeze", world.now))
+    pauses.pause(world.table, world.randomness, PauseRequest(BILL, "ann", "a freeze", world.now))
     world.accept_all("a1", "a2", "a3")
     world.wait(3 * 3600)
     assert world.order() == []
     run = world.bill("a1")
     assert (run.status, run.waits_for, run.parked) == (Status.DEFERRED, RESUMPTION, False)
 
-    pauses.resume(world.table, world.chance, PauseRequest(BILL, "ann", "over", world.now))
+    pauses.resume(world.table, world.randomness, PauseRequest(BILL, "ann", "over", world.now))
     world.reconcile()
     world.wait(1260)
 
@@ -317,10 +317,10 @@ def test_a_paused_handler_keeps_every_run_in_its_place(world: SerialWorld) -> No
 
 def test_the_time_of_a_pause_does_not_count_towards_a_runs_maximum_age() -> None:
     world = SerialWorld(serial(max_age=3600))
-    pauses.pause(world.table, world.chance, PauseRequest(BILL, "ann", "a freeze", world.now))
+    pauses.pause(world.table, world.randomness, PauseRequest(BILL, "ann", "a freeze", world.now))
     world.accept("a1")
     world.wait(3 * 3600)
-    pauses.resume(world.table, world.chance, PauseRequest(BILL, "ann", "over", world.now))
+    pauses.resume(world.table, world.randomness, PauseRequest(BILL, "ann", "over", world.now))
     world.script(BILL, Deferred(world.now + timedelta(minutes=40), "the circuit is open"))
 
     world.wait(1260)
@@ -330,14 +330,14 @@ def test_the_time_of_a_pause_does_not_count_towards_a_runs_maximum_age() -> None
     assert world.bill("a1").status is Status.DONE
 
 
-# -- no entity
+# -- no ordering key
 
 
-@pytest.mark.parametrize("entity", [None, "", ["cus_1"], True])
-def test_an_event_without_its_entity_is_accepted_and_its_run_dies_naming_the_path(
-    world: SerialWorld, entity: object
+@pytest.mark.parametrize("ordering_key", [None, "", ["cus_1"], True])
+def test_an_event_without_its_ordering_key_is_accepted_and_its_run_dies_naming_the_path(
+    world: SerialWorld, ordering_key: object
 ) -> None:
-    world.accept("a1", entity)
+    world.accept("a1", ordering_key)
 
     assert world.outcomes() == [RunOutcome.DEAD_DROPPED]
     run = world.bill("a1")
@@ -353,7 +353,7 @@ def test_a_body_that_is_no_json_is_accepted_and_its_run_dies(world: SerialWorld)
     assert world.outcomes() == [RunOutcome.DEAD_DROPPED]
 
 
-def test_runs_without_an_entity_do_not_wait_for_each_other(world: SerialWorld) -> None:
+def test_runs_without_an_ordering_key_do_not_wait_for_each_other(world: SerialWorld) -> None:
     for event_id in ("a1", "a2"):
         world.accept(event_id, None)
 
@@ -397,7 +397,7 @@ def test_what_was_never_sent_the_reconciler_sends_into_its_group(world: SerialWo
     world.reconcile_at(5)
     world.accept("a2")
 
-    assert world.bill("a1").entity == "cus_1"
+    assert world.bill("a1").ordering_key == "cus_1"
     world.outcomes()
     assert world.order() == ["a1", "a2"]
 
@@ -429,7 +429,7 @@ def test_what_waits_behind_a_long_wait_is_never_taken_for_lost(world: SerialWorl
     assert len(world.queues[LANE]) == 0
 
 
-def test_a_lost_message_is_replaced_although_another_entity_waits_for_long(
+def test_a_lost_message_is_replaced_although_another_ordering_key_waits_for_long(
     world: SerialWorld,
 ) -> None:
     world.fail_for("b1", Deferred(world.now + timedelta(days=12), "for long"))
@@ -477,7 +477,7 @@ def test_a_handler_that_becomes_serial_takes_what_waits_in_its_new_lane() -> Non
     world.deploy(with_handlers(serial()))
 
     assert world.work() == [RunOutcome.DEFERRED] * 2
-    assert {run.entity for run in map(world.bill, ("a1", "a2"))} == {"cus_1"}
+    assert {run.ordering_key for run in map(world.bill, ("a1", "a2"))} == {"cus_1"}
     assert world.order() == []
     world.reconcile()
 
@@ -493,11 +493,11 @@ def test_one_that_becomes_serial_and_cannot_be_dies_where_it_is() -> None:
     assert world.work()[0] is RunOutcome.DEAD
 
 
-def test_what_was_adopted_without_its_entity_is_sent_anew_with_it(world: SerialWorld) -> None:
+def test_what_was_adopted_without_its_ordering_key_is_sent_anew_with_it(world: SerialWorld) -> None:
     world.accept("a1")
     row = world.event_row("a1")
     assert row is not None
-    world.table.put({k: v for k, v in row.items() if k != "entities"})
+    world.table.put({k: v for k, v in row.items() if k != "ordering_keys"})
     world.drop_messages()
     world.clock.advance(seconds=240)
     world.reconcile_at(5)
@@ -507,7 +507,7 @@ def test_what_was_adopted_without_its_entity_is_sent_anew_with_it(world: SerialW
     world.reconcile()
 
     assert world.outcomes() == [RunOutcome.DONE]
-    assert world.bill("a1").entity == "cus_1"
+    assert world.bill("a1").ordering_key == "cus_1"
 
 
 def test_a_handler_that_is_serial_no_more_finishes_what_is_in_its_lane(
@@ -537,20 +537,20 @@ def test_a_handler_that_has_left_waits_in_its_place(world: SerialWorld) -> None:
 def test_order_holds_with_workers_that_interleave_fail_and_are_killed(seed: int) -> None:
     dice, world = Random(seed), SerialWorld(seed=seed)
     sent: dict[str, list[str]] = {f"cus_{n}": [] for n in range(4)}
-    finished: dict[str, list[str]] = {entity: [] for entity in sent}
+    finished: dict[str, list[str]] = {ordering_key: [] for ordering_key in sent}
 
     def act(event: object, _: object) -> None:
         if dice.random() < 0.2:
             raise dice.choice([Transient("later"), Deferred(world.now + timedelta(seconds=40))])
-        entity, id_ = event.json()["customer"]["id"], event.id  # type: ignore[attr-defined]
-        finished[entity].append(id_)
+        ordering_key, id_ = event.json()["customer"]["id"], event.id  # type: ignore[attr-defined]
+        finished[ordering_key].append(id_)
 
     world.behaviours[BILL] = act
     world.deploy(with_handlers(serial(max_age=28 * 86400.0)))
     for number in range(60):
-        entity = dice.choice(list(sent))
-        world.accept(f"{entity}-{number}", entity)
-        sent[entity].append(f"{entity}-{number}")
+        ordering_key = dice.choice(list(sent))
+        world.accept(f"{ordering_key}-{number}", ordering_key)
+        sent[ordering_key].append(f"{ordering_key}-{number}")
         for _ in range(dice.randrange(3)):
             message = world.receive(LANE)
             if message is None:

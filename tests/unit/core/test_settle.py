@@ -97,20 +97,20 @@ def test_each_attempt_is_entered_in_the_history() -> None:
 # -- waiting
 
 
-def test_a_hidden_wait_keeps_its_ticket() -> None:
-    run, row = settled(waiting(WaitStrategy.HIDDEN), ticket=2)
-    assert (run.status, run.ticket, run.parked) == (Status.FAILED, 2, False)
+def test_a_hidden_wait_keeps_its_generation() -> None:
+    run, row = settled(waiting(WaitStrategy.HIDDEN), generation=2)
+    assert (run.status, run.generation, run.parked) == (Status.FAILED, 2, False)
     assert run.next_attempt_at == DUE
     assert row["attention_at"] == to_ms(overdue_at(DUE))
 
 
-@pytest.mark.parametrize("ticket", [None, 0, 4])
+@pytest.mark.parametrize("generation", [None, 0, 4])
 @pytest.mark.parametrize("wait", [WaitStrategy.COPY, WaitStrategy.PARKED])
-def test_a_wait_that_another_message_carries_raises_the_ticket(
-    wait: WaitStrategy, ticket: int | None
+def test_a_wait_that_another_message_carries_raises_the_generation(
+    wait: WaitStrategy, generation: int | None
 ) -> None:
-    run, _ = settled(waiting(wait), ticket=ticket)
-    assert run.ticket == (ticket or 0) + 1
+    run, _ = settled(waiting(wait), generation=generation)
+    assert run.generation == (generation or 0) + 1
 
 
 def test_a_parked_run_is_looked_at_when_it_is_due() -> None:
@@ -147,9 +147,9 @@ def test_a_held_run_is_looked_at_for_its_last_call() -> None:
     assert "next_attempt_at" not in row
 
 
-def test_a_held_run_keeps_its_ticket() -> None:
+def test_a_held_run_keeps_its_generation() -> None:
     held = Settlement(Status.HELD, "held", NOW, wait=WaitStrategy.PARKED)
-    assert settled(held, ticket=1)[0].ticket == 1
+    assert settled(held, generation=1)[0].generation == 1
 
 
 # -- unknown handlers
@@ -196,7 +196,7 @@ def test_a_death_is_never_earlier_than_the_message_that_brought_it(skew: timedel
     "change",
     [
         {"lease_id": "lease-2"},
-        {"lease_id": None, "status": "pending", "ticket": 1},
+        {"lease_id": None, "status": "pending", "generation": 1},
         {"lease_id": None, "status": "dead_letter"},
         {"lease_id": "lease-2", "status": "done"},
     ],
@@ -257,8 +257,8 @@ PENDING = {"status": "pending", "lease_id": None, "claimed_until": None}
         {},
         PENDING,
         PENDING | {"attempt_count": None, "attempts_in_round": None},
-        PENDING | {"attempt_count": 0, "ticket": 1},
-        {"status": "failed", "ticket": 3, "next_attempt_at": to_ms(NOW)},
+        PENDING | {"attempt_count": 0, "generation": 1},
+        {"status": "failed", "generation": 3, "next_attempt_at": to_ms(NOW)},
         {"status": "held"},
     ],
     ids=["processing", "pending", "never begun", "replayed", "failed", "held"],
@@ -286,9 +286,9 @@ def test_who_still_works_on_a_run_that_was_given_up_cannot_settle_it() -> None:
         ({}, {"status": "done"}),
         ({}, {"status": "failed"}),
         (PENDING, {"status": "processing", "lease_id": "lease-1", "attempt_count": 2}),
-        (PENDING, PENDING | {"ticket": 1}),
-        (PENDING | {"ticket": 1}, PENDING | {"ticket": 2}),
-        (PENDING | {"attempt_count": None}, PENDING | {"attempt_count": None, "ticket": 1}),
+        (PENDING, PENDING | {"generation": 1}),
+        (PENDING | {"generation": 1}, PENDING | {"generation": 2}),
+        (PENDING | {"attempt_count": None}, PENDING | {"attempt_count": None, "generation": 1}),
         (PENDING, PENDING | {"lease_id": "lease-9"}),
     ],
     ids=["claimed", "done", "failed", "begun", "replayed", "again", "replayed unbegun", "leased"],
@@ -303,12 +303,12 @@ def test_a_run_that_has_changed_since_it_was_seen_is_not_given_up(
     assert list(table) == [row]
 
 
-@pytest.mark.parametrize("ticket", [None, 0])
+@pytest.mark.parametrize("generation", [None, 0])
 @pytest.mark.parametrize("count", [None, 0])
-def test_a_missing_number_is_nought(ticket: int | None, count: int | None) -> None:
-    _, run = stored(**PENDING, ticket=ticket, attempt_count=count)
+def test_a_missing_number_is_nought(generation: int | None, count: int | None) -> None:
+    _, run = stored(**PENDING, generation=generation, attempt_count=count)
     row = {k: v for k, v in (CLAIMED | PENDING).items() if v is not None}
-    for number in (ticket, count):
+    for number in (generation, count):
         assert number in {None, 0}
     assert as_seen(run).holds({**row, "attempt_count": 0})
     del row["attempt_count"]

@@ -11,7 +11,7 @@ from webhook_inbox.replay.skip import skip
 
 
 def skipped(world: World, run: Run) -> bool:
-    return skip(world.table, world.chance, run, by="kim", reason="obsolete", now=world.now)
+    return skip(world.table, world.randomness, run, by="kim", reason="obsolete", now=world.now)
 
 
 def test_a_dead_run_is_finished_says_why_and_is_listed_no_more(world: World) -> None:
@@ -78,7 +78,7 @@ def test_an_answer_that_was_lost_is_recognised(world: World) -> None:
     assert skipped(world, seen)
 
 
-def test_an_entity_that_stood_still_goes_on() -> None:
+def test_an_ordering_key_that_stood_still_goes_on() -> None:
     world = SerialWorld(blocking())
     world.fail_for("a1", Permanent("a 422"))
     world.accept_all("a1", "a2", "a3")

@@ -188,7 +188,7 @@ def test_what_is_no_batch_any_more_is_dead_and_says_so(world: Batches) -> None:
 
 
 def test_bodies_that_are_too_large_for_their_rows_lie_apart(world: Batches) -> None:
-    noise = [b"".join(world.chance.token().encode() for _ in range(2000)).decode()] * 2
+    noise = [b"".join(world.randomness.token().encode() for _ in range(2000)).decode()] * 2
     batch = world.sent(mail("a", noise=noise[0]), mail("b"))
     world.run_until_quiet()
     world.all_done(batch, "a", "b")

@@ -36,7 +36,7 @@ def failed(world: World, seconds: float) -> RunResult:
 @pytest.mark.parametrize("seconds", [0, 1, 30, 60])
 def test_a_short_wait_hides_the_message_itself(world: World, seconds: int) -> None:
     assert failed(world, seconds).outcome is RunOutcome.FAILED_KEPT
-    assert world.tickets() == [0]
+    assert world.generations() == [0]
     if seconds:
         world.clock.advance(seconds=seconds - 0.1)
         assert world.work() == []
@@ -44,9 +44,9 @@ def test_a_short_wait_hides_the_message_itself(world: World, seconds: int) -> No
     assert world.work() == [RunOutcome.DONE]
 
 
-def test_a_hidden_message_keeps_its_ticket(world: World) -> None:
+def test_a_hidden_message_keeps_its_generation(world: World) -> None:
     failed(world, 30)
-    assert world.run().ticket == 0
+    assert world.run().generation == 0
 
 
 def test_a_message_that_cannot_be_hidden_comes_back_with_the_queues_own_time(
@@ -80,8 +80,8 @@ def test_a_duplicate_message_after_the_due_time_does_the_work(world: World) -> N
 @pytest.mark.parametrize("seconds", [60.5, 61, 300, 900])
 def test_a_longer_wait_is_carried_by_a_delayed_copy(world: World, seconds: float) -> None:
     assert failed(world, seconds).outcome is RunOutcome.FAILED
-    assert world.tickets() == [1]
-    assert world.run().ticket == 1
+    assert world.generations() == [1]
+    assert world.run().generation == 1
     world.clock.advance(seconds=seconds - 1)
     assert world.work() == []
     world.clock.advance(seconds=2)
@@ -97,7 +97,7 @@ def test_near_the_last_receive_a_copy_carries_even_a_short_wait(world: World) ->
     result = world.work_once()
     assert result is not None
     assert result.outcome is RunOutcome.FAILED
-    assert world.tickets() == [1]
+    assert world.generations() == [1]
     world.run_until_quiet()
     assert world.run().status is Status.DONE
     assert len(world.dlqs["default"]) == 0
@@ -132,7 +132,7 @@ def test_a_crash_between_settle_and_copy_is_healed_by_the_old_message(
     world.clock.advance(seconds=360)
 
     assert world.work() == [RunOutcome.DROPPED]
-    assert set(world.tickets()) == {1}
+    assert set(world.generations()) == {1}
     world.clock.advance(seconds=500)
     assert RunOutcome.DONE in world.work()
     assert len(world.handled) == 2
@@ -186,7 +186,7 @@ def test_a_long_wait_has_no_message(world: World, seconds: int) -> None:
     assert failed(world, seconds).outcome is RunOutcome.FAILED
     assert world.messages() == []
     run = world.run()
-    assert (run.parked, run.ticket, run.status) == (True, 1, Status.FAILED)
+    assert (run.parked, run.generation, run.status) == (True, 1, Status.FAILED)
 
 
 def test_a_parked_run_is_sent_in_the_minute_it_is_due(world: World) -> None:

@@ -284,4 +284,4 @@ def test_the_copy_of_a_run_stays_in_its_lane() -> None:
     world.deliver()
     world.work()
     assert world.messages("default") == []
-    assert [m["ticket"] for m in world.messages("slow")] == [1]
+    assert [m["generation"] for m in world.messages("slow")] == [1]

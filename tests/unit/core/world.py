@@ -105,7 +105,7 @@ class World:
 
     def __init__(self, manifest: Manifest = MANIFEST, *, seed: int = 0) -> None:
         self.clock = ManualClock()
-        self.chance = SeededRandomness(seed)
+        self.randomness = SeededRandomness(seed)
         self.plan = Plan()
         self.table = MemoryTable(faults=self.plan)
         self.blobs = MemoryBlobs(faults=self.plan)
@@ -148,7 +148,7 @@ class World:
             lanes=self.lanes,
             dlqs=self.dlqs,
             clock=self.clock,
-            chance=self.chance,
+            randomness=self.randomness,
         )
         self.completions = Completions(
             manifest=manifest, table=self.table, lanes=self.lanes, clock=self.clock
@@ -162,11 +162,11 @@ class World:
             clock=self.clock,
         )
 
-    def new_ingest(self, recipe: Callable[[SourceSpec], Provider] = providers.load) -> Ingest:
+    def new_ingest(self, provider: Callable[[SourceSpec], Provider] = providers.load) -> Ingest:
         """Returns another ingest container; its secrets are not cached yet."""
         return Ingest(
             manifest=self.manifest,
-            recipes=recipe,
+            providers=provider,
             table=self.table,
             lanes=self.lanes,
             blobs=self.blobs,
@@ -184,7 +184,7 @@ class World:
             secrets=self.secrets,
             executor=InlineExecutor(self.clock),
             clock=self.clock,
-            chance=self.chance,
+            randomness=self.randomness,
         )
 
     # -- handlers
@@ -232,8 +232,8 @@ class World:
     ) -> Delivery:
         """Returns a delivery as its provider would send it now."""
         type_ = type_ or {"github": "issues"}.get(source, "paid")
-        recipe = providers.load(self.manifest.sources[source])
-        signed = recipe.sign(Sample(event_id, type_, body), secret, self.now)
+        provider = providers.load(self.manifest.sources[source])
+        signed = provider.sign(Sample(event_id, type_, body), secret, self.now)
         sent = {**{k.lower(): v for k, v in signed.items()}, **(headers or {})}
         path = f"/webhooks/{source}"
         return Delivery(source, "POST", path, "", sent, body, self.now)
@@ -428,9 +428,9 @@ class World:
         """Returns what waits in a lane, decoded."""
         return [json.loads(body) for body in self.queues[lane].bodies]
 
-    def tickets(self) -> list[int]:
-        """Returns the tickets of what waits in the default lane."""
-        return [message["ticket"] for message in self.messages()]
+    def generations(self) -> list[int]:
+        """Returns the generations of what waits in the default lane."""
+        return [message["generation"] for message in self.messages()]
 
     # -- operators
 

@@ -30,7 +30,7 @@ class Visit:
     """A run on its way: when it came first, what it keeps, and when its call began."""
 
     came: float
-    slots: dict[str, int] = field(default_factory=dict)
+    reservations: dict[str, int] = field(default_factory=dict)
     began: float | None = None
     own: float = 0.0  # seconds that it was late itself, or its handler took until its call
     trips: int = 0
@@ -81,7 +81,7 @@ class Fleet:
         self.spec = spec
         self.habits = habits
         self.table = MemoryTable()
-        self.chance = Random(seed)
+        self.randomness = Random(seed)
         self.answer = answer
         self.visits: list[Visit] = []
         self._events: list[tuple[float, int, Callable[[float], None]]] = []
@@ -101,13 +101,13 @@ class Fleet:
         return self.visits
 
     def _worker(self, number: int) -> Worker:
-        skew = self.chance.uniform(-self.habits.skew, self.habits.skew)
+        skew = self.randomness.uniform(-self.habits.skew, self.habits.skew)
         clock = ManualClock(START + timedelta(seconds=skew))
-        gate = Gate(table=self.table, clock=clock, chance=SeededRandomness(number))
+        gate = Gate(table=self.table, clock=clock, randomness=SeededRandomness(number))
         return Worker(gate, clock, skew)
 
     def _at(self, time: float, action: Callable[[float], None]) -> None:
-        heappush(self._events, (time, self.chance.getrandbits(62), action))
+        heappush(self._events, (time, self.randomness.getrandbits(62), action))
 
     def _comes(self, visit: Visit) -> Callable[[float], None]:
         def come(time: float) -> None:
@@ -118,7 +118,7 @@ class Fleet:
 
     def _assign(self, time: float) -> None:
         while self._idle and self._queue:
-            worker = self._idle.pop(self.chance.randrange(len(self._idle)))
+            worker = self._idle.pop(self.randomness.randrange(len(self._idle)))
             self._admit(time, worker, self._queue.popleft())
 
     def _frees(self, worker: Worker) -> Callable[[float], None]:
@@ -130,10 +130,10 @@ class Fleet:
 
     def _admit(self, time: float, worker: Worker, visit: Visit) -> None:
         worker.set(time)
-        admission = worker.gate.admit([self.spec], kept=visit.slots)
-        visit.slots = dict(admission.slots)
+        admission = worker.gate.admit([self.spec], kept=visit.reservations)
+        visit.reservations = dict(admission.reservations)
         if admission.go:
-            took = self.chance.uniform(0, self.habits.handler)
+            took = self.randomness.uniform(0, self.habits.handler)
             visit.own += took
             self._at(time + took, lambda then: self._enter(then, worker, visit))
             return
@@ -142,9 +142,9 @@ class Fleet:
 
     def _postpone(self, time: float, worker: Worker, visit: Visit, due: datetime) -> None:
         wait = max(0, ceil((due - worker.clock.now()).total_seconds()))
-        late = self.chance.uniform(0, self.habits.jitter)
-        if self.chance.random() < self.habits.late_share:
-            delay = self.chance.uniform(0, self.habits.late)
+        late = self.randomness.uniform(0, self.habits.jitter)
+        if self.randomness.random() < self.habits.late_share:
+            delay = self.randomness.uniform(0, self.habits.late)
             visit.own += delay
             late += delay
         visit.trips += 1
@@ -154,12 +154,12 @@ class Fleet:
     def _enter(self, time: float, worker: Worker, visit: Visit) -> None:
         worker.set(time)
         try:
-            worker.gate.enter(self.spec, visit.slots, until=worker.clock.now() + PATIENT)
+            worker.gate.enter(self.spec, visit.reservations, until=worker.clock.now() + PATIENT)
         except Deferred as deferred:
             self._postpone(time, worker, visit, deferred.until)
             return
         visit.began = worker.time()
-        ended = visit.began + self.chance.uniform(0, self.habits.call)
+        ended = visit.began + self.randomness.uniform(0, self.habits.call)
         self._at(ended, lambda then: self._report(then, worker))
 
     def _report(self, time: float, worker: Worker) -> None:

@@ -48,7 +48,7 @@ class Site:
         """Returns the gate of another execution environment."""
         self._workers += 1
         clock = SkewedClock(self.clock, skew) if skew else self.clock
-        return Gate(table=self.table, clock=clock, chance=SeededRandomness(self._workers))
+        return Gate(table=self.table, clock=clock, randomness=SeededRandomness(self._workers))
 
     def admit(
         self, kept: Mapping[str, int] | None = None, *, gate: Gate | None = None
@@ -57,27 +57,27 @@ class Site:
 
     def enter(
         self,
-        slots: dict[str, int] | None = None,
+        reservations: dict[str, int] | None = None,
         *,
         gate: Gate | None = None,
         seconds: float = 45,
     ) -> dict[str, int]:
-        """Makes a call, which may be put off, and returns the run's slots."""
-        slots = {} if slots is None else slots
+        """Makes a call, which may be put off, and returns the run's reservations."""
+        reservations = {} if reservations is None else reservations
         until = self.clock.now() + timedelta(seconds=seconds)
-        (gate or self.gate).enter(self.spec, slots, until=until)
-        return slots
+        (gate or self.gate).enter(self.spec, reservations, until=until)
+        return reservations
 
     def put_off(
         self,
-        slots: dict[str, int] | None = None,
+        reservations: dict[str, int] | None = None,
         *,
         gate: Gate | None = None,
         seconds: float = 45,
     ) -> float:
         """Expects that a call is put off, and returns for how many seconds."""
         try:
-            self.enter(slots, gate=gate, seconds=seconds)
+            self.enter(reservations, gate=gate, seconds=seconds)
         except Deferred as deferred:
             return (deferred.until - self.clock.now()).total_seconds()
         raise AssertionError("the call was let through")
@@ -86,7 +86,7 @@ class Site:
         """Makes a call of a run that was admitted, whose answer is this."""
         admission = self.admit(gate=gate)
         assert admission.go, admission.why
-        self.enter(dict(admission.slots), gate=gate)
+        self.enter(dict(admission.reservations), gate=gate)
         (gate or self.gate).report(self.spec, answer)
 
     def fail(self, times: int, *, gate: Gate | None = None) -> None:
@@ -100,7 +100,7 @@ class Site:
         self.fail(breaker.failures)
 
     def admitted(self) -> dict[str, int]:
-        """Returns the slots of a run that was let through just now."""
+        """Returns the reservations of a run that was let through just now."""
         return {self.spec.name: to_ms(self.clock.now())}
 
     def take(self, starts: int) -> None:
@@ -122,7 +122,7 @@ class Site:
         return self.table.get(limit_key(self.spec.name)) or {}
 
     def seconds(self, at: int) -> float:
-        """Returns how far ahead a slot is, which is kept in milliseconds."""
+        """Returns how far ahead a reservation is, which is kept in milliseconds."""
         return (at - to_ms(self.clock.now())) / 1000
 
 

@@ -131,7 +131,7 @@ def test_a_run_that_was_let_through_before_it_opened_makes_no_call_any_more(site
     admission = site.admit()
     site.open()
 
-    assert site.put_off(dict(admission.slots)) >= BREAKER.recovery
+    assert site.put_off(dict(admission.reservations)) >= BREAKER.recovery
 
 
 def test_another_worker_learns_of_it_within_a_second(site: Site) -> None:
@@ -148,7 +148,7 @@ def test_another_worker_learns_of_it_within_a_second(site: Site) -> None:
 def test_it_opens_once_though_more_calls_fail_that_were_under_way(site: Site) -> None:
     workers = [site.worker() for _ in range(9)]
     for gate in workers:
-        site.enter(dict(site.admit(gate=gate).slots), gate=gate)
+        site.enter(dict(site.admit(gate=gate).reservations), gate=gate)
     until = set()
     for gate in workers:
         gate.report(site.spec, FAILED)
@@ -161,7 +161,7 @@ def test_it_opens_once_though_more_calls_fail_that_were_under_way(site: Site) ->
 
 def test_a_success_of_a_call_that_was_under_way_does_not_close_it(site: Site) -> None:
     late = site.worker()
-    site.enter(dict(site.admit(gate=late).slots), gate=late)
+    site.enter(dict(site.admit(gate=late).reservations), gate=late)
     site.open()
     site.clock.advance(seconds=2)
     site.admit(gate=late)
@@ -208,7 +208,7 @@ def test_on_limit_does_not_drop_whom_an_open_circuit_keeps(site: Site) -> None:
     admissions = [site.admit() for _ in range(40)]
 
     assert {one.on_limit for one in admissions} == {""}
-    assert all(one.due and one.slots for one in admissions)
+    assert all(one.due and one.reservations for one in admissions)
 
 
 # -- recovering
@@ -223,12 +223,12 @@ def test_one_run_of_one_worker_probes(recovering: Site) -> None:
 
 
 def test_the_probe_makes_one_call_until_that_is_answered(recovering: Site) -> None:
-    slots = dict(recovering.admit().slots)
-    recovering.enter(slots)
+    reservations = dict(recovering.admit().reservations)
+    recovering.enter(reservations)
 
-    assert 0 < recovering.put_off(slots) <= 2
+    assert 0 < recovering.put_off(reservations) <= 2
     recovering.gate.report(recovering.spec, OK)
-    recovering.enter(slots)
+    recovering.enter(reservations)
 
 
 def test_after_a_probe_that_succeeds_everybody_calls(recovering: Site) -> None:
@@ -292,7 +292,7 @@ def test_a_probe_that_was_taken_over_decides_nothing_any_more(
     recovering: Site, answer: CallOutcome
 ) -> None:
     lost = recovering.worker()
-    recovering.enter(dict(recovering.admit(gate=lost).slots), gate=lost)
+    recovering.enter(dict(recovering.admit(gate=lost).reservations), gate=lost)
     recovering.clock.advance(seconds=LEASE + 1)
     assert recovering.admit().go
     before = recovering.breaker_row()
@@ -306,20 +306,20 @@ def test_a_probe_that_comes_to_its_call_too_late_is_put_off_while_another_probes
     recovering: Site,
 ) -> None:
     slow = recovering.worker()
-    slots = dict(recovering.admit(gate=slow).slots)
+    reservations = dict(recovering.admit(gate=slow).reservations)
     recovering.clock.advance(seconds=LEASE + 1)
     assert recovering.admit().go
 
-    recovering.put_off(slots, gate=slow)
+    recovering.put_off(reservations, gate=slow)
 
 
 def test_a_probe_that_comes_to_its_call_too_late_still_probes_if_nobody_else_does(
     recovering: Site,
 ) -> None:
-    slots = dict(recovering.admit().slots)
+    reservations = dict(recovering.admit().reservations)
     recovering.clock.advance(seconds=LEASE + 1)
 
-    recovering.enter(slots)
+    recovering.enter(reservations)
 
     assert not recovering.admit(gate=recovering.worker()).go
 
@@ -355,8 +355,8 @@ def test_a_probe_whose_answer_was_lost_is_known_for_ones_own(recovering: Site) -
 
 
 def test_a_lost_report_of_a_probe_leaves_its_lease_to_run_out(recovering: Site) -> None:
-    slots = dict(recovering.admit().slots)
-    recovering.enter(slots)
+    reservations = dict(recovering.admit().reservations)
+    recovering.enter(reservations)
     recovering.plan.fail("UpdateItem", Fault.BEFORE)
     recovering.gate.report(recovering.spec, OK)
 
@@ -376,11 +376,11 @@ def test_who_has_not_seen_yet_that_a_probe_failed_does_not_probe(recovering: Sit
     recovering.put_off(gate=behind)
 
 
-def test_the_probe_needs_no_slot_of_the_rate(site: Site) -> None:
+def test_the_probe_needs_no_reservation_of_the_rate(site: Site) -> None:
     """Nobody has called for so long that one call more exceeds nothing."""
     site.spec = replace(LIMITED, breaker=BREAKER)
     site.open()
-    kept = [dict(site.admit().slots) for _ in range(30)]
+    kept = [dict(site.admit().reservations) for _ in range(30)]
     site.clock.advance(seconds=BREAKER.recovery)
     site.clock.slept.clear()
     assert site.admit(kept[0]).go
@@ -396,18 +396,18 @@ def test_the_probing_run_need_not_queue_for_its_second_call(site: Site) -> None:
     for _ in range(60):
         site.admit()
     site.clock.advance(seconds=BREAKER.recovery)
-    slots = dict(site.admit().slots)
-    site.enter(slots)
+    reservations = dict(site.admit().reservations)
+    site.enter(reservations)
     site.gate.report(site.spec, OK)
 
-    site.enter(slots)
+    site.enter(reservations)
 
 
 def test_those_who_waited_come_before_those_who_did_not(site: Site) -> None:
     site.spec = replace(FRAGILE, rate=5.0)
     for _ in range(3):
         site.call(FAILED)
-    waiting = [dict(site.admit().slots) for _ in range(50)]
+    waiting = [dict(site.admit().reservations) for _ in range(50)]
     site.clock.advance(seconds=BREAKER.recovery + 2)
     site.call(OK)
 
@@ -418,11 +418,11 @@ def test_those_who_waited_come_before_those_who_did_not(site: Site) -> None:
 
 
 def test_those_who_waited_begin_in_their_order_though_it_opens_again(opened: Site) -> None:
-    kept = [dict(opened.admit().slots) for _ in range(20)]
+    kept = [dict(opened.admit().reservations) for _ in range(20)]
     opened.clock.advance(seconds=BREAKER.recovery)
     opened.call(FAILED)
 
-    again = [opened.admit(slots) for slots in kept]
+    again = [opened.admit(reservations) for reservations in kept]
     fresh = opened.admit()
 
     waits = [opened.wait(admission) for admission in again]

@@ -36,7 +36,7 @@ def test_a_table_that_cannot_be_reached_lets_every_run_begin_and_every_call_be_m
         admission = site.admit()
         assert admission.go
         assert [name.split(":")[0] for name in admission.degraded] == ["crm"]
-        site.enter(dict(admission.slots))
+        site.enter(dict(admission.reservations))
         site.gate.report(site.spec, answer)
     assert site.clock.slept == []
 
@@ -112,7 +112,7 @@ def test_an_opening_that_was_lost_is_made_up_for_by_the_next_failure() -> None:
     assert not site.admit().go
 
 
-def test_a_reservation_whose_answer_was_lost_costs_one_slot() -> None:
+def test_a_reservation_whose_answer_was_lost_costs_one_reservation() -> None:
     site = Site(LIMITED)
     site.enter(site.admitted())
     before = site.limit_row()["started"]
@@ -162,14 +162,14 @@ def test_a_worker_whose_clock_is_wrong_neither_fails_nor_is_lost(skew: float) ->
     kept: list[dict[str, int]] = [{} for _ in range(60)]
     begun = 0
     for _ in range(200):
-        for slots in list(kept):
+        for reservations in list(kept):
             gate = workers[begun % 2]
-            admission = site.admit(slots, gate=gate)
-            kept.remove(slots)
+            admission = site.admit(reservations, gate=gate)
+            kept.remove(reservations)
             if admission.go:
                 begun += 1
             else:
-                kept.append(dict(admission.slots))
+                kept.append(dict(admission.reservations))
         site.clock.advance(seconds=0.5)
         if not kept:
             break
@@ -215,7 +215,7 @@ def test_a_clock_that_does_not_move_while_it_sleeps_is_believed() -> None:
     assert len(site.clock.slept) == 1
 
 
-def test_a_worker_that_sleeps_for_too_long_takes_the_next_slot() -> None:
+def test_a_worker_that_sleeps_for_too_long_takes_the_next_reservation() -> None:
     site = Site(LIMITED)
     site.take(5)
     times = []

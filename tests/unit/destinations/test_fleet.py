@@ -21,7 +21,7 @@ from webhook_inbox.destinations.circuit import CallOutcome
 from webhook_inbox.destinations.rate import HEADROOM
 
 # What no twice of a short wait could cover: SQS delays whole seconds, and who comes late itself
-# takes a slot from the next ones.
+# takes a reservation from the next ones.
 GRAIN_SECONDS, GRAIN_STEPS = 3.0, 3.0
 ALLOWED = 1.05
 
@@ -48,8 +48,8 @@ bursts = st.lists(
 
 
 def crowd(shape: list[tuple[float, int, float]], seed: int) -> list[float]:
-    chance = Random(seed)
-    return [at + chance.uniform(0, over) for at, count, over in shape for _ in range(count)]
+    randomness = Random(seed)
+    return [at + randomness.uniform(0, over) for at, count, over in shape for _ in range(count)]
 
 
 def excess(visits: list[Visit], rate: float) -> float:
@@ -95,9 +95,9 @@ def test_a_rate_that_is_asked_for_is_reached(workers: int) -> None:
 
 def test_a_load_below_the_rate_hardly_waits() -> None:
     fleet = Fleet(replace(CRM, rate=10.0), Habits(handler=3.0), seed=3)
-    chance = Random(4)
+    randomness = Random(4)
 
-    visits = fleet.run([chance.uniform(0, 60) for _ in range(480)])
+    visits = fleet.run([randomness.uniform(0, 60) for _ in range(480)])
 
     assert max(visit.waited for visit in visits) < 3
     assert sum(visit.trips for visit in visits) == 0

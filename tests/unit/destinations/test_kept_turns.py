@@ -22,26 +22,26 @@ def world() -> World:
 def test_a_call_that_is_put_off_names_its_turn_and_its_destination() -> None:
     site = Site(LIMITED)
     site.take(60)
-    slots = site.admitted()
+    reservations = site.admitted()
 
     with pytest.raises(Deferred) as put_off:
-        site.enter(slots)
+        site.enter(reservations)
 
-    assert put_off.value.slots == slots
+    assert put_off.value.reservations == reservations
     assert put_off.value.waits_for == "destination crm"
 
 
 def test_a_deferred_run_keeps_the_turns_it_was_given_until_it_is_claimed(world: World) -> None:
     due = world.now + timedelta(minutes=1)
-    world.script("acme.fulfil", Deferred(due, "full", slots={"crm#again": 7, "shop": 9}))
+    world.script("acme.fulfil", Deferred(due, "full", reservations={"crm#again": 7, "shop": 9}))
     world.deliver()
 
     assert world.work() == [RunOutcome.DEFERRED]
 
-    assert world.run().slots == {"crm#again": 7, "shop": 9}
+    assert world.run().reservations == {"crm#again": 7, "shop": 9}
     world.clock.advance(seconds=61)
     assert world.work() == [RunOutcome.DONE]
-    assert world.run().slots == {}
+    assert world.run().reservations == {}
 
 
 def test_a_run_that_its_call_put_off_goes_before_those_who_came_later(world: World) -> None:
@@ -51,7 +51,7 @@ def test_a_run_that_its_call_put_off_goes_before_those_who_came_later(world: Wor
     called: list[str] = []
 
     def call(event: Event, context: Context) -> None:
-        context.gate.enter(slow, context.slots, until=context.deadline)
+        context.gate.enter(slow, context.reservations, until=context.deadline)
         called.append(event.id)
 
     world.behaviours["acme.fulfil"] = call

@@ -34,7 +34,7 @@ def site() -> Site:
 def crowd(site: Site, runs: int) -> list[dict[str, int]]:
     """Lets so many runs come at once and returns what those keep that are to come again."""
     admissions = [site.admit(gate=site.worker()) for _ in range(runs)]
-    return [dict(one.slots) for one in admissions if not one.go]
+    return [dict(one.reservations) for one in admissions if not one.go]
 
 
 # -- who may begin
@@ -43,7 +43,7 @@ def crowd(site: Site, runs: int) -> list[dict[str, int]]:
 def test_without_a_limit_nothing_is_written() -> None:
     site = Site(CRM)
     for _ in range(100):
-        assert site.admit().slots == {}
+        assert site.admit().reservations == {}
         assert site.enter() == {}
     assert list(site.table) == []
     assert site.clock.slept == []
@@ -115,16 +115,16 @@ def test_a_run_that_comes_for_its_turn_begins_and_reserves_nothing(site: Site) -
 
 
 def test_a_run_comes_early_enough_for_its_delay_to_be_rounded_up(site: Site) -> None:
-    """And then its call waits until its slot."""
-    for slots in [dict(site.admit().slots) for _ in range(20)]:
-        site.enter(slots)
+    """And then its call waits until its reservation."""
+    for reservations in [dict(site.admit().reservations) for _ in range(20)]:
+        site.enter(reservations)
     site.clock.slept.clear()
     later = crowd(site, 31)
     site.clock.advance(seconds=2)
 
     admission = site.admit(later[-1])
     assert admission.go
-    site.enter(dict(admission.slots))
+    site.enter(dict(admission.reservations))
 
     assert site.clock.slept == []  # so long after the others there is no need to
 
@@ -144,7 +144,7 @@ def test_a_run_that_is_sent_again_long_before_its_turn_keeps_its_turn(site: Site
 
     again = site.admit(last)
 
-    assert again.slots == last
+    assert again.reservations == last
     assert site.wait(again) == pytest.approx(600 * STEP - 10 - LEAD_SECONDS, abs=0.2)
     assert site.limit_row() == before
 
@@ -155,15 +155,15 @@ def test_when_many_come_late_at_once_each_gets_another_turn_before_those_who_had
     kept = crowd(site, 120)
     site.clock.advance(seconds=60)
     began, again = 0, []
-    for slots in kept:
-        admission = site.admit(slots)
+    for reservations in kept:
+        admission = site.admit(reservations)
         if admission.go:
             began += 1
             site.take(1)  # all of them run at once: none has slept yet when the next one comes
         else:
             again.append(admission)
 
-    turns = [one.slots["crm#again"] for one in again]
+    turns = [one.reservations["crm#again"] for one in again]
     assert began == pytest.approx(20, abs=1)
     assert turns == sorted(turns)
     assert site.seconds(turns[0]) == pytest.approx(20 * STEP, abs=STEP)
@@ -175,18 +175,18 @@ def test_nobody_overtakes_those_who_had_their_turn(site: Site) -> None:
     late = crowd(site, 300)
     site.clock.advance(seconds=20)
     again = []
-    for slots in late[:150]:
-        admission = site.admit(slots)
+    for reservations in late[:150]:
+        admission = site.admit(reservations)
         if admission.go:
             site.take(1)
         else:
-            again.append(dict(admission.slots))
+            again.append(dict(admission.reservations))
     site.clock.advance(seconds=3)  # calls could be made now, but others wait for that
 
     in_time = site.admit(late[200], gate=site.worker())
 
     assert not in_time.go
-    assert list(in_time.slots) == ["crm#again"]
+    assert list(in_time.reservations) == ["crm#again"]
     assert site.wait(in_time) >= 9
     assert site.admit(again[0]).go
 
@@ -196,31 +196,31 @@ def returned(site: Site) -> dict[str, int]:
     site.take(50)
     admission = site.admit(site.admitted())
     assert site.wait(admission) == pytest.approx(50 * STEP - LEAD_SECONDS, abs=0.01)
-    return dict(admission.slots)
+    return dict(admission.reservations)
 
 
 def test_a_run_that_returns_begins_when_it_is_its_turn(site: Site) -> None:
-    slots = returned(site)
+    reservations = returned(site)
     site.clock.advance(seconds=4.2)
     site.plan.operations()
 
-    admission = site.admit(slots)
+    admission = site.admit(reservations)
     assert admission.go
-    site.enter(dict(admission.slots))
+    site.enter(dict(admission.reservations))
 
     assert site.plan.operations().count("UpdateItem") == 1
     assert site.clock.slept == [pytest.approx(50 * STEP - 4.2)]
 
 
 def test_a_run_that_returns_waits_twice_as_long(site: Site) -> None:
-    slots = returned(site)
+    reservations = returned(site)
     site.clock.advance(seconds=4.2)
     site.take(30)
 
     assert not site.admit(site.admitted()).go
-    admission = site.admit(slots)
+    admission = site.admit(reservations)
     assert admission.go
-    site.enter(dict(admission.slots))
+    site.enter(dict(admission.reservations))
 
     assert site.clock.slept == [pytest.approx(80 * STEP - 4.2)]
 
@@ -233,9 +233,9 @@ def pace(site: Site) -> Pace:
 
 
 def test_calls_of_one_moment_begin_one_after_the_other(site: Site) -> None:
-    admitted = [dict(site.admit(gate=site.worker()).slots) for _ in range(5)]
-    for slots in admitted:
-        site.enter(slots, gate=site.worker())
+    admitted = [dict(site.admit(gate=site.worker()).reservations) for _ in range(5)]
+    for reservations in admitted:
+        site.enter(reservations, gate=site.worker())
 
     # The clock is everybody's: each sleeps for what the one before has left.
     assert site.clock.slept == [pytest.approx(STEP, abs=0.002)] * 4
@@ -248,16 +248,16 @@ def test_a_call_never_sleeps_longer_than_two_seconds_nor_past_the_deadline(site:
         19 * STEP - LEAD_SECONDS, abs=0.01
     )
     site.take(1)
-    slots = site.admitted()
-    assert site.put_off(slots) == pytest.approx(20 * STEP - LEAD_SECONDS, abs=STEP)
+    reservations = site.admitted()
+    assert site.put_off(reservations) == pytest.approx(20 * STEP - LEAD_SECONDS, abs=STEP)
 
     assert site.clock.slept == []
     assert site.limit_row()["started"] == started + STEP * SECOND  # no start was taken in vain
-    assert list(slots) == ["crm#again"]
+    assert list(reservations) == ["crm#again"]
 
 
 @pytest.mark.parametrize(("rate", "longest"), [(50, 2), (1, 2), (0.7, 2.86), (0.2, 5), (0.01, 5)])
-def test_a_call_of_a_slow_destination_waits_for_two_slots_but_not_over_five_seconds(
+def test_a_call_of_a_slow_destination_waits_for_two_reservations_but_not_over_five_seconds(
     rate: float, longest: float
 ) -> None:
     now = microseconds(START)
@@ -267,26 +267,26 @@ def test_a_call_of_a_slow_destination_waits_for_two_slots_but_not_over_five_seco
     assert PATIENCE <= found * SECOND <= MOST_PATIENCE
 
 
-def test_a_second_call_of_a_run_gets_a_slot_of_its_own(site: Site) -> None:
-    slots = dict(site.admit().slots)
-    site.enter(slots)
+def test_a_second_call_of_a_run_gets_a_reservation_of_its_own(site: Site) -> None:
+    reservations = dict(site.admit().reservations)
+    site.enter(reservations)
     crowd(site, 100)
 
-    site.enter(slots)
+    site.enter(reservations)
 
     assert site.clock.slept == [pytest.approx(STEP, abs=0.002)]
 
 
 def test_a_call_of_a_destination_that_was_not_declared_queues_like_a_run(site: Site) -> None:
     crowd(site, 100)
-    slots: dict[str, int] = {}
+    reservations: dict[str, int] = {}
 
-    assert site.put_off(slots) == pytest.approx(100 * STEP - LEAD_SECONDS, abs=0.01)
+    assert site.put_off(reservations) == pytest.approx(100 * STEP - LEAD_SECONDS, abs=0.01)
 
-    assert list(slots) == ["crm"]
-    assert site.put_off(slots) == pytest.approx(100 * STEP - LEAD_SECONDS, abs=0.01)
+    assert list(reservations) == ["crm"]
+    assert site.put_off(reservations) == pytest.approx(100 * STEP - LEAD_SECONDS, abs=0.01)
     site.clock.advance(seconds=10)
-    site.enter(slots)
+    site.enter(reservations)
 
 
 def test_calls_that_nobody_queued_for_keep_new_runs_back(site: Site) -> None:
@@ -299,12 +299,12 @@ def test_calls_that_nobody_queued_for_keep_new_runs_back(site: Site) -> None:
 
 
 @pytest.mark.parametrize("took", [0.5, 3.0, 8.0])
-def test_a_handler_that_is_slow_to_call_costs_no_slot(site: Site, took: float) -> None:
-    slots = dict(site.admit().slots)
+def test_a_handler_that_is_slow_to_call_costs_no_reservation(site: Site, took: float) -> None:
+    reservations = dict(site.admit().reservations)
     site.clock.advance(seconds=took)
     site.plan.operations()
 
-    site.enter(slots)
+    site.enter(reservations)
 
     assert site.plan.operations().count("UpdateItem") == 1
     assert site.clock.slept == []
@@ -313,23 +313,23 @@ def test_a_handler_that_is_slow_to_call_costs_no_slot(site: Site, took: float) -
 def test_a_handler_that_was_slow_waits_as_long_again_since_to_come_again_takes_as_long(
     site: Site,
 ) -> None:
-    slots = dict(site.admit().slots)
+    reservations = dict(site.admit().reservations)
     site.clock.advance(seconds=3)
     site.take(48)
 
-    site.enter(slots)
+    site.enter(reservations)
 
     assert sum(site.clock.slept) == pytest.approx(48 * STEP, abs=0.01)
     crowd(site, 100)
-    site.enter(slots)  # and its next call need not queue
+    site.enter(reservations)  # and its next call need not queue
 
 
 def test_it_does_not_wait_for_longer_than_20_seconds_for_that(site: Site) -> None:
-    slots = dict(site.admit().slots)
+    reservations = dict(site.admit().reservations)
     site.clock.advance(minutes=5)
     site.take(230)
 
-    assert site.put_off(slots) == pytest.approx(230 * STEP - LEAD_SECONDS, abs=0.01)
+    assert site.put_off(reservations) == pytest.approx(230 * STEP - LEAD_SECONDS, abs=0.01)
 
 
 # -- what a run does that would exceed it
@@ -374,12 +374,12 @@ def test_those_that_are_not_queued_reserve_nothing(site: Site, on_limit: str) ->
 
 def test_a_second_call_is_dropped_too_if_it_exceeds_the_rate(site: Site) -> None:
     site.spec = replace(LIMITED, on_limit="drop")
-    slots = dict(site.admit().slots)
-    site.enter(slots)
+    reservations = dict(site.admit().reservations)
+    site.enter(reservations)
     site.take(20)
 
     with pytest.raises(Skipped):
-        site.enter(slots)
+        site.enter(reservations)
 
 
 # -- several destinations
@@ -395,12 +395,12 @@ def test_a_run_waits_for_each_of_its_destinations(site: Site) -> None:
     assert not admission.go
     assert admission.destination == "shop"
     assert admission.why.startswith("destination shop")
-    assert set(admission.slots) == {"crm", "shop"}
+    assert set(admission.reservations) == {"crm", "shop"}
     site.clock.advance(seconds=2)
-    assert site.gate.admit([LIMITED, shop], kept=admission.slots).go
+    assert site.gate.admit([LIMITED, shop], kept=admission.reservations).go
 
 
-def test_a_destination_that_is_down_is_waited_for_before_a_slot_of_another_is_taken(
+def test_a_destination_that_is_down_is_waited_for_before_a_reservation_of_another_is_taken(
     site: Site,
 ) -> None:
     down = replace(CRM, name="down")
@@ -413,10 +413,10 @@ def test_a_destination_that_is_down_is_waited_for_before_a_slot_of_another_is_ta
     assert site.limit_row() == {}
 
 
-def test_slots_of_other_destinations_are_kept_untouched(site: Site) -> None:
+def test_reservations_of_other_destinations_are_kept_untouched(site: Site) -> None:
     admission = site.admit({"shop": 7, "shop#again": 9, "crm-2": 3})
 
-    assert {"shop": 7, "shop#again": 9, "crm-2": 3}.items() <= admission.slots.items()
+    assert {"shop": 7, "shop#again": 9, "crm-2": 3}.items() <= admission.reservations.items()
 
 
 # -- blocks
@@ -428,15 +428,15 @@ def thousand() -> Site:
 
 def calls(site: Site, count: int, *, pause: float = 0.0) -> int:
     """Makes calls of one run one after the other, and returns how many writes they cost."""
-    slots = dict(site.admit().slots)
+    reservations = dict(site.admit().reservations)
     site.plan.operations()
     for _ in range(count):
-        site.enter(slots)
+        site.enter(reservations)
         site.clock.advance(seconds=pause)
     return site.plan.operations().count("UpdateItem")
 
 
-def test_above_200_a_second_a_worker_reserves_several_slots_at_once() -> None:
+def test_above_200_a_second_a_worker_reserves_several_reservations_at_once() -> None:
     site = thousand()
 
     writes = calls(site, 500)
@@ -449,23 +449,23 @@ def test_up_to_200_a_second_each_call_reserves_its_own() -> None:
     assert calls(Site(replace(CRM, rate=200.0)), 50) == 50
 
 
-def test_slots_of_a_block_that_were_not_used_in_time_lapse() -> None:
+def test_reservations_of_a_block_that_were_not_used_in_time_lapse() -> None:
     site = thousand()
     calls(site, 2)
     site.clock.advance(seconds=1)
     site.clock.slept.clear()
 
     began = []
-    slots = site.admitted()
+    reservations = site.admitted()
     for _ in range(20):
-        site.enter(slots)
+        site.enter(reservations)
         began.append(site.clock.now())
 
     assert began[-1] - began[0] >= timedelta(milliseconds=19)
 
 
-def test_a_worker_that_lets_slots_lapse_reserves_fewer() -> None:
-    """One call in 150 ms uses two slots of a block; of one of five it would waste three."""
+def test_a_worker_that_lets_reservations_lapse_reserves_fewer() -> None:
+    """One call in 150 ms uses two reservations of a block; of one of five it would waste three."""
     site = thousand()
     calls(site, 40)
     calls(site, 20, pause=0.15)
@@ -478,7 +478,7 @@ def test_a_worker_that_lets_slots_lapse_reserves_fewer() -> None:
     assert site.limit_row()["started"] - now <= 4 * 1025
 
 
-def test_a_worker_that_uses_all_its_slots_reserves_more_up_to_a_200th_of_a_second() -> None:
+def test_a_worker_that_uses_all_its_reservations_reserves_more_up_to_a_200th_of_a_second() -> None:
     site = Site(replace(CRM, rate=4000.0))
     lengths, before = [], 0
     for _ in range(120):
@@ -492,7 +492,7 @@ def test_a_worker_that_uses_all_its_slots_reserves_more_up_to_a_200th_of_a_secon
     assert set(lengths[1:]) == {20}
 
 
-def test_a_reservation_is_of_the_stage_that_its_slot_is_in(site: Site) -> None:
+def test_a_reservation_is_of_the_stage_that_its_reservation_is_in(site: Site) -> None:
     """Another worker has gone on into the next stage since the row was seen."""
     now = microseconds(site.clock.now())
     slow = Pace(LIMITED, Circuit(paused_until=now // 1000))
@@ -509,7 +509,7 @@ def test_a_reservation_is_of_the_stage_that_its_slot_is_in(site: Site) -> None:
     assert site.limit_row()["scheduled"] - before == STEP * SECOND
 
 
-def test_two_workers_with_blocks_never_have_the_same_slot() -> None:
+def test_two_workers_with_blocks_never_have_the_same_reservation() -> None:
     site = thousand()
     workers = [site.worker(), site.worker()]
     limiters = [gate._limiter for gate in workers]
@@ -518,8 +518,8 @@ def test_two_workers_with_blocks_never_have_the_same_slot() -> None:
         for _ in range(100)
         for limiter in limiters
     ]
-    slots = [slot for slot in found if slot is not None]
-    assert len(set(slots)) == len(slots) == 200
+    reservations = [reservation for reservation in found if reservation is not None]
+    assert len(set(reservations)) == len(reservations) == 200
 
 
 def bounds(site: Site) -> Bounds:

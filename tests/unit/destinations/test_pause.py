@@ -51,7 +51,7 @@ def test_nobody_calls_until_it_is_over(paused: Site) -> None:
         paused.clock.advance(seconds=0.9)
     paused.clock.advance(seconds=9)
 
-    assert paused.admit(first.slots, gate=paused.worker()).go
+    assert paused.admit(first.reservations, gate=paused.worker()).go
 
 
 def test_who_waits_is_told_why(paused: Site) -> None:
@@ -130,37 +130,37 @@ def test_it_holds_for_a_destination_without_a_breaker() -> None:
 
 
 def test_a_turn_before_its_end_is_replaced_in_order(site: Site) -> None:
-    kept = [dict(a.slots) for a in (site.admit() for _ in range(120)) if not a.go]
+    kept = [dict(a.reservations) for a in (site.admit() for _ in range(120)) if not a.go]
     site.enter(site.admitted())
     site.gate.report(site.spec, limited(60))
     site.clock.advance(seconds=8)
 
-    again = [site.admit(slots) for slots in kept[:80]]
+    again = [site.admit(reservations) for reservations in kept[:80]]
 
-    turns = [one.slots["crm#again"] for one in again]
+    turns = [one.reservations["crm#again"] for one in again]
     assert turns == sorted(turns)
     assert site.seconds(turns[0]) == pytest.approx(52, abs=0.01)
     assert site.wait(again[0]) == pytest.approx(51, abs=0.01)
 
 
 def test_a_turn_after_its_end_is_kept(site: Site) -> None:
-    last = [dict(a.slots) for a in (site.admit() for _ in range(500)) if not a.go][-1]
+    last = [dict(a.reservations) for a in (site.admit() for _ in range(500)) if not a.go][-1]
     site.gate.report(site.spec, limited(20))
 
-    assert site.admit(last).slots == last
+    assert site.admit(last).reservations == last
 
 
 def test_a_run_that_was_let_through_before_it_makes_no_call_any_more(site: Site) -> None:
-    slots = dict(site.admit().slots)
+    reservations = dict(site.admit().reservations)
     site.gate.report(site.spec, limited(60))
 
-    assert site.put_off(slots) == pytest.approx(59, abs=0.01)
+    assert site.put_off(reservations) == pytest.approx(59, abs=0.01)
 
-    assert site.seconds(slots["crm#again"]) == 60
+    assert site.seconds(reservations["crm#again"]) == 60
     site.clock.advance(seconds=59.5)
-    admission = site.admit(slots)
+    admission = site.admit(reservations)
     assert admission.go
-    site.enter(dict(admission.slots))
+    site.enter(dict(admission.reservations))
     assert site.clock.slept == [0.5]
 
 
@@ -175,7 +175,7 @@ def test_on_limit_does_not_drop_whom_a_pause_keeps(site: Site) -> None:
     assert site.put_off(site.admitted()) >= 29
 
 
-def test_a_call_that_waits_for_its_slot_when_the_pause_begins_is_put_off(site: Site) -> None:
+def test_a_call_that_waits_for_its_reservation_when_the_pause_begins_is_put_off(site: Site) -> None:
     """It looks again when it has slept."""
     site.take(15)
     other, sleep = site.worker(), site.clock.sleep

@@ -26,10 +26,10 @@ def test_a_clock_stands_until_it_is_advanced() -> None:
     assert clock.now() == start + timedelta(days=1, hours=1, minutes=1, seconds=2)
 
 
-def test_chance_repeats_itself_by_its_seed() -> None:
+def test_randomness_repeats_itself_by_its_seed() -> None:
     def drawn(seed: int) -> list[object]:
-        chance = SeededRandomness(seed)
-        return [chance.token(), chance.uniform(0, 1), chance.token()]
+        randomness = SeededRandomness(seed)
+        return [randomness.token(), randomness.uniform(0, 1), randomness.token()]
 
     assert drawn(1) == drawn(1) != drawn(2)
 

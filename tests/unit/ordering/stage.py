@@ -50,7 +50,7 @@ class Stage:
     def __init__(self, ordering: Ordering, *, faults: Faults = no_faults, seed: int = 0) -> None:
         self.ordering = ordering
         self.clock = ManualClock()
-        self.chance = SeededRandomness(seed)
+        self.randomness = SeededRandomness(seed)
         self.table = MemoryTable(faults=faults)
         self.queue = MemoryQueue(self.clock, name="default", faults=faults)
         self.lanes = Lanes({"default": self.queue})
@@ -75,9 +75,9 @@ class Stage:
         received = self.clock.now()
         return StoredEvent(SOURCE, event_id, "t", received, body, "", {}, (HANDLER,))
 
-    def send(self, event_id: str, ticket: int = 0) -> None:
+    def send(self, event_id: str, generation: int = 0) -> None:
         """Sends a message of a run."""
-        self.lanes.send([("default", RunMessage(SOURCE, event_id, HANDLER, ticket))])
+        self.lanes.send([("default", RunMessage(SOURCE, event_id, HANDLER, generation))])
 
     # -- workers
 
@@ -89,9 +89,9 @@ class Stage:
             self.table,
             event=self.event(reference.event_id),
             spec=self.spec,
-            ticket=reference.ticket,
+            generation=reference.generation,
             message=message,
-            lease=Lease(self.chance.token(), "worker", until, "v1"),
+            lease=Lease(self.randomness.token(), "worker", until, "v1"),
             now=self.clock.now(),
         )
 
@@ -126,7 +126,7 @@ class Stage:
         if settled.status in {Status.DEFERRED, Status.FAILED} and not settled.parked:
             assert settled.next_attempt_at is not None
             left = max(settled.next_attempt_at - self.clock.now(), timedelta(0))
-            reference = RunMessage(SOURCE, run.event_id, HANDLER, settled.ticket)
+            reference = RunMessage(SOURCE, run.event_id, HANDLER, settled.generation)
             self.lanes.send([("default", reference)], delay=seconds_up(left))
         return error
 
@@ -199,11 +199,11 @@ class Stage:
             run = run_from(row)
             if run.parked:
                 resume(self.table, run, unchanged=as_seen(run), now=now)
-                self.send(run.event_id, run.ticket)
+                self.send(run.event_id, run.generation)
             elif run.status not in ENDED:
                 again = {"attention_at": to_ms(now + timedelta(minutes=15))}
                 self.table.update(Key(row["pk"], row["sk"]), Change(set=again), when=as_seen(run))
-                self.send(run.event_id, run.ticket)
+                self.send(run.event_id, run.generation)
 
     def run_until_quiet(self, *, steps: int = 3000) -> None:
         """Jumps from one due time to the next until every run has ended and no message waits."""
@@ -231,13 +231,13 @@ class Stage:
         change = Change(
             set={
                 "status": str(Status.PENDING),
-                "ticket": run.ticket + 1,
+                "generation": run.generation + 1,
                 "replays": [entry | ({"forced": True} if forced else {})],
             },
             remove=("lease_id", "next_attempt_at", "parked"),
         )
         self.table.update(run_key(SOURCE, event_id, HANDLER), change)
-        self.send(event_id, run.ticket + 1)
+        self.send(event_id, run.generation + 1)
 
     def approve(self, event_id: str) -> None:
         """Lets a person approve what a run is held for."""
@@ -246,14 +246,14 @@ class Stage:
         change = Change(
             set={
                 "status": str(Status.PENDING),
-                "ticket": run.ticket + 1,
+                "generation": run.generation + 1,
                 "approvals": {run.held["subject"]: {"by": "op"}},
                 "resumed_at": to_ms(self.clock.now()),
             },
             remove=("held",),
         )
         self.table.update(run_key(SOURCE, event_id, HANDLER), change)
-        self.send(event_id, run.ticket + 1)
+        self.send(event_id, run.generation + 1)
 
     # -- looking
 
@@ -275,9 +275,9 @@ class Stage:
         """Returns each run's status, and why it has it."""
         return {k: f"{run.status}: {run.last_error}" for k, run in self.runs().items()}
 
-    def state(self, entity: str) -> Item:
-        """Returns an entity's state, {} if there is none."""
-        rows = [row for row in self.table if row["pk"] == f"entity#{HANDLER}#{entity}"]
+    def state(self, ordering_key: str) -> Item:
+        """Returns an ordering key's state, {} if there is none."""
+        rows = [row for row in self.table if row["pk"] == f"ordering_key#{HANDLER}#{ordering_key}"]
         return next((row for row in rows if row["sk"].startswith("state")), {})
 
     def waiters(self) -> list[int]:

@@ -19,24 +19,24 @@ def event(**data: Any) -> Event:
     return Event("shop", "evt_1", "customer.updated", START, {}, body)
 
 
-def test_it_returns_what_was_fetched_of_the_entity() -> None:
+def test_it_returns_what_was_fetched_of_the_ordering_key() -> None:
     asked: list[str] = []
 
-    def fetch(entity: str) -> dict[str, str]:
-        asked.append(entity)
+    def fetch(ordering_key: str) -> dict[str, str]:
+        asked.append(ordering_key)
         return {"name": "Ada"}
 
-    assert current(event(), fetch, entity="data.id") == {"name": "Ada"}
+    assert current(event(), fetch, ordering_key="data.id") == {"name": "Ada"}
     assert asked == ["cus_1"]
 
 
 def test_a_state_may_be_anything_that_is_there() -> None:
-    assert current(event(), lambda _: [], entity="data.id") == []
+    assert current(event(), lambda _: [], ordering_key="data.id") == []
 
 
 def test_what_is_gone_is_nothing_to_do() -> None:
     with pytest.raises(Skipped, match="cus_1 is not there any more"):
-        current(event(), lambda _: None, entity="data.id")
+        current(event(), lambda _: None, ordering_key="data.id")
 
 
 @pytest.mark.parametrize(
@@ -45,19 +45,21 @@ def test_what_is_gone_is_nothing_to_do() -> None:
 )
 def test_what_is_as_new_as_the_event_or_newer_is_acted_on(told: Any, found: Any) -> None:
     state = {"updated_at": found}
-    assert current(event(updated=told), lambda _: state, entity="data.id", **VERSIONS) == state
+    assert (
+        current(event(updated=told), lambda _: state, ordering_key="data.id", **VERSIONS) == state
+    )
 
 
 def test_a_copy_that_lags_is_asked_again_soon() -> None:
     with pytest.raises(Transient, match="was fetched as of 4, and the event tells of 5") as raised:
-        current(event(updated=5), lambda _: {"updated_at": 4}, entity="data.id", **VERSIONS)
+        current(event(updated=5), lambda _: {"updated_at": 4}, ordering_key="data.id", **VERSIONS)
     assert raised.value.retry_after == timedelta(seconds=10)
 
 
 def test_without_both_paths_nothing_is_compared() -> None:
     state = {"updated_at": 4}
     for paths in ({}, {"version": "data.updated"}, {"fetched": "updated_at"}):
-        assert current(event(updated=5), lambda _: state, entity="data.id", **paths) == state
+        assert current(event(updated=5), lambda _: state, ordering_key="data.id", **paths) == state
 
 
 @pytest.mark.parametrize(
@@ -71,19 +73,19 @@ def test_without_both_paths_nothing_is_compared() -> None:
 )
 def test_a_path_that_leads_nowhere_is_permanent(given: Any, state: Any, path: str) -> None:
     with pytest.raises(Permanent, match=r"current\(\) needs the ") as raised:
-        current(event(**given), lambda _: state, entity="data.id", **VERSIONS)
+        current(event(**given), lambda _: state, ordering_key="data.id", **VERSIONS)
     assert repr(path) in str(raised.value)
 
 
 def test_what_fetching_raises_is_the_handlers() -> None:
-    def fetch(entity: str) -> None:
+    def fetch(ordering_key: str) -> None:
         raise ConnectionError("no route")
 
     with pytest.raises(ConnectionError):
-        current(event(), fetch, entity="data.id")
+        current(event(), fetch, ordering_key="data.id")
 
 
 def test_a_body_that_is_no_json_is_permanent() -> None:
     broken = Event("shop", "evt_1", "t", START, {}, b"{")
     with pytest.raises(Permanent, match="not JSON"):
-        current(broken, lambda _: {}, entity="data.id")
+        current(broken, lambda _: {}, ordering_key="data.id")

@@ -55,8 +55,8 @@ class Provider:
         self.error: BaseException | None = None
         self.meanwhile: Callable[[], None] = lambda: None
 
-    def fetch(self, entity: str, first: int, last: int) -> int:
-        self.calls.append((entity, first, last))
+    def fetch(self, ordering_key: str, first: int, last: int) -> int:
+        self.calls.append((ordering_key, first, last))
         self.meanwhile()
         if self.error is not None:
             raise self.error
@@ -263,7 +263,7 @@ def test_one_that_waited_and_died_stands_in_nobodys_way() -> None:
 def test_a_row_that_stayed_of_a_number_long_applied_stands_in_nobodys_way() -> None:
     stage = holding(on_gap="skip")
     come(stage, 1, 5, 9)
-    pk = f"entity#{HANDLER}#acct_1"
+    pk = f"ordering_key#{HANDLER}#acct_1"
     left = {"pk": pk, "sk": "waiter#00000000000000000001#evt_9", "number": 1, "event_id": "evt_9"}
     stage.table.put(left)
     after(stage, minutes=60)
@@ -403,7 +403,7 @@ def test_a_backfill_that_fails_costs_no_attempt_and_is_told_of() -> None:
 
 
 @pytest.mark.parametrize("on_gap", ["hold", "dead"])
-def test_nobody_holds_an_entity_whose_gap_was_not_closed(on_gap: str) -> None:
+def test_nobody_holds_an_ordering_key_whose_gap_was_not_closed(on_gap: str) -> None:
     stage = fetching(Provider(upto=2), on_gap=on_gap)
     come(stage, 1, 5)
     after(stage, minutes=61)

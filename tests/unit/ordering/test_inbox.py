@@ -20,13 +20,13 @@ def inbox(ordering: Ordering) -> World:
     return World(with_handlers(handler(NAME, order=ordering.order)))
 
 
-def deliver(world: World, number: int, entity: str = "a") -> None:
-    body = json.dumps({"id": entity, "n": number}).encode()
-    assert world.deliver(f"{entity}-{number}", body=body).status == 202
+def deliver(world: World, number: int, ordering_key: str = "a") -> None:
+    body = json.dumps({"id": ordering_key, "n": number}).encode()
+    assert world.deliver(f"{ordering_key}-{number}", body=body).status == 202
 
 
-def status(world: World, number: int, entity: str = "a") -> Status:
-    return world.run(f"{entity}-{number}", NAME).status
+def status(world: World, number: int, ordering_key: str = "a") -> Status:
+    return world.run(f"{ordering_key}-{number}", NAME).status
 
 
 def handled(world: World) -> list[str]:
@@ -109,7 +109,7 @@ def test_a_body_without_the_path_dies_and_names_path_and_handler() -> None:
     world.work()
     run = world.run("a-1", NAME)
     assert run.status is Status.DEAD_LETTER
-    assert f"handler {NAME!r} needs the entity at 'account'" in run.last_error
+    assert f"handler {NAME!r} needs the ordering key at 'account'" in run.last_error
 
 
 def test_a_body_that_is_no_json_dies() -> None:
@@ -123,7 +123,7 @@ def test_a_body_that_is_no_json_dies() -> None:
 @pytest.mark.parametrize(
     "ordering", [latest("id", "n"), sequence("id", "n")], ids=["latest", "seq"]
 )
-def test_shuffled_deliveries_of_many_entities_keep_their_order(
+def test_shuffled_deliveries_of_many_ordering_keys_keep_their_order(
     ordering: Ordering, seed: int
 ) -> None:
     world, dice = inbox(ordering), Random(seed)
@@ -136,10 +136,10 @@ def test_shuffled_deliveries_of_many_entities_keep_their_order(
         applied[body["id"]].append(body["n"])
 
     world.behaviours[NAME] = act
-    deliveries = [(number, entity) for number in range(1, 16) for entity in applied]
+    deliveries = [(number, ordering_key) for number in range(1, 16) for ordering_key in applied]
     dice.shuffle(deliveries)
-    for number, entity in deliveries:
-        deliver(world, number, entity)
+    for number, ordering_key in deliveries:
+        deliver(world, number, ordering_key)
         if dice.random() < 0.5:
             world.work_once()
     world.run_until_quiet()

@@ -64,12 +64,12 @@ class Interleaving:
 
 
 def interleaved(ordering: Ordering, seed: int) -> Stage:
-    """Lets three workers work on eight events of one entity, two of them alike, and then all."""
+    """Lets three workers work on eight events of one ordering key, two of them alike, and then all."""
     stage, interleaving = Stage(ordering, seed=seed), Interleaving(seed)
     busy: list[str] = []
 
     def act(event_id: str, body: Any) -> None:
-        assert busy == [], "two runs of one entity at once"
+        assert busy == [], "two runs of one ordering key at once"
         busy.append(event_id)
         interleaving.pause()
         busy.remove(event_id)

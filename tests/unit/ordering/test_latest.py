@@ -1,4 +1,4 @@
-"""`latest`: what is older than what was begun is skipped, and one entity has one run at a time."""
+"""`latest`: what is older than what was begun is skipped, and one ordering key has one run at a time."""
 
 from datetime import timedelta
 from typing import Any
@@ -12,7 +12,7 @@ from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.timestamps import from_ms, to_seconds
 from webhook_inbox.handlers.ordering import STATE_LIFE
 from webhook_inbox.handlers.ordering.declaration import latest
-from webhook_inbox.handlers.ordering.entity_state import entity_pk
+from webhook_inbox.handlers.ordering.key_state import ordering_key_pk
 from webhook_inbox.ledger.lease import CLOCK_SKEW
 from webhook_inbox.ledger.schema import ID_LIMIT
 
@@ -22,19 +22,19 @@ def stage() -> Stage:
     return Stage(latest("id", "n"))
 
 
-def body(version: Any, entity: Any = "cus_1") -> dict[str, Any]:
-    return {"id": entity, "n": version}
+def body(version: Any, ordering_key: Any = "cus_1") -> dict[str, Any]:
+    return {"id": ordering_key, "n": version}
 
 
-def done(stage: Stage, event_id: str, version: Any, entity: Any = "cus_1") -> Run:
+def done(stage: Stage, event_id: str, version: Any, ordering_key: Any = "cus_1") -> Run:
     """Accepts an event and works until its run has ended."""
-    stage.accept(event_id, body(version, entity))
+    stage.accept(event_id, body(version, ordering_key))
     stage.work()
     return stage.run(event_id)
 
 
 def begun(stage: Stage, event_id: str, version: Any) -> Run:
-    """Lets a worker begin a run and be lost in its handler: it holds the entity."""
+    """Lets a worker begin a run and be lost in its handler: it holds the ordering key."""
     return stage.begin(event_id, body(version))
 
 
@@ -74,7 +74,7 @@ def test_what_was_applied_stays_after_something_stale(stage: Stage) -> None:
     assert done(stage, "evt_4", 4).status is Status.SKIPPED
 
 
-def test_something_stale_costs_no_write_of_the_entity(stage: Stage) -> None:
+def test_something_stale_costs_no_write_of_the_ordering_key(stage: Stage) -> None:
     done(stage, "evt_9", 5)
     before = stage.state("cus_1")
     done(stage, "evt_3", 3)
@@ -87,12 +87,12 @@ def test_an_equal_version_of_another_event_is_applied(stage: Stage) -> None:
     assert stage.state("cus_1")["applied_by"] == "evt_2"
 
 
-def test_entities_do_not_know_each_other(stage: Stage) -> None:
+def test_ordering_keys_do_not_know_each_other(stage: Stage) -> None:
     done(stage, "evt_1", 5, "cus_1")
     assert done(stage, "evt_2", 3, "cus_2").status is Status.DONE
 
 
-def test_an_entity_is_the_same_as_number_and_as_text(stage: Stage) -> None:
+def test_an_ordering_key_is_the_same_as_number_and_as_text(stage: Stage) -> None:
     done(stage, "evt_1", 5, 17)
     assert done(stage, "evt_2", 3, "17").status is Status.SKIPPED
 
@@ -121,20 +121,20 @@ def test_a_handler_without_an_order_has_its_turn_at_once(stage: Stage) -> None:
     run = stage.claimed(message)
     with stage.orders.turn(spec, run, None, backfill=None, lane="default"):
         pass
-    assert [row for row in stage.table if row["pk"].startswith("entity#")] == []
+    assert [row for row in stage.table if row["pk"].startswith("ordering_key#")] == []
 
 
-# -- what the entity remembers
+# -- what the ordering key remembers
 
 
-def test_a_long_entity_is_named_by_its_hash() -> None:
-    assert entity_pk("h", "x" * ID_LIMIT) == f"entity#h#{'x' * ID_LIMIT}"
-    pk = entity_pk("h", "x" * (ID_LIMIT + 1))
-    assert pk.startswith("entity#h#sha256:")
-    assert pk != entity_pk("h", "y" * (ID_LIMIT + 1))
+def test_a_long_ordering_key_is_named_by_its_hash() -> None:
+    assert ordering_key_pk("h", "x" * ID_LIMIT) == f"ordering key#h#{'x' * ID_LIMIT}"
+    pk = ordering_key_pk("h", "x" * (ID_LIMIT + 1))
+    assert pk.startswith("ordering_key#h#sha256:")
+    assert pk != ordering_key_pk("h", "y" * (ID_LIMIT + 1))
 
 
-def test_a_long_entity_is_kept_in_order(stage: Stage) -> None:
+def test_a_long_ordering_key_is_kept_in_order(stage: Stage) -> None:
     done(stage, "evt_1", 5, "x" * 3000)
     assert done(stage, "evt_2", 3, "x" * 3000).status is Status.SKIPPED
     assert done(stage, "evt_3", 3, "y" * 3000).status is Status.DONE
@@ -154,7 +154,7 @@ def test_a_state_that_has_expired_and_is_still_there_is_used(stage: Stage) -> No
     assert done(stage, "evt_3", 3).status is Status.SKIPPED
 
 
-def test_nobody_holds_an_entity_that_was_applied(stage: Stage) -> None:
+def test_nobody_holds_an_ordering_key_that_was_applied(stage: Stage) -> None:
     done(stage, "evt_1", 1)
     assert stage.state("cus_1").keys().isdisjoint({"holder", "lease_id", "held_at", "held_until"})
 
@@ -331,7 +331,7 @@ def test_a_crash_before_the_settlement_lets_this_one_run_again_and_no_older_one(
     assert stage.order() == ["evt_5", "evt_5"]
 
 
-def test_an_entity_that_cannot_be_let_go_is_free_after_the_lease(stage: Stage) -> None:
+def test_an_ordering_key_that_cannot_be_let_go_is_free_after_the_lease(stage: Stage) -> None:
     ending(stage, Permanent("422"))
     failing(stage, "UpdateItem", Fault.BEFORE, skip=2)
     done(stage, "evt_1", 1)
@@ -361,7 +361,7 @@ def test_a_replayed_dead_letter_that_is_still_the_newest_is_applied(stage: Stage
     assert stage.state("cus_1")["applied"] == "1"
 
 
-def test_what_an_operator_forces_runs_and_does_not_set_the_entity_back(stage: Stage) -> None:
+def test_what_an_operator_forces_runs_and_does_not_set_the_ordering_key_back(stage: Stage) -> None:
     done(stage, "evt_2", 2)
     done(stage, "evt_1", 1)
     stage.replay("evt_1", forced=True)

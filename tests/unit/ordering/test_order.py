@@ -11,7 +11,7 @@ from webhook_inbox.domain.manifest import HandlerSpec, Order, handler_from
 from webhook_inbox.handlers.ordering.declaration import Ordering, latest, sequence
 
 
-def nothing(entity: str, first: int, last: int) -> int:
+def nothing(ordering_key: str, first: int, last: int) -> int:
     return first - 1
 
 
@@ -22,14 +22,14 @@ def test_latest_names_two_paths() -> None:
 
 
 def test_the_paths_may_be_given_by_name() -> None:
-    by_name = latest(entity="id", version="updated")
+    by_name = latest(ordering_key="id", version="updated")
     assert by_name == latest("id", "updated")
-    assert sequence(entity="account", number="seq") == sequence("account", "seq")
+    assert sequence(ordering_key="account", number="seq") == sequence("account", "seq")
 
 
 def test_a_sequence_begins_with_one_and_asks_a_person_after_an_hour() -> None:
     order = sequence("account", "seq").order
-    assert (order.kind, order.entity, order.version) == ("sequence", "account", "seq")
+    assert (order.kind, order.ordering_key, order.version) == ("sequence", "account", "seq")
     assert (order.first, order.timeout, order.on_gap, order.backfill) == (1, 3600.0, "hold", False)
 
 

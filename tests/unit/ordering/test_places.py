@@ -1,4 +1,4 @@
-"""Where an event stands in the order of its entity, as its body tells."""
+"""Where an event stands in the order of its ordering key, as its body tells."""
 
 import json
 from datetime import UTC, datetime
@@ -12,8 +12,8 @@ from webhook_inbox.domain.errors import Permanent
 from webhook_inbox.handlers.ordering.position import (
     PositionKind,
     Version,
-    entity_at,
     number_at,
+    ordering_key_at,
     version_at,
 )
 
@@ -97,7 +97,7 @@ def test_a_time_without_a_zone_is_utc() -> None:
     ("one", "other"), [("5", "2026-01-02"), ("v1", "5"), ("2026-01-02", "yesterday")]
 )
 def test_versions_of_two_kinds_cannot_be_compared(one: str, other: str) -> None:
-    with pytest.raises(Permanent, match="one entity's versions are of one kind") as raised:
+    with pytest.raises(Permanent, match="one ordering key's versions are of one kind") as raised:
         Version.read(one).is_older(Version.read(other))
     assert repr(one) in str(raised.value)
     assert repr(other) in str(raised.value)
@@ -153,27 +153,27 @@ def test_a_path_that_leads_nowhere_is_permanent() -> None:
         version_at(body("x"), "data.updated", ASKER)
 
 
-# -- entities
+# -- ordering keys
 
 
 @pytest.mark.parametrize(
-    ("value", "entity"), [("cus_1", "cus_1"), (17, "17"), (0, "0"), (-1, "-1")]
+    ("value", "ordering_key"), [("cus_1", "cus_1"), (17, "17"), (0, "0"), (-1, "-1")]
 )
-def test_an_entity_is_text_or_a_whole_number(value: Any, entity: str) -> None:
-    assert entity_at(body(value), "data.object", ASKER) == entity
+def test_an_ordering_key_is_text_or_a_whole_number(value: Any, ordering_key: str) -> None:
+    assert ordering_key_at(body(value), "data.object", ASKER) == ordering_key
 
 
 @pytest.mark.parametrize("value", [None, "", True, 1.5, [], ["cus_1"], {"id": "cus_1"}, "\ud800"])
-def test_what_is_no_entity_is_permanent(value: Any) -> None:
-    with pytest.raises(Permanent, match=r"needs the entity at 'data.object': ") as raised:
-        entity_at(body(value), "data.object", ASKER)
+def test_what_is_no_ordering_key_is_permanent(value: Any) -> None:
+    with pytest.raises(Permanent, match=r"needs the ordering key at 'data.object': ") as raised:
+        ordering_key_at(body(value), "data.object", ASKER)
     assert str(raised.value).encode()
 
 
 @pytest.mark.parametrize("whole", [None, 5, "text", [], True])
 def test_a_body_that_is_no_object_is_permanent(whole: Any) -> None:
     with pytest.raises(Permanent, match="there is none"):
-        entity_at(whole, "data.object", ASKER)
+        ordering_key_at(whole, "data.object", ASKER)
 
 
 def test_a_long_value_is_shown_in_part() -> None:
@@ -185,7 +185,7 @@ def test_a_long_value_is_shown_in_part() -> None:
 def test_a_deep_value_is_not_shown() -> None:
     deep = json.loads("[" * 900 + "]" * 900)
     with pytest.raises(Permanent, match=r"there is list$"):
-        entity_at({"id": deep}, "id", ASKER)
+        ordering_key_at({"id": deep}, "id", ASKER)
 
 
 # -- numbers

@@ -57,7 +57,7 @@ def ending(stage: Stage, error: BaseException) -> None:
 def test_numbers_that_come_in_order_are_applied_at_once(stage: Stage) -> None:
     come(stage, 1, 2, 3)
     assert applied(stage) == [1, 2, 3]
-    assert {run.ticket for run in stage.runs().values()} == {0}
+    assert {run.generation for run in stage.runs().values()} == {0}
 
 
 def test_the_common_path_costs_two_writes_and_two_reads(stage: Stage) -> None:
@@ -88,7 +88,7 @@ def test_a_number_before_the_first_was_never_to_be_applied(stage: Stage) -> None
     assert run.last_error == "already applied: number 0, and the last is 0"
 
 
-def test_entities_have_sequences_of_their_own(stage: Stage) -> None:
+def test_ordering_keys_have_sequences_of_their_own(stage: Stage) -> None:
     come(stage, 1)
     stage.accept("other", {"account": "acct_2", "seq": 1})
     stage.work()
@@ -141,11 +141,11 @@ def test_nobody_is_woken_before_the_predecessor_is_applied(stage: Stage) -> None
     assert stage.run("evt_3").status is Status.DEFERRED
 
 
-def test_a_run_that_was_woken_keeps_its_ticket(stage: Stage) -> None:
+def test_a_run_that_was_woken_keeps_its_generation(stage: Stage) -> None:
     come(stage, 2)
-    ticket = stage.run("evt_2").ticket
+    generation = stage.run("evt_2").generation
     come(stage, 1)
-    assert stage.run("evt_2").ticket == ticket == 1
+    assert stage.run("evt_2").generation == generation == 1
 
 
 def test_who_waits_is_noted_as_long_as_its_run_lives(stage: Stage) -> None:
@@ -303,7 +303,7 @@ def test_only_a_run_that_came_too_early_looks_again(stage: Stage) -> None:
 def test_to_look_again_never_raises(stage: Stage) -> None:
     come(stage, 2)
     stage.table.faults = lambda service, operation: Fault.BEFORE
-    error = OutOfTurn(stage.now(), "waits", entity="acct_1", number=2)
+    error = OutOfTurn(stage.now(), "waits", ordering_key="acct_1", number=2)
     stage.orders.settled(error, stage.run("evt_2"), lane="default")
 
 
@@ -371,7 +371,7 @@ def test_a_run_that_changes_while_it_is_woken_is_left_to_whoever_changed_it(stag
 
     def replayed_first(at: Any, change: Change, **parts: Any) -> Any:
         if at == key and change.set.get("status") == "pending":
-            update(key, Change(set={"ticket": 9}))
+            update(key, Change(set={"generation": 9}))
         return update(at, change, **parts)
 
     stage.table.update = replayed_first  # type: ignore[method-assign]
@@ -395,16 +395,16 @@ def test_a_wake_whose_answer_was_lost_is_recognised(stage: Stage) -> None:
     assert applied(stage) == [1, 2]
 
 
-# -- an entity that changes between a look and a write
+# -- an ordering key that changes between a look and a write
 
 
-def after_reading_the_entity(stage: Stage, *then: Callable[[], object]) -> None:
-    """Does these, one after each read of an entity that follows."""
+def after_reading_the_ordering_key(stage: Stage, *then: Callable[[], object]) -> None:
+    """Does these, one after each read of an ordering key that follows."""
     get, left = stage.table.get, list(then)
 
     def read(key: Key, **parts: Any) -> Any:
         row = get(key, **parts)
-        if key.pk.startswith("entity#") and left:
+        if key.pk.startswith("ordering_key#") and left:
             left.pop(0)()
         return row
 
@@ -412,18 +412,18 @@ def after_reading_the_entity(stage: Stage, *then: Callable[[], object]) -> None:
 
 
 def test_a_run_that_was_overtaken_looks_again_at_once(stage: Stage) -> None:
-    after_reading_the_entity(stage, lambda: come(stage, 1))
+    after_reading_the_ordering_key(stage, lambda: come(stage, 1))
     stage.accept("again", body(1))
     stage.work()
     assert stage.run("again").last_error.startswith("already applied: number 1")
-    assert stage.run("again").ticket == 0
+    assert stage.run("again").generation == 0
 
 
 def test_a_worker_that_records_late_is_not_overlooked(stage: Stage) -> None:
     stage.begin("evt_1", body(1))
     stage.clock.advance(seconds=71)
     late = stage.open[0]
-    after_reading_the_entity(stage, lambda: late.__exit__(None, None, None))
+    after_reading_the_ordering_key(stage, lambda: late.__exit__(None, None, None))
     stage.accept("again", body(1))
     stage.work()
     assert stage.run("again").last_error == (
@@ -432,11 +432,11 @@ def test_a_worker_that_records_late_is_not_overlooked(stage: Stage) -> None:
     assert applied(stage) == []
 
 
-def test_an_entity_that_changes_all_the_time_is_left_for_a_moment(stage: Stage) -> None:
+def test_an_ordering_key_that_changes_all_the_time_is_left_for_a_moment(stage: Stage) -> None:
     update = stage.table.update
 
     def overtaken(at: Key, change: Change, **parts: Any) -> Any:
-        if at.pk.startswith("entity#"):
+        if at.pk.startswith("ordering_key#"):
             update(at, Change(add={"revision": 1}))
         return update(at, change, **parts)
 
@@ -457,14 +457,14 @@ def test_a_hold_that_was_taken_by_our_own_first_try_is_ours(stage: Stage) -> Non
     update = stage.table.update
 
     def twice(at: Any, change: Change, **parts: Any) -> Any:
-        if at.pk.startswith("entity#"):
+        if at.pk.startswith("ordering_key#"):
             update(at, change, **parts)
         return update(at, change, **parts)
 
     stage.table.update = twice  # type: ignore[method-assign]
     come(stage, 2, 1)
     assert applied(stage) == [1, 2]
-    assert stage.run("evt_1").ticket == 0
+    assert stage.run("evt_1").generation == 0
 
 
 def test_a_waiter_that_was_noted_by_our_own_first_try_waits_once(stage: Stage) -> None:
@@ -527,7 +527,7 @@ def test_a_replay_of_what_was_applied_is_skipped(stage: Stage) -> None:
     assert stage.run("evt_1").status is Status.SKIPPED
 
 
-def test_what_an_operator_forces_runs_again_and_does_not_set_the_entity_back(
+def test_what_an_operator_forces_runs_again_and_does_not_set_the_ordering_key_back(
     stage: Stage,
 ) -> None:
     come(stage, 1, 2)

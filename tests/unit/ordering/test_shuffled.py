@@ -18,7 +18,7 @@ from webhook_inbox.domain.errors import Transient
 from webhook_inbox.domain.model import Status
 from webhook_inbox.handlers.ordering.declaration import Ordering, latest, sequence
 
-ENTITIES = ("a", "b", "c", "d", "e")
+ORDERING_KEYS = ("a", "b", "c", "d", "e")
 EACH = 40
 
 
@@ -41,10 +41,10 @@ class Trouble:
 
 
 def shuffled(ordering: Ordering, seed: int, share: float) -> Stage:
-    """Accepts 200 events of five entities in any order and works on them while all fails."""
+    """Accepts 200 events of five ordering keys in any order and works on them while all fails."""
     trouble = Trouble(seed, share)
     stage = Stage(ordering, seed=seed)
-    bodies = [(f"{e}-{n}", {"id": e, "n": n}) for n in range(1, EACH + 1) for e in ENTITIES]
+    bodies = [(f"{e}-{n}", {"id": e, "n": n}) for n in range(1, EACH + 1) for e in ORDERING_KEYS]
     trouble.dice.shuffle(bodies)
     for event_id, body in bodies:
         stage.accept(event_id, body)
@@ -60,7 +60,7 @@ def shuffled(ordering: Ordering, seed: int, share: float) -> Stage:
     return stage
 
 
-def by_entity(stage: Stage) -> dict[str, list[int]]:
+def by_ordering_key(stage: Stage) -> dict[str, list[int]]:
     applied: dict[str, list[int]] = defaultdict(list)
     for _, body in stage.applied:
         applied[body["id"]].append(body["n"])
@@ -71,20 +71,20 @@ def by_entity(stage: Stage) -> dict[str, list[int]]:
 @pytest.mark.parametrize("seed", range(6))
 def test_a_sequence_is_applied_from_first_to_last(seed: int, share: float) -> None:
     stage = shuffled(sequence("id", "n", timeout="24h"), seed, share)
-    for applied in by_entity(stage).values():
+    for applied in by_ordering_key(stage).values():
         assert sorted(set(applied)) == list(range(1, EACH + 1))
         # An attempt that could not record that it was done is done again, and no other.
         assert applied == sorted(applied)
         if not share:
             assert applied == list(range(1, EACH + 1))
-    assert len(by_entity(stage)) == len(ENTITIES)
+    assert len(by_ordering_key(stage)) == len(ORDERING_KEYS)
     assert {run.status for run in stage.runs().values()} <= {Status.DONE, Status.SKIPPED}
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_nothing_waits_for_a_timeout_when_nothing_fails(seed: int) -> None:
     stage = shuffled(sequence("id", "n", timeout="672h"), seed, 0.0)
-    assert len(stage.applied) == len(ENTITIES) * EACH
+    assert len(stage.applied) == len(ORDERING_KEYS) * EACH
     assert stage.now() - START < timedelta(hours=1)
     assert stage.waiters() == []
 
@@ -93,10 +93,10 @@ def test_nothing_waits_for_a_timeout_when_nothing_fails(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_of_the_latest_none_is_older_than_the_one_before(seed: int, share: float) -> None:
     stage = shuffled(latest("id", "n"), seed, share)
-    for entity, applied in by_entity(stage).items():
+    for ordering_key, applied in by_ordering_key(stage).items():
         assert applied == sorted(applied)
         assert applied[-1] == EACH
-        assert stage.state(entity)["applied"] == str(EACH)
+        assert stage.state(ordering_key)["applied"] == str(EACH)
         if not share:
             assert len(applied) == len(set(applied))
     assert {run.status for run in stage.runs().values()} <= {Status.DONE, Status.SKIPPED}

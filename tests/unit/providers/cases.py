@@ -42,8 +42,8 @@ class Case:
     `published` is what the provider publishes, `material` stands for it when it is fetched.
     """
 
-    provider: str
-    recipe: Provider
+    provider_name: str
+    provider: Provider
     delivery: Delivery
     secrets: tuple[str, ...]
     published: bytes = b""
@@ -56,7 +56,7 @@ class Case:
         keys = PublishedKeys(self)
         live = self.secrets if secrets is None else secrets
         try:
-            return verify(self.recipe, delivery or self.delivery, live, keys)
+            return verify(self.provider, delivery or self.delivery, live, keys)
         except Rejected as error:
             return error.reason
 
@@ -82,89 +82,89 @@ class Case:
         return replace(self.delivery, headers=rest if value is None else {**rest, name: value})
 
 
-def module_of(provider: str) -> str:
+def module_of(provider_name: str) -> str:
     """Returns the name of a provider's module, which is that of its vectors' file."""
-    return providers.MODULES[provider]
+    return providers.MODULES[provider_name]
 
 
-def example(provider: str) -> Mapping[str, Any]:
+def example(provider_name: str) -> Mapping[str, Any]:
     """Returns settings with which a source of this provider can be configured."""
-    module = import_module(f"webhook_inbox.providers.{module_of(provider)}")
-    given: Mapping[str, Any] = getattr(module, "EXAMPLE", SETTINGS.get(provider, {}))
+    module = import_module(f"webhook_inbox.providers.{module_of(provider_name)}")
+    given: Mapping[str, Any] = getattr(module, "EXAMPLE", SETTINGS.get(provider_name, {}))
     return given
 
 
-def recipe_of(provider: str) -> Provider:
-    """Returns a provider's recipe with its example's settings."""
-    return providers.load(SourceSpec("it", provider, "it", settings=example(provider)))
+def provider_of(provider_name: str) -> Provider:
+    """Returns a provider's provider with its example's settings."""
+    return providers.load(SourceSpec("it", provider_name, "it", settings=example(provider_name)))
 
 
 @cache
-def pair_of(provider: str) -> tuple[str, str]:
+def pair_of(provider_name: str) -> tuple[str, str]:
     """Returns what signs and what verifies; the same where a secret is shared."""
-    recipe = recipe_of(provider)
-    if recipe.pair is not None:
-        return recipe.pair()
+    provider = provider_of(provider_name)
+    if provider.pair is not None:
+        return provider.pair()
     for secret in SECRETS[:-1]:
         try:
-            recipe.send(sample_of(provider), secret, NOW)
+            provider.send(sample_of(provider_name), secret, NOW)
         except ConfigurationError:
             continue
         return secret, secret
     return SECRETS[-1], SECRETS[-1]
 
 
-def vectors_of(provider: str) -> list[dict[str, Any]]:
+def vectors_of(provider_name: str) -> list[dict[str, Any]]:
     """Returns a provider's vectors; none where the file is missing."""
-    path = VECTORS / f"{module_of(provider)}.json"
+    path = VECTORS / f"{module_of(provider_name)}.json"
     found: list[dict[str, Any]] = json.loads(path.read_text()) if path.is_file() else []
     return found
 
 
-def samples_of(provider: str) -> list[Path]:
+def samples_of(provider_name: str) -> list[Path]:
     """Returns a provider's sample bodies."""
-    directory = "acme" if provider == DECLARED else provider
+    directory = "acme" if provider_name == DECLARED else provider_name
     return sorted((SAMPLES / directory).glob("*.json"))
 
 
-def sample_of(provider: str) -> Sample:
+def sample_of(provider_name: str) -> Sample:
     """Returns a provider's first sample."""
-    path = samples_of(provider)[0]
+    path = samples_of(provider_name)[0]
     return Sample("sample-1", unquote(path.stem.partition("__")[0]), path.read_bytes())
 
 
-def signed(provider: str, sample: Sample | None = None) -> Case:
+def signed(provider_name: str, sample: Sample | None = None) -> Case:
     """Returns a sample's delivery, signed by us as the provider would."""
-    recipe = recipe_of(provider)
-    private, public = pair_of(provider)
-    sent = recipe.send(sample or sample_of(provider), private, NOW)
+    provider = provider_of(provider_name)
+    private, public = pair_of(provider_name)
+    sent = provider.send(sample or sample_of(provider_name), private, NOW)
     headers = {"host": "inbox.example", **sent.headers}
     # As `sign` takes the path to be.
     delivery = Delivery("it", "POST", "/webhooks/it", sent.query, headers, sent.body, NOW)
     # Who fetches a key may have to show who asks.
-    shared = public if recipe.fetches is None else SECRETS[-1]
-    secrets = (shared,) if recipe.needs_secret else ()
-    published = public.encode() if recipe.fetches is not None else b""
-    return Case(provider, recipe, delivery, secrets, published)
+    shared = public if provider.fetches is None else SECRETS[-1]
+    secrets = (shared,) if provider.needs_secret else ()
+    published = public.encode() if provider.fetches is not None else b""
+    return Case(provider_name, provider, delivery, secrets, published)
 
 
 def recorded(vector: Mapping[str, Any]) -> Case:
     """Returns a vector's delivery."""
     spec = conformance.source_of(vector)
-    recipe = providers.load(spec)
+    provider = providers.load(spec)
     published = b""
-    if recipe.fetches is not None:
+    if provider.fetches is not None:
         key = vector.get("public_key_base64")
         published = b64decode(key) if key else json.dumps(vector["jwk"]).encode()
-    secrets = conformance.secrets_of(vector) if recipe.needs_secret else ()
-    return Case(spec.provider, recipe, conformance.delivery_of(vector), secrets, published)
+    secrets = conformance.secrets_of(vector) if provider.needs_secret else ()
+    return Case(spec.provider, provider, conformance.delivery_of(vector), secrets, published)
 
 
 def valid_vectors() -> Iterator[tuple[str, dict[str, Any]]]:
     """Yields one valid vector of every kind of signature that a provider has."""
-    for provider in PUBLISHED:
+    for provider_name in PUBLISHED:
         seen: set[str] = set()
-        for vector in vectors_of(provider):
+        for vector in vectors_of(provider_name):
             if vector["expect"] == conformance.VALID and vector["scheme"] not in seen:
                 seen.add(vector["scheme"])
-                yield provider, vector
+                yield provider_name, vector

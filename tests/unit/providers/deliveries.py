@@ -57,9 +57,9 @@ NAMES = sorted(SAMPLES)
 TIMED = ["hmac", "slack", "standard-webhooks", "stripe"]
 
 
-def recipe_of(provider: str, settings: Mapping[str, Any] | None = None) -> Provider:
-    given = SETTINGS.get(provider, {}) if settings is None else settings
-    return providers.load(SourceSpec("it", provider, "it", settings=given))
+def provider_of(provider_name: str, settings: Mapping[str, Any] | None = None) -> Provider:
+    given = SETTINGS.get(provider_name, {}) if settings is None else settings
+    return providers.load(SourceSpec("it", provider_name, "it", settings=given))
 
 
 def delivery(
@@ -70,11 +70,11 @@ def delivery(
 
 
 def signed(
-    provider: str, *, sample: Sample | None = None, secret: str = SECRET, at: datetime = NOW
+    provider_name: str, *, sample: Sample | None = None, secret: str = SECRET, at: datetime = NOW
 ) -> Delivery:
     """Returns a valid delivery, received the moment it was signed."""
-    chosen = sample or SAMPLES[provider]
-    return delivery(recipe_of(provider).sign(chosen, secret, at), chosen.body, at=at)
+    chosen = sample or SAMPLES[provider_name]
+    return delivery(provider_of(provider_name).sign(chosen, secret, at), chosen.body, at=at)
 
 
 def with_header(valid: Delivery, name: str, value: str | None) -> Delivery:
@@ -88,17 +88,17 @@ def later(valid: Delivery, seconds: float) -> Delivery:
 
 
 def verdict(
-    recipe: Provider, sent: Delivery, secrets: tuple[str, ...] = (SECRET,)
+    provider: Provider, sent: Delivery, secrets: tuple[str, ...] = (SECRET,)
 ) -> Verified | Reason:
     """Returns what verifying gives; anything but Verified or Rejected is a test's failure."""
     try:
-        return recipe.verify(sent, secrets)
+        return provider.verify(sent, secrets)
     except Rejected as error:
         return error.reason
 
 
-def name_of(recipe: Provider, sent: Delivery) -> Identity | Reason:
+def name_of(provider: Provider, sent: Delivery) -> Identity | Reason:
     try:
-        return recipe.identify(sent)
+        return provider.identify(sent)
     except Rejected as error:
         return error.reason

@@ -4,11 +4,11 @@ from typing import Any
 import pytest
 
 from tests.unit.providers.cases import recorded, vectors_of
-from tests.unit.providers.deliveries import delivery, recipe_of
+from tests.unit.providers.deliveries import delivery, provider_of
 from webhook_inbox.domain.errors import ConfigurationError, Reason
 from webhook_inbox.domain.provider import Answer
 
-RECIPE = recipe_of("azure-event-grid", {})
+PROVIDER = provider_of("azure-event-grid", {})
 CODE = "512d38b6-c7b8-40c8-89fe-f46f9e9622b6"
 VALIDATION = {
     "id": "2d1781af-3a4c-4d7c-bd0c-e34b19da4e66",
@@ -19,9 +19,9 @@ ENTRA = next(vector for vector in vectors_of("azure-event-grid") if "jwk" in vec
 
 
 def greeted(body: Any) -> Answer | None:
-    assert RECIPE.greet is not None
+    assert PROVIDER.greet is not None
     headers = {"aeg-event-type": "SubscriptionValidation"}
-    return RECIPE.greet(delivery(headers, json.dumps(body).encode()), ())
+    return PROVIDER.greet(delivery(headers, json.dumps(body).encode()), ())
 
 
 def test_a_subscription_is_validated_by_its_code_with_200_and_no_url_is_visited() -> None:
@@ -53,7 +53,7 @@ def test_an_attempt_is_counted_by_its_header() -> None:
     body = b'{"id":"1","eventType":"Microsoft.Storage.BlobCreated"}'
     sent = delivery({"aeg-delivery-count": "3", "aeg-event-type": "Notification"}, body)
 
-    identity = RECIPE.identify(sent)
+    identity = PROVIDER.identify(sent)
 
     assert (identity.type, identity.retry) == ("Microsoft.Storage.BlobCreated", 3)
 
@@ -61,8 +61,8 @@ def test_an_attempt_is_counted_by_its_header() -> None:
 def test_entras_token_stands_for_the_secret_and_is_fetched_for_if_there_is_one() -> None:
     case = recorded(ENTRA)
 
-    assert not case.recipe.needs_secret
-    assert case.recipe.token_headers == {"authorization"}
+    assert not case.provider.needs_secret
+    assert case.provider.token_headers == {"authorization"}
     assert case.verdict(case.with_header("authorization", "Bearer x")) is Reason.MALFORMED
     assert case.verdict(case.with_header("authorization", None)) is Reason.MISSING_SIGNATURE
     assert case.fetched == []
@@ -71,4 +71,4 @@ def test_entras_token_stands_for_the_secret_and_is_fetched_for_if_there_is_one()
 @pytest.mark.parametrize("given", [{"audience": "api://inbox"}, {"tenants": ["84bd8158"]}])
 def test_an_audience_and_its_tenants_go_together(given: Any) -> None:
     with pytest.raises(ConfigurationError, match="give both, or neither"):
-        recipe_of("azure-event-grid", given)
+        provider_of("azure-event-grid", given)

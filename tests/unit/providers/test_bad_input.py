@@ -26,7 +26,7 @@ from webhook_inbox.domain.provider import Provider, Verified
 
 VALID = [pytest.param(vector, id=vector["id"]) for _, vector in valid_vectors()]
 every_valid_vector = pytest.mark.parametrize("vector", VALID)
-every_provider = pytest.mark.parametrize("provider", NAMES)
+every_provider = pytest.mark.parametrize("provider_name", NAMES)
 STAMPS = ("", "hello", "-1", "+1", "1.5", " 1", "9" * 19, "9" * 5000, "\u0661", "NaN", "\ud800")
 # Of a list of bare signatures any counts, whatever stands before it.
 BARE_LISTS = {"plivo-v3"}
@@ -47,7 +47,7 @@ def test_the_vector_is_valid(vector: Mapping[str, Any]) -> None:
 @every_valid_vector
 def test_a_flipped_byte_is_refused_wherever_the_body_is_signed(vector: Mapping[str, Any]) -> None:
     case = recorded(vector)
-    body, facts = case.delivery.body, case.recipe.facts
+    body, facts = case.delivery.body, case.provider.facts
     for place in sorted({0, len(body) // 3, len(body) // 2, len(body) - 1}) if body else ():
         flipped = body[:place] + bytes([body[place] ^ 1]) + body[place + 1 :]
         verdict = case.verdict(replace(case.delivery, body=flipped))
@@ -67,8 +67,8 @@ def test_another_secret_is_refused(vector: Mapping[str, Any]) -> None:
 def others(case: Case) -> list[str]:
     """Returns secrets that are not the case's, one of them of the very same form."""
     found = [OTHER]
-    if case.recipe.pair is not None:
-        found.append(case.recipe.pair()[1])
+    if case.provider.pair is not None:
+        found.append(case.provider.pair()[1])
     for secret in case.secrets:
         place = next((n for n, char in enumerate(secret) if char in "123456789"), None)
         if place is not None and not secret.startswith(("-", "{")):
@@ -79,7 +79,7 @@ def others(case: Case) -> list[str]:
 @every_valid_vector
 def test_no_secret_and_an_empty_secret_let_nothing_in(vector: Mapping[str, Any]) -> None:
     case = recorded(vector)
-    if not case.recipe.needs_secret:
+    if not case.provider.needs_secret:
         pytest.skip("nothing is shared with this provider")
     for secrets in ((), ("",), ("", "")):
         assert case.verdict(secrets=secrets) in {Reason.NO_SECRET, Reason.INVALID_SIGNATURE}
@@ -88,7 +88,7 @@ def test_no_secret_and_an_empty_secret_let_nothing_in(vector: Mapping[str, Any])
 @every_valid_vector
 def test_every_header_that_is_read_is_missed(vector: Mapping[str, Any]) -> None:
     case = recorded(vector)
-    for name in case.recipe.signature_headers & case.delivery.headers.keys():
+    for name in case.provider.signature_headers & case.delivery.headers.keys():
         assert_rejected(case, case.with_header(name, None))
         assert_rejected(case, case.with_header(name, ""))
 
@@ -163,7 +163,7 @@ def test_headers_that_hold_no_signature_at_all_are_refused(vector: Mapping[str, 
 @every_valid_vector
 def test_a_time_that_cannot_be_read_is_refused(vector: Mapping[str, Any]) -> None:
     case = recorded(vector)
-    for name in case.recipe.signature_headers & case.delivery.headers.keys():
+    for name in case.provider.signature_headers & case.delivery.headers.keys():
         for stamp in STAMPS:
             assert_rejected(case, case.with_header(name, stamp))
 
@@ -171,7 +171,7 @@ def test_a_time_that_cannot_be_read_is_refused(vector: Mapping[str, Any]) -> Non
 @every_valid_vector
 def test_the_window_is_kept_both_ways(vector: Mapping[str, Any]) -> None:
     case = recorded(vector)
-    window = case.recipe.window
+    window = case.provider.window
     if window is None:
         pytest.skip("this provider's time is not judged")
     second = timedelta(seconds=1)
@@ -207,11 +207,11 @@ def encoded(raw: bytes) -> str:
 @every_valid_vector
 def test_a_key_that_is_elsewhere_or_cannot_be_fetched_is_refused(vector: Mapping[str, Any]) -> None:
     case = recorded(vector)
-    if case.recipe.fetches is None:
+    if case.provider.fetches is None:
         pytest.skip("nothing is fetched for this provider")
     assert replace(case, published=b"").verdict() is Reason.KEY_UNAVAILABLE
 
-    url = case.recipe.fetches(case.delivery, case.secrets).url
+    url = case.provider.fetches(case.delivery, case.secrets).url
     host = url.split("/")[2]
     for elsewhere in (
         url.replace("https://", "http://"),
@@ -236,10 +236,10 @@ def test_a_key_that_is_elsewhere_or_cannot_be_fetched_is_refused(vector: Mapping
     [b"", b"\xff\xfe\x00 no text \r\n", b"[]", b"{}", b"null", b"[{}]", b"[" * 100_000, b"a=1&a=2"],
     ids=["empty", "not-utf8", "list", "object", "null", "one", "nested", "form"],
 )
-def test_any_body_that_is_signed_again_is_named_or_refused(provider: str, body: bytes) -> None:
-    case = signed(provider)
+def test_any_body_that_is_signed_again_is_named_or_refused(provider_name: str, body: bytes) -> None:
+    case = signed(provider_name)
     sent = replace(case.delivery, body=body)
-    if case.recipe.compose is None:
+    if case.provider.compose is None:
         with suppress(Rejected):  # what its provider could never sign stays wrongly signed
             sent = case.signed_again(body)
     verdict = case.verdict(sent)
@@ -248,24 +248,24 @@ def test_any_body_that_is_signed_again_is_named_or_refused(provider: str, body: 
 
 
 def assert_taken_or_refused(case: Case, sent: Delivery) -> None:
-    recipe = case.recipe
+    provider = case.provider
     secret = case.secrets[0] if case.secrets else ""
-    if recipe.handshake is not None:
-        recipe.handshake(sent, secret)
-    if recipe.offer is not None:
-        recipe.offer(sent)
+    if provider.handshake is not None:
+        provider.handshake(sent, secret)
+    if provider.offer is not None:
+        provider.offer(sent)
     for method in ("POST", "GET", "HEAD", "OPTIONS"):
-        if recipe.greet is not None:
-            recipe.greet(replace(sent, method=method), case.secrets)
-    reason = reason_against(recipe, sent)
+        if provider.greet is not None:
+            provider.greet(replace(sent, method=method), case.secrets)
+    reason = reason_against(provider, sent)
     assert reason in {None, Reason.MALFORMED, Reason.MISSING_EVENT_ID}
 
 
-def reason_against(recipe: Provider, sent: Delivery) -> Reason | None:
+def reason_against(provider: Provider, sent: Delivery) -> Reason | None:
     """Returns why what a delivery holds cannot be named; None where it can."""
     try:
-        parts = recipe.batch(sent) if recipe.batch is not None else None
-        named = [recipe.identify(part) for part in ((sent,) if parts is None else parts)]
+        parts = provider.batch(sent) if provider.batch is not None else None
+        named = [provider.identify(part) for part in ((sent,) if parts is None else parts)]
     except Rejected as error:
         return error.reason
     assert named, "an empty batch passed"
@@ -273,13 +273,13 @@ def reason_against(recipe: Provider, sent: Delivery) -> Reason | None:
 
 
 @every_provider
-def test_no_refusal_shows_a_secret_or_a_signature(provider: str) -> None:
-    case = signed(provider)
+def test_no_refusal_shows_a_secret_or_a_signature(provider_name: str) -> None:
+    case = signed(provider_name)
     verified = case.verdict()
     assert isinstance(verified, Verified)
     wrong = OTHER
     with pytest.raises(Rejected) as raised:
-        case.recipe.verify(replace(case.delivery, body=case.delivery.body + b" "), (wrong,))
+        case.provider.verify(replace(case.delivery, body=case.delivery.body + b" "), (wrong,))
 
     for hidden in (verified.signature, wrong, sha256(wrong.encode()).hexdigest()):
         assert hidden not in str(raised.value)

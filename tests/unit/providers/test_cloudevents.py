@@ -3,12 +3,12 @@ from typing import Any
 
 import pytest
 
-from tests.unit.providers.deliveries import delivery, name_of, recipe_of
+from tests.unit.providers.deliveries import delivery, name_of, provider_of
 from webhook_inbox.domain.errors import ConfigurationError, Reason
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer
 
-RECIPE = recipe_of("cloudevents", {})
+PROVIDER = provider_of("cloudevents", {})
 STRUCTURED = {"content-type": "application/cloudevents+json; charset=utf-8"}
 BATCH = {"content-type": "Application/CloudEvents-Batch+JSON"}
 EVENT = b'{"specversion":"1.0","id":"1","source":"/s","type":"a.b","time":"2026-11-21T08:00:00Z"}'
@@ -21,42 +21,42 @@ def binary(**attributes: str) -> Delivery:
 
 
 def asked(headers: Mapping[str, str], *, method: str = "OPTIONS", **given: Any) -> Answer | None:
-    greet = recipe_of("cloudevents", given).greet
+    greet = provider_of("cloudevents", given).greet
     assert greet is not None
     return greet(delivery(headers, b"", method=method), ())
 
 
 def test_one_event_has_one_name_in_every_mode() -> None:
-    split = RECIPE.batch
+    split = PROVIDER.batch
     assert split is not None
     parts = split(delivery(BATCH, b"[" + EVENT + b"]"))
     assert parts is not None
     attributes = {"id": "1", "source": "/s", "type": "a.b", "time": "2026-11-21T08:00:00Z"}
 
-    structured = RECIPE.identify(delivery(STRUCTURED, EVENT))
+    structured = PROVIDER.identify(delivery(STRUCTURED, EVENT))
 
     assert (structured.event_id, structured.type) == ("/s|1", "a.b")
     assert structured.occurred_at == delivery({}, b"").received_at
-    assert [RECIPE.identify(part) for part in parts] == [structured]
-    assert RECIPE.identify(binary(**attributes)) == structured
+    assert [PROVIDER.identify(part) for part in parts] == [structured]
+    assert PROVIDER.identify(binary(**attributes)) == structured
 
 
 def test_one_event_is_no_batch() -> None:
-    assert RECIPE.batch is not None
-    assert RECIPE.batch(delivery(STRUCTURED, EVENT)) is None
-    assert RECIPE.batch(binary(id="1")) is None
+    assert PROVIDER.batch is not None
+    assert PROVIDER.batch(delivery(STRUCTURED, EVENT)) is None
+    assert PROVIDER.batch(binary(id="1")) is None
 
 
 def test_headers_do_not_name_a_structured_event() -> None:
     sent = delivery({**STRUCTURED, "ce-id": "2", "ce-source": "/other"}, EVENT)
 
-    assert RECIPE.identify(sent).event_id == "/s|1"
+    assert PROVIDER.identify(sent).event_id == "/s|1"
 
 
 def test_an_id_is_unique_for_one_source_alone() -> None:
-    assert RECIPE.identify(binary(id="1", source="/a|b")).event_id == "/a\\|b|1"
-    assert name_of(RECIPE, binary(id="1")) is Reason.MISSING_EVENT_ID
-    assert name_of(RECIPE, binary(source="/s")) is Reason.MISSING_EVENT_ID
+    assert PROVIDER.identify(binary(id="1", source="/a|b")).event_id == "/a\\|b|1"
+    assert name_of(PROVIDER, binary(id="1")) is Reason.MISSING_EVENT_ID
+    assert name_of(PROVIDER, binary(source="/s")) is Reason.MISSING_EVENT_ID
 
 
 @pytest.mark.parametrize(
@@ -72,12 +72,12 @@ def test_an_id_is_unique_for_one_source_alone() -> None:
     ],
 )
 def test_a_header_is_read_as_the_binding_writes_it(written: str, id_: str) -> None:
-    assert RECIPE.identify(binary(id=written, source="/s")).event_id == f"/s|{id_}"
+    assert PROVIDER.identify(binary(id=written, source="/s")).event_id == f"/s|{id_}"
 
 
 @pytest.mark.parametrize("written", ["%00", "%0A", "%ED%A0%80%01", ""])
 def test_a_header_of_control_characters_names_nothing(written: str) -> None:
-    assert name_of(RECIPE, binary(id=written, source="/s")) is Reason.MISSING_EVENT_ID
+    assert name_of(PROVIDER, binary(id=written, source="/s")) is Reason.MISSING_EVENT_ID
 
 
 @pytest.mark.parametrize(

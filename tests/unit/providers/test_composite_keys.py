@@ -10,15 +10,15 @@ from tests.unit.providers.deliveries import delivery
 from webhook_inbox.ingest.events import fingerprint
 
 
-def names(provider: str, *changes: dict[str, Any]) -> list[str]:
+def names(provider_name: str, *changes: dict[str, Any]) -> list[str]:
     """Returns the ids of the sample and of the sample with each of these changes."""
-    case, document = signed(provider), json.loads(sample_of(provider).body)
+    case, document = signed(provider_name), json.loads(sample_of(provider_name).body)
     bodies = [json.dumps({**document, **change}).encode() for change in ({}, *changes)]
-    return [case.recipe.identify(case.signed_again(body)).event_id for body in bodies]
+    return [case.provider.identify(case.signed_again(body)).event_id for body in bodies]
 
 
 @pytest.mark.parametrize(
-    ("provider", "changes"),
+    ("provider_name", "changes"),
     [
         (
             "calendly",
@@ -43,9 +43,9 @@ def names(provider: str, *changes: dict[str, Any]) -> list[str]:
     ],
 )
 def test_every_part_of_a_key_tells_events_apart(
-    provider: str, changes: list[dict[str, Any]]
+    provider_name: str, changes: list[dict[str, Any]]
 ) -> None:
-    found = names(provider, *changes)
+    found = names(provider_name, *changes)
 
     assert len(set(found)) == len(changes) + 1
 
@@ -53,17 +53,17 @@ def test_every_part_of_a_key_tells_events_apart(
 def test_docusigns_retry_is_the_same_event() -> None:
     assert len(set(names("docusign", {"retryCount": 2}))) == 1
 
-    recipe = signed("docusign").recipe
+    provider = signed("docusign").provider
     bodies = [json.dumps({"event": "e", "retryCount": count}).encode() for count in (0, 2)]
-    assert len({fingerprint(body, recipe.volatile) for body in bodies}) == 1
+    assert len({fingerprint(body, provider.volatile) for body in bodies}) == 1
 
 
 @pytest.mark.parametrize(("word", "text"), [(True, "true"), (False, "false")])
 def test_adyens_success_is_named_as_it_is_signed(word: bool, text: str) -> None:
-    recipe = signed("adyen").recipe
+    provider = signed("adyen").provider
     item = {"pspReference": "p-1", "eventCode": "CAPTURE"}
     found = [
-        recipe.identify(delivery({}, json.dumps({**item, "success": success}).encode())).event_id
+        provider.identify(delivery({}, json.dumps({**item, "success": success}).encode())).event_id
         for success in (word, text)
     ]
 

@@ -16,7 +16,7 @@ from tests.unit.providers.deliveries import (
     delivery,
     later,
     name_of,
-    recipe_of,
+    provider_of,
     verdict,
     with_header,
 )
@@ -38,22 +38,22 @@ URL = "https://inbox.example/hook"
 
 
 def declared(**tables: Any) -> Provider:
-    """Returns the plainest recipe, with some tables changed."""
-    return recipe_of("hmac", {**PLAIN, **tables})
+    """Returns the plainest provider, with some tables changed."""
+    return provider_of("hmac", {**PLAIN, **tables})
 
 
-def sent_by(recipe: Provider, sample: Sample = SAMPLE) -> Delivery:
-    return delivery(recipe.sign(sample, SECRET, NOW), sample.body)
+def sent_by(provider: Provider, sample: Sample = SAMPLE) -> Delivery:
+    return delivery(provider.sign(sample, SECRET, NOW), sample.body)
 
 
-def guarded(recipe: Provider, sent: Delivery) -> bytes | None:
-    return recipe.guard(sent, recipe.identify(sent)) if recipe.guard else None
+def guarded(provider: Provider, sent: Delivery) -> bytes | None:
+    return provider.guard(sent, provider.identify(sent)) if provider.guard else None
 
 
 @pytest.mark.parametrize("algorithm", ["sha1", "sha256", "sha512"])
 @pytest.mark.parametrize("encoding", ["hex", "base64"])
 def test_the_digest_is_the_declared_one(algorithm: str, encoding: str) -> None:
-    recipe = declared(
+    provider = declared(
         signature={"header": "X-Sig", "algorithm": algorithm, "encoding": encoding, "prefix": "v="}
     )
     digest = hmac.digest(SECRET.encode(), SAMPLE.body, algorithm)
@@ -61,9 +61,9 @@ def test_the_digest_is_the_declared_one(algorithm: str, encoding: str) -> None:
 
     sent = delivery({"X-SIG": f"v={written}"}, SAMPLE.body)
 
-    assert isinstance(verdict(recipe, sent), Verified)
-    assert verdict(recipe, replace(sent, body=b"{}")) is Reason.INVALID_SIGNATURE
-    assert sent_by(recipe).headers["x-sig"] == f"v={written}"
+    assert isinstance(verdict(provider, sent), Verified)
+    assert verdict(provider, replace(sent, body=b"{}")) is Reason.INVALID_SIGNATURE
+    assert sent_by(provider).headers["x-sig"] == f"v={written}"
 
 
 @pytest.mark.parametrize(
@@ -76,19 +76,19 @@ def test_the_digest_is_the_declared_one(algorithm: str, encoding: str) -> None:
     ],
 )
 def test_the_key_is_read_as_declared(form: str, secret: str, key: bytes) -> None:
-    recipe = declared(signature={"header": "X-Sig", "key": form})
+    provider = declared(signature={"header": "X-Sig", "key": form})
     digest = hmac.digest(key, SAMPLE.body, hashlib.sha256).hex()
 
     assert isinstance(
-        verdict(recipe, delivery({"x-sig": digest}, SAMPLE.body), (secret,)), Verified
+        verdict(provider, delivery({"x-sig": digest}, SAMPLE.body), (secret,)), Verified
     )
 
 
 @pytest.mark.parametrize(("form", "secret"), [("hex", "xyz"), ("hex", "abc"), ("base64", "!")])
 def test_a_secret_of_another_form_is_no_secret(form: str, secret: str) -> None:
-    recipe = declared(signature={"header": "X-Sig", "key": form})
+    provider = declared(signature={"header": "X-Sig", "key": form})
 
-    assert verdict(recipe, delivery({"x-sig": "0" * 64}, b"{}"), (secret,)) is Reason.NO_SECRET
+    assert verdict(provider, delivery({"x-sig": "0" * 64}, b"{}"), (secret,)) is Reason.NO_SECRET
 
 
 @pytest.mark.parametrize(
@@ -102,44 +102,44 @@ def test_a_secret_of_another_form_is_no_secret(form: str, secret: str) -> None:
     ],
 )
 def test_what_is_signed_is_the_template(signs: str, content: bytes) -> None:
-    recipe = declared(signature={"header": "X-Sig", "signs": signs})
+    provider = declared(signature={"header": "X-Sig", "signs": signs})
     digest = hmac.digest(SECRET.encode(), content, hashlib.sha256).hex()
 
-    assert isinstance(verdict(recipe, delivery({"x-sig": digest}, SAMPLE.body)), Verified)
+    assert isinstance(verdict(provider, delivery({"x-sig": digest}, SAMPLE.body)), Verified)
 
 
 def test_a_signed_method_or_id_that_is_no_text_is_malformed() -> None:
-    recipe = declared(
+    provider = declared(
         signature={"header": "X-Sig", "signs": "{method} {id} {body}"},
         event_id={"header": "X-Id"},
     )
-    sent = sent_by(recipe)
+    sent = sent_by(provider)
 
-    assert isinstance(verdict(recipe, sent), Verified)
-    assert verdict(recipe, replace(sent, method="\ud800")) is Reason.MALFORMED
-    assert verdict(recipe, replace(sent, method="PUT")) is Reason.INVALID_SIGNATURE
-    assert verdict(recipe, with_header(sent, "x-id", "\ud800")) is Reason.MALFORMED
-    assert verdict(recipe, with_header(sent, "x-id", None)) is Reason.MALFORMED
-    assert verdict(recipe, with_header(sent, "x-id", "caf\u00e9")) is Reason.INVALID_SIGNATURE
+    assert isinstance(verdict(provider, sent), Verified)
+    assert verdict(provider, replace(sent, method="\ud800")) is Reason.MALFORMED
+    assert verdict(provider, replace(sent, method="PUT")) is Reason.INVALID_SIGNATURE
+    assert verdict(provider, with_header(sent, "x-id", "\ud800")) is Reason.MALFORMED
+    assert verdict(provider, with_header(sent, "x-id", None)) is Reason.MALFORMED
+    assert verdict(provider, with_header(sent, "x-id", "caf\u00e9")) is Reason.INVALID_SIGNATURE
 
 
 @pytest.mark.parametrize(("tolerance", "seconds"), [("30s", 30), ("10m", 600), ("1h", 3600)])
 def test_the_tolerance_is_the_declared_one(tolerance: str, seconds: int) -> None:
-    recipe = recipe_of(
+    provider = provider_of(
         "hmac", {**ACME, "timestamp": {"header": "X-Acme-Timestamp", "tolerance": tolerance}}
     )
-    sent = sent_by(recipe)
+    sent = sent_by(provider)
 
-    assert isinstance(verdict(recipe, later(sent, seconds)), Verified)
-    assert verdict(recipe, later(sent, seconds + 1)) is Reason.STALE
-    assert verdict(recipe, later(sent, -seconds - 1)) is Reason.FUTURE
+    assert isinstance(verdict(provider, later(sent, seconds)), Verified)
+    assert verdict(provider, later(sent, seconds + 1)) is Reason.STALE
+    assert verdict(provider, later(sent, -seconds - 1)) is Reason.FUTURE
 
 
 def test_without_a_tolerance_it_is_five_minutes() -> None:
-    recipe = recipe_of("hmac", {**ACME, "timestamp": {"header": "X-Acme-Timestamp"}})
+    provider = provider_of("hmac", {**ACME, "timestamp": {"header": "X-Acme-Timestamp"}})
 
-    assert isinstance(verdict(recipe, later(sent_by(recipe), 300)), Verified)
-    assert verdict(recipe, later(sent_by(recipe), 301)) is Reason.STALE
+    assert isinstance(verdict(provider, later(sent_by(provider), 300)), Verified)
+    assert verdict(provider, later(sent_by(provider), 301)) is Reason.STALE
 
 
 @pytest.mark.parametrize(
@@ -174,10 +174,10 @@ def test_the_id_is_found_where_declared(
     ],
 )
 def test_the_type_is_found_where_declared(event_type: Mapping[str, str], type_: str) -> None:
-    recipe = declared(event_type=event_type)
+    provider = declared(event_type=event_type)
     sent = delivery({"x-type": "from-header"}, b'{"id":"a","kind":{"name":"deep"}}')
 
-    assert recipe.identify(sent).type == type_
+    assert provider.identify(sent).type == type_
 
 
 def test_without_a_declared_type_every_event_is_of_the_unknown_type() -> None:
@@ -185,12 +185,12 @@ def test_without_a_declared_type_every_event_is_of_the_unknown_type() -> None:
 
 
 def test_id_and_type_headers_are_sent_and_kept() -> None:
-    recipe = declared(event_id={"header": "X-Id"}, event_type={"header": "X-Type"})
+    provider = declared(event_id={"header": "X-Id"}, event_type={"header": "X-Type"})
 
-    sent = sent_by(recipe)
+    sent = sent_by(provider)
 
     assert (sent.headers["x-id"], sent.headers["x-type"]) == ("acme-1", "order.shipped")
-    assert recipe.kept_headers == {"x-id", "x-type"}
+    assert provider.kept_headers == {"x-id", "x-type"}
 
 
 @pytest.mark.parametrize(
@@ -208,24 +208,24 @@ def test_no_guard_is_needed_where_id_or_time_are_signed(tables: Mapping[str, Any
 
 
 def test_the_guard_is_the_body_where_the_id_is_in_an_unsigned_header() -> None:
-    recipe = declared(event_id={"header": "X-Id"})
-    sent = sent_by(recipe)
+    provider = declared(event_id={"header": "X-Id"})
+    sent = sent_by(provider)
     again = with_header(sent, "x-id", "another")
 
-    assert isinstance(verdict(recipe, again), Verified)
-    assert guarded(recipe, sent) == guarded(recipe, again) == SAMPLE.body
+    assert isinstance(verdict(provider, again), Verified)
+    assert guarded(provider, sent) == guarded(provider, again) == SAMPLE.body
 
 
 def test_the_guard_holds_when_part_of_the_id_is_moved_into_the_body() -> None:
     """Without anything between them, one signature covers every way to part id and body."""
-    recipe = declared(
+    provider = declared(
         signature={"header": "X-Sig", "signs": "{id}{body}"}, event_id={"header": "X-Id"}
     )
-    sent = sent_by(recipe)
+    sent = sent_by(provider)
     moved = replace(with_header(sent, "x-id", "acme-"), body=b"1" + sent.body)
 
-    assert isinstance(verdict(recipe, moved), Verified)
-    assert guarded(recipe, moved) == guarded(recipe, sent) == b"acme-1" + SAMPLE.body
+    assert isinstance(verdict(provider, moved), Verified)
+    assert guarded(provider, moved) == guarded(provider, sent) == b"acme-1" + SAMPLE.body
 
 
 @pytest.mark.parametrize(
@@ -284,36 +284,36 @@ def test_tables_that_do_not_go_together_are_refused(tables: Mapping[str, Any], w
 
 
 def test_the_endpoint_is_tried_as_the_handshake_names_it() -> None:
-    recipe = declared(handshake="okta")
+    provider = declared(handshake="okta")
     asked = delivery({"X-Okta-Verification-Challenge": "c"}, b"", method="GET")
 
-    assert recipe.greet is not None
-    answer = recipe.greet(asked, (SECRET,))
+    assert provider.greet is not None
+    answer = provider.greet(asked, (SECRET,))
     assert answer is not None
     assert answer.body == b'{"verification": "c"}'
-    assert recipe.offer is None
+    assert provider.offer is None
     assert declared().greet is None
 
 
 def test_a_secret_is_taken_where_the_handshake_offers_one_unsigned() -> None:
-    recipe = declared(handshake="clio")
+    provider = declared(handshake="clio")
     offered = delivery({"X-Hook-Secret": "s"}, b"")
 
-    assert recipe.offer is not None
-    assert recipe.offer(offered) is not None
-    assert recipe.offer(with_header(offered, "x-sig", "00")) is None
-    assert recipe.greet is None
+    assert provider.offer is not None
+    assert provider.offer(offered) is not None
+    assert provider.offer(with_header(offered, "x-sig", "00")) is None
+    assert provider.greet is None
 
 
 def test_the_parts_of_a_secret_verify_deliveries_and_tokens_alike() -> None:
-    recipe = declared(handshake="strava")
+    provider = declared(handshake="strava")
     parts = json.dumps({"secret": SECRET, "verify_token": "mine"})
     query = "hub.mode=subscribe&hub.verify_token=mine&hub.challenge=c"
     asked = replace(delivery({}, b"", method="GET"), query=query)
 
-    assert isinstance(verdict(recipe, sent_by(recipe), (parts,)), Verified)
-    assert recipe.greet is not None
-    answer = recipe.greet(asked, (parts,))
+    assert isinstance(verdict(provider, sent_by(provider), (parts,)), Verified)
+    assert provider.greet is not None
+    answer = provider.greet(asked, (parts,))
     assert answer is not None
     assert answer.body == b'{"hub.challenge": "c"}'
 
@@ -327,23 +327,23 @@ def test_a_handshake_that_is_not_known_is_an_error_that_names_the_choices() -> N
 @pytest.mark.parametrize("challenge", ["abc", "1795248000", "1795248000abc"])
 def test_an_answered_challenge_is_no_signature_of_an_event(signs: str, challenge: str) -> None:
     dated = "timestamp" in signs
-    recipe = declared(
+    provider = declared(
         signature={"header": "X-Sig", "signs": signs},
         event_id={"body": "sha256"},
         handshake="smartcar",
         **({"timestamp": {"header": "X-Time"}} if dated else {}),
     )
     question = {"eventType": "VERIFY", "data": {"challenge": challenge}}
-    assert recipe.greet is not None
-    answer = recipe.greet(delivery({}, json.dumps(question).encode()), (SECRET,))
+    assert provider.greet is not None
+    answer = provider.greet(delivery({}, json.dumps(question).encode()), (SECRET,))
     assert answer is not None
     signature = json.loads(answer.body)["challenge"]
     body = challenge.removeprefix("1795248000") if dated else challenge
 
     forged = delivery({"X-Sig": signature, "X-Time": "1795248000"}, body.encode())
 
-    assert verdict(recipe, forged) is Reason.INVALID_SIGNATURE
-    assert isinstance(verdict(recipe, sent_by(recipe)), Verified)
+    assert verdict(provider, forged) is Reason.INVALID_SIGNATURE
+    assert isinstance(verdict(provider, sent_by(provider)), Verified)
 
 
 DIGESTED: Mapping[str, Any] = {
@@ -353,25 +353,25 @@ DIGESTED: Mapping[str, Any] = {
 
 
 def test_a_body_may_be_signed_by_its_hash_alone() -> None:
-    recipe = declared(**DIGESTED)
+    provider = declared(**DIGESTED)
     digest = b64encode(hashlib.sha512(SAMPLE.body).digest()).decode()
     made = hmac.digest(SECRET.encode(), f"POST /webhooks/it {digest}".encode(), "sha256").hex()
     sent = delivery({"X-Sig": made, "X-Digest": digest}, SAMPLE.body)
 
-    assert isinstance(verdict(recipe, sent), Verified)
-    assert recipe.signature_headers == {"x-sig", "x-digest"}
-    assert verdict(recipe, replace(sent, body=b"{}")) is Reason.INVALID_SIGNATURE
-    assert verdict(recipe, with_header(sent, "x-digest", None)) is Reason.MALFORMED
-    assert isinstance(verdict(recipe, sent_by(recipe)), Verified)
+    assert isinstance(verdict(provider, sent), Verified)
+    assert provider.signature_headers == {"x-sig", "x-digest"}
+    assert verdict(provider, replace(sent, body=b"{}")) is Reason.INVALID_SIGNATURE
+    assert verdict(provider, with_header(sent, "x-digest", None)) is Reason.MALFORMED
+    assert isinstance(verdict(provider, sent_by(provider)), Verified)
 
 
 def test_a_hash_that_nothing_else_stands_for_has_to_be_there() -> None:
-    recipe = declared(
+    provider = declared(
         signature={"header": "X-Sig", "signs": "{url}"}, digest={"query": "hash"}, url=URL
     )
     made = hmac.digest(SECRET.encode(), URL.encode(), "sha256").hex()
 
-    assert verdict(recipe, delivery({"x-sig": made}, SAMPLE.body)) is Reason.MALFORMED
+    assert verdict(provider, delivery({"x-sig": made}, SAMPLE.body)) is Reason.MALFORMED
 
 
 @pytest.mark.parametrize(
@@ -391,93 +391,93 @@ def test_a_hash_that_nothing_else_stands_for_has_to_be_there() -> None:
     ],
 )
 def test_what_is_signed_may_name_every_part_of_a_delivery(signs: str, content: str) -> None:
-    recipe = declared(signature={"header": "X-Sig", "signs": signs}, url=URL)
+    provider = declared(signature={"header": "X-Sig", "signs": signs}, url=URL)
     made = hmac.digest(SECRET.encode(), content.encode() + SAMPLE.body, "sha256").hex()
     sent = delivery({"x-sig": made, "x-nonce": "n-1"}, SAMPLE.body)
 
-    assert isinstance(verdict(recipe, replace(sent, query="a=1&b=%C3%A9+x&a=0")), Verified)
+    assert isinstance(verdict(provider, replace(sent, query="a=1&b=%C3%A9+x&a=0")), Verified)
 
 
 @pytest.mark.parametrize(
     "field", ["{header:X-Nonce}", "{json:absent}", "{json:nested}", "{form:a}"]
 )
 def test_what_is_signed_has_to_be_there_and_be_text(field: str) -> None:
-    recipe = declared(signature={"header": "X-Sig", "signs": field + "{body}"})
+    provider = declared(signature={"header": "X-Sig", "signs": field + "{body}"})
     sent = delivery({"x-sig": "0" * 64}, b'{"nested":[1]}')
 
-    assert verdict(recipe, sent) is Reason.MALFORMED
+    assert verdict(provider, sent) is Reason.MALFORMED
 
 
 @pytest.mark.parametrize("body", [b"\xff", b"&&&"])
 def test_a_body_that_is_no_form_is_not_let_in_as_an_empty_one(body: bytes) -> None:
-    recipe = declared(
+    provider = declared(
         signature={"header": "X-Sig", "signs": "{url}{form}"}, event_id={"body": "sha256"}, url=URL
     )
     made = hmac.digest(SECRET.encode(), URL.encode(), "sha256").hex()
     empty = delivery({"x-sig": made}, b"")
 
-    assert isinstance(verdict(recipe, empty), Verified)
-    assert verdict(recipe, replace(empty, body=body)) is Reason.MALFORMED
+    assert isinstance(verdict(provider, empty), Verified)
+    assert verdict(provider, replace(empty, body=body)) is Reason.MALFORMED
 
 
 def test_of_numbered_headers_any_may_carry_the_signature() -> None:
-    recipe = declared(signature={"header": ["X-Own", "X-Sig-*"]})
+    provider = declared(signature={"header": ["X-Own", "X-Sig-*"]})
     made = hmac.digest(SECRET.encode(), SAMPLE.body, "sha256").hex()
 
     for name in ("x-own", "x-sig-1", "x-sig-100"):
         wrong = {"x-sig-7": "0" * 64, name: made}
-        assert isinstance(verdict(recipe, delivery(wrong, SAMPLE.body)), Verified)
+        assert isinstance(verdict(provider, delivery(wrong, SAMPLE.body)), Verified)
     absent = delivery({"x-sig-101": made}, SAMPLE.body)
-    assert verdict(recipe, absent) is Reason.MISSING_SIGNATURE
+    assert verdict(provider, absent) is Reason.MISSING_SIGNATURE
 
 
 def test_the_signature_may_stand_in_the_query() -> None:
-    recipe = declared(signature={"query": "sig", "signs": "{address}{body}"}, url=URL)
-    sent = recipe.send(SAMPLE, SECRET, NOW)
+    provider = declared(signature={"query": "sig", "signs": "{address}{body}"}, url=URL)
+    sent = provider.send(SAMPLE, SECRET, NOW)
     valid = replace(delivery(sent.headers, sent.body), query=sent.query)
 
     assert sent.query.startswith("sig=")
-    assert isinstance(verdict(recipe, valid), Verified)
-    assert verdict(recipe, replace(valid, query="sig=0")) is Reason.INVALID_SIGNATURE
-    assert verdict(recipe, replace(valid, query="")) is Reason.MISSING_SIGNATURE
+    assert isinstance(verdict(provider, valid), Verified)
+    assert verdict(provider, replace(valid, query="sig=0")) is Reason.INVALID_SIGNATURE
+    assert verdict(provider, replace(valid, query="")) is Reason.MISSING_SIGNATURE
 
 
 @pytest.mark.parametrize("place", ["query", "form"])
 def test_id_and_type_may_stand_in_query_or_form(place: str) -> None:
-    recipe = declared(event_id={place: "id"}, event_type={place: "kind"})
+    provider = declared(event_id={place: "id"}, event_type={place: "kind"})
     fields = "id=a-1&kind=paid"
     sent = delivery({}, fields.encode() if place == "form" else b"")
 
-    named = recipe.identify(replace(sent, query=fields if place == "query" else ""))
+    named = provider.identify(replace(sent, query=fields if place == "query" else ""))
 
     assert (named.event_id, named.type) == ("a-1", "paid")
-    assert (recipe.guard is None) is (place == "form")
+    assert (provider.guard is None) is (place == "form")
 
 
 def test_headers_that_say_how_it_was_signed_are_required_and_kept() -> None:
     signature = {"header": "X-Sig", "requires": {"X-Version": "2"}}
-    recipe = declared(signature=signature)
-    sent = sent_by(recipe)
+    provider = declared(signature=signature)
+    sent = sent_by(provider)
 
-    assert isinstance(verdict(recipe, sent), Verified)
-    assert verdict(recipe, with_header(sent, "x-version", "1")) is Reason.MALFORMED
-    assert verdict(recipe, with_header(sent, "x-version", None)) is Reason.MALFORMED
-    assert "x-version" in recipe.signature_headers
+    assert isinstance(verdict(provider, sent), Verified)
+    assert verdict(provider, with_header(sent, "x-version", "1")) is Reason.MALFORMED
+    assert verdict(provider, with_header(sent, "x-version", None)) is Reason.MALFORMED
+    assert "x-version" in provider.signature_headers
 
 
 @pytest.mark.parametrize(("ahead", "seconds"), [("none", 0), ("30s", 30)])
 def test_the_future_may_have_a_bound_of_its_own(ahead: str, seconds: int) -> None:
     table = {"header": "X-Acme-Timestamp", "tolerance": "5m", "ahead": ahead}
-    recipe = recipe_of("hmac", {**ACME, "timestamp": table})
-    sent = sent_by(recipe)
+    provider = provider_of("hmac", {**ACME, "timestamp": table})
+    sent = sent_by(provider)
 
-    assert isinstance(verdict(recipe, later(sent, 300)), Verified)
-    assert isinstance(verdict(recipe, later(sent, -seconds)), Verified)
-    assert verdict(recipe, later(sent, -seconds - 1)) is Reason.FUTURE
+    assert isinstance(verdict(provider, later(sent, 300)), Verified)
+    assert isinstance(verdict(provider, later(sent, -seconds)), Verified)
+    assert verdict(provider, later(sent, -seconds - 1)) is Reason.FUTURE
 
 
 def test_a_secret_of_several_parts_has_the_key_under_its_name() -> None:
-    recipe = declared()
+    provider = declared()
     parts = f'{{"secret":"{SECRET}","verify_token":"t"}}'
 
-    assert isinstance(verdict(recipe, sent_by(recipe), (parts,)), Verified)
+    assert isinstance(verdict(provider, sent_by(provider), (parts,)), Verified)

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.providers.deliveries import NOW, delivery, name_of, recipe_of, verdict, with_header
+from tests.unit.providers.deliveries import (
+    NOW,
+    delivery,
+    name_of,
+    provider_of,
+    verdict,
+    with_header,
+)
 from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Sample, Verified
@@ -43,8 +50,8 @@ def credentials(auth: str) -> list[tuple[str, str]]:
 def agent_of(
     auth: str, given: Delivery, *secrets: str, **settings: object
 ) -> tuple[int, str] | Reason:
-    recipe = recipe_of(auth, {**NAMED, **settings})
-    found = verdict(recipe, given, secrets or (AGENTS[auth],))
+    provider = provider_of(auth, {**NAMED, **settings})
+    found = verdict(provider, given, secrets or (AGENTS[auth],))
     return (found.secret, found.agent) if isinstance(found, Verified) else found
 
 
@@ -156,17 +163,19 @@ def test_a_key_may_stand_in_another_header_behind_a_prefix() -> None:
 def test_an_event_is_named_as_declared_and_guarded_where_its_id_could_be_any(
     auth: str, event_id: dict[str, Any], named: object, guarded: bool
 ) -> None:
-    recipe = recipe_of(auth, {**NAMED, "event_id": event_id})
-    found = name_of(recipe, sent(auth, ONE[auth]))
+    provider = provider_of(auth, {**NAMED, "event_id": event_id})
+    found = name_of(provider, sent(auth, ONE[auth]))
 
     assert (found if isinstance(found, Reason) else found.event_id) == named
-    assert (recipe.guard is not None) == guarded
+    assert (provider.guard is not None) == guarded
 
 
 @both
 def test_a_body_without_a_name_is_named_by_its_content(auth: str) -> None:
-    recipe = recipe_of(auth, {"event_id": {"body": "sha256"}, "event_type": {"value": "backup"}})
-    found = recipe.identify(sent(auth, ONE[auth]))
+    provider = provider_of(
+        auth, {"event_id": {"body": "sha256"}, "event_type": {"value": "backup"}}
+    )
+    found = provider.identify(sent(auth, ONE[auth]))
 
     assert found.event_id.startswith("sha256:")
     assert found.type == "backup"
@@ -174,26 +183,26 @@ def test_a_body_without_a_name_is_named_by_its_content(auth: str) -> None:
 
 @both
 def test_a_credential_is_never_kept_as_an_id_or_a_type(auth: str) -> None:
-    recipe = recipe_of(auth, NAMED)
-    assert recipe.token_headers == recipe.signature_headers == {HEADERS[auth]}
-    assert recipe.kept_headers == {"x-event-id"}
+    provider = provider_of(auth, NAMED)
+    assert provider.token_headers == provider.signature_headers == {HEADERS[auth]}
+    assert provider.kept_headers == {"x-event-id"}
     for table in ("event_id", "event_type"):
         header = {"header": ["X-Event-Id", HEADERS[auth].upper()]}
         with pytest.raises(ConfigurationError, match=rf"{table}\.header: {HEADERS[auth]} holds"):
-            recipe_of(auth, {**NAMED, table: header})
+            provider_of(auth, {**NAMED, table: header})
 
 
 @both
 def test_without_an_id_there_is_no_source(auth: str) -> None:
     with pytest.raises(ConfigurationError, match="event_id: missing; say where it stands"):
-        recipe_of(auth, {})
+        provider_of(auth, {})
 
 
 @both
 def test_a_refusal_shows_no_credential(auth: str) -> None:
     for credential, held in (("of-mine:1", AGENTS[auth]), (ONE[auth], "{")):
         with pytest.raises(Rejected) as raised:
-            recipe_of(auth, NAMED).verify(sent(auth, credential), (held,))
+            provider_of(auth, NAMED).verify(sent(auth, credential), (held,))
         assert "key" not in str(raised.value).replace("API key", "").replace("KEY", "")
         assert "of-mine" not in str(raised.value)
 
@@ -203,29 +212,29 @@ def test_a_refusal_shows_no_credential(auth: str) -> None:
 
 @both
 def test_a_sample_is_the_first_agents(auth: str) -> None:
-    recipe = recipe_of(auth, NAMED)
-    headers = recipe.sign(Sample("evt-9", "budget.exceeded", BODY), AGENTS[auth], NOW)
+    provider = provider_of(auth, NAMED)
+    headers = provider.sign(Sample("evt-9", "budget.exceeded", BODY), AGENTS[auth], NOW)
 
     given = delivery(headers, BODY)
-    assert recipe.verify(given, (AGENTS[auth],)).agent == "planner"
-    assert recipe.identify(given).event_id == "evt-9"
+    assert provider.verify(given, (AGENTS[auth],)).agent == "planner"
+    assert provider.identify(given).event_id == "evt-9"
 
 
 @both
 @pytest.mark.parametrize("held", ["", "{}", '{"planner": ""}'])
 def test_what_is_no_credential_signs_nothing_and_the_remedy_is_told(auth: str, held: str) -> None:
     with pytest.raises(ConfigurationError, match=r"the secret is not .*as JSON; set it so"):
-        recipe_of(auth, NAMED).sign(Sample("e", "t", BODY), held, NOW)
+        provider_of(auth, NAMED).sign(Sample("e", "t", BODY), held, NOW)
 
 
 @both
 def test_every_agents_token_can_be_known_by_its_hash(auth: str) -> None:
-    recipe = recipe_of(auth, NAMED)
-    assert recipe.tokens is not None
+    provider = provider_of(auth, NAMED)
+    assert provider.tokens is not None
 
     expected = [written(auth, credential) for _, credential in credentials(auth)]
-    assert list(recipe.tokens(AGENTS[auth])) == expected
-    assert list(recipe.tokens("{")) == []
+    assert list(provider.tokens(AGENTS[auth])) == expected
+    assert list(provider.tokens("{")) == []
 
 
 # -- whatever comes in

@@ -24,7 +24,7 @@ from tests.unit.providers.tokens import (
     pem,
     private,
     private_pem,
-    recipe,
+    provider,
     secret,
     sent,
     token,
@@ -36,19 +36,19 @@ from webhook_inbox.domain.provider import Sample, Verified
 
 PLANNER, BUYER = private("planner"), private("buyer")
 AGENTS = secret(planner=pem(PLANNER), buyer=pem(BUYER))
-RECIPE = recipe()
+PROVIDER = provider()
 VALID = sent(token(PLANNER))
 JWKS = "https://agents.example/jwks.json"
 
 
 def agent_of(delivery: Delivery, held: str = AGENTS, **changed: object) -> str | Reason:
-    found = verdict(recipe(**changed), delivery, (held,))
+    found = verdict(provider(**changed), delivery, (held,))
     return found.agent if isinstance(found, Verified) else found
 
 
 def why(delivery: Delivery, held: str = AGENTS, **changed: object) -> str:
     with pytest.raises(Rejected) as raised:
-        recipe(**changed).verify(delivery, (held,))
+        provider(**changed).verify(delivery, (held,))
     return str(raised.value)
 
 
@@ -76,7 +76,7 @@ def test_the_name_that_a_library_gives_a_key_is_no_hindrance() -> None:
 
 def test_of_the_previous_secret_agents_are_told_apart_too() -> None:
     old = secret(planner=pem(BUYER))
-    found = RECIPE.verify(sent(token(BUYER)), (secret(planner=pem(PLANNER)), old))
+    found = PROVIDER.verify(sent(token(BUYER)), (secret(planner=pem(PLANNER)), old))
 
     assert (found.secret, found.agent) == (1, "planner")
 
@@ -146,7 +146,7 @@ def test_an_agents_name_that_cannot_be_kept_is_malformed(name: object) -> None:
 
 
 def fetched(delivery: Delivery, published: object, **changed: object) -> str | Reason:
-    found = verdict(recipe(jwks=JWKS, **changed), delivery, (json.dumps(published),))
+    found = verdict(provider(jwks=JWKS, **changed), delivery, (json.dumps(published),))
     return found.agent if isinstance(found, Verified) else found
 
 
@@ -168,7 +168,7 @@ def test_a_published_key_that_is_for_something_else_is_of_no_use(more: dict[str,
 
 
 def test_keys_are_fetched_from_where_inbox_toml_says_whatever_a_token_says() -> None:
-    source = recipe(jwks=JWKS)
+    source = provider(jwks=JWKS)
     elsewhere = sent(
         token(PLANNER, head={"jku": "https://evil.example", "kid": "https://e.example"})
     )
@@ -180,7 +180,7 @@ def test_keys_are_fetched_from_where_inbox_toml_says_whatever_a_token_says() -> 
 
 @pytest.mark.parametrize("written", ["", "x", "a.b.c", token(PLANNER, alg="RS512")])
 def test_nothing_is_fetched_for_what_no_key_could_have_made(written: str) -> None:
-    source = recipe(jwks=JWKS)
+    source = provider(jwks=JWKS)
     assert source.fetches is not None
 
     with pytest.raises(Rejected, match=r"malformed|missing-signature"):
@@ -264,7 +264,7 @@ def test_a_token_ages_by_its_iat_where_that_is_asked_for() -> None:
     assert agent_of(later(VALID, 250), max_age="5m") == "planner"
     assert "too old" in why(later(VALID, 250), max_age="4m")
     assert "does not claim iat" in why(sent(token(PLANNER, iat=None)), max_age="4m")
-    assert recipe(max_age="4m").window is not None
+    assert provider(max_age="4m").window is not None
 
 
 # -- never another algorithm than the key's
@@ -332,7 +332,7 @@ def test_a_short_rsa_key_is_of_no_use() -> None:
 )  # fmt: skip
 def test_a_secret_without_a_key_that_verifies_is_no_secret(held: str) -> None:
     assert agent_of(VALID, held, algorithms=["RS256", "HS256"]) is Reason.NO_SECRET
-    assert RECIPE.verify(VALID, (held, AGENTS)).secret == 1
+    assert PROVIDER.verify(VALID, (held, AGENTS)).secret == 1
 
 
 def test_a_broken_key_of_one_agent_keeps_no_other_out() -> None:
@@ -371,7 +371,7 @@ def test_another_header_holds_the_bare_token_unless_a_prefix_is_named() -> None:
     assert agent_of(bare, header="X-Agent-Token") == "planner"
     assert agent_of(named, header="X-Agent-Token", prefix="Token ") == "planner"
     assert agent_of(bare, header="X-Agent-Token", prefix="Token ") is Reason.MALFORMED
-    assert recipe(header="X-Agent-Token").token_headers == {"x-agent-token"}
+    assert provider(header="X-Agent-Token").token_headers == {"x-agent-token"}
 
 
 # -- the body
@@ -406,15 +406,15 @@ def test_a_hash_in_another_spelling_is_refused(value: object) -> None:
 def test_when_it_was_signed_is_told_of_a_token_that_is_of_one_body() -> None:
     bound = sent(token(PLANNER, bh=hashlib.sha256(BODY).hexdigest()))
 
-    assert recipe(body_claim="bh").verify(bound, (AGENTS,)).signed_at == NOW
-    assert RECIPE.verify(VALID, (AGENTS,)).signed_at is None
+    assert provider(body_claim="bh").verify(bound, (AGENTS,)).signed_at == NOW
+    assert PROVIDER.verify(VALID, (AGENTS,)).signed_at is None
 
 
 # -- naming, and what is guarded
 
 
 def test_id_and_type_may_be_claimed() -> None:
-    source = recipe(event_id={"claim": "jti"}, event_type={"claim": "typ"})
+    source = provider(event_id={"claim": "jti"}, event_type={"claim": "typ"})
     named = name_of(source, sent(token(PLANNER, jti="j-1", typ="task.done")))
 
     assert not isinstance(named, Reason)
@@ -436,14 +436,14 @@ def test_id_and_type_may_be_claimed() -> None:
 def test_a_body_is_guarded_where_its_id_could_be_any(
     event_id: dict[str, str], guarded: bool
 ) -> None:
-    assert (recipe(event_id=event_id).guard is not None) == guarded
-    assert (recipe(event_id=event_id, body_claim="bh").guard is not None) == guarded
+    assert (provider(event_id=event_id).guard is not None) == guarded
+    assert (provider(event_id=event_id, body_claim="bh").guard is not None) == guarded
 
 
 def test_it_is_the_body_that_is_known_again_or_the_token_that_is_of_one_body() -> None:
     again = sent(token(PLANNER, jti="another"))
-    identity = RECIPE.identify(VALID)
-    by_body, by_token = RECIPE.guard, recipe(body_claim="bh").guard
+    identity = PROVIDER.identify(VALID)
+    by_body, by_token = PROVIDER.guard, provider(body_claim="bh").guard
     assert by_body is not None
     assert by_token is not None
 
@@ -452,11 +452,11 @@ def test_it_is_the_body_that_is_known_again_or_the_token_that_is_of_one_body() -
 
 
 def test_the_token_is_kept_nowhere() -> None:
-    assert RECIPE.token_headers == RECIPE.signature_headers == {"authorization"}
-    assert RECIPE.kept_headers == {"x-event-id"}
+    assert PROVIDER.token_headers == PROVIDER.signature_headers == {"authorization"}
+    assert PROVIDER.kept_headers == {"x-event-id"}
     for table in ("event_id", "event_type"):
         with pytest.raises(ConfigurationError, match=rf"{table}\.header: authorization holds"):
-            recipe(**{table: {"header": "Authorization"}})
+            provider(**{table: {"header": "Authorization"}})
 
 
 # -- what is signed is verified
@@ -464,7 +464,7 @@ def test_the_token_is_kept_nowhere() -> None:
 
 @pytest.mark.parametrize("alg", ["RS256", "PS384", "ES256", "ES512", "EdDSA"])
 def test_a_pair_signs_and_verifies(alg: str) -> None:
-    source = recipe(algorithms=[alg], body_claim="bh", event_id={"claim": "jti"})
+    source = provider(algorithms=[alg], body_claim="bh", event_id={"claim": "jti"})
     assert source.pair is not None
     signs, verifies = source.pair()
     made = sent("x")
@@ -478,7 +478,7 @@ def test_a_pair_signs_and_verifies(alg: str) -> None:
 
 
 def test_a_sample_of_an_issuer_claims_its_agent_whatever_the_claim() -> None:
-    source = recipe(jwks=JWKS, agent_claim="client_id")
+    source = provider(jwks=JWKS, agent_claim="client_id")
     assert source.pair is not None
     signs, published = source.pair()
     headers = source.sign(Sample("evt-9", "task.completed", BODY), signs, NOW)
@@ -489,7 +489,7 @@ def test_a_sample_of_an_issuer_claims_its_agent_whatever_the_claim() -> None:
 
 @pytest.mark.parametrize("held", [SHARED, secret(planner=SHARED), json.dumps({"kty": "oct"})])
 def test_a_shared_key_signs_as_it_verifies(held: str) -> None:
-    source = recipe(algorithms=["HS256"])
+    source = provider(algorithms=["HS256"])
     assert source.pair is None
     if "oct" in held:
         with pytest.raises(ConfigurationError, match="holds no key that signs HS256"):
@@ -502,10 +502,10 @@ def test_a_shared_key_signs_as_it_verifies(held: str) -> None:
 
 def test_with_public_keys_nothing_is_signed_and_the_remedy_is_told() -> None:
     with pytest.raises(ConfigurationError, match="give an agent's private key") as raised:
-        RECIPE.sign(Sample("e", "t", BODY), AGENTS, NOW)
+        PROVIDER.sign(Sample("e", "t", BODY), AGENTS, NOW)
     assert "BEGIN" not in str(raised.value)
     with pytest.raises(ConfigurationError, match="the secret is empty; give"):
-        RECIPE.sign(Sample("e", "t", BODY), "", NOW)
+        PROVIDER.sign(Sample("e", "t", BODY), "", NOW)
 
 
 # -- settings that do not go together
@@ -525,7 +525,7 @@ def test_with_public_keys_nothing_is_signed_and_the_remedy_is_told() -> None:
 )
 def test_settings_that_cannot_be_used_are_refused(changed: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigurationError) as raised:
-        recipe(**changed)
+        provider(**changed)
     assert words in str(raised.value)
 
 
@@ -547,7 +547,7 @@ PARTS = st.one_of(
 @given(written=st.lists(PARTS, max_size=5).map(".".join))
 @settings(max_examples=300, deadline=None)
 def test_any_token_is_verified_or_refused(written: str) -> None:
-    found = verdict(RECIPE, sent(written), (AGENTS,))
+    found = verdict(PROVIDER, sent(written), (AGENTS,))
 
     assert isinstance(found, Reason) or written == token(PLANNER)
 
@@ -568,7 +568,7 @@ def test_any_head_before_a_right_signature_is_refused(head: dict[str, Any]) -> N
     spoilt = urlsafe_b64encode(json.dumps(head).encode()).decode().rstrip("=")
 
     found = verdict(
-        recipe(algorithms=["RS256", "HS256"]), sent(f"{spoilt}.{payload}.{signature}"), (AGENTS,)
+        provider(algorithms=["RS256", "HS256"]), sent(f"{spoilt}.{payload}.{signature}"), (AGENTS,)
     )
 
     assert isinstance(found, Reason)
@@ -588,7 +588,7 @@ CLAIMS = st.dictionaries(
 def test_a_rightly_signed_token_may_claim_anything(changed: dict[str, Any]) -> None:
     payload = json.dumps({**tokens.claims(), **changed}).encode()
     made = sent(jwt.PyJWS().encode(payload, b64decode(SHARED), algorithm="HS256"))
-    source = recipe(algorithms=["HS256"], event_id={"claim": "sub"})
+    source = provider(algorithms=["HS256"], event_id={"claim": "sub"})
 
     found = verdict(source, made, (SHARED,))
 
@@ -609,6 +609,6 @@ def test_a_rightly_signed_token_may_claim_anything(changed: dict[str, Any]) -> N
 ).map(json.dumps))  # fmt: skip
 @settings(max_examples=300, deadline=None)
 def test_any_text_may_stand_where_a_secret_should(held: str) -> None:
-    found = RECIPE.verify(VALID, (held, AGENTS))
+    found = PROVIDER.verify(VALID, (held, AGENTS))
 
     assert (found.secret, found.agent) == (1, "planner")

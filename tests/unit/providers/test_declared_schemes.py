@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.providers.cases import PUBLISHED, VECTORS, recipe_of, vectors_of
+from tests.unit.providers.cases import PUBLISHED, VECTORS, provider_of, vectors_of
 from tests.unit.providers.deliveries import NOW, SECRET
 from webhook_inbox import providers
 from webhook_inbox.configuration import inbox_toml
@@ -77,11 +77,11 @@ def has_hmac(vector: Mapping[str, Any]) -> bool:
 def vectors() -> Mapping[str, list[dict[str, Any]]]:
     """The vectors of every provider with an HMAC, by the scheme they are of."""
     found: dict[str, list[dict[str, Any]]] = {}
-    for provider in PUBLISHED:
-        facts = recipe_of(provider).facts
+    for provider_name in PUBLISHED:
+        facts = provider_of(provider_name).facts
         assert facts is not None
         hashes = re.search(r"\bHMAC\b|Standard Webhooks", facts.scheme)
-        for vector in vectors_of(provider) if hashes else ():
+        for vector in vectors_of(provider_name) if hashes else ():
             if has_hmac(vector):
                 found.setdefault(vector["scheme"], []).append(vector)
     return found
@@ -99,9 +99,9 @@ def source_for(vector: Mapping[str, Any]) -> str:
 
 
 def verdict(vector: Mapping[str, Any]) -> str:
-    recipe = declared(source_for(vector), url=vector["url"].partition("?")[0])
+    provider = declared(source_for(vector), url=vector["url"].partition("?")[0])
     try:
-        recipe.verify(conformance.delivery_of(vector), conformance.secrets_of(vector))
+        provider.verify(conformance.delivery_of(vector), conformance.secrets_of(vector))
     except Rejected as error:
         return conformance.WORDS.get(error.reason, str(error.reason))
     return conformance.VALID
@@ -148,13 +148,13 @@ def samples() -> Iterator[tuple[str, Sample, str]]:
 
 @pytest.mark.parametrize(("name", "sample", "secret"), list(samples()), ids=list(SOURCES))
 def test_a_sample_is_sent_as_the_source_verifies_it(name: str, sample: Sample, secret: str) -> None:
-    recipe = declared(name, url="https://inbox.example/webhooks/it")
-    sent = recipe.send(sample, secret, NOW)
+    provider = declared(name, url="https://inbox.example/webhooks/it")
+    sent = provider.send(sample, secret, NOW)
     delivery = Delivery("it", "POST", "/webhooks/it", sent.query, sent.headers, sent.body, NOW)
 
-    assert isinstance(recipe.verify(delivery, (secret,)), Verified)
+    assert isinstance(provider.verify(delivery, (secret,)), Verified)
     with pytest.raises(Rejected) as raised:
-        recipe.verify(delivery, ("ff00" * 16,))
+        provider.verify(delivery, ("ff00" * 16,))
     assert raised.value.reason is Reason.INVALID_SIGNATURE
 
 
@@ -184,15 +184,15 @@ ITEMS: Final = (
 
 
 def test_of_events_that_are_signed_one_by_one_every_one_has_to_be() -> None:
-    recipe, whole = declared("adyen"), adyen(*ITEMS)
+    provider, whole = declared("adyen"), adyen(*ITEMS)
     forged = replace(whole, body=whole.body.replace(b'"p-2"', b'"p-3"'))
 
-    assert recipe.verify(whole, ("0000", "00ff")).secret == 1
+    assert provider.verify(whole, ("0000", "00ff")).secret == 1
     with pytest.raises(Rejected) as raised:
-        recipe.verify(forged, ("00ff",))
+        provider.verify(forged, ("00ff",))
     assert raised.value.reason is Reason.INVALID_SIGNATURE
     with pytest.raises(Rejected) as raised:
-        recipe.verify(replace(whole, body=b'{"notificationItems":[]}'), ("00ff",))
+        provider.verify(replace(whole, body=b'{"notificationItems":[]}'), ("00ff",))
     assert raised.value.reason is Reason.MALFORMED
 
 
@@ -206,12 +206,12 @@ def test_events_that_are_signed_one_by_one_wait_for_a_usable_secret(
 
 
 def test_a_batch_is_split_into_events_with_an_id_of_several_parts() -> None:
-    recipe = declared("adyen")
-    assert recipe.batch is not None
+    provider = declared("adyen")
+    assert provider.batch is not None
 
-    parts = recipe.batch(adyen(*ITEMS)) or ()
+    parts = provider.batch(adyen(*ITEMS)) or ()
 
-    assert [recipe.identify(part).event_id for part in parts] == [
+    assert [provider.identify(part).event_id for part in parts] == [
         "p-1|CAPTURE|true",
         "p-2|REFUND|false",
     ]
@@ -219,18 +219,18 @@ def test_a_batch_is_split_into_events_with_an_id_of_several_parts() -> None:
 
 def test_a_signature_that_covers_a_part_of_the_body_lets_one_event_in() -> None:
     """Whoever saw it could write other events, under other ids, around the part."""
-    recipe = declared("mailgun")
-    sent = recipe.send(
+    provider = declared("mailgun")
+    sent = provider.send(
         Sample("1", "a", b'{"signature":{"token":"t"},"event-data":{"id":"1"}}'), SECRET, NOW
     )
     one = Delivery("it", "POST", "/webhooks/it", "", sent.headers, sent.body, NOW)
     other = replace(one, body=one.body.replace(b'"id": "1"', b'"id": "2"'))
 
     assert one.body != other.body
-    assert isinstance(recipe.verify(other, (SECRET,)), Verified)
-    assert recipe.guard is not None
+    assert isinstance(provider.verify(other, (SECRET,)), Verified)
+    assert provider.guard is not None
     named = Identity("1", "a")
-    assert recipe.guard(one, named) == recipe.guard(other, named)
+    assert provider.guard(one, named) == provider.guard(other, named)
 
 
 def test_a_time_that_is_signed_and_not_judged_guards_against_other_ids() -> None:
@@ -241,12 +241,12 @@ def test_a_time_that_is_signed_and_not_judged_guards_against_other_ids() -> None
 def test_a_hash_that_is_signed_for_the_body_has_to_be_the_bodys() -> None:
     signed = (v for v in vectors_of("twilio") if "bodySHA256" in v["url"])
     vector = next(v for v in signed if v["expect"] == "valid")
-    recipe = declared("twilio", url=vector["url"].partition("?")[0])
+    provider = declared("twilio", url=vector["url"].partition("?")[0])
     valid, secrets = conformance.delivery_of(vector), conformance.secrets_of(vector)
 
-    assert isinstance(recipe.verify(valid, secrets), Verified)
+    assert isinstance(provider.verify(valid, secrets), Verified)
     with pytest.raises(Rejected) as raised:
-        recipe.verify(replace(valid, body=valid.body + b" "), secrets)
+        provider.verify(replace(valid, body=valid.body + b" "), secrets)
     assert raised.value.reason is Reason.INVALID_SIGNATURE
 
 
@@ -269,13 +269,13 @@ def test_a_time_signed_by_a_list_of_headers_has_to_be_in_the_list(
     made = hmac.digest(SECRET.encode(), content.encode(), "sha256").hex()
     headers["x-contentful-signature"] = made
     delivery = Delivery("it", "POST", "/webhooks/it", "", headers, b"body", NOW)
-    recipe = declared("contentful")
+    provider = declared("contentful")
 
     if reason is None:
-        assert recipe.verify(delivery, (SECRET,)).signature == made
+        assert provider.verify(delivery, (SECRET,)).signature == made
         return
     with pytest.raises(Rejected) as raised:
-        recipe.verify(delivery, (SECRET,))
+        provider.verify(delivery, (SECRET,))
     assert raised.value.reason is reason
 
 
@@ -303,13 +303,13 @@ TEXTS: Final = st.one_of(st.text(max_size=20), st.sampled_from(["v1=a,t=1", "v1,
 def test_whatever_comes_is_refused_with_a_reason(
     name: str, drawn: st.DataObject, query: str, body: bytes
 ) -> None:
-    recipe = declared(name)
-    read = sorted(recipe.signature_headers)[:8]
+    provider = declared(name)
+    read = sorted(provider.signature_headers)[:8]
     headers = drawn.draw(st.fixed_dictionaries({}, optional=dict.fromkeys(read, TEXTS)))
     delivery = Delivery("it", "POST", "/webhooks/it", query, headers, body, NOW)
 
     with pytest.raises(Rejected):
-        recipe.verify(delivery, (SECRET, "00ff"))
+        provider.verify(delivery, (SECRET, "00ff"))
 
 
 def test_vectors_are_where_this_looks_for_them() -> None:

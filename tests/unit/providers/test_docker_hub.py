@@ -4,12 +4,12 @@ from tests.unit.providers.cases import signed
 from tests.unit.providers.deliveries import delivery, name_of
 from webhook_inbox.domain.errors import Reason
 from webhook_inbox.domain.provider import Identity
-from webhook_inbox.providers.docker_hub import RECIPE
+from webhook_inbox.providers.docker_hub import PROVIDER
 
 
 def pushed(at: str) -> Identity | Reason:
     body = f'{{"repository":{{"repo_name":"a/b"}},"push_data":{{"tag":"1.0","pushed_at":{at}}}}}'
-    return name_of(RECIPE, delivery({}, body.encode()))
+    return name_of(PROVIDER, delivery({}, body.encode()))
 
 
 @pytest.mark.parametrize("at", ["1417566161", "1.417566161e+09"])
@@ -28,4 +28,4 @@ def test_a_push_of_no_time_has_no_name(at: str) -> None:
 
 def test_the_token_in_the_query_is_kept_nowhere_in_clear() -> None:
     assert signed("docker-hub").delivery.query.startswith("token=")
-    assert RECIPE.token_fields == {"token"}
+    assert PROVIDER.token_fields == {"token"}

@@ -3,16 +3,16 @@ from datetime import timedelta
 import pytest
 
 from tests.unit.providers.cases import signed
-from tests.unit.providers.deliveries import NOW, recipe_of
+from tests.unit.providers.deliveries import NOW, provider_of
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer
 
-RECIPE = recipe_of("dropbox")
+PROVIDER = provider_of("dropbox")
 
 
 def asked(query: str, method: str = "GET") -> Answer | None:
-    assert RECIPE.greet is not None
-    return RECIPE.greet(Delivery("it", method, "/webhooks/it", query, {}, b"", NOW), ())
+    assert PROVIDER.greet is not None
+    return PROVIDER.greet(Delivery("it", method, "/webhooks/it", query, {}, b"", NOW), ())
 
 
 def test_a_challenge_is_echoed_as_text_that_is_never_sniffed() -> None:
@@ -37,5 +37,5 @@ def test_the_next_notification_of_the_same_words_is_another_event() -> None:
     case = signed("dropbox")
     later = case.at(timedelta(milliseconds=1))
 
-    assert case.recipe.identify(later).event_id != case.recipe.identify(case.delivery).event_id
-    assert case.recipe.guard is None
+    assert case.provider.identify(later).event_id != case.provider.identify(case.delivery).event_id
+    assert case.provider.guard is None

@@ -16,7 +16,7 @@ from tests.unit.providers.deliveries import (
     delivery,
     later,
     name_of,
-    recipe_of,
+    provider_of,
     signed,
     verdict,
     with_header,
@@ -27,79 +27,81 @@ from webhook_inbox.domain.provider import Verified
 
 FORGED = {Reason.INVALID_SIGNATURE, Reason.MALFORMED}
 
-every_provider = pytest.mark.parametrize("provider", NAMES)
-every_timed_provider = pytest.mark.parametrize("provider", TIMED)
+every_provider = pytest.mark.parametrize("provider_name", NAMES)
+every_timed_provider = pytest.mark.parametrize("provider_name", TIMED)
 
 
 @every_provider
-def test_a_signed_delivery_is_verified_and_named(provider: str) -> None:
-    recipe, sent = recipe_of(provider), signed(provider)
+def test_a_signed_delivery_is_verified_and_named(provider_name: str) -> None:
+    provider, sent = provider_of(provider_name), signed(provider_name)
 
-    verified = recipe.verify(sent, (SECRET,))
-    identity = recipe.identify(sent)
+    verified = provider.verify(sent, (SECRET,))
+    identity = provider.identify(sent)
 
-    assert recipe.name == provider
+    assert provider.name == provider_name
     assert verified.secret == 0
-    assert verified.signature in sent.headers[SIGNATURES[provider]]
-    assert verified.signed_at == (NOW if provider in TIMED else None)
+    assert verified.signature in sent.headers[SIGNATURES[provider_name]]
+    assert verified.signed_at == (NOW if provider_name in TIMED else None)
     assert (identity.event_id, identity.type) == (
-        SAMPLES[provider].event_id,
-        SAMPLES[provider].type,
+        SAMPLES[provider_name].event_id,
+        SAMPLES[provider_name].type,
     )
 
 
 @every_provider
-def test_another_body_is_refused(provider: str) -> None:
-    sent = signed(provider)
+def test_another_body_is_refused(provider_name: str) -> None:
+    sent = signed(provider_name)
     changed = replace(sent, body=sent.body.replace(b":", b";", 1))
 
-    assert verdict(recipe_of(provider), changed) is Reason.INVALID_SIGNATURE
+    assert verdict(provider_of(provider_name), changed) is Reason.INVALID_SIGNATURE
 
 
 @every_provider
 @pytest.mark.parametrize("extra", [b"\n", b"\r\n", b" ", b"\x00"])
-def test_a_byte_more_at_the_end_is_refused(provider: str, extra: bytes) -> None:
-    sent = signed(provider)
+def test_a_byte_more_at_the_end_is_refused(provider_name: str, extra: bytes) -> None:
+    sent = signed(provider_name)
 
     changed = replace(sent, body=sent.body + extra)
 
-    assert verdict(recipe_of(provider), changed) is Reason.INVALID_SIGNATURE
+    assert verdict(provider_of(provider_name), changed) is Reason.INVALID_SIGNATURE
 
 
 @every_provider
-def test_another_secret_is_refused(provider: str) -> None:
-    sent = signed(provider)
+def test_another_secret_is_refused(provider_name: str) -> None:
+    sent = signed(provider_name)
 
-    assert verdict(recipe_of(provider), sent, (OTHER,)) is Reason.INVALID_SIGNATURE
+    assert verdict(provider_of(provider_name), sent, (OTHER,)) is Reason.INVALID_SIGNATURE
 
 
 @every_provider
-def test_the_previous_secret_still_counts_and_is_told_apart(provider: str) -> None:
-    recipe, sent = recipe_of(provider), signed(provider)
+def test_the_previous_secret_still_counts_and_is_told_apart(provider_name: str) -> None:
+    provider, sent = provider_of(provider_name), signed(provider_name)
 
-    assert recipe.verify(sent, (SECRET, OTHER)).secret == 0
-    assert recipe.verify(sent, (OTHER, SECRET)).secret == 1
+    assert provider.verify(sent, (SECRET, OTHER)).secret == 0
+    assert provider.verify(sent, (OTHER, SECRET)).secret == 1
 
 
 @every_provider
 @pytest.mark.parametrize("secrets", [(), ("",), ("", "")])
-def test_without_a_usable_secret_nothing_is_judged(provider: str, secrets: tuple[str, ...]) -> None:
-    assert verdict(recipe_of(provider), signed(provider), secrets) is Reason.NO_SECRET
+def test_without_a_usable_secret_nothing_is_judged(
+    provider_name: str, secrets: tuple[str, ...]
+) -> None:
+    assert verdict(provider_of(provider_name), signed(provider_name), secrets) is Reason.NO_SECRET
 
 
 @every_provider
-def test_a_signature_made_with_an_empty_key_is_refused(provider: str) -> None:
+def test_a_signature_made_with_an_empty_key_is_refused(provider_name: str) -> None:
     """Everybody has the empty key, so a secret that was set to nothing must not let them in."""
     with pytest.raises(ConfigurationError):
-        recipe_of(provider).sign(SAMPLES[provider], "", NOW)
+        provider_of(provider_name).sign(SAMPLES[provider_name], "", NOW)
 
 
 @every_provider
 @pytest.mark.parametrize("value", [None, ""])
-def test_a_missing_or_empty_signature_is_refused(provider: str, value: str | None) -> None:
-    sent = with_header(signed(provider), SIGNATURES[provider], value)
+def test_a_missing_or_empty_signature_is_refused(provider_name: str, value: str | None) -> None:
+    sent = with_header(signed(provider_name), SIGNATURES[provider_name], value)
 
-    assert verdict(recipe_of(provider), sent) is Reason.MISSING_SIGNATURE
+    assert verdict(provider_of(provider_name), sent) is Reason.MISSING_SIGNATURE
 
 
 @every_provider
@@ -122,42 +124,42 @@ def test_a_missing_or_empty_signature_is_refused(provider: str, value: str | Non
         pytest.param(lambda text: "\x00", id="nul"),
     ],
 )
-def test_a_broken_signature_is_refused(provider: str, change: object) -> None:
-    sent, name = signed(provider), SIGNATURES[provider]
+def test_a_broken_signature_is_refused(provider_name: str, change: object) -> None:
+    sent, name = signed(provider_name), SIGNATURES[provider_name]
     assert callable(change)
 
     broken = with_header(sent, name, change(sent.headers[name]))
 
-    assert verdict(recipe_of(provider), broken) in FORGED
+    assert verdict(provider_of(provider_name), broken) in FORGED
 
 
 @every_provider
 def test_a_signature_header_sent_twice_is_refused_unless_its_scheme_has_lists(
-    provider: str,
+    provider_name: str,
 ) -> None:
     """HTTP API joins repeated headers by commas."""
-    sent, name = signed(provider), SIGNATURES[provider]
+    sent, name = signed(provider_name), SIGNATURES[provider_name]
 
     twice = with_header(sent, name, f"{sent.headers[name]},{sent.headers[name]}")
 
-    assert verdict(recipe_of(provider), twice) in FORGED
+    assert verdict(provider_of(provider_name), twice) in FORGED
 
 
 @every_timed_provider
-def test_time_is_judged_when_the_delivery_was_received_both_ways(provider: str) -> None:
-    recipe, sent = recipe_of(provider), signed(provider)
+def test_time_is_judged_when_the_delivery_was_received_both_ways(provider_name: str) -> None:
+    provider, sent = provider_of(provider_name), signed(provider_name)
 
-    assert isinstance(verdict(recipe, later(sent, 300)), Verified)
-    assert isinstance(verdict(recipe, later(sent, -300)), Verified)
-    assert verdict(recipe, later(sent, 300.5)) is Reason.STALE
-    assert verdict(recipe, later(sent, -300.5)) is Reason.FUTURE
+    assert isinstance(verdict(provider, later(sent, 300)), Verified)
+    assert isinstance(verdict(provider, later(sent, -300)), Verified)
+    assert verdict(provider, later(sent, 300.5)) is Reason.STALE
+    assert verdict(provider, later(sent, -300.5)) is Reason.FUTURE
 
 
 @every_timed_provider
-def test_a_forged_delivery_is_called_forged_however_old_it_is(provider: str) -> None:
-    forged = replace(signed(provider), body=b"{}", received_at=NOW + timedelta(days=1))
+def test_a_forged_delivery_is_called_forged_however_old_it_is(provider_name: str) -> None:
+    forged = replace(signed(provider_name), body=b"{}", received_at=NOW + timedelta(days=1))
 
-    assert verdict(recipe_of(provider), forged) is Reason.INVALID_SIGNATURE
+    assert verdict(provider_of(provider_name), forged) is Reason.INVALID_SIGNATURE
 
 
 @every_timed_provider
@@ -169,40 +171,40 @@ def test_a_forged_delivery_is_called_forged_however_old_it_is(provider: str) -> 
         "\ud800", "2026-11-21T08:00:00Z",
     ],
 )  # fmt: skip
-def test_a_time_that_is_no_number_of_seconds_is_malformed(provider: str, stamp: str) -> None:
-    sent = restamped(provider, stamp)
+def test_a_time_that_is_no_number_of_seconds_is_malformed(provider_name: str, stamp: str) -> None:
+    sent = restamped(provider_name, stamp)
 
-    assert verdict(recipe_of(provider), sent) is Reason.MALFORMED
+    assert verdict(provider_of(provider_name), sent) is Reason.MALFORMED
 
 
 @every_timed_provider
 @pytest.mark.parametrize("stamp", ["0", "1", "9" * 18])
-def test_any_other_time_than_the_signed_one_is_refused(provider: str, stamp: str) -> None:
-    sent = restamped(provider, stamp)
+def test_any_other_time_than_the_signed_one_is_refused(provider_name: str, stamp: str) -> None:
+    sent = restamped(provider_name, stamp)
 
-    assert verdict(recipe_of(provider), sent) is Reason.INVALID_SIGNATURE
+    assert verdict(provider_of(provider_name), sent) is Reason.INVALID_SIGNATURE
 
 
-def restamped(provider: str, stamp: str) -> Delivery:
+def restamped(provider_name: str, stamp: str) -> Delivery:
     """Returns a valid delivery whose time is replaced and nothing else."""
-    sent = signed(provider)
-    if provider == "stripe":
+    sent = signed(provider_name)
+    if provider_name == "stripe":
         rest = sent.headers["stripe-signature"].partition(",")[2]
         return with_header(sent, "stripe-signature", f"t={stamp},{rest}")
     header = {
         "hmac": "x-acme-timestamp",
         "slack": "x-slack-request-timestamp",
         "standard-webhooks": "webhook-timestamp",
-    }[provider]
+    }[provider_name]
     return with_header(sent, header, stamp)
 
 
 @every_provider
-def test_a_body_of_any_bytes_can_be_signed(provider: str) -> None:
-    sample = replace(SAMPLES[provider], body=b"\xff\xfe\x00 not text, not JSON \r\n")
-    sent = signed(provider, sample=sample)
+def test_a_body_of_any_bytes_can_be_signed(provider_name: str) -> None:
+    sample = replace(SAMPLES[provider_name], body=b"\xff\xfe\x00 not text, not JSON \r\n")
+    sent = signed(provider_name, sample=sample)
 
-    assert isinstance(verdict(recipe_of(provider), sent), Verified)
+    assert isinstance(verdict(provider_of(provider_name), sent), Verified)
 
 
 @every_provider
@@ -221,45 +223,47 @@ def test_a_body_of_any_bytes_can_be_signed(provider: str) -> None:
     ],
     ids=["nested", "nested-objects", "digits", "not-utf8", "null", "list", "empty", "form", "&"],
 )
-def test_naming_never_fails_in_another_way_than_being_rejected(provider: str, body: bytes) -> None:
-    sent = replace(signed(provider), body=body)
+def test_naming_never_fails_in_another_way_than_being_rejected(
+    provider_name: str, body: bytes
+) -> None:
+    sent = replace(signed(provider_name), body=body)
 
-    name_of(recipe_of(provider), sent)
+    name_of(provider_of(provider_name), sent)
 
-    handshake = recipe_of(provider).handshake
+    handshake = provider_of(provider_name).handshake
     assert handshake is None or handshake(sent, SECRET) is None
 
 
 @every_provider
-def test_no_header_at_all_is_a_missing_signature(provider: str) -> None:
-    sent = delivery({}, SAMPLES[provider].body)
+def test_no_header_at_all_is_a_missing_signature(provider_name: str) -> None:
+    sent = delivery({}, SAMPLES[provider_name].body)
 
-    assert verdict(recipe_of(provider), sent) is Reason.MISSING_SIGNATURE
+    assert verdict(provider_of(provider_name), sent) is Reason.MISSING_SIGNATURE
 
 
 @every_provider
-def test_a_rejection_never_shows_the_secret_or_the_signature(provider: str) -> None:
-    recipe, sent = recipe_of(provider), signed(provider)
-    signature = recipe.verify(sent, (SECRET,)).signature
+def test_a_rejection_never_shows_the_secret_or_the_signature(provider_name: str) -> None:
+    provider, sent = provider_of(provider_name), signed(provider_name)
+    signature = provider.verify(sent, (SECRET,)).signature
 
     with pytest.raises(Exception, match="invalid-signature") as raised:
-        recipe.verify(sent, (OTHER,))
+        provider.verify(sent, (OTHER,))
 
     assert signature not in str(raised.value)
     assert OTHER not in str(raised.value)
 
 
 @every_provider
-def test_every_reason_has_a_status_that_is_no_success(provider: str) -> None:
-    statuses = recipe_of(provider).statuses
+def test_every_reason_has_a_status_that_is_no_success(provider_name: str) -> None:
+    statuses = provider_of(provider_name).statuses
 
     assert set(statuses) == set(Reason)
     assert all(status in {400, 401, 403, 503} for status in statuses.values())
 
 
 @every_provider
-def test_stored_header_names_are_lower_case_and_hold_no_signature(provider: str) -> None:
-    kept = recipe_of(provider).kept_headers
+def test_stored_header_names_are_lower_case_and_hold_no_signature(provider_name: str) -> None:
+    kept = provider_of(provider_name).kept_headers
 
     assert all(name == name.lower() for name in kept)
-    assert SIGNATURES[provider] not in kept
+    assert SIGNATURES[provider_name] not in kept

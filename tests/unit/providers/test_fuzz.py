@@ -14,7 +14,7 @@ from tests.unit.providers.deliveries import (
     TIMED,
     delivery,
     name_of,
-    recipe_of,
+    provider_of,
     signed,
     verdict,
     with_header,
@@ -22,11 +22,11 @@ from tests.unit.providers.deliveries import (
 from webhook_inbox.domain.errors import Reason
 from webhook_inbox.domain.provider import Answer, Identity, Verified
 
-RECIPES = {name: recipe_of(name) for name in NAMES}
+PROVIDERS = {name: provider_of(name) for name in NAMES}
 # Lone surrogates included: they cannot be written as UTF-8.
 TEXT = st.text(st.characters(codec=None), max_size=60)
 HEADER_NAMES = sorted(
-    {name for recipe in NAMES for name in signed(recipe).headers}
+    {name for provider in NAMES for name in signed(provider).headers}
     | {"svix-id", "svix-timestamp", "svix-signature", "shopify-topic", "shopify-event-id"}
 )
 HEADERS = st.dictionaries(st.sampled_from(HEADER_NAMES), TEXT, max_size=8)
@@ -51,59 +51,59 @@ BODIES = st.binary(max_size=100) | DOCUMENTS.map(as_json)
 @given(provider=st.sampled_from(NAMES), headers=HEADERS, body=BODIES)
 @settings(max_examples=300, deadline=None)
 def test_any_request_is_verified_or_rejected(
-    provider: str, headers: dict[str, str], body: bytes
+    provider_name: str, headers: dict[str, str], body: bytes
 ) -> None:
     sent = delivery(headers, body)
 
-    assert isinstance(verdict(RECIPES[provider], sent), Reason)
+    assert isinstance(verdict(PROVIDERS[provider_name], sent), Reason)
 
 
 @given(provider=st.sampled_from(NAMES), headers=HEADERS, body=BODIES)
 @settings(max_examples=300, deadline=None)
 def test_any_verified_request_is_named_or_rejected(
-    provider: str, headers: dict[str, str], body: bytes
+    provider_name: str, headers: dict[str, str], body: bytes
 ) -> None:
-    recipe, sent = RECIPES[provider], delivery(headers, body)
+    provider, sent = PROVIDERS[provider_name], delivery(headers, body)
 
-    named = name_of(recipe, sent)
-    answer = recipe.handshake(sent, SECRET) if recipe.handshake else None
+    named = name_of(provider, sent)
+    answer = provider.handshake(sent, SECRET) if provider.handshake else None
 
     assert answer is None or isinstance(answer, Answer)
     if isinstance(named, Identity):
         assert named.event_id.encode()
         assert 0 < len(named.type.encode()) <= 4 * 256
         assert named.occurred_at is None or named.occurred_at.utcoffset() is not None
-        if recipe.guard:
-            assert isinstance(recipe.guard(sent, named), bytes)
+        if provider.guard:
+            assert isinstance(provider.guard(sent, named), bytes)
     else:
         assert named in {Reason.MALFORMED, Reason.MISSING_EVENT_ID}
 
 
 @given(provider=st.sampled_from(NAMES), value=TEXT)
 @settings(max_examples=200, deadline=None)
-def test_no_other_signature_than_the_right_one_passes(provider: str, value: str) -> None:
-    sent = with_header(signed(provider), SIGNATURES[provider], value)
+def test_no_other_signature_than_the_right_one_passes(provider_name: str, value: str) -> None:
+    sent = with_header(signed(provider_name), SIGNATURES[provider_name], value)
 
-    assert isinstance(verdict(RECIPES[provider], sent), Reason)
+    assert isinstance(verdict(PROVIDERS[provider_name], sent), Reason)
 
 
 @given(provider=st.sampled_from(NAMES), body=st.binary(max_size=200))
 @settings(max_examples=150, deadline=None)
-def test_only_the_signed_body_passes(provider: str, body: bytes) -> None:
-    sent = delivery(signed(provider).headers, body)
+def test_only_the_signed_body_passes(provider_name: str, body: bytes) -> None:
+    sent = delivery(signed(provider_name).headers, body)
 
-    passes = isinstance(verdict(RECIPES[provider], sent), Verified)
+    passes = isinstance(verdict(PROVIDERS[provider_name], sent), Verified)
 
-    assert passes == (body == SAMPLES[provider].body)
+    assert passes == (body == SAMPLES[provider_name].body)
 
 
 @given(provider=st.sampled_from(NAMES), secrets=st.lists(TEXT, max_size=3))
 @settings(max_examples=150, deadline=None)
-def test_any_text_may_stand_where_a_secret_should(provider: str, secrets: list[str]) -> None:
-    recipe, sent = RECIPES[provider], signed(provider)
+def test_any_text_may_stand_where_a_secret_should(provider_name: str, secrets: list[str]) -> None:
+    provider, sent = PROVIDERS[provider_name], signed(provider_name)
 
-    judged = verdict(recipe, sent, (*secrets, SECRET))
+    judged = verdict(provider, sent, (*secrets, SECRET))
 
     assert isinstance(judged, Verified)
     assert judged.secret == len(secrets)
-    assert judged.signed_at == (NOW if provider in TIMED else None)
+    assert judged.signed_at == (NOW if provider_name in TIMED else None)

@@ -10,7 +10,7 @@ from tests.unit.providers.deliveries import (
     SECRET,
     delivery,
     name_of,
-    recipe_of,
+    provider_of,
     signed,
     verdict,
     with_header,
@@ -18,12 +18,12 @@ from tests.unit.providers.deliveries import (
 from webhook_inbox.domain.errors import Reason
 from webhook_inbox.domain.provider import Identity, Sample, Verified
 
-RECIPE = recipe_of("github")
+PROVIDER = provider_of("github")
 NAMED = {"X-GitHub-Delivery": "72d3162e", "X-GitHub-Event": "issues"}
 
 
 def type_of(body: bytes, event: str = "issues") -> str:
-    named = name_of(RECIPE, delivery({**NAMED, "X-GitHub-Event": event}, body))
+    named = name_of(PROVIDER, delivery({**NAMED, "X-GitHub-Event": event}, body))
     assert isinstance(named, Identity)
     return named.type
 
@@ -34,7 +34,7 @@ def test_upper_case_hex_is_refused_as_githubs_own_libraries_do() -> None:
 
     shouted = with_header(sent, "x-hub-signature-256", "sha256=" + digest.upper())
 
-    assert verdict(RECIPE, shouted) is Reason.INVALID_SIGNATURE
+    assert verdict(PROVIDER, shouted) is Reason.INVALID_SIGNATURE
 
 
 def test_the_sha1_header_never_counts() -> None:
@@ -45,16 +45,16 @@ def test_the_sha1_header_never_counts() -> None:
     moved = delivery({**NAMED, "X-Hub-Signature-256": f"sha1={old}"}, body)
     relabelled = delivery({**NAMED, "X-Hub-Signature-256": f"sha256={old}"}, body)
 
-    assert verdict(RECIPE, alone) is Reason.MISSING_SIGNATURE
-    assert verdict(RECIPE, moved) is Reason.MALFORMED
-    assert verdict(RECIPE, relabelled) is Reason.INVALID_SIGNATURE
+    assert verdict(PROVIDER, alone) is Reason.MISSING_SIGNATURE
+    assert verdict(PROVIDER, moved) is Reason.MALFORMED
+    assert verdict(PROVIDER, relabelled) is Reason.INVALID_SIGNATURE
 
 
 @pytest.mark.parametrize("value", ["sha256=", "sha256", "=", "SHA256=" + "0" * 64])
 def test_a_prefix_alone_or_another_one_is_malformed(value: str) -> None:
     sent = with_header(signed("github"), "x-hub-signature-256", value)
 
-    assert verdict(RECIPE, sent) is Reason.MALFORMED
+    assert verdict(PROVIDER, sent) is Reason.MALFORMED
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_ping_is_an_event_of_its_own_type() -> None:
 def test_a_delivery_without_an_event_header_is_kept_as_unknown() -> None:
     sent = delivery({"X-GitHub-Delivery": "1"}, b'{"action":"opened"}')
 
-    assert name_of(RECIPE, sent) == Identity("1", "unknown")
+    assert name_of(PROVIDER, sent) == Identity("1", "unknown")
 
 
 @pytest.mark.parametrize(
@@ -108,17 +108,17 @@ def test_a_delivery_without_an_event_header_is_kept_as_unknown() -> None:
 def test_the_delivery_header_is_the_id(value: str | None, reason: Reason) -> None:
     sent = with_header(signed("github"), "x-github-delivery", value)
 
-    assert name_of(RECIPE, sent) is reason
+    assert name_of(PROVIDER, sent) is reason
 
 
 def test_the_guard_is_the_body_whatever_id_or_event_it_comes_under() -> None:
     first = signed("github")
     again = with_header(first, "x-github-delivery", "another")
-    assert RECIPE.guard is not None
+    assert PROVIDER.guard is not None
 
-    assert isinstance(verdict(RECIPE, again), Verified)
-    assert RECIPE.guard(first, RECIPE.identify(first)) == first.body
-    assert RECIPE.guard(again, RECIPE.identify(again)) == first.body
+    assert isinstance(verdict(PROVIDER, again), Verified)
+    assert PROVIDER.guard(first, PROVIDER.identify(first)) == first.body
+    assert PROVIDER.guard(again, PROVIDER.identify(again)) == first.body
 
 
 def test_it_signs_like_github() -> None:
@@ -129,4 +129,4 @@ def test_it_signs_like_github() -> None:
     assert sent.headers["x-github-event"] == "issues"
     assert sent.headers["x-github-delivery"] == "id-1"
     assert sent.headers["content-type"] == "application/json"
-    assert name_of(RECIPE, sent) == Identity("id-1", "issues.opened")
+    assert name_of(PROVIDER, sent) == Identity("id-1", "issues.opened")

@@ -2,11 +2,11 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.providers.deliveries import NOW, SECRET, delivery, name_of, recipe_of, verdict
+from tests.unit.providers.deliveries import NOW, SECRET, delivery, name_of, provider_of, verdict
 from webhook_inbox.domain.errors import ConfigurationError, Reason
 from webhook_inbox.domain.provider import Identity, Sample, Verified
 
-BY_TOKEN = recipe_of("gitlab", {"proof": "token"})
+BY_TOKEN = provider_of("gitlab", {"proof": "token"})
 SAMPLE = Sample("sample-1", "Push Hook", b'{"object_kind":"push"}')
 SENT = delivery({"X-Gitlab-Token": SECRET, "X-Gitlab-Event": "Push Hook"}, SAMPLE.body)
 IDS = ("webhook-id", "idempotency-key", "x-gitlab-event-uuid")
@@ -14,12 +14,12 @@ IDS = ("webhook-id", "idempotency-key", "x-gitlab-event-uuid")
 
 def test_a_token_is_kept_as_a_bearer_token_is() -> None:
     assert BY_TOKEN.token_headers == {"x-gitlab-token"}
-    assert recipe_of("gitlab", {}).token_headers == frozenset()
+    assert provider_of("gitlab", {}).token_headers == frozenset()
 
 
 def test_a_token_without_a_signature_is_taken_only_where_the_source_says_so() -> None:
     assert isinstance(verdict(BY_TOKEN, SENT), Verified)
-    assert verdict(recipe_of("gitlab", {}), SENT) is Reason.MISSING_SIGNATURE
+    assert verdict(provider_of("gitlab", {}), SENT) is Reason.MISSING_SIGNATURE
 
 
 @pytest.mark.parametrize("present", [IDS, IDS[1:], IDS[2:]])
@@ -43,4 +43,4 @@ def test_a_sample_carries_the_token() -> None:
 
 def test_another_proof_is_an_error() -> None:
     with pytest.raises(ConfigurationError, match="choose from signature, token"):
-        recipe_of("gitlab", {"proof": "both"})
+        provider_of("gitlab", {"proof": "both"})

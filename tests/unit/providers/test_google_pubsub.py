@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.unit.providers.cases import signed
-from tests.unit.providers.deliveries import delivery, recipe_of
+from tests.unit.providers.deliveries import delivery, provider_of
 from webhook_inbox.domain.errors import ConfigurationError, Reason
 from webhook_inbox.domain.provider import Verified
 from webhook_inbox.ingest.events import fingerprint
@@ -15,7 +15,7 @@ ACCOUNT = {"service_account": "push@proj.iam.gserviceaccount.com"}
 
 def test_the_service_account_has_to_be_configured() -> None:
     with pytest.raises(ConfigurationError, match="service_account: missing"):
-        recipe_of("google-pubsub", {"audience": "https://inbox.example"})
+        provider_of("google-pubsub", {"audience": "https://inbox.example"})
 
 
 def test_nothing_is_fetched_for_a_delivery_without_a_token() -> None:
@@ -43,17 +43,17 @@ def test_a_bare_message_is_named_by_its_headers() -> None:
         b"no json",
     )
 
-    identity = recipe_of("google-pubsub", ACCOUNT).identify(sent)
+    identity = provider_of("google-pubsub", ACCOUNT).identify(sent)
 
     assert (identity.event_id, identity.type) == ("7", "projects/p/subscriptions/s")
     assert identity.occurred_at == datetime(2023, 11, 14, 22, 13, 20, 500_000, tzinfo=UTC)
 
 
 def test_a_retry_is_counted_and_is_the_same_event() -> None:
-    recipe = recipe_of("google-pubsub", ACCOUNT)
+    provider = provider_of("google-pubsub", ACCOUNT)
     first = b'{"message":{"messageId":"1"},"deliveryAttempt":1}'
     third = first.replace(b":1}", b":3}")
 
-    assert recipe.identify(delivery({}, first)).retry == 0
-    assert recipe.identify(delivery({}, third)).retry == 2
-    assert fingerprint(first, recipe.volatile) == fingerprint(third, recipe.volatile)
+    assert provider.identify(delivery({}, first)).retry == 0
+    assert provider.identify(delivery({}, third)).retry == 2
+    assert fingerprint(first, provider.volatile) == fingerprint(third, provider.volatile)

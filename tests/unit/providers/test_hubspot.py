@@ -5,21 +5,21 @@ from typing import Any
 import pytest
 
 from tests.unit.providers.cases import Case, sample_of, signed
-from tests.unit.providers.deliveries import name_of, recipe_of
+from tests.unit.providers.deliveries import name_of, provider_of
 from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.ingest.events import fingerprint
 
 
 def split(case: Case, sent: Delivery) -> list[Delivery]:
-    assert case.recipe.batch is not None
-    return list(case.recipe.batch(sent) or ())
+    assert case.provider.batch is not None
+    return list(case.provider.batch(sent) or ())
 
 
 def test_each_event_of_a_batch_has_a_name_of_its_own() -> None:
     case = signed("hubspot")
 
-    named = [case.recipe.identify(part) for part in split(case, case.delivery)]
+    named = [case.provider.identify(part) for part in split(case, case.delivery)]
 
     assert [identity.event_id for identity in named] == ["3181526809", "3181526810"]
     assert [identity.type for identity in named] == ["contact.creation", "contact.propertyChange"]
@@ -32,10 +32,10 @@ def test_an_event_that_is_tried_again_is_the_same() -> None:
 
     before, after = split(case, case.delivery), split(case, replace(case.delivery, body=again))
 
-    assert [case.recipe.identify(part).retry for part in after] == [1, 1]
+    assert [case.provider.identify(part).retry for part in after] == [1, 1]
     for first, second in zip(before, after, strict=True):
-        volatile = case.recipe.volatile
-        assert case.recipe.identify(second).event_id == case.recipe.identify(first).event_id
+        volatile = case.provider.volatile
+        assert case.provider.identify(second).event_id == case.provider.identify(first).event_id
         assert fingerprint(second.body, volatile) == fingerprint(first.body, volatile)
 
 
@@ -54,10 +54,10 @@ def test_an_event_without_an_id_is_refused() -> None:
 
     part = split(case, replace(case.delivery, body=b'[{"subscriptionType":"x"}]'))[0]
 
-    assert name_of(case.recipe, part) is Reason.MISSING_EVENT_ID
+    assert name_of(case.provider, part) is Reason.MISSING_EVENT_ID
 
 
 @pytest.mark.parametrize("settings", [{"version": "v4"}, {"url": "inbox.example"}])
 def test_another_version_or_no_address_is_an_error(settings: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=next(iter(settings))):
-        recipe_of("hubspot", settings)
+        provider_of("hubspot", settings)

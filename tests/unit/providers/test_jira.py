@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.providers.deliveries import NOW, SECRET, delivery, name_of, recipe_of, verdict
+from tests.unit.providers.deliveries import NOW, SECRET, delivery, name_of, provider_of, verdict
 from webhook_inbox.domain.errors import ConfigurationError, Reason
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Identity, Sample, Verified
@@ -14,7 +14,7 @@ HOME = "https://inbox.example"
 
 def sent_to(**settings: Any) -> Delivery:
     """Returns a Connect app's delivery, as Jira sends it to a source with these settings."""
-    sent = recipe_of("jira", {"proof": "connect", **settings}).send(SAMPLE, SECRET, NOW)
+    sent = provider_of("jira", {"proof": "connect", **settings}).send(SAMPLE, SECRET, NOW)
     return delivery(sent.headers, sent.body)
 
 
@@ -32,35 +32,35 @@ def sent_to(**settings: Any) -> Delivery:
 def test_the_path_that_a_connect_token_names_begins_after_the_base_url(
     signed_for: dict[str, str], configured: dict[str, str]
 ) -> None:
-    recipe = recipe_of("jira", {"proof": "connect", **configured})
+    provider = provider_of("jira", {"proof": "connect", **configured})
 
-    assert isinstance(verdict(recipe, sent_to(**signed_for)), Verified)
+    assert isinstance(verdict(provider, sent_to(**signed_for)), Verified)
 
 
 @pytest.mark.parametrize(
     "change", [{"path": "/webhooks/other"}, {"query": "a=1"}, {"method": "PUT"}]
 )
 def test_a_connect_token_of_another_request_is_refused(change: dict[str, str]) -> None:
-    recipe = recipe_of("jira", {"proof": "connect"})
+    provider = provider_of("jira", {"proof": "connect"})
 
-    assert verdict(recipe, replace(sent_to(), **change)) is Reason.INVALID_SIGNATURE  # type: ignore[arg-type]
+    assert verdict(provider, replace(sent_to(), **change)) is Reason.INVALID_SIGNATURE  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("proof", ["signature", "connect"])
 def test_an_event_is_named_by_the_header_that_retries_keep(proof: str) -> None:
-    recipe = recipe_of("jira", {"proof": proof})
-    sent = recipe.send(SAMPLE, SECRET, NOW)
+    provider = provider_of("jira", {"proof": proof})
+    sent = provider.send(SAMPLE, SECRET, NOW)
     headers = {**sent.headers, "x-atlassian-webhook-retry": "2"}
 
-    found = name_of(recipe, delivery(headers, sent.body))
+    found = name_of(provider, delivery(headers, sent.body))
 
     assert found == Identity("sample-1", "jira:issue_created", retry=2)
 
 
 def test_what_a_signature_leaves_open_is_guarded() -> None:
-    assert recipe_of("jira").guard is not None
+    assert provider_of("jira").guard is not None
 
 
 def test_a_base_url_that_is_no_address_is_an_error() -> None:
     with pytest.raises(ConfigurationError, match="base_url"):
-        recipe_of("jira", {"proof": "connect", "base_url": "/app"})
+        provider_of("jira", {"proof": "connect", "base_url": "/app"})

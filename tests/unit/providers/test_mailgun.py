@@ -13,7 +13,7 @@ from webhook_inbox.domain.provider import Identity, Verified
 
 CASE = signed("mailgun")
 SENT = json.loads(CASE.delivery.body)
-GUARD = CASE.recipe.guard
+GUARD = CASE.provider.guard
 assert GUARD is not None
 
 
@@ -23,14 +23,14 @@ def with_body(document: object) -> Delivery:
 
 def guarded(delivery: Delivery) -> bytes | None:
     assert GUARD is not None
-    return GUARD(delivery, CASE.recipe.identify(delivery))
+    return GUARD(delivery, CASE.provider.identify(delivery))
 
 
 def test_another_event_under_a_captured_signature_is_verified_but_guarded() -> None:
     altered = with_body({**SENT, "event-data": {"id": "another", "event": "failed"}})
 
     assert isinstance(CASE.verdict(altered), Verified)
-    assert CASE.recipe.identify(altered).event_id == "another"
+    assert CASE.provider.identify(altered).event_id == "another"
     assert guarded(altered) == guarded(CASE.delivery)
 
 
@@ -55,7 +55,7 @@ def test_a_forms_token_is_its_id() -> None:
     sent = replace(CASE.delivery, body=form)
 
     assert isinstance(CASE.verdict(sent), Verified)
-    assert CASE.recipe.identify(sent) == Identity(SENT["signature"]["token"], "bounced")
+    assert CASE.provider.identify(sent) == Identity(SENT["signature"]["token"], "bounced")
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_forms_token_is_its_id() -> None:
 def test_the_time_of_the_event_has_a_fraction(stamp: float, expected: datetime | None) -> None:
     event = with_body({**SENT, "event-data": {**SENT["event-data"], "timestamp": stamp}})
 
-    assert CASE.recipe.identify(event).occurred_at == expected
+    assert CASE.provider.identify(event).occurred_at == expected
 
 
 def test_the_signed_time_is_told() -> None:

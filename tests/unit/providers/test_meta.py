@@ -11,7 +11,7 @@ from tests.unit.providers.deliveries import NOW, delivery
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer
-from webhook_inbox.providers.meta import RECIPE
+from webhook_inbox.providers.meta import PROVIDER
 
 SECRET = json.dumps({"secret": "app-secret", "verify_token": "my-token"})
 QUERY = "hub.mode=subscribe&hub.verify_token=my-token&hub.challenge=1158201444"
@@ -22,8 +22,8 @@ def subscribing(query: str = QUERY, *, method: str = "GET") -> Delivery:
 
 
 def greeted(sent: Delivery, *secrets: str) -> Answer | None:
-    assert RECIPE.greet is not None
-    return RECIPE.greet(sent, secrets or (SECRET,))
+    assert PROVIDER.greet is not None
+    return PROVIDER.greet(sent, secrets or (SECRET,))
 
 
 def posted(*entries: object, kind: str = "whatsapp_business_account") -> Delivery:
@@ -31,8 +31,8 @@ def posted(*entries: object, kind: str = "whatsapp_business_account") -> Deliver
 
 
 def parts_of(sent: Delivery) -> list[Delivery] | None:
-    assert RECIPE.batch is not None
-    parts = RECIPE.batch(sent)
+    assert PROVIDER.batch is not None
+    parts = PROVIDER.batch(sent)
     return None if parts is None else list(parts)
 
 
@@ -95,7 +95,7 @@ def test_every_message_state_and_change_becomes_an_event_of_its_own() -> None:
     parts = parts_of(sent)
 
     assert parts is not None
-    named = [RECIPE.identify(part) for part in parts]
+    named = [PROVIDER.identify(part) for part in parts]
     assert [identity.event_id for identity in named[:5]] == [
         "wamid.1", "wamid.2", "wamid.1|sent", "wamid.1|read", "m_1",
     ]  # fmt: skip
@@ -126,8 +126,8 @@ def test_a_deleted_message_is_another_event_than_the_message() -> None:
 
     sent = posted({"messaging": [{"message": message}]}, kind="instagram")
 
-    assert RECIPE.identify(sent).event_id == "m_1|deleted"
-    assert RECIPE.identify(sent).type == "instagram.messaging"
+    assert PROVIDER.identify(sent).event_id == "m_1|deleted"
+    assert PROVIDER.identify(sent).type == "instagram.messaging"
 
 
 @pytest.mark.parametrize("body", [b"{}", b'{"entry":[]}', b'{"entry":[1]}', b"[]", b'{"entry":{}}'])

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from tests.unit.providers.cases import recorded, vectors_of
-from tests.unit.providers.deliveries import delivery, recipe_of, verdict
+from tests.unit.providers.deliveries import delivery, provider_of, verdict
 from webhook_inbox.domain.errors import ConfigurationError, Reason
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Verified
 
-RECIPE = recipe_of("microsoft-graph", {})
+PROVIDER = provider_of("microsoft-graph", {})
 RICH = next(vector for vector in vectors_of("microsoft-graph") if "jwk" in vector)
 
 
@@ -22,15 +22,15 @@ def posted(*states: object) -> Delivery:
 
 
 def named(**notification: Any) -> tuple[str, str]:
-    identity = RECIPE.identify(delivery({}, json.dumps(notification).encode()))
+    identity = PROVIDER.identify(delivery({}, json.dumps(notification).encode()))
     return identity.event_id, identity.type
 
 
 def test_a_validation_token_is_answered_decoded_and_as_text() -> None:
-    assert RECIPE.greet is not None
+    assert PROVIDER.greet is not None
     query = "validationToken=Validation%3a+Testing+client+%3Cb%3E"
 
-    answer = RECIPE.greet(replace(delivery({}, b""), query=query), ())
+    answer = PROVIDER.greet(replace(delivery({}, b""), query=query), ())
 
     assert answer is not None
     assert (answer.status, answer.body) == (200, b"Validation: Testing client <b>")
@@ -39,11 +39,11 @@ def test_a_validation_token_is_answered_decoded_and_as_text() -> None:
 
 
 def test_subscriptions_made_before_and_after_a_rotation_share_a_request() -> None:
-    both = verdict(RECIPE, posted("new", "old"), ("new", "old"))
+    both = verdict(PROVIDER, posted("new", "old"), ("new", "old"))
 
     assert isinstance(both, Verified)
     assert both.secret == 1
-    assert verdict(RECIPE, posted("new", "older"), ("new", "old")) is Reason.INVALID_SIGNATURE
+    assert verdict(PROVIDER, posted("new", "older"), ("new", "old")) is Reason.INVALID_SIGNATURE
 
 
 def test_a_notification_is_named_by_its_id_its_change_and_its_resource() -> None:
@@ -66,14 +66,14 @@ def test_two_changes_without_an_id_are_two_events() -> None:
 
 def test_keys_are_fetched_from_entra_for_rich_notifications_alone() -> None:
     rich = recorded(RICH)
-    assert rich.recipe.fetches is not None
+    assert rich.provider.fetches is not None
     plain = replace(rich.delivery, body=posted("secretClientValue").body)
 
-    wanted = rich.recipe.fetches(rich.delivery, rich.secrets)
+    wanted = rich.provider.fetches(rich.delivery, rich.secrets)
 
     assert wanted is not None
     assert wanted.url == "https://login.microsoftonline.com/common/discovery/v2.0/keys"
-    assert rich.recipe.fetches(plain, rich.secrets) is None
+    assert rich.provider.fetches(plain, rich.secrets) is None
     assert isinstance(rich.verdict(plain), Verified)
     assert rich.fetched == []
 
@@ -87,4 +87,4 @@ def test_nothing_is_fetched_for_a_stranger() -> None:
 
 def test_tenants_without_an_audience_are_an_error() -> None:
     with pytest.raises(ConfigurationError, match="audience: missing"):
-        recipe_of("microsoft-graph", {"tenants": ["84bd8158-6d4d-4958-8b9f-9d6445542f95"]})
+        provider_of("microsoft-graph", {"tenants": ["84bd8158-6d4d-4958-8b9f-9d6445542f95"]})

@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from tests.unit.providers.deliveries import delivery, recipe_of
+from tests.unit.providers.deliveries import delivery, provider_of
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer
 
 
 def greeted(sent: Delivery) -> Answer | None:
-    greet = recipe_of("monday").greet
+    greet = provider_of("monday").greet
     assert greet is not None
     return greet(sent, ())
 

@@ -6,12 +6,12 @@ from tests.unit.providers.cases import signed
 from tests.unit.providers.deliveries import delivery
 from webhook_inbox.domain.provider import Offer
 from webhook_inbox.ingest.events import fingerprint
-from webhook_inbox.providers.notion import RECIPE
+from webhook_inbox.providers.notion import PROVIDER
 
 
 def offered(body: bytes) -> Offer | None:
-    assert RECIPE.offer is not None
-    return RECIPE.offer(delivery({}, body))
+    assert PROVIDER.offer is not None
+    return PROVIDER.offer(delivery({}, body))
 
 
 def test_the_first_request_offers_the_secret_and_is_answered_with_nothing() -> None:
@@ -42,7 +42,7 @@ def test_a_second_attempt_is_the_same_event() -> None:
     second = signed("notion").delivery
     first = replace(second, body=second.body.replace(b'_number": 2', b'_number": 1'))
 
-    assert (RECIPE.identify(first).retry, RECIPE.identify(second).retry) == (0, 1)
-    assert RECIPE.identify(first).event_id == RECIPE.identify(second).event_id
-    prints = {fingerprint(sent.body, RECIPE.volatile) for sent in (first, second)}
+    assert (PROVIDER.identify(first).retry, PROVIDER.identify(second).retry) == (0, 1)
+    assert PROVIDER.identify(first).event_id == PROVIDER.identify(second).event_id
+    prints = {fingerprint(sent.body, PROVIDER.volatile) for sent in (first, second)}
     assert len(prints) == 1

@@ -17,7 +17,7 @@ from tests.unit.providers.deliveries import (
     SAMPLES,
     SECRET,
     delivery,
-    recipe_of,
+    provider_of,
     verdict,
     with_header,
 )
@@ -49,18 +49,18 @@ def standard_takes(sent: Delivery, secret: str = SECRET) -> bool:
     return True
 
 
-def we_take(provider: str, sent: Delivery) -> bool:
-    return isinstance(verdict(recipe_of(provider), sent), Verified)
+def we_take(provider_name: str, sent: Delivery) -> bool:
+    return isinstance(verdict(provider_of(provider_name), sent), Verified)
 
 
-@pytest.mark.parametrize(("provider", "takes"), [
+@pytest.mark.parametrize(("provider_name", "takes"), [
     ("stripe", stripe_takes),
     ("standard-webhooks", standard_takes),
 ])  # fmt: skip
-def test_what_we_sign_the_library_takes(provider: str, takes: Any) -> None:
-    sample = SAMPLES[provider]
+def test_what_we_sign_the_library_takes(provider_name: str, takes: Any) -> None:
+    sample = SAMPLES[provider_name]
 
-    sent = delivery(recipe_of(provider).sign(sample, SECRET, now()), sample.body, at=now())
+    sent = delivery(provider_of(provider_name).sign(sample, SECRET, now()), sample.body, at=now())
 
     assert takes(sent)
     assert not takes(sent, OTHER)
@@ -106,7 +106,7 @@ STRIPE_HEADERS = st.one_of(
 @settings(max_examples=150, deadline=None)
 def test_we_take_no_stripe_header_that_stripes_library_refuses(template: str) -> None:
     sample = SAMPLES["stripe"]
-    headers = recipe_of("stripe").sign(sample, SECRET, now())
+    headers = provider_of("stripe").sign(sample, SECRET, now())
     right = headers["stripe-signature"].partition(",")[2]
     value = template.replace("{right}", right).replace("{now}", str(int(now().timestamp())))
     sent = with_header(delivery(headers, sample.body, at=now()), "stripe-signature", value)
@@ -118,7 +118,7 @@ def test_we_take_no_stripe_header_that_stripes_library_refuses(template: str) ->
 @pytest.mark.parametrize("beside", ["v1", "t", "v1,v0=a"])
 def test_an_entry_without_a_value_beside_a_right_signature_is_refused_by_both(beside: str) -> None:
     sample = SAMPLES["stripe"]
-    headers = recipe_of("stripe").sign(sample, SECRET, now())
+    headers = provider_of("stripe").sign(sample, SECRET, now())
     right = delivery(headers, sample.body, at=now())
     spoilt = with_header(right, "stripe-signature", f"{headers['stripe-signature']},{beside}")
 
@@ -139,7 +139,7 @@ STANDARD_HEADERS = st.lists(
 @settings(max_examples=150, deadline=None)
 def test_we_and_the_standard_library_agree_on_lists_of_signatures(template: str) -> None:
     sample = SAMPLES["standard-webhooks"]
-    headers = recipe_of("standard-webhooks").sign(sample, SECRET, now())
+    headers = provider_of("standard-webhooks").sign(sample, SECRET, now())
     right = headers["webhook-signature"]
     value = template.replace("{right}", right).replace("{bare}", right.removeprefix("v1,"))
     sent = with_header(delivery(headers, sample.body, at=now()), "webhook-signature", value)
@@ -153,7 +153,9 @@ def test_we_and_the_standard_library_agree_on_lists_of_signatures(template: str)
 def test_we_agree_with_stripes_library_on_the_past(seconds: int) -> None:
     moment = datetime.fromtimestamp(now().timestamp() + seconds, UTC)
     sample = SAMPLES["stripe"]
-    signed_then = delivery(recipe_of("stripe").sign(sample, SECRET, moment), sample.body, at=now())
+    signed_then = delivery(
+        provider_of("stripe").sign(sample, SECRET, moment), sample.body, at=now()
+    )
 
     assert we_take("stripe", signed_then) == stripe_takes(signed_then)
 
@@ -162,7 +164,7 @@ def test_we_agree_with_stripes_library_on_the_past(seconds: int) -> None:
 def test_we_agree_with_the_standard_library_on_past_and_future(seconds: int) -> None:
     moment = datetime.fromtimestamp(now().timestamp() + seconds, UTC)
     sample = Sample("msg_2", "invoice.paid", b"{}")
-    recipe = recipe_of("standard-webhooks")
-    sent = replace(delivery(recipe.sign(sample, SECRET, moment), sample.body), received_at=now())
+    provider = provider_of("standard-webhooks")
+    sent = replace(delivery(provider.sign(sample, SECRET, moment), sample.body), received_at=now())
 
     assert we_take("standard-webhooks", sent) == standard_takes(sent)

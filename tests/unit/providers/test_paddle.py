@@ -21,6 +21,6 @@ def test_a_replay_under_another_notification_is_the_same_event() -> None:
     again = replace(CASE.delivery, body=body)
 
     assert body != CASE.delivery.body
-    assert CASE.recipe.identify(again).event_id == CASE.recipe.identify(CASE.delivery).event_id
-    prints = {fingerprint(each, CASE.recipe.volatile) for each in (body, CASE.delivery.body)}
+    assert CASE.provider.identify(again).event_id == CASE.provider.identify(CASE.delivery).event_id
+    prints = {fingerprint(each, CASE.provider.volatile) for each in (body, CASE.delivery.body)}
     assert len(prints) == 1

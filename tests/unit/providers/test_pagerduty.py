@@ -23,7 +23,7 @@ def test_an_empty_body_is_malformed_even_if_it_is_signed() -> None:
 
 
 def test_the_statuses_keep_pagerduty_from_sending_again() -> None:
-    statuses = CASE.recipe.statuses
+    statuses = CASE.provider.statuses
 
     assert statuses[Reason.INVALID_SIGNATURE] == 403
     assert statuses[Reason.MISSING_SIGNATURE] == statuses[Reason.MALFORMED] == 400

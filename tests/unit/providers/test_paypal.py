@@ -3,7 +3,7 @@ from zlib import crc32
 
 import pytest
 
-from tests.unit.providers.cases import Case, recipe_of, recorded, signed, vectors_of
+from tests.unit.providers.cases import Case, provider_of, recorded, signed, vectors_of
 from tests.unit.providers.deliveries import verdict
 from webhook_inbox.domain.errors import ConfigurationError, Reason
 from webhook_inbox.domain.manifest import SourceSpec
@@ -42,12 +42,12 @@ def test_another_body_of_the_same_crc_32_has_the_same_guard() -> None:
     """It cannot be told from the real one by its signature, so what is signed is guarded."""
     (name,) = of_kind("crc-collision")
     forged, real = case(name).delivery, case("own-paypal-001").delivery
-    guard = case(name).recipe.guard
+    guard = case(name).provider.guard
     assert guard is not None
 
     assert forged.body != real.body
     assert crc32(forged.body) == crc32(real.body)
-    identity = case(name).recipe.identify(real)
+    identity = case(name).provider.identify(real)
     assert guard(forged, identity) == guard(real, identity)
 
 
@@ -63,7 +63,7 @@ def test_a_wrong_algorithm_is_refused_by_the_scheme_itself() -> None:
     judged = signed("paypal")
     sent = judged.with_header("paypal-auth-algo", "SHA1withRSA")
 
-    assert verdict(judged.recipe, sent, (judged.published.decode(),)) is Reason.MALFORMED
+    assert verdict(judged.provider, sent, (judged.published.decode(),)) is Reason.MALFORMED
 
 
 def test_what_is_no_key_verifies_nothing() -> None:
@@ -87,4 +87,4 @@ def test_the_webhooks_id_is_required() -> None:
 
 
 def test_no_secret_is_shared_with_paypal() -> None:
-    assert not recipe_of("paypal").needs_secret
+    assert not provider_of("paypal").needs_secret

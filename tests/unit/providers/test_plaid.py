@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.unit.providers.cases import signed
-from tests.unit.providers.deliveries import NOW, delivery, recipe_of
+from tests.unit.providers.deliveries import NOW, delivery, provider_of
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.ports import Fetch
 
@@ -14,9 +14,9 @@ ITEM = b'{"webhook_type":"TRANSACTIONS","webhook_code":"SYNC_UPDATES_AVAILABLE",
 
 
 def question(secrets: tuple[str, ...], settings: dict[str, Any] | None = None) -> Fetch:
-    recipe = recipe_of("plaid", settings or {})
-    assert recipe.fetches is not None
-    return recipe.fetches(signed("plaid").delivery, secrets)
+    provider = provider_of("plaid", settings or {})
+    assert provider.fetches is not None
+    return provider.fetches(signed("plaid").delivery, secrets)
 
 
 def test_the_key_is_asked_for_with_the_accounts_credentials() -> None:
@@ -46,21 +46,21 @@ def test_a_secret_without_both_parts_is_none(secret: str) -> None:
 
 @pytest.mark.parametrize("kid", ["", "a" * 65, "../item", "a b", "é", "a\n", 7, None, {"a": 1}])
 def test_a_key_that_plaid_could_not_have_is_never_asked_for(kid: object) -> None:
-    recipe = recipe_of("plaid", {})
-    assert recipe.fetches is not None
+    provider = provider_of("plaid", {})
+    assert provider.fetches is not None
     token = ".".join(_segment(part) for part in ({"alg": "ES256", "kid": kid}, {"iat": 1}, {}))
 
     with pytest.raises(Rejected) as raised:
-        recipe.fetches(delivery({"plaid-verification": token}, ITEM), (CREDENTIALS,))
+        provider.fetches(delivery({"plaid-verification": token}, ITEM), (CREDENTIALS,))
 
     assert raised.value.reason is Reason.MALFORMED
 
 
 def test_the_same_news_of_an_item_is_another_event_each_time() -> None:
     case = signed("plaid")
-    first = case.recipe.identify(case.signed_again(ITEM))
+    first = case.provider.identify(case.signed_again(ITEM))
     headers = {"plaid-verification": f"e30.{_segment({'iat': int(NOW.timestamp()) + 60})}.e30"}
-    second = case.recipe.identify(delivery(headers, ITEM))
+    second = case.provider.identify(delivery(headers, ITEM))
 
     assert first.event_id == f"i1|SYNC_UPDATES_AVAILABLE|{int(NOW.timestamp())}"
     assert first.type == second.type == "TRANSACTIONS.SYNC_UPDATES_AVAILABLE"
@@ -69,7 +69,7 @@ def test_the_same_news_of_an_item_is_another_event_each_time() -> None:
 
 @pytest.mark.parametrize("token", ["", "a", "a.b", "a.!.c", "a.bnVsbA.c", "é.é.é"])
 def test_a_delivery_is_named_whatever_stands_for_its_token(token: str) -> None:
-    named = recipe_of("plaid", {}).identify(delivery({"plaid-verification": token}, ITEM))
+    named = provider_of("plaid", {}).identify(delivery({"plaid-verification": token}, ITEM))
 
     assert named.event_id.startswith("sha256:")
 

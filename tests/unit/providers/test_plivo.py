@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.providers.cases import sample_of
-from tests.unit.providers.deliveries import NOW, SECRET, delivery, recipe_of, verdict
+from tests.unit.providers.deliveries import NOW, SECRET, delivery, provider_of, verdict
 from webhook_inbox.domain.errors import ConfigurationError, Reason
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Provider, Verified
@@ -13,8 +13,8 @@ from webhook_inbox.domain.provider import Provider, Verified
 URL = "https://inbox.example/webhooks/plivo"
 
 
-def recipe(version: str) -> Provider:
-    return recipe_of("plivo", {"url": URL, "version": version})
+def provider(version: str) -> Provider:
+    return provider_of("plivo", {"url": URL, "version": version})
 
 
 def sent_by(made: Provider) -> Delivery:
@@ -23,7 +23,7 @@ def sent_by(made: Provider) -> Delivery:
 
 
 def test_a_nonce_of_the_old_signature_is_good_for_one_event() -> None:
-    made = recipe("v2")
+    made = provider("v2")
     sent = sent_by(made)
     changed = replace(sent, body=sent.body + b"0")
 
@@ -33,12 +33,12 @@ def test_a_nonce_of_the_old_signature_is_good_for_one_event() -> None:
 
 
 def test_the_new_signature_needs_no_guard() -> None:
-    assert recipe("v3").guard is None
+    assert provider("v3").guard is None
 
 
 @pytest.mark.parametrize("body", [b"=", b"&", b"&&=", b"{}", b"\xff"])
 def test_a_body_without_fields_is_not_let_in_beside_a_signature_of_none(body: bytes) -> None:
-    made = recipe("v3")
+    made = provider("v3")
     sample = sample_of("plivo")
     empty = delivery(made.sign(replace(sample, body=b""), SECRET, NOW), b"")
 
@@ -51,4 +51,4 @@ def test_a_body_without_fields_is_not_let_in_beside_a_signature_of_none(body: by
 
 def test_a_version_that_does_not_exist_is_an_error() -> None:
     with pytest.raises(ConfigurationError, match='version: "v1" is not known'):
-        recipe("v1")
+        provider("v1")

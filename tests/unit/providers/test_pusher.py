@@ -8,7 +8,7 @@ from tests.unit.providers.deliveries import SECRET, delivery
 from webhook_inbox.domain.errors import Reason
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Verified
-from webhook_inbox.providers.pusher import RECIPE
+from webhook_inbox.providers.pusher import PROVIDER
 
 OCCUPIED = {"name": "channel_occupied", "channel": "room"}
 VACATED = {"name": "channel_vacated", "channel": "room"}
@@ -19,9 +19,9 @@ def posted(*events: object) -> Delivery:
 
 
 def ids_of(sent: Delivery) -> list[str]:
-    assert RECIPE.batch is not None
-    parts = RECIPE.batch(sent)
-    return [RECIPE.identify(part).event_id for part in parts or (sent,)]
+    assert PROVIDER.batch is not None
+    parts = PROVIDER.batch(sent)
+    return [PROVIDER.identify(part).event_id for part in parts or (sent,)]
 
 
 def of_app(key: str) -> str:
@@ -29,17 +29,17 @@ def of_app(key: str) -> str:
 
 
 def test_one_event_is_no_batch() -> None:
-    assert RECIPE.batch is not None
-    assert RECIPE.batch(posted(OCCUPIED)) is None
+    assert PROVIDER.batch is not None
+    assert PROVIDER.batch(posted(OCCUPIED)) is None
 
 
 def test_an_event_of_a_batch_is_named_as_if_it_had_come_alone() -> None:
-    assert RECIPE.batch is not None
-    first, second = RECIPE.batch(posted(OCCUPIED, VACATED)) or ()
+    assert PROVIDER.batch is not None
+    first, second = PROVIDER.batch(posted(OCCUPIED, VACATED)) or ()
 
     assert json.loads(second.body) == {"time_ms": 1700000000000, "events": [VACATED]}
-    assert RECIPE.identify(first).type == "channel_occupied"
-    assert RECIPE.identify(first).occurred_at == RECIPE.identify(posted(VACATED)).occurred_at
+    assert PROVIDER.identify(first).type == "channel_occupied"
+    assert PROVIDER.identify(first).occurred_at == PROVIDER.identify(posted(VACATED)).occurred_at
 
 
 def test_events_of_a_batch_that_are_alike_stay_apart_and_keep_their_names() -> None:

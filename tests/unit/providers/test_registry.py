@@ -8,7 +8,7 @@ import pytest
 from tests.unit.providers.cases import (
     PUBLISHED,
     module_of,
-    recipe_of,
+    provider_of,
     samples_of,
     vectors_of,
 )
@@ -20,8 +20,8 @@ DIRECTORY = Path(providers.__file__).parent
 MODULE_NAMES = sorted(path.stem for path in DIRECTORY.glob("*.py") if path.stem != "__init__")
 
 
-def spec(provider: str, **settings: object) -> SourceSpec:
-    return SourceSpec("shop", provider, "shop", settings=settings)
+def spec(provider_name: str, **settings: object) -> SourceSpec:
+    return SourceSpec("shop", provider_name, "shop", settings=settings)
 
 
 def test_a_name_that_is_registered_twice_is_an_error() -> None:
@@ -40,23 +40,25 @@ def test_every_entry_has_its_module() -> None:
     assert set(providers.MODULES.values()) <= set(MODULE_NAMES)
 
 
-@pytest.mark.parametrize("provider", PUBLISHED)
-def test_every_provider_has_a_valid_vector_and_a_sample(provider: str) -> None:
-    module = module_of(provider)
-    valid = [vector for vector in vectors_of(provider) if vector["expect"] == "valid"]
+@pytest.mark.parametrize("provider_name", PUBLISHED)
+def test_every_provider_has_a_valid_vector_and_a_sample(provider_name: str) -> None:
+    module = module_of(provider_name)
+    valid = [vector for vector in vectors_of(provider_name) if vector["expect"] == "valid"]
 
     assert valid, f"providers/{module}.py: has no valid vector in tests/vectors/{module}.json"
-    assert samples_of(provider), f"providers/{module}.py: has no sample in events/ingest/{provider}"
+    assert samples_of(provider_name), (
+        f"providers/{module}.py: has no sample in events/ingest/{provider_name}"
+    )
 
 
-@pytest.mark.parametrize("provider", PUBLISHED)
-def test_a_recipe_is_called_as_it_is_registered_and_says_what_a_person_has_to_know(
-    provider: str,
+@pytest.mark.parametrize("provider_name", PUBLISHED)
+def test_a_provider_is_called_as_it_is_registered_and_says_what_a_person_has_to_know(
+    provider_name: str,
 ) -> None:
-    recipe = recipe_of(provider)
+    provider = provider_of(provider_name)
 
-    assert recipe.name == provider
-    assert recipe.facts is not None, f"providers/{module_of(provider)}.py: has no facts"
+    assert provider.name == provider_name
+    assert provider.facts is not None, f"providers/{module_of(provider)}.py: has no facts"
 
 
 def test_an_unknown_provider_is_an_error_that_names_the_source_and_the_choices() -> None:
@@ -114,4 +116,4 @@ def test_every_module_says_how_it_is_signed(name: str) -> None:
     module = import_module(f"webhook_inbox.providers.{name}")
 
     assert module.__doc__
-    assert hasattr(module, "RECIPE") != callable(getattr(module, "recipe", None))
+    assert hasattr(module, "PROVIDER") != callable(getattr(module, "provider", None))

@@ -1,4 +1,4 @@
-"""The sample events are what their file names say, signed by the recipes that will send them."""
+"""The sample events are what their file names say, signed by the providers that will send them."""
 
 from pathlib import Path
 from urllib.parse import unquote
@@ -22,7 +22,7 @@ def test_a_sample_is_signed_verified_and_named_by_its_file(provider: str, path: 
     case = signed(provider, Sample("sample-1", kind, path.read_bytes()))
 
     assert isinstance(case.verdict(), Verified)
-    parts = case.recipe.batch(case.delivery) if case.recipe.batch else None
-    named = [case.recipe.identify(part) for part in parts or (case.delivery,)]
+    parts = case.provider.batch(case.delivery) if case.provider.batch else None
+    named = [case.provider.identify(part) for part in parts or (case.delivery,)]
     assert {BATCH if parts else identity.type for identity in named} == {kind}
     assert len({identity.event_id for identity in named}) == len(named)

@@ -7,8 +7,8 @@ from webhook_inbox.domain.provider import Verified
 
 
 def guarded(case: Case, sent: Delivery) -> bytes:
-    assert case.recipe.guard is not None
-    return case.recipe.guard(sent, case.recipe.identify(sent))
+    assert case.provider.guard is not None
+    return case.provider.guard(sent, case.provider.identify(sent))
 
 
 def test_a_captured_delivery_under_a_fresh_id_has_the_same_guard() -> None:
@@ -21,7 +21,7 @@ def test_a_captured_delivery_under_a_fresh_id_has_the_same_guard() -> None:
 
 def test_a_projection_that_comes_out_the_same_again_is_not_taken_for_a_captured_one() -> None:
     case, sample = signed("sanity"), sample_of("sanity")
-    headers = case.recipe.sign(sample, case.secrets[0], NOW + timedelta(minutes=1))
+    headers = case.provider.sign(sample, case.secrets[0], NOW + timedelta(minutes=1))
     later = delivery(headers, sample.body)
 
     assert isinstance(case.verdict(later), Verified)

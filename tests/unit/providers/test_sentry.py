@@ -8,23 +8,23 @@ CASE = signed("sentry")
 
 
 def test_it_is_named_by_headers_that_are_not_signed_and_timed_by_one() -> None:
-    identity = CASE.recipe.identify(CASE.delivery)
+    identity = CASE.provider.identify(CASE.delivery)
 
     assert (identity.event_id, identity.type) == ("sample-1", "issue.created")
     assert identity.occurred_at == NOW
 
 
 def test_a_captured_body_under_another_id_or_none_has_the_same_guard() -> None:
-    assert CASE.recipe.guard is not None
+    assert CASE.provider.guard is not None
     for id_ in ("another", None):
         again = CASE.with_header("request-id", id_)
         assert isinstance(CASE.verdict(again), Verified)
-        identity = CASE.recipe.identify(again)
+        identity = CASE.provider.identify(again)
         assert identity.event_id != "sample-1"
-        assert CASE.recipe.guard(again, identity) == CASE.delivery.body
+        assert CASE.provider.guard(again, identity) == CASE.delivery.body
 
 
 def test_a_resource_of_no_action_is_the_type() -> None:
     sent = replace(CASE.delivery, body=b"{}")
 
-    assert CASE.recipe.identify(sent).type == "issue"
+    assert CASE.provider.identify(sent).type == "issue"

@@ -9,7 +9,7 @@ from tests.unit.providers.deliveries import (
     SAMPLES,
     delivery,
     name_of,
-    recipe_of,
+    provider_of,
     signed,
     verdict,
     with_header,
@@ -17,7 +17,7 @@ from tests.unit.providers.deliveries import (
 from webhook_inbox.domain.errors import Reason
 from webhook_inbox.domain.provider import Identity, Verified
 
-RECIPE = recipe_of("shopify")
+PROVIDER = provider_of("shopify")
 SENT = signed("shopify")
 SIGNATURE = "x-shopify-hmac-sha256"
 
@@ -25,7 +25,7 @@ SIGNATURE = "x-shopify-hmac-sha256"
 def test_an_empty_body_is_refused_even_when_signed() -> None:
     sent = signed("shopify", sample=replace(SAMPLES["shopify"], body=b""))
 
-    assert verdict(RECIPE, sent) is Reason.MALFORMED
+    assert verdict(PROVIDER, sent) is Reason.MALFORMED
 
 
 def test_base64_that_only_decodes_to_the_digest_is_refused() -> None:
@@ -35,7 +35,7 @@ def test_base64_that_only_decodes_to_the_digest_is_refused() -> None:
     twin = value[:-2] + alphabet[alphabet.index(value[-2]) + 1] + "="
     assert b64decode(twin) == b64decode(value)
 
-    assert verdict(RECIPE, with_header(SENT, SIGNATURE, twin)) is Reason.INVALID_SIGNATURE
+    assert verdict(PROVIDER, with_header(SENT, SIGNATURE, twin)) is Reason.INVALID_SIGNATURE
 
 
 @pytest.mark.parametrize(
@@ -52,13 +52,13 @@ def test_another_spelling_of_the_digest_is_refused(change: object) -> None:
     assert callable(change)
     sent = with_header(SENT, SIGNATURE, change(SENT.headers[SIGNATURE]))
 
-    assert verdict(RECIPE, sent) is Reason.INVALID_SIGNATURE
+    assert verdict(PROVIDER, sent) is Reason.INVALID_SIGNATURE
 
 
 def test_every_refused_signature_is_answered_401() -> None:
     reasons = (Reason.MISSING_SIGNATURE, Reason.INVALID_SIGNATURE, Reason.MALFORMED)
 
-    assert [RECIPE.statuses[reason] for reason in reasons] == [401, 401, 401]
+    assert [PROVIDER.statuses[reason] for reason in reasons] == [401, 401, 401]
 
 
 def test_the_newer_header_names_are_read_too() -> None:
@@ -69,17 +69,17 @@ def test_the_newer_header_names_are_read_too() -> None:
     }
     sent = delivery(headers, SENT.body)
 
-    assert isinstance(verdict(RECIPE, sent), Verified)
-    assert name_of(RECIPE, sent) == Identity("98880550-7158-delivery", "orders/create", NOW)
+    assert isinstance(verdict(PROVIDER, sent), Verified)
+    assert name_of(PROVIDER, sent) == Identity("98880550-7158-delivery", "orders/create", NOW)
 
 
 def test_the_event_id_comes_before_the_deliverys() -> None:
     without = with_header(SENT, "x-shopify-event-id", None)
     with_neither = with_header(without, "x-shopify-webhook-id", None)
 
-    assert RECIPE.identify(SENT).event_id == "98880550-7158"
-    assert RECIPE.identify(without).event_id == "98880550-7158-delivery"
-    assert name_of(RECIPE, with_neither) is Reason.MISSING_EVENT_ID
+    assert PROVIDER.identify(SENT).event_id == "98880550-7158"
+    assert PROVIDER.identify(without).event_id == "98880550-7158-delivery"
+    assert name_of(PROVIDER, with_neither) is Reason.MISSING_EVENT_ID
 
 
 @pytest.mark.parametrize(
@@ -97,17 +97,17 @@ def test_the_event_id_comes_before_the_deliverys() -> None:
 def test_the_time_is_taken_where_it_is_one(value: str | None, moment: datetime | None) -> None:
     sent = with_header(SENT, "x-shopify-triggered-at", value)
 
-    assert RECIPE.identify(sent).occurred_at == moment
+    assert PROVIDER.identify(sent).occurred_at == moment
 
 
 def test_one_body_under_two_topics_is_no_replay_and_under_two_ids_is() -> None:
     """A checkout sends `orders/create` and `orders/paid` with the same bytes."""
     paid = with_header(SENT, "x-shopify-topic", "orders/paid")
     again = with_header(SENT, "x-shopify-event-id", "another")
-    assert RECIPE.guard is not None
+    assert PROVIDER.guard is not None
 
-    content = RECIPE.guard(SENT, RECIPE.identify(SENT))
+    content = PROVIDER.guard(SENT, PROVIDER.identify(SENT))
 
     assert content == b"orders/create\n" + SENT.body
-    assert RECIPE.guard(paid, RECIPE.identify(paid)) != content
-    assert RECIPE.guard(again, RECIPE.identify(again)) == content
+    assert PROVIDER.guard(paid, PROVIDER.identify(paid)) != content
+    assert PROVIDER.guard(again, PROVIDER.identify(again)) == content

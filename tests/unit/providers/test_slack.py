@@ -11,7 +11,7 @@ from tests.unit.providers.deliveries import (
     SECRET,
     delivery,
     name_of,
-    recipe_of,
+    provider_of,
     signed,
     verdict,
     with_header,
@@ -19,17 +19,17 @@ from tests.unit.providers.deliveries import (
 from webhook_inbox.domain.errors import Reason
 from webhook_inbox.domain.provider import Answer, Identity, Sample, Verified
 
-RECIPE = recipe_of("slack")
+PROVIDER = provider_of("slack")
 URL_VERIFICATION = b'{"token":"t","challenge":"3eZbrw1a","type":"url_verification"}'
 
 
 def answer(body: bytes) -> Answer | None:
-    assert RECIPE.handshake is not None
-    return RECIPE.handshake(delivery({}, body), SECRET)
+    assert PROVIDER.handshake is not None
+    return PROVIDER.handshake(delivery({}, body), SECRET)
 
 
 def named(body: bytes) -> Identity:
-    identity = name_of(RECIPE, delivery({}, body))
+    identity = name_of(PROVIDER, delivery({}, body))
     assert isinstance(identity, Identity)
     return identity
 
@@ -40,8 +40,8 @@ def content(body: bytes) -> str:
 
 def test_a_repetition_says_which_it_is_and_why() -> None:
     again = {"x-slack-retry-num": "2", "x-slack-retry-reason": "http_timeout"}
-    first = name_of(RECIPE, delivery({}, b'{"event_id":"Ev1"}'))
-    second = name_of(RECIPE, delivery(again, b'{"event_id":"Ev1"}'))
+    first = name_of(PROVIDER, delivery({}, b'{"event_id":"Ev1"}'))
+    second = name_of(PROVIDER, delivery(again, b'{"event_id":"Ev1"}'))
 
     assert isinstance(first, Identity)
     assert (first.retry, first.retry_reason) == (None, "")
@@ -51,8 +51,8 @@ def test_a_repetition_says_which_it_is_and_why() -> None:
 def test_url_verification_is_signed_and_answered_with_the_challenge() -> None:
     sent = signed("slack", sample=Sample("", "url_verification", URL_VERIFICATION))
 
-    assert isinstance(verdict(RECIPE, sent), Verified)
-    assert verdict(RECIPE, sent, (OTHER,)) is Reason.INVALID_SIGNATURE
+    assert isinstance(verdict(PROVIDER, sent), Verified)
+    assert verdict(PROVIDER, sent, (OTHER,)) is Reason.INVALID_SIGNATURE
     assert answer(sent.body) == Answer(200, b"3eZbrw1a", "text/plain; charset=utf-8")
 
 
@@ -138,8 +138,8 @@ def test_the_version_label_and_the_time_are_part_of_what_is_signed() -> None:
     other_version = with_header(sent, "x-slack-signature", signature.replace("v0=", "v1="))
     other_time = with_header(sent, "x-slack-request-timestamp", "1795248001")
 
-    assert verdict(RECIPE, other_version) is Reason.MALFORMED
-    assert verdict(RECIPE, other_time) is Reason.INVALID_SIGNATURE
+    assert verdict(PROVIDER, other_version) is Reason.MALFORMED
+    assert verdict(PROVIDER, other_time) is Reason.INVALID_SIGNATURE
 
 
 def test_bytes_cannot_move_between_time_and_body() -> None:
@@ -150,18 +150,18 @@ def test_bytes_cannot_move_between_time_and_body() -> None:
         body=stamp[-1:].encode() + b":" + sent.body,
     )
 
-    assert isinstance(verdict(RECIPE, moved), Reason)
+    assert isinstance(verdict(PROVIDER, moved), Reason)
 
 
 def test_a_missing_time_is_malformed() -> None:
     sent = with_header(signed("slack"), "x-slack-request-timestamp", None)
 
-    assert verdict(RECIPE, sent) is Reason.MALFORMED
+    assert verdict(PROVIDER, sent) is Reason.MALFORMED
 
 
 def test_slack_is_answered_200_and_needs_no_guard() -> None:
-    assert RECIPE.accepted_status == 200
-    assert RECIPE.guard is None
+    assert PROVIDER.accepted_status == 200
+    assert PROVIDER.guard is None
 
 
 @pytest.mark.parametrize(
@@ -175,4 +175,4 @@ def test_it_signs_with_the_content_type_of_the_body(body: bytes, kind: str) -> N
     sent = signed("slack", sample=Sample("", "", body))
 
     assert sent.headers["content-type"] == kind
-    assert isinstance(verdict(RECIPE, sent), Verified)
+    assert isinstance(verdict(PROVIDER, sent), Verified)

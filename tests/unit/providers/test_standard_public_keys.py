@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from tests.unit.providers.cases import recipe_of, recorded, vectors_of
+from tests.unit.providers.cases import provider_of, recorded, vectors_of
 from tests.unit.providers.deliveries import SECRET, signed, verdict, with_header
 from webhook_inbox.domain.errors import ConfigurationError, Reason
 from webhook_inbox.domain.provider import Sample, Verified
@@ -20,12 +20,12 @@ V1 = SHARED.headers["webhook-signature"]
 CONTENT = ".".join(SHARED.headers[f"webhook-{name}"] for name in ("id", "timestamp")).encode()
 V1A = "v1a," + b64encode(KEY.sign(CONTENT + b"." + SHARED.body)).decode()
 SENT = with_header(SHARED, "webhook-signature", V1A)
-RECIPE = recipe_of("standard-webhooks")
+PROVIDER = provider_of("standard-webhooks")
 
 
 def test_a_public_key_verifies_v1a_with_or_without_its_padding() -> None:
     for secret in (PUBLIC, PUBLIC.rstrip("=")):
-        verified = verdict(RECIPE, SENT, (secret,))
+        verified = verdict(PROVIDER, SENT, (secret,))
         assert isinstance(verified, Verified)
         assert verified.signature == V1A.removeprefix("v1a,")
         assert verified.signed_at == SENT.received_at
@@ -36,11 +36,11 @@ def test_under_a_public_key_v1_never_counts() -> None:
     raw = b64encode(b64decode(PUBLIC.removeprefix("whpk_"))).decode()
     for key in (SECRET, raw):
         forged = signed("standard-webhooks", secret=key)
-        assert verdict(RECIPE, forged, (PUBLIC,)) is Reason.MALFORMED
+        assert verdict(PROVIDER, forged, (PUBLIC,)) is Reason.MALFORMED
 
 
 def test_under_a_shared_secret_v1a_never_counts() -> None:
-    assert verdict(RECIPE, SENT, (SECRET,)) is Reason.MALFORMED
+    assert verdict(PROVIDER, SENT, (SECRET,)) is Reason.MALFORMED
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_under_a_shared_secret_v1a_never_counts() -> None:
 def test_while_a_source_changes_from_one_to_the_other_either_counts(
     value: str, secrets: tuple[str, str]
 ) -> None:
-    verified = verdict(RECIPE, with_header(SENT, "webhook-signature", value), secrets)
+    verified = verdict(PROVIDER, with_header(SENT, "webhook-signature", value), secrets)
 
     assert isinstance(verified, Verified)
     made = {V1.partition(",")[2]: SECRET, V1A.partition(",")[2]: PUBLIC}
@@ -61,27 +61,27 @@ def test_with_both_live_a_forged_delivery_is_still_forged_and_a_stale_one_stale(
     both = with_header(SENT, "webhook-signature", f"{V1} {V1A}")
 
     altered = replace(both, body=b"{}")
-    assert verdict(RECIPE, altered, (PUBLIC, SECRET)) is Reason.INVALID_SIGNATURE
+    assert verdict(PROVIDER, altered, (PUBLIC, SECRET)) is Reason.INVALID_SIGNATURE
     late = replace(both, received_at=both.received_at.replace(hour=23))
-    assert verdict(RECIPE, late, (PUBLIC, SECRET)) is Reason.STALE
+    assert verdict(PROVIDER, late, (PUBLIC, SECRET)) is Reason.STALE
 
 
 @pytest.mark.parametrize("key", ["whpk_", "whpk_!", "whpk_" + b64encode(bytes(31)).decode()])
 def test_a_public_key_that_is_none_is_no_secret(key: str) -> None:
-    assert verdict(RECIPE, SENT, (key,)) is Reason.NO_SECRET
-    assert isinstance(verdict(RECIPE, SENT, (key, PUBLIC)), Verified)
+    assert verdict(PROVIDER, SENT, (key,)) is Reason.NO_SECRET
+    assert isinstance(verdict(PROVIDER, SENT, (key, PUBLIC)), Verified)
 
 
 def test_nothing_can_be_signed_with_a_public_key() -> None:
     with pytest.raises(ConfigurationError):
-        RECIPE.sign(Sample("msg_1", "", b"{}"), PUBLIC, SENT.received_at)
+        PROVIDER.sign(Sample("msg_1", "", b"{}"), PUBLIC, SENT.received_at)
 
 
-@pytest.mark.parametrize("provider", ["polar", "openai"])
-def test_a_key_that_is_text_may_begin_like_a_public_one(provider: str) -> None:
-    sent = signed(provider, sample=Sample("msg_1", "", b"{}"), secret=PUBLIC)
+@pytest.mark.parametrize("provider_name", ["polar", "openai"])
+def test_a_key_that_is_text_may_begin_like_a_public_one(provider_name: str) -> None:
+    sent = signed(provider_name, sample=Sample("msg_1", "", b"{}"), secret=PUBLIC)
 
-    assert isinstance(verdict(recipe_of(provider), sent, (PUBLIC,)), Verified)
+    assert isinstance(verdict(provider_of(provider_name), sent, (PUBLIC,)), Verified)
 
 
 def test_svix_signs_so_too() -> None:

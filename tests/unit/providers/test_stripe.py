@@ -8,7 +8,7 @@ from tests.unit.providers.deliveries import (
     SECRET,
     delivery,
     name_of,
-    recipe_of,
+    provider_of,
     signed,
     verdict,
     with_header,
@@ -16,14 +16,14 @@ from tests.unit.providers.deliveries import (
 from webhook_inbox.domain.errors import Reason
 from webhook_inbox.domain.provider import Identity, Verified
 
-RECIPE = recipe_of("stripe")
+PROVIDER = provider_of("stripe")
 SENT = signed("stripe")
 TIME, RIGHT = SENT.headers["stripe-signature"].split(",")
 WRONG = signed("stripe", secret=OTHER).headers["stripe-signature"].partition(",")[2]
 
 
 def judged(value: str) -> Verified | Reason:
-    return verdict(RECIPE, with_header(SENT, "stripe-signature", value))
+    return verdict(PROVIDER, with_header(SENT, "stripe-signature", value))
 
 
 @pytest.mark.parametrize("value", [
@@ -62,14 +62,14 @@ def test_only_wrong_v1_entries_are_a_forgery(entries: str) -> None:
 def test_the_secret_is_text_and_not_base64_behind_its_prefix() -> None:
     sent = signed("stripe", secret="whsec_" + SECRET)
 
-    assert isinstance(verdict(RECIPE, sent, ("whsec_" + SECRET,)), Verified)
-    assert verdict(RECIPE, sent, (SECRET,)) is Reason.INVALID_SIGNATURE
+    assert isinstance(verdict(PROVIDER, sent, ("whsec_" + SECRET,)), Verified)
+    assert verdict(PROVIDER, sent, (SECRET,)) is Reason.INVALID_SIGNATURE
 
 
 def test_it_is_named_by_its_body() -> None:
     body = b'{"id":"evt_9","object":"event","type":"charge.failed","created":1700000000}'
 
-    assert name_of(RECIPE, delivery({}, body)) == Identity(
+    assert name_of(PROVIDER, delivery({}, body)) == Identity(
         "evt_9", "charge.failed", datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
     )
 
@@ -100,7 +100,7 @@ def test_it_is_named_by_its_body() -> None:
     ids=range(19),
 )
 def test_a_body_without_a_usable_id_is_rejected(body: bytes, reason: Reason) -> None:
-    assert name_of(RECIPE, delivery({}, body)) is reason
+    assert name_of(PROVIDER, delivery({}, body)) is reason
 
 
 @pytest.mark.parametrize(
@@ -118,15 +118,15 @@ def test_a_body_without_a_usable_id_is_rejected(body: bytes, reason: Reason) -> 
     ids=range(8),
 )
 def test_no_event_is_lost_for_its_type(body: bytes, type_: str) -> None:
-    named = name_of(RECIPE, delivery({}, body))
+    named = name_of(PROVIDER, delivery({}, body))
 
     assert isinstance(named, Identity)
     assert named.type == type_
 
 
 def test_what_changes_between_honest_retries_is_declared() -> None:
-    assert RECIPE.volatile == ("pending_webhooks",)
-    assert RECIPE.guard is None
+    assert PROVIDER.volatile == ("pending_webhooks",)
+    assert PROVIDER.guard is None
 
 
 def test_it_signs_like_stripe() -> None:

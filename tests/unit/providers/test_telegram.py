@@ -26,14 +26,14 @@ def update(body: bytes) -> Delivery:
     ],
 )
 def test_an_updates_type_is_the_name_of_the_object_in_it(body: bytes, identity: Identity) -> None:
-    assert CASE.recipe.identify(update(body)) == identity
+    assert CASE.provider.identify(update(body)) == identity
 
 
 def test_the_answer_says_nothing_that_could_be_taken_for_a_call() -> None:
-    assert CASE.recipe.acknowledgement is not None
-    assert CASE.recipe.acknowledgement.status == 200
-    assert CASE.recipe.acknowledgement.body == b""
+    assert CASE.provider.acknowledgement is not None
+    assert CASE.provider.acknowledgement.status == 200
+    assert CASE.provider.acknowledgement.body == b""
 
 
 def test_the_token_is_named_as_one_so_that_it_is_never_kept_in_clear() -> None:
-    assert CASE.recipe.token_headers == CASE.recipe.signature_headers
+    assert CASE.provider.token_headers == CASE.provider.signature_headers

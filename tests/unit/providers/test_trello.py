@@ -12,7 +12,7 @@ CASE = signed("trello")
 
 
 def test_a_webhooks_url_is_tried_with_head_before_it_is_made() -> None:
-    greet = CASE.recipe.greet
+    greet = CASE.provider.greet
     assert greet is not None
 
     assert greet(replace(CASE.delivery, method="HEAD", body=b""), ()) == Answer(200)
@@ -29,7 +29,7 @@ def test_the_configured_url_counts_not_the_host_it_came_to() -> None:
     assert isinstance(CASE.verdict(CASE.with_header("host", "internal.example")), Verified)
     elsewhere = replace(
         CASE,
-        recipe=load(
+        provider=load(
             SourceSpec("it", "trello", "it", settings={"url": "https://other.example/webhooks/it"})
         ),
     )

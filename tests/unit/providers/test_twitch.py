@@ -14,8 +14,8 @@ REVOKED = b'{"subscription":{"type":"stream.online","status":"authorization_revo
 
 
 def answer(sent: Delivery) -> Answer | None:
-    assert CASE.recipe.handshake is not None
-    return CASE.recipe.handshake(sent, "s")
+    assert CASE.provider.handshake is not None
+    return CASE.provider.handshake(sent, "s")
 
 
 @pytest.mark.parametrize("kind", ["webhook_callback_verification", "notification", ""])
@@ -39,21 +39,21 @@ def test_an_event_is_no_verification_though_its_header_says_so() -> None:
     )
 
     assert answer(sent) is None
-    assert CASE.recipe.identify(sent).type == "notification.stream.online"
+    assert CASE.provider.identify(sent).type == "notification.stream.online"
 
 
 def test_a_revocation_is_an_event_of_its_own_type() -> None:
     case = signed("twitch", Sample("id-1", "revocation.stream.online", REVOKED))
 
     assert answer(case.delivery) is None
-    assert case.recipe.identify(case.delivery).type == "revocation.stream.online"
+    assert case.provider.identify(case.delivery).type == "revocation.stream.online"
 
 
 def test_a_retry_tells_its_number() -> None:
     again = CASE.with_header("twitch-eventsub-message-retry", "2")
 
-    assert CASE.recipe.identify(CASE.delivery).retry == 0
-    assert CASE.recipe.identify(again).retry == 2
+    assert CASE.provider.identify(CASE.delivery).retry == 0
+    assert CASE.provider.identify(again).retry == 2
 
 
 def test_neither_id_nor_body_can_borrow_from_the_time_between_them() -> None:

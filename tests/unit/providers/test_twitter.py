@@ -6,20 +6,20 @@ import pytest
 from tests.unit.providers.deliveries import NOW, delivery, name_of, verdict
 from webhook_inbox.domain.errors import Reason
 from webhook_inbox.domain.provider import Answer, Identity, Sample, Verified
-from webhook_inbox.providers.twitter import RECIPE
+from webhook_inbox.providers.twitter import PROVIDER
 
 SECRET = "consumer-secret"
 UUID = "9b4507b3-9040-4669-9ca3-6b94edb50553"
 
 
 def challenged(token: str, *, method: str = "GET") -> Answer | None:
-    assert RECIPE.greet is not None
+    assert PROVIDER.greet is not None
     sent = replace(delivery({}, b"", method=method), query=f"crc_token={token}")
-    return RECIPE.greet(sent, (SECRET, "previous"))
+    return PROVIDER.greet(sent, (SECRET, "previous"))
 
 
 def named(body: object) -> Identity | Reason:
-    return name_of(RECIPE, delivery({}, json.dumps(body).encode()))
+    return name_of(PROVIDER, delivery({}, json.dumps(body).encode()))
 
 
 def test_a_challenge_is_answered_with_its_hmac_under_the_current_secret() -> None:
@@ -51,14 +51,14 @@ def test_the_answer_to_a_challenge_signs_no_delivery(token: str) -> None:
     headers = {"x-twitter-webhooks-signature": json.loads(answer.body)["response_token"]}
 
     sent = delivery(headers, token.encode())
-    assert verdict(RECIPE, sent, (SECRET,)) is Reason.INVALID_SIGNATURE
+    assert verdict(PROVIDER, sent, (SECRET,)) is Reason.INVALID_SIGNATURE
 
 
 def test_a_delivery_of_token_characters_and_more_is_judged_by_its_signature() -> None:
     body = b'"' + UUID.encode() + b'"'
-    headers = RECIPE.sign(Sample("", "", body), SECRET, NOW)
+    headers = PROVIDER.sign(Sample("", "", body), SECRET, NOW)
 
-    assert isinstance(verdict(RECIPE, delivery(headers, body), (SECRET,)), Verified)
+    assert isinstance(verdict(PROVIDER, delivery(headers, body), (SECRET,)), Verified)
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,14 @@ import json
 
 from tests.unit.providers.deliveries import SECRET, delivery
 from webhook_inbox.domain.provider import Answer
-from webhook_inbox.providers.vercel import RECIPE
+from webhook_inbox.providers.vercel import PROVIDER
 
 PARTS = json.dumps({"secret": SECRET, "verify_token": "3f9a"})
 
 
 def greeted(headers: dict[str, str], secret: str) -> Answer | None:
-    assert RECIPE.greet is not None
-    return RECIPE.greet(delivery(headers, b"[]"), (secret,))
+    assert PROVIDER.greet is not None
+    return PROVIDER.greet(delivery(headers, b"[]"), (secret,))
 
 
 def test_an_unsigned_request_is_shown_the_token() -> None:

@@ -8,8 +8,8 @@ from webhook_inbox.domain.provider import Verified
 
 
 def guarded(case: Case, sent: Delivery) -> bytes:
-    assert case.recipe.guard is not None
-    return case.recipe.guard(sent, case.recipe.identify(sent))
+    assert case.provider.guard is not None
+    return case.provider.guard(sent, case.provider.identify(sent))
 
 
 def test_a_captured_delivery_under_a_fresh_id_has_the_same_guard() -> None:
@@ -22,7 +22,7 @@ def test_a_captured_delivery_under_a_fresh_id_has_the_same_guard() -> None:
 
 def test_a_trigger_that_says_the_same_again_is_not_taken_for_a_captured_one() -> None:
     case, sample = signed("zendesk"), sample_of("zendesk")
-    sent = case.recipe.send(sample, case.secrets[0], NOW + timedelta(minutes=1))
+    sent = case.provider.send(sample, case.secrets[0], NOW + timedelta(minutes=1))
     later = replace(case.delivery, headers={"host": "inbox.example", **sent.headers})
 
     assert isinstance(case.verdict(later), Verified)
@@ -30,4 +30,4 @@ def test_a_trigger_that_says_the_same_again_is_not_taken_for_a_captured_one() ->
 
 
 def test_a_conflict_is_not_answered_with_what_zendesk_repeats() -> None:
-    assert signed("zendesk").recipe.conflict_status == 400
+    assert signed("zendesk").provider.conflict_status == 400

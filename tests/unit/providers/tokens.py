@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
-from tests.unit.providers.deliveries import NOW, delivery, recipe_of
+from tests.unit.providers.deliveries import NOW, delivery, provider_of
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Provider
 
@@ -88,6 +88,6 @@ def sent(written: str, *, body: bytes = BODY, **headers: str) -> Delivery:
     return delivery(given, body)
 
 
-def recipe(**changed: object) -> Provider:
-    """Returns the recipe of a source with these settings instead."""
-    return recipe_of("jwt", {**SETTINGS, **changed})
+def provider(**changed: object) -> Provider:
+    """Returns the provider of a source with these settings instead."""
+    return provider_of("jwt", {**SETTINGS, **changed})

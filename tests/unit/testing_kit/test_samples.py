@@ -40,8 +40,10 @@ def test_a_sample_is_named_as_its_provider_names_it(path: Path) -> None:
 
     sent = delivery(made, source, {}, fresh="fresh-1", now=NOW)
 
-    recipe = trusting("")(source)
-    named = events.event_of(sent, recipe, recipe.verify(sent, ()), manifest=manifest, spec=source)
+    provider = trusting("")(source)
+    named = events.event_of(
+        sent, provider, provider.verify(sent, ()), manifest=manifest, spec=source
+    )
     assert named.event is not None
     assert named.event.event_id
     assert named.event.runs in {("h",), ("split",)}
@@ -51,10 +53,10 @@ def test_there_are_many_samples() -> None:
     assert len(samples()) > 70
 
 
-@pytest.mark.parametrize("provider", ["adyen", "linear", "pusher"])
-def test_what_no_provider_could_send_is_refused(provider: str) -> None:
-    source = SourceSpec(provider, provider, "s")
-    with pytest.raises(KitError, match=f"no event of {provider} can be made of it: "):
+@pytest.mark.parametrize("provider_name", ["adyen", "linear", "pusher"])
+def test_what_no_provider_could_send_is_refused(provider_name: str) -> None:
+    source = SourceSpec(provider_name, provider_name, "s")
+    with pytest.raises(KitError, match=f"no event of {provider_name} can be made of it: "):
         delivery(Draft(b"not JSON", "x", ""), source, {}, fresh="f", now=NOW)
 
 

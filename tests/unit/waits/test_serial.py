@@ -1,4 +1,4 @@
-"""Waiting in a serial order: the next ones of the entity wait as well, and nobody else."""
+"""Waiting in a serial order: the next ones of the ordering key wait as well, and nobody else."""
 
 import json
 from typing import Any
@@ -39,7 +39,7 @@ def press() -> Press:
     return Press()
 
 
-def test_the_next_ones_of_an_entity_wait_for_the_job_and_others_do_not(press: Press) -> None:
+def test_the_next_ones_of_an_ordering_key_wait_for_the_job_and_others_do_not(press: Press) -> None:
     press.world.accept_all("e1", "e2")
     press.world.accept("f1", "cus_2")
     press.world.outcomes()

@@ -13,7 +13,9 @@ from webhook_inbox.domain.manifest import DestinationSpec
 class Gate(Protocol):
     """What spares destinations; see destinations/gate.py."""
 
-    def enter(self, spec: DestinationSpec, slots: dict[str, int], *, until: datetime) -> None:
+    def enter(
+        self, spec: DestinationSpec, reservations: dict[str, int], *, until: datetime
+    ) -> None:
         """Lets a call begin, or raises what the run does instead."""
 
     def report(self, spec: DestinationSpec, answer: CallOutcome) -> None:
@@ -68,7 +70,7 @@ class OutboundCall(Protocol):
         """Gives a secret's live values, the current one first."""
 
     @property
-    def slots(self) -> dict[str, int]:
+    def reservations(self) -> dict[str, int]:
         """When the run may call its destinations."""
 
     @property

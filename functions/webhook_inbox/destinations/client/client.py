@@ -57,7 +57,7 @@ class DestinationClient(httpx.Client):
         spec: the destination.
         call: the attempt.
         clock: the time.
-        chance: gives the spans of calls.
+        randomness: gives the spans of calls.
         transport: what sends.
     """
 
@@ -67,14 +67,14 @@ class DestinationClient(httpx.Client):
         call: OutboundCall,
         *,
         clock: Clock,
-        chance: Randomness,
+        randomness: Randomness,
         transport: httpx.BaseTransport,
     ) -> None:
         self._spec = spec
         self._call = call
         self._credentials = credentials = DestinationCredentials(spec, call.secrets)
         self._dressing = RequestBuilder(
-            spec, call, credentials=credentials, clock=clock, chance=chance
+            spec, call, credentials=credentials, clock=clock, randomness=randomness
         )
         self._exchange = Exchange(spec, call, credentials=credentials, clock=clock)
         super().__init__(

@@ -75,7 +75,7 @@ class Exchange:
         spec, call = self._spec, self._call
         own = request.extensions
         authorization = self._credentials.authorization()
-        call.gate.enter(spec, call.slots, until=call.deadline - MARGIN - SHORTEST)
+        call.gate.enter(spec, call.reservations, until=call.deadline - MARGIN - SHORTEST)
         end = self._end(request)
         request.extensions = {
             **own,

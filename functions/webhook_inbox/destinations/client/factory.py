@@ -23,15 +23,15 @@ class HttpClients:
 
     Args:
         clock: the time.
-        chance: gives the spans of calls.
+        randomness: gives the spans of calls.
         transport: what sends; a real one unless given.
     """
 
     def __init__(
-        self, *, clock: Clock, chance: Randomness, transport: httpx.BaseTransport | None = None
+        self, *, clock: Clock, randomness: Randomness, transport: httpx.BaseTransport | None = None
     ) -> None:
         self._clock = clock
-        self._chance = chance
+        self._randomness = randomness
         self._given = transport
 
     def __call__(self, spec: DestinationSpec, call: OutboundCall) -> DestinationClient:
@@ -40,7 +40,7 @@ class HttpClients:
         from webhook_inbox.destinations.client.client import DestinationClient  # noqa: PLC0415
 
         return DestinationClient(
-            spec, call, clock=self._clock, chance=self._chance, transport=self._transport
+            spec, call, clock=self._clock, randomness=self._randomness, transport=self._transport
         )
 
     @cached_property

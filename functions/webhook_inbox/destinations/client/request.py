@@ -41,13 +41,13 @@ class RequestBuilder:
         *,
         credentials: DestinationCredentials,
         clock: Clock,
-        chance: Randomness,
+        randomness: Randomness,
     ) -> None:
         self._spec = spec
         self._call = call
         self._credentials = credentials
         self._clock = clock
-        self._chance = chance
+        self._randomness = randomness
 
     def check(self, request: httpx.Request) -> None:
         """Refuses a request that could not carry its key, before its effect begins.
@@ -87,7 +87,7 @@ class RequestBuilder:
             # another one in a later attempt holds the run.
             headers.setdefault(spec.key_header, written)
         origin = f"{call.source}\0{call.event_id}"
-        span = self._chance.token()[:16]
+        span = self._randomness.token()[:16]
         headers["traceparent"] = propagation.onward(call.traceparent, span=span, origin=origin)
         onward = call.call_chain.onward(call.handler, source=call.source, event_id=call.event_id)
         headers.update({name: quote(value, safe=_PLAIN) for name, value in onward.items()})

@@ -76,7 +76,7 @@ class Completions:
             return CompletionReceipt(CompletionOutcome.BROKEN, told)
 
     def by_name(
-        self, place: WaitAddress, ending: Ending, *, by: str, chance: Randomness
+        self, place: WaitAddress, ending: Ending, *, by: str, randomness: Randomness
     ) -> CompletionReceipt:
         """Takes what a person says of a job.
 
@@ -90,7 +90,7 @@ class Completions:
             return CompletionReceipt(CompletionOutcome.UNKNOWN, why, place)
         audit.record(
             self._table,
-            chance,
+            randomness,
             action="complete",
             by=by,
             reason=ending.error,

@@ -18,7 +18,7 @@ from webhook_inbox.domain.manifest import Order
 from webhook_inbox.domain.model import SETTLED, Run
 from webhook_inbox.domain.ports import Clock
 from webhook_inbox.handlers.ordering.declaration import Backfill
-from webhook_inbox.handlers.ordering.entity_state import KeyState, KeyStates
+from webhook_inbox.handlers.ordering.key_state import KeyState, KeyStates
 from webhook_inbox.handlers.ordering.waiters import ORDER, Waiters
 
 # What is late by less than this is most likely still on its way.
@@ -39,9 +39,9 @@ class OutOfTurn(Deferred):
     Whoever has settled the run has to look again: `Orders.settled`.
     """
 
-    def __init__(self, until: datetime, message: str, *, entity: str, number: int) -> None:
+    def __init__(self, until: datetime, message: str, *, ordering_key: str, number: int) -> None:
         super().__init__(until, message, parked=True, waits_for=ORDER)
-        self.entity = entity
+        self.ordering_key = ordering_key
         self.number = number
 
 
@@ -74,31 +74,31 @@ class Early:
         """The numbers between, for people."""
         first, last = self.applied + 1, self.number - 1
         numbers = f"number {first}" if first == last else f"numbers {first} to {last}"
-        return f"{numbers} of {self.state.entity}"
+        return f"{numbers} of {self.state.ordering_key}"
 
     def waits(self, until: datetime, why: str = "") -> OutOfTurn:
         """Returns the wait until then, unless its predecessor comes earlier."""
         message = f"waits for {self.missing}{f'; {why}' if why else ''}"
-        return OutOfTurn(until, message, entity=self.state.entity, number=self.number)
+        return OutOfTurn(until, message, ordering_key=self.state.ordering_key, number=self.number)
 
 
 class Gaps:
     """Lets runs wait that come too early, and decides gaps."""
 
-    def __init__(self, *, entities: KeyStates, waiters: Waiters, clock: Clock) -> None:
-        self._entities = entities
+    def __init__(self, *, ordering_keys: KeyStates, waiters: Waiters, clock: Clock) -> None:
+        self._ordering_keys = ordering_keys
         self._waiters = waiters
         self._clock = clock
 
     def close(self, early: Early) -> KeyState:
-        """Returns the entity's state, held by the run, once nothing before its number is missing.
+        """Returns the ordering key's state, held by the run, once nothing before its number is missing.
 
         Raises:
             OutOfTurn: it waits.
-            Deferred: another run holds the entity.
+            Deferred: another run holds the ordering key.
             Held: a person has to decide.
             Permanent: it will not be applied.
-            Changed: the entity has changed meanwhile.
+            Changed: the ordering key has changed meanwhile.
             Unavailable: the table failed.
         """
         now = self._clock.now()
@@ -149,7 +149,7 @@ class Gaps:
                 return state
         now = self._clock.now()
         if now < end:
-            self._entities.release(state, early.run)
+            self._ordering_keys.release(state, early.run)
             # Every try waits as long as all before it.
             raise early.waits(min(end, now + max(now - since, BACKFILL_AFTER)), failure)
         return self._decide(early, state, failure)
@@ -157,22 +157,22 @@ class Gaps:
     def _backfill(self, early: Early, backfill: Backfill) -> tuple[KeyState, str]:
         """Returns the state, held, as far as the backfill came, and why it came no further.
 
-        The entity is held meanwhile, so that what is fetched is not applied by a run as well.
+        The ordering key is held meanwhile, so that what is fetched is not applied by a run as well.
         """
-        held = self._entities.take(early.state, early.run, self._clock.now())
+        held = self._ordering_keys.take(early.state, early.run, self._clock.now())
         try:
-            reached = backfill(held.entity, early.applied + 1, early.number - 1)
+            reached = backfill(held.ordering_key, early.applied + 1, early.number - 1)
             self._check(early, reached)
         except BaseException as error:
             if isinstance(error, Exception) and not isinstance(error, _DECIDES):
                 # The order's timeout decides, and no attempt of the handler is spent.
                 return held, f"the backfill failed: {type(error).__name__}: {error}"
-            self._entities.release(held, early.run)
+            self._ordering_keys.release(held, early.run)
             raise
         if reached == early.applied:
             return held, "the backfill found nothing"
         told = {"applied": str(reached), "applied_by": f"the backfill for {early.run.event_id}"}
-        held = self._entities.take(held, early.run, self._clock.now(), **told)
+        held = self._ordering_keys.take(held, early.run, self._clock.now(), **told)
         # One that came while the backfill worked may have parked itself behind what was fetched.
         self._waiters.resume_those_with(held, early.run, reached + 1, early.entrant.lane)
         return held, f"the backfill came to {reached}"
@@ -191,7 +191,7 @@ class Gaps:
         why = f"{early.missing} did not come within {order.timeout:g} s"
         why += f"; {failure}" if failure else ""
         if early.entrant.backfill is not None:
-            self._entities.release(state, run)
+            self._ordering_keys.release(state, run)
         if order.on_gap == "hold":
             raise Held(f"{why}: approve to pass over the gap", subject=SUBJECT, shows=early.missing)
         self._waiters.leave(state, run, early.number)
@@ -201,4 +201,4 @@ class Gaps:
         # Written before the handler begins: what was missing may come while it runs, or before it
         # is tried again, and would be applied out of order.
         told = {"applied": str(early.number - 1), "applied_by": f"{early.run.event_id}'s passing"}
-        return self._entities.take(state, early.run, self._clock.now(), **told)
+        return self._ordering_keys.take(state, early.run, self._clock.now(), **told)

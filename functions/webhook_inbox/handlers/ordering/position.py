@@ -1,4 +1,4 @@
-"""Where an event stands in the order of its entity, as its body tells."""
+"""Where an event stands in the order of its ordering key, as its body tells."""
 
 import re
 from dataclasses import dataclass
@@ -53,13 +53,13 @@ class Version:
         if self.kind is not other.kind:
             raise Permanent(
                 f"version {self.text!r} is a {self.kind}, and {other.text!r}, which came before,"
-                f" a {other.kind}: one entity's versions are of one kind"
+                f" a {other.kind}: one ordering key's versions are of one kind"
             )
         return bool(self.value < other.value)
 
 
-def entity_at(body: Any, path: str, asker: str) -> str:
-    """Returns the entity that a body is about: text, or a whole number as text.
+def ordering_key_at(body: Any, path: str, asker: str) -> str:
+    """Returns the ordering key that a body is about: text, or a whole number as text.
 
     Raises:
         Permanent: there is none; the message names the path and who asked.
@@ -68,8 +68,8 @@ def entity_at(body: Any, path: str, asker: str) -> str:
     if type(found) is int:
         return str(found)
     if not isinstance(found, str) or not found:
-        raise _unfit(asker, "entity", path, found, "text or a whole number")
-    return _storable(found, asker, "entity", path)
+        raise _unfit(asker, "ordering_key", path, found, "text or a whole number")
+    return _storable(found, asker, "ordering_key", path)
 
 
 def version_at(body: Any, path: str, asker: str) -> Version:

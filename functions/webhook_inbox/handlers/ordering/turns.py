@@ -1,4 +1,4 @@
-"""A run's turn in the order of its entity: taken before its handler begins, ended after it."""
+"""A run's turn in the order of its ordering key: taken before its handler begins, ended after it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -11,13 +11,18 @@ from webhook_inbox.domain.manifest import HandlerSpec
 from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.ports import Clock, Table
 from webhook_inbox.handlers.ordering.declaration import LATEST, SEQUENCE, Backfill
-from webhook_inbox.handlers.ordering.entity_state import SHORTEST_WAIT, Changed, KeyState, KeyStates
 from webhook_inbox.handlers.ordering.gaps import Early, Entrant, Gaps, OutOfTurn
-from webhook_inbox.handlers.ordering.position import Version, entity_at, number_at, version_at
+from webhook_inbox.handlers.ordering.key_state import (
+    SHORTEST_WAIT,
+    Changed,
+    KeyState,
+    KeyStates,
+)
+from webhook_inbox.handlers.ordering.position import Version, number_at, ordering_key_at, version_at
 from webhook_inbox.handlers.ordering.waiters import Waiters
 from webhook_inbox.queue.lanes import Lanes
 
-# How often a run looks again at once when the entity has changed under its eyes.
+# How often a run looks again at once when the ordering key has changed under its eyes.
 TRIES: Final = 3
 # That the ledger is down costs a run no attempt.
 STORAGE_PAUSE: Final = timedelta(minutes=1)
@@ -25,7 +30,7 @@ STORAGE_PAUSE: Final = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A run that holds its entity.
+    """A run that holds its ordering key.
 
     Attributes:
         applied: what is recorded at the end; "" for nothing, where an operator forced what is
@@ -43,9 +48,9 @@ class Orders:
 
     def __init__(self, *, table: Table, lanes: Lanes, clock: Clock) -> None:
         self._clock = clock
-        self._entities = KeyStates(table)
+        self._ordering_keys = KeyStates(table)
         self._waiters = Waiters(table=table, lanes=lanes, clock=clock)
-        self._gaps = Gaps(entities=self._entities, waiters=self._waiters, clock=clock)
+        self._gaps = Gaps(ordering_keys=self._ordering_keys, waiters=self._waiters, clock=clock)
 
     @contextmanager
     def turn(
@@ -54,7 +59,7 @@ class Orders:
         """Takes the run's turn around its policy and handler, if it is its turn.
 
         Left without an error, or with `Skipped`, the event counts as applied, and its successor
-        is woken. Left with anything else, the entity is let go, and nothing is recorded.
+        is woken. Left with anything else, the ordering key is let go, and nothing is recorded.
 
         Args:
             spec: the handler; one that declares another order, or none, has its turn at once.
@@ -80,7 +85,7 @@ class Orders:
             self._end(turn, run, lane)
             raise
         except BaseException:
-            self._entities.release(turn.state, run)
+            self._ordering_keys.release(turn.state, run)
             raise
         self._end(turn, run, lane)
 
@@ -92,16 +97,16 @@ class Orders:
         if not isinstance(error, OutOfTurn):
             return
         with suppress(Unavailable):
-            state = self._entities.read(run.handler, error.entity, SEQUENCE)
+            state = self._ordering_keys.read(run.handler, error.ordering_key, SEQUENCE)
             if state.applied and error.number <= int(state.applied) + 1:
                 self._waiters.resume(run.source, run.event_id, run.handler, lane)
 
     def _take(self, entrant: Entrant, body: Any) -> Turn:
         handler, order = entrant.run.handler, entrant.order
-        entity = entity_at(body, order.entity, f"handler {handler!r}")
+        ordering_key = ordering_key_at(body, order.ordering_key, f"handler {handler!r}")
         take = self._latest if order.kind == LATEST else self._sequence
         try:
-            state = self._entities.read(handler, entity, order.kind)
+            state = self._ordering_keys.read(handler, ordering_key, order.kind)
             for _ in range(TRIES):
                 try:
                     return take(entrant, state, body)
@@ -110,7 +115,7 @@ class Orders:
         except Unavailable as error:
             pause = self._clock.now() + STORAGE_PAUSE
             raise Deferred(pause, f"its place in order cannot be read: {error}") from error
-        raise Deferred(self._clock.now() + SHORTEST_WAIT, f"{entity} changes all the time")
+        raise Deferred(self._clock.now() + SHORTEST_WAIT, f"{ordering_key} changes all the time")
 
     def _latest(self, entrant: Entrant, state: KeyState, body: Any) -> Turn:
         run = entrant.run
@@ -124,7 +129,7 @@ class Orders:
                 f"stale: version {version.text}, and {state.begun} was {done} by {state.begun_by}"
             )
         begun = {} if older else {"begun": version.text, "begun_by": run.event_id}
-        held = self._entities.take(state, run, self._clock.now(), **begun)
+        held = self._ordering_keys.take(state, run, self._clock.now(), **begun)
         return Turn(held, "" if older else version.text)
 
     def _sequence(self, entrant: Entrant, state: KeyState, body: Any) -> Turn:
@@ -140,14 +145,14 @@ class Orders:
         if number > applied + 1:
             state = self._gaps.close(Early(entrant, state, applied, number))
         begun = {"begun": str(number), "begun_by": run.event_id}
-        held = self._entities.take(state, run, self._clock.now(), **begun)
+        held = self._ordering_keys.take(state, run, self._clock.now(), **begun)
         return Turn(held, str(number), number)
 
     def _past(self, entrant: Entrant, state: KeyState, number: int, applied: int) -> Turn:
         """Lets a number go by that was applied; one that an operator forces is done again."""
         run = entrant.run
         if _forced(run):
-            return Turn(self._entities.take(state, run, self._clock.now()), "")
+            return Turn(self._ordering_keys.take(state, run, self._clock.now()), "")
         if number == applied:
             # Who applied it may have been lost before it woke its successor.
             self._waiters.resume_those_with(state, run, applied + 1, entrant.lane)
@@ -157,11 +162,11 @@ class Orders:
 
     def _end(self, turn: Turn, run: Run, lane: str) -> None:
         if not turn.applied:
-            self._entities.release(turn.state, run)
+            self._ordering_keys.release(turn.state, run)
             return
         now = self._clock.now()
         try:
-            self._entities.record(turn.state, run, now, applied=turn.applied)
+            self._ordering_keys.record(turn.state, run, now, applied=turn.applied)
         except Unavailable as error:
             # Its effects are journalled: what is done again is recorded, and nothing else.
             pause = now + STORAGE_PAUSE
@@ -171,8 +176,8 @@ class Orders:
             self._leave(turn.state, run, turn.number)
 
     def _leave(self, state: KeyState, run: Run, number: int) -> None:
-        # A run that has never waited has the first message's ticket, and no row.
-        if run.ticket:
+        # A run that has never waited has the first message's generation, and no row.
+        if run.generation:
             self._waiters.leave(state, run, number)
 
 

@@ -1,6 +1,6 @@
 """The runs that came before their predecessors, and who wakes them.
 
-A run that waits puts its row before it is parked, and looks at the entity's state again after it
+A run that waits puts its row before it is parked, and looks at the ordering key's state again after it
 was; whoever applies a number records it before it looks for the next one's row. So whichever of
 the two comes second sees the other, and no wake is lost.
 """
@@ -16,7 +16,7 @@ from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.model import SETTLED, Run, Status
 from webhook_inbox.domain.ports import Clock, Key, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
-from webhook_inbox.handlers.ordering.entity_state import KeyState
+from webhook_inbox.handlers.ordering.key_state import KeyState
 from webhook_inbox.ledger.deferral import resume
 from webhook_inbox.ledger.schema import RUN_LIFE, run_from, run_key
 from webhook_inbox.ledger.settle import as_seen

@@ -1,4 +1,4 @@
-"""Puts a recipe together, with what follows from its scheme and its naming."""
+"""Puts a provider together, with what follows from its scheme and its naming."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -26,8 +26,10 @@ class Scheme(Protocol):
         """Raises ConfigurationError."""
 
 
-def provider(name: str, scheme: Scheme, naming: Naming, *, facts: Facts, **more: Any) -> Provider:
-    """Returns a provider's recipe.
+def build_provider(
+    name: str, scheme: Scheme, naming: Naming, *, facts: Facts, **more: Any
+) -> Provider:
+    """Returns a provider's provider.
 
     Two things follow from what is given, unless `more` says otherwise:
 
@@ -39,9 +41,9 @@ def provider(name: str, scheme: Scheme, naming: Naming, *, facts: Facts, **more:
         scheme: how a delivery is verified and signed.
         naming: how an event is named.
         facts: what a person has to know.
-        more: any other attributes of the recipe.
+        more: any other attributes of the provider.
     """
-    recipe = Provider(
+    provider = Provider(
         name=name,
         verify=scheme.verify,
         signature_headers=scheme.reads,
@@ -52,11 +54,11 @@ def provider(name: str, scheme: Scheme, naming: Naming, *, facts: Facts, **more:
         window=scheme.window.tolerance if isinstance(scheme, Signed) and scheme.window else None,
     )
     if _needs_guard(scheme, naming):
-        recipe = replace(recipe, guard=lambda delivery, _: delivery.body)
+        provider = replace(provider, guard=lambda delivery, _: delivery.body)
     if isinstance(pair := getattr(scheme, "pair", None), Callable):  # type: ignore[arg-type]
-        recipe = replace(recipe, pair=pair)
-    kept = recipe.kept_headers | more.pop("kept_headers", frozenset())
-    return replace(recipe, kept_headers=kept, **more)
+        provider = replace(provider, pair=pair)
+    kept = provider.kept_headers | more.pop("kept_headers", frozenset())
+    return replace(provider, kept_headers=kept, **more)
 
 
 def _signer(scheme: Scheme, naming: Naming) -> Callable[[Sample, str, datetime], dict[str, str]]:

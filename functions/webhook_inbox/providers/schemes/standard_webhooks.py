@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Provider, Verified
-from webhook_inbox.providers.schemes.builder import provider
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
 from webhook_inbox.providers.schemes.signatures import keys
 from webhook_inbox.providers.schemes.signatures.base import Signed
@@ -45,7 +45,7 @@ def standard(
     type_at: str = "type",
     occurred_at: str = "timestamp",
 ) -> Provider:
-    """Returns the recipe of a provider that sends Standard Webhooks.
+    """Returns the provider of a provider that sends Standard Webhooks.
 
     Args:
         name: as inbox.toml spells it.
@@ -71,7 +71,7 @@ def standard(
     )
     # A secret that is the key as it stands may begin with anything.
     verify = partial(_verify, scheme) if key is keys.whsec else scheme.verify
-    return provider(name, scheme, naming, facts=facts, verify=verify)
+    return build_provider(name, scheme, naming, facts=facts, verify=verify)
 
 
 def _verify(shared: Hmac, delivery: Delivery, secrets: Sequence[str]) -> Verified:

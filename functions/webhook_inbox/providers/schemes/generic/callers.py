@@ -99,10 +99,10 @@ class CallerCredentials:
         return [(agent, sent) for agent, text in held if (sent := self.write(text))]
 
 
-def recipe(
+def provider(
     name: str, scheme: CallerCredentials, settings: Mapping[str, Any], *, facts: Facts
 ) -> Provider:
-    """Returns the recipe of a source whose callers send credentials.
+    """Returns the provider of a source whose callers send credentials.
 
     Raises:
         ConfigurationError: an id or a type would stand where the credential does, or there is

@@ -1,6 +1,6 @@
 """How a secret's text becomes key bytes. Each reader raises ValueError where it cannot.
 
-The same `whsec_…` is plain text at one provider and base64 at the next, so a recipe always
+The same `whsec_…` is plain text at one provider and base64 at the next, so a provider always
 names its reader and nothing is guessed.
 """
 

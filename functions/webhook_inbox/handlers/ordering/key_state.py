@@ -1,9 +1,9 @@
-"""The state of an entity: who holds it, what was begun last, what was applied last.
+"""The state of an ordering key: who holds it, what was begun last, what was applied last.
 
     free ── take ──► held by one run ── record ──► free, its version applied
                          └─ release ─► free, its version begun and not applied
 
-Every write raises `revision`, and `take` asks for the one that was read: who holds the entity,
+Every write raises `revision`, and `take` asks for the one that was read: who holds the ordering key,
 and whether its own version is older, is decided on what was read, once. What the holder writes
 asks for its lease id.
 """
@@ -28,11 +28,11 @@ from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
 from webhook_inbox.ledger.lease import CLOCK_SKEW
 from webhook_inbox.ledger.schema import carries, dedupe_key
 
-# An entity's state has to outlive the longest pause between two events of it; each write begins
+# An ordering key's state has to outlive the longest pause between two events of it; each write begins
 # the time anew. What has expired and is still there is used: it is right, whatever its age.
 STATE_LIFE: Final = timedelta(days=400)
 STATE: Final = "state#"
-# Whoever finds the entity held comes again after as long as it has been held, within these: a
+# Whoever finds the ordering key held comes again after as long as it has been held, within these: a
 # short turn is waited for briefly, and a long one in few steps.
 SHORTEST_WAIT: Final = timedelta(seconds=2)
 LONGEST_WAIT: Final = timedelta(seconds=20)
@@ -40,25 +40,25 @@ _HELD: Final = ("holder", "lease_id", "held_at", "held_until")
 
 
 class Changed(InboxError):
-    """The entity has changed since it was read; `state` is what it is now."""
+    """The ordering key has changed since it was read; `state` is what it is now."""
 
     def __init__(self, state: "KeyState") -> None:
-        super().__init__("the entity has changed")
+        super().__init__("the ordering key has changed")
         self.state = state
 
 
 @dataclass(frozen=True, slots=True)
 class KeyState:
-    """An entity as it was read.
+    """An ordering key as it was read.
 
     Attributes:
         applied: the version or number that was applied last, "" for none; `applied_by` is the
             event that brought it.
         begun: the newest version, or the last number, whose handler was begun; `begun_by` as above.
-        holder: the event whose run holds the entity, "" for none.
+        holder: the event whose run holds the ordering key, "" for none.
     """
 
-    entity: str
+    ordering_key: str
     key: Key
     revision: int = 0
     applied: str = ""
@@ -70,7 +70,7 @@ class KeyState:
     held_until: datetime | None = None
 
     def check_free_for(self, run: Run, now: datetime) -> None:
-        """Lets a run take the entity: of one run no two attempts live at a time.
+        """Lets a run take the ordering key: of one run no two attempts live at a time.
 
         Raises:
             Deferred: the run of another event holds it.
@@ -79,20 +79,20 @@ class KeyState:
             return
         if self.held_until >= now - CLOCK_SKEW:
             wait = min(max(now - self.held_at, SHORTEST_WAIT), LONGEST_WAIT)
-            raise Deferred(now + wait, f"{self.entity} is in the hands of {self.holder}")
+            raise Deferred(now + wait, f"{self.ordering_key} is in the hands of {self.holder}")
 
 
 class KeyStates:
-    """Reads and changes the states of entities."""
+    """Reads and changes the states of ordering keys."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
 
-    def read(self, handler: str, entity: str, kind: str) -> KeyState:
-        """Returns an entity's state under a kind of order; raises Unavailable."""
+    def read(self, handler: str, ordering_key: str, kind: str) -> KeyState:
+        """Returns an ordering key's state under a kind of order; raises Unavailable."""
         # A handler that changes to another kind begins anew: the old state says nothing of it.
-        key = Key(entity_pk(handler, entity), STATE + kind)
-        return _state(entity, key, self._table.get(key))
+        key = Key(ordering_key_pk(handler, ordering_key), STATE + kind)
+        return _state(ordering_key, key, self._table.get(key))
 
     def take(self, state: KeyState, run: Run, now: datetime, **values: str) -> KeyState:
         """Makes the run the holder, until its own lease ends, and returns the state with `values`.
@@ -120,12 +120,12 @@ class KeyStates:
         except ConditionFailed as error:
             # Our own: an earlier try of this call succeeded and its answer was lost.
             if not carries(error.old, change.set):
-                raise Changed(_state(state.entity, state.key, error.old)) from error
+                raise Changed(_state(state.ordering_key, state.key, error.old)) from error
             row = error.old
-        return _state(state.entity, state.key, row)
+        return _state(state.ordering_key, state.key, row)
 
     def record(self, state: KeyState, run: Run, now: datetime, *, applied: str) -> KeyState:
-        """Records what the holder has applied, and lets the entity go.
+        """Records what the holder has applied, and lets the ordering key go.
 
         Raises:
             Transient: the run does not hold it any more.
@@ -140,7 +140,7 @@ class KeyStates:
         return self._as_holder(state, run, change, told)
 
     def release(self, state: KeyState, run: Run) -> None:
-        """Lets the entity go; if that fails, it is free when the run's lease is over."""
+        """Lets the ordering key go; if that fails, it is free when the run's lease is over."""
         change = Change(add={"revision": 1}, remove=_HELD)
         with suppress(Unavailable, Transient):
             self._as_holder(state, run, change, None)
@@ -152,19 +152,19 @@ class KeyStates:
             row = self._table.update(state.key, change, when=Equals("lease_id", run.lease_id))
         except ConditionFailed as error:
             if error.old is None or not told or not carries(error.old, told):
-                raise Transient(f"lost hold of {state.entity}: it took too long") from error
+                raise Transient(f"lost hold of {state.ordering_key}: it took too long") from error
             row = error.old
-        return _state(state.entity, state.key, row)
+        return _state(state.ordering_key, state.key, row)
 
 
-def entity_pk(handler: str, entity: str) -> str:
-    """Returns the partition of an entity; a long one is named by its hash."""
-    return f"entity#{handler}#{dedupe_key(entity)}"
+def ordering_key_pk(handler: str, ordering_key: str) -> str:
+    """Returns the partition of an ordering key; a long one is named by its hash."""
+    return f"ordering_key#{handler}#{dedupe_key(ordering_key)}"
 
 
-def _state(entity: str, key: Key, row: Item | None) -> KeyState:
+def _state(ordering_key: str, key: Key, row: Item | None) -> KeyState:
     found: Item = row or {}
     plain = ("revision", "applied", "applied_by", "begun", "begun_by", "holder")
     values: dict[str, Any] = {name: found[name] for name in plain if name in found}
     values.update((n, from_ms(found[n])) for n in ("held_at", "held_until") if n in found)
-    return KeyState(entity, key, **values)
+    return KeyState(ordering_key, key, **values)
