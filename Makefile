@@ -37,10 +37,10 @@ test-whole: setup
 	$(BIN)/pytest tests/e2e --quiet
 
 test-local: setup
-	$(BIN)/pytest tests/local --quiet
+	$(BIN)/pytest tests/webhookctl/local --quiet
 
 test-parts: setup
-	$(BIN)/pytest tests/infra tests/functions tests/contract tests/cli tests/readme tests/simulation \
+	$(BIN)/pytest tests/infra tests/functions tests/contract tests/webhookctl tests/docs tests/simulation --ignore tests/webhookctl/local \
 		--quiet --numprocesses 2 --dist loadscope
 
 simulate: setup ## every schedule of small worlds, drawn ones of large worlds; 5 minutes

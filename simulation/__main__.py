@@ -18,14 +18,14 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
-from simulation import mutation
-from simulation.exhaustive import explore
-from simulation.failure import Failure
-from simulation.shrinking import shrink
-from simulation.stage import wider
-from simulation.story import tell
-from simulation.walks import Walked, walk
-from simulation.worlds import SMALL
+from simulation.engine.failure import Failure
+from simulation.engine.narrate import tell
+from simulation.mutation import run as mutation
+from simulation.search.exhaustive import explore
+from simulation.search.random_walks import Walked, walk
+from simulation.search.shrinking import shrink
+from simulation.worlds.builders import wider
+from simulation.worlds.core import SMALL
 
 PROCESSES: Final = 2
 SEEDS_AT_ONCE: Final = 500

@@ -9,9 +9,9 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 from stacks.bundle import HOME
+from stacks.inbox import InboxProps, WebhookInbox
 from stacks.permissions import handler_rights
 from stacks.processor import DEFAULT_CONCURRENCY, Placement
-from stacks.webhook_inbox import InboxProps, WebhookInbox
 from webhook_inbox.domain.errors import ConfigurationError
 
 LOCAL = "local"

@@ -2,8 +2,8 @@
 
 from constructs import Construct
 
-from stacks.boxes import Boxes
 from stacks.function import InboxFunction, Shape
+from stacks.resources import Boxes
 from webhook_inbox.adapters.environment import IngestEnvironment
 
 

@@ -20,7 +20,7 @@ class Ledger(Construct):
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=True
             ),
-            global_secondary_indexes=[_by_received(), _attention()],
+            global_secondary_indexes=[_by_received(), _due_index_entry()],
             # A rolled-back first deployment takes its empty table along, but not a protected one:
             # that deletion would fail, and the rollback with it.
             removal_policy=(
@@ -46,12 +46,12 @@ def _by_received() -> dynamodb.GlobalSecondaryIndexPropsV2:
     )
 
 
-def _attention() -> dynamodb.GlobalSecondaryIndexPropsV2:
+def _due_index_entry() -> dynamodb.GlobalSecondaryIndexPropsV2:
     """Lists runs that left the good path, by due time; sparse, so only these are written."""
     return dynamodb.GlobalSecondaryIndexPropsV2(
-        index_name="attention",
-        partition_key=_text("attention"),
-        sort_key=_number("attention_at"),
+        index_name="by_due",
+        partition_key=_text("due_bucket"),
+        sort_key=_number("due_at"),
         projection_type=dynamodb.ProjectionType.KEYS_ONLY,
     )
 

@@ -13,9 +13,9 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from stacks.boxes import Boxes
 from stacks.function import InboxFunction, Shape
 from stacks.queue import VISIBILITY_TIMEOUT, Lane
+from stacks.resources import Boxes
 from webhook_inbox.adapters.environment import ProcessorEnvironment
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import SPLIT

@@ -5,8 +5,8 @@ from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from constructs import Construct
 
-from stacks.boxes import Boxes
-from stacks.resender import Resender
+from stacks.maintenance_function import Resender
+from stacks.resources import Boxes
 
 
 class Reconciler(Resender):

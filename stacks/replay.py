@@ -2,8 +2,8 @@
 
 from constructs import Construct
 
-from stacks.boxes import Boxes
-from stacks.resender import Resender
+from stacks.maintenance_function import Resender
+from stacks.resources import Boxes
 
 
 class Replay(Resender):

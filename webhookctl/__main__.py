@@ -4,11 +4,11 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from webhookctl.advice import program
 from webhookctl.app import app
-from webhookctl.faults import explain
+from webhookctl.display.output import printable
+from webhookctl.display.suggestions import program
+from webhookctl.errors import explain
 from webhookctl.invocation import World
-from webhookctl.output import printable
 
 FAILED = 1
 

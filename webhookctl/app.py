@@ -21,8 +21,8 @@ from webhookctl.commands import (
     sources,
     verify,
 )
+from webhookctl.display.output import Output
 from webhookctl.invocation import Invocation, takes_options
-from webhookctl.output import Output
 
 # Plain help: it reads the same on a terminal, in a pipe and in an issue.
 app: Final = typer.Typer(

@@ -1,5 +1,69 @@
 """What a command cannot do."""
 
+from typing import Final
+
+from botocore import exceptions as boto
+from botocore.exceptions import BotoCoreError, ClientError
+
+from webhook_inbox.adapters.aws.errors import may_pass
+from webhook_inbox.domain.errors import InboxError, Unavailable
+from webhookctl.local.errors import LocalError
+
 
 class CommandError(Exception):
     """The command cannot go on; the text is one line that names the remedy."""
+
+
+LOG_IN: Final = "log in again (`aws sso login`), or choose another --profile"
+
+# The first that fits counts, so a class stands before its base.
+_BY_CLASS: Final[tuple[tuple[type[Exception], str], ...]] = (
+    (boto.NoCredentialsError, "choose a --profile, set AWS_PROFILE, or log in"),
+    (boto.PartialCredentialsError, "complete them, or choose another --profile"),
+    (boto.ProfileNotFound, "choose one of `aws configure list-profiles`"),
+    (boto.NoRegionError, "name one with --region or AWS_REGION"),
+    (boto.SSOError, LOG_IN),
+    (boto.TokenRetrievalError, LOG_IN),
+    (boto.CredentialRetrievalError, LOG_IN),
+    (boto.ConnectionError, "check the network and --region; with --local, that `make dev` runs"),
+    (boto.HTTPClientError, "check the network and try again"),
+)
+_BY_CODE: Final = {
+    "AccessDenied": "ask for this right, or choose another --profile",
+    "AccessDeniedException": "ask for this right, or choose another --profile",
+    "AuthFailure": LOG_IN,
+    "ExpiredToken": LOG_IN,
+    "ExpiredTokenException": LOG_IN,
+    "InvalidClientTokenId": LOG_IN,
+    "InvalidSignatureException": LOG_IN,
+    "ResourceNotFoundException": "the stack names it and it is gone: deploy the stack again",
+    "UnrecognizedClientException": LOG_IN,
+}
+DEFAULT: Final = "run it again with --debug to see where"
+
+
+def explain(error: Exception) -> str:
+    """Returns the one line for an error."""
+    if isinstance(error, CommandError | LocalError):
+        return _one_line(str(error))
+    if isinstance(error, Unavailable):
+        return f"{_one_line(str(error))}: {_remedy(error.__cause__)}"
+    if isinstance(error, BotoCoreError | ClientError):
+        return f"{_one_line(str(error))}: {_remedy(error)}"
+    if isinstance(error, InboxError):
+        return _one_line(str(error))
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    kind = type(error).__name__
+    return f"a fault of webhookctl itself, {kind}: {_one_line(str(error))}: {DEFAULT}"
+
+
+def _remedy(error: BaseException | None) -> str:
+    if isinstance(error, ClientError):
+        code = error.response.get("Error", {}).get("Code", "")
+        return _BY_CODE.get(code) or ("try again in a moment" if may_pass(error) else DEFAULT)
+    return next((words for kind, words in _BY_CLASS if isinstance(error, kind)), DEFAULT)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split()).rstrip(".")

@@ -1,5 +1,6 @@
 """What a command is given, and the options that every command has."""
 
+import getpass
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,8 +11,8 @@ import typer
 
 from webhook_inbox.adapters.system import SystemClock
 from webhook_inbox.domain.ports import Clock
-from webhookctl import advice
-from webhookctl.output import Output
+from webhookctl.display import suggestions as advice
+from webhookctl.display.output import Output
 from webhookctl.target import Selection, Target, connect
 
 
@@ -120,3 +121,10 @@ def takes_options(function: Callable[..., None]) -> Callable[..., None]:
     command.__doc__ = function.__doc__
     command.__name__ = function.__name__
     return command
+
+
+def caller(target: Target) -> str:
+    """Returns the ARN of whoever calls, or this machine's user for an inbox that runs here."""
+    if target.local:
+        return getpass.getuser()
+    return str(target.client("sts").get_caller_identity()["Arn"])

@@ -21,9 +21,9 @@ WORKERS: Final = 8
 PAGE: Final = 100
 
 # By source and event id.
-Attended = dict[tuple[str, str], tuple[Received, list[Run]]]
+InDueIndex = dict[tuple[str, str], tuple[Received, list[Run]]]
 
-# An event of such a status has a run that the `attention` index lists.
+# An event of such a status has a run that the `by_due` index lists.
 ATTENDED: Final = frozenset(
     {
         EventStatus.DEAD_LETTER,
@@ -74,15 +74,15 @@ def find(table: Table, wanted: Wanted, *, now: datetime) -> Iterator[Overview]:
     """
     ledger = Ledger(table=table)
     looked_up = wanted.status in {*ATTENDED, EventStatus.PROCESSING}
-    attended = _attended(ledger) if looked_up else {}
-    candidates = _once(filter(wanted.names, _candidates(table, attended, wanted, now)))
-    return filter(wanted.fits, _read(ledger, candidates, attended, now))
+    in_due_index = _in_due_index(ledger) if looked_up else {}
+    candidates = _once(filter(wanted.names, _candidates(table, in_due_index, wanted, now)))
+    return filter(wanted.fits, _read(ledger, candidates, in_due_index, now))
 
 
 def _candidates(
-    table: Table, attended: Attended, wanted: Wanted, now: datetime
+    table: Table, in_due_index: InDueIndex, wanted: Wanted, now: datetime
 ) -> Iterator[Received]:
-    newest_first = iter(sorted((event for event, _ in attended.values()), key=_newest))
+    newest_first = iter(sorted((event for event, _ in in_due_index.values()), key=_newest))
     if wanted.status in ATTENDED:
         return newest_first
     received = _received(table, wanted.since or now - WINDOW, now)
@@ -100,10 +100,10 @@ def _once(found: Iterator[Received]) -> Iterator[Received]:
             yield event
 
 
-def _attended(ledger: Ledger) -> Attended:
+def _in_due_index(ledger: Ledger) -> InDueIndex:
     """Returns the events with a run that needs attention, and those runs."""
-    found: Attended = {}
-    for run in ledger.attention_runs():
+    found: InDueIndex = {}
+    for run in ledger.due_runs():
         if run.expires_at is not None:
             received_at = run.expires_at - RUN_LIFE
             event = Received(run.source, run.event_id, run.type, received_at)
@@ -161,13 +161,13 @@ def _newest(found: Received) -> float:
 
 
 def _read(
-    ledger: Ledger, found: Iterator[Received], attended: Attended, now: datetime
+    ledger: Ledger, found: Iterator[Received], in_due_index: InDueIndex, now: datetime
 ) -> Iterator[Overview]:
     """Reads the events themselves, some at a time, in order."""
 
     def one(event: Received) -> Overview | None:
         overview = ledger.overview(event.source, event.event_id, now=now)
-        remains = attended.get((event.source, event.event_id))
+        remains = in_due_index.get((event.source, event.event_id))
         return _remains(*remains) if overview is None and remains else overview
 
     with ThreadPoolExecutor(WORKERS) as pool:

@@ -50,7 +50,7 @@ class Routes:
     @cached_property
     def _complete(self) -> Answer:
         # Loaded when it is first needed: deliveries do without, and come first of all.
-        completing = import_module("ingest.completing").Completing(
+        completing = import_module("ingest.completions").Completing(
             **self._parts, clock=self._clock, logger=self._logger, metrics=self._metrics
         )
         answer: Answer = completing.answer

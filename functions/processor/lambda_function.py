@@ -8,8 +8,8 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
 from compiled_manifest import MANIFEST
 
+from processor.batch import Records, deadline_of, respond, worker_of
 from processor.loader import load
-from processor.records import Records, deadline_of, respond, worker_of
 from webhook_inbox.adapters.aws.clients import steady
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable
 from webhook_inbox.adapters.aws.s3 import S3Blobs

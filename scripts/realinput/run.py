@@ -15,7 +15,7 @@ from scripts.realinput.session import FUNCTIONS, Session
 from webhook_inbox.configuration.compile import compile_manifest
 from webhookctl.local.errors import LocalError
 from webhookctl.local.inbox import LocalInbox
-from webhookctl.local.ministack import client
+from webhookctl.local.processes.ministack import client
 
 # The sink goes when this share of the events is under way.
 SHARE_BEFORE_OUTAGE: Final = 4

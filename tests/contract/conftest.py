@@ -59,7 +59,7 @@ def ministack_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if find_spec("ministack") is None:
         refuse = pytest.fail if os.environ.get("CI") else pytest.skip
         refuse("ministack is not installed: make setup")
-    from webhookctl.local.ministack import Ministack  # noqa: PLC0415 - needs ministack
+    from webhookctl.local.processes.ministack import Ministack  # noqa: PLC0415 - needs ministack
 
     with Ministack(tmp_path_factory.mktemp("ministack")) as running:
         yield running.endpoint

@@ -7,7 +7,7 @@ from webhook_inbox.adapters.aws.dynamodb import INDEX_KEYS
 
 PROJECTIONS: dict[str, dict[str, Any]] = {
     "by_received": {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["source", "type"]},
-    "attention": {"ProjectionType": "KEYS_ONLY"},
+    "by_due": {"ProjectionType": "KEYS_ONLY"},
 }
 
 

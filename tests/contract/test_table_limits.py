@@ -115,7 +115,7 @@ def test_an_update_that_names_an_attribute_twice_is_refused(table: Table) -> Non
 
 
 def test_an_empty_key_of_an_index_is_refused(table: Table) -> None:
-    for attributes in ({"attention": "", "attention_at": 1}, {"attention": ""}):
+    for attributes in ({"due_bucket": "", "due_at": 1}, {"due_bucket": ""}):
         with pytest.raises(Unavailable, match="ValidationException"):
             table.put(row(**attributes))
 
@@ -124,11 +124,11 @@ def test_an_empty_key_of_an_index_is_refused(table: Table) -> None:
 def test_a_key_of_an_index_of_the_wrong_type_is_refused(table: Table) -> None:
     """AWS: whenever an item is written, its types have to match the index's key schema."""
     wrong: list[Item] = [
-        {"attention": 1, "attention_at": 1},
-        {"attention": b"1"},
-        {"attention": "1", "attention_at": "1"},
-        {"attention": "1", "attention_at": True},
-        {"attention_at": b"1"},
+        {"due_bucket": 1, "due_at": 1},
+        {"due_bucket": b"1"},
+        {"due_bucket": "1", "due_at": "1"},
+        {"due_bucket": "1", "due_at": True},
+        {"due_at": b"1"},
     ]
     for attributes in wrong:
         with pytest.raises(Unavailable, match="ValidationException"):

@@ -84,17 +84,15 @@ def test_an_index_is_sorted_by_number_in_both_directions(table: Table) -> None:
 
 def test_an_index_holds_what_it_projects_and_no_more(table: Table) -> None:
     table.put(event(1, 10))
-    table.put({**event(2, 11), "attention": "7", "attention_at": 5})
+    table.put({**event(2, 11), "due_bucket": "7", "due_at": 5})
 
     received = table.query_index("by_received", HOUR, low=10, high=10)
-    attention = table.query_index("attention", "7", low=0, high=9)
+    by_due = table.query_index("by_due", "7", low=0, high=9)
 
     whole = event(1, 10)
     del whole["body"]
     assert received.items == [whole]
-    assert attention.items == [
-        {"pk": "event#s#2", "sk": "event", "attention": "7", "attention_at": 5}
-    ]
+    assert by_due.items == [{"pk": "event#s#2", "sk": "event", "due_bucket": "7", "due_at": 5}]
 
 
 def pages(table: Table, *, limit: int, newest_first: bool = False) -> Iterator[Page]:
@@ -190,19 +188,19 @@ def test_an_index_is_sparse_and_follows_its_rows(table: Table) -> None:
     key = Key(PK, "run#h")
 
     def shard(name: str) -> list[int]:
-        page = table.query_index("attention", name, low=0, high=99)
-        return [item["attention_at"] for item in page.items]
+        page = table.query_index("by_due", name, low=0, high=99)
+        return [item["due_at"] for item in page.items]
 
-    table.put({"pk": PK, "sk": "run#h", "attention_at": 5})
+    table.put({"pk": PK, "sk": "run#h", "due_at": 5})
     assert shard("1") == []
-    table.update(key, Change(set={"attention": "1"}))
+    table.update(key, Change(set={"due_bucket": "1"}))
     assert shard("1") == [5]
-    table.update(key, Change(set={"attention_at": 6}))
+    table.update(key, Change(set={"due_at": 6}))
     assert shard("1") == [6]
-    table.update(key, Change(set={"attention": "2"}))
+    table.update(key, Change(set={"due_bucket": "2"}))
     assert (shard("1"), shard("2")) == ([], [6])
-    table.update(key, Change(remove=("attention", "attention_at")))
+    table.update(key, Change(remove=("due_bucket", "due_at")))
     assert shard("2") == []
-    table.update(key, Change(set={"attention": "3", "attention_at": 7}))
+    table.update(key, Change(set={"due_bucket": "3", "due_at": 7}))
     table.delete(key)
     assert shard("3") == []

@@ -20,15 +20,16 @@ from tests.e2e.inquiry import Inquiry
 from tests.e2e.project import REPOSITORY, shift_reconciler, write_functions
 from tests.e2e.waiting import eventually
 from webhook_inbox.domain.manifest import Manifest
-from webhookctl.local import dev_secrets, embedding
-from webhookctl.local.child import Child
-from webhookctl.local.deploy import Deployer
-from webhookctl.local.ministack import CREDENTIALS, REGION, scrubbed
+from webhookctl.local import dev_secrets
+from webhookctl.local.deployment import embedding
+from webhookctl.local.deployment.deploy import Deployer
+from webhookctl.local.deployment.synth import synthesize
 from webhookctl.local.ports import LOOPBACK, free_port
+from webhookctl.local.processes.ministack import CREDENTIALS, REGION, scrubbed
+from webhookctl.local.processes.process_group import Child
+from webhookctl.local.processes.sink import DEFAULT_PORT, Sink
 from webhookctl.local.project import Project
 from webhookctl.local.runtime import api_id
-from webhookctl.local.sink import DEFAULT_PORT, Sink
-from webhookctl.local.synth import synthesize
 
 SEND = "sqs:SendMessage"
 

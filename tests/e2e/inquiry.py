@@ -22,7 +22,7 @@ from webhook_inbox.domain.provider import Sample
 from webhook_inbox.domain.timestamps import to_ms, to_seconds
 from webhook_inbox.ledger.deadlines import overdue_at
 from webhook_inbox.ledger.queries import Ledger
-from webhook_inbox.ledger.schema import RUN_LIFE, attention_shard, run_key
+from webhook_inbox.ledger.schema import RUN_LIFE, due_bucket, run_key
 
 T = TypeVar("T")
 FRAGILE = "fragile"
@@ -191,8 +191,8 @@ class Inquiry:
             "status": str(Status.PENDING),
             "first_at": to_ms(long_ago),
             "last_at": to_ms(long_ago),
-            "attention": attention_shard(key),
-            "attention_at": to_ms(overdue_at(long_ago)),
+            "due_bucket": due_bucket(key),
+            "due_at": to_ms(overdue_at(long_ago)),
             "expires_at": to_seconds(long_ago + RUN_LIFE),
         }
         self.table.put(row)

@@ -34,7 +34,7 @@ def test_a_failing_handler_is_tried_again_then_given_up_and_its_message_moved_by
     assert [attempt.outcome for attempt in run.attempts] == ["failed", "dead"]
     assert (run.attempt_count, run.last_error) == (2, WORDS)
     inbox.buried(event_id, id_=run.message_id)
-    assert [letter.event_id for letter in inbox.ledger.attention_runs()].count(event_id) == 1
+    assert [letter.event_id for letter in inbox.ledger.due_runs()].count(event_id) == 1
 
 
 def test_replay_finishes_it_after_the_fix_under_the_same_idempotency_key(

@@ -16,7 +16,7 @@ from tests.functions.faults import Faults
 from tests.functions.inbox import SECRET, Inbox, Output
 from webhook_inbox.adapters.aws import clients
 from webhook_inbox.domain.manifest import Manifest
-from webhookctl.local import sink as sinks
+from webhookctl.local.processes import sink as sinks
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ingest.completing import STATUSES
+from ingest.completions import STATUSES
 from tests.functions.faults import Fault, Faults
 from tests.functions.inbox import Answer, Inbox
 from tests.functions.invocations import http_event

@@ -9,7 +9,7 @@ import pytest
 
 from tests.functions.inbox import Inbox
 from webhook_inbox.domain.model import Status
-from webhookctl.local.sink import Sink
+from webhookctl.local.processes.sink import Sink
 
 EVENTS = Path(__file__).parents[2] / "events" / "ingest"
 

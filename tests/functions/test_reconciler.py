@@ -92,7 +92,7 @@ def test_a_parked_run_that_is_due_is_sent(inbox: Inbox, minute: Minute) -> None:
     run = inbox.account.run("acme", "evt-1", "lab.wait")
     assert run is not None
     assert run.parked
-    inbox.account.change(run, next_attempt_at=to_ms(now) - 1, attention_at=to_ms(now) - 1)
+    inbox.account.change(run, next_attempt_at=to_ms(now) - 1, due_at=to_ms(now) - 1)
 
     report = inbox.invoke("reconciler", SCHEDULE, remaining=300)
 

@@ -190,7 +190,7 @@ def test_a_queue_that_fails_leaves_reset_runs_to_the_reconciler(
     assert report["counts"] == {"unsent": 1}
     run = dead.account.run("acme", "evt-0", "lab.refuse")
     assert run is not None
-    assert (run.status, run.attended) == (Status.PENDING, True)
+    assert (run.status, run.in_due_index) == (Status.PENDING, True)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from tests.functions.inbox import SECRET, Inbox
 from tests.functions.test_processor import again
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import Status
-from webhookctl.local import sink
+from webhookctl.local.processes import sink
 
 Message = dict[str, Any]
 LANE = "accounts"

@@ -15,7 +15,7 @@ from tests.functions.inbox import Inbox
 from webhook_inbox import providers
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import Status
-from webhookctl.local import sink
+from webhookctl.local.processes import sink
 
 SOURCE = '\n[sources.mail]\nprovider = "sendgrid"\ntypes = ["delivered", "bounce"]\n'
 

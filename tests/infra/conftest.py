@@ -12,8 +12,8 @@ os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
 
 from aws_cdk import App, Stack
 
+from stacks.inbox import InboxProps, WebhookInbox
 from stacks.processor import Placement
-from stacks.webhook_inbox import InboxProps, WebhookInbox
 from tests.infra.template import Template
 
 INBOX = """

@@ -9,8 +9,8 @@ from aws_cdk import App, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_sns as sns
 
+from stacks.inbox import InboxProps, WebhookInbox
 from stacks.processor import Placement
-from stacks.webhook_inbox import InboxProps, WebhookInbox
 from tests.infra.conftest import INBOX, write_functions
 from tests.infra.template import Template, named
 from webhook_inbox.domain.errors import ConfigurationError

@@ -29,14 +29,14 @@ def test_table_has_the_ledger_s_keys_and_is_paid_by_use(dev: Template) -> None:
         "sk": "S",
         "received_bucket": "S",
         "received_at": "N",
-        "attention": "S",
-        "attention_at": "N",
+        "due_bucket": "S",
+        "due_at": "N",
     }
     assert table["BillingMode"] == "PAY_PER_REQUEST"
 
 
 def test_indexes_are_the_two_that_the_code_queries(dev: Template) -> None:
-    received, attention = dev.one(TABLE)["GlobalSecondaryIndexes"]
+    received, by_due = dev.one(TABLE)["GlobalSecondaryIndexes"]
     assert received == {
         "IndexName": "by_received",
         "KeySchema": [
@@ -45,11 +45,11 @@ def test_indexes_are_the_two_that_the_code_queries(dev: Template) -> None:
         ],
         "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["source", "type"]},
     }
-    assert attention == {
-        "IndexName": "attention",
+    assert by_due == {
+        "IndexName": "by_due",
         "KeySchema": [
-            {"AttributeName": "attention", "KeyType": "HASH"},
-            {"AttributeName": "attention_at", "KeyType": "RANGE"},
+            {"AttributeName": "due_bucket", "KeyType": "HASH"},
+            {"AttributeName": "due_at", "KeyType": "RANGE"},
         ],
         "Projection": {"ProjectionType": "KEYS_ONLY"},
     }

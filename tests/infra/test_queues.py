@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from aws_cdk import App, Stack
 
+from stacks.inbox import max_receive_count
 from stacks.processor import DEFAULT_CONCURRENCY, Placement
 from stacks.queue import Lane
-from stacks.webhook_inbox import max_receive_count
 from tests.infra.conftest import Synthesize
 from tests.infra.template import KEPT_ONCE_DEPLOYED, Template, named, survival
 from webhook_inbox.domain.errors import ConfigurationError

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from simulation.stepping import Answer, Call, Stepping
+from simulation.engine.stepping import Answer, Call, Stepping
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.ports import Backlog, Message, Outgoing, Page
 

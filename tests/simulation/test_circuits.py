@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from simulation.circuits import changed, is_circuit
-from simulation.truth import Truth, Violation
+from simulation.invariants.circuits import changed, is_circuit
+from simulation.invariants.observer import Truth, Violation
 from webhook_inbox.domain.ports import Item, Key
 
 NOW = 1_767_225_600_000

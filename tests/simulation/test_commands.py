@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import simulation.__main__ as commands
-from simulation.exhaustive import explore
-from simulation.truth import Truth, Violation
-from simulation.walks import Walked, walk
-from simulation.worlds import SMALL
+from simulation.invariants.observer import Truth, Violation
+from simulation.search.exhaustive import explore
+from simulation.search.random_walks import Walked, walk
+from simulation.worlds.core import SMALL
 
 ROOT = Path(__file__).parents[2]
 QUICK = "a broken module"

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from simulation.disposal import buried, deleted
-from simulation.stepping import Call
-from simulation.truth import Violation
-from simulation.world import World
+from simulation.engine.stepping import Call
+from simulation.engine.world import World
+from simulation.invariants.message_deletion import buried, deleted
+from simulation.invariants.observer import Violation
 from tests.simulation.tiny import RUN, WORKER, calls, finish, received, row, up_to
 from webhook_inbox.domain.ports import Change, Message, Outgoing
 from webhook_inbox.ledger.schema import run_key

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from simulation import exhaustive
-from simulation.choices import choices
-from simulation.exhaustive import Explored, explore
-from simulation.failure import Failure
-from simulation.happening import take
-from simulation.scenario import FAILS, Budget, Scenario
-from simulation.stage import AGAIN, BOTH, FIRST, MAIL, wider
-from simulation.stepping import Stepping
-from simulation.truth import Violation
-from simulation.world import World
-from simulation.worlds import SMALL
+from simulation.engine.apply import take
+from simulation.engine.choices import choices
+from simulation.engine.failure import Failure
+from simulation.engine.stepping import Stepping
+from simulation.engine.world import World
+from simulation.invariants.observer import Violation
+from simulation.search import exhaustive
+from simulation.search.exhaustive import Explored, explore
+from simulation.worlds.builders import AGAIN, BOTH, FIRST, MAIL, wider
+from simulation.worlds.core import SMALL
+from simulation.worlds.scenario import FAILS, Budget, Scenario
 from tests.simulation.tiny import TINY
 
 NOBODY = replace(MAIL, manifest=replace(MAIL.manifest, handlers={}))

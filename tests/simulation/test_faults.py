@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from simulation import invocations
-from simulation.invocations import LOST_ANSWER
-from simulation.scenario import Budget, Scenario
-from simulation.stage import BOTH, FIRST
-from simulation.stepping import Place
-from simulation.world import THAWS_AFTER_MS, World
+from simulation.engine import invocations
+from simulation.engine.invocations import LOST_ANSWER
+from simulation.engine.stepping import Place
+from simulation.engine.world import THAWS_AFTER_MS, World
+from simulation.worlds.builders import BOTH, FIRST
+from simulation.worlds.scenario import Budget, Scenario
 from tests.simulation.tiny import (
     INGEST,
     RUN,

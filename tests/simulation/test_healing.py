@@ -5,13 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from simulation import healing, invocations
-from simulation.healing import DLQ_RETENTION_MS, check, heal
-from simulation.moments import quiet
-from simulation.scenario import REFUSES, Budget
-from simulation.stage import FIRST
-from simulation.truth import Violation
-from simulation.world import World
+from simulation.engine import invocations
+from simulation.engine.virtual_time import quiet
+from simulation.engine.world import World
+from simulation.invariants import convergence as healing
+from simulation.invariants.convergence import DLQ_RETENTION_MS, check, heal
+from simulation.invariants.observer import Violation
+from simulation.worlds.builders import FIRST
+from simulation.worlds.scenario import REFUSES, Budget
 from tests.simulation.tiny import (
     INGEST,
     RUN,

@@ -8,11 +8,11 @@ from threading import Thread
 
 import pytest
 
-from simulation import mutation
-from simulation.hunting import Catch, Hunt
-from simulation.mutants import LIBRARY, MUTANTS, Edit, Mutant, StaleMutant
-from simulation.mutation import HuntDied, Hunted, Hunts, hunted
-from simulation.worlds import SMALL
+from simulation.mutation import run as mutation
+from simulation.mutation.mutants import LIBRARY, MUTANTS, Edit, Mutant, StaleMutant
+from simulation.mutation.run import HuntDied, Hunted, Hunts, hunted
+from simulation.search.hunting import Catch, Hunt
+from simulation.worlds.core import SMALL
 
 GUARANTEES = {
     *(f"G{n}" for n in range(1, 10)),

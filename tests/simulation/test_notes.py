@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from simulation.stage import FIRST
-from simulation.truth import Truth
+from simulation.invariants.observer import Truth
+from simulation.worlds.builders import FIRST
 from tests.simulation.tiny import RUN
 from webhook_inbox.domain.ports import Item
 from webhook_inbox.ingest.ingest import IngestOutcome, Receipt

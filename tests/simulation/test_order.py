@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from simulation.exhaustive import explore
-from simulation.failure import Failure
-from simulation.scenario import Scenario
-from simulation.serial import GOES_ON, SERIALS, STOPS
+from simulation.engine.failure import Failure
+from simulation.search.exhaustive import explore
+from simulation.worlds.scenario import Scenario
+from simulation.worlds.serial import GOES_ON, SERIALS, STOPS
 from webhook_inbox.queue import message_groups
 from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.queue.outcomes import RunOutcome

@@ -2,11 +2,12 @@
 
 import pytest
 
-from simulation import healing, invocations
-from simulation.healing import WINDOW_PASS_MS, heal
-from simulation.moments import next_pass
-from simulation.truth import Violation
-from simulation.world import World
+from simulation.engine import invocations
+from simulation.engine.virtual_time import next_pass
+from simulation.engine.world import World
+from simulation.invariants import convergence as healing
+from simulation.invariants.convergence import WINDOW_PASS_MS, heal
+from simulation.invariants.observer import Violation
 from tests.simulation.tiny import RUN, ingested, message_id, row
 from webhook_inbox.domain.ports import Change, Outgoing
 from webhook_inbox.ledger.schema import run_key
@@ -32,7 +33,7 @@ def pending() -> World:
     world = ingested()
     heal(world)
     now = world.clock.ms
-    parts = {"status": "pending", "attention": "1", "attention_at": now, "last_at": now}
+    parts = {"status": "pending", "due_bucket": "1", "due_at": now, "last_at": now}
     change(world, **parts)
     return world
 
@@ -49,7 +50,7 @@ def test_a_run_that_is_due_is_not_passed_over(monkeypatch: pytest.MonkeyPatch) -
 
 def test_what_is_made_pending_is_sent() -> None:
     world = pending()
-    change(world, attention_at=world.clock.ms + 3_600_000)
+    change(world, due_at=world.clock.ms + 3_600_000)
     snapshot = world.snapshot()
     world.aws.queues["default"].send([Outgoing(RunMessage(*RUN).encode())])
     healing._pass(world)

@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from simulation import invocations
-from simulation.happening import take
-from simulation.opening import opened
-from simulation.ordered import NEWEST, NUMBERED, ONE, SKIPPING, THREE, TWO
-from simulation.places import in_place, order_of
-from simulation.scenario import Deployment, Scenario
-from simulation.stage import FIRST, MAIL
-from simulation.stepping import Stepping
-from simulation.truth import RunName, Violation
-from simulation.world import World
+from simulation.engine import invocations
+from simulation.engine.apply import take
+from simulation.engine.opening import opened
+from simulation.engine.stepping import Stepping
+from simulation.engine.world import World
+from simulation.invariants.observer import RunName, Violation
+from simulation.invariants.ordering import in_place, order_of
+from simulation.worlds.builders import FIRST, MAIL
+from simulation.worlds.ordered import NEWEST, NUMBERED, ONE, SKIPPING, THREE, TWO
+from simulation.worlds.scenario import Deployment, Scenario
 from tests.simulation.tiny import TINY, ingested
 from webhook_inbox.domain.ports import Change
 from webhook_inbox.ledger.schema import run_key

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from simulation.mutants import MUTANTS
+from simulation.mutation.mutants import MUTANTS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "proof.md").read_text()

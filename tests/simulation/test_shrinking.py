@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from simulation import acting, programs
-from simulation.acting import Way
-from simulation.choices import Choice
-from simulation.exhaustive import explore
-from simulation.failure import Failure
-from simulation.scenario import FAILS_AFTER, Budget
-from simulation.shrinking import fails, shrink
-from simulation.stepping import Ask, Call
-from simulation.story import tell
-from simulation.truth import Truth, Violation
-from simulation.walks import follow
+from simulation.engine import acting, programs
+from simulation.engine.acting import Way
+from simulation.engine.choices import Choice
+from simulation.engine.failure import Failure
+from simulation.engine.narrate import tell
+from simulation.engine.stepping import Ask, Call
+from simulation.invariants.observer import Truth, Violation
+from simulation.search.exhaustive import explore
+from simulation.search.random_walks import follow
+from simulation.search.shrinking import fails, shrink
+from simulation.worlds.scenario import FAILS_AFTER, Budget
 from tests.simulation.tiny import TINY
 from webhook_inbox.handlers.context import Context
 from webhook_inbox.handlers.event import Event

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from simulation.acting import Way
-from simulation.jobs import Job
-from simulation.scenario import Deployment, handler, manifest
-from simulation.sparing import BELIEVED_MS, called, is_optional, looked
-from simulation.stepping import Call
-from simulation.truth import Violation
-from simulation.world import World
+from simulation.engine.acting import Way
+from simulation.engine.jobs import Job
+from simulation.engine.stepping import Call
+from simulation.engine.world import World
+from simulation.invariants.destinations import BELIEVED_MS, called, is_optional, looked
+from simulation.invariants.observer import Violation
+from simulation.worlds.scenario import Deployment, handler, manifest
 from tests.simulation.tiny import TINY, WORKER, received
 from webhook_inbox.destinations.circuit import breaker_key, limit_key
 from webhook_inbox.domain.manifest import DestinationSpec

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from simulation import stepping
-from simulation.stepping import Answer, Ask, Call, Crashed, Nondeterminism, Stepping
+from simulation.engine import stepping
+from simulation.engine.stepping import Answer, Ask, Call, Crashed, Nondeterminism, Stepping
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 
 

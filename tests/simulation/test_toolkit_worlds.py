@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from simulation import invocations
-from simulation.exhaustive import explore
-from simulation.failure import Failure
-from simulation.opening import opened
-from simulation.ordered import ORDERED, PAUSED
-from simulation.spared import SPARED
-from simulation.stage import FIRST
-from simulation.stepping import Stepping
-from simulation.world import World
+from simulation.engine import invocations
+from simulation.engine.failure import Failure
+from simulation.engine.opening import opened
+from simulation.engine.stepping import Stepping
+from simulation.engine.world import World
+from simulation.search.exhaustive import explore
+from simulation.worlds.builders import FIRST
+from simulation.worlds.destinations import SPARED
+from simulation.worlds.ordered import ORDERED, PAUSED
 from tests.simulation.tiny import TINY, finish, fresh, happens, offered, received, row, with_budget
 from webhook_inbox.destinations.circuit import UNKNOWN
 from webhook_inbox.destinations.circuit_breaker import CircuitBreaker

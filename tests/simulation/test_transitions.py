@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from simulation.transitions import PASS_MS, ROLLING_MS, SKEW_MS, changed
-from simulation.truth import RESEND_PAUSE_MS, Actor, Truth, Violation
+from simulation.invariants.observer import RESEND_PAUSE_MS, Actor, Truth, Violation
+from simulation.invariants.transitions import PASS_MS, ROLLING_MS, SKEW_MS, changed
 from tests.simulation.tiny import RUN
 from webhook_inbox.domain.ports import Item, Message
 from webhook_inbox.domain.timestamps import from_ms
@@ -23,7 +23,7 @@ def message(generation: int = 0, sent_at: int = NOW) -> Message:
 
 def row(status: str, **parts: Any) -> Item:
     """Returns a run's row as it should be: whatever is open is watched."""
-    watched = {} if status in {"done", "skipped", "processing"} else {"attention": "1"}
+    watched = {} if status in {"done", "skipped", "processing"} else {"due_bucket": "1"}
     found: Item = {"status": status, "attempt_count": 1, **watched, **parts}
     return {name: value for name, value in found.items() if value is not None}
 
@@ -120,15 +120,15 @@ BAD: dict[str, tuple[str, Actor, Item, Item, dict[str, Any]]] = {
         row("failed", generation=1),
         {},
     ),
-    "a failed run that nobody watches": ("G9", MINE, LEASED, row("failed", attention=None), {}),
+    "a failed run that nobody watches": ("G9", MINE, LEASED, row("failed", due_bucket=None), {}),
     "a pending run that nobody watches": (
         "G9",
         REPLAY,
         DIED,
-        row("pending", generation=2, attention=None),
+        row("pending", generation=2, due_bucket=None),
         {},
     ),
-    "a done run that is still watched": ("G9", MINE, LEASED, row("done", attention="1"), {}),
+    "a done run that is still watched": ("G9", MINE, LEASED, row("done", due_bucket="1"), {}),
     "a finished run, claimed": ("G3", CLAIMS, row("done"), LEASED, {}),
     "a finished run, replayed": ("G3", REPLAY, row("skipped"), row("pending", generation=1), {}),
     "a finished run, forced by the reconciler": (

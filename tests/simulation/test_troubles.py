@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from simulation.scenario import Budget
-from simulation.world import VISIBILITY, World
+from simulation.engine.world import VISIBILITY, World
+from simulation.worlds.scenario import Budget
 from tests.simulation.tiny import (
     RUN,
     TINY,

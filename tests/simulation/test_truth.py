@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from simulation.stage import FIRST
-from simulation.truth import RESEND_PAUSE_MS, RESENDS, Actor, Truth, Violation
+from simulation.invariants.observer import RESEND_PAUSE_MS, RESENDS, Actor, Truth, Violation
+from simulation.worlds.builders import FIRST
 from tests.simulation.tiny import RUN
 from webhook_inbox.adapters.memory import MemoryBlobs
 from webhook_inbox.domain.ports import Item, Message

@@ -9,21 +9,21 @@ from typing import Any
 
 import pytest
 
-from simulation import stepping
-from simulation.drawn import ALL_FAULTS
-from simulation.failure import Failure
-from simulation.happening import TAKERS
-from simulation.story import _SENTENCES, HOW, tell
-from simulation.truth import Violation
-from simulation.walks import WEIGHTS, Walked, follow, walk
-from simulation.world import World
+from simulation.engine import stepping
+from simulation.engine.apply import TAKERS
+from simulation.engine.failure import Failure
+from simulation.engine.narrate import _SENTENCES, HOW, tell
+from simulation.engine.world import World
+from simulation.invariants.observer import Violation
+from simulation.search.random_walks import WEIGHTS, Walked, follow, walk
+from simulation.search.random_worlds import ALL_FAULTS
 
 ROOT = Path(__file__).parents[2]
 SEEDS = range(6)
 TOLD = """
 import json
-from simulation.story import tell
-from simulation.walks import Walked, walk
+from simulation.engine.narrate import tell
+from simulation.search.random_walks import Walked, walk
 paths = [walk(seed, Walked()) for seed in range(6)]
 stories = [list(tell(path.scenario, path.schedule)) for path in paths]
 print(json.dumps([[repr(path.scenario.budget), path.schedule, story]
@@ -97,7 +97,7 @@ def test_whatever_may_happen_has_a_weight_a_taker_and_a_sentence() -> None:
 def test_the_dice_throws_every_kind_of_thing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise a kind of fault could be forgotten and nothing would be broken by it."""
     kinds, ways = set(), set()
-    monkeypatch.setattr("simulation.walks.heal", lambda world: None)
+    monkeypatch.setattr("simulation.search.random_walks.heal", lambda world: None)
     for seed in range(430):
         for choice in walk(seed, Walked()).schedule:
             kinds.add(choice[0])
@@ -121,7 +121,7 @@ def test_a_walk_that_breaks_a_guarantee_says_which_seed(monkeypatch: pytest.Monk
     def never(world: World) -> None:
         raise Violation("G1", "as told")
 
-    monkeypatch.setattr("simulation.walks.heal", never)
+    monkeypatch.setattr("simulation.search.random_walks.heal", never)
     with pytest.raises(Failure, match="drawn: G1: as told") as failure:
         walk(4, Walked())
     assert failure.value.seed == 4

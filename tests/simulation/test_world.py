@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from simulation import invocations
-from simulation.choices import choices
-from simulation.happening import take
-from simulation.scenario import Letter
-from simulation.stage import FIRST, MAIL
-from simulation.stepping import Call, Stepping
-from simulation.world import World
+from simulation.engine import invocations
+from simulation.engine.apply import take
+from simulation.engine.choices import choices
+from simulation.engine.stepping import Call, Stepping
+from simulation.engine.world import World
+from simulation.worlds.builders import FIRST, MAIL
+from simulation.worlds.scenario import Letter
 from tests.simulation.tiny import (
     INGEST,
     TINY,

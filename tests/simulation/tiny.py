@@ -4,13 +4,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from simulation import invocations
-from simulation.choices import Choice, choices
-from simulation.happening import take
-from simulation.scenario import SUCCEEDS, Budget, Scenario
-from simulation.stage import FIRST, MAIL
-from simulation.stepping import Call, Stepping
-from simulation.world import World
+from simulation.engine import invocations
+from simulation.engine.apply import take
+from simulation.engine.choices import Choice, choices
+from simulation.engine.stepping import Call, Stepping
+from simulation.engine.world import World
+from simulation.worlds.builders import FIRST, MAIL
+from simulation.worlds.scenario import SUCCEEDS, Budget, Scenario
 from webhook_inbox.adapters.memory.system import START
 from webhook_inbox.domain.ports import Item
 from webhook_inbox.ledger.schema import run_key

@@ -1,8 +1,16 @@
-"""What tests of the build share."""
+"""What unit tests share."""
 
 from pathlib import Path
 
 import pytest
+
+from tests.unit.support.world import World
+
+
+@pytest.fixture
+def world() -> World:
+    """An inbox with two sources, a handler each, and a clock at midnight."""
+    return World()
 
 
 @pytest.fixture

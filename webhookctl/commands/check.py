@@ -6,8 +6,8 @@ import typer
 
 from webhook_inbox.domain.manifest import SPLIT, HandlerSpec, Manifest, SourceSpec
 from webhookctl.checkout import Checkout
+from webhookctl.display.output import counted
 from webhookctl.invocation import Invocation, takes_options
-from webhookctl.output import counted
 
 
 @takes_options

@@ -16,10 +16,9 @@ from webhook_inbox.handlers.completions.receiver import (
 from webhook_inbox.handlers.completions.results import Ending, TooLarge, Unreadable, read
 from webhook_inbox.handlers.completions.tokens import WaitAddress
 from webhook_inbox.ledger.schema import WAIT_PREFIX, dedupe_key
-from webhookctl.caller import caller
 from webhookctl.checkout import known_manifest
 from webhookctl.errors import CommandError
-from webhookctl.invocation import Invocation, takes_options
+from webhookctl.invocation import Invocation, caller, takes_options
 from webhookctl.naming import require_known
 
 MEANINGS: Final = {

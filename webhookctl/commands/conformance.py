@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from webhookctl.conformance import BadVector, Verdict, judge, read
+from webhookctl.display.output import counted
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, takes_options
-from webhookctl.output import counted
 
 
 @takes_options

@@ -9,11 +9,10 @@ from webhook_inbox import providers
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.timestamps import duration
 from webhook_inbox.ingest import enrolment
-from webhookctl.caller import caller
 from webhookctl.checkout import Checkout
+from webhookctl.display.times import iso
 from webhookctl.errors import CommandError
-from webhookctl.invocation import Invocation, takes_options
-from webhookctl.moments import iso
+from webhookctl.invocation import Invocation, caller, takes_options
 
 
 @takes_options

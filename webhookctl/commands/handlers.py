@@ -16,11 +16,10 @@ from webhook_inbox.ledger.pauses import (
     pause,
     resume,
 )
-from webhookctl.caller import caller
 from webhookctl.checkout import known_manifest
+from webhookctl.display.times import iso
 from webhookctl.errors import CommandError
-from webhookctl.invocation import Invocation, takes_options
-from webhookctl.moments import iso
+from webhookctl.invocation import Invocation, caller, takes_options
 from webhookctl.naming import require_known
 
 COLUMNS: Final = ("HANDLER", "SOURCE", "TYPES", "LANE", "ORDER", "PAUSED", "WAITING")
@@ -60,7 +59,7 @@ def _waiting(call: Invocation, said: Mapping[str, HandlerPause]) -> Counter[str]
     """Counts the runs that wait for each handler's resumption."""
     if not said:
         return Counter()
-    runs = call.target.ledger().attention_runs()
+    runs = call.target.ledger().due_runs()
     return Counter(run.handler for run in runs if run.waits_for == RESUMPTION)
 
 

@@ -19,12 +19,11 @@ from webhook_inbox.handlers.approvals import (
 from webhook_inbox.handlers.effects.manual_commit import NoDoubt
 from webhook_inbox.handlers.effects.results import Unstorable
 from webhook_inbox.ledger.schema import dedupe_key
-from webhookctl.caller import caller
 from webhookctl.checkout import known_manifest
+from webhookctl.display.approvals import hold_object
+from webhookctl.display.times import iso
 from webhookctl.errors import CommandError
-from webhookctl.held import hold_object
-from webhookctl.invocation import Invocation, takes_options
-from webhookctl.moments import iso
+from webhookctl.invocation import Invocation, caller, takes_options
 from webhookctl.naming import require_known
 
 COLUMNS: Final = ("SINCE", "SOURCE", "EVENT_ID", "HANDLER", "HOLD", "SUBJECT", "REASON", "SHOWS")

@@ -9,13 +9,13 @@ import typer
 from webhook_inbox.domain.model import EventStatus, Overview
 from webhook_inbox.ledger.schema import conflict_key, dedupe_key
 from webhookctl.checkout import known_limits, known_provider
+from webhookctl.display.event import advice, body_object, event_object, print_event, runs_in_short
+from webhookctl.display.times import iso, moment
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, takes_options
-from webhookctl.moments import iso, moment
 from webhookctl.naming import require_known
 from webhookctl.search import ATTENDED, WINDOW, Wanted, find
 from webhookctl.target import Target
-from webhookctl.view import advice, body_object, event_object, print_event, runs_in_short
 
 HOUR: Final = timedelta(hours=1)
 COLUMNS: Final = ("RECEIVED", "SOURCE", "TYPE", "EVENT_ID", "STATUS", "RUNS")

@@ -15,14 +15,13 @@ from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.ingest.deduplication import IdempotentReceiver
 from webhook_inbox.ingest.rejected import RejectedDelivery, RejectedFilter, find
 from webhook_inbox.ingest.release import ReleaseVerdict, Reverification, ReverifiedDelivery
-from webhookctl.caller import caller
 from webhookctl.checkout import Checkout
+from webhookctl.display.event import body_object
+from webhookctl.display.rejected import kept_object, print_checked, print_kept
+from webhookctl.display.times import iso, moment
 from webhookctl.errors import CommandError
-from webhookctl.invocation import Invocation, takes_options
-from webhookctl.moments import iso, moment
+from webhookctl.invocation import Invocation, caller, takes_options
 from webhookctl.naming import require_known
-from webhookctl.rejection import kept_object, print_checked, print_kept
-from webhookctl.view import body_object
 
 COLUMNS: Final = ("RECEIVED", "SOURCE", "ID", "REASON", "BYTES", "STATE")
 # The event is in, by this release or before it.

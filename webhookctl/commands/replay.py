@@ -8,12 +8,11 @@ from typing import Annotated, Any, Final
 import typer
 
 from webhook_inbox.replay.replay import SAMPLE, ReplayOutcome, ReplayReport
-from webhookctl.caller import caller
+from webhookctl.display.output import counted
+from webhookctl.display.times import iso, moment
 from webhookctl.errors import CommandError
-from webhookctl.invocation import Invocation, takes_options
-from webhookctl.moments import iso, moment
+from webhookctl.invocation import Invocation, caller, takes_options
 from webhookctl.naming import require_known
-from webhookctl.output import counted
 from webhookctl.target import Target
 
 # An invocation does about so many seconds' worth at the given rate, to show how far it is.

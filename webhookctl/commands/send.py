@@ -13,12 +13,12 @@ from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.manifest import SourceSpec
 from webhookctl.checkout import Checkout
 from webhookctl.commands.secrets import read_value
+from webhookctl.deliveries.post import Answer, post
+from webhookctl.deliveries.samples import Draft, Forge
+from webhookctl.display.output import counted
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, takes_options
 from webhookctl.local import dev_secrets
-from webhookctl.output import counted
-from webhookctl.posting import Answer, post
-from webhookctl.sampling import Draft, Forge
 from webhookctl.target import STATE
 
 IN_FLIGHT: Final = 16

@@ -8,9 +8,8 @@ from webhook_inbox.adapters.system import SystemRandomness
 from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.ledger.schema import dedupe_key
 from webhook_inbox.replay.skip import skip as skip_run
-from webhookctl.caller import caller
 from webhookctl.errors import CommandError
-from webhookctl.invocation import Invocation, takes_options
+from webhookctl.invocation import Invocation, caller, takes_options
 from webhookctl.naming import require_known
 
 

@@ -9,17 +9,17 @@ import typer
 from botocore.exceptions import ClientError
 
 from webhook_inbox.domain.manifest import matches
-from webhookctl import rest
 from webhookctl.checkout import known_provider, known_types
 from webhookctl.delivery_logs import github, stripe
+from webhookctl.delivery_logs import http as rest
 from webhookctl.delivery_logs.api import Api, Refused, Unusable
 from webhookctl.delivery_logs.comparison import Comparison, compare
 from webhookctl.delivery_logs.log import DeliveryLog, Logged
+from webhookctl.display.output import counted
+from webhookctl.display.times import iso, moment
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, takes_options
-from webhookctl.moments import iso, moment
 from webhookctl.naming import require_known
-from webhookctl.output import counted
 from webhookctl.target import Target
 
 COLUMNS: Final = ("AT", "EVENT_ID", "TYPE", "ANSWERED")

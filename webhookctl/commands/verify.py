@@ -13,12 +13,12 @@ from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import NOWHERE, Fetch, Fetcher
 from webhookctl.checkout import Checkout
 from webhookctl.commands.secrets import read_value
+from webhookctl.deliveries.saved_request import read_headers
 from webhookctl.diagnosis.diagnose import Diagnosis, Step, diagnose
 from webhookctl.diagnosis.hypothesis import Cause, Trial
+from webhookctl.display.times import moment
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, takes_options
-from webhookctl.moments import moment
-from webhookctl.requests import read_headers
 
 DEFAULT_STAGE: Final = "dev"
 

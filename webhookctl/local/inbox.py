@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Self
 
-from webhookctl.local import embedding
-from webhookctl.local.child import await_end, commands, members
-from webhookctl.local.fleet import Deployed
+from webhookctl.local.deployment import embedding
+from webhookctl.local.deployment.functions import Deployed
 from webhookctl.local.ports import LOOPBACK, free_port
+from webhookctl.local.processes.process_group import await_end, commands, members
 from webhookctl.local.project import Project
 from webhookctl.local.runtime import Runtime, Settings
 

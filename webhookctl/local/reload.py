@@ -7,11 +7,11 @@ from typing import Any, Final
 from stacks.bundle import CONTENTS, Bundle, Workshop
 from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.domain.manifest import SPLIT, Manifest
-from webhookctl.local.assembly import archive
+from webhookctl.local.deployment.assembly import archive
+from webhookctl.local.deployment.functions import Deployed, Fleet
+from webhookctl.local.deployment.synth import STAGE
 from webhookctl.local.errors import LocalError
-from webhookctl.local.fleet import Deployed, Fleet
 from webhookctl.local.project import Project
-from webhookctl.local.synth import STAGE
 
 KINDS: Final = tuple(CONTENTS)
 

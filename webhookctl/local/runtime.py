@@ -11,18 +11,18 @@ from typing import Any, Final
 
 from webhook_inbox.domain.manifest import Manifest
 from webhookctl.local import dev_secrets, state
-from webhookctl.local.child import Child
-from webhookctl.local.deploy import Deployer
+from webhookctl.local.deployment.deploy import Deployer
+from webhookctl.local.deployment.functions import Deployed, Fleet, deployed
+from webhookctl.local.deployment.synth import synthesize
 from webhookctl.local.errors import LocalError
-from webhookctl.local.fleet import Deployed, Fleet, deployed
-from webhookctl.local.front import IN_FLIGHT, Front
-from webhookctl.local.gateway import Gateway
+from webhookctl.local.http.gateway import Gateway
+from webhookctl.local.http.server import IN_FLIGHT, Front
 from webhookctl.local.logs import LogFollower
-from webhookctl.local.ministack import REGION, Ministack
 from webhookctl.local.ports import LOOPBACK, accepts
+from webhookctl.local.processes.ministack import REGION, Ministack
+from webhookctl.local.processes.process_group import Child
 from webhookctl.local.project import Project
 from webhookctl.local.reload import Versions, bundles, compiled, template_inputs
-from webhookctl.local.synth import synthesize
 
 API_HOST: Final = re.compile(r"https?://([^./]+)\.execute-api\.")
 # One worker of each at the start; ingest gets as many as the front ever uses at once.
@@ -119,7 +119,13 @@ class Runtime:
     def start_sink(self) -> None:
         """Starts the sink; it knows the effects of this runtime's earlier starts."""
         port = str(self.settings.sink_port)
-        command = ["webhookctl.local.sink", "--port", port, "--journal", str(self._journal)]
+        command = [
+            "webhookctl.local.processes.sink",
+            "--port",
+            port,
+            "--journal",
+            str(self._journal),
+        ]
         with contextlib.ExitStack() as closing:
             log = self.settings.sink_log
             output = closing.enter_context(log.open("ab")) if log is not None else None

@@ -14,11 +14,11 @@ from webhook_inbox.domain.errors import ConfigurationError
 from webhookctl.local import state
 from webhookctl.local.banner import banner
 from webhookctl.local.errors import LocalError
-from webhookctl.local.front import DEFAULT_PORT
+from webhookctl.local.http.server import DEFAULT_PORT
 from webhookctl.local.ports import require_free
+from webhookctl.local.processes.sink import DEFAULT_PORT as DEFAULT_SINK_PORT
 from webhookctl.local.project import Project
 from webhookctl.local.runtime import Runtime, Settings
-from webhookctl.local.sink import DEFAULT_PORT as DEFAULT_SINK_PORT
 from webhookctl.local.terminal import clock, say
 from webhookctl.local.watch import Watch
 

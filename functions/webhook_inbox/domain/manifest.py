@@ -35,7 +35,7 @@ class Order:
     Attributes:
         kind: "latest" (what is older than what was applied is skipped), "sequence" (by number,
             without gaps) or "serial" (one at a time, as they were accepted).
-        ordering key: the path in the body's JSON to what the order is about, like "data.object.id".
+        ordering_key: the path in the body's JSON to what the order is about, like "data.object.id".
         version: the path to what tells older from newer; a sequence's number.
         first: the number that a sequence begins with.
         timeout: seconds that a gap is waited for.

@@ -160,7 +160,7 @@ class Run:
     blocking: bool = False
     claims: int = 0
     expires_at: datetime | None = None
-    attended: bool = False  # whether the reconciler's index lists it
+    in_due_index: bool = False  # whether the reconciler's index lists it
 
     @property
     def round_began_at(self) -> datetime | None:

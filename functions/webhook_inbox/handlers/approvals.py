@@ -26,7 +26,7 @@ from webhook_inbox.handlers.effects.results import encode
 from webhook_inbox.ledger import audit
 from webhook_inbox.ledger.deadlines import event_end, overdue_at
 from webhook_inbox.ledger.queries import Ledger
-from webhook_inbox.ledger.schema import attention_shard, carries, run_from, run_key
+from webhook_inbox.ledger.schema import carries, due_bucket, run_from, run_key
 from webhook_inbox.ledger.settle import as_seen, cut
 from webhook_inbox.queue import message_groups
 from webhook_inbox.queue.lanes import Lanes
@@ -80,7 +80,7 @@ class ApprovalRequest:
 
 def holds(ledger: Ledger) -> Iterator[ApprovalRequest]:
     """Yields every run that waits for a person, in no order."""
-    return (ApprovalRequest(run) for run in ledger.attention_runs() if run.status is Status.HELD)
+    return (ApprovalRequest(run) for run in ledger.due_runs() if run.status is Status.HELD)
 
 
 # More questions than a run asks; its row stays small.
@@ -181,7 +181,7 @@ class Approvals:
                 "last_at": to_ms(now),
                 "done_at": to_ms(now),
             },
-            remove=(*_OF_THE_HOLD, "attention", "attention_at"),
+            remove=(*_OF_THE_HOLD, "due_bucket", "due_at"),
         )
         run = self._change(hold, change, ours=change.set)
         return Decision(
@@ -209,8 +209,8 @@ class Approvals:
                 "approvals": {**run.approvals, hold.subject: entry},
                 "resumed_at": to_ms(now),
                 "last_at": to_ms(now),
-                "attention": attention_shard(_key(run)),
-                "attention_at": to_ms(overdue_at(now)),
+                "due_bucket": due_bucket(_key(run)),
+                "due_at": to_ms(overdue_at(now)),
             },
             remove=_OF_THE_HOLD,
         )
@@ -244,7 +244,7 @@ class Approvals:
                 return True
         # Without a message it is parked and due: the reconciler's next pass sends it.
         now = to_ms(self._clock.now())
-        parked = Change(set={"parked": True, "next_attempt_at": now, "attention_at": now})
+        parked = Change(set={"parked": True, "next_attempt_at": now, "due_at": now})
         with suppress(Unavailable, ConditionFailed):
             self._table.update(_key(run), parked, when=as_seen(run))
         return False

@@ -17,7 +17,7 @@ def current(
     event: Event,
     fetch: Callable[[str], Any],
     *,
-    ordering_key: str,
+    key: str,
     version: str = "",
     fetched: str = "",
 ) -> Any:
@@ -26,12 +26,12 @@ def current(
     A handler that acts on this may miss events, and get them late, twice or in any order: each
     brings what it keeps to where the provider is now.
 
-        customer = current(event, read_customer, ordering key="data.object.id")
+        customer = current(event, read_customer, key="data.object.id")
 
     Args:
         event: the event.
         fetch: given the ordering key, returns its state as JSON, or None where there is none any more.
-        ordering key: the path in the event's body to what is fetched.
+        key: the path in the event's body to what is fetched.
         version: the path in the event's body to what tells older from newer; compared as
             `latest` does.
         fetched: the path to the same in what was fetched. With both, what is older than the event
@@ -43,7 +43,7 @@ def current(
         Permanent: the body, or what was fetched, has nothing at a path.
     """
     body = event.json()
-    name = ordering_key_at(body, ordering_key, ASKER)
+    name = ordering_key_at(body, key, ASKER)
     state = fetch(name)
     if state is None:
         raise Skipped(f"{name} is not there any more")

@@ -1,4 +1,4 @@
-"""When the reconciler has to look at a run again: its place in the `attention` index."""
+"""When the reconciler has to look at a run again: its place in the `by_due` index."""
 
 from datetime import datetime, timedelta
 from typing import Final

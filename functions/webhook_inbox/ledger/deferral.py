@@ -16,7 +16,7 @@ from webhook_inbox.domain.ports import Change, Item, Message, Table
 from webhook_inbox.domain.timestamps import to_ms, to_seconds
 from webhook_inbox.ledger.deadlines import overdue_at
 from webhook_inbox.ledger.lease import NotClaimable, claimable, in_order, refusal
-from webhook_inbox.ledger.schema import RUN_LIFE, attention_shard, carries, run_from, run_key
+from webhook_inbox.ledger.schema import RUN_LIFE, carries, due_bucket, run_from, run_key
 from webhook_inbox.ledger.settle import cut
 
 
@@ -92,8 +92,8 @@ def _change(
         "last_error": cut(postponement.why),
         "waits_for": postponement.waits_for,
         "reservations": dict(postponement.reservations),
-        "attention": attention_shard(run_key(event.source, event.event_id, spec.name)),
-        "attention_at": to_ms(look),
+        "due_bucket": due_bucket(run_key(event.source, event.event_id, spec.name)),
+        "due_at": to_ms(look),
         "expires_at": to_seconds(event.received_at + RUN_LIFE),
         **in_order(event, spec.name),
         **({"parked": True} if parked else {}),
@@ -124,7 +124,7 @@ def resume(
         set={
             "status": str(Status.PENDING),
             "last_at": to_ms(now),
-            "attention_at": to_ms(overdue_at(now)),
+            "due_at": to_ms(overdue_at(now)),
             **(values or {}),
         },
         remove=("parked", "next_attempt_at", "lease_id", "waits_for"),

@@ -35,7 +35,7 @@ from webhook_inbox.domain.model import Run, Status, StoredEvent
 from webhook_inbox.domain.ports import Change, Item, Key, Message, Table
 from webhook_inbox.domain.timestamps import to_ms, to_seconds
 from webhook_inbox.ledger.deadlines import overdue_at
-from webhook_inbox.ledger.schema import RUN_LIFE, attention_shard, run_from, run_key
+from webhook_inbox.ledger.schema import RUN_LIFE, due_bucket, run_from, run_key
 
 # How far the clocks of two workers may be apart: a lease counts as over only that much later,
 # and a wait that much earlier. The copy that ends a wait is the only one: dropped for having
@@ -109,7 +109,7 @@ def claim(
             "code_version": lease.code_version,
             "expires_at": to_seconds(event.received_at + RUN_LIFE),
             **in_order(event, spec.name),
-            **_attention(key, lease, message, generation),
+            **_due_index_entry(key, lease, message, generation),
         },
         default={"first_at": to_ms(now)},
         add={"attempt_count": 1, "attempts_in_round": 1, "claims": 1},
@@ -131,12 +131,12 @@ def in_order(event: StoredEvent, handler: str) -> Item:
     return {"ordering_key": event.ordering_keys[handler]} if handler in event.ordering_keys else {}
 
 
-def _attention(key: Key, lease: Lease, message: Message, generation: int) -> Item:
+def _due_index_entry(key: Key, lease: Lease, message: Message, generation: int) -> Item:
     # A first attempt stays off the index, since nearly all succeed and an index entry costs a
     # write; if its worker dies, its message comes back and is no first receive any more.
     first = message.receive_count == 1 and generation == 0
-    shard = {} if first else {"attention": attention_shard(key)}
-    return {"attention_at": to_ms(overdue_at(lease.until)), **shard}
+    shard = {} if first else {"due_bucket": due_bucket(key)}
+    return {"due_at": to_ms(overdue_at(lease.until)), **shard}
 
 
 def current(generation: int) -> Condition:

@@ -10,9 +10,9 @@ from webhook_inbox.domain.ports import Blobs, Item, Key, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.ledger import payloads
 from webhook_inbox.ledger.schema import (
-    ATTENTION,
-    ATTENTION_SHARDS,
+    BY_DUE,
     BY_RECEIVED,
+    DUE_SHARDS,
     EFFECT_PREFIX,
     RUN_PREFIX,
     WAIT_PREFIX,
@@ -93,7 +93,7 @@ class Ledger:
                 if start is None:
                     break
 
-    def attention(
+    def due(
         self,
         shard: int,
         *,
@@ -107,7 +107,7 @@ class Ledger:
         """
         while True:
             page = self._table.query_index(
-                ATTENTION, str(shard), low=low, high=high, limit=PAGE, start=start
+                BY_DUE, str(shard), low=low, high=high, limit=PAGE, start=start
             )
             keys = [Key(item["pk"], item["sk"]) for item in page.items]
             rows = {(row["pk"], row["sk"]): row for row in self._table.get_many(keys)}
@@ -116,10 +116,10 @@ class Ledger:
             if start is None:
                 return
 
-    def attention_runs(self) -> Iterator[Run]:
+    def due_runs(self) -> Iterator[Run]:
         """Yields every run that needs attention, the dead ones included."""
-        for shard in range(ATTENTION_SHARDS):
-            for page in self.attention(shard):
+        for shard in range(DUE_SHARDS):
+            for page in self.due(shard):
                 yield from (run_from(row) for _, row in page)
 
 

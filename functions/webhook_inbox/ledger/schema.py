@@ -6,7 +6,7 @@
     same                          effect#{handler}#{n}  effect
     same                          wait#{handler}#{n}    a job that a run waits for: waits/
     effect#{name}#{key}           effect                an effect that several events share
-    ordering key#{handler}#{ordering_key}     …                     what is kept in order: ordering/
+    ordering_key#{handler}#{ordering_key}     …                     what is kept in order: ordering/
     destination#{name}            …                     breaker and limit: destinations/
     control                       handler#{name}        a handler that is paused: controls.py
     guard#{source}#{hash}         guard                 content already seen, and under which id
@@ -29,9 +29,9 @@ from webhook_inbox.domain.ports import Item, Key
 from webhook_inbox.domain.timestamps import from_ms, from_seconds, to_ms, to_seconds
 
 BY_RECEIVED: Final = "by_received"
-ATTENTION: Final = "attention"
+BY_DUE: Final = "by_due"
 RECEIVED_SHARDS: Final = 8
-ATTENTION_SHARDS: Final = 16
+DUE_SHARDS: Final = 16
 
 # A run outlives its event, an effect outlives its run: what refers to a row never outlives it.
 EVENT_LIFE: Final = timedelta(days=35)
@@ -59,7 +59,8 @@ _RUN_TIMES: Final = (
 _RUN_PLAIN: Final = tuple(
     field.name
     for field in fields(Run)
-    if field.name not in {*_RUN_TIMES, "status", "attempts", "replays", "expires_at", "attended"}
+    if field.name
+    not in {*_RUN_TIMES, "status", "attempts", "replays", "expires_at", "in_due_index"}
 )
 
 
@@ -132,9 +133,9 @@ def received_buckets(
             yield f"{hour:%Y-%m-%dT%H}#{(first_shard + place) % RECEIVED_SHARDS}"
 
 
-def attention_shard(key: Key) -> str:
-    """Returns the `attention` partition of a run."""
-    return str(_shard("".join(key), ATTENTION_SHARDS))
+def due_bucket(key: Key) -> str:
+    """Returns the `by_due` partition of a run."""
+    return str(_shard("".join(key), DUE_SHARDS))
 
 
 def live(item: Item | None, now: datetime) -> Item | None:
@@ -164,7 +165,7 @@ def run_from(item: Item) -> Run:
         attempts=tuple(_attempt_from(entry) for entry in item.get("attempts", ())),
         replays=tuple(item.get("replays", ())),
         expires_at=from_seconds(item["expires_at"]) if "expires_at" in item else None,
-        attended="attention" in item,
+        in_due_index="due_bucket" in item,
     )
 
 

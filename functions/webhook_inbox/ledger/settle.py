@@ -18,7 +18,7 @@ from webhook_inbox.ledger.schema import (
     EVENT_LIFE,
     RUN_LIFE,
     attempt_to,
-    attention_shard,
+    due_bucket,
     event_pk,
     run_from,
     run_key,
@@ -114,7 +114,7 @@ def extend_life(table: Table, run: Run, event: StoredEvent) -> None:
     end = to_seconds(event.received_at + RUN_LIFE)
     if run.expires_at is None or to_seconds(run.expires_at) >= end:
         return
-    listed = {"attention_at": end * 1000} if run.status is Status.DEAD_LETTER else {}
+    listed = {"due_at": end * 1000} if run.status is Status.DEAD_LETTER else {}
     key = run_key(run.source, run.event_id, run.handler)
     _prolong_effects(table, run, to_seconds(event.received_at + EFFECT_LIFE))
     try:
@@ -182,7 +182,7 @@ def _change(run: Run, settlement: Settlement, sent_at: datetime) -> Change:
         remove.append("unknown_since")
     if settlement.status in {Status.DONE, Status.SKIPPED}:
         values["done_at"] = to_ms(now)
-        remove += ["attention", "attention_at", "next_attempt_at"]
+        remove += ["due_bucket", "due_at", "next_attempt_at"]
     elif settlement.status is Status.DEAD_LETTER:
         values |= _dead(run, now, sent_at)
         remove.append("next_attempt_at")
@@ -203,8 +203,8 @@ def _dead(run: Run, now: datetime, sent_at: datetime) -> Mapping[str, Any]:
     return {
         "dead_at": max(to_ms(now), to_ms(sent_at)),
         "attempts_in_round": 0,
-        "attention": attention_shard(run_key(run.source, run.event_id, run.handler)),
-        "attention_at": to_ms(run.expires_at or now),
+        "due_bucket": due_bucket(run_key(run.source, run.event_id, run.handler)),
+        "due_at": to_ms(run.expires_at or now),
         **({"blocking": True} if run.blocking else {}),
     }
 
@@ -213,7 +213,7 @@ def _waiting(run: Run, settlement: Settlement) -> Mapping[str, Any]:
     now = settlement.now
     due = settlement.due or now
     values: dict[str, Any] = {
-        "attention": attention_shard(run_key(run.source, run.event_id, run.handler)),
+        "due_bucket": due_bucket(run_key(run.source, run.event_id, run.handler)),
     }
     if settlement.wait is WaitStrategy.PARKED:
         values["parked"] = True
@@ -229,7 +229,7 @@ def _waiting(run: Run, settlement: Settlement) -> Mapping[str, Any]:
         values["next_attempt_at"] = to_ms(due)
         look = due if settlement.wait is WaitStrategy.PARKED else overdue_at(due)
         look = min(look, last_call(run.expires_at or look + EVENT_LIFE))
-    values["attention_at"] = to_ms(max(now, look))
+    values["due_at"] = to_ms(max(now, look))
     return values
 
 

@@ -1,6 +1,6 @@
 """Ordering keys that stand still after a death, for handlers whose order says `on_dead = "block"`.
 
-    pk = ordering key#{handler}#{ordering_key}    sk = blocked#{event id}    source, event_id, since
+    pk = ordering_key#{handler}#{ordering_key}    sk = blocked#{event id}    source, event_id, since
 
 The row is written before the run dies, so there is no moment at which it is dead and the next run
 of its ordering key may begin. Nobody has to take it away: it counts for as long as the run that it names

@@ -1,4 +1,4 @@
-"""What the reconciler does with a run whose time in the `attention` index has come."""
+"""What the reconciler does with a run whose time in the `by_due` index has come."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -62,7 +62,7 @@ class OverdueRuns:
             Unavailable: the ledger or the queue failed.
         """
         run = run_from(row)
-        if "attention_at" not in row or row["attention_at"] > to_ms(self._now):
+        if "due_at" not in row or row["due_at"] > to_ms(self._now):
             return  # The index lags: the run has moved on.
         if run.status is Status.DEAD_LETTER:
             return  # Listed until its own end, which has come.
@@ -79,7 +79,7 @@ class OverdueRuns:
         """
         run = run_from(row)
         waits = run.parked and run.waits_for == RESUMPTION and run.handler in self._resumed
-        if not waits or "attention_at" not in row:
+        if not waits or "due_at" not in row:
             return
         try:
             self._wake(run, _unchanged(run, row))
@@ -119,9 +119,7 @@ class OverdueRuns:
     def _wait_on(self, run: Run, unchanged: Condition) -> None:
         # Sent, it would come back parked: a message and two writes more, for each of very many.
         again = to_ms(self._now + RECHECK)
-        change = Change(
-            set={"waits_for": RESUMPTION, "next_attempt_at": again, "attention_at": again}
-        )
+        change = Change(set={"waits_for": RESUMPTION, "next_attempt_at": again, "due_at": again})
         self._update(run, change, unchanged)
         self._report.add(Action.POSTPONED)
 
@@ -155,7 +153,7 @@ class OverdueRuns:
             return
         sent = run.resends + 1
         change = Change(
-            set={"attention_at": to_ms(next_resend(self._now, sent)), "resends": sent},
+            set={"due_at": to_ms(next_resend(self._now, sent)), "resends": sent},
         )
         self._update(run, change, unchanged)
         self._send(run)
@@ -177,7 +175,7 @@ class OverdueRuns:
         self._report.add(action if gone else Action.MOVED_ON)
 
     def _move(self, run: Run, until: datetime, unchanged: Condition) -> None:
-        self._update(run, Change(set={"attention_at": to_ms(until)}), unchanged)
+        self._update(run, Change(set={"due_at": to_ms(until)}), unchanged)
         self._report.add(Action.POSTPONED)
 
     def _update(self, run: Run, change: Change, unchanged: Condition) -> None:
@@ -197,7 +195,7 @@ class OverdueRuns:
 
 
 def _unchanged(run: Run, row: Item) -> Condition:
-    return every(as_seen(run), Equals("attention_at", row["attention_at"]))
+    return every(as_seen(run), Equals("due_at", row["due_at"]))
 
 
 def _expected(run: Run) -> datetime:

@@ -1,6 +1,6 @@
 """Reconciler: finds what fell between two calls and sends it, watches it or gives it up.
 
-    every minute      runs whose time in the `attention` index has come, and those of handlers
+    every minute      runs whose time in the `by_due` index has come, and those of handlers
                       that were resumed lately
     every 5 minutes   events of the last 3 to 60 minutes: runs without a row are sent
     every hour        events of five older hours, each read whole; copies in the DLQs
@@ -18,7 +18,7 @@ from webhook_inbox.domain.ports import Clock, Item, Queue, Table
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.pauses import RECHECK, HandlerPause, controls
 from webhook_inbox.ledger.queries import Ledger
-from webhook_inbox.ledger.schema import ATTENTION_SHARDS, RECEIVED_SHARDS
+from webhook_inbox.ledger.schema import DUE_SHARDS, RECEIVED_SHARDS
 from webhook_inbox.queue import dead_letters
 from webhook_inbox.queue.lanes import Backlogs, Lanes
 from webhook_inbox.reconciler.overdue import OverdueRuns
@@ -80,10 +80,10 @@ class Reconciler:
             self._look_at_received((end - AN_HOUR, end), report, backlogs, deadline, thorough=True)
         if now.minute == DLQ_MINUTE:
             self._sweep_dead_letters(report, deadline)
-        self._look_at_attention(now, report, backlogs, deadline)
+        self._read_due_index(now, report, backlogs, deadline)
         return report
 
-    def _look_at_attention(
+    def _read_due_index(
         self, now: datetime, report: ReconcilerReport, backlogs: Backlogs, deadline: datetime
     ) -> None:
         overdue = OverdueRuns(
@@ -95,27 +95,27 @@ class Reconciler:
             report=report,
             now=now,
         )
-        for row in self._attended(now, 0, to_ms(now)):
+        for row in self._in_due_index(now, 0, to_ms(now)):
             if self._stop(report, deadline):
                 return
             report.attempt(overdue.look, row)
         if not overdue.resumes:
             return
         # What waits for a resumption is looked at within this time, so none lies further ahead.
-        for row in self._attended(now, to_ms(now) + 1, to_ms(now + RECHECK)):
+        for row in self._in_due_index(now, to_ms(now) + 1, to_ms(now + RECHECK)):
             if self._stop(report, deadline) or not overdue.resumes:
                 return
             report.attempt(overdue.resume, row)
 
-    def _attended(self, now: datetime, low: int, high: int) -> Iterator[Item]:
+    def _in_due_index(self, now: datetime, low: int, high: int) -> Iterator[Item]:
         """Yields the runs that the index lists between two times.
 
         Another shard comes first each minute, so that one that takes all the time starves no
         other.
         """
-        for place in range(ATTENTION_SHARDS):
-            shard = (now.minute + place) % ATTENTION_SHARDS
-            for page in self._ledger.attention(shard, low=low, high=high):
+        for place in range(DUE_SHARDS):
+            shard = (now.minute + place) % DUE_SHARDS
+            for page in self._ledger.due(shard, low=low, high=high):
                 yield from (row for _, row in page)
 
     def _controls(self, report: ReconcilerReport) -> Mapping[str, HandlerPause]:

@@ -12,7 +12,7 @@ from webhook_inbox.domain.timestamps import to_ms, to_seconds
 from webhook_inbox.ledger.deadlines import overdue_at
 from webhook_inbox.ledger.lease import CLOCK_SKEW
 from webhook_inbox.ledger.queries import Ledger, Received
-from webhook_inbox.ledger.schema import RUN_LIFE, attention_shard, carries, run_from, run_key
+from webhook_inbox.ledger.schema import RUN_LIFE, carries, due_bucket, run_from, run_key
 from webhook_inbox.ledger.settle import as_seen
 from webhook_inbox.queue.lanes import Backlogs, Lanes
 from webhook_inbox.queue.message import RunMessage
@@ -100,8 +100,8 @@ class UnsentRuns:
                 "type": event.type,
                 "status": str(Status.PENDING),
                 "last_at": to_ms(self._now),
-                "attention": attention_shard(key),
-                "attention_at": to_ms(overdue_at(self._now)),
+                "due_bucket": due_bucket(key),
+                "due_at": to_ms(overdue_at(self._now)),
                 "expires_at": to_seconds(event.received_at + RUN_LIFE),
                 **({"ordering_key": ordering_key} if ordering_key else {}),
             },
@@ -127,7 +127,7 @@ class UnsentRuns:
         # nothing else would ever look at it.
         abandoned = (
             run.status is Status.PROCESSING
-            and not run.attended
+            and not run.in_due_index
             and run.claimed_until is not None
             and run.claimed_until < self._now - CLOCK_SKEW
         )
@@ -136,12 +136,12 @@ class UnsentRuns:
         key = run_key(run.source, run.event_id, run.handler)
         change = Change(
             set={
-                "attention": attention_shard(key),
-                "attention_at": to_ms(overdue_at(run.claimed_until or self._now)),
+                "due_bucket": due_bucket(key),
+                "due_at": to_ms(overdue_at(run.claimed_until or self._now)),
             }
         )
         try:
-            self._table.update(key, change, when=every(as_seen(run), Absent("attention")))
+            self._table.update(key, change, when=every(as_seen(run), Absent("due_bucket")))
         except ConditionFailed:
             self._report.add(Action.MOVED_ON)
             return

@@ -22,7 +22,7 @@ from webhook_inbox.ledger import audit
 from webhook_inbox.ledger.deadlines import event_end, overdue_at
 from webhook_inbox.ledger.lease import current, lease_over
 from webhook_inbox.ledger.queries import Ledger
-from webhook_inbox.ledger.schema import RUN_LIFE, attention_shard, run_key
+from webhook_inbox.ledger.schema import RUN_LIFE, due_bucket, run_key
 from webhook_inbox.queue import dead_letters, message_groups
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.replay.request import ReplayRequest
@@ -209,8 +209,8 @@ class Replay:
                 "generation": run.generation + 1,
                 "attempts_in_round": 0,
                 "last_at": to_ms(now),
-                "attention": attention_shard(key),
-                "attention_at": to_ms(overdue_at(now)),
+                "due_bucket": due_bucket(key),
+                "due_at": to_ms(overdue_at(now)),
                 "replays": [*map(dict, run.replays), entry][-REPLAYS_KEPT:],
                 "expires_at": to_seconds(run.expires_at or now + RUN_LIFE),
                 **({"ordering_key": run.ordering_key} if run.ordering_key else {}),

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from webhook_inbox.domain.errors import InboxError
 
 NOT_OURS: Final = "cursor: not one this function returned for such a request"
-# What a cursor points behind: an entry of the attention index, or one of an event's runs.
-_ENTRY: Final = {"pk": str, "sk": str, "attention": str, "attention_at": int}
+# What a cursor points behind: an entry of the due index, or one of an event's runs.
+_ENTRY: Final = {"pk": str, "sk": str, "due_bucket": str, "due_at": int}
 _MARK: Final = {"source": str, "handler": str}
 
 

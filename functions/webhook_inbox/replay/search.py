@@ -7,7 +7,7 @@ from webhook_inbox.domain.manifest import Manifest, matches
 from webhook_inbox.domain.model import Overview, Run, Status
 from webhook_inbox.domain.ports import Clock
 from webhook_inbox.ledger.queries import Ledger
-from webhook_inbox.ledger.schema import ATTENTION_SHARDS, RUN_LIFE, dedupe_key, run_from
+from webhook_inbox.ledger.schema import DUE_SHARDS, RUN_LIFE, dedupe_key, run_from
 from webhook_inbox.replay.request import ReplayRequest, read_cursor, write_cursor
 
 
@@ -64,9 +64,9 @@ class Search:
 
     def _dead(self, request: ReplayRequest) -> Iterator[Candidate]:
         first, within = read_cursor(request.cursor) if request.cursor else (0, None)
-        for shard in range(first, ATTENTION_SHARDS):
+        for shard in range(first, DUE_SHARDS):
             start = within if shard == first else None
-            for page in self._ledger.attention(shard, start=start):
+            for page in self._ledger.due(shard, start=start):
                 for entry, row in page:
                     run = run_from(row)
                     fits = run.status is Status.DEAD_LETTER and _fits(run, request)

@@ -14,7 +14,7 @@ from webhook_inbox.ledger import audit
 from webhook_inbox.ledger.schema import carries, run_key
 from webhook_inbox.ledger.settle import as_seen, cut
 
-_OF_THE_DEATH: Final = ("attention", "attention_at", "lease_id", "blocking")
+_OF_THE_DEATH: Final = ("due_bucket", "due_at", "lease_id", "blocking")
 
 
 def skip(

@@ -218,16 +218,14 @@ class InMemoryRuntime:
         visible = [queue.next_visible_at() for queue in self._queues.values()]
         times = [from_ms(at) for at in visible if at is not None]
         # The reconciler looks at full minutes.
-        times += [
-            _full_minute(from_ms(row["attention_at"])) for row in self.table if "attention" in row
-        ]
+        times += [_full_minute(from_ms(row["due_at"])) for row in self.table if "due_bucket" in row]
         return min((at for at in times if at > now), default=now + PASS)
 
     def _jump(self, moment: datetime) -> None:
         now = self._clock.now()
         if moment > now:
             self._clock.advance(seconds=(moment - now).total_seconds())
-        if any("attention" in row for row in self.table):
+        if any("due_bucket" in row for row in self.table):
             self._reconciler.run(deadline=self._clock.now() + INVOCATION)
 
 

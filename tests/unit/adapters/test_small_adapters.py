@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from tests.unit.adapters.fake_client import FakeClient, refusal
+from tests.unit.adapters.aws.fake_client import FakeClient, refusal
 from webhook_inbox.adapters.aws.s3 import S3Blobs
 from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
 from webhook_inbox.adapters.aws.sqs import OldestMessage

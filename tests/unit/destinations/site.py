@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from tests.unit.core.faults import Plan
+from tests.unit.support.faults import Plan
 from webhook_inbox.adapters.memory.system import ManualClock, SeededRandomness
 from webhook_inbox.adapters.memory.table import MemoryTable
 from webhook_inbox.destinations.circuit import UNKNOWN, CallOutcome, breaker_key, limit_key

@@ -69,8 +69,8 @@ class Case:
 
     def signed_again(self, body: bytes) -> Delivery:
         """Returns the sample's delivery with another body, validly signed."""
-        sample = sample_of(self.provider)
-        return signed(self.provider, replace(sample, body=body)).delivery
+        sample = sample_of(self.provider_name)
+        return signed(self.provider_name, replace(sample, body=body)).delivery
 
     def at(self, shift: timedelta) -> Delivery:
         """Returns the delivery as it comes so much later."""

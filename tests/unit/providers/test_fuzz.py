@@ -48,7 +48,7 @@ def as_json(document: object) -> bytes:
 BODIES = st.binary(max_size=100) | DOCUMENTS.map(as_json)
 
 
-@given(provider=st.sampled_from(NAMES), headers=HEADERS, body=BODIES)
+@given(provider_name=st.sampled_from(NAMES), headers=HEADERS, body=BODIES)
 @settings(max_examples=300, deadline=None)
 def test_any_request_is_verified_or_rejected(
     provider_name: str, headers: dict[str, str], body: bytes
@@ -58,7 +58,7 @@ def test_any_request_is_verified_or_rejected(
     assert isinstance(verdict(PROVIDERS[provider_name], sent), Reason)
 
 
-@given(provider=st.sampled_from(NAMES), headers=HEADERS, body=BODIES)
+@given(provider_name=st.sampled_from(NAMES), headers=HEADERS, body=BODIES)
 @settings(max_examples=300, deadline=None)
 def test_any_verified_request_is_named_or_rejected(
     provider_name: str, headers: dict[str, str], body: bytes
@@ -79,7 +79,7 @@ def test_any_verified_request_is_named_or_rejected(
         assert named in {Reason.MALFORMED, Reason.MISSING_EVENT_ID}
 
 
-@given(provider=st.sampled_from(NAMES), value=TEXT)
+@given(provider_name=st.sampled_from(NAMES), value=TEXT)
 @settings(max_examples=200, deadline=None)
 def test_no_other_signature_than_the_right_one_passes(provider_name: str, value: str) -> None:
     sent = with_header(signed(provider_name), SIGNATURES[provider_name], value)
@@ -87,7 +87,7 @@ def test_no_other_signature_than_the_right_one_passes(provider_name: str, value:
     assert isinstance(verdict(PROVIDERS[provider_name], sent), Reason)
 
 
-@given(provider=st.sampled_from(NAMES), body=st.binary(max_size=200))
+@given(provider_name=st.sampled_from(NAMES), body=st.binary(max_size=200))
 @settings(max_examples=150, deadline=None)
 def test_only_the_signed_body_passes(provider_name: str, body: bytes) -> None:
     sent = delivery(signed(provider_name).headers, body)
@@ -97,7 +97,7 @@ def test_only_the_signed_body_passes(provider_name: str, body: bytes) -> None:
     assert passes == (body == SAMPLES[provider_name].body)
 
 
-@given(provider=st.sampled_from(NAMES), secrets=st.lists(TEXT, max_size=3))
+@given(provider_name=st.sampled_from(NAMES), secrets=st.lists(TEXT, max_size=3))
 @settings(max_examples=150, deadline=None)
 def test_any_text_may_stand_where_a_secret_should(provider_name: str, secrets: list[str]) -> None:
     provider, sent = PROVIDERS[provider_name], signed(provider_name)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from webhook_inbox.domain.ports import Item, Key
-from webhook_inbox.ledger.schema import ATTENTION, BY_RECEIVED
+from webhook_inbox.ledger.schema import BY_DUE, BY_RECEIVED
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Index:
 
 INDEXES: Final = (
     Index(BY_RECEIVED, "received_bucket", "received_at", ("source", "type")),
-    Index(ATTENTION, "attention", "attention_at"),
+    Index(BY_DUE, "due_bucket", "due_at"),
 )
 
 

@@ -1,7 +1,7 @@
 """Keeping a handler's runs in order per ordering key, on queues that have none.
 
     pk                          sk                       row
-    ordering key#{handler}#{ordering_key}   state#{kind}             who holds it, what was begun and applied
+    ordering_key#{handler}#{ordering_key}   state#{kind}             who holds it, what was begun and applied
     same                        waiter#{number}#{event}  a run that came before its predecessor
 
 An ordering key is held by one run at a time, for as long as the run's own lease lasts. Whatever a run

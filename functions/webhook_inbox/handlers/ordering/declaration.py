@@ -32,22 +32,22 @@ class Ordering:
     backfill: Backfill | None = None
 
 
-def latest(ordering_key: str, version: str) -> Ordering:
+def latest(key: str, version: str) -> Ordering:
     """Returns the order in which what is older than what has begun is skipped.
 
     Args:
-        ordering key: the path in the body's JSON to what the order is about, like "data.object.id".
+        key: the path in the body's JSON to what the order is about, like "data.object.id".
         version: the path to what tells older from newer: numbers (or decimal text) by value,
             ISO 8601 times as instants (UTC where they say no zone), other text as text.
 
     Raises:
         ConfigurationError: a path is none.
     """
-    return Ordering(Order(LATEST, _path("ordering_key", ordering_key), _path("version", version)))
+    return Ordering(Order(LATEST, _path("key", key), _path("version", version)))
 
 
 def sequence(
-    ordering_key: str,
+    key: str,
     number: str,
     *,
     first: int = 1,
@@ -58,14 +58,14 @@ def sequence(
     """Returns the order by number, one after the other, without gaps.
 
     Args:
-        ordering key: the path in the body's JSON to what is counted, like "account".
+        key: the path in the body's JSON to what is counted, like "account".
         number: the path to the whole number.
         first: the number that every ordering key begins with, 0 or more.
         timeout: how long a run waits for a number that does not come, like "30s" or "1h"; at most
             28 days.
         on_gap: what happens then: "hold" asks a person, "skip" passes over what is missing,
             "dead" makes the run that waits a dead letter.
-        backfill: `backfill(ordering_key, first, last)` applies the numbers that are missing, in order,
+        backfill: `backfill(key, first, last)` applies the numbers that are missing, in order,
             as far as it can fetch them, and returns the last that it applied. It may be called
             again for what it has applied, if its worker was lost before that was recorded.
 
@@ -80,7 +80,7 @@ def sequence(
         raise ConfigurationError("order: backfill is a function (ordering key, first, last)")
     order = Order(
         SEQUENCE,
-        _path("ordering_key", ordering_key),
+        _path("key", key),
         _path("number", number),
         first=first,
         timeout=_seconds(timeout),
@@ -90,14 +90,14 @@ def sequence(
     return Ordering(order, backfill)
 
 
-def serial(ordering_key: str, *, on_dead: str = CONTINUE) -> Ordering:
+def serial(key: str, *, on_dead: str = CONTINUE) -> Ordering:
     """Returns the order of acceptance, one event of an ordering key at a time, on a FIFO lane.
 
     An event that was acknowledged before another was sent is handled before it. While one is
     retried, the next ones of its ordering key wait; other ordering keys do not.
 
     Args:
-        ordering key: the path in the body's JSON to what the order is about, like "data.object.id".
+        key: the path in the body's JSON to what the order is about, like "data.object.id".
         on_dead: what a run's death means to the next ones of its ordering key: "continue", or "block"
             until it was replayed to its end.
 
@@ -106,7 +106,7 @@ def serial(ordering_key: str, *, on_dead: str = CONTINUE) -> Ordering:
     """
     if on_dead not in {CONTINUE, BLOCK}:
         raise ConfigurationError(f"order: on_dead={on_dead!r}; use {CONTINUE} or {BLOCK}")
-    return Ordering(Order(SERIAL, _path("ordering_key", ordering_key), on_dead=on_dead))
+    return Ordering(Order(SERIAL, _path("key", key), on_dead=on_dead))
 
 
 def _path(name: str, path: object) -> str:

@@ -68,8 +68,8 @@ def ordering_key_at(body: Any, path: str, asker: str) -> str:
     if type(found) is int:
         return str(found)
     if not isinstance(found, str) or not found:
-        raise _unfit(asker, "ordering_key", path, found, "text or a whole number")
-    return _storable(found, asker, "ordering_key", path)
+        raise _unfit(asker, "ordering key", path, found, "text or a whole number")
+    return _storable(found, asker, "ordering key", path)
 
 
 def version_at(body: Any, path: str, asker: str) -> Version:

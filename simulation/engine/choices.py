@@ -1,0 +1,147 @@
+"""What may happen next in a world, and letting it happen."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from simulation.engine.jobs import Job
+from simulation.engine.stepping import Call
+from simulation.engine.virtual_time import quiet, unheard
+from simulation.engine.world import DAY_MS, World
+
+# What happens, to whom or by whom, and how.
+Choice = tuple[str, ...]
+
+# The reconciler may be away so long; from what is older its last sweep heals.
+TROUBLED_MS: Final = 3 * DAY_MS
+WRITES: Final = frozenset({"put", "update", "delete", "send", "hide"})
+LAGGING: Final = frozenset({"query_index", "get_many"})
+
+
+def choices(world: World) -> Iterator[Choice]:
+    """Yields all that may happen next, the ordinary first."""
+    for reservation, job in world.jobs.items():
+        yield from _of_job(world, reservation, job)
+    yield from _of_senders(world)
+    yield from _of_queues(world)
+    for number in range(len(world.late)):
+        yield ("lands", str(number))
+    left = world.left
+    if left.jumps:
+        yield ("time",)
+    yield from _of_age(world)
+    if left.passes and world.free("reconciler", 2):
+        yield ("reconciles",)
+    if left.replays and world.free("replay", 2):
+        yield from (("replays", str(n)) for n in range(len(world.scenario.requests)))
+    if left.decisions and world.free("person", 2):
+        yield from _of_person(world)
+    if left.pauses and world.free("person", 2):
+        kinds = {n: "resumes" if n in world.truth.paused else "pauses" for n in world.limits}
+        yield from ((kind, handler) for handler, kind in kinds.items())
+    if left.redrives:
+        yield from (("redrives", lane) for lane, dlq in world.aws.dlqs.items() if dlq.visible())
+    if left.deployments:
+        others = (d for d in world.scenario.deployments if d is not world.deployment)
+        yield from (("deploys", other.name) for other in others)
+
+
+def _of_job(world: World, reservation: str, job: Job) -> Iterator[Choice]:
+    call = job.place.call
+    if call is not None and call.method == "begin":
+        yield from _verdicts(world, reservation, call)
+    elif job.wakes <= world.clock.ms:
+        yield ("step", reservation, "ok")
+        if world.left.faults:
+            yield from (("step", reservation, how) for how in _faults(world, job, call))
+    if world.left.faults and "killed" in world.scenario.faults:
+        yield ("killed", reservation)
+    if world.left.faults and _frozen(world, job):
+        yield ("freezes", reservation)
+
+
+def _frozen(world: World, job: Job) -> bool:
+    """Tells whether a worker may be frozen now, and go on after its time."""
+    kinds = world.scenario.faults
+    return "frozen" in kinds and job.lease != "" and not job.overdue
+
+
+def _verdicts(world: World, reservation: str, call: Call) -> Iterator[Choice]:
+    handler = call.args[0]
+    if handler in world.scenario.always:
+        yield ("handles", reservation, "always")
+        return
+    yield ("handles", reservation, "well")
+    if world.left.misdeeds:
+        for number in range(len(world.scenario.verdicts.get(handler, ()))):
+            yield ("handles", reservation, str(number))
+
+
+def _faults(world: World, job: Job, call: Call | None) -> Iterator[str]:
+    kinds = world.scenario.faults
+    if call is None:
+        if job.kind == "processor" and not job.place.result.outcome.keeps_message:
+            yield "undeleted"
+        return
+    if call.port == "clock":
+        return
+    if "before" in kinds:
+        yield "before"
+    if call.method in WRITES or call.port == "sink":
+        yield from (kind for kind in ("after", "delayed") if kind in kinds)
+    if call.method in WRITES and "twice" in kinds:
+        yield "twice"
+    if call.method == "send" and "refused" in kinds:
+        yield "refused"
+    lagging = call.method in LAGGING or ("consistent", False) in call.options
+    if lagging and world.scenario.lag:
+        yield "stale"
+
+
+def _of_person(world: World) -> Iterator[Choice]:
+    for row in world.aws.table.rows():
+        if row.get("status") == "held":
+            kinds = ["approve", "deny"]
+            if row["held"]["subject"].startswith("effect:"):
+                kinds.append("happened")
+            yield from (("decides", kind, row["pk"], row["sk"]) for kind in kinds)
+
+
+def _of_senders(world: World) -> Iterator[Choice]:
+    if not world.free("ingest", world.scenario.receivers):
+        return
+    under_way = {job.letter for job in world.jobs.values()}
+    for letter in world.scenario.letters:
+        tries = world.tries.get(letter.name, 0)
+        heard = world.answered.get(letter.name, 500) < 500
+        again = (
+            letter.persists
+            and not heard
+            and tries < world.scenario.tries
+            and letter not in under_way
+        )
+        if not tries or again:
+            yield ("sends", letter.name)
+
+
+def _of_age(world: World) -> Iterator[Choice]:
+    if world.left.ages and not world.late and quiet(world) and not unheard(world):
+        yield from (("ages", days) for days in ("8", "36", "43"))
+    if world.scenario.budget.ages and world.aws.table.expired(world.clock.now()):
+        yield ("expires",)
+
+
+def _of_queues(world: World) -> Iterator[Choice]:
+    worker = world.free("worker", world.scenario.workers)
+    troubles = world.scenario.faults if world.left.faults else ()
+    for lane, queue in world.aws.queues.items():
+        visible = queue.visible()
+        if worker:
+            yield from (("receives", lane, id_) for id_ in visible)
+        if "burned" in troubles:
+            yield from (("burns", lane, id_) for id_ in visible)
+        if "lost" in troubles:
+            yield from (("loses", lane, message[0]) for message in queue.snapshot()[1])
+        if "again" in troubles:
+            # One that was received: SQS does not show a delayed message early.
+            hidden = (m[0] for m in queue.snapshot()[1] if m[4] and m[0] not in visible)
+            yield from (("shows", lane, id_) for id_ in hidden)

@@ -1,0 +1,159 @@
+"""Everything of AWS that the inbox talks to, in memory."""
+
+import marshal
+from collections.abc import Hashable, Iterator
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from simulation.engine.stepping import Answer, Call
+from webhook_inbox.adapters.memory import MemoryBlobs, MemoryFifo, MemoryQueue, MemoryTable
+from webhook_inbox.adapters.memory.system import START
+from webhook_inbox.adapters.memory.table import Lag
+from webhook_inbox.domain.errors import ConditionFailed, Unavailable
+from webhook_inbox.domain.ports import Item, Key, Outgoing
+from webhook_inbox.domain.timestamps import from_ms, to_ms
+from webhook_inbox.ledger.pauses import CONTROL_PK
+
+DLQ_RETENTION: Final = timedelta(days=14)
+# As deployed: a serial run's message is received as often as somebody looks whether it may go on.
+FIFO_RECEIVES: Final = 1000
+# A key, its row before and its row after.
+Write = tuple[Key, Item | None, Item | None]
+
+
+class VirtualClock:
+    """Virtual time, in whole milliseconds; it moves when the scheduler says so."""
+
+    def __init__(self) -> None:
+        self.ms = to_ms(START)
+
+    def now(self) -> datetime:
+        """See the port."""
+        return from_ms(self.ms)
+
+    def sleep(self, seconds: float) -> None:
+        """Nobody sleeps here: a program that sleeps is one whose call is answered later."""
+        raise AssertionError(f"a double slept {seconds} s")
+
+
+class ObservedTable(MemoryTable):
+    """A table that notes each write in `written`."""
+
+    def __init__(self, *, lag: Lag | None = None) -> None:
+        super().__init__(lag=lag)
+        self.written: list[Write] = []
+
+    def _store(self, key: Key, row: Item | None) -> None:
+        self.written.append((key, self._row(key), row))
+        super()._store(key, row)
+
+    def rows(self) -> Iterator[Item]:
+        """Yields the rows themselves: to look at, not to change."""
+        for partition in self._rows.values():
+            yield from partition.values()
+
+    def row(self, key: Key) -> Item | None:
+        """Returns the row itself: to look at, not to change."""
+        return self._row(key)
+
+    def is_empty(self, index: str, value: str) -> bool:
+        """Tells whether an index holds nothing under this value, and nothing is on its way."""
+        return not self._unseen and not self._views[index].holds_any(value)
+
+
+class Doubles:
+    """The table, the bucket, each lane's queue and DLQ, and the time.
+
+    Attributes:
+        stale: whether eventually consistent reads miss what was not replicated yet.
+
+    The queues of serial lanes are FIFO.
+    """
+
+    def __init__(
+        self,
+        lanes: tuple[str, ...],
+        *,
+        serial: frozenset[str] = frozenset(),
+        max_receive_count: int,
+        lags: bool,
+        clock: VirtualClock,
+    ) -> None:
+        self.stale = False
+        self.table = ObservedTable(lag=self._lag if lags else None)
+        self.blobs = MemoryBlobs()
+        self.queues: dict[str, MemoryQueue] = {}
+        self.dlqs: dict[str, MemoryQueue] = {}
+        self._lags = lags
+        self._ports: dict[str, Any] = {"table": self.table, "blobs": self.blobs}
+        for lane in lanes:
+            kind = MemoryFifo if lane in serial else MemoryQueue
+            dlq = kind(clock, name=f"{lane}-dlq", retention=DLQ_RETENTION)
+            most = FIFO_RECEIVES if lane in serial else max_receive_count
+            queue = kind(clock, name=lane, dead_letters=dlq, max_receive_count=most)
+            self.queues[lane], self.dlqs[lane] = queue, dlq
+            self._ports |= {f"queue {lane}": queue, f"dlq {lane}": dlq}
+
+    def execute(self, call: Call, *, refuses: bool = False) -> Answer:
+        """Makes a call; `refuses` lets a queue not take the first message of a batch."""
+        port = self._ports[call.port]
+        if refuses:
+            first = call.args[0][0]
+            port.refuses = lambda message: message is first
+        try:
+            value = getattr(port, call.method)(*call.args, **dict(call.options))
+            return Answer(list(value) if call.method == "query" else value)
+        except ConditionFailed as error:
+            return Answer((error.old,), ConditionFailed)
+        except Unavailable as error:
+            return Answer((error.service, error.operation, str(error)), Unavailable)
+        finally:
+            if refuses:
+                port.refuses = _refuses_nothing
+
+    def finds_nothing(self, call: Call) -> bool:
+        """Tells whether a call is a read that finds nothing whenever it is made."""
+        if call.method == "query_index":
+            return self.table.is_empty(call.args[0], call.args[1])
+        if call.method == "get_many":
+            return not call.args[0]
+        if call.port == "table" and call.method == "get" and call.args[0].pk == CONTROL_PK:
+            return self.table.row(call.args[0]) is None
+        return call.port.startswith("dlq") and not len(self._ports[call.port])
+
+    def snapshot(self) -> tuple[Any, ...]:
+        """Returns all there is to know, for `restore`."""
+        queues = [queue.snapshot() for queue in self._all_queues()]
+        return self.table.snapshot(), self.blobs.objects.copy(), queues
+
+    def restore(self, snapshot: tuple[Any, ...]) -> None:
+        """Makes everything what it was."""
+        self.table.restore(snapshot[0])
+        self.blobs.objects = snapshot[1].copy()
+        for queue, kept in zip(self._all_queues(), snapshot[2], strict=True):
+            queue.restore(kept)
+
+    def key(self) -> Hashable:
+        """Returns what tells this content from other contents."""
+        rows = frozenset(marshal.dumps(row, 2) for row in self.table.rows())
+        queues = tuple(queue.snapshot()[1] for queue in self._all_queues())
+        return rows, frozenset(self.blobs.objects.items()), queues, self._behind()
+
+    def _behind(self) -> Hashable:
+        """Returns what eventually consistent reads may find instead of the rows."""
+        if not self._lags:
+            return ()
+        _, replica, _, unseen = self.table.snapshot()
+        seen = (row for partition in replica.values() for row in partition.values())
+        return frozenset(marshal.dumps(row, 2) for row in seen), tuple(map(repr, unseen))
+
+    def _all_queues(self) -> Iterator[MemoryQueue]:
+        yield from self.queues.values()
+        yield from self.dlqs.values()
+
+    def _lag(self, unseen: int) -> int:
+        return unseen if self.stale else 0
+
+
+def _refuses_nothing(_: Outgoing) -> bool:
+    return False

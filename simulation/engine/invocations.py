@@ -1,0 +1,258 @@
+"""Invocations: how they begin, what each of their calls is answered, how they end."""
+
+from collections.abc import Hashable
+from dataclasses import replace
+from typing import Any
+
+from simulation.engine import programs
+from simulation.engine.acting import Verdict
+from simulation.engine.endings import end
+from simulation.engine.jobs import Job
+from simulation.engine.stepping import Answer, Call, Program
+from simulation.engine.world import VISIBILITY, World
+from simulation.invariants import destinations as sparing
+from simulation.invariants.circuits import is_circuit
+from simulation.invariants.fifo_order import in_turn
+from simulation.invariants.message_deletion import buried
+from simulation.invariants.observer import Actor, must, named, run_name
+from simulation.invariants.ordering import in_place
+from simulation.worlds.scenario import SECRET, Letter
+from webhook_inbox.domain.errors import Unavailable
+from webhook_inbox.domain.ports import Key
+from webhook_inbox.domain.timestamps import from_ms
+from webhook_inbox.ledger.schema import RUN_PREFIX, run_key
+from webhook_inbox.queue.message import RunMessage
+from webhook_inbox.queue.outcomes import Worker
+from webhook_inbox.replay.request import ReplayRequest
+
+LOST_ANSWER = Answer(("aws", "Call", "did not answer (injected)"), Unavailable)
+# What goes wrong and must not be noticed: the inbox makes up for it by itself.
+UNNOTICED = frozenset({"ok", "stale", "twice"})
+
+
+# -- they begin
+
+
+def deliver(world: World, letter: Letter) -> None:
+    """A sender sends a letter."""
+    if world.serial:  # Where nobody keeps an order, it would only tell equal worlds apart.
+        world.truth.earlier.setdefault(letter.event, frozenset(world.truth.acknowledged))
+    tried = world.tries.get(letter.name, 0) + 1
+    world.tries[letter.name] = tried
+    reservation = world.free("ingest", max(1, world.scenario.receivers))
+    delivery = letter.delivered(world.clock.now(), f"{letter.name}/{tried}")
+    program = programs.ingest(world.deployment.manifest, delivery)
+    _begin(world, reservation, "ingest", (letter, tried), program, letter=letter)
+
+
+def receive(world: World, lane: str, message_id: str) -> None:
+    """A worker receives a message; or SQS moves it to the DLQ, received too often already."""
+    body = next(m[1] for m in world.aws.queues[lane].snapshot()[1] if m[0] == message_id)
+    message = world.aws.queues[lane].take(message_id, hidden_for=VISIBILITY)
+    if message is None:
+        buried(world, RunMessage.decode(body))
+        return
+    world.truth.received(RunMessage.decode(body))
+    reservation = world.free("worker", max(1, world.scenario.workers))
+    skews = world.scenario.skews
+    skew = skews[(int(reservation[-1]) - 1) % len(skews)]
+    until = from_ms(world.clock.ms + skew) + programs.TIMEOUTS["processor"]
+    worker = Worker(reservation, "v1", lane, world.scenario.max_receive_count)
+    now = world.deployment
+    program = programs.processor(now.manifest, now.handlers, message, worker, until)
+    about, parts = (worker, message, skew), {"skew": skew, "message": message, "lane": lane}
+    told = world.truth.controls.get(RunMessage.decode(body).handler, 0)
+    _begin(world, reservation, "processor", about, program, told=told, **parts)
+
+
+def reconcile(world: World) -> None:
+    """A pass of the reconciler begins."""
+    until = world.clock.now() + programs.TIMEOUTS["reconciler"]
+    program = programs.reconciler(world.deployment.manifest, until)
+    reservation = world.free("reconciler", 2)
+    # Two passes never begin in the very same millisecond.
+    skew = int(reservation[-1]) - 1
+    _begin(world, reservation, "reconciler", skew, program, skew=skew)
+
+
+def replay(world: World, number: int) -> None:
+    """An operator asks for the scenario's n-th replay."""
+    ask_replay(world, world.scenario.requests[number])
+
+
+def ask_replay(world: World, request: ReplayRequest) -> None:
+    """An operator asks for this replay."""
+    until = world.clock.now() + programs.TIMEOUTS["replay"]
+    program = programs.replay(world.deployment.manifest, request, until)
+    reservation = world.free("replay", 2)
+    # No two replays draw the same tokens, be it in one reservation and one millisecond.
+    drawn = 1000 * world.left.replays
+    _begin(world, reservation, "replay", request, program, force=request.force, drawn=drawn)
+
+
+def decide(world: World, kind: str, pk: str, sk: str) -> None:
+    """A person decides about a held run, having looked at it just now."""
+    row = world.aws.table.row(Key(pk, sk))
+    if row is None:
+        raise ValueError(f"{sk} is gone")
+    reservation = world.free("person", 2)
+    program = programs.decision(world.deployment.manifest, row, kind)
+    about = kind, pk, sk, row["held"]["fingerprint"], row.get("generation", 0), row.get("claims", 0)
+    _begin(world, reservation, "person", about, program, drawn=1000 * world.left.decisions)
+
+
+def control(world: World, handler: str, *, paused: bool) -> None:
+    """A person pauses a handler, or resumes it."""
+    reservation = world.free("person", 2)
+    program = programs.control(handler, paused=paused)
+    _begin(world, reservation, "person", (handler, paused), program, drawn=1000 * world.left.pauses)
+
+
+def _begin(
+    world: World, reservation: str, kind: str, about: Hashable, program: Program, **parts: Any
+) -> None:
+    key = kind, world.deployment.identity, about, world.clock.ms
+    place = world.stepping.begin(key, program)
+    ends = world.clock.ms + int(programs.TIMEOUTS[kind].total_seconds() * 1000)
+    _stand(world, reservation, Job(kind, place, ends, **parts))
+
+
+# -- they go on
+
+
+def step(world: World, reservation: str, how: str) -> None:
+    """An invocation makes its next call, or ends.
+
+    Args:
+        world: where.
+        reservation: which one.
+        how: "ok", or what goes wrong: "before" (it fails), "after" (it has its effect and its
+            answer is lost), "twice" (the SDK repeats it), "delayed" (it fails and has its effect
+            later), "refused" (the queue does not take every message), "stale" (an eventually
+            consistent read misses what was written), "undeleted" (at its end: the message stays).
+    """
+    job = world.jobs[reservation]
+    if job.place.call is None:
+        end(world, reservation, job, how)
+        return
+    job, answer = _answered(world, job, job.place.call, how)
+    place = world.stepping.advance(job.place, answer)
+    _stand(world, reservation, job._replace(place=place, wakes=0))
+
+
+def handle(world: World, reservation: str, verdict: Verdict) -> None:
+    """A handler begins, and will go like this."""
+    job = world.jobs[reservation]
+    call = job.place.call
+    if call is None:
+        raise ValueError(f"{reservation} has ended")
+    name, source, event_id, _, content = call.args
+    run = source, event_id, name
+    if not job.overdue:  # Whoever thaws after its time cannot know that it is late.
+        busy = any(other.handling == run for other in world.jobs.values())
+        row = world.aws.table.row(run_key(source, event_id, name))
+        world.truth.begins(run, content, row, limit=world.limits[name], busy=busy)
+        in_turn(world, run)
+        in_place(world, run)
+        ignored = name in world.truth.paused and job.told == world.truth.controls[name]
+        must("pause", not ignored or job.blind, f"{run} began and its handler is paused")
+        asked = "policy" in (row or {}).get("approvals", {}) or not world.way_of(name).asks
+        must("hold", asked, f"{run} began and nobody has approved it")
+    if verdict != Verdict():
+        world.truth.misdone.add(run)
+    if not verdict.error:
+        world.truth.succeeded.add(run)
+    answer = Answer((verdict.posts, verdict.error, verdict.seconds))
+    place = world.stepping.advance(job.place, answer)
+    handling = None if job.overdue else run
+    _stand(world, reservation, job._replace(place=place, handling=handling))
+
+
+def _stand(world: World, reservation: str, job: Job) -> None:
+    """Answers what nothing can go wrong with, up to the next call that counts."""
+    while (call := job.place.call) is not None:
+        if call.method == "sleep":
+            job = job._replace(wakes=world.clock.ms + max(1, round(call.args[0] * 1000)))
+            break
+        job, answer = _plain(world, reservation, job, call)
+        if answer is None:
+            break
+        job = job._replace(place=world.stepping.advance(job.place, answer))
+    world.jobs[reservation] = job
+    if call is None and job.kind in {"reconciler", "replay", "person"}:
+        end(world, reservation, job, "ok")
+
+
+def _plain(world: World, reservation: str, job: Job, call: Call) -> tuple[Job, Answer | None]:
+    match call.port:
+        case "clock":
+            return job, Answer(from_ms(world.clock.ms + job.skew))
+        case "randomness" if call.method == "uniform":
+            low, high = call.args
+            return job, Answer(low + (high - low) * world.scenario.jitter)
+        case "randomness":
+            # A receipt names one receive of one message, so no two leases are the same.
+            name = job.message.receipt if job.message else f"{reservation}@{world.clock.ms}"
+            return job._replace(drawn=job.drawn + 1), Answer(f"{name}.{job.drawn}")
+        case "secrets":
+            return job, Answer((SECRET,))
+        case "handler" | "sink":
+            return _told(world, job, call)
+    # A read that finds nothing now would as well have been made at another moment.
+    found = world.aws.finds_nothing(call)
+    return job, world.execute(call, Actor(job.kind)) if found else None
+
+
+def _told(world: World, job: Job, call: Call) -> tuple[Job, Answer | None]:
+    """Notes what a handler says of itself; what it does at its sink is left to the scheduler."""
+    match call.method:
+        case "end":
+            return job._replace(handling=None), Answer()
+        case "enter":
+            return job._replace(entering=world.clock.ms), Answer()
+        case "entered":
+            sparing.called(world, job, call.args[0])
+            return job, Answer()
+    return job, None
+
+
+def _answered(world: World, job: Job, call: Call, how: str) -> tuple[Job, Answer]:
+    if call.port == "clock":
+        return job, Answer()  # It has slept.
+    if how not in UNNOTICED:
+        world.touch(job)
+        job = job._replace(blind=job.blind or sparing.is_optional(call))
+    if how == "before":
+        return job, LOST_ANSWER
+    if how == "delayed":
+        world.late = (*world.late, call)
+        return job, LOST_ANSWER
+    world.aws.stale = how == "stale"
+    answer = world.execute(call, _actor(world, job), refuses=how == "refused")
+    world.aws.stale = False
+    job = _leased(job, call, answer)
+    if sparing.is_optional(call) and is_circuit(call.args[0]):
+        job = sparing.looked(world, job, call.args[0])
+    if how == "twice":
+        return job, world.execute(call, replace(_actor(world, job), kind="late"))
+    return job, LOST_ANSWER if how == "after" else answer
+
+
+def _leased(job: Job, call: Call, answer: Answer) -> Job:
+    if job.kind != "processor" or call.method != "update" or answer.error is not None:
+        return job
+    key: Key = call.args[0]
+    own = job.message is not None and key.sk.startswith(RUN_PREFIX)
+    if not own or job.message is None:
+        return job
+    if run_name(key) != named(RunMessage.decode(job.message.body)):
+        return job  # One that it wakes.
+    mine = answer.value["status"] == "processing"
+    return job._replace(lease=answer.value["lease_id"] if mine else "")
+
+
+def _actor(world: World, job: Job) -> Actor:
+    others = (j for j in world.jobs.values() if j is not job)
+    held = frozenset(j.lease for j in others if j.lease and not j.overdue)
+    replays = job.kind == "replay"
+    return Actor(job.kind, job.lease, job.letter, job.message, replays, job.force, held)

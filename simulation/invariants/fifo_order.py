@@ -1,0 +1,37 @@
+"""What has to hold when a serial handler begins: it is its run's turn among its ordering key's."""
+
+from simulation.engine.world import World
+from simulation.invariants.observer import FINISHED, RunName, must
+from webhook_inbox.ledger.schema import event_key, run_key
+
+
+def in_turn(world: World, run: RunName) -> None:
+    """Checks that no other run of the ordering key is at work, and none that came before is unfinished.
+
+    An event that was acknowledged before this one was sent comes before it.
+    """
+    source, event_id, handler = run
+    spec = world.deployment.manifest.handlers.get(handler)
+    ordering_key = _ordering_key(world, run)
+    if spec is None or not spec.serial or not ordering_key:
+        return
+    at_work = {job.handling for job in world.jobs.values() if job.handling}
+    others = [other for other in at_work if other != run and other[2] == handler]
+    must(
+        "order",
+        all(_ordering_key(world, other) != ordering_key for other in others),
+        f"{run} began beside {others}",
+    )
+    for event in world.truth.earlier.get((source, event_id), frozenset()):
+        before = (*event, handler)
+        if event == (source, event_id) or _ordering_key(world, before) != ordering_key:
+            continue
+        row = world.aws.table.row(run_key(*before)) or {}
+        # Where the ordering key goes on after a death, what has died once has lost its place.
+        over = row.get("status") in FINISHED or (not spec.blocks and "dead_at" in row)
+        must("order", over, f"{run} began before {before}, which is {row.get('status')}")
+
+
+def _ordering_key(world: World, run: RunName) -> str:
+    row = world.aws.table.row(event_key(run[0], run[1])) or {}
+    return str(row.get("ordering_keys", {}).get(run[2], ""))

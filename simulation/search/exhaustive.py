@@ -1,0 +1,96 @@
+"""Every schedule of a small world: all that may happen, from every state, each state once."""
+
+from dataclasses import dataclass, field
+
+from simulation.engine.apply import take
+from simulation.engine.choices import Choice, choices
+from simulation.engine.failure import Failure
+from simulation.engine.opening import opened
+from simulation.engine.stepping import Stepping
+from simulation.engine.world import World
+from simulation.invariants.convergence import heal
+from simulation.invariants.observer import Violation
+from simulation.worlds.scenario import Scenario
+
+
+@dataclass(slots=True)
+class Explored:
+    """What was explored.
+
+    Attributes:
+        states: different states of the world.
+        schedules: ways through them, each until it ended or met a state that was known.
+        steps: things that happened.
+        healed: states from which the world was let heal.
+        deepest: the most steps of one schedule.
+    """
+
+    states: int = 0
+    schedules: int = 0
+    steps: int = 0
+    healed: int = 0
+    deepest: int = 0
+    complete: bool = True
+    stepping: Stepping = field(default_factory=Stepping)
+
+
+def explore(
+    scenario: Scenario, *, states: int = 10_000_000, found: Explored | None = None
+) -> Explored:
+    """Explores a scenario, at most so many states of it; `found` counts along.
+
+    Raises:
+        Failure: a guarantee is broken.
+    """
+    found = found or Explored()
+    world = opened(World(scenario, found.stepping))
+    seen = {hash(world.key())}
+    stack = [(world.snapshot(), list(choices(world)))]
+    path: list[Choice] = []
+    while stack:
+        snapshot, left = stack[-1]
+        if not left:
+            stack.pop()
+            if path:
+                path.pop()
+            continue
+        choice = left.pop()
+        world.restore(snapshot)
+        path.append(choice)
+        try:
+            fresh = _step(world, choice, seen, found, len(path))
+        except Violation as violation:
+            raise Failure(scenario, tuple(path), violation) from violation
+        if fresh and found.states < states:
+            options = list(choices(world))
+            if options:
+                stack.append((world.snapshot(), options))
+                _heal_here(world, scenario, path, found)
+                continue
+            _heal_here(world, scenario, path, found)
+        found.complete = found.complete and (not fresh or found.states < states)
+        found.schedules += 1
+        path.pop()
+    return found
+
+
+def _step(world: World, choice: Choice, seen: set[int], found: Explored, depth: int) -> bool:
+    take(world, choice)
+    found.steps += 1
+    found.deepest = max(found.deepest, depth)
+    key = hash(world.key())
+    if key in seen:
+        return False
+    seen.add(key)
+    found.states += 1
+    return True
+
+
+def _heal_here(world: World, scenario: Scenario, path: list[Choice], found: Explored) -> None:
+    if world.jobs:
+        return
+    found.healed += 1
+    try:
+        heal(world)
+    except Violation as violation:
+        raise Failure(scenario, (*path, ("heals",)), violation) from violation

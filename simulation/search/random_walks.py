@@ -1,0 +1,110 @@
+"""Schedules of large worlds, drawn by a seeded dice: the same seed, the same schedule."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final, NamedTuple
+
+from simulation.engine.apply import take
+from simulation.engine.choices import Choice, choices
+from simulation.engine.failure import Failure
+from simulation.engine.opening import opened
+from simulation.engine.stepping import Stepping
+from simulation.engine.world import World
+from simulation.invariants.convergence import heal
+from simulation.invariants.observer import Violation
+from simulation.search.random_worlds import drawn
+from simulation.worlds.scenario import Scenario
+
+LONGEST: Final = 150
+# How likely each kind of thing is, beside an ordinary step.
+WEIGHTS: Final = {
+    "step": 10.0,
+    "handles": 10.0,
+    "receives": 6.0,
+    "sends": 4.0,
+    "lands": 1.0,
+    "time": 3.0,
+    "reconciles": 1.5,
+    "replays": 0.7,
+    "redrives": 1.0,
+    "decides": 1.0,
+    "pauses": 0.5,
+    "resumes": 1.0,
+    "deploys": 0.3,
+    "ages": 2.0,
+    "expires": 0.5,
+    "killed": 0.3,
+    "freezes": 0.2,
+    "burns": 0.2,
+    "loses": 0.1,
+    "shows": 0.2,
+}
+FAULTY: Final = 0.5
+
+
+class Path(NamedTuple):
+    """A schedule that was walked, and in which world."""
+
+    scenario: Scenario
+    schedule: tuple[Choice, ...]
+
+
+@dataclass(slots=True)
+class Walked:
+    """What was walked."""
+
+    schedules: int = 0
+    steps: int = 0
+    stepping: Stepping = field(default_factory=Stepping)
+
+
+def walk(seed: int, walked: Walked) -> Path:
+    """Walks one schedule, lets the world heal, and returns what happened.
+
+    Raises:
+        Failure: a guarantee is broken.
+    """
+    dice = Random(seed)  # noqa: S311 - repeatable on purpose
+    scenario = drawn(dice)
+    world = opened(World(scenario, walked.stepping))
+    path: list[Choice] = []
+    try:
+        for _ in range(dice.randint(10, LONGEST)):
+            options = list(choices(world))
+            if not options:
+                break
+            (choice,) = dice.choices(options, [_weight(option) for option in options])
+            path.append(choice)
+            take(world, choice)
+        path.append(("heals",))
+        heal(world)
+    except Violation as violation:
+        raise Failure(scenario, tuple(path), violation, seed) from violation
+    walked.schedules += 1
+    walked.steps += len(path)
+    if walked.stepping.crowded:
+        walked.stepping.forget()
+    return Path(scenario, tuple(path))
+
+
+def follow(scenario: Scenario, schedule: Sequence[Choice]) -> Iterator[tuple[World, Choice]]:
+    """Lets a schedule happen again, as far as it can, then heals; yields before each step.
+
+    What cannot happen any more, because something before it was left out, is left out too.
+
+    Raises:
+        Violation: a guarantee is broken.
+    """
+    world = opened(World(scenario, Stepping()))
+    for choice in schedule:
+        if choice in choices(world):
+            yield world, choice
+            take(world, choice)
+    yield world, ("heals",)
+    heal(world)
+
+
+def _weight(choice: Choice) -> float:
+    ordinary = choice[0] != "step" or choice[2] == "ok"
+    return WEIGHTS[choice[0]] if ordinary else FAULTY

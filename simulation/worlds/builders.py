@@ -1,0 +1,45 @@
+"""What small worlds are set up from."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Final
+
+from simulation.engine.acting import Way
+from simulation.worlds.scenario import Budget, Deployment, Letter, Scenario, handler, manifest
+from webhook_inbox.domain.manifest import SPLITTER
+
+MAIL: Final = Deployment("mail", manifest(handler("mail")))
+ONCE: Final = Deployment("once", manifest(handler("mail", max_attempts=1)))
+BOTH: Final = Deployment("both", manifest(handler("mail"), handler("bill", lane="slow")))
+GITHUB: Final = Deployment("github", manifest(handler("note", "github")))
+BATCHES: Final = Deployment("batches", manifest(handler("note", "line"), SPLITTER))
+ONLY_MAIL: Final = manifest(handler("mail"))
+JOURNAL: Final = Deployment("journal", ONLY_MAIL, ways={"mail": Way(journals=True)})
+KEYLESS: Final = Deployment(
+    "keyless", ONLY_MAIL, ways={"mail": Way(journals=True, in_doubt="hold")}
+)
+FORGETFUL: Final = Deployment(
+    "forgetful",
+    ONLY_MAIL,
+    ways={"mail": Way(journals=True, lifetime=timedelta(seconds=5))},
+)
+APPROVED: Final = Deployment(
+    "approved", ONLY_MAIL, ways={"mail": Way(journals=True, approve=True, in_doubt="hold")}
+)
+ASKED: Final = Deployment("asked", ONLY_MAIL, ways={"mail": Way(asks=True)})
+SHARED: Final = Deployment("shared", ONLY_MAIL, ways={"mail": Way(journals=True, shared="pay 1")})
+FIRST: Final = Letter("first")
+AGAIN: Final = Letter("again")
+
+
+def world(name: str, *letters: Letter, on: Deployment = MAIL, **parts: Any) -> Scenario:
+    """Returns a small world; what is not told is as in most of them."""
+    budget = Budget(**parts.pop("budget"))
+    return Scenario(name, letters or (FIRST,), (on, *parts.pop("then", ())), budget=budget, **parts)
+
+
+def wider(scenario: Scenario, more: int) -> Scenario:
+    """Returns the same world with so many more faults, and as many more moves of the clock."""
+    budget = scenario.budget
+    jumps = budget.jumps + (more if budget.jumps else 0)
+    return replace(scenario, budget=replace(budget, faults=budget.faults + more, jumps=jumps))

@@ -1,0 +1,97 @@
+"""Small worlds about destinations: their circuits, their rates, their pauses."""
+
+from typing import Any, Final
+
+from simulation.engine.acting import Way
+from simulation.worlds.builders import world
+from simulation.worlds.scenario import (
+    FAILS,
+    LIMITED,
+    REFUSES,
+    Deployment,
+    Letter,
+    handler,
+    manifest,
+)
+from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
+
+HERE: Final = Letter("first", there=True)
+SECOND: Final = Letter("second", event_id="e2", content="43", there=True)
+THIRD: Final = Letter("third", event_id="e3", content="44", there=True)
+
+
+def calling(name: str, **settings: Any) -> Deployment:
+    """Returns a deployment whose handler calls a destination."""
+    sink = DestinationSpec("sink", "https://sink.example", **settings)
+    mail = handler("mail", destinations=("sink",), max_attempts=3)
+    return Deployment(name, manifest(mail, sink=sink), ways={"mail": Way(destination="sink")})
+
+
+# One failure opens it, for longer than the first retry waits.
+FRAGILE: Final = calling("fragile", breaker=BreakerSpec(failures=1, recovery=30.0))
+SLOW: Final = calling("slow", breaker=None, rate=0.1)
+PLAIN_SINK: Final = calling("plain", breaker=None)
+
+SPARED: Final = (
+    world(
+        "a circuit opens and recovers",
+        HERE,
+        SECOND,
+        on=FRAGILE,
+        verdicts={"mail": (FAILS,)},
+        faults=(),
+        receivers=1,
+        budget={"misdeeds": 1, "jumps": 1},
+    ),
+    world(
+        "a probe is killed",
+        HERE,
+        SECOND,
+        on=FRAGILE,
+        verdicts={"mail": (FAILS,)},
+        faults=("killed",),
+        receivers=1,
+        budget={"misdeeds": 1, "faults": 1, "jumps": 2},
+        workers=1,
+    ),
+    world(
+        "a circuit that cannot be read",
+        on=FRAGILE,
+        verdicts={"mail": (FAILS,)},
+        faults=("before", "after", "twice"),
+        workers=1,
+        receivers=1,
+        budget={"misdeeds": 1, "faults": 1, "jumps": 2},
+    ),
+    world(
+        "a rate with three events",
+        HERE,
+        SECOND,
+        THIRD,
+        on=SLOW,
+        faults=(),
+        receivers=1,
+        budget={},
+    ),
+    world(
+        "a rate and a fault",
+        HERE,
+        SECOND,
+        on=SLOW,
+        verdicts={"mail": (REFUSES,)},
+        faults=("killed", "before"),
+        receivers=1,
+        workers=1,
+        budget={"jumps": 1, "faults": 1},
+    ),
+    world(
+        "called too often",
+        HERE,
+        SECOND,
+        on=PLAIN_SINK,
+        verdicts={"mail": (LIMITED,)},
+        faults=(),
+        receivers=1,
+        budget={"misdeeds": 1, "jumps": 1},
+    ),
+)

@@ -1,0 +1,210 @@
+"""What a simulated world consists of, and how much may go wrong in it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cache, cached_property
+from typing import Any, Final
+
+from simulation.engine.acting import Handlers, Verdict, Way
+from simulation.engine.programs import load_provider
+from webhook_inbox.domain.manifest import (
+    Backoff,
+    DestinationSpec,
+    HandlerSpec,
+    Manifest,
+    SourceSpec,
+)
+from webhook_inbox.domain.model import BATCH, Delivery
+from webhook_inbox.domain.provider import Sample
+from webhook_inbox.ingest.events import fingerprint
+from webhook_inbox.replay.request import ReplayRequest
+
+SECRET: Final = "a-secret-of-the-provider"  # noqa: S105 - obviously fake
+# "acme" signs id and time, "github" the body alone.
+ACME: Final = SourceSpec(
+    "acme",
+    "hmac",
+    "acme",
+    settings={
+        "signature": {"header": "X-Acme-Signature", "signs": "{timestamp}.{body}"},
+        "timestamp": {"header": "X-Acme-Timestamp", "tolerance": "5m"},
+        "event_id": {"header": "X-Acme-Id"},
+        "event_type": {"header": "X-Acme-Type"},
+    },
+)
+GITHUB: Final = SourceSpec("github", "github", "github")
+# "line" sends batches.
+LINE: Final = SourceSpec("line", "line", "line")
+SOURCES: Final = {"acme": ACME, "github": GITHUB, "line": LINE}
+TYPES: Final = {"acme": "paid", "github": "issues", "line": "message"}
+
+SUCCEEDS: Final = Verdict()
+FAILS: Final = Verdict(posts=False, error="transient")
+FAILS_AFTER: Final = Verdict(error="transient")
+REFUSES: Final = Verdict(posts=False, error="permanent")
+DEFERS: Final = Verdict(posts=False, error="deferred", seconds=20)
+DEFERS_LONG: Final = Verdict(posts=False, error="deferred", seconds=3600)
+STALLS: Final = Verdict(seconds=59)
+LIMITED: Final = Verdict(posts=False, error="limited", seconds=20)
+
+
+def handler(name: str, source: str = "acme", **settings: Any) -> HandlerSpec:
+    """Returns a handler's declaration."""
+    settings = {"max_attempts": 2, "backoff": Backoff(base=10, factor=4), **settings}
+    return HandlerSpec(name, name, "handle", source, ("*",), **settings)
+
+
+def manifest(*handlers: HandlerSpec, sink: DestinationSpec | None = None) -> Manifest:
+    """Returns a manifest with both sources, these handlers and this destination."""
+    called = {sink.name: sink} if sink else {}
+    return Manifest("sim", "1", SOURCES, {spec.name: spec for spec in handlers}, called)
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """What runs: a manifest, the handlers whose modules cannot be imported, and how others act."""
+
+    name: str
+    manifest: Manifest
+    broken: frozenset[str] = frozenset()
+    ways: Mapping[str, Way] = field(default_factory=dict)
+
+    @property
+    def handlers(self) -> Handlers:
+        """The handlers, as a processor is given them."""
+        return Handlers(self.broken, self.ways)
+
+    @cached_property
+    def identity(self) -> str:
+        """What tells it from any other deployment of any scenario."""
+        return f"{self.manifest!r} {sorted(self.broken)} {self.ways!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A delivery that a provider, or somebody else, will send.
+
+    Attributes:
+        name: what a story calls it; unique.
+        source: where it is sent.
+        event_id: the id it carries.
+        content: what happened; the same for every honest delivery of one event.
+        forged: whether it is signed by somebody who does not know the secret.
+        captured: whether it is somebody's copy of an honest delivery, under another id.
+        persists: whether its sender tries again until it is acknowledged.
+        padding: bytes added to the body, to make it large.
+        items: the ids of the events in it, where it is a batch.
+        version: which version of its content it is, or its number; 0 for neither.
+        there: whether it was accepted before anything else happens.
+    """
+
+    name: str
+    source: str = "acme"
+    event_id: str = "e1"
+    content: str = "42"
+    forged: bool = False
+    captured: bool = False
+    persists: bool = True
+    padding: int = 0
+    items: tuple[str, ...] = ()
+    version: int = 0
+    there: bool = False
+
+    @property
+    def body(self) -> bytes:
+        """The raw body."""
+        if self.items:
+            return _batch(self.items)
+        return _body(self.content, self.padding, self.version)
+
+    @property
+    def event(self) -> tuple[str, str]:
+        """The source and the id of the event it becomes."""
+        if not self.items:
+            return self.source, self.event_id
+        volatile = load_provider(SOURCES[self.source]).volatile
+        return self.source, f"{BATCH}:{fingerprint(self.body, volatile)}"
+
+    @property
+    def honest(self) -> bool:
+        """Whether it is what its provider sent."""
+        return not (self.forged or self.captured)
+
+    def delivered(self, now: datetime, request_id: str) -> Delivery:
+        """Returns the HTTP request, sent and signed now."""
+        secret = "somebody-elses-secret" if self.forged else SECRET
+        sample = Sample(self.event_id, TYPES[self.source], self.body)
+        signed = load_provider(SOURCES[self.source]).sign(sample, secret, now)
+        headers = {name.lower(): value for name, value in signed.items()}
+        path = f"/webhooks/{self.source}"
+        return Delivery(self.source, "POST", path, "", headers, self.body, now, request_id)
+
+
+@cache
+def _body(content: str, padding: int, version: int) -> bytes:
+    filler = "".join(f"{n * 2654435761 % 2**32:08x}" for n in range(padding // 8))
+    numbered = f', "version": {version}' if version else ""
+    return f'{{"content": "{content}", "filler": "{filler}"{numbered}}}'.encode()
+
+
+@cache
+def _batch(items: tuple[str, ...]) -> bytes:
+    events = [{"type": "message", "timestamp": 1, "webhookEventId": id_} for id_ in items]
+    return json.dumps({"destination": "U1", "events": events}).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How often, at most, each kind of thing happens before all heals."""
+
+    faults: int = 0  # failing calls, killed workers, lost and repeated messages, burned receives
+    misdeeds: int = 0  # attempts of a handler that do not simply succeed
+    jumps: int = 0  # moves of the clock to the next moment at which something can happen
+    passes: int = 0  # passes of the reconciler
+    replays: int = 0
+    redrives: int = 0
+    decisions: int = 0  # of a person, about held runs
+    pauses: int = 0  # of handlers, and their resumptions
+    deployments: int = 0
+    ages: int = 0  # weeks in which nothing happens, until events, and then runs, have expired
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A world before anything has happened.
+
+    Attributes:
+        name: as on the command line.
+        letters: what is sent, each once, at any moment; more often by senders who persist.
+        deployments: the first runs at the beginning, any other may replace it.
+        workers: how many processors run at once.
+        receivers: how many ingests run at once.
+        budget: how much goes wrong.
+        verdicts: the ways in which an attempt of each handler may go wrong.
+        always: handlers that never succeed, and how they fail.
+        requests: what an operator may ask replay for.
+        skews: how far each worker's clock is off, in milliseconds, in turn.
+        faults: the kinds of faults.
+        lag: whether eventually consistent reads may miss what was written.
+        jitter: where in its range every random number lies, 0-1.
+        tries: how often a sender who persists sends a letter, before all heals.
+        max_receive_count: after so many receives SQS moves a message to the DLQ.
+    """
+
+    name: str
+    letters: tuple[Letter, ...]
+    deployments: tuple[Deployment, ...]
+    workers: int = 2
+    receivers: int = 2
+    budget: Budget = field(default_factory=Budget)
+    verdicts: Mapping[str, tuple[Verdict, ...]] = field(default_factory=dict)
+    always: Mapping[str, Verdict] = field(default_factory=dict)
+    requests: tuple[ReplayRequest, ...] = ()
+    skews: tuple[int, ...] = (0,)
+    faults: tuple[str, ...] = ("before", "after", "killed")
+    lag: bool = False
+    jitter: float = 1.0
+    tries: int = 1
+    max_receive_count: int = 7

@@ -1,0 +1,124 @@
+"""Botocore's errors become ours, in one place."""
+
+import pytest
+from botocore import exceptions as boto
+from urllib3.exceptions import ProtocolError
+
+from tests.unit.adapters.aws.fake_client import refusal
+from webhook_inbox.adapters.aws import errors
+from webhook_inbox.domain.errors import ConditionFailed, Unavailable
+
+LINE = {"endpoint_url": "https://x", "error": "e"}
+
+
+def failing(error: Exception, *, service: str = "dynamodb") -> BaseException:
+    """Returns what `once` makes of an error."""
+
+    def attempt() -> None:
+        raise error
+
+    with pytest.raises(Exception) as raised:  # noqa: PT011 - the kind is what is looked at
+        errors.once(service, "Operation", attempt)
+    return raised.value
+
+
+def test_an_answer_is_returned() -> None:
+    assert errors.once("sqs", "SendMessage", lambda: {"a": 1}) == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        refusal("ProvisionedThroughputExceededException"),
+        refusal("InternalServerError", status=500),
+        refusal("AccessDeniedException"),
+        refusal("ValidationException"),
+        refusal("ResourceNotFoundException"),
+        refusal("ExpiredTokenException"),
+        boto.EndpointConnectionError(**LINE),
+        boto.ConnectTimeoutError(**LINE),
+        boto.ReadTimeoutError(**LINE),
+        boto.ConnectionClosedError(**LINE),
+        boto.SSLError(**LINE),
+        boto.NoCredentialsError(),
+        boto.ParamValidationError(report="r"),
+        boto.ResponseStreamingError(error="e"),
+        ProtocolError("broken"),
+        ConnectionResetError(),
+    ],
+    ids=lambda error: str(error)[:50],
+)
+def test_whatever_fails_is_unavailable_and_chained(error: Exception) -> None:
+    ours = failing(error)
+
+    assert isinstance(ours, Unavailable)
+    assert (ours.service, ours.operation) == ("dynamodb", "Operation")
+    assert ours.__cause__ is error
+
+
+def test_the_text_names_the_code_and_what_aws_says() -> None:
+    denied = refusal("AccessDeniedException", message="not authorized to perform: dynamodb:PutItem")
+
+    assert str(failing(denied)) == (
+        "dynamodb Operation: AccessDeniedException: not authorized to perform: dynamodb:PutItem"
+    )
+    assert str(failing(boto.ReadTimeoutError(**LINE))) == "dynamodb Operation: ReadTimeoutError"
+
+
+def test_a_long_message_is_cut() -> None:
+    assert len(str(failing(refusal("X", message="m" * 10_000)))) < 350
+
+
+def test_a_failed_condition_carries_the_row() -> None:
+    ours = failing(refusal("ConditionalCheckFailedException", Item={"pk": {"S": "a"}}))
+
+    assert isinstance(ours, ConditionFailed)
+    assert ours.old == {"pk": {"S": "a"}}
+
+
+@pytest.mark.parametrize(
+    ("service", "code"),
+    [
+        ("s3", "NoSuchKey"),
+        ("secretsmanager", "ResourceNotFoundException"),
+        ("secretsmanager", "InvalidRequestException"),
+    ],
+)
+def test_what_is_not_there_is_missing(service: str, code: str) -> None:
+    assert isinstance(failing(refusal(code), service=service), errors.Missing)
+
+
+@pytest.mark.parametrize(
+    ("service", "code"),
+    [("dynamodb", "ResourceNotFoundException"), ("s3", "NoSuchBucket"), ("s3", "AccessDenied")],
+)
+def test_a_missing_table_or_bucket_is_a_failure(service: str, code: str) -> None:
+    assert isinstance(failing(refusal(code), service=service), Unavailable)
+
+
+def test_an_error_of_our_own_code_is_left_alone() -> None:
+    assert isinstance(failing(KeyError("a bug")), KeyError)
+
+
+@pytest.mark.parametrize(
+    ("error", "passes"),
+    [
+        (refusal("ThrottlingException"), True),
+        (refusal("SlowDown", status=503), True),
+        (refusal("RequestTimeout"), True),
+        (refusal("AnythingElse", status=500), True),
+        (refusal("503", status=503), True),
+        (boto.ReadTimeoutError(**LINE), True),
+        (boto.EndpointConnectionError(**LINE), True),
+        (boto.ConnectTimeoutError(**LINE), True),
+        (boto.ConnectionClosedError(**LINE), True),
+        (ProtocolError("broken"), True),
+        (refusal("AccessDeniedException", status=403), False),
+        (refusal("ValidationException"), False),
+        (boto.NoCredentialsError(), False),
+        (None, False),
+    ],
+    ids=str,
+)
+def test_only_what_may_pass_is_worth_another_attempt(error: Exception | None, passes: bool) -> None:
+    assert errors.may_pass(error) is passes

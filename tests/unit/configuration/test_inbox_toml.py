@@ -1,0 +1,382 @@
+"""What inbox.toml may say, and how it is told what is wrong with it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.unit.configuration.inbox_files import fault, load
+from webhook_inbox import providers
+from webhook_inbox.configuration import inbox_toml
+from webhook_inbox.configuration.inbox_toml import AlarmSpec, Configuration
+from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.domain.manifest import DestinationSpec, Manifest, SourceSpec
+
+OURS = Path(__file__).parents[3] / "functions" / "inbox.toml"
+ACME = """
+[sources.acme]
+provider = "hmac"
+signature = { header = "X-Acme-Signature" }
+event_id = { header = "X-Acme-Event-Id" }
+"""
+
+
+pytestmark = pytest.mark.usefixtures("in_the_project")
+
+
+def test_a_source_needs_its_provider_alone() -> None:
+    sources = load('[sources.shop]\nprovider = "stripe"\n').sources
+
+    assert sources == {"shop": SourceSpec("shop", "stripe", "shop")}
+
+
+def test_what_a_source_says_reaches_the_manifest() -> None:
+    sources = load(
+        '[sources.shop]\nprovider = "stripe"\nsecret = "stripe-eu"\n'
+        'types = ["invoice.*"]\nvolatile = ["attempt"]\n'
+    ).sources
+
+    assert sources["shop"] == SourceSpec(
+        "shop", "stripe", "stripe-eu", ("invoice.*",), ("attempt",)
+    )
+
+
+def test_the_tables_of_a_declared_source_are_its_settings() -> None:
+    spec = load(ACME).sources["acme"]
+
+    assert spec.settings == {
+        "signature": {"header": "X-Acme-Signature"},
+        "event_id": {"header": "X-Acme-Event-Id"},
+    }
+    assert providers.load(spec).name == "hmac"
+
+
+def test_a_declared_source_may_name_its_handshake() -> None:
+    spec = load(ACME + 'handshake = "okta"\n').sources["acme"]
+
+    assert providers.load(spec).greet is not None
+
+
+def test_settings_survive_being_compiled() -> None:
+    sources = load(ACME).sources
+
+    again = Manifest.from_data(Manifest(sources=sources).to_data()).sources["acme"]
+
+    assert again == sources["acme"]
+    assert providers.load(again).name == "hmac"
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        'timestamp = { header = "T" }\nsignature.signs = "{timestamp}.{body}"',
+        'timestamp = { header = "T", tolerance = "24h" }\nsignature.signs = "{timestamp}{body}"',
+        'signature.algorithm = "sha1"\nsignature.encoding = "base64"\nsignature.key = "hex"',
+        'event_type = { json = "type" }',
+        'event_type = { header = "X-Type" }',
+        'event_type = { value = "order" }',
+    ],
+)
+def test_every_key_of_the_declared_scheme_is_known(tables: str) -> None:
+    text = ACME.replace('signature = { header = "X-Acme-Signature" }', f"{tables}\n")
+    if "signature." in tables:
+        text = text.replace("signature.", 'signature.header = "S"\nsignature.', 1)
+    else:
+        text += 'signature = { header = "S" }\n'
+
+    assert providers.load(load(text).sources["acme"]).name == "hmac"
+
+
+@pytest.mark.parametrize("event_id", ['json = "data.id"', 'body = "sha256"', 'header = "X-Id"'])
+def test_an_id_stands_in_one_of_three_places(event_id: str) -> None:
+    text = ACME.replace('header = "X-Acme-Event-Id"', event_id)
+
+    assert "acme" in load(text).sources
+
+
+def test_secrets_are_those_of_sources_and_handlers_each_once() -> None:
+    settings = load(
+        'handler_secrets = ["openai", "crm"]\n'
+        '[sources.a]\nprovider = "github"\n[sources.b]\nprovider = "github"\nsecret = "a"\n'
+    )
+
+    assert settings.secrets == ("a", "crm", "openai")
+
+
+def test_destinations_and_alarms_are_read() -> None:
+    settings = load(
+        '[destinations.crm]\nbase_url = "https://crm.example/v1/"\n'
+        '[alarms]\nnotify = ["mailto:team@example.com"]\npage = ["https://pager.example/x"]\n'
+    )
+
+    assert settings.destinations == {"crm": DestinationSpec("crm", "https://crm.example/v1")}
+    assert settings.alarms == AlarmSpec(("mailto:team@example.com",), ("https://pager.example/x",))
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:8788", "http://localhost:1", "http://[::1]:80/x", "https://a.example"]
+)
+def test_only_this_machine_is_spoken_to_in_the_clear(url: str) -> None:
+    assert load(f'[destinations.d]\nbase_url = "{url}"\n').destinations["d"].base_url == url
+
+
+def test_an_empty_file_is_an_inbox_without_sources() -> None:
+    assert load("") == Configuration({}, {}, (), AlarmSpec())
+
+
+STAGED = """
+handler_secrets = ["openai"]
+[sources.shop]
+provider = "stripe"
+types = ["invoice.*"]
+[destinations.crm]
+base_url = "https://crm.example"
+[alarms]
+notify = ["mailto:team@example.com"]
+[stages.prod]
+handler_secrets = []
+[stages.prod.sources.shop]
+types = ["charge.*"]
+[stages.prod.sources.extra]
+provider = "github"
+[stages.prod.alarms]
+page = ["https://pager.example/x"]
+[stages.local.destinations.crm]
+base_url = "http://127.0.0.1:1"
+"""
+
+
+def test_a_stage_changes_only_what_it_names() -> None:
+    prod, local, dev = (load(STAGED, stage=stage) for stage in ("prod", "local", "dev"))
+
+    assert prod.sources["shop"] == SourceSpec("shop", "stripe", "shop", ("charge.*",))
+    assert set(prod.sources) == {"shop", "extra"}
+    assert prod.destinations["crm"].base_url == "https://crm.example"
+    assert prod.alarms == AlarmSpec(("mailto:team@example.com",), ("https://pager.example/x",))
+    assert prod.secrets == ("extra", "shop")
+    assert local.destinations["crm"].base_url == "http://127.0.0.1:1"
+    assert local.sources == dev.sources
+    assert dev.secrets == ("openai", "shop")
+
+
+def test_a_stage_may_complete_what_the_file_leaves_open() -> None:
+    text = '[destinations.crm]\n[stages.prod.destinations.crm]\nbase_url = "https://crm.example"\n'
+
+    assert load(text, stage="prod").destinations["crm"].base_url == "https://crm.example"
+    assert fault(text, stage="dev") == "[destinations.crm] base_url: missing; give where it is"
+
+
+@pytest.mark.parametrize("stage", ["prod", "dev"])
+def test_a_mistake_of_one_stage_is_found_in_every_other(stage: str) -> None:
+    text = '[sources.shop]\nprovider = "stripe"\n[stages.prod.sources.shop]\nprovider = "strip"\n'
+
+    assert fault(text, stage=stage).startswith(
+        '(with [stages.prod]) [sources.shop] provider: "strip" is not known; choose one of '
+    )
+
+
+def test_a_mistake_that_no_stage_made_is_not_blamed_on_one() -> None:
+    text = '[sources.shop]\nprovider = "strip"\n[stages.dev.destinations.d]\nbase_url = "https://d.example"\n'
+
+    assert fault(text).startswith("[sources.shop] provider: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[sources.acme", "not TOML: "),
+        ("\na = = 1", "not TOML: Invalid value (at line 2, column 5); correct it"),
+        ("[a]\n[a]\n", "not TOML: "),
+        ("[source.acme]", 'source: unknown key; did you mean "sources"?'),
+        ("title = 1",
+         "title: unknown key; remove it (the keys here are alarms, destinations, handler_secrets,"),
+        ("sources = 1", "[sources] must be a table; give tables [sources.NAME]"),
+        ("[sources]\nacme = 1", "[sources.acme] must be a table; give tables"),
+        ("[sources.acme]", '[sources.acme] provider: missing; give who sends, like "stripe"'),
+        ("[sources.acme]\nprovider = 1", "[sources.acme] provider: must be text in quotes"),
+        ('[sources.acme]\nprovider = "nobody"',
+         '[sources.acme] provider: "nobody" is not known; choose one of '
+         + ", ".join(sorted(providers.MODULES))),
+        ('[sources.Acme]\nprovider = "github"', '[sources.Acme] "Acme" is not a name; use lower-'),
+        ('[sources."a b"]\nprovider = "github"', '"a b" is not a name'),
+        ('[sources.-a]\nprovider = "github"', '"-a" is not a name'),
+        (f'[sources.{"a" * 64}]\nprovider = "github"', "is not a name"),
+        ('[sources."\u00e9"]\nprovider = "github"', '"\u00e9" is not a name'),
+        ('[sources.a]\nprovider = "github"\nsecret = "A/B"', '[sources.a] secret: "A/B" is not a'),
+        ('[sources.a]\nprovider = "github"\ntypes = "push"', "[sources.a] types: must be a list"),
+        ('[sources.a]\nprovider = "github"\ntypes = []', "[sources.a] types: "),
+        ('[sources.a]\nprovider = "github"\ntypes = [""]', "[sources.a] types.0: "),
+        ('[sources.a]\nprovider = "github"\nvolatile = [1]', "[sources.a] volatile.0: "),
+        ('[sources.a]\nprovider = "github"\ntype = ["push"]', "[sources.a] type: unknown key; "),
+        ("[destinations.d]", "[destinations.d] base_url: missing; give where it is"),
+        ('[alarms]\nwho = []',
+         "[alarms] who: unknown key; remove it (the keys here are notify, page)"),
+        ('[destinations.d]\nbase_url = "https://d.example"\nrates = "10/s"',
+         '[destinations.d] rates: unknown key; did you mean "rate"?'),
+        ('[destinations.D]\nbase_url = "https://d.example"', '"D" is not a name'),
+        ('[destinations.d]\nbase_url = "d.example"', "[destinations.d] base_url: "),
+        ('[destinations.d]\nbase_url = "http://d.example"', "is not encrypted; use https"),
+        ('[destinations.d]\nbase_url = "http://127.0.0.1.evil.example"', "is not encrypted"),
+        ('[destinations.d]\nbase_url = "ftp://d.example"', "is not encrypted"),
+        ('[destinations.d]\nbase_url = "https://u:p@d.example"', "no credentials, query or"),
+        ('[destinations.d]\nbase_url = "https://d.example?a=1"', "no credentials, query or"),
+        ('[destinations.d]\nbase_url = "https://d.example:x"', "[destinations.d] base_url: "),
+        ('[destinations.d]\nbase_url = "https://[d"', "[destinations.d] base_url: "),
+        ('[alarms]\nnotify = ["team@example.com"]', '[alarms] notify.0: "team@example.com" is no'),
+        ('[alarms]\npage = ["http://pager.example"]', "[alarms] page.0: "),
+        ('[alarms]\npages = []', '[alarms] pages: unknown key; did you mean "page"?'),
+        ('handler_secrets = "openai"', "handler_secrets: must be a list; give names"),
+        ('handler_secrets = ["Open AI"]', 'handler_secrets.0: "Open AI" is not a name'),
+        ("stages = 1", "[stages] must be a table; give"),
+        ("[stages.Prod]", '[stages.Prod] "Prod" is not a name'),
+        ("[stages.prod.source.a]", '[stages.prod] source: unknown key; did you mean "sources"?'),
+        ("[stages.prod.stages.dev]", "[stages.prod] stages: unknown key"),
+    ],
+    ids=range(42),
+)  # fmt: skip
+def test_a_mistake_is_one_line_with_table_key_and_remedy(text: str, words: str) -> None:
+    assert words in fault(text)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('{ header = "X-Acme-Signature" }', "{}",
+         "signature.header: missing; give the name of the header that carries the signature"),
+        ('signature = { header = "X-Acme-Signature" }\n', "",
+         "signature: missing; give where the signature stands and what it signs"),
+        ('event_id = { header = "X-Acme-Event-Id" }\n', "",
+         "event_id: missing; give one of { header = … }, { json = … }, { body = … }"),
+        ('{ header = "X-Acme-Event-Id" }', '{ header = "A", json = "b" }',
+         "event_id: give exactly one of header, json, body"),
+        ('{ header = "X-Acme-Event-Id" }', "{}",
+         "event_id: give exactly one of header, json, body"),
+        ('{ header = "X-Acme-Event-Id" }', '{ jsn = "a" }',
+         'event_id.jsn: unknown key; did you mean "json"?'),
+        ('{ header = "X-Acme-Event-Id" }', '{ body = "md5" }', "event_id.body: input should be"),
+        ('{ header = "X-Acme-Event-Id" }', '{ json = "" }', "event_id.json: "),
+        ('"X-Acme-Signature"', '"X Acme"', 'signature.header: "X Acme" is not a header\'s name'),
+        ('"X-Acme-Signature"', "7", "signature.header: must be text in quotes"),
+        ('"X-Acme-Signature"', '"S", algorithm = "md5"', "signature.algorithm: input should"),
+        ('"X-Acme-Signature"', '"S", encoding = "b64"', "signature.encoding: input should"),
+        ('"X-Acme-Signature"', '"S", key = "raw"', "signature.key: input should be 'text'"),
+        ('"X-Acme-Signature"', '"S", sign = "{body}"',
+         'signature.sign: unknown key; did you mean "signs"?'),
+        ('"X-Acme-Signature"', '"S", signs = "{timestamp}.{body}"',
+         "timestamp: missing; name the header that {timestamp} stands for"),
+        ('"X-Acme-Signature"', '"S", signs = "{uri}{body}"',
+         "signature.signs: {uri} is not a field; choose from {body}, {timestamp}, {id}, {method}"),
+        ("event_id =", 'timestamp = { header = "T" }\nevent_id =',
+         "timestamp: not signed, so it proves nothing"),
+        ("event_id =", 'timestamp = { header = "T", tolerance = "soon" }\nevent_id =',
+         'timestamp.tolerance: "soon" is not a duration; write it like "30s", "5m" or "1h"'),
+        ("event_id =", 'timestamp = { header = "T", tolerance = 300 }\nevent_id =',
+         "timestamp.tolerance: must be text in quotes"),
+        ("event_id =", 'timestamp = { header = "T", tolerance = "25h" }\nevent_id =',
+         'timestamp.tolerance: "25h" is too long; give at most "24h"'),
+        ("event_id =", 'event_type = { value = "" }\nevent_id =', "event_type.value: "),
+        ("event_id =", 'eventtype = { value = "a" }\nevent_id =',
+         'eventtype: unknown key; did you mean "event_type"?'),
+        ("event_id =", "events = 1979-05-27\nevent_id =", "events: unknown key"),
+    ],
+    ids=range(23),
+)  # fmt: skip
+def test_a_declared_source_is_told_what_it_lacks(old: str, new: str, words: str) -> None:
+    assert old in ACME
+
+    message = fault(ACME.replace(old, new, 1))
+
+    assert message.startswith("[sources.acme] ")
+    assert words in message
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ("signature = {}", "signature.header: missing; give the name of the header that carries"),
+        ('signature = { header = "S", json = "s" }',
+         "signature: give exactly one of header, json, form, query"),
+        ("signature = { header = [] }",
+         "signature.header: must be text in quotes, or a list of texts; give the name of"),
+        ('signature = { header = ["S", "X Acme"] }',
+         'signature.header: "X Acme" is not a header\'s name; write it as the provider does'),
+        ('signature = { header = "S", signs = [""] }', "signature.signs: must not be empty; give"),
+        ('signature = { header = "S", entries = "v1" }',
+         'signature.entries: unknown key; did you mean "entry"?'),
+        ('signature = { header = "S", partial = "yes" }', "signature.partial: input should be a"),
+        ('signature = { header = "S", requires = { "a b" = "1" } }',
+         "signature.requires.a b: \"a b\" is not a header's name"),
+        ('timestamp = {}', "timestamp.header: missing; give the name of the header that carries"),
+        ('timestamp = { entry = "t", header = "T" }', "timestamp: give exactly one of header, "),
+        ('timestamp = { header = "T", format = "days" }', "timestamp.format: input should be"),
+        ('timestamp = { header = "T", ahead = "0s" }', 'timestamp.ahead: "0s" is not a duration'),
+        ('timestamp = { header = "T", tolerance = "none" }', "timestamp: not signed"),
+        ("batch = {}", "batch.json: missing; give the path to their list"),
+        ("digest = {}", "digest: give exactly one of header, query"),
+        ('url = "https://a.example?b=c"', "url: "),
+        ('url = ""', "url: "),
+    ],
+)  # fmt: skip
+def test_a_declared_source_is_told_what_does_not_fit(table: str, words: str) -> None:
+    key = table.partition(" ")[0]
+    lines = [line for line in ACME.splitlines() if not line.startswith(f"{key} ")]
+
+    message = fault("\n".join([*lines, table]))
+
+    assert message.startswith("[sources.acme] ")
+    assert words in message
+
+
+def test_several_mistakes_are_counted() -> None:
+    text = ACME.replace('"X-Acme-Signature"', '"S", key = "raw", encoding = "b64"')
+
+    assert fault(text).endswith("(and 1 more)")
+
+
+def test_a_missing_file_is_an_error_with_its_path() -> None:
+    with pytest.raises(ConfigurationError, match=r"^functions/absent\.toml: .*; put the config"):
+        inbox_toml.load(Path("functions/absent.toml"), stage="dev")
+
+
+def test_a_file_that_is_not_utf8_is_an_error_with_the_place() -> None:
+    Path("functions/inbox.toml").write_bytes(b'a = "\xff"')
+
+    with pytest.raises(ConfigurationError, match=r"inbox\.toml: not UTF-8 at byte 5; save it"):
+        inbox_toml.load(Path("functions/inbox.toml"), stage="dev")
+
+
+def test_a_file_elsewhere_is_shown_by_its_whole_path(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    path = tmp_path_factory.mktemp("elsewhere") / "inbox.toml"
+    path.write_text("x = 1")
+
+    with pytest.raises(ConfigurationError, match=f"^{path} x: unknown key"):
+        inbox_toml.load(path, stage="dev")
+
+
+@pytest.mark.parametrize("stage", ["dev", "local", "prod"])
+def test_our_own_file_is_valid_in_every_stage(stage: str) -> None:
+    settings = inbox_toml.load(OURS, stage=stage)
+
+    assert {"hmac", "stripe"} <= {spec.provider for spec in settings.sources.values()}
+    assert settings.destinations["sink"].base_url == (
+        "http://127.0.0.1:8788" if stage == "local" else "https://sink.example"
+    )
+
+
+def test_providers_need_neither_pydantic_nor_a_toml_parser() -> None:
+    """Ingest's cold start has no time for either."""
+    program = (
+        "import sys\n"
+        "from importlib import import_module\n"
+        "from webhook_inbox import providers\n"
+        "[import_module(f'webhook_inbox.providers.{m}') for m in providers.MODULES.values()]\n"
+        "print({'pydantic', 'tomllib', 'difflib', 'webhook_inbox.configuration.inbox_toml'}"
+        " & set(sys.modules))"
+    )
+
+    run = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+
+    assert run.stdout.strip() == b"set()"

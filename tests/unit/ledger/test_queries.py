@@ -1,0 +1,251 @@
+"""The ledger read: one event whole, the events of a time, what needs attention; and lanes."""
+
+from datetime import timedelta
+
+import pytest
+
+from tests.unit.support.world import World, handler, with_handlers
+from webhook_inbox.adapters.memory import Fault, ManualClock, MemoryQueue, MemorySecrets
+from webhook_inbox.domain.errors import Transient, Unavailable
+from webhook_inbox.domain.model import Status
+from webhook_inbox.domain.ports import Outgoing
+from webhook_inbox.domain.secrets import GRACE, SecretCache
+from webhook_inbox.ledger.queries import PAGE, Ledger
+from webhook_inbox.ledger.schema import RECEIVED_SHARDS
+from webhook_inbox.queue.lanes import Lanes
+from webhook_inbox.queue.message import RunMessage
+
+# -- one event
+
+
+def test_an_overview_is_the_event_with_its_runs() -> None:
+    world = World(with_handlers(handler("acme.a"), handler("acme.b", lane="slow")))
+    world.deliver()
+    world.work_once("default")
+    overview = world.overview()
+    assert overview.event.runs == ("acme.a", "acme.b")
+    assert [run.handler for run in overview.runs] == ["acme.a"]
+    assert overview.status.value == "accepted"
+
+
+def test_effects_are_part_of_it(world: World) -> None:
+    world.deliver()
+    row = world.event_row()
+    assert row is not None
+    world.table.put({"pk": row["pk"], "sk": "effect#acme.fulfil#order", "key": "k"})
+    (effect,) = world.overview().effects
+    assert effect["key"] == "k"
+
+
+def test_its_body_is_read_when_it_is_asked_for(world: World) -> None:
+    world.deliver(body=b"a" * 20_000)
+    assert world.overview().event.body == b""
+    assert world.body() == b"a" * 20_000
+
+
+def test_without_a_bucket_no_body_is_read(world: World) -> None:
+    world.deliver()
+    found = Ledger(table=world.table).overview("acme", "evt-1", now=world.now, with_body=True)
+    assert found is not None
+    assert found.event.body == b""
+
+
+@pytest.mark.parametrize("id_", ["evt-2", "evt", "evt-11", ""])
+def test_an_unknown_event_is_none(world: World, id_: str) -> None:
+    world.deliver()
+    assert world.ledger.overview("acme", id_, now=world.now) is None
+    assert world.ledger.overview("github", "evt-1", now=world.now) is None
+
+
+def test_an_expired_event_is_none(world: World) -> None:
+    world.deliver()
+    assert world.ledger.overview("acme", "evt-1", now=world.now + timedelta(days=36)) is None
+
+
+# -- the events of a time
+
+
+def received(world: World, minutes: float) -> list[str]:
+    low = world.now - timedelta(minutes=minutes)
+    pages = world.ledger.received(low, world.now)
+    return [event.event_id for page in pages for event in page]
+
+
+def test_events_are_found_by_when_they_came(world: World) -> None:
+    for number in range(4):
+        world.deliver(f"evt-{number}")
+        world.clock.advance(minutes=50)
+    assert sorted(received(world, 110)) == ["evt-2", "evt-3"]
+
+
+def test_the_oldest_hour_comes_first(world: World) -> None:
+    for number in range(4):
+        world.deliver(f"evt-{number}")
+        world.clock.advance(hours=1)
+    assert received(world, 300) == ["evt-0", "evt-1", "evt-2", "evt-3"]
+
+
+@pytest.mark.parametrize("shard", range(RECEIVED_SHARDS))
+def test_whichever_shard_comes_first_all_are_read(world: World, shard: int) -> None:
+    for number in range(40):
+        world.deliver(f"evt-{number}")
+    low = world.now - timedelta(minutes=5)
+    pages = world.ledger.received(low, world.now, first_shard=shard)
+    assert len([event for page in pages for event in page]) == 40
+
+
+def test_more_than_a_page_is_read_to_its_end(world: World) -> None:
+    amount = 8 * PAGE + 50
+    for number in range(amount):
+        world.deliver(f"evt-{number}", type_="refunded")
+    assert len(received(world, 59)) == amount
+
+
+def test_an_entry_names_source_id_type_and_time(world: World) -> None:
+    world.deliver("a#b", source="github")
+    (page,) = [p for p in world.ledger.received(world.now - timedelta(minutes=1), world.now) if p]
+    (entry,) = page
+    assert (entry.source, entry.event_id, entry.type) == ("github", "a#b", "issues")
+    assert world.now - entry.received_at == timedelta(milliseconds=1)
+
+
+# -- what needs attention
+
+
+def test_every_run_off_the_good_path_is_listed_and_no_other(world: World) -> None:
+    world.deliver("good")
+    world.work()
+    world.script("acme.fulfil", Transient("down"))
+    world.deliver("failed")
+    world.work()
+    world.dead("dead")
+    world.deliver("accepted")
+    listed = {run.event_id: run.status for run in world.ledger.due_runs()}
+    assert listed == {"failed": Status.FAILED, "dead": Status.DEAD_LETTER}
+
+
+def test_an_entry_whose_row_is_gone_is_left_out(world: World) -> None:
+    world.dead()
+    world.table.lag = lambda unseen: unseen
+    row = world.row()
+    assert row is not None
+    world.table._rows[row["pk"]].pop(row["sk"])
+    world.table._replica[row["pk"]].pop(row["sk"])
+    assert list(world.ledger.due_runs()) == []
+
+
+# -- lanes
+
+
+def lanes_of(*names: str) -> tuple[Lanes, dict[str, MemoryQueue]]:
+    queues = {name: MemoryQueue(ManualClock(), name=name) for name in names}
+    return Lanes(queues), queues
+
+
+def test_each_reference_goes_to_its_lane() -> None:
+    lanes, queues = lanes_of("default", "slow")
+    lanes.send([("slow", RunMessage("a", "1", "h")), ("default", RunMessage("a", "2", "h"))])
+    assert {name: len(queue) for name, queue in queues.items()} == {"default": 1, "slow": 1}
+
+
+def test_a_lane_that_is_gone_is_the_default_one() -> None:
+    lanes, queues = lanes_of("default")
+    lanes.send([("gone", RunMessage("a", "1", "h"))])
+    assert len(queues["default"]) == 1
+
+
+def test_any_number_is_sent() -> None:
+    lanes, queues = lanes_of("default")
+    lanes.send(("default", RunMessage("a", str(n), "h")) for n in range(25))
+    assert len(queues["default"]) == 25
+
+
+def test_a_delay_is_every_messages() -> None:
+    lanes, queues = lanes_of("default")
+    lanes.send([("default", RunMessage("a", "1", "h"))], delay=60)
+    assert queues["default"].receive(1, hidden_for=1) == []
+    assert len(queues["default"]) == 1
+
+
+def test_what_a_queue_refuses_is_unavailable() -> None:
+    lanes, queues = lanes_of("default")
+    queues["default"].refuses = lambda message: "2" in RunMessage.decode(message.body).event_id
+    with pytest.raises(Unavailable, match="1 of 3"):
+        lanes.send(("default", RunMessage("a", str(n), "h")) for n in (1, 2, 3))
+    assert len(queues["default"]) == 2
+
+
+def test_nothing_to_send_is_no_call() -> None:
+    lanes, queues = lanes_of("default")
+    queues["default"].faults = lambda *_: Fault.BEFORE
+    lanes.send([])
+
+
+def test_a_lane_s_own_queue_is_found_even_empty() -> None:
+    lanes, queues = lanes_of("default", "slow")
+    assert lanes.queue("slow") is queues["slow"]
+    queues["slow"].send([Outgoing("x")])
+    assert lanes.queue("slow") is queues["slow"]
+
+
+# -- live secrets
+
+
+def live(**values: tuple[str, ...]) -> tuple[SecretCache, MemorySecrets, ManualClock]:
+    clock, store = ManualClock(), MemorySecrets(values)
+    return SecretCache(store=store, clock=clock), store, clock
+
+
+def test_live_values_come_current_first() -> None:
+    secrets, store, _ = live(acme=("old",))
+    store.rotate("acme", "new")
+    assert secrets.get("acme") == ("new", "old")
+
+
+def test_what_is_not_set_is_nothing() -> None:
+    secrets, _, _ = live()
+    assert secrets.get("acme") == ()
+
+
+@pytest.mark.parametrize("seconds", [1, 9.9])
+def test_a_refresh_is_not_due_right_after_a_fetch(seconds: float) -> None:
+    secrets, _, clock = live(acme=("one",))
+    secrets.get("acme")
+    clock.advance(seconds=seconds)
+    assert secrets.refresh("acme") is None
+
+
+def test_a_refresh_that_is_due_brings_the_new_values() -> None:
+    secrets, store, clock = live(acme=("one",))
+    secrets.get("acme")
+    store.rotate("acme", "two")
+    clock.advance(seconds=10)
+    assert secrets.refresh("acme") == ("two", "one")
+    assert secrets.get("acme") == ("two", "one")
+
+
+def test_a_secret_that_was_taken_away_is_gone_within_a_minute() -> None:
+    secrets, store, clock = live(acme=("one",))
+    secrets.get("acme")
+    store.remove("acme")
+    clock.advance(seconds=61)
+    assert secrets.get("acme") == ()
+
+
+def test_a_store_that_never_answered_is_unavailable() -> None:
+    secrets, store, _ = live(acme=("one",))
+    store.faults = lambda *_: Fault.BEFORE
+    with pytest.raises(Unavailable):
+        secrets.get("acme")
+    assert secrets.refresh("acme") is None
+
+
+def test_known_values_outlive_the_store_for_an_hour() -> None:
+    secrets, store, clock = live(acme=("one",))
+    secrets.get("acme")
+    store.faults = lambda *_: Fault.BEFORE
+    clock.advance(seconds=GRACE.total_seconds())
+    assert secrets.get("acme") == ("one",)
+    clock.advance(seconds=1)
+    with pytest.raises(Unavailable):
+        secrets.get("acme")

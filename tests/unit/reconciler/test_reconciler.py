@@ -1,0 +1,196 @@
+"""The reconciler's pass: its order, its patience, its time; and its schedule's arithmetic."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.unit.support.world import World
+from webhook_inbox.domain.errors import Transient, Unavailable
+from webhook_inbox.domain.model import Status
+from webhook_inbox.domain.timestamps import to_ms
+from webhook_inbox.ledger.deadlines import (
+    LAST_WAIT,
+    RESENDS,
+    SLACK,
+    event_end,
+    last_call,
+    next_resend,
+    overdue_at,
+)
+from webhook_inbox.ledger.schema import DUE_SHARDS
+from webhook_inbox.reconciler.report import ERRORS_SHOWN, PATIENCE, Action, ReconcilerReport
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def overdue(world: World, amount: int) -> None:
+    """Makes runs that are to be sent again now."""
+    for number in range(amount):
+        world.script("acme.fulfil", Transient("down"))
+        world.deliver(f"evt-{number}")
+        world.work_once()
+    world.queues["default"]._messages.clear()
+    world.clock.advance(minutes=31, seconds=1)
+
+
+# -- the pass
+
+
+def test_with_nothing_to_do_it_does_nothing(world: World) -> None:
+    for minute in (1, 5, 7, 37, 0):
+        report = world.reconcile_at(minute)
+        assert report.counts in ({}, {Action.DLQ_REMOVED: 0})
+        assert (report.complete, report.errors) == (True, [])
+    assert list(world.table) == []
+
+
+def test_every_shard_is_read_every_minute(world: World) -> None:
+    overdue(world, 40)
+    shards = {row["due_bucket"] for row in world.table if "due_bucket" in row}
+    assert len(shards) > 10
+    assert world.reconcile().count(Action.RESENT) == 40
+
+
+def test_another_shard_comes_first_each_minute(world: World) -> None:
+    firsts = []
+    query = world.table.query_index
+
+    def noted(index: str, value: str, **parts: object) -> object:
+        firsts.append(value)
+        return query(index, value, **parts)  # type: ignore[arg-type]
+
+    world.table.query_index = noted  # type: ignore[method-assign,assignment]
+    seen = []
+    for minute in range(1, 5):
+        firsts.clear()
+        world.reconcile_at(minute)
+        seen.append(firsts[0])
+        assert sorted(map(int, firsts[:16])) == list(range(DUE_SHARDS))
+    assert seen == ["1", "2", "3", "4"]
+
+
+def test_out_of_time_it_stops_and_says_so(world: World) -> None:
+    overdue(world, 5)
+    report = world.reconcile(seconds=5)
+    assert report.complete is False
+    assert report.count(Action.RESENT) == 0
+    assert world.reconcile().count(Action.RESENT) == 5
+
+
+def test_time_that_runs_out_on_the_way_keeps_what_was_done(world: World) -> None:
+    overdue(world, 20)
+    update = world.table.update
+
+    def slowly(*parts: object, **named: object) -> object:
+        world.clock.advance(seconds=10)
+        return update(*parts, **named)  # type: ignore[arg-type]
+
+    world.table.update = slowly  # type: ignore[method-assign,assignment]
+    report = world.reconcile(seconds=60)
+    assert report.complete is False
+    assert 0 < report.count(Action.RESENT) < 20
+
+
+def test_an_unreadable_row_does_not_stop_the_pass(world: World) -> None:
+    overdue(world, 6)
+    world.alter("evt-3", status="no such status")
+    report = world.reconcile()
+    assert (report.count(Action.RESENT), report.count(Action.FAILED)) == (5, 1)
+    assert "no such status" in report.errors[0]
+
+
+def test_many_unreadable_rows_do_not_either(world: World) -> None:
+    overdue(world, 2 * PATIENCE)
+    for number in range(PATIENCE + 3):
+        world.alter(f"evt-{number}", status="no such status")
+    report = world.reconcile()
+    assert report.count(Action.RESENT) == PATIENCE - 3
+    assert len(report.errors) == ERRORS_SHOWN
+
+
+def test_a_few_failing_calls_are_passed_over(world: World) -> None:
+    overdue(world, 20)
+    world.plan.fail("UpdateItem", times=PATIENCE - 1)
+    report = world.reconcile()
+    assert report.count(Action.FAILED) == PATIENCE - 1
+    assert report.count(Action.RESENT) == 20 - (PATIENCE - 1)
+
+
+def test_a_service_that_is_down_ends_the_pass(world: World) -> None:
+    overdue(world, 20)
+    world.plan.fail("UpdateItem", times=1000)
+    with pytest.raises(Unavailable):
+        world.reconcile()
+    world.plan.heal()
+    assert world.reconcile().count(Action.RESENT) == 20
+
+
+def test_the_dlqs_are_swept_once_an_hour(world: World) -> None:
+    world.dead()
+    world.alter(status="done")
+    assert len(world.dlqs["default"]) == 1
+    assert world.reconcile_at(36).count(Action.DLQ_REMOVED) == 0
+    assert world.reconcile_at(37).count(Action.DLQ_REMOVED) == 1
+
+
+def test_a_thousand_events_heal_from_a_queue_that_was_down(world: World) -> None:
+    world.plan.fail("SendMessageBatch", times=300)
+    for number in range(300):
+        world.deliver(f"evt-{number}")
+    world.pass_minutes(10)
+    assert {world.run(f"evt-{number}").status for number in range(300)} == {Status.DONE}
+    assert len(world.handled) == 300
+
+
+# -- the report
+
+
+def test_a_report_counts() -> None:
+    report = ReconcilerReport()
+    report.add(Action.RESENT)
+    report.add(Action.RESENT, 2)
+    assert report.counts == {"resent": 3}
+    assert report.count(Action.WOKEN) == 0
+
+
+def test_a_report_shows_the_first_errors_only() -> None:
+    report = ReconcilerReport()
+
+    def fail(number: int) -> None:
+        raise ValueError(f"row {number}")
+
+    for number in range(20):
+        report.attempt(fail, number)
+    assert report.errors == [f"ValueError: row {number}" for number in range(ERRORS_SHOWN)]
+    assert report.count(Action.FAILED) == 20
+
+
+# -- the schedule
+
+
+def test_a_run_is_overdue_after_the_slack_and_the_first_resend() -> None:
+    assert timedelta(minutes=12) == SLACK
+    assert overdue_at(NOW) == NOW + timedelta(minutes=27)
+
+
+@pytest.mark.parametrize(
+    ("resends", "wait"),
+    [
+        (1, timedelta(hours=1)),
+        (2, timedelta(hours=4)),
+        (3, timedelta(days=1)),
+        (4, timedelta(days=1)),
+        (5, timedelta(days=1)),
+        (6, LAST_WAIT),
+        (7, LAST_WAIT),
+    ],
+)
+def test_resends_come_ever_more_rarely(resends: int, wait: timedelta) -> None:
+    assert next_resend(NOW, resends) == NOW + wait
+    assert len(RESENDS) == 6
+
+
+def test_a_runs_event_ends_a_week_before_its_row() -> None:
+    assert event_end(NOW) == NOW - timedelta(days=7)
+    assert last_call(NOW) == NOW - timedelta(days=14)
+    assert to_ms(event_end(NOW)) < to_ms(NOW)

@@ -1,0 +1,474 @@
+"""The whole inbox over the in-memory doubles: one process, one thread, a clock that is told.
+
+A test tells handlers what to do, delivers, lets workers work and time pass, and looks at the
+ledger. Nothing here knows the protocol; it only moves messages as SQS and Lambda would.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from tests.unit.support.faults import Plan
+from webhook_inbox import providers
+from webhook_inbox.adapters.memory import (
+    InlineExecutor,
+    ManualClock,
+    MemoryBlobs,
+    MemoryFifo,
+    MemoryQueue,
+    MemorySecrets,
+    MemoryTable,
+    SeededRandomness,
+)
+from webhook_inbox.domain.errors import Permanent
+from webhook_inbox.domain.manifest import (
+    Backoff,
+    DestinationSpec,
+    HandlerSpec,
+    Manifest,
+    SourceSpec,
+)
+from webhook_inbox.domain.model import Delivery, EventStatus, Overview, Run, Status
+from webhook_inbox.domain.ports import Item, Message
+from webhook_inbox.domain.provider import Provider, Sample
+from webhook_inbox.domain.secrets import COMPLETION_KEY, SecretCache
+from webhook_inbox.domain.timestamps import from_ms
+from webhook_inbox.handlers.completions.receiver import Completions
+from webhook_inbox.handlers.context import Context
+from webhook_inbox.handlers.event import Event
+from webhook_inbox.handlers.router import Registered
+from webhook_inbox.ingest.ingest import Ingest, Receipt
+from webhook_inbox.ledger.queries import Ledger
+from webhook_inbox.ledger.schema import event_key, run_key
+from webhook_inbox.processor.processor import Processor
+from webhook_inbox.queue.lanes import Lanes
+from webhook_inbox.queue.message import RunMessage
+from webhook_inbox.queue.outcomes import RunOutcome, RunResult, Worker
+from webhook_inbox.reconciler.reconciler import SWEEPS, Reconciler
+from webhook_inbox.reconciler.report import ReconcilerReport
+from webhook_inbox.replay.replay import Replay, ReplayReport
+from webhook_inbox.replay.request import ReplayRequest
+
+SECRET: Final = "a-secret-of-the-provider"
+VISIBILITY: Final = 360
+MAX_RECEIVES: Final = 13
+SERIAL_RECEIVES: Final = 1000
+WEEK: Final = timedelta(days=7)
+DLQ_RETENTION: Final = timedelta(days=14)
+BODY: Final = b'{"id": "evt-1", "type": "paid", "amount": 42}'
+
+# "acme" signs a time and names its events in headers; "github" signs the body alone.
+ACME: Final = SourceSpec(
+    "acme",
+    "hmac",
+    "acme",
+    settings={
+        "signature": {"header": "X-Acme-Signature", "signs": "{timestamp}.{body}"},
+        "timestamp": {"header": "X-Acme-Timestamp", "tolerance": "5m"},
+        "event_id": {"header": "X-Acme-Id"},
+        "event_type": {"header": "X-Acme-Type"},
+    },
+)
+GITHUB: Final = SourceSpec("github", "github", "github", types=("issues*", "push"))
+
+
+def handler(name: str, *types: str, source: str = "acme", **settings: Any) -> HandlerSpec:
+    """Returns a handler's declaration."""
+    return HandlerSpec(name, "module", "function", source, types or ("*",), **settings)
+
+
+FULFIL: Final = handler("acme.fulfil", "paid", max_attempts=3, backoff=Backoff(base=10, factor=4))
+MANIFEST: Final = Manifest(
+    stage="test",
+    version="1",
+    sources={"acme": ACME, "github": GITHUB},
+    handlers={
+        "acme.fulfil": FULFIL,
+        "github.announce": handler("github.announce", "issues*", source="github"),
+    },
+    destinations={"crm": DestinationSpec("crm", "https://crm.example")},
+)
+Behaviour = Callable[[Event, Context], None]
+
+
+class World:
+    """An inbox and what is around it.
+
+    Attributes:
+        handled: (handler, event id, attempt) of each attempt that reached its handler.
+        behaviours: what each handler does, by name; nothing unless told.
+        broken: what importing each handler's module raises, by name.
+        plan: which calls fail.
+    """
+
+    def __init__(self, manifest: Manifest = MANIFEST, *, seed: int = 0) -> None:
+        self.clock = ManualClock()
+        self.randomness = SeededRandomness(seed)
+        self.plan = Plan()
+        self.table = MemoryTable(faults=self.plan)
+        self.blobs = MemoryBlobs(faults=self.plan)
+        values = {"acme": (SECRET,), "github": (SECRET,), COMPLETION_KEY: ("a-key-of-the-stack",)}
+        self.vault = MemorySecrets(values, faults=self.plan)
+        self.queues: dict[str, MemoryQueue] = {}
+        self.dlqs: dict[str, MemoryQueue] = {}
+        self.handled: list[tuple[str, str, int]] = []
+        self.behaviours: dict[str, Behaviour] = {}
+        self.broken: dict[str, BaseException] = {}
+        self.ledger = Ledger(table=self.table, blobs=self.blobs)
+        self.deploy(manifest)
+
+    def deploy(self, manifest: Manifest) -> None:
+        """Replaces the code: new functions over the same table, queues and bucket."""
+        self.manifest = manifest
+        for lane in manifest.lanes:
+            if lane not in self.queues:
+                fifo = lane in manifest.serial_lanes
+                kind = MemoryFifo if fifo else MemoryQueue
+                dlq = kind(self.clock, name=f"{lane}-dlq", retention=DLQ_RETENTION)
+                dlq.faults = self.plan
+                self.dlqs[lane] = dlq
+                self.queues[lane] = kind(
+                    self.clock,
+                    name=lane,
+                    dead_letters=dlq,
+                    max_receive_count=SERIAL_RECEIVES if fifo else MAX_RECEIVES,
+                    retention=DLQ_RETENTION if fifo else WEEK,
+                    faults=self.plan,
+                )
+        self.lanes = Lanes(self.queues)
+        self.secrets = SecretCache(store=self.vault, clock=self.clock)
+        self.ingest = self.new_ingest()
+        self.processor = self.new_processor()
+        self.replayer = Replay(
+            manifest=manifest,
+            ledger=self.ledger,
+            table=self.table,
+            lanes=self.lanes,
+            dlqs=self.dlqs,
+            clock=self.clock,
+            randomness=self.randomness,
+        )
+        self.completions = Completions(
+            manifest=manifest, table=self.table, lanes=self.lanes, clock=self.clock
+        )
+        self.reconciler = Reconciler(
+            manifest=manifest,
+            ledger=self.ledger,
+            table=self.table,
+            lanes=self.lanes,
+            dlqs=self.dlqs,
+            clock=self.clock,
+        )
+
+    def new_ingest(self, provider: Callable[[SourceSpec], Provider] = providers.load) -> Ingest:
+        """Returns another ingest container; its secrets are not cached yet."""
+        return Ingest(
+            manifest=self.manifest,
+            providers=provider,
+            table=self.table,
+            lanes=self.lanes,
+            blobs=self.blobs,
+            secrets=SecretCache(store=self.vault, clock=self.clock),
+        )
+
+    def new_processor(self) -> Processor:
+        """Returns another processor container."""
+        return Processor(
+            manifest=self.manifest,
+            handlers=self._load,
+            table=self.table,
+            lanes=self.lanes,
+            blobs=self.blobs,
+            secrets=self.secrets,
+            executor=InlineExecutor(self.clock),
+            clock=self.clock,
+            randomness=self.randomness,
+        )
+
+    # -- handlers
+
+    def script(self, name: str, *steps: BaseException | None) -> None:
+        """Lets a handler's attempts end like this, one step each, and well after the last."""
+        remaining = list(steps)
+
+        def act(event: Event, context: Context) -> None:
+            step = remaining.pop(0) if remaining else None
+            if step is not None:
+                raise step
+
+        self.behaviours[name] = act
+
+    def fails(self, name: str, error: BaseException) -> None:
+        """Lets every attempt of a handler fail."""
+
+        def act(event: Event, context: Context) -> None:
+            raise error
+
+        self.behaviours[name] = act
+
+    def _load(self, spec: HandlerSpec) -> Registered:
+        if spec.name in self.broken:
+            raise self.broken[spec.name]
+
+        def work(event: Event, context: Context) -> None:
+            self.handled.append((spec.name, event.id, context.attempt))
+            self.behaviours.get(spec.name, lambda *_: None)(event, context)
+
+        return Registered(work)
+
+    # -- deliveries
+
+    def delivery(
+        self,
+        event_id: str = "evt-1",
+        *,
+        body: bytes = BODY,
+        source: str = "acme",
+        type_: str = "",
+        secret: str = SECRET,
+        headers: dict[str, str] | None = None,
+    ) -> Delivery:
+        """Returns a delivery as its provider would send it now."""
+        type_ = type_ or {"github": "issues"}.get(source, "paid")
+        provider = providers.load(self.manifest.sources[source])
+        signed = provider.sign(Sample(event_id, type_, body), secret, self.now)
+        sent = {**{k.lower(): v for k, v in signed.items()}, **(headers or {})}
+        path = f"/webhooks/{source}"
+        return Delivery(source, "POST", path, "", sent, body, self.now)
+
+    def deliver(self, event_id: str = "evt-1", **parts: Any) -> Receipt:
+        """Delivers an event; no two deliveries come in one millisecond."""
+        receipt = self.ingest.receive(self.delivery(event_id, **parts))
+        self.clock.advance(seconds=0.001)
+        return receipt
+
+    # -- workers
+
+    def receive(self, lane: str = "default") -> Message | None:
+        """Receives one message as Lambda's poller does, None if none is visible."""
+        return next(iter(self.queues[lane].receive(1, hidden_for=VISIBILITY)), None)
+
+    def taken(self, lane: str = "default") -> Message:
+        """Receives one message; there has to be one."""
+        message = self.receive(lane)
+        assert message is not None, "no message is visible"
+        return message
+
+    def process(
+        self, message: Message, *, by: str = "worker-1", lane: str = "default", seconds: float = 60
+    ) -> RunResult:
+        """Processes a message and leaves it in the queue, as a worker does that is killed then."""
+        worker = Worker(by, "v1", lane, MAX_RECEIVES)
+        deadline = self.now + timedelta(seconds=seconds)
+        return self.processor.process(message, worker=worker, deadline=deadline)
+
+    def work_once(self, lane: str = "default", *, by: str = "worker-1") -> RunResult | None:
+        """Receives, processes, and deletes the message unless it must be kept."""
+        message = self.receive(lane)
+        if message is None:
+            return None
+        result = self.process(message, by=by, lane=lane)
+        if not result.outcome.keeps_message:
+            self.queues[lane].delete(message.receipt)
+        return result
+
+    def work(self) -> list[RunOutcome]:
+        """Works on everything that is visible now, in every lane."""
+        return [result.outcome for lane in self.queues for result in self._drain(lane)]
+
+    def _drain(self, lane: str) -> Iterator[RunResult]:
+        while (result := self.work_once(lane)) is not None:
+            yield result
+
+    def claim_and_die(
+        self, message: Message, *, lane: str = "default", seconds: float = 60
+    ) -> None:
+        """Lets a worker claim a run and be killed in its handler."""
+
+        class Killed(BaseException):
+            pass
+
+        def kill(event: Event, context: Context) -> None:
+            raise Killed
+
+        name = RunMessage.decode(message.body).handler
+        before = self.behaviours.get(name)
+        self.behaviours[name] = kill
+        self.plan.fail("UpdateItem", skip=1)  # the claim is made, its settlement never is
+        self.process(message, lane=lane, seconds=seconds)
+        self.plan.heal()
+        self.behaviours.pop(name)
+        if before is not None:
+            self.behaviours[name] = before
+
+    def drop_messages(self) -> None:
+        """Loses every message, as a queue does whose retention is over."""
+        for queue in self.queues.values():
+            while queue.next_visible_at() is not None:
+                self.clock.advance(seconds=max(0.0, self._until(queue)))
+                for message in queue.receive(10, hidden_for=VISIBILITY):
+                    queue.delete(message.receipt)
+
+    def _until(self, queue: MemoryQueue) -> float:
+        visible_at = queue.next_visible_at()
+        return 0.0 if visible_at is None else (from_ms(visible_at) - self.now).total_seconds()
+
+    # -- time
+
+    @property
+    def now(self) -> datetime:
+        """The time."""
+        return self.clock.now()
+
+    def reconcile(self, *, seconds: float = 300) -> ReconcilerReport:
+        """Runs one pass of the reconciler, now."""
+        return self.reconciler.run(deadline=self.now + timedelta(seconds=seconds))
+
+    def reconcile_at(self, minute: int) -> ReconcilerReport:
+        """Waits for the next full hour's `minute` and runs the reconciler."""
+        target = self.now.replace(minute=minute, second=0, microsecond=0)
+        target += timedelta(hours=1) if target <= self.now else timedelta(0)
+        self.clock.advance(seconds=(target - self.now).total_seconds())
+        return self.reconcile()
+
+    def pass_minutes(self, minutes: int) -> None:
+        """Lets time pass, workers work and the reconciler run every minute."""
+        for _ in range(minutes):
+            self.work()
+            self.clock.advance(seconds=60 - self.now.second)
+            self.reconcile()
+        self.work()
+
+    def run_until_quiet(self, *, steps: int = 2000) -> None:
+        """Jumps from due time to due time until every run has ended and no message waits."""
+        for _ in range(steps):
+            self.work()
+            if self.quiet():
+                return
+            self._jump()
+            if self.now.second == 0:
+                self.reconcile()
+        raise AssertionError(f"not quiet after {steps} steps: {self.statuses()}")
+
+    def quiet(self) -> bool:
+        """Whether nothing will happen any more without a person."""
+        ended = {EventStatus.DONE, EventStatus.SKIPPED, EventStatus.DEAD_LETTER, EventStatus.HELD}
+        return not any(map(len, self.queues.values())) and set(self.statuses().values()) <= ended
+
+    def _jump(self) -> None:
+        minute = self.now.replace(second=0, microsecond=0) + timedelta(minutes=1)
+        visible = [q.next_visible_at() for q in self.queues.values()]
+        times = [from_ms(at) for at in visible if at is not None]
+        looks = [row["due_at"] for row in self.table if "due_bucket" in row]
+        times += [_full_minute(from_ms(at)) for at in looks]
+        # The reconciler's own times: every fifth minute, and the slow sweeps'.
+        times += [minute + timedelta(minutes=-minute.minute % 5)]
+        times += [minute + timedelta(minutes=(at - minute.minute) % 60) for at in SWEEPS]
+        future = [at for at in times if at > self.now]
+        self.clock.advance(seconds=(min(future) - self.now).total_seconds())
+
+    # -- looking
+
+    def overview(self, event_id: str = "evt-1", source: str = "acme") -> Overview:
+        """Returns what the ledger knows of an event; there has to be one."""
+        found = self.ledger.overview(source, event_id, now=self.now)
+        assert found is not None, f"no event {event_id!r} of {source!r}"
+        return found
+
+    def body(self, event_id: str = "evt-1", source: str = "acme") -> bytes:
+        """Returns an event's body as it is stored."""
+        found = self.ledger.overview(source, event_id, now=self.now, with_body=True)
+        assert found is not None
+        return found.event.body
+
+    def run(
+        self, event_id: str = "evt-1", handler: str = "acme.fulfil", source: str = "acme"
+    ) -> Run:
+        """Returns a run; it has to have a row."""
+        runs = {run.handler: run for run in self.overview(event_id, source).runs}
+        return runs[handler]
+
+    def row(
+        self, event_id: str = "evt-1", handler: str = "acme.fulfil", source: str = "acme"
+    ) -> Item | None:
+        """Returns a run's row."""
+        return self.peek(run_key(source, event_id, handler))
+
+    def event_row(self, event_id: str = "evt-1", source: str = "acme") -> Item | None:
+        """Returns an event's row."""
+        return self.peek(event_key(source, event_id))
+
+    def peek(self, key: tuple[str, str]) -> Item | None:
+        """Returns a row without a call."""
+        return next((row for row in self.table if (row["pk"], row["sk"]) == tuple(key)), None)
+
+    def rows(self, prefix: str) -> list[Item]:
+        """Returns the rows whose partition begins so."""
+        return [row for row in self.table if row["pk"].startswith(prefix)]
+
+    def alter(self, event_id: str = "evt-1", **values: Any) -> None:
+        """Overwrites attributes of the run `acme.fulfil`; None removes one."""
+        row = self.row(event_id)
+        assert row is not None
+        merged = {**row, **values}
+        self.table.put({k: v for k, v in merged.items() if v is not None})
+
+    def statuses(self) -> dict[str, EventStatus]:
+        """Returns every event's status, by id."""
+        events = [row for row in self.table if row["sk"] == "event"]
+        return {
+            e["event_id"]: self.overview(e["event_id"], e["source"]).status
+            for e in events
+            if self.ledger.overview(e["source"], e["event_id"], now=self.now)
+        }
+
+    def messages(self, lane: str = "default") -> list[dict[str, Any]]:
+        """Returns what waits in a lane, decoded."""
+        return [json.loads(body) for body in self.queues[lane].bodies]
+
+    def generations(self) -> list[int]:
+        """Returns the generations of what waits in the default lane."""
+        return [message["generation"] for message in self.messages()]
+
+    # -- operators
+
+    def replay(self, *, seconds: float = 300, **payload: Any) -> ReplayReport:
+        """Invokes replay."""
+        request = ReplayRequest.read(payload)
+        return self.replayer.run(request, deadline=self.now + timedelta(seconds=seconds))
+
+    def redrive(self) -> int:
+        """Starts SQS's own redrive of the default lane's DLQ."""
+        return self.dlqs["default"].redrive(self.queues["default"])
+
+    # -- situations
+
+    def dead(self, event_id: str = "evt-1", *, error: BaseException | None = None) -> Run:
+        """Brings an event's run `acme.fulfil` to its death and its message to the DLQ."""
+        before = self.behaviours.get("acme.fulfil")
+        self.fails("acme.fulfil", error or Permanent("no such order"))
+        self.deliver(event_id)
+        self.work()
+        del self.behaviours["acme.fulfil"]
+        if before is not None:
+            self.behaviours["acme.fulfil"] = before
+        run = self.run(event_id)
+        assert run.status is Status.DEAD_LETTER
+        return run
+
+
+def with_handlers(*specs: HandlerSpec) -> Manifest:
+    """Returns the manifest with these handlers instead of its own."""
+    return replace(MANIFEST, handlers={spec.name: spec for spec in specs})
+
+
+def with_source(spec: SourceSpec) -> Manifest:
+    """Returns the manifest with one source replaced."""
+    return replace(MANIFEST, sources={**MANIFEST.sources, spec.name: spec})
+
+
+def _full_minute(moment: datetime) -> datetime:
+    whole = moment.replace(second=0, microsecond=0)
+    return whole if whole == moment else whole + timedelta(minutes=1)

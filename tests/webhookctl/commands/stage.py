@@ -1,0 +1,249 @@
+"""An inbox for the command line to operate: the real core over moto, its Lambda in this process."""
+
+import io
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Lock, Thread
+from typing import Any
+
+import boto3
+import pytest
+
+from tests.contract.resources import create_bucket, create_table
+from tests.unit.support.world import ACME, FULFIL, GITHUB, SECRET, World, handler
+from webhook_inbox.adapters.aws.dynamodb import DynamoTable
+from webhook_inbox.adapters.aws.s3 import S3Blobs
+from webhook_inbox.adapters.memory import MemoryTable
+from webhook_inbox.domain.errors import InboxError
+from webhook_inbox.domain.manifest import Manifest, SourceSpec
+from webhook_inbox.domain.model import Delivery, Run
+from webhook_inbox.domain.ports import Table
+from webhook_inbox.ledger.lease import Lease, claim
+from webhook_inbox.ledger.queries import Ledger
+from webhook_inbox.queue.lanes import Lanes
+from webhook_inbox.queue.message import RunMessage
+from webhookctl.__main__ import main
+from webhookctl.invocation import World as Outside
+from webhookctl.target import Selection, Target
+
+STACK = "WebhookInbox-test"
+PREFIX = "webhook-inbox/test/"
+MANIFEST = Manifest(
+    stage="test",
+    sources={
+        "acme": ACME,
+        "github": GITHUB,
+        "stripe": SourceSpec("stripe", "stripe", "stripe"),
+    },
+    handlers={
+        "acme.fulfil": FULFIL,
+        "acme.notify": handler("acme.notify", "paid", "refunded"),
+        "github.announce": handler("github.announce", "issues*", source="github"),
+        "stripe.book": handler("stripe.book", "invoice.*", source="stripe"),
+    },
+)
+
+
+@cache
+def client(service: str) -> Any:
+    """Returns moto's client; making one takes longer than most tests."""
+    return boto3.client(service)
+
+
+class Inbox(World):
+    """The core's own stage, with more sources."""
+
+    def __init__(self) -> None:
+        super().__init__(MANIFEST)
+        self.vault.rotate("stripe", SECRET)
+
+    def move_to_aws(self) -> None:
+        """Lets its rows and bodies lie in moto's DynamoDB and S3."""
+        create_bucket(client("s3"), "bodies")
+        tables = client("dynamodb")
+        self.table = DynamoTable(tables, create_table(tables, "ledger"))  # type: ignore[assignment]
+        self.blobs = S3Blobs(client("s3"), "bodies")  # type: ignore[assignment]
+        self.ledger = Ledger(table=self.table, blobs=self.blobs)
+        self.deploy(MANIFEST)
+
+    def begin(self, *, by: str = "worker-1", seconds: float = 60) -> Run:
+        """Claims the next run and goes no further, as a worker does that is at work, or lost."""
+        message = self.taken()
+        reference = RunMessage.decode(message.body)
+        return claim(
+            self.table,
+            event=self.overview(reference.event_id, reference.source).event,
+            spec=MANIFEST.handlers[reference.handler],
+            generation=reference.generation,
+            message=message,
+            lease=Lease("lease-1", by, self.now + timedelta(seconds=seconds), "v1"),
+            now=self.now,
+        )
+
+
+class StagedTarget(Target):
+    """A target whose work queues are those that the inbox's workers look at."""
+
+    @property
+    def lanes(self) -> Lanes:
+        lanes: Lanes = self.client("lanes")
+        return lanes
+
+
+class MemoryTarget(StagedTarget):
+    """A target whose ledger is the double: for what reads a whole day, which moto does slowly."""
+
+    @property
+    def table(self) -> Table:
+        table: Table = self.client("memory")
+        return table
+
+
+class Lambda:
+    """The client of a Lambda whose function is the inbox's replay, run here."""
+
+    def __init__(self, inbox: World) -> None:
+        self.inbox = inbox
+        self.payloads: list[dict[str, Any]] = []
+        self.answer: dict[str, Any] | None = None
+
+    def invoke(self, *, FunctionName: str, InvocationType: str, Payload: bytes) -> dict[str, Any]:  # noqa: N803
+        assert (FunctionName, InvocationType) == ("replay-function", "RequestResponse")
+        payload = json.loads(Payload)
+        self.payloads.append(payload)
+        if self.answer is not None:
+            return self.answer
+        try:
+            return answered(self.inbox.replay(**payload).to_data())
+        except InboxError as error:
+            return failed(str(error))
+
+
+def answered(data: object) -> dict[str, Any]:
+    return {"StatusCode": 200, "Payload": io.BytesIO(json.dumps(data).encode())}
+
+
+def failed(message: str) -> dict[str, Any]:
+    return {**answered({"errorMessage": message}), "FunctionError": "Unhandled"}
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def data(self) -> Any:
+        """The one JSON object that was printed."""
+        return json.loads(self.out)
+
+    @property
+    def objects(self) -> list[Any]:
+        """The JSON objects that were printed, one a line."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+class Cli:
+    """Calls the command line in this process, through its error boundary."""
+
+    def __init__(
+        self,
+        inbox: World,
+        capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        self.inbox = inbox
+        self.replay = Lambda(inbox)
+        self.urls = {name: f"https://inbox.example/webhooks/{name}" for name in MANIFEST.sources}
+        self.local = False
+        self.program = "webhookctl"
+        self.selected: list[Selection] = []
+        self._capsys = capsys
+        self._monkeypatch = monkeypatch
+
+    def __call__(self, *arguments: str, stdin: str | io.TextIOBase = "") -> Result:
+        stream = io.StringIO(stdin) if isinstance(stdin, str) else stdin
+        self._monkeypatch.setattr("sys.stdin", stream)
+        self._capsys.readouterr()
+        outside = Outside(self._connect, self.inbox.clock, program=self.program)
+        with pytest.raises(SystemExit) as ended:
+            main(arguments, world=outside)
+        captured = self._capsys.readouterr()
+        return Result(int(ended.value.code or 0), captured.out, captured.err)
+
+    def _connect(self, selection: Selection) -> Target:
+        self.selected.append(selection)
+        kind = MemoryTarget if isinstance(self.inbox.table, MemoryTable) else StagedTarget
+        return kind(
+            name=STACK,
+            local=self.local,
+            stage="test",
+            table_name="ledger",
+            bucket_name="bodies",
+            secret_prefix=PREFIX,
+            replay_function="replay-function",
+            urls=self.urls,
+            client=self._client,
+            queue_urls=dict.fromkeys(self.inbox.queues, "the inbox's own"),
+        )
+
+    def _client(self, service: str) -> Any:
+        doubles = {"lambda": self.replay, "memory": self.inbox.table, "lanes": self.inbox.lanes}
+        return doubles[service] if service in doubles else client(service)
+
+
+class Server(ThreadingHTTPServer):
+    request_queue_size = 64
+
+
+# Path, headers and body of a request to status and text of its answer.
+Answering = Callable[[str, dict[str, str], bytes], tuple[int, str]]
+
+
+def ingesting(inbox: World) -> Answering:
+    """Answers as the inbox's ingest does."""
+
+    def answer(path: str, headers: dict[str, str], body: bytes) -> tuple[int, str]:
+        source = path.rpartition("/")[2]
+        inbox.clock.advance(seconds=0.001)  # as in `World.deliver`
+        receipt = inbox.ingest.receive(Delivery(source, "POST", path, "", headers, body, inbox.now))
+        said = {"status": str(receipt.outcome), "event_id": receipt.event_id}
+        return receipt.status, json.dumps(said)
+
+    return answer
+
+
+@contextmanager
+def serving(answer: Answering) -> Iterator[str]:
+    """Serves over HTTP, one request at a time, and yields the address."""
+    lock = Lock()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            with lock:
+                status, text = answer(self.path, headers, body)
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, *_: object) -> None: ...
+
+    server = Server(("127.0.0.1", 0), Handler)
+    thread = Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

@@ -1,0 +1,92 @@
+"""`check`: what a deployment would say, without one."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.webhookctl.commands.stage import Cli
+
+
+def test_sources_and_handlers_are_printed(cli: Cli, checkout: Path) -> None:
+    shown = cli("check")
+    assert shown.code == 0
+    lines = [line.split() for line in shown.out.splitlines()]
+    assert lines[0] == ["SOURCE", "PROVIDER", "TYPES", "SECRET", "PATH"]
+    assert ["stripe", "stripe", "*", "stripe", "/webhooks/stripe"] in lines
+    assert ["acme.fulfil", "acme", "paid", "default", "3", "50.0"] in lines
+    assert shown.err == "Fine for the stage dev: 4 sources, 1 handler, 1 lane.\n"
+
+
+def test_as_json(cli: Cli, checkout: Path) -> None:
+    data = cli("check", "--stage", "prod", "--json").data
+    assert sorted(data) == ["handlers", "sources", "stage", "version"]
+    assert data["stage"] == "prod"
+    assert data["sources"][1] == {
+        "source": "github",
+        "provider": "github",
+        "types": ["*"],
+        "secret": "github",
+        "path": "/webhooks/github",
+    }
+    assert data["handlers"] == [
+        {
+            "handler": "acme.fulfil",
+            "source": "acme",
+            "types": ["paid"],
+            "lane": "default",
+            "max_attempts": 3,
+            "timeout": 50.0,
+        }
+    ]
+
+
+def test_what_splits_batches_is_no_handler_of_the_users(cli: Cli, checkout: Path) -> None:
+    settings = checkout / "inbox.toml"
+    settings.write_text(settings.read_text() + '\n[sources.mail]\nprovider = "sendgrid"\n')
+    shown = cli("check")
+    assert "split" not in shown.out
+    assert shown.err == "Fine for the stage dev: 5 sources, 1 handler, 1 lane.\n"
+    assert [handler["handler"] for handler in cli("check", "--json").data["handlers"]] == [
+        "acme.fulfil"
+    ]
+
+
+def test_it_works_from_any_directory_of_the_repository(
+    cli: Cli, checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(checkout / "handlers")
+    assert cli("check").code == 0
+
+
+def test_it_asks_no_target(cli: Cli, checkout: Path) -> None:
+    cli("check")
+    assert cli.selected == []
+
+
+def test_a_mistake_in_the_configuration_is_one_line(cli: Cli, checkout: Path) -> None:
+    (checkout / "inbox.toml").write_text('[sources.acme]\nprovider = "strpe"\n')
+    shown = cli("check")
+    assert (shown.code, shown.out) == (1, "")
+    assert shown.err.count("\n") == 1
+    assert shown.err.startswith('webhookctl: functions/inbox.toml [sources.acme] provider: "strpe"')
+
+
+def test_a_broken_handler_is_one_line(cli: Cli, checkout: Path) -> None:
+    (checkout / "handlers" / "orders.py").write_text("import nothing_of_the_kind\n")
+    shown = cli("check")
+    assert shown.code == 1
+    assert shown.err.count("\n") == 1
+    assert "orders.py" in shown.err
+    assert "nothing_of_the_kind" in shown.err
+
+
+def test_without_handlers_it_says_so(cli: Cli, checkout: Path) -> None:
+    (checkout / "handlers" / "__init__.py").write_text('"""None."""\n\nMODULES = ()\n')
+    (checkout / "handlers" / "orders.py").unlink()
+    assert "no handlers\n" in cli("check").out
+
+
+def test_outside_of_a_repository_it_says_where_to_go(cli: Cli) -> None:
+    shown = cli("check")
+    assert shown.code == 1
+    assert "no functions/inbox.toml here or above: change to your inbox's repository" in shown.err

@@ -1,0 +1,340 @@
+"""`hold`: what waits for a person, and the person's word."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.unit.support.holding import FINGERPRINT, SUBJECT, committed, effect, hold, hold_next
+from tests.webhookctl.commands.stage import Cli, Inbox
+from webhook_inbox.adapters.aws.dynamodb import DynamoTable
+from webhook_inbox.domain.conditions import Condition
+from webhook_inbox.domain.model import Status
+from webhook_inbox.domain.ports import Change, Item, Key
+from webhook_inbox.handlers.effects.results import decode
+
+WHY = ("--reason", "looked at it", "--by", "kim")
+
+
+def row(inbox: Inbox, key: Key) -> Item:
+    found = inbox.table.get(key)
+    assert found is not None
+    return found
+
+
+# -- list
+
+
+def test_what_waits_is_listed_with_what_it_is_about(cli: Cli, inbox: Inbox) -> None:
+    asked = hold(inbox)
+    [shown] = cli("hold", "list", "--json").objects
+    assert shown == {
+        "source": "acme",
+        "event_id": "evt-1",
+        "handler": asked.run.handler,
+        "type": "paid",
+        "hold": asked.id,
+        "subject": SUBJECT,
+        "reason": "nobody can tell whether it happened",
+        "shows": '{"amount": 42}',
+        "fingerprint": FINGERPRINT,
+        "held_at": "2026-01-01T00:00:00.001Z",
+    }
+
+
+def test_what_waits_longest_comes_first(cli: Cli, inbox: Inbox) -> None:
+    hold(inbox, "evt-1", type_="refunded")
+    inbox.clock.advance(minutes=1)
+    hold(inbox, "evt-2", type_="refunded")
+    shown = cli("hold", "list", "--json").objects
+    assert [each["event_id"] for each in shown] == ["evt-1", "evt-2"]
+
+
+def test_for_people_it_is_a_table_that_says_how_to_decide(cli: Cli, inbox: Inbox) -> None:
+    asked = hold(inbox)
+    shown = cli("--stack", "Orders", "hold", "list")
+    assert re.search(rf"acme +evt-1 +{asked.run.handler} +{asked.id} +effect:refund", shown.out)
+    assert "decide with `webhookctl --stack Orders hold approve EVENT_ID --hold ID" in shown.err
+
+
+def test_a_source_and_a_handler_narrow_it_down(cli: Cli, inbox: Inbox) -> None:
+    hold(inbox, "evt-1", source="github")
+    hold(inbox, "evt-2", type_="refunded")
+    assert len(cli("hold", "list", "--json").objects) == 2
+    [one] = cli("hold", "list", "--json", "--source", "github").objects
+    [two] = cli("hold", "list", "--json", "--handler", "acme.notify").objects
+    assert (one["event_id"], two["event_id"]) == ("evt-1", "evt-2")
+
+
+def test_nothing_that_waits_is_said(cli: Cli) -> None:
+    shown = cli("hold", "list")
+    assert (shown.code, shown.out) == (0, "")
+    assert shown.err == "Nothing waits for a person.\n"
+
+
+def test_an_unknown_source_is_told(cli: Cli) -> None:
+    shown = cli("hold", "list", "--source", "acne")
+    assert (shown.code, shown.err) == (
+        1,
+        "webhookctl: no source acne; there are: acme, github, stripe\n",
+    )
+
+
+# -- approve and deny
+
+
+def held(inbox: Inbox, event_id: str = "evt-1") -> str:
+    """Brings the only run of an event to be held, and returns the hold's id."""
+    return hold(inbox, event_id, type_="refunded").id
+
+
+def notify(inbox: Inbox, event_id: str = "evt-1") -> Status:
+    return inbox.run(event_id, "acme.notify").status
+
+
+def test_an_approved_run_goes_on_within_minutes(cli: Cli, inbox: Inbox) -> None:
+    held(inbox)
+    shown = cli("hold", "approve", "evt-1", *WHY)
+    assert shown.code == 0
+    assert shown.out == (
+        "acme.notify of evt-1, held for effect:refund: approved; the reconciler sends its message"
+        " within two minutes\n"
+    )
+    assert "See `webhookctl inbox inspect evt-1 --source acme`" in shown.err
+    inbox.pass_minutes(1)
+    assert notify(inbox) is Status.DONE
+
+
+def test_where_the_checkout_tells_its_lane_it_is_sent_at_once(
+    cli: Cli, inbox: Inbox, checkout: Path
+) -> None:
+    hold(inbox)
+    shown = cli("hold", "approve", "evt-1", "--handler", "acme.fulfil", *WHY)
+    assert "approved, its message is sent" in shown.out
+    inbox.work()
+    assert inbox.run().status is Status.DONE
+
+
+def test_who_approved_is_the_caller_unless_told(cli: Cli, inbox: Inbox) -> None:
+    held(inbox)
+    cli("hold", "approve", "evt-1", "--reason", "looked at it")
+    word = inbox.run(handler="acme.notify").approvals[SUBJECT]
+    assert word["by"].startswith("arn:aws:sts::123456789012:")
+    assert word["reason"] == "looked at it"
+
+
+def test_a_decision_as_json_says_what_came_of_it(cli: Cli, inbox: Inbox) -> None:
+    id_ = held(inbox)
+    shown = cli("hold", "deny", "evt-1", "--json", *WHY).data
+    assert (shown["hold"], shown["outcome"], shown["status"]) == (id_, "denied", "skipped")
+    assert (shown["event_id"], shown["handler"]) == ("evt-1", "acme.notify")
+    assert shown["committed"] is None
+
+
+def test_a_denied_run_is_finished(cli: Cli, inbox: Inbox) -> None:
+    held(inbox)
+    shown = cli("hold", "deny", "evt-1", *WHY)
+    assert "denied: it is finished as skipped" in shown.out
+    run = inbox.run(handler="acme.notify")
+    assert (run.status, run.last_error) == (Status.SKIPPED, "denied by kim: looked at it")
+    assert cli("hold", "list").out == ""
+
+
+@pytest.mark.parametrize("verb", ["approve", "deny"])
+def test_a_reason_is_asked_for(cli: Cli, inbox: Inbox, verb: str) -> None:
+    held(inbox)
+    shown = cli("hold", verb, "evt-1")
+    assert shown.code == 2
+    assert "--reason" in shown.err
+    assert notify(inbox) is Status.HELD
+
+
+@pytest.mark.parametrize("verb", ["approve", "deny"])
+def test_the_id_that_was_seen_decides_about_that_hold(cli: Cli, inbox: Inbox, verb: str) -> None:
+    id_ = held(inbox)
+    assert cli("hold", verb, "evt-1", "--hold", id_, *WHY).code == 0
+    assert notify(inbox) is not Status.HELD
+
+
+@pytest.mark.parametrize("verb", ["approve", "deny"])
+def test_a_run_that_is_held_anew_is_not_decided_by_what_was_seen(
+    cli: Cli, inbox: Inbox, verb: str
+) -> None:
+    id_ = held(inbox)
+    inbox.replay(event_ids=["evt-1"])
+    again = hold_next(inbox, subject="policy", shows="amount 99")
+    shown = cli("hold", verb, "evt-1", "--hold", id_, *WHY)
+    assert shown.code == 1
+    assert shown.err == (
+        f"webhookctl: {id_} is not what evt-1 is held for now. acme.notify of acme is held for"
+        f" policy as {again.id} (amount 99). Look at it, and decide again\n"
+    )
+    assert notify(inbox) is Status.HELD
+
+
+def test_a_run_that_is_not_held_says_how_it_stands(cli: Cli, inbox: Inbox) -> None:
+    inbox.deliver(type_="refunded")
+    inbox.work()
+    shown = cli("hold", "approve", "evt-1", *WHY)
+    assert shown.code == 1
+    assert shown.err == (
+        "webhookctl: acme.notify of acme is done: nothing to decide; see `webhookctl hold list`\n"
+    )
+
+
+def test_a_decision_that_came_second_says_how_the_run_stands(
+    cli: Cli, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held(inbox)
+    update, once = DynamoTable.update, iter([True])
+
+    def meanwhile(
+        self: DynamoTable, key: Key, change: Change, *, when: Condition | None = None
+    ) -> Item:
+        if next(once, False):
+            inbox.replay(event_ids=["evt-1"])
+        return update(self, key, change, when=when)
+
+    monkeypatch.setattr(DynamoTable, "update", meanwhile)
+    shown = cli("hold", "approve", "evt-1", *WHY)
+    assert shown.code == 1
+    assert shown.err == (
+        "webhookctl: somebody was faster, and nothing was decided: acme.notify of acme is pending\n"
+    )
+
+
+def test_an_expired_event_cannot_be_decided(cli: Cli, inbox: Inbox) -> None:
+    held(inbox)
+    inbox.clock.advance(days=36)
+    shown = cli("hold", "approve", "evt-1", *WHY)
+    assert shown.code == 1
+    assert "no run for an event evt-1" in shown.err
+
+
+def test_of_several_held_runs_one_is_chosen(cli: Cli, inbox: Inbox) -> None:
+    hold(inbox)
+    hold_next(inbox)
+    shown = cli("hold", "deny", "evt-1", *WHY)
+    assert shown.code == 1
+    assert shown.err.endswith(": choose one with --handler, --source or --hold\n")
+    assert "acme.fulfil of acme is held for effect:refund as" in shown.err
+    assert cli("hold", "deny", "evt-1", "--handler", "acme.fulfil", *WHY).code == 0
+    assert cli("hold", "deny", "evt-1", *WHY).code == 0
+    assert {run.status for run in inbox.overview().runs} == {Status.SKIPPED}
+
+
+def test_an_unknown_event_is_told(cli: Cli) -> None:
+    shown = cli("hold", "approve", "evt-9", *WHY)
+    assert (shown.code, shown.err) == (
+        1,
+        "webhookctl: no run for an event evt-9: see `webhookctl hold list`\n",
+    )
+
+
+# -- it happened
+
+
+def test_an_effect_that_happened_is_recorded_with_its_result(cli: Cli, inbox: Inbox) -> None:
+    asked = hold(inbox, type_="refunded")
+    key = effect(inbox, asked.run)
+    shown = cli("hold", "approve", "evt-1", "--happened", "--result", '{"id": "re_1"}', *WHY)
+    assert shown.code == 0
+    found = row(inbox, key)
+    assert (found["status"], decode(found["result"])) == ("committed", {"id": "re_1"})
+    assert found["word"] == {"by": "kim", "reason": "looked at it"}
+
+
+def test_without_a_result_it_is_nothing(cli: Cli, inbox: Inbox) -> None:
+    asked = hold(inbox, type_="refunded")
+    key = effect(inbox, asked.run)
+    cli("hold", "approve", "evt-1", "--happened", *WHY)
+    assert decode(row(inbox, key)["result"]) is None
+
+
+def test_a_result_without_happened_is_a_slip(cli: Cli, inbox: Inbox) -> None:
+    held(inbox)
+    shown = cli("hold", "approve", "evt-1", "--result", "{}", *WHY)
+    assert shown.code == 2
+    assert "--result needs --happened" in shown.err
+    assert notify(inbox) is Status.HELD
+
+
+def test_a_result_that_is_no_json_is_told(cli: Cli, inbox: Inbox) -> None:
+    held(inbox)
+    shown = cli("hold", "approve", "evt-1", "--happened", "--result", "{id: 1}", *WHY)
+    assert shown.code == 2
+    assert "--result is no JSON" in shown.err
+    assert notify(inbox) is Status.HELD
+
+
+def test_what_is_not_in_doubt_cannot_have_happened(cli: Cli, inbox: Inbox) -> None:
+    held(inbox)
+    shown = cli("hold", "approve", "evt-1", "--happened", *WHY)
+    assert shown.code == 1
+    assert shown.err == ("webhookctl: the effect refund has not been done: approve or deny it\n")
+    assert notify(inbox) is Status.HELD
+
+
+# -- what inspect says of it
+
+
+def test_inspect_shows_what_a_run_is_held_for_and_how_to_answer(cli: Cli, inbox: Inbox) -> None:
+    asked = hold(inbox, type_="refunded")
+    effect(inbox, asked.run)
+    shown = cli("inbox", "inspect", "evt-1", "--json").data
+    [run] = shown["runs"]
+    assert run["status"] == "held"
+    assert run["held"] == {
+        "hold": asked.id,
+        "subject": SUBJECT,
+        "reason": "nobody can tell whether it happened",
+        "shows": '{"amount": 42}',
+        "fingerprint": FINGERPRINT,
+        "held_at": "2026-01-01T00:00:00.001Z",
+    }
+    command = f"webhookctl hold approve evt-1 --source acme --handler acme.notify --hold {asked.id}"
+    assert command in shown["next_action"]
+    people = cli("inbox", "inspect", "evt-1").out
+    assert f"    {asked.id}  effect:refund  since 2026-01-01T00:00:00.001Z" in people
+    assert '    shows {"amount": 42}' in people
+
+
+def test_the_command_that_inspect_names_works_as_it_stands(cli: Cli, inbox: Inbox) -> None:
+    asked = hold(inbox, type_="refunded")
+    effect(inbox, asked.run)
+    words = cli("inbox", "inspect", "evt-1", "--json").data["next_action"]
+    found = re.search(r"If it did happen: webhookctl (.*?) --result JSON", words)
+    assert found is not None
+    assert cli(*found[1].split()).code == 0
+    assert notify(inbox) is Status.PENDING
+
+
+def test_inspect_shows_who_approved_and_why(cli: Cli, inbox: Inbox) -> None:
+    held(inbox)
+    cli("hold", "approve", "evt-1", *WHY)
+    [run] = cli("inbox", "inspect", "evt-1", "--json").data["runs"]
+    assert run["approvals"] == {
+        SUBJECT: {"by": "kim", "reason": "looked at it", "at": "2026-01-01T00:00:00.001Z"}
+    }
+    people = cli("inbox", "inspect", "evt-1").out
+    assert "    2026-01-01T00:00:00.001Z  effect:refund by kim: looked at it" in people
+
+
+def test_a_commit_by_hand_shows_whose_word_it_is(cli: Cli, inbox: Inbox) -> None:
+    asked = hold(inbox, type_="refunded")
+    effect(inbox, asked.run)
+    cli("hold", "approve", "evt-1", "--happened", *WHY)
+    [run] = cli("inbox", "inspect", "evt-1", "--json").data["runs"]
+    [shown] = run["effects"]
+    assert (shown["state"], shown["found_by"]) == ("committed", "person")
+    assert (shown["told_by"], shown["reason"]) == ("kim", "looked at it")
+    assert "by kim  because looked at it" in cli("inbox", "inspect", "evt-1").out
+
+
+def test_a_result_that_a_worker_recorded_late_is_not_overwritten(cli: Cli, inbox: Inbox) -> None:
+    asked = hold(inbox, type_="refunded")
+    key = effect(inbox, asked.run, **committed("the worker's"))
+    shown = cli("hold", "approve", "evt-1", "--happened", "--result", '"guessed"', *WHY)
+    assert shown.code == 0
+    assert "The effect was committed before: its recorded result stands." in shown.err
+    assert decode(row(inbox, key)["result"]) == "the worker's"

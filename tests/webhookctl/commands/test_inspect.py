@@ -1,0 +1,477 @@
+"""`inbox inspect`: what became of one event, and what to do next."""
+
+import base64
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.unit.handlers.completions.job_stage import Labour
+from tests.unit.support.holding import committed, effect, shared_effect
+from tests.webhookctl.commands.stage import Cli, Inbox
+from webhook_inbox.domain.errors import Deferred, Permanent, Transient
+from webhook_inbox.domain.model import Run
+
+ANSI = re.compile(r"\x1b")
+
+
+def test_a_done_event_as_json_has_exactly_these_fields(cli: Cli, inbox: Inbox) -> None:
+    inbox.deliver(type_="refunded")
+    inbox.work()
+    assert cli("inbox", "inspect", "evt-1", "--json").data == {
+        "source": "acme",
+        "event_id": "evt-1",
+        "type": "refunded",
+        "agent": None,
+        "received_at": "2026-01-01T00:00:00.000Z",
+        "status": "done",
+        "fingerprint": inbox.overview().event.fingerprint,
+        "next_action": "Nothing to do: every run is done.",
+        "runs": [
+            {
+                "handler": "acme.notify",
+                "status": "done",
+                "attempt_count": 1,
+                "generation": 0,
+                "claimed_by": "worker-1",
+                "claimed_until": None,
+                "next_attempt_at": None,
+                "done_at": "2026-01-01T00:00:00.001Z",
+                "last_error": None,
+                "attempts": [
+                    {
+                        "number": 1,
+                        "started_at": "2026-01-01T00:00:00.001Z",
+                        "ended_at": "2026-01-01T00:00:00.001Z",
+                        "outcome": "done",
+                        "error": None,
+                        "worker": "worker-1",
+                    }
+                ],
+                "effects": [],
+            }
+        ],
+    }
+
+
+def test_a_run_that_has_not_begun_is_shown_as_accepted(cli: Cli, inbox: Inbox) -> None:
+    inbox.deliver(type_="refunded")
+    shown = cli("inbox", "inspect", "evt-1", "--json").data
+    assert shown["status"] == "accepted"
+    assert shown["runs"] == [
+        {
+            "handler": "acme.notify",
+            "status": "accepted",
+            "attempt_count": 0,
+            "generation": 0,
+            "claimed_by": None,
+            "claimed_until": None,
+            "next_attempt_at": None,
+            "done_at": None,
+            "last_error": None,
+            "attempts": [],
+            "effects": [],
+        }
+    ]
+
+
+def test_a_failing_run_shows_every_attempt_and_when_the_next_one_is_due(
+    cli: Cli, inbox: Inbox
+) -> None:
+    inbox.script("acme.notify", Transient("the CRM answered 503"), Transient("and again"))
+    inbox.deliver(type_="refunded")
+    inbox.work()
+    inbox.pass_minutes(1)
+    [run] = cli("inbox", "inspect", "evt-1", "--json").data["runs"]
+    assert [(a["number"], a["outcome"], a["error"]) for a in run["attempts"][:2]] == [
+        (1, "failed", "the CRM answered 503"),
+        (2, "failed", "and again"),
+    ]
+    assert run["last_error"] == "and again"
+
+
+def test_an_attempt_that_died_shows_while_the_next_one_is_on(cli: Cli, inbox: Inbox) -> None:
+    inbox.deliver(type_="refunded")
+    inbox.begin()
+    inbox.clock.advance(minutes=10)
+    inbox.begin()
+    [run] = cli("inbox", "inspect", "evt-1", "--json").data["runs"]
+    assert run["attempt_count"] == 2
+    assert [(a["number"], a["outcome"], a["error"]) for a in run["attempts"]] == [
+        (1, "lost", "its worker stopped silently")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "words"),
+    [
+        (Transient("503"), "failed", "Wait: attempt 2 of acme.notify begins in"),
+        (Permanent("422"), "dead_letter", "Mend acme.notify: no repetition helps"),
+    ],
+)
+def test_the_next_action_is_told_in_words(
+    cli: Cli, inbox: Inbox, error: Exception, status: str, words: str
+) -> None:
+    inbox.fails("acme.notify", error)
+    inbox.deliver(type_="refunded")
+    inbox.work_once()
+    shown = cli("inbox", "inspect", "evt-1", "--json").data
+    assert shown["status"] == status
+    assert shown["next_action"].startswith(words)
+
+
+def test_a_deferred_run_shows_when_it_goes_on(cli: Cli, inbox: Inbox) -> None:
+    until = inbox.now.replace(hour=3)
+    inbox.fails("acme.notify", Deferred(until, "the breaker is open"))
+    inbox.deliver(type_="refunded")
+    inbox.work_once()
+    shown = cli("inbox", "inspect", "evt-1", "--json").data
+    assert shown["status"] == "deferred"
+    assert shown["runs"][0]["next_attempt_at"] == "2026-01-01T03:00:00.000Z"
+    assert shown["runs"][0]["attempt_count"] == 0
+    assert "sent by the reconciler" in shown["next_action"]
+
+
+def test_what_a_run_waits_for_is_named_with_why(cli: Cli, inbox: Inbox) -> None:
+    until = inbox.now.replace(hour=3)
+    inbox.fails("acme.notify", Deferred(until, "its circuit is open", waits_for="destination crm"))
+    inbox.deliver(type_="refunded")
+    inbox.work_once()
+    shown = cli("inbox", "inspect", "evt-1", "--json").data
+    assert shown["runs"][0]["waits_for"] == "destination crm"
+    assert shown["next_action"].endswith("It waits for destination crm: its circuit is open")
+    people = cli("inbox", "inspect", "evt-1").out
+    assert re.search(r"^  waits_for +destination crm: its circuit is open$", people, re.M)
+
+
+# -- effects
+
+
+def failing(inbox: Inbox) -> Run:
+    """Returns the failed run of an event, whose effects are then written by hand."""
+    inbox.script("acme.notify", Transient("503"))
+    inbox.deliver(type_="refunded")
+    inbox.work_once()
+    return inbox.run(handler="acme.notify")
+
+
+def test_an_effect_in_doubt_is_shown_with_its_key_and_for_how_long_that_is_honoured(
+    cli: Cli, inbox: Inbox
+) -> None:
+    effect(inbox, failing(inbox), "create-order", in_doubt="retry")
+    shown = cli("inbox", "inspect", "evt-1", "--json").data
+    assert shown["runs"][0]["effects"] == [
+        {
+            "name": "create-order",
+            "state": "in doubt",
+            "key": "create-order:acme.notify:acme:evt-1",
+            "attempt": 1,
+            "started_at": "2026-01-01T00:00:00.001Z",
+            "committed_at": None,
+            "failed_at": None,
+            "key_honoured_until": "2026-01-02T00:00:00.001Z",
+            "in_doubt": "retry",
+            "error": None,
+            "result": None,
+            "shared": None,
+            "found_by": None,
+            "told_by": None,
+            "reason": None,
+        }
+    ]
+    assert shown["next_action"].endswith(
+        "Effects: in doubt: create-order started and did not commit; its key is honoured until"
+        " 2026-01-02T00:00:00Z, a retry repeats it under the same key."
+    )
+
+
+def test_a_committed_effect_shows_its_result(cli: Cli, inbox: Inbox) -> None:
+    effect(inbox, failing(inbox), "create-order", **committed({"id": "Zoë"}))
+    shown = cli("inbox", "inspect", "evt-1", "--json").data
+    [told] = shown["runs"][0]["effects"]
+    assert (told["state"], told["result"]) == ("committed", {"id": "Zoë"})
+    assert shown["next_action"].endswith(
+        "Effects: retry-safe: create-order is committed and will not be repeated."
+    )
+    people = cli("inbox", "inspect", "evt-1").out
+    assert "    create-order  committed  key create-order:acme.notify:acme:evt-1" in people
+    assert 'result {"id": "Zoë"}' in people
+
+
+def test_people_are_shown_a_long_result_in_short_and_programs_all_of_it(
+    cli: Cli, inbox: Inbox
+) -> None:
+    effect(inbox, failing(inbox), "create-order", **committed("x" * 5000))
+    [told] = cli("inbox", "inspect", "evt-1", "--json").data["runs"][0]["effects"]
+    assert told["result"] == "x" * 5000
+    line = next(x for x in cli("inbox", "inspect", "evt-1").out.splitlines() if "result" in x)
+    assert line.endswith("xxx…")
+    assert len(line) < 400
+
+
+def test_a_result_that_was_not_recorded_is_none(cli: Cli, inbox: Inbox) -> None:
+    effect(inbox, failing(inbox), **committed(None), unrecorded="its result has 400 KB")
+    [told] = cli("inbox", "inspect", "evt-1", "--json").data["runs"][0]["effects"]
+    assert (told["state"], told["error"]) == ("committed", "its result has 400 KB")
+    assert "result null" not in cli("inbox", "inspect", "evt-1").out
+
+
+def test_a_failed_effect_shows_why_and_is_retry_safe(cli: Cli, inbox: Inbox) -> None:
+    effect(inbox, failing(inbox), status="failed", failed_at=1_767_225_600_001, error="422")
+    shown = cli("inbox", "inspect", "evt-1", "--json").data
+    [told] = shown["runs"][0]["effects"]
+    assert (told["state"], told["failed_at"], told["error"]) == (
+        "failed",
+        "2026-01-01T00:00:00.001Z",
+        "422",
+    )
+    assert shown["next_action"].endswith("Effects: retry-safe, side effect not committed.")
+
+
+def test_an_effect_that_several_events_share_is_followed(cli: Cli, inbox: Inbox) -> None:
+    shared = shared_effect(inbox, failing(inbox), "charge", "pay-7")
+    [told] = cli("inbox", "inspect", "evt-1", "--json").data["runs"][0]["effects"]
+    assert (told["name"], told["state"], told["shared"]) == ("charge", "in doubt", shared.pk)
+    assert told["key"] == "charge:acme.notify:acme:evt-1"
+
+
+def test_a_shared_effect_whose_row_has_expired_was_not_started(cli: Cli, inbox: Inbox) -> None:
+    inbox.table.delete(shared_effect(inbox, failing(inbox), "charge", "pay-7"))
+    [told] = cli("inbox", "inspect", "evt-1", "--json").data["runs"][0]["effects"]
+    assert (told["state"], told["key_honoured_until"]) == ("not started", None)
+
+
+def test_effects_come_in_the_order_in_which_they_were_started(cli: Cli, inbox: Inbox) -> None:
+    run = failing(inbox)
+    effect(inbox, run, "z-first", **committed(1))
+    inbox.clock.advance(seconds=1)
+    effect(inbox, run, "a-second")
+    effects = cli("inbox", "inspect", "evt-1", "--json").data["runs"][0]["effects"]
+    assert [told["name"] for told in effects] == ["z-first", "a-second"]
+
+
+# -- for people
+
+
+def test_a_live_lease_says_how_long_it_lasts(cli: Cli, inbox: Inbox) -> None:
+    inbox.deliver(type_="refunded")
+    inbox.begin(by="lambda/stream-1", seconds=65)
+    inbox.clock.advance(seconds=53)
+    shown = cli("inbox", "inspect", "evt-1").out
+    assert "claimed_until    2026-01-01T00:01:05.001Z (in 12s)" in shown
+    assert "claimed_by       lambda/stream-1" in shown
+
+
+def test_an_expired_lease_says_since_when(cli: Cli, inbox: Inbox) -> None:
+    inbox.deliver(type_="refunded")
+    inbox.begin(seconds=60)
+    inbox.clock.advance(seconds=101)
+    shown = cli("inbox", "inspect", "evt-1").out
+    assert "(expired 41s ago)" in shown
+    assert "next_action  Wait: the worker of acme.notify stopped silently in attempt 1" in shown
+
+
+def test_the_page_for_people_is_whole_and_plain(cli: Cli, inbox: Inbox) -> None:
+    error = "a long error " * 70
+    inbox.fails("acme.notify", Permanent(error))
+    inbox.deliver(type_="refunded")
+    inbox.work_once()
+    shown = cli("inbox", "inspect", "evt-1")
+    assert shown.code == 0
+    assert shown.out.count(error.strip()) == 2  # the last error, and its attempt
+    assert not ANSI.search(shown.out)
+    for label in ("provider", "status", "dedupe_key", "fingerprint", "next_action"):
+        assert re.search(rf"^{label} +\S", shown.out, re.MULTILINE), label
+    for label in ("attempt_count", "claimed_until", "last_error"):
+        assert re.search(rf"^  {label} +\S", shown.out, re.MULTILINE), label
+    assert re.search(
+        r"^    1  2026-01-01T00:00:00.001Z  0.000s  dead  by worker-1", shown.out, re.M
+    )
+
+
+def test_a_replay_is_shown_with_who_and_why(cli: Cli, inbox: Inbox) -> None:
+    inbox.fails("acme.notify", Permanent("422"))
+    inbox.deliver(type_="refunded")
+    inbox.work_once()
+    inbox.replay(reason="the CRM is back", requested_by="ada")
+    shown = cli("inbox", "inspect", "evt-1").out
+    assert "2026-01-01T00:00:00.001Z  by ada: the CRM is back" in shown
+    assert "status           pending" in shown
+
+
+def test_a_handlers_error_cannot_speak_to_the_terminal(cli: Cli, inbox: Inbox) -> None:
+    inbox.fails("acme.notify", Permanent("\x1b[2Jgone\nnext_action  all is well"))
+    inbox.deliver(type_="refunded")
+    inbox.work_once()
+    shown = cli("inbox", "inspect", "evt-1")
+    assert "\x1b" not in shown.out
+    assert "\\x1b[2Jgone\\nnext_action" in shown.out
+    assert cli("inbox", "inspect", "evt-1", "--json").data["runs"][0]["last_error"].endswith("well")
+
+
+def test_the_provider_comes_from_the_checkout(cli: Cli, inbox: Inbox, checkout: Path) -> None:
+    inbox.deliver()
+    assert re.search(r"^provider +hmac$", cli("inbox", "inspect", "evt-1").out, re.MULTILINE)
+
+
+def test_without_a_checkout_the_source_stands_for_the_provider(cli: Cli, inbox: Inbox) -> None:
+    inbox.deliver()
+    assert re.search(r"^provider +acme$", cli("inbox", "inspect", "evt-1").out, re.MULTILINE)
+
+
+def test_a_checkout_being_edited_does_not_stand_in_the_way(
+    cli: Cli, inbox: Inbox, checkout: Path
+) -> None:
+    (checkout / "inbox.toml").write_text("[sources.acme\n")
+    inbox.fails("acme.notify", Transient("503"))
+    inbox.deliver(type_="refunded")
+    inbox.work_once()
+    shown = cli("inbox", "inspect", "evt-1")
+    assert shown.code == 0
+    assert re.search(r"^provider +acme$", shown.out, re.MULTILINE)
+
+
+def test_how_many_attempts_are_left_comes_from_the_checkout(
+    cli: Cli, inbox: Inbox, checkout: Path
+) -> None:
+    inbox.script("acme.fulfil", Transient("503"))
+    inbox.deliver()
+    inbox.work_once()
+    assert "(2 of 3 left)" in cli("inbox", "inspect", "evt-1", "--json").data["next_action"]
+
+
+# -- bodies
+
+
+def test_a_body_is_shown_when_it_is_asked_for(cli: Cli, inbox: Inbox) -> None:
+    body = '{"name": "Zoë"}'
+    inbox.deliver(body=body.encode())
+    assert "Zoë" not in cli("inbox", "inspect", "evt-1").out
+    assert cli("inbox", "inspect", "evt-1", "--body").out.endswith(f"\n{body}\n")
+    assert "body" not in cli("inbox", "inspect", "evt-1", "--json").data
+    assert cli("inbox", "inspect", "evt-1", "--json", "--body").data["body"] == body
+
+
+def test_a_body_that_is_no_text_is_shown_in_base64(cli: Cli, inbox: Inbox) -> None:
+    body = b"\xff\x00\xfe"
+    inbox.deliver(body=body)
+    shown = cli("inbox", "inspect", "evt-1", "--json", "--body").data
+    assert base64.b64decode(shown["body_base64"]) == body
+
+
+def test_a_large_body_is_fetched_from_the_bucket(cli: Cli, inbox: Inbox) -> None:
+    body = bytes(range(256)) * 100
+    inbox.deliver(body=body)
+    shown = cli("inbox", "inspect", "evt-1", "--json", "--body").data
+    assert base64.b64decode(shown["body_base64"]) == body
+
+
+# -- which event
+
+
+def test_an_unknown_event_says_where_to_look(cli: Cli) -> None:
+    shown = cli("inbox", "inspect", "evt-9")
+    assert (shown.code, shown.out) == (1, "")
+    assert shown.err.startswith(
+        "webhookctl: no event evt-9 of acme, github, stripe: compare the id with the provider's"
+    )
+    assert shown.err.count("\n") == 1
+
+
+def test_an_id_that_two_sources_know_asks_for_the_source(cli: Cli, inbox: Inbox) -> None:
+    inbox.deliver("same")
+    inbox.deliver("same", source="github")
+    shown = cli("inbox", "inspect", "same")
+    assert shown.code == 1
+    assert shown.err == ("webhookctl: same is an event of acme, github: choose one with --source\n")
+    assert cli("inbox", "inspect", "same", "--source", "github", "--json").data["type"] == "issues"
+
+
+def test_an_id_too_long_for_a_key_is_found_all_the_same(cli: Cli, inbox: Inbox) -> None:
+    inbox.deliver("x" * 600)
+    shown = cli("inbox", "inspect", "x" * 600, "--json").data
+    assert shown["event_id"].startswith("sha256:")
+
+
+def test_an_expired_event_is_unknown(cli: Cli, inbox: Inbox) -> None:
+    inbox.deliver()
+    inbox.clock.advance(days=36)
+    assert cli("inbox", "inspect", "evt-1").code == 1
+
+
+def test_refused_deliveries_of_the_id_are_told(cli: Cli, inbox: Inbox) -> None:
+    inbox.deliver()
+    inbox.deliver(body=b'{"other": true}')
+    shown = cli("inbox", "inspect", "evt-1").out
+    assert "acme: a delivery of this id with other content was refused as a conflict" in shown
+
+
+def test_an_id_known_only_from_a_refusal_says_so(cli: Cli, inbox: Inbox) -> None:
+    inbox.deliver()
+    inbox.clock.advance(days=30)
+    inbox.deliver(body=b'{"other": true}')
+    inbox.clock.advance(days=6)
+    shown = cli("inbox", "inspect", "evt-1")
+    assert shown.code == 1
+    assert "the event itself has expired; acme: a delivery of this id with other" in shown.err
+
+
+def test_an_empty_id_is_told_as_one(cli: Cli) -> None:
+    shown = cli("inbox", "inspect", "")
+    assert (shown.code, shown.out) == (1, "")
+    assert shown.err.startswith("webhookctl: EVENT_ID is empty: give one as `webhookctl ")
+
+
+def test_an_unknown_source_is_told_instead_of_an_unknown_event(cli: Cli) -> None:
+    shown = cli("inbox", "inspect", "evt-9", "--source", "acne")
+    assert (shown.code, shown.out) == (1, "")
+    assert shown.err == "webhookctl: no source acne; there are: acme, github, stripe\n"
+
+
+# -- jobs
+
+
+def test_a_job_that_is_waited_for_is_shown_with_its_times_and_without_its_token(
+    cli: Cli, inbox: Inbox
+) -> None:
+    labour = Labour(inbox)
+    labour.begin()
+    shown = cli("inbox", "inspect", "evt-1")
+    assert re.search(r"waits_for +completion of render: started 2026-01-01T00:00:00Z", shown.out)
+    assert (
+        "waits\n    render  waiting  job 1  since 2026-01-01T00:00:00.001Z"
+        "  until 2026-01-02T00:00:00.001Z\n"
+    ) in shown.out
+    assert "webhookctl complete --source acme --event-id evt-1" in shown.out
+    runs = cli("inbox", "inspect", "evt-1", "--json").data["runs"]
+    [run] = [run for run in runs if "waits" in run]
+    assert run["waits"] == [
+        {
+            "name": "render",
+            "status": "waiting",
+            "job": 1,
+            "since": "2026-01-01T00:00:00.001Z",
+            "until": "2026-01-02T00:00:00.001Z",
+            "ended_at": None,
+            "ended_by": None,
+            "late": False,
+            "error": None,
+            "result": None,
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("told", "line"),
+    [
+        ({"result": "x" * 500}, f'render  completed  job 1 .*  by token  result "{"x" * 118}…$'),
+        ({"error": "out of paper"}, "render  failed  job 1 .*  by token  error out of paper$"),
+    ],
+)
+def test_a_job_that_ended_is_shown_with_what_came_of_it(
+    cli: Cli, inbox: Inbox, told: dict[str, str], line: str
+) -> None:
+    labour = Labour(inbox)
+    labour.begin()
+    labour.complete(body=told)
+    assert re.search(line, cli("inbox", "inspect", "evt-1").out, re.MULTILINE)

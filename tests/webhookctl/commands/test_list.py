@@ -1,0 +1,255 @@
+"""`inbox list`: the newest events first, or those that need by_due."""
+
+import pytest
+
+from tests.webhookctl.commands.stage import Cli, Inbox
+from webhook_inbox.domain.errors import Deferred, Permanent, Transient
+from webhook_inbox.domain.model import EventStatus
+from webhook_inbox.ledger.schema import EVENT_LIFE, run_key
+from webhookctl.search import WINDOW
+
+HEADINGS = ["RECEIVED", "SOURCE", "TYPE", "EVENT_ID", "STATUS", "RUNS"]
+
+
+@pytest.fixture
+def inbox() -> Inbox:
+    """An inbox in memory: the tests of `send` list one in DynamoDB."""
+    return Inbox()
+
+
+def ids(cli: Cli, *arguments: str) -> list[str]:
+    shown = cli("inbox", "list", "--json", *arguments)
+    assert shown.code == 0, shown.err
+    return [event["event_id"] for event in shown.objects]
+
+
+def test_each_line_is_the_object_that_inspect_prints(cli: Cli, inbox: Inbox) -> None:
+    for number in range(3):
+        inbox.deliver(f"evt-{number}")
+    inbox.work()
+    shown = cli("inbox", "list", "--json").objects
+    assert shown == [
+        cli("inbox", "inspect", f"evt-{number}", "--json").data for number in (2, 1, 0)
+    ]
+    assert list(shown[0]) == [
+        "source",
+        "event_id",
+        "type",
+        "agent",
+        "received_at",
+        "status",
+        "fingerprint",
+        "next_action",
+        "runs",
+    ]
+
+
+def test_the_newest_come_first_across_hours_and_shards(cli: Cli, inbox: Inbox) -> None:
+    sent = []
+    for number in range(12):
+        inbox.deliver(f"evt-{number}")
+        sent.append(f"evt-{number}")
+        inbox.clock.advance(minutes=25)
+    assert ids(cli) == sent[::-1]
+
+
+def test_more_than_a_page_of_an_hour_is_read(cli: Cli, inbox: Inbox, small_pages: None) -> None:
+    sent = [f"evt-{number}" for number in range(20)]
+    for event_id in sent:
+        inbox.deliver(event_id)
+    assert ids(cli) == sent[::-1]
+
+
+@pytest.fixture
+def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webhookctl.search.PAGE", 1)
+
+
+def test_the_limit_cuts_off_the_oldest_and_says_so(cli: Cli, inbox: Inbox) -> None:
+    for number in range(4):
+        inbox.deliver(f"evt-{number}")
+    shown = cli("inbox", "list", "--limit", "2")
+    assert [line.split()[3] for line in shown.out.splitlines()] == ["EVENT_ID", "evt-3", "evt-2"]
+    assert "The newest 2" in shown.err
+
+
+def test_without_a_time_the_last_day_is_looked_at(cli: Cli, inbox: Inbox) -> None:
+    inbox.deliver("old")
+    inbox.clock.advance(seconds=WINDOW.total_seconds() + 1)
+    assert ids(cli) == []
+    assert ids(cli, "--since", "3d") == ["old"]
+    assert ids(cli, "--since", "2026-01-01T00:00:00Z") == ["old"]
+    assert "No such events in the last 24 hours" in cli("inbox", "list").err
+
+
+def test_an_unknown_source_is_an_error_that_names_the_known_ones(cli: Cli) -> None:
+    shown = cli("inbox", "list", "--source", "acne")
+    assert (shown.code, shown.out) == (1, "")
+    assert shown.err == "webhookctl: no source acne; there are: acme, github, stripe\n"
+    assert cli("inbox", "list", "--source", "acme").code == 0
+
+
+def test_a_source_that_left_the_configuration_is_listed_while_it_has_events(
+    cli: Cli, inbox: Inbox
+) -> None:
+    inbox.deliver("evt-1")
+    del cli.urls["acme"]
+    assert ids(cli, "--source", "acme") == ["evt-1"]
+
+
+@pytest.mark.usefixtures("checkout")
+def test_an_unknown_handler_is_an_error_where_a_checkout_tells_them(cli: Cli) -> None:
+    shown = cli("inbox", "list", "--handler", "acme.fulfill")
+    assert shown.code == 1
+    assert shown.err == "webhookctl: no handler acme.fulfill; there are: acme.fulfil\n"
+    assert cli("inbox", "list", "--handler", "acme.fulfil").code == 0
+
+
+def test_a_dead_run_that_outlives_its_event_is_still_listed(cli: Cli, inbox: Inbox) -> None:
+    inbox.fails("acme.notify", Permanent("422"))
+    inbox.deliver("evt-1", type_="refunded")
+    inbox.work()
+    inbox.clock.advance(seconds=EVENT_LIFE.total_seconds() + 3600)
+    (shown,) = cli("inbox", "list", "--status", "dead_letter", "--json").objects
+    assert (shown["source"], shown["event_id"], shown["type"]) == ("acme", "evt-1", "refunded")
+    assert shown["received_at"].startswith("2026-01-01T00:00:00")
+    assert [(run["handler"], run["status"]) for run in shown["runs"]] == [
+        ("acme.notify", "dead_letter")
+    ]
+    assert shown["next_action"].startswith("Ask the provider to send it again")
+    assert ids(cli, "--status", "dead_letter", "--source", "github") == []
+
+
+def test_since_leaves_out_what_came_before(cli: Cli, inbox: Inbox) -> None:
+    inbox.deliver("before")
+    inbox.clock.advance(hours=3)
+    inbox.deliver("after")
+    assert ids(cli, "--since", "2h") == ["after"]
+
+
+def test_events_of_a_source_and_of_types(cli: Cli, inbox: Inbox) -> None:
+    inbox.deliver("a", type_="paid")
+    inbox.deliver("b", type_="refunded")
+    inbox.deliver("c", source="github", type_="issues")
+    assert ids(cli, "--source", "github") == ["c"]
+    assert ids(cli, "--type", "pa*") == ["a"]
+    assert ids(cli, "--source", "github", "--type", "paid") == []
+
+
+def each_status(inbox: Inbox) -> None:
+    """Leaves one event in every status that can be reached, named by it."""
+    outcomes = {
+        "done": None,
+        "failed": Transient("503"),
+        "dead_letter": Permanent("422"),
+        "deferred": Deferred(inbox.now.replace(hour=5), "later"),
+        "pending": Permanent("422"),
+    }
+    for name, error in outcomes.items():
+        inbox.script("acme.notify", error)
+        inbox.deliver(name, type_="refunded")
+        inbox.work()
+    inbox.replay(source="acme", event_ids=["pending"])
+    inbox.queues["default"].receive(10, hidden_for=3600)
+    inbox.deliver("skipped", type_="unheard")
+    inbox.deliver("processing", type_="refunded")
+    inbox.begin()
+    inbox.deliver("accepted", type_="refunded")
+
+
+def test_events_in_each_status(cli: Cli, inbox: Inbox) -> None:
+    each_status(inbox)
+    for status in set(EventStatus) - {EventStatus.HELD}:
+        assert ids(cli, "--status", status) == [status]
+
+
+def test_held_events(cli: Cli, inbox: Inbox) -> None:
+    inbox.fails("acme.notify", Deferred(inbox.now.replace(hour=5)))
+    inbox.deliver(type_="refunded")
+    inbox.work()
+    row = inbox.table.get(run_key("acme", "evt-1", "acme.notify"))
+    assert row is not None
+    inbox.table.put({**row, "status": "held"})
+    assert ids(cli, "--status", "held") == ["evt-1"]
+
+
+@pytest.mark.parametrize("status", ["dead_letter", "failed"])
+def test_what_needs_attention_is_found_however_old_it_is(
+    cli: Cli, inbox: Inbox, status: str
+) -> None:
+    inbox.script("acme.notify", {"failed": Transient("503")}.get(status, Permanent("422")))
+    inbox.deliver("old", type_="refunded")
+    inbox.work_once()
+    inbox.clock.advance(days=20)
+    assert ids(cli, "--status", status) == ["old"]
+    assert ids(cli, "--status", status, "--since", "2h") == []
+
+
+def test_a_second_attempt_at_work_is_found_however_old_its_event_is(cli: Cli, inbox: Inbox) -> None:
+    inbox.script("acme.notify", Transient("503"))
+    inbox.deliver("old", type_="refunded")
+    inbox.work_once()
+    inbox.clock.advance(days=2)
+    inbox.begin()
+    assert ids(cli, "--status", "processing") == ["old"]
+
+
+def test_a_second_attempt_of_a_young_event_is_listed_once(cli: Cli, inbox: Inbox) -> None:
+    inbox.script("acme.notify", Transient("503"))
+    inbox.deliver("young", type_="refunded")
+    inbox.work_once()
+    inbox.clock.advance(hours=1)
+    inbox.begin()
+    assert ids(cli, "--status", "processing") == ["young"]
+
+
+def test_with_a_handler_the_status_is_its_runs(cli: Cli, inbox: Inbox) -> None:
+    inbox.fails("acme.fulfil", Permanent("422"))
+    inbox.deliver("both")
+    inbox.deliver("one", type_="refunded")
+    inbox.work()
+    assert ids(cli, "--handler", "acme.fulfil") == ["both"]
+    assert ids(cli, "--handler", "acme.fulfil", "--status", "dead_letter") == ["both"]
+    assert ids(cli, "--handler", "acme.notify", "--status", "dead_letter") == []
+    assert ids(cli, "--handler", "acme.notify", "--status", "done") == ["one", "both"]
+
+
+def test_a_run_that_has_not_begun_is_found_by_its_handler(cli: Cli, inbox: Inbox) -> None:
+    inbox.deliver()
+    assert ids(cli, "--handler", "acme.notify", "--status", "accepted") == ["evt-1"]
+
+
+def test_into_a_pipe_columns_are_aligned_and_nothing_is_cut_off(cli: Cli, inbox: Inbox) -> None:
+    long = "an-event-with-a-very-long-name-" * 9
+    inbox.deliver(long)
+    inbox.deliver("short", type_="refunded")
+    inbox.work()
+    shown = cli("inbox", "list").out
+    heading, *lines = shown.splitlines()
+    assert heading.split() == HEADINGS
+    assert "\x1b" not in shown
+    assert "─" not in shown
+    assert lines[1].split()[3] == long
+    column = heading.index("STATUS")
+    assert [line[column:].split()[0] for line in lines] == ["done", "done"]
+    assert lines[1].endswith("acme.fulfil done, acme.notify done")
+
+
+def test_an_empty_inbox_is_no_error(cli: Cli) -> None:
+    shown = cli("inbox", "list")
+    assert (shown.code, shown.out) == (0, "")
+    assert cli("inbox", "list", "--status", "dead_letter").err == "No such events.\n"
+    assert cli("inbox", "list", "--json").out == ""
+
+
+@pytest.mark.parametrize("since", ["yesterday", "2w", "0h", "-2h", "2026-13-01"])
+def test_a_time_that_is_none_is_a_wrong_call(cli: Cli, since: str) -> None:
+    shown = cli("inbox", "list", f"--since={since}")
+    assert shown.code == 2
+    assert f"'{since}' is no time: write a span like 30m, 2h or 7d" in shown.err
+
+
+def test_a_status_that_is_none_is_a_wrong_call(cli: Cli) -> None:
+    shown = cli("inbox", "list", "--status", "lost")
+    assert shown.code == 2
+    assert "dead_letter" in shown.err

@@ -1,0 +1,448 @@
+"""`rejected`: what failed verification is looked at, judged again, and let in once."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from moto import mock_aws
+
+from tests.contract.resources import create_bucket
+from tests.unit.support.world import SECRET
+from tests.webhookctl.commands.stage import MANIFEST, PREFIX, Cli, Inbox, client
+from webhook_inbox.adapters.aws.s3 import S3Blobs
+from webhook_inbox.adapters.memory import Fault
+from webhook_inbox.domain.manifest import SourceSpec
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.secrets import TOKEN_KEY
+from webhook_inbox.domain.timestamps import to_ms
+from webhook_inbox.ingest.ingest import IngestOutcome, Receipt
+from webhook_inbox.ledger.queries import Ledger
+
+RIGHT = "the-secret-that-the-provider-has"
+TOKEN = "a-long-random-token-of-the-bot"
+BOT = '\n[sources.bot]\nprovider = "telegram"\n'
+UPDATE = b'{"update_id": 7, "message": {"date": 1795248000}}'
+
+pytestmark = pytest.mark.usefixtures("checkout")
+
+
+@pytest.fixture
+def inbox() -> Iterator[Inbox]:
+    """An inbox whose table can be looked into; its bodies and secrets are in moto."""
+    with mock_aws():
+        made = Inbox()
+        create_bucket(client("s3"), "bodies")
+        made.blobs = S3Blobs(client("s3"), "bodies")  # type: ignore[assignment]
+        made.ledger = Ledger(table=made.table, blobs=made.blobs)
+        made.deploy(MANIFEST)
+        yield made
+
+
+def set_secret(name: str, value: str) -> None:
+    """Sets a secret as `secrets set` does, today and for the command line."""
+    vault = client("secretsmanager")
+    try:
+        vault.put_secret_value(SecretId=PREFIX + name, SecretString=value)
+    except vault.exceptions.ResourceNotFoundException:
+        vault.create_secret(Name=PREFIX + name, SecretString=value)
+
+
+def reject(inbox: Inbox, event_id: str = "evt-1", **parts: Any) -> Receipt:
+    """Delivers what the provider signed with another secret than the inbox has."""
+    receipt = inbox.deliver(event_id, secret=RIGHT, **parts)
+    assert receipt.outcome is IngestOutcome.REJECTED
+    return receipt
+
+
+def ids(cli: Cli, *options: str) -> list[str]:
+    """Returns the ids that are listed, newest first."""
+    return [each["id"] for each in cli("rejected", "list", "--json", *options).objects]
+
+
+# -- list
+
+
+def test_what_failed_verification_is_listed_with_what_to_do(cli: Cli, inbox: Inbox) -> None:
+    reject(inbox)
+    shown = cli("rejected", "list")
+    assert shown.code == 0
+    head, row = (line.split() for line in shown.out.splitlines())
+    assert head == ["RECEIVED", "SOURCE", "ID", "REASON", "BYTES", "STATE"]
+    assert [row[1], *row[3:]] == ["acme", "invalid-signature", "45", "kept"]
+    assert "`webhookctl rejected reverify`" in shown.err
+
+
+def test_the_newest_come_first_and_no_more_than_asked_for(cli: Cli, inbox: Inbox) -> None:
+    for n in range(3):
+        reject(inbox, f"evt-{n}", body=b'{"n": %d}' % n)
+    listed = ids(cli)
+    assert listed == sorted(listed, reverse=True)
+    assert ids(cli, "--limit", "2") == listed[:2]
+
+
+def test_they_are_chosen_by_source_reason_and_time(cli: Cli, inbox: Inbox) -> None:
+    reject(inbox)
+    inbox.clock.advance(minutes=10)
+    inbox.deliver(headers={"x-acme-timestamp": "yesterday"})
+    inbox.deliver("g", source="github", secret=RIGHT)
+    assert len(ids(cli)) == 3
+    assert len(ids(cli, "--source", "github")) == 1
+    assert len(ids(cli, "--reason", "malformed")) == 1
+    assert len(ids(cli, "--reason", "malformed", "--reason", "invalid-signature")) == 3
+    assert len(ids(cli, "--since", "5m")) == 2
+    assert len(ids(cli, "--until", "5m")) == 1
+
+
+def test_after_a_week_they_are_gone(cli: Cli, inbox: Inbox) -> None:
+    reject(inbox)
+    inbox.clock.advance(minutes=7 * 24 * 60)
+    shown = cli("rejected", "list")
+    assert (shown.code, shown.out, shown.err) == (0, "", "No such deliveries.\n")
+
+
+def test_an_unknown_source_is_named(cli: Cli) -> None:
+    shown = cli("rejected", "list", "--source", "acne")
+    assert shown.code == 1
+    assert "no source acne; there are: acme" in shown.err
+
+
+# -- show
+
+
+def test_one_is_shown_without_what_proves_who_sent_it(cli: Cli, inbox: Inbox) -> None:
+    reject(inbox)
+    (id_,) = ids(cli)
+    shown = cli("rejected", "show", id_)
+    assert shown.code == 0
+    assert "no live secret made this signature" in shown.out
+    signature = inbox.rows("rejected#acme")[0]["headers"]["x-acme-signature"]
+    assert signature not in shown.out
+    lines = [" ".join(line.split()) for line in shown.out.splitlines()]
+    assert "x-acme-signature (kept, not shown)" in lines
+    assert "x-acme-id evt-1" in lines
+
+
+@pytest.mark.parametrize("form", [[], ["--json"], ["--body"]])
+def test_no_form_shows_a_signature(cli: Cli, inbox: Inbox, form: list[str]) -> None:
+    reject(inbox)
+    signature = inbox.rows("rejected#acme")[0]["headers"]["x-acme-signature"]
+    (id_,) = ids(cli)
+    for command in (["list"], ["show", id_, *form], ["reverify"], ["release"]):
+        shown = cli("rejected", *command, *(form if form == ["--json"] else []))
+        assert signature not in shown.out + shown.err
+
+
+def test_without_a_checkout_no_header_of_the_provider_is_shown(
+    cli: Cli, inbox: Inbox, checkout: Path
+) -> None:
+    reject(inbox)
+    (checkout / "inbox.toml").unlink()
+    shown = cli("rejected", "show", *ids(cli), "--json").data
+    assert shown["headers"]["x-acme-id"] == "(kept, not shown)"
+    assert shown["headers"]["content-type"] == "application/json"
+
+
+def test_the_body_is_printed_where_it_is_asked_for(cli: Cli, inbox: Inbox) -> None:
+    reject(inbox, body=b'{"amount": 4242}')
+    (id_,) = ids(cli)
+    assert "4242" not in cli("rejected", "show", id_).out
+    assert cli("rejected", "show", id_, "--body").out.endswith('{"amount": 4242}\n')
+    assert cli("rejected", "show", id_, "--body", "--json").data["body"] == '{"amount": 4242}'
+
+
+@pytest.mark.parametrize("command", ["show", "reverify", "release"])
+def test_an_id_that_is_not_there_is_one_line(cli: Cli, command: str) -> None:
+    set_secret("acme", SECRET)
+    shown = cli("rejected", command, "0-1")
+    assert (shown.code, shown.out) == (1, "")
+    assert "no rejected delivery 0-1: look it up with `webhookctl rejected list`" in shown.err
+
+
+# -- reverify
+
+
+def test_what_still_fails_says_why_and_exits_with_1(cli: Cli, inbox: Inbox) -> None:
+    set_secret("acme", SECRET)
+    reject(inbox)
+    shown = cli("rejected", "reverify")
+    assert shown.code == 1
+    assert "invalid-signature: no live secret made this signature" in shown.out
+    assert "1 delivery: 1 invalid." in shown.out
+    assert "not made with its secrets of today" in shown.err
+
+
+def test_a_day_later_it_is_judged_as_of_when_it_came(cli: Cli, inbox: Inbox) -> None:
+    reject(inbox)
+    inbox.clock.advance(minutes=24 * 60)
+    set_secret("acme", RIGHT)
+    shown = cli("rejected", "reverify")
+    assert shown.code == 0
+    assert "1 delivery: 1 valid." in shown.out
+    assert "`webhookctl rejected release`" in shown.err
+
+
+def test_what_was_stale_when_it_came_stays_so(cli: Cli, inbox: Inbox) -> None:
+    old = inbox.delivery()
+    inbox.clock.advance(minutes=10)
+    receipt = inbox.ingest.receive(replace(old, received_at=inbox.now))
+    assert receipt.reason == "stale"
+    set_secret("acme", SECRET)
+    assert cli("rejected", "reverify", "--json").data["reason"] == "stale"
+
+
+def test_reverifying_writes_nothing(cli: Cli, inbox: Inbox) -> None:
+    reject(inbox)
+    set_secret("acme", RIGHT)
+    before = inbox.rows("rejected#")
+    cli("rejected", "reverify")
+    assert inbox.rows("rejected#") == before
+    assert inbox.rows("event#") == []
+    assert inbox.messages() == []
+
+
+def test_without_a_secret_it_is_said_which_is_missing(cli: Cli, inbox: Inbox) -> None:
+    reject(inbox)
+    shown = cli("rejected", "reverify", "--json")
+    assert (shown.code, shown.data["reason"]) == (1, "no-secret")
+
+
+def test_a_source_that_left_the_configuration_is_named(
+    cli: Cli, inbox: Inbox, checkout: Path
+) -> None:
+    reject(inbox)
+    text = (checkout / "inbox.toml").read_text()
+    (checkout / "inbox.toml").write_text(text.replace("[sources.acme]", "[sources.other]"))
+    shown = cli("rejected", "reverify")
+    assert shown.code == 1
+    assert "inbox.toml has no source acme" in shown.err
+
+
+# -- release
+
+
+def test_what_is_valid_now_goes_the_normal_path(cli: Cli, inbox: Inbox) -> None:
+    reject(inbox)
+    set_secret("acme", RIGHT)
+    inbox.clock.advance(minutes=60)
+    shown = cli("rejected", "release")
+    assert shown.code == 0
+    assert "1 delivery: 1 accepted." in shown.out
+    inbox.work()
+    assert inbox.statuses() == {"evt-1": "done"}
+    assert inbox.overview().event.received_at == inbox.now
+    assert ("acme.fulfil", "evt-1", 1) in inbox.handled
+
+
+def test_its_runs_are_those_of_the_checkout(cli: Cli, inbox: Inbox) -> None:
+    reject(inbox)
+    set_secret("acme", RIGHT)
+    assert cli("rejected", "release", "--json").data["handlers"] == ["acme.fulfil"]
+
+
+def test_released_twice_it_is_one_event_run_once(cli: Cli, inbox: Inbox) -> None:
+    reject(inbox)
+    set_secret("acme", RIGHT)
+    cli("rejected", "release")
+    again = cli("rejected", "release", "--json")
+    assert (again.code, again.data["result"]) == (0, "released")
+    assert len(inbox.messages()) == 1
+    (kept,) = cli("rejected", "list", "--json").objects
+    assert kept["released_as"] == "accepted"
+    assert kept["released_by"].startswith("arn:aws:")
+    assert "released" in cli("rejected", "list").out
+
+
+@pytest.mark.parametrize("command", ["release", "reverify"])
+def test_one_that_was_released_before_is_named_by_its_event(
+    cli: Cli, inbox: Inbox, command: str
+) -> None:
+    reject(inbox)
+    set_secret("acme", RIGHT)
+    named = cli("rejected", "release", "--json").data["event_id"]
+
+    shown = cli("rejected", command)
+
+    assert named
+    assert cli("rejected", command, "--json").data["event_id"] == named
+    (row,) = [line.split() for line in shown.out.splitlines() if "released" in line.split()]
+    assert row[row.index("released") + 1] == named
+
+
+def test_several_deliveries_of_one_event_are_one_event(cli: Cli, inbox: Inbox) -> None:
+    reject(inbox)
+    inbox.clock.advance(minutes=10)
+    reject(inbox)
+    set_secret("acme", RIGHT)
+    results = cli("rejected", "release", "--json")
+    assert [each["result"] for each in results.objects] == ["accepted", "duplicate"]
+    assert results.code == 0
+    inbox.work()
+    assert inbox.handled == [("acme.fulfil", "evt-1", 1)]
+
+
+def test_what_the_provider_sent_again_meanwhile_is_a_duplicate(cli: Cli, inbox: Inbox) -> None:
+    reject(inbox)
+    set_secret("acme", RIGHT)
+    inbox.vault.rotate("acme", RIGHT)
+    inbox.clock.advance(minutes=20)
+    assert inbox.deliver(secret=RIGHT).outcome is IngestOutcome.ACCEPTED
+    inbox.work()
+    assert cli("rejected", "release", "--json").data["result"] == "duplicate"
+    assert inbox.messages() == []
+
+
+@pytest.mark.parametrize("fault", list(Fault))
+def test_interrupted_before_its_runs_are_sent_it_is_repeated(
+    cli: Cli, inbox: Inbox, fault: Fault
+) -> None:
+    reject(inbox)
+    set_secret("acme", RIGHT)
+    inbox.plan.fail("SendMessageBatch", fault)
+    broken = cli("rejected", "release")
+    assert broken.code == 1
+    assert "the same command goes on with the rest" in broken.err
+    inbox.plan.heal()
+    inbox.clock.advance(seconds=1)
+    assert cli("rejected", "release").code == 0
+    inbox.work()
+    assert inbox.handled == [("acme.fulfil", "evt-1", 1)]
+    assert cli("rejected", "list", "--json").data["released_as"] == "duplicate"
+
+
+def test_another_content_under_a_known_id_is_a_conflict(cli: Cli, inbox: Inbox) -> None:
+    inbox.deliver(body=b"other content")
+    reject(inbox)
+    set_secret("acme", RIGHT)
+    shown = cli("rejected", "release")
+    assert shown.code == 1
+    assert "1 conflict" in shown.out
+    assert "`webhookctl inbox inspect evt-1`" in shown.err
+    assert cli("rejected", "list", "--json").data["released_at"] is None
+
+
+def test_the_invalid_stay_out_while_the_valid_go_in(cli: Cli, inbox: Inbox) -> None:
+    reject(inbox)
+    inbox.deliver("forged", secret="of-somebody")
+    set_secret("acme", RIGHT)
+    shown = cli("rejected", "release")
+    assert shown.code == 0
+    assert "1 accepted, 1 invalid" in shown.out
+    assert inbox.statuses().keys() == {"evt-1"}
+
+
+def test_where_nothing_is_valid_it_exits_with_1(cli: Cli, inbox: Inbox) -> None:
+    reject(inbox)
+    set_secret("acme", "still-the-wrong-one")
+    assert cli("rejected", "release").code == 1
+    assert inbox.rows("event#") == []
+
+
+def test_only_the_named_one_is_released(cli: Cli, inbox: Inbox) -> None:
+    reject(inbox, "one", body=b'{"n": 1}')
+    reject(inbox, "two", body=b'{"n": 2}')
+    set_secret("acme", RIGHT)
+    assert cli("rejected", "release", ids(cli)[0]).code == 0
+    assert inbox.statuses().keys() == {"two"}
+
+
+def test_a_type_that_is_not_stored_is_no_failure(cli: Cli, inbox: Inbox, checkout: Path) -> None:
+    text = (checkout / "inbox.toml").read_text()
+    (checkout / "inbox.toml").write_text(
+        text.replace("[sources.acme]", '[sources.acme]\ntypes = ["refunded"]')
+    )
+    reject(inbox)
+    set_secret("acme", RIGHT)
+    result = cli("rejected", "release", "--json")
+    assert (result.code, result.data["result"]) == (0, "ignored")
+    assert inbox.rows("event#") == []
+
+
+def test_a_large_body_is_read_where_it_lies(cli: Cli, inbox: Inbox) -> None:
+    body = b"".join(inbox.randomness.token().encode() for _ in range(1000))
+    reject(inbox, body=body)
+    assert "body_ref" in inbox.rows("rejected#acme")[0]
+    set_secret("acme", RIGHT)
+    assert cli("rejected", "release").code == 0
+    assert inbox.body() == body
+
+
+def test_a_body_that_is_gone_is_said_to_be(cli: Cli, inbox: Inbox) -> None:
+    reject(inbox, body=b"".join(inbox.randomness.token().encode() for _ in range(1000)))
+    client("s3").delete_object(Bucket="bodies", Key=inbox.rows("rejected#acme")[0]["body_ref"])
+    set_secret("acme", RIGHT)
+    shown = cli("rejected", "reverify", "--json")
+    assert (shown.code, shown.data["result"]) == (1, "lost")
+
+
+def test_a_lane_that_is_not_deployed_releases_nothing(
+    cli: Cli, inbox: Inbox, checkout: Path
+) -> None:
+    handlers = checkout / "handlers" / "orders.py"
+    handlers.write_text(handlers.read_text().replace('"paid", ', '"paid", lane="slow", '))
+    reject(inbox)
+    set_secret("acme", RIGHT)
+    shown = cli("rejected", "release")
+    assert shown.code == 1
+    assert "has no lane slow: deploy this first" in shown.err
+    assert inbox.rows("event#") == []
+
+
+# -- bearer tokens
+
+
+@pytest.fixture
+def bot(inbox: Inbox, cli: Cli, checkout: Path) -> Inbox:
+    """An inbox whose bot's token is not the one that is sent."""
+    spec = SourceSpec("bot", "telegram", "bot")
+    inbox.vault.rotate("bot", "the-wrong-token")
+    inbox.vault.rotate(TOKEN_KEY, "a-key-that-the-stack-made")
+    inbox.deploy(replace(MANIFEST, sources={**MANIFEST.sources, "bot": spec}))
+    cli.urls["bot"] = "https://inbox.example/webhooks/bot"
+    set_secret(TOKEN_KEY, "a-key-that-the-stack-made")
+    text = (checkout / "inbox.toml").read_text()
+    (checkout / "inbox.toml").write_text(text + BOT)
+    return inbox
+
+
+def update(inbox: Inbox) -> Receipt:
+    headers = {
+        "content-type": "application/json",
+        "x-telegram-bot-api-secret-token": TOKEN,
+    }
+    path = "/webhooks/bot"
+    return inbox.ingest.receive(Delivery("bot", "POST", path, "", headers, UPDATE, inbox.now))
+
+
+def test_a_token_is_never_stored_and_can_be_judged_all_the_same(cli: Cli, bot: Inbox) -> None:
+    assert update(bot).outcome is IngestOutcome.REJECTED
+    assert TOKEN not in repr(bot.rows(""))
+    set_secret("bot", TOKEN)
+    assert cli("rejected", "release").code == 0
+    assert bot.overview("7", "bot").event.type
+    assert TOKEN not in repr(bot.rows(""))
+
+
+def test_another_token_than_that_of_today_stays_out(cli: Cli, bot: Inbox) -> None:
+    update(bot)
+    set_secret("bot", "still-another")
+    shown = cli("rejected", "reverify", "--json")
+    assert shown.data["reason"] == "invalid-signature"
+    assert "of its token a hash was kept" in shown.data["detail"]
+
+
+def test_a_token_that_came_without_a_key_to_hash_it_with_is_not_kept(cli: Cli, bot: Inbox) -> None:
+    bot.vault.remove(TOKEN_KEY)
+    bot.clock.advance(minutes=2)
+    update(bot)
+    assert TOKEN not in repr(bot.rows(""))
+    set_secret("bot", TOKEN)
+    shown = cli("rejected", "reverify", "--json")
+    assert "its token was not kept" in shown.data["detail"]
+
+
+def test_when_it_came_is_part_of_its_name(cli: Cli, inbox: Inbox) -> None:
+    moment = to_ms(inbox.now)
+    reject(inbox)
+    assert ids(cli)[0].startswith(f"{moment:013d}-")

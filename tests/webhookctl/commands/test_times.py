@@ -1,0 +1,48 @@
+"""Times as operators write and read them."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+import typer
+
+from webhookctl.display.times import iso, moment
+
+NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "ago"),
+    [
+        ("30s", timedelta(seconds=30)),
+        ("5m", timedelta(minutes=5)),
+        ("2h", timedelta(hours=2)),
+        ("7d", timedelta(days=7)),
+    ],
+)
+def test_a_span_is_so_long_ago(text: str, ago: timedelta) -> None:
+    assert moment(text, NOW) == NOW - ago
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026-11-21T06:00:00Z",
+        "2026-11-21T06:00:00",
+        "2026-11-21T08:00:00+02:00",
+        "2026-11-21 06:00",
+    ],
+)
+def test_a_time_is_utc_unless_it_says_otherwise(text: str) -> None:
+    assert moment(text, NOW) == NOW - timedelta(hours=2)
+
+
+@pytest.mark.parametrize("text", ["", "2", "h", "2 h", "-2h", "0h", "2w", "٣h", "999999d", "now"])
+def test_anything_else_is_a_wrong_call(text: str) -> None:
+    with pytest.raises(typer.BadParameter, match="is no time"):
+        moment(text, NOW)
+
+
+def test_a_time_is_written_in_utc_to_the_millisecond() -> None:
+    cet = timezone(timedelta(hours=1))
+    assert iso(datetime(2026, 11, 21, 9, 0, 0, 1999, tzinfo=cet)) == "2026-11-21T08:00:00.001Z"
+    assert iso(None) is None

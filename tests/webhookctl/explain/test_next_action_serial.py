@@ -1,0 +1,53 @@
+"""What is said of serial runs: who waits for whom, and what ends it."""
+
+from datetime import timedelta
+
+from tests.webhookctl.explain.test_next_action import MINUTE, NOW, REPLAY, words
+from webhook_inbox.domain.model import Status
+from webhook_inbox.ledger.pauses import RESUMPTION
+
+
+def test_one_that_waits_for_a_dead_one_says_which_to_replay() -> None:
+    said = words(
+        Status.DEFERRED,
+        waits_for="event evt_0",
+        ordering_key="cus_1",
+        next_attempt_at=NOW + MINUTE,
+        last_error="cus_1 stands still since the run of evt_0 died",
+    )
+
+    assert said.startswith("Finish the run of evt_0 first: ")
+    assert "cus_1" in said
+    assert REPLAY.replace("evt_1", "evt_0") in said
+
+
+def test_a_dead_one_that_stops_its_ordering_key_says_so() -> None:
+    said = words(
+        Status.DEAD_LETTER, last_error="permanent: a 422", ordering_key="cus_1", blocking=True
+    )
+
+    assert said.startswith("Mend stripe.fulfil: ")
+    assert " Until then all later events of cus_1 wait; " in said
+    assert said.endswith(
+        "webhookctl skip evt_1 --source stripe --handler stripe.fulfil --reason WHY"
+    )
+
+
+def test_a_dead_one_whose_ordering_key_went_on_says_nothing_of_it() -> None:
+    said = words(Status.DEAD_LETTER, last_error="permanent: a 422", ordering_key="cus_1")
+
+    assert "cus_1" not in said
+
+
+def test_one_that_was_sent_and_not_begun_may_be_behind_others() -> None:
+    said = words(Status.PENDING, last_at=NOW - MINUTE, ordering_key="cus_1")
+
+    assert said.startswith("Wait: ")
+    assert "earlier events of cus_1 come first" in said
+
+
+def test_one_of_a_paused_handler_looks_for_itself_and_later_than_a_parked_one() -> None:
+    waits = {"waits_for": RESUMPTION, "next_attempt_at": NOW + timedelta(hours=1)}
+
+    assert "within two minutes of" in words(Status.DEFERRED, parked=True, **waits)
+    assert "within 20m of" in words(Status.DEFERRED, ordering_key="cus_1", **waits)

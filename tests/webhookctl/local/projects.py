@@ -1,0 +1,134 @@
+"""A small project: two sources, one handler module, an app that embeds the inbox."""
+
+import hashlib
+import hmac
+import json
+import time
+import uuid
+from collections.abc import Callable
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+INBOX = """
+[sources.github]
+provider = "github"
+
+[sources.billing]
+provider = "standard-webhooks"
+
+[destinations.sink]
+base_url = "http://127.0.0.1:8788"
+"""
+
+NOTES = """
+import json
+import urllib.request
+
+from webhook_inbox.handlers.router import Router
+
+github = Router("github")
+VERSION = "first"
+
+
+@github.on("issues.opened", backoff="fast", max_attempts=2)
+def note(event, ctx):
+    title = event.json()["issue"]["title"]
+    print(f"taking {title}")
+    if title == "broken":
+        raise RuntimeError("the handler's own words")
+    request = urllib.request.Request(
+        ctx.destination("sink").base_url + "/notes",
+        data=json.dumps({"title": title, "version": VERSION}).encode(),
+        headers={"Idempotency-Key": ctx.idempotency_key("note")},
+    )
+    urllib.request.urlopen(request, timeout=5).read()
+"""
+
+APP = """
+from webhookctl.local.deployment.embedding import main
+
+main()
+"""
+
+# Generous: a passing test waits for what it waits for and no longer, however slow the machine.
+DEADLINE = 300.0
+# ministack may lose a worker, and on a slow machine ingest's 2.5 seconds may be too short.
+SENT_AGAIN = frozenset({502, 503})
+SENDINGS = 5
+
+
+def write_functions(directory: Path, *, sink_port: int = 8788) -> Path:
+    """Writes `inbox.toml` and `handlers/`."""
+    handlers = directory / "handlers"
+    handlers.mkdir(parents=True)
+    (handlers / "__init__.py").write_text('MODULES = ("notes",)\n')
+    (handlers / "notes.py").write_text(NOTES)
+    (directory / "inbox.toml").write_text(INBOX.replace("8788", str(sink_port)))
+    return directory
+
+
+def write_project(directory: Path, *, sink_port: int = 8788) -> Path:
+    """Writes a repository that `webhookctl dev` can run."""
+    write_functions(directory / "functions", sink_port=sink_port)
+    (directory / "app.py").write_text(APP)
+    return directory
+
+
+def issue(title: str) -> bytes:
+    """Returns the body of GitHub's event for a new issue."""
+    return json.dumps({"action": "opened", "issue": {"number": 1, "title": title}}).encode()
+
+
+def deliver(
+    url: str, secret: str, title: str, *, delivery: str | None = None
+) -> tuple[int, dict[str, Any]]:
+    """Posts a signed GitHub event, and again while nobody takes it, as providers do."""
+    body = issue(title)
+    signature = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+    headers = {
+        "Content-Type": "application/json",
+        "X-GitHub-Event": "issues",
+        "X-GitHub-Delivery": delivery or str(uuid.uuid4()),
+        "X-Hub-Signature-256": f"sha256={signature}",
+    }
+    return post(f"{url}/webhooks/github", body, headers)
+
+
+def post(url: str, body: bytes, headers: dict[str, str] | None = None) -> tuple[int, Any]:
+    """Posts, and again while the inbox asks for that."""
+    for _ in range(SENDINGS):
+        answer = call(url, "POST", body, headers)
+        if answer[0] not in SENT_AGAIN:
+            break
+    return answer
+
+
+def call(
+    url: str, method: str = "GET", body: bytes | None = None, headers: dict[str, str] | None = None
+) -> tuple[int, Any]:
+    """Calls a JSON endpoint."""
+    parts = urlsplit(url)
+    connection = HTTPConnection(str(parts.hostname), parts.port, timeout=DEADLINE)
+    try:
+        connection.request(method, parts.path, body=body, headers=headers or {})
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read() or b"null")
+    finally:
+        connection.close()
+
+
+def effects(sink_url: str) -> list[dict[str, Any]]:
+    """Returns the bodies of the sink's effects."""
+    return [effect["body"] for effect in call(f"{sink_url}/effects")[1].values()]
+
+
+def eventually(holds: Callable[[], bool]) -> bool:
+    """Waits for something with a deadline."""
+    end = time.monotonic() + DEADLINE
+    while time.monotonic() < end:
+        if holds():
+            return True
+        time.sleep(0.05)
+    return False

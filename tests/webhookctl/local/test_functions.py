@@ -1,0 +1,51 @@
+"""Warming functions up: what keeps them from running, and what only looks like it."""
+
+import io
+import json
+from typing import Any
+
+import pytest
+
+from webhookctl.local.deployment.functions import TAKEN_ALONG, Deployed, Fleet
+from webhookctl.local.errors import LocalError
+
+PROCESSOR = Deployed("processor", "Stack-Processor-1", "processor")
+
+
+class Lambda:
+    """Answers invocations with these errors in turn, and then as a function that runs."""
+
+    def __init__(self, *errors: str) -> None:
+        self.errors = list(errors)
+        self.invocations = 0
+
+    def invoke(self, **_: Any) -> dict[str, Any]:
+        self.invocations += 1
+        if not self.errors:
+            return {"Payload": io.BytesIO(b"{}")}
+        content = {"errorMessage": self.errors.pop(0), "errorType": "Runtime.Unknown"}
+        return {"FunctionError": "Unhandled", "Payload": io.BytesIO(json.dumps(content).encode())}
+
+
+def warmed(double: Lambda) -> None:
+    Fleet(lambda _: double).warm({PROCESSOR: 1})
+
+
+def test_a_worker_that_was_taken_along_is_started_again() -> None:
+    double = Lambda(f"{TAKEN_ALONG}. stderr:")
+    warmed(double)
+    assert double.invocations == 2
+
+
+def test_one_that_never_starts_is_a_failure_in_the_end() -> None:
+    double = Lambda(*[TAKEN_ALONG] * 5)
+    with pytest.raises(LocalError, match="processor cannot run: Worker process exited"):
+        warmed(double)
+    assert double.invocations == 3
+
+
+def test_what_a_function_says_itself_is_believed_at_once() -> None:
+    double = Lambda("cannot import name 'x'")
+    with pytest.raises(LocalError, match="cannot import name"):
+        warmed(double)
+    assert double.invocations == 1

@@ -1,0 +1,260 @@
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.webhookctl.local.projects import (
+    DEADLINE,
+    NOTES,
+    deliver,
+    effects,
+    eventually,
+    write_project,
+)
+from webhookctl.local import state
+from webhookctl.local.http.server import Front
+from webhookctl.local.ports import accepts, free_port
+from webhookctl.local.processes.process_group import members
+
+READY = "Ctrl-C stops everything."
+
+
+class Session:
+    """A `webhookctl dev` of its own, with what it printed."""
+
+    def __init__(
+        self, root: Path, *, sink_port: int | None = None, env: dict[str, str] | None = None
+    ) -> None:
+        self.root = root
+        self.port = free_port()
+        self.sink_port = sink_port or free_port()
+        self.log = root / "terminal.txt"
+        ports = ["--port", str(self.port), "--sink-port", str(self.sink_port)]
+        with self.log.open("wb") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "webhookctl.local.session", *ports],
+                cwd=root,
+                env={**os.environ, **(env or {})},
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def text(self) -> str:
+        return self.log.read_text()
+
+    def says(self, text: str) -> bool:
+        return eventually(lambda: text in self.text or self.process.poll() is not None) and (
+            text in self.text
+        )
+
+    def stop(self, number: int = signal.SIGINT) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(DEADLINE)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return write_project(tmp_path)
+
+
+@pytest.fixture
+def started(project: Path) -> Iterator[list[Session]]:
+    sessions: list[Session] = []
+    yield sessions
+    for session in sessions:
+        if session.process.poll() is None:
+            session.stop(signal.SIGTERM)
+
+
+def _ended(session: Session) -> tuple[int, str]:
+    """Returns the exit status and the one line that a failed start leaves."""
+    status = session.process.wait(DEADLINE)
+    lines = [line for line in session.text.splitlines() if line != "starting …"]
+    assert len(lines) == 1, session.text
+    return status, lines[0]
+
+
+def _save(project: Path, text: str) -> None:
+    """Puts other handlers in place at once, so that no look finds half of them."""
+    draft = project / "draft.py"
+    draft.write_text(text)
+    draft.replace(project / "functions" / "handlers" / "notes.py")
+
+
+def test_a_session_from_its_banner_to_ctrl_c(project: Path, started: list[Session]) -> None:
+    sink_port = free_port()
+    toml = project / "functions" / "inbox.toml"
+    toml.write_text(toml.read_text().replace("8788", str(sink_port)))
+    session = Session(project, sink_port=sink_port)
+    started.append(session)
+    assert session.says(READY), session.text
+    front, sink = f"http://127.0.0.1:{session.port}", f"http://127.0.0.1:{session.sink_port}"
+    assert f"{front}/webhooks/github  (github)" in session.text
+    secret = re.search(r"github +(dev-only-\S+)", session.text)
+    assert secret is not None
+
+    running = state.read(project / ".local")
+    assert running is not None
+    assert (running.pid, running.front, running.sink) == (session.process.pid, front, sink)
+    groups = dict(running.children)
+    assert all(members(group) for group in groups.values())
+
+    assert deliver(front, secret[1], "one")[0] == 202
+    assert eventually(lambda: {"title": "one", "version": "first"} in effects(sink))
+    assert "POST /webhooks/github 202" in session.text
+    assert session.says("processor: taking one")
+
+    assert deliver(front, secret[1], "broken")[0] == 202
+    assert session.says("RuntimeError: the handler's own words")
+    assert "notes.py" in session.text
+
+    _save(project, NOTES.replace('"first"', '"second"'))
+    assert session.says("reloaded: processor")
+    assert deliver(front, secret[1], "two")[0] == 202
+    assert eventually(lambda: {"title": "two", "version": "second"} in effects(sink))
+
+    _save(project, "this is no Python")
+    assert session.says("handlers/notes.py:1: cannot be imported: SyntaxError")
+    assert "not reloaded, the old version runs on: " in session.text
+    assert deliver(front, secret[1], "three")[0] == 202
+    assert eventually(lambda: {"title": "three", "version": "second"} in effects(sink))
+
+    _save(project, NOTES.replace('"first"', '"second"'))
+    assert session.says("mended: what is in functions/ is what runs")
+    assert session.text.count("reloaded: processor") == 1
+
+    assert session.stop() == 0
+    assert session.text.splitlines()[-1] == "stopped"
+    assert [members(group) for group in groups.values()] == [[], []]
+    assert members(session.process.pid) == []
+    assert not accepts(session.port)
+    assert state.read(project / ".local") is None
+    assert not (project / ".local" / state.FILE).exists()
+
+
+def test_a_busy_port_is_one_line_that_names_it_and_the_remedy(
+    project: Path, started: list[Session]
+) -> None:
+    front = Front(0, print).start()
+    try:
+        command = [sys.executable, "-m", "webhookctl.local.session", "--port", str(front.port)]
+        done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+    finally:
+        front.stop()
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr == (
+        f"webhookctl dev: port {front.port} for the front is in use: stop what listens there,"
+        " or choose another with --port\n"
+    )
+
+
+def test_one_port_for_two_things_is_one_line(project: Path) -> None:
+    command = [sys.executable, "-m", "webhookctl.local.session"]
+    done = subprocess.run(
+        [*command, "--port", "9000", "--sink-port", "9000"],
+        cwd=project,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "webhookctl dev: --port and --sink-port are both 9000: give them different ones\n"
+    )
+
+
+def test_missing_node_is_one_line(project: Path, started: list[Session]) -> None:
+    session = Session(project, env={"JSII_NODE": "/absent/node"})
+    started.append(session)
+    status, line = _ended(session)
+    assert status == 1
+    assert line.startswith("webhookctl dev: Node is missing (/absent/node is not on the PATH)")
+
+
+BROKEN = {
+    "toml that is none": ("inbox.toml", "[sources.github\n", "inbox.toml"),
+    "an unknown provider": ("inbox.toml", '[sources.x]\nprovider = "none"\n', "sources.x"),
+    "a handler with a syntax error": ("handlers/notes.py", "def note(:\n", "handlers/notes.py:1"),
+    "a handler that raises": ("handlers/notes.py", "1 / 0\n", "ZeroDivisionError"),
+    "a handler of an unknown source": (
+        "handlers/notes.py",
+        NOTES.replace('Router("github")', 'Router("gitlab")'),
+        "gitlab",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_cannot_be_used_is_one_line_that_names_it(
+    project: Path, started: list[Session], name: str
+) -> None:
+    file, text, said = BROKEN[name]
+    (project / "functions" / file).write_text(text)
+    session = Session(project)
+    started.append(session)
+    status, line = _ended(session)
+    assert status == 1
+    assert line.startswith("webhookctl dev: ")
+    assert said in line
+    assert not accepts(session.port)
+
+
+def test_outside_of_a_repository_it_says_where_to_go(
+    tmp_path_factory: pytest.TempPathFactory, started: list[Session]
+) -> None:
+    session = Session(tmp_path_factory.mktemp("elsewhere"))
+    started.append(session)
+    status, line = _ended(session)
+    assert status == 1
+    assert line.endswith("change to the repository's directory")
+
+
+def test_a_second_session_is_sent_to_the_first(project: Path, started: list[Session]) -> None:
+    running = state.State(
+        pid=os.getpid(),
+        endpoint="",
+        region="us-east-1",
+        front="http://127.0.0.1:8787",
+        sink="",
+        outputs={},
+        children={},
+    )
+    state.write(project / ".local", running)
+    session = Session(project)
+    started.append(session)
+    status, line = _ended(session)
+    assert status == 1
+    assert f"it runs already (process {os.getpid()}, http://127.0.0.1:8787)" in line
+
+
+def test_a_stale_state_file_is_no_obstacle(project: Path, started: list[Session]) -> None:
+    (project / ".local").mkdir()
+    (project / ".local" / state.FILE).write_text(json.dumps({"pid": 1}))
+    session = Session(project, env={"JSII_NODE": "/absent/node"})
+    started.append(session)
+    assert "Node is missing" in _ended(session)[1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_stopped_while_it_starts_it_leaves_nothing(
+    project: Path, started: list[Session], number: int
+) -> None:
+    shutil.copy(project / "app.py", project / "real.py")
+    (project / "app.py").write_text("import time\nopen('begun', 'w').close()\ntime.sleep(600)\n")
+    session = Session(project)
+    started.append(session)
+    assert eventually((project / "begun").exists)
+    assert session.stop(number) == 128 + number
+    assert eventually(lambda: members(session.process.pid) == [])
+    assert not accepts(session.port)
+    assert "Traceback" not in session.text

@@ -1,0 +1,155 @@
+import json
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from tests.webhookctl.local.projects import DEADLINE
+from webhookctl.local.processes.sink import Effects, Sink
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "sink.jsonl"
+
+
+@pytest.fixture
+def told() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def sink(journal: Path, told: list[str]) -> Iterator[Sink]:
+    with Sink(0, journal, told.append) as server:
+        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def _call(
+    port: int, method: str, path: str, body: bytes | None = None, key: str = ""
+) -> tuple[int, Any]:
+    connection = HTTPConnection("127.0.0.1", port, timeout=DEADLINE)
+    connection.request(method, path, body=body, headers={"Idempotency-Key": key} if key else {})
+    answer = connection.getresponse()
+    content = json.loads(answer.read())
+    connection.close()
+    return answer.status, content
+
+
+def _post(sink: Sink, key: str, body: Any = None, path: str = "/notes") -> tuple[int, Any]:
+    return _call(sink.server_port, "POST", path, json.dumps(body).encode(), key)
+
+
+@pytest.mark.parametrize(("key", "known_by"), [("", "alert-1"), ("k1", "k1")])
+def test_a_key_may_stand_in_the_body_as_at_pagerduty(sink: Sink, key: str, known_by: str) -> None:
+    body = {"dedup_key": "alert-1", "event_action": "trigger"}
+    assert [_post(sink, key, body)[0] for _ in range(2)] == [201, 200]
+    assert list(sink.effects.all()) == [known_by]
+
+
+@pytest.mark.parametrize("body", [{"dedup_key": ""}, ["dedup_key"], "dedup_key"])
+def test_a_request_without_a_key_is_no_effect(sink: Sink, body: Any) -> None:
+    assert _post(sink, "", body)[0] == 400
+    assert sink.effects.all() == {}
+
+
+def test_the_first_request_is_the_effect_and_later_ones_get_its_answer(sink: Sink) -> None:
+    assert _post(sink, "k1", {"n": 1}) == (
+        201,
+        {"id": "effect-1", "key": "k1", "replayed": False},
+    )
+    assert _post(sink, "k1", {"n": 2}) == (200, {"id": "effect-1", "key": "k1", "replayed": True})
+    assert _post(sink, "k2", {"n": 1})[0] == 201
+
+
+def test_effects_are_listed_with_how_often_they_were_asked_for(sink: Sink) -> None:
+    for _ in range(3):
+        _post(sink, "k1", {"n": 1}, path="/invoices/7")
+    status, effects = _call(sink.server_port, "GET", "/effects")
+    assert status == 200
+    effect = effects["k1"]
+    assert effect["path"] == "/invoices/7"
+    assert effect["body"] == {"n": 1}
+    assert effect["requests"] == 3
+    assert effect["first_at"] <= effect["last_at"]
+
+
+def test_many_at_once_with_one_key_are_one_effect(sink: Sink) -> None:
+    keys = [f"k{number % 10}" for number in range(300)]
+    with ThreadPoolExecutor(60) as pool:
+        statuses = Counter(status for status, _ in pool.map(lambda key: _post(sink, key), keys))
+    assert statuses == {201: 10, 200: 290}
+    _, effects = _call(sink.server_port, "GET", "/effects")
+    assert {effect["requests"] for effect in effects.values()} == {30}
+    assert len({effect["id"] for effect in effects.values()}) == 10
+
+
+def test_effects_survive_a_restart(journal: Path) -> None:
+    before = Effects(journal)
+    before.perform("k1", "/a", {"n": 1})
+    before.perform("k1", "/a", {"n": 1})
+    after = Effects(journal)
+    assert after.all() == before.all()
+    assert after.perform("k1", "/a", None)[0] is False
+    assert after.perform("k2", "/a", None) == (
+        True,
+        {"id": "effect-2", "key": "k2", "replayed": False},
+    )
+
+
+def test_reset_forgets_for_good(sink: Sink, journal: Path) -> None:
+    _post(sink, "k1")
+    assert _call(sink.server_port, "DELETE", "/effects")[0] == 200
+    assert _call(sink.server_port, "GET", "/effects") == (200, {})
+    assert Effects(journal).all() == {}
+    assert _post(sink, "k1")[0] == 201
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"\xff"])
+def test_a_body_that_is_no_json_is_refused_and_leaves_no_effect(sink: Sink, body: bytes) -> None:
+    assert _call(sink.server_port, "POST", "/notes", body, "k1")[0] == 400
+    assert _call(sink.server_port, "GET", "/effects") == (200, {})
+
+
+def test_a_request_without_a_key_is_refused(sink: Sink) -> None:
+    assert _call(sink.server_port, "POST", "/notes", b"{}") == (
+        400,
+        {"error": "Idempotency-Key is missing"},
+    )
+
+
+def test_only_effects_can_be_read_or_deleted(sink: Sink) -> None:
+    assert _call(sink.server_port, "GET", "/notes")[0] == 404
+    assert _call(sink.server_port, "DELETE", "/notes")[0] == 404
+
+
+def test_one_line_an_effect(sink: Sink, told: list[str]) -> None:
+    assert _post(sink, "k1", {"text": "x" * 500})[0] == 201
+    assert _post(sink, "k1", {"text": "x" * 500})[0] == 200
+    first, second = told
+    assert re.fullmatch(r'\S+ sink   effect   POST /notes {"text": "x+… key=k1', first)
+    assert re.fullmatch(r"\S+ sink   replayed POST /notes .* key=k1", second)
+
+
+def test_a_busy_port_is_one_line_and_a_failure(sink: Sink, journal: Path) -> None:
+    port = str(sink.server_port)
+    command = [sys.executable, "-m", "webhookctl.local.processes.sink", "--port", port]
+    done = subprocess.run(
+        [*command, "--journal", str(journal)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"sink: port {port} for the sink is in use: stop what listens there,"
+        " or choose another with --port\n"
+    )

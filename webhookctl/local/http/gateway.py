@@ -1,0 +1,166 @@
+"""What stands between the front and the ingest function: ministack's HTTP API, or its stand-in.
+
+ministack's HTTP API is used wherever it does what AWS does. In two cases it does not: bodies
+that are not UTF-8 under a textual content type lose bytes, and OPTIONS never reaches a
+function. There the function is invoked directly, with the event that API Gateway makes
+(payload format 2.0).
+"""
+
+import base64
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import parse_qsl, unquote
+
+from webhookctl.local.http.messages import Request, Response, end_to_end, send
+
+# A Lambda invocation's payload, which is the whole event: body escaped or in base64.
+EVENT_LIMIT: Final = 6 * 1024 * 1024
+# The largest part of a body that no escaping can carry over the limit (\u0000: one to six).
+SURELY_FITS: Final = EVENT_LIMIT // 6 - 64 * 1024
+# What API Gateway hands over as text; all else comes in base64.
+TEXTUAL: Final = frozenset({"application/json", "application/xml", "application/javascript"})
+PREFIX: Final = b"/webhooks/"
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """A deployed API: ministack's port, the API's id, the name of the function behind it."""
+
+    port: int
+    api_id: str
+    function: str
+
+    async def call(self, request: Request) -> Response:
+        """Passes a request on; raises OSError where ministack does not answer."""
+        if len(request.body) > SURELY_FITS and self._event_size(request) > EVENT_LIMIT:
+            return too_large()
+        if _needs_stand_in(request):
+            return await self._invoke(request)
+        target = f"/_aws/execute-api/{self.api_id}/$default".encode() + request.target
+        return await send(
+            self.port,
+            Request(request.method, target, end_to_end(request.headers), request.body),
+        )
+
+    def _event_size(self, request: Request) -> int:
+        return len(json.dumps(event(request, api_id=self.api_id), ensure_ascii=False).encode())
+
+    async def _invoke(self, request: Request) -> Response:
+        payload = json.dumps(event(request, api_id=self.api_id)).encode()
+        target = f"/2015-03-31/functions/{self.function}/invocations".encode()
+        headers = ((b"Host", b"lambda"), (b"Content-Type", b"application/json"))
+        answer = await send(self.port, Request(b"POST", target, headers, payload))
+        names = {key.lower() for key, _ in answer.headers}
+        if answer.status != 200 or b"x-amz-function-error" in names:
+            return as_json(500, {"message": "Internal Server Error"})
+        return from_function(json.loads(answer.body or b"null"))
+
+
+def event(request: Request, *, api_id: str) -> dict[str, Any]:
+    """Returns the event that API Gateway makes of a request (HTTP API, payload format 2.0)."""
+    path, _, query = request.target.decode("latin-1").partition("?")
+    headers = joined(request)
+    text, encoded = _body(request)
+    made: dict[str, Any] = {
+        "version": "2.0",
+        "routeKey": "ANY /webhooks/{source}",
+        "rawPath": unquote(path),
+        "rawQueryString": query,
+        "headers": headers,
+        "requestContext": _context(request, api_id=api_id, headers=headers),
+        "pathParameters": {"source": unquote(path.rpartition("/")[2])},
+        "isBase64Encoded": encoded,
+    }
+    if request.body:
+        made["body"] = text
+    if query:
+        made["queryStringParameters"] = _joined_pairs(parse_qsl(query, keep_blank_values=True))
+    return made
+
+
+def joined(request: Request) -> dict[str, str]:
+    """Returns the headers as functions see them: lower-case, repeated ones joined by commas."""
+    pairs = [(k.decode("latin-1"), v.decode("latin-1")) for k, v in end_to_end(request.headers)]
+    length = [("content-length", str(len(request.body)))] if request.body else []
+    return _joined_pairs([(key.lower(), value) for key, value in (*pairs, *length)])
+
+
+def from_function(result: Any) -> Response:
+    """Returns the response that API Gateway makes of a function's result."""
+    if not isinstance(result, Mapping) or "statusCode" not in result:
+        return as_json(200, result)
+    body = str(result.get("body") or "")
+    headers = {"content-type": "application/json"}
+    headers |= {str(k).lower(): str(v) for k, v in (result.get("headers") or {}).items()}
+    cookies = [("set-cookie", str(cookie)) for cookie in result.get("cookies") or ()]
+    return Response(
+        status=int(result["statusCode"]),
+        headers=tuple((k.encode(), v.encode()) for k, v in (*headers.items(), *cookies)),
+        body=base64.b64decode(body) if result.get("isBase64Encoded") else body.encode(),
+    )
+
+
+def as_json(status: int, content: Any) -> Response:
+    """Returns a JSON response of our own."""
+    return Response(status, ((b"Content-Type", b"application/json"),), json.dumps(content).encode())
+
+
+def too_large() -> Response:
+    """Returns what API Gateway answers where the function could not be given the event."""
+    return as_json(413, {"message": "Request Ordering key Too Large"})
+
+
+def _needs_stand_in(request: Request) -> bool:
+    if not request.path.startswith(PREFIX):
+        return False
+    return request.method == b"OPTIONS" or (_textual(request) and not _is_utf8(request.body))
+
+
+def _textual(request: Request) -> bool:
+    kind = request.header(b"content-type").decode("latin-1").partition(";")[0].strip().lower()
+    return kind.startswith("text/") or kind in TEXTUAL
+
+
+def _is_utf8(body: bytes) -> bool:
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _body(request: Request) -> tuple[str, bool]:
+    if _textual(request) and _is_utf8(request.body):
+        return request.body.decode(), False
+    return base64.b64encode(request.body).decode(), bool(request.body)
+
+
+def _context(request: Request, *, api_id: str, headers: Mapping[str, str]) -> dict[str, Any]:
+    now = time.time()
+    return {
+        "accountId": "000000000000",
+        "apiId": api_id,
+        "domainName": headers.get("host", ""),
+        "http": {
+            "method": request.method.decode("latin-1"),
+            "path": unquote(request.path.decode("latin-1")),
+            "protocol": "HTTP/1.1",
+            "sourceIp": "127.0.0.1",
+            "userAgent": headers.get("user-agent", ""),
+        },
+        "requestId": f"{time.monotonic_ns():x}",
+        "routeKey": "ANY /webhooks/{source}",
+        "stage": "$default",
+        "time": time.strftime("%d/%b/%Y:%H:%M:%S +0000", time.gmtime(now)),
+        "timeEpoch": int(now * 1000),
+    }
+
+
+def _joined_pairs(pairs: list[tuple[str, str]]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for key, value in pairs:
+        found[key] = f"{found[key]},{value}" if key in found else value
+    return found

@@ -1,0 +1,234 @@
+"""The stable address: `http://127.0.0.1:8787/webhooks/{source}`, bytes untouched."""
+
+import asyncio
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from datetime import UTC, datetime
+from typing import Any, Final, Self
+
+import h11
+
+from webhookctl.local.http.gateway import Gateway, as_json, too_large
+from webhookctl.local.http.messages import (
+    CHUNK,
+    HEADER_LIMIT,
+    Request,
+    Response,
+    end_to_end,
+    framed,
+)
+from webhookctl.local.ports import LOOPBACK
+
+DEFAULT_PORT: Final = 8787
+BODY_LIMIT: Final = 10 * 1024 * 1024  # what API Gateway reads at most
+IDLE_LIMIT: Final = 75.0
+GATEWAY_LIMIT: Final = 30.0  # after so many seconds API Gateway answers by itself
+# Each request in flight is a process of its own at ministack, without bound; a burst of two
+# hundred would be two hundred cold interpreters. The rest waits here.
+IN_FLIGHT: Final = 4
+SHOWN: Final = ("event_id", "status", "reason", "message")  # of an answer, in the log
+COMPLETIONS: Final = b"/completions/"
+BODILESS_STATUSES: Final = frozenset({204, 304})
+HELP: Final = b"""webhook-inbox on this machine.
+
+POST /webhooks/{source}      a provider's delivery, for a source of functions/inbox.toml
+POST /completions/{token}    what came of a job that a handler waits for
+
+Try:  webhookctl send FILE --source SOURCE     a signed sample
+      webhookctl inbox list                    what became of it
+"""
+
+Log = Callable[[str], None]
+
+
+class Front:
+    """The HTTP server in front of the deployed API, in a thread of its own."""
+
+    def __init__(self, port: int, log: Log) -> None:
+        """Prepares; `start` starts.
+
+        Args:
+            port: on the loopback interface; 0 takes a free one.
+            log: receives one line per request.
+        """
+        self.port = port
+        self.gateway: Gateway | None = None
+        self._log = log
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping = asyncio.Event()
+        self._reservations = asyncio.Semaphore(IN_FLIGHT)
+        self._thread = threading.Thread(target=self._run, daemon=True, name="front")
+        self._started: Future[int] = Future()
+
+    @property
+    def url(self) -> str:
+        """Where to post, without the path."""
+        return f"http://{LOOPBACK}:{self.port}"
+
+    def start(self) -> Self:
+        """Listens; raises OSError where the port is taken."""
+        self._thread.start()
+        self.port = self._started.result()
+        return self
+
+    def stop(self) -> None:
+        """Stops listening and drops open connections; may be called twice."""
+        if self._loop is not None and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stopping.set)
+            self._thread.join()
+
+    def _run(self) -> None:
+        asyncio.run(self._listen())
+
+    async def _listen(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        try:
+            server = await asyncio.start_server(self._serve, LOOPBACK, self.port, backlog=1024)
+        except OSError as error:
+            self._started.set_exception(error)
+            return
+        self._started.set_result(server.sockets[0].getsockname()[1])
+        await self._stopping.wait()
+        # asyncio leaks the socket of a connection that is half accepted when its server closes.
+        await _turns()
+        server.close()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await _turns()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        peer = _Peer(reader, writer)
+        try:
+            while (request := await peer.receive()) is not None:
+                await peer.answer(await self._respond(request))
+        except h11.RemoteProtocolError as error:
+            await peer.refuse(error)
+        except (OSError, TimeoutError):
+            pass  # the client is gone or silent: nobody to answer
+        finally:
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+
+    async def _respond(self, request: Request | Response) -> Response:
+        if isinstance(request, Response):
+            return request
+        begun = time.monotonic()
+        response = await self._dispatch(request)
+        self._log(_line(request, response, seconds=time.monotonic() - begun))
+        return response
+
+    async def _dispatch(self, request: Request) -> Response:
+        if request.path == b"/" and request.method in {b"GET", b"HEAD"}:
+            return Response(200, ((b"Content-Type", b"text/plain; charset=utf-8"),), HELP)
+        if self.gateway is None:
+            return as_json(502, {"message": "the local runtime is not ready"})
+        try:
+            async with self._reservations:
+                async with asyncio.timeout(GATEWAY_LIMIT):
+                    return await self.gateway.call(request)
+        except TimeoutError:
+            return as_json(503, {"message": "Service Unavailable"})
+        except OSError:
+            return as_json(502, {"message": "the local runtime does not answer"})
+
+
+class _Peer:
+    """A client's connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEADER_LIMIT)
+        self._head = False
+
+    async def receive(self) -> Request | Response | None:
+        """Returns the next request, the refusal of one, or None where the client is done."""
+        if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
+            self._http.start_next_cycle()
+        if self._http.our_state is not h11.IDLE:
+            return None
+        begin = await self._next()
+        if not isinstance(begin, h11.Request):
+            return None
+        self._head = begin.method == b"HEAD"
+        body = await self._body()
+        if body is None:
+            return too_large()
+        return Request(begin.method, begin.target, tuple(begin.headers.raw_items()), body)
+
+    async def answer(self, response: Response) -> None:
+        """Sends a response."""
+        headers = framed(end_to_end(response.headers), response.body)
+        silent = self._head or response.status in BODILESS_STATUSES
+        events: list[h11.Event] = [
+            h11.Response(status_code=response.status, headers=headers, reason=b""),
+            *([] if silent else [h11.Data(data=response.body)]),
+            h11.EndOfMessage(),
+        ]
+        self._writer.write(b"".join(self._http.send(event) or b"" for event in events))
+        await self._writer.drain()
+
+    async def refuse(self, error: h11.RemoteProtocolError) -> None:
+        """Answers what is no HTTP, where that is still possible."""
+        if self._http.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
+            await self.answer(as_json(error.error_status_hint, {"message": str(error)}))
+
+    async def _body(self) -> bytes | None:
+        """Returns the body, or None where it is larger than API Gateway takes.
+
+        It is read to its end all the same: a client that is still writing would see a reset
+        connection instead of the answer.
+        """
+        body, size = bytearray(), 0
+        while isinstance(event := await self._next(), h11.Data):
+            size += len(event.data)
+            if size <= BODY_LIMIT:
+                body += event.data
+        return bytes(body) if size <= BODY_LIMIT else None
+
+    async def _next(self) -> Any:
+        while (event := self._http.next_event()) is h11.NEED_DATA:
+            if self._http.they_are_waiting_for_100_continue:
+                go_on = h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")
+                self._writer.write(self._http.send(go_on) or b"")
+            async with asyncio.timeout(IDLE_LIMIT):
+                self._http.receive_data(await self._reader.read(CHUNK))
+        return event
+
+
+async def _turns() -> None:
+    """Lets the loop do what is pending, and what that brings about."""
+    for _ in range(4):
+        await asyncio.sleep(0)
+
+
+def _line(request: Request, response: Response, *, seconds: float) -> str:
+    """Returns the log's line. The query and the headers stay out: both may hold secrets.
+
+    So does a completion's token.
+    """
+    now = datetime.now(UTC).astimezone()
+    named = request.path if COMPLETIONS not in request.path else COMPLETIONS + b"{token}"
+    path = named.decode("latin-1").encode("unicode_escape").decode()
+    return (
+        f"{now:%H:%M:%S} front  {request.method.decode()} {path} {response.status}"
+        f" {seconds * 1000:.0f} ms {len(request.body)} B{_outcome(response)}"
+    )
+
+
+def _outcome(response: Response) -> str:
+    try:
+        content = json.loads(response.body)
+    except ValueError:
+        return ""
+    if not isinstance(content, dict):
+        return ""
+    shown = [f"{k}={content[k]}" for k in SHOWN if k in content]
+    return "".join(f" {item}" for item in shown)

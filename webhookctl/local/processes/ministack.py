@@ -1,0 +1,173 @@
+"""ministack as a child process: AWS on a loopback port."""
+
+import os
+import shutil
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Self
+
+import boto3
+import botocore.session
+from botocore.config import Config
+
+from webhookctl.local.errors import LocalError
+from webhookctl.local.ports import LOOPBACK, free_port, require_free
+from webhookctl.local.processes.process_group import Child
+
+REGION: Final = "us-east-1"
+START_LIMIT: Final = 60.0  # seconds; it takes half a one
+POLL: Final = 0.05
+# What programs need to run and nothing that names an account, a proxy or a profile: the
+# functions inherit ministack's environment.
+INHERITED: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "SYSTEMROOT", "PYTHONUTF8")
+CREDENTIALS: Final[Mapping[str, str]] = {
+    "AWS_ACCESS_KEY_ID": "test",
+    "AWS_SECRET_ACCESS_KEY": "test",
+    "AWS_DEFAULT_REGION": REGION,
+    "AWS_REGION": REGION,
+}
+
+
+def scrubbed(temporary: Path, *, port: int) -> dict[str, str]:
+    """Returns ministack's whole environment.
+
+    Its home, temporary files and configuration are ours, so that neither the developer's
+    profile nor a Docker daemon is touched: at boot ministack removes containers it takes for
+    its own.
+    """
+    return {
+        **{name: os.environ[name] for name in INHERITED if name in os.environ},
+        **CREDENTIALS,
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "BIND_HOST": LOOPBACK,
+        "DOCKER_HOST": f"unix://{temporary}/no-docker",
+        "GATEWAY_PORT": str(port),
+        "HOME": str(temporary),
+        "IOT_MTLS_ENABLED": "0",
+        "LOG_LEVEL": "WARNING",
+        "NO_PROXY": "*",
+        "SFTP_ENABLED": "0",
+        "TMPDIR": str(temporary),
+    }
+
+
+class Ministack:
+    """One ministack. Its state lives in memory and ends with it."""
+
+    def __init__(self, directory: Path, *, port: int | None = None) -> None:
+        """Prepares; `start` starts.
+
+        Args:
+            directory: for its log and its temporary files, made where absent.
+            port: on the loopback interface; by default a free one.
+        """
+        self.port = port or free_port()
+        self.endpoint = f"http://{LOOPBACK}:{self.port}"
+        self.log = directory / "ministack.log"
+        self._directory = directory
+        self._child: Child | None = None
+        self._temporary = Path()
+
+    def start(self) -> Self:
+        """Starts it and returns when it answers; raises LocalError where it does not."""
+        # Or else another one on this port would answer in its place.
+        require_free(self.port, purpose="ministack", option="port=")
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._temporary = Path(tempfile.mkdtemp(prefix="ministack-", dir=self._directory))
+        with self.log.open("wb") as output:
+            self._child = Child(
+                ["ministack"],
+                env=scrubbed(self._temporary.resolve(), port=self.port),
+                cwd=self._temporary,
+                output=output.fileno(),
+            )
+        try:
+            self._wait(self._child)
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    @property
+    def pid(self) -> int:
+        """The process id, which is also the id of the group its Lambda workers are in."""
+        if self._child is None:
+            message = "ministack was not started"
+            raise LocalError(message)
+        return self._child.pid
+
+    @property
+    def running(self) -> bool:
+        """Tells whether it lives."""
+        return self._child is not None and self._child.running
+
+    def stop(self) -> None:
+        """Ends it and every Lambda worker; may be called twice."""
+        if self._child is not None:
+            self._child.stop()
+        if self._temporary.name:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def client(self, service: str) -> Any:
+        """Returns a boto3 client of this endpoint that knows no other account."""
+        return client(service, endpoint=self.endpoint)
+
+    def _wait(self, child: Child) -> None:
+        deadline = time.monotonic() + START_LIMIT
+        while time.monotonic() < deadline:
+            if not child.running:
+                message = f"ministack ended while starting: see {self.log}"
+                raise LocalError(message)
+            if _healthy(self.endpoint):
+                return
+            time.sleep(POLL)
+        message = f"ministack did not answer within {START_LIMIT:.0f} s: see {self.log}"
+        raise LocalError(message)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def client(service: str, *, endpoint: str) -> Any:
+    """Returns a boto3 client of a ministack, with fake credentials of its own."""
+    # The developer's profile, configuration file and AWS_* variables have no say here.
+    bare = botocore.session.Session(
+        session_vars={
+            "profile": (None, None, None, None),
+            "config_file": (None, None, os.devnull, None),
+            "credentials_file": (None, None, os.devnull, None),
+        }
+    )
+    session = boto3.Session(
+        botocore_session=bare,
+        aws_access_key_id=CREDENTIALS["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
+        region_name=REGION,
+    )
+    # A path-style bucket needs no name resolution, and a proxy has no business on loopback.
+    config = Config(
+        s3={"addressing_style": "path"},
+        proxies={},
+        retries={"total_max_attempts": 2, "mode": "standard"},
+        max_pool_connections=32,
+        read_timeout=310,
+    )
+    return session.client(service, endpoint_url=endpoint, config=config)
+
+
+def _healthy(endpoint: str) -> bool:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(f"{endpoint}/_ministack/health", timeout=2.0) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False

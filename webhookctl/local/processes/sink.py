@@ -1,0 +1,184 @@
+"""A downstream system with idempotency keys: `python -m webhookctl.local.processes.sink --port 8788`.
+
+It stands for what handlers call in earnest. The first request with an `Idempotency-Key`, or with a
+`dedup_key` in its body as at PagerDuty, is an effect: 201, remembered in a journal that survives a
+restart. Any later one gets 200 and the first answer. So a person, or a test, sees how often each
+effect really happened.
+"""
+
+import argparse
+import json
+import sys
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Final
+
+from webhookctl.local.errors import LocalError
+from webhookctl.local.ports import LOOPBACK, require_free
+
+DEFAULT_PORT: Final = 8788
+DEFAULT_JOURNAL: Final = Path(".local/sink.jsonl")
+LARGEST_BODY: Final = 8 * 1024 * 1024
+SHOWN: Final = 120  # characters of a body on the terminal
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+class Effects:
+    """What happened, by idempotency key; a line in the journal before each answer."""
+
+    def __init__(self, journal: Path) -> None:
+        """Reads the journal, which is made where absent."""
+        self._journal = journal
+        self._lock = threading.Lock()
+        self._effects: dict[str, dict[str, Any]] = {}
+        journal.parent.mkdir(parents=True, exist_ok=True)
+        journal.touch()
+        for line in journal.read_text().splitlines():
+            self._remember(json.loads(line))
+
+    def perform(self, key: str, path: str, body: Any) -> tuple[bool, dict[str, Any]]:
+        """Takes one request; returns whether it is the first with its key, and the answer."""
+        with self._lock:
+            first = key not in self._effects
+            entry: dict[str, Any] = {"key": key, "at": datetime.now(UTC).isoformat()}
+            if first:
+                number = len(self._effects) + 1
+                entry |= {"id": f"effect-{number}", "path": path, "body": body}
+            with self._journal.open("a") as file:
+                file.write(json.dumps(entry) + "\n")
+            self._remember(entry)
+            return first, {"id": self._effects[key]["id"], "key": key, "replayed": not first}
+
+    def all(self) -> dict[str, dict[str, Any]]:
+        """Returns path, body, number of requests, first and last time, by key."""
+        with self._lock:
+            return {key: dict(effect) for key, effect in self._effects.items()}
+
+    def reset(self) -> None:
+        """Forgets everything."""
+        with self._lock:
+            self._effects.clear()
+            self._journal.write_text("")
+
+    def _remember(self, entry: dict[str, Any]) -> None:
+        at = entry["at"]
+        if "id" in entry:
+            seen = {name: entry[name] for name in ("id", "path", "body")}
+            self._effects[entry["key"]] = {**seen, "requests": 0, "first_at": at}
+        effect = self._effects[entry["key"]]
+        effect["requests"] += 1
+        effect["last_at"] = at
+
+
+class Sink(ThreadingHTTPServer):
+    """The server. Hundreds of handlers may call at once."""
+
+    daemon_threads = True
+    request_queue_size = 512
+
+    def __init__(self, port: int, journal: Path, tell: Callable[[str], None] = _say) -> None:
+        """Listens on the loopback interface.
+
+        Args:
+            port: 0 takes a free one.
+            journal: what happened before, and from now on.
+            tell: receives a line per request, before its answer.
+        """
+        self.effects = Effects(journal)
+        self.tell = tell
+        super().__init__((LOOPBACK, port), _Handler)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1  # one packet per answer: two would wait for the client's delayed ACK
+    server: Sink
+
+    def do_POST(self) -> None:
+        """Performs an effect once."""
+        try:
+            body = json.loads(self._read())
+        except ValueError:
+            self._answer(HTTPStatus.BAD_REQUEST, {"error": "the body must be JSON"})
+            return
+        field = str(body.get("dedup_key", "")) if isinstance(body, dict) else ""
+        key = self.headers.get("Idempotency-Key", "") or field
+        if not key:
+            self._answer(HTTPStatus.BAD_REQUEST, {"error": "Idempotency-Key is missing"})
+            return
+        first, answer = self.server.effects.perform(key, self.path, body)
+        self._tell(key, body, first=first)
+        self._answer(HTTPStatus.CREATED if first else HTTPStatus.OK, answer)
+
+    def do_GET(self) -> None:
+        """Lists the effects."""
+        if self.path == "/effects":
+            self._answer(HTTPStatus.OK, self.server.effects.all())
+        else:
+            self._answer(HTTPStatus.NOT_FOUND, {"error": "GET /effects, or POST anywhere"})
+
+    def do_DELETE(self) -> None:
+        """Forgets the effects."""
+        if self.path == "/effects":
+            self.server.effects.reset()
+            self._answer(HTTPStatus.OK, {})
+        else:
+            self._answer(HTTPStatus.NOT_FOUND, {"error": "DELETE /effects"})
+
+    def _read(self) -> bytes:
+        try:
+            length = int(self.headers.get("Content-Length", ""))
+        except ValueError as error:
+            self.close_connection = True
+            message = "Content-Length is missing"
+            raise ValueError(message) from error
+        if not 0 <= length <= LARGEST_BODY:
+            self.close_connection = True
+            message = "the body is too large"
+            raise ValueError(message)
+        return self.rfile.read(length)
+
+    def _answer(self, status: HTTPStatus, content: dict[str, Any]) -> None:
+        body = json.dumps(content).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _tell(self, key: str, body: Any, *, first: bool) -> None:
+        what = "effect  " if first else "replayed"
+        shown = json.dumps(body)
+        if len(shown) > SHOWN:
+            shown = f"{shown[:SHOWN]}…"
+        time = f"{datetime.now(UTC).astimezone():%H:%M:%S}"
+        self.server.tell(f"{time} sink   {what} POST {self.path} {shown} key={key}")
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - http.server's name
+        """Says nothing: one line per effect is enough."""
+
+
+def main() -> None:
+    """Serves until it is stopped."""
+    parser = argparse.ArgumentParser(description="A sink with idempotency keys.")
+    parser.add_argument("--port", type=int, default=DEFAULT_PORT)
+    parser.add_argument("--journal", type=Path, default=DEFAULT_JOURNAL)
+    options = parser.parse_args()
+    try:
+        require_free(options.port, purpose="the sink", option="--port")
+    except LocalError as error:
+        sys.exit(f"sink: {error}")
+    with Sink(options.port, options.journal) as server:
+        server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()
