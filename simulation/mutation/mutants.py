@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 LIST: Final = Path(__file__).with_suffix(".toml")
-LIBRARY: Final = LIST.parents[1] / "functions" / "webhook_inbox"
+LIBRARY: Final = LIST.parents[2] / "functions" / "webhook_inbox"
 
 
 class StaleMutant(Exception):

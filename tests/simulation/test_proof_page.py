@@ -38,7 +38,7 @@ def test_a_named_test_is_there(name: str) -> None:
 
 @pytest.mark.parametrize("name", CHECKS)
 def test_a_named_check_is_there(name: str) -> None:
-    module, function = name.split(".")
+    module, _, function = name.rpartition(".")
     found = importlib.import_module(f"simulation.{module}")
     assert hasattr(found, function) or hasattr(found.__dict__.get("Truth"), function)
 

@@ -19,7 +19,7 @@ from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import StoredEvent
 from webhook_inbox.domain.ports import Blobs, Item, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
-from webhook_inbox.ingest import replay_attacks
+from webhook_inbox.ingest.replay_attacks import GuardResult, check
 from webhook_inbox.ledger import payloads
 from webhook_inbox.ledger.schema import (
     EVENT_LIFE,
@@ -80,10 +80,7 @@ class IdempotentReceiver:
         Raises:
             Unavailable: storage failed; the event may be stored.
         """
-        if (
-            event.guard
-            and replay_attacks.check(self._table, event) is replay_attacks.GuardResult.REPLAYED
-        ):
+        if event.guard and check(self._table, event) is GuardResult.REPLAYED:
             return Recorded(Taken.REPLAYED)
         known = self._store(event)
         if known is None:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from webhook_inbox.domain.manifest import SPLITTER, HandlerSpec, Manifest, SourceSpec
 from webhook_inbox.domain.model import BATCH, Delivery, StoredEvent
 from webhook_inbox.domain.provider import Identity, Provider, Verified
-from webhook_inbox.ingest import replay_attacks as guard
+from webhook_inbox.ingest.replay_attacks import content_hash
 from webhook_inbox.ledger.schema import dedupe_key
 from webhook_inbox.queue.message_groups import ordering_keys_of
 
@@ -123,7 +123,7 @@ def new_event(
         signature_hash=_signature_hash(provider, verified),
         verified_with=verified.secret,
         occurred_at=identity.occurred_at or verified.signed_at,
-        guard="" if content is None else guard.content_hash(content, agent=verified.agent),
+        guard="" if content is None else content_hash(content, agent=verified.agent),
         request_id=delivery.request_id,
         agent=verified.agent,
         ordering_keys=ordering_keys_of(handlers, delivery.body),

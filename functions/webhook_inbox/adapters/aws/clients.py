@@ -9,7 +9,6 @@ from collections.abc import Callable
 from functools import cache, cached_property
 from typing import Any, Final
 
-import boto3
 import botocore.session
 from botocore.config import Config
 from botocore.handlers import add_expect_header
@@ -98,5 +97,7 @@ def steady(service: str) -> Any:
 
 @cache
 def _over(base: Any) -> Any:
+    import boto3  # noqa: PLC0415 - ingest must not load it
+
     # Once for each: boto3 refuses to add its own to a session twice.
     return boto3.Session(botocore_session=base)

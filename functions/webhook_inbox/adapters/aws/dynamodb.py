@@ -22,7 +22,7 @@ PATIENT_ROUNDS: Final = 5
 # The key attributes of the indexes, partition and sort, which `stacks/ledger.py` declares.
 INDEX_KEYS: Final = {
     "by_received": ("received_bucket", "received_at"),
-    "due_bucket": ("due_bucket", "due_at"),
+    "by_due": ("due_bucket", "due_at"),
 }
 
 
