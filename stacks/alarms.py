@@ -101,7 +101,7 @@ class Alarms(Construct):
                     service="processor",
                     lane=spec.lane,
                     handler=spec.name,
-                    outcome=RunOutcome.DEAD_DROPPED,
+                    outcome=RunOutcome.DEAD,
                 ),
                 text=f"A run of {spec.name} was given up, and its ordering key {after}. Look:"
                 f" `{self._ctl} inbox list --status dead_letter`. Once the cause is gone:"

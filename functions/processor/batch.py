@@ -53,7 +53,7 @@ class Records:
             # settled, so the process ends, and its message comes back as settled.
             self._logger.error("ending the process: a handler is still running after its time")
             os._exit(1)
-        if result.outcome.keeps_message:
+        if result.keeps_message:
             raise KeepMessage(str(result.outcome))
 
     def _processed(self, record: SQSRecord, worker: Worker, deadline: datetime) -> RunResult:

@@ -9,17 +9,16 @@ from aws_lambda_powertools.metrics import MetricUnit, single_metric
 
 from webhook_inbox.queue.outcomes import RunOutcome, RunResult
 
-_WARNINGS: Final = {RunOutcome.FAILED, RunOutcome.FAILED_KEPT, RunOutcome.SUPERSEDED}
+_WARNINGS: Final = {RunOutcome.FAILED, RunOutcome.SUPERSEDED}
 _ERRORS: Final = {
     RunOutcome.BROKEN,
     RunOutcome.DEAD,
-    RunOutcome.DEAD_DROPPED,
     RunOutcome.FOREIGN,
     RunOutcome.UNAVAILABLE,
 }
 
 
-# An error's text may hold a whole body, and what is too long for CloudWatch is lost to it.
+# An error's text may hold a whole body, and CloudWatch drops a log event that is too long.
 TRACEBACK_LIMIT: Final = 16_000
 
 
@@ -31,9 +30,9 @@ def observe(
     *,
     redact: Callable[[str], str],
 ) -> None:
-    """Logs and counts a result, with the handler's traceback if it raised.
+    """Logs and counts a result, with the traceback of a handler's error.
 
-    `redact` takes the secrets out of a text (G10).
+    `redact` removes secrets from a text (G10).
     """
     handler = result.reference.handler if result.reference else "none"
     reference = result.reference
@@ -44,9 +43,9 @@ def observe(
         _count(metrics, "Items", items, source=source, outcome=fate)
     for what in result.degraded:
         _count(metrics, "FailedOpen", 1, lane=lane)
-        logger.warning("could not be asked, and was passed over", extra={"what": what})
+        logger.warning("a check was skipped: the ledger did not answer", extra={"what": what})
     if result.page:
-        # By lane, as its alarm: CloudWatch knows a metric by all of its dimensions.
+        # By lane, as its alarm: CloudWatch identifies a metric by all of its dimensions.
         _count(metrics, "Pages", 1, lane=lane)
     write = logger.warning if result.outcome in _WARNINGS else logger.info
     write = logger.error if result.outcome in _ERRORS else write
@@ -67,7 +66,7 @@ def observe(
 
 
 def _count(metrics: Metrics, name: str, value: int, **dimensions: str) -> None:
-    # One record, one set of dimensions: a batch may hold several handlers' messages.
+    # A batch may have several handlers' messages, and each has dimensions of its own.
     with single_metric(
         name=name, unit=MetricUnit.Count, value=value, namespace=metrics.namespace
     ) as metric:

@@ -79,7 +79,7 @@ def _verdicts(world: World, reservation: str, call: Call) -> Iterator[Choice]:
 def _faults(world: World, job: Job, call: Call | None) -> Iterator[str]:
     kinds = world.scenario.faults
     if call is None:
-        if job.kind == "processor" and not job.place.result.outcome.keeps_message:
+        if job.kind == "processor" and not job.place.result.keeps_message:
             yield "undeleted"
         return
     if call.port == "clock":

@@ -28,7 +28,7 @@ def end(world: World, reservation: str, job: Job, how: str) -> None:
         world.truth.answered(job.letter, result, row)
         if row is not None and result.outcome is IngestOutcome.DUPLICATE:
             _check_healed(world, job.letter, row)
-    elif job.message is not None and not result.outcome.keeps_message:
+    elif job.message is not None and not result.keeps_message:
         if how == "ok":
             deleted(world, job.lane, job.message)
         else:

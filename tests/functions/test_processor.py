@@ -96,7 +96,7 @@ def test_a_handler_that_raises_keeps_its_message_for_the_next_attempt(
     assert (failed.status, failed.last_error) == (Status.FAILED, error)
     assert failed.next_attempt_at is not None
     [line] = inbox.output.logs()[-1:]
-    assert (line["level"], line["outcome"], line["attempt"]) == ("WARNING", "failed-kept", 1)
+    assert (line["level"], line["outcome"], line["attempt"]) == ("WARNING", "failed", 1)
     assert line["detail"] == error
 
 
@@ -339,7 +339,7 @@ def test_each_message_is_counted_by_lane_handler_and_outcome(inbox: Inbox) -> No
     dimensions = ("lane", "handler", "outcome", "service")
     assert [tuple(metric[name] for name in dimensions) for metric in counted] == [
         ("default", "lab.fine", "done", "processor"),
-        ("default", "lab.burn", "failed-kept", "processor"),
+        ("default", "lab.burn", "failed", "processor"),
     ]
     for metric in counted:
         [declared] = metric["_aws"]["CloudWatchMetrics"]

@@ -116,11 +116,11 @@ def test_a_dead_one_is_deleted_counted_for_its_alarm_and_logged_as_an_error(
     assert {name: counted[name] for name in declared["Dimensions"][0]} == {
         "lane": LANE,
         "handler": "accounts.book",
-        "outcome": "dead-dropped",
+        "outcome": "dead",
         "service": "processor",
     }
     [logged] = [entry for entry in written if "level" in entry]
-    assert (logged["level"], logged["outcome"]) == ("ERROR", "dead-dropped")
+    assert (logged["level"], logged["outcome"]) == ("ERROR", "dead")
     assert inbox.account.receive(inbox.account.dead_letters) == []
 
 

@@ -158,7 +158,7 @@ def test_a_serial_run_s_death_is_alarmed_since_no_queue_shows_it(
         "service": "processor",
         "lane": lane,
         "handler": handler,
-        "outcome": RunOutcome.DEAD_DROPPED,
+        "outcome": RunOutcome.DEAD,
     }
     assert (alarm["MetricName"], alarm["Threshold"]) == ("Messages", 1)
     assert after in alarm["AlarmDescription"]

@@ -8,9 +8,9 @@ from simulation.engine.failure import Failure
 from simulation.search.exhaustive import explore
 from simulation.worlds.scenario import Scenario
 from simulation.worlds.serial import GOES_ON, SERIALS, STOPS
+from webhook_inbox.processor.settlement import Settler
 from webhook_inbox.queue import message_groups
 from webhook_inbox.queue.message import RunMessage
-from webhook_inbox.queue.outcomes import RunOutcome
 
 BY_NAME = {scenario.name: scenario for scenario in SERIALS}
 
@@ -33,7 +33,10 @@ def test_their_lanes_are_fifo_and_their_handlers_serial() -> None:
 def test_a_failed_run_whose_message_is_dropped_is_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(RunOutcome, "keeps_message", property(lambda self: False))
+    settle = Settler.settle
+    monkeypatch.setattr(
+        Settler, "settle", lambda *args: replace(settle(*args), keeps_message=False)
+    )
 
     with pytest.raises(Failure):
         explore(smaller("in order, failing"), states=5000)

@@ -71,16 +71,16 @@ def test_a_pause_that_nobody_heeds_is_noticed(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_wait_that_no_message_carries_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    look = Admission.look
+    admit = Admission.admit
 
-    def waits(self: Admission, *about: Any) -> AdmissionDecision:
-        found = look(self, *about)
-        if found.postponement is None:
+    def late(self: Admission, *args: Any, **named: Any) -> AdmissionDecision:
+        found = admit(self, *args, **named)
+        if found.deferral is None:
             return found
-        late = found.postponement.due.replace(year=2036)
-        return replace(found, postponement=replace(found.postponement, due=late))
+        due = found.deferral.due.replace(year=2036)
+        return replace(found, deferral=replace(found.deferral, due=due))
 
-    monkeypatch.setattr(Admission, "look", waits)
+    monkeypatch.setattr(Admission, "admit", late)
     assert "is left without a message" in broken("a circuit opens and recovers")
 
 

@@ -1,4 +1,4 @@
-"""The audit: a row for whatever a person has asked for, written before it is done."""
+"""The audit: a row for every operator action, written before the action."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -9,7 +9,7 @@ from webhook_inbox.domain.timestamps import to_ms, to_seconds
 from webhook_inbox.ledger.schema import EVENT_LIFE
 
 EVENTS_NAMED: Final = 100
-# What somebody asked for is known for longer than what it was about.
+# An audit row outlives the rows that the action was about.
 AUDIT_LIFE: Final = 2 * EVENT_LIFE
 
 
@@ -27,7 +27,7 @@ def record(
     """Writes one row.
 
     Raises:
-        Unavailable: the table failed; what was asked for is not done then.
+        Unavailable: the table failed; the caller must not perform the action.
     """
     table.put(
         {

@@ -1,7 +1,6 @@
-"""Letting a run wait that was not claimed: no attempt is begun, so none is spent.
+"""Defers a run before it is leased, and resumes parked runs; no attempt is counted.
 
-The same messages may do so that may claim it, and as where a claimed run waits, the one that
-carries the wait has the next generation.
+A message may defer a run exactly when it may lease it. A deferral raises the generation.
 """
 
 from collections.abc import Mapping
@@ -13,23 +12,24 @@ from webhook_inbox.domain.errors import ConditionFailed
 from webhook_inbox.domain.manifest import HandlerSpec
 from webhook_inbox.domain.model import Run, Status, StoredEvent, WaitStrategy
 from webhook_inbox.domain.ports import Change, Item, Message, Table
-from webhook_inbox.domain.timestamps import to_ms, to_seconds
+from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.deadlines import overdue_at
-from webhook_inbox.ledger.lease import NotClaimable, claimable, in_order, refusal
-from webhook_inbox.ledger.schema import RUN_LIFE, carries, due_bucket, run_from, run_key
+from webhook_inbox.ledger.lease import NotClaimable, claimable, refusal
+from webhook_inbox.ledger.schema import due_entry, key_of_run, run_from, run_identity, run_key
 from webhook_inbox.ledger.settle import cut
+from webhook_inbox.ledger.transition import transition
 
 
 @dataclass(frozen=True, slots=True)
 class Deferral:
-    """What a run waits for.
+    """A wait before the lease.
 
     Attributes:
-        due: until when.
-        wait: what carries it over the wait.
-        waits_for: what it waits for, like "destination crm" or "resumption".
-        why: the same in a sentence.
-        reservations: when it may call a destination, in ms, by destination.
+        due: the end of the wait.
+        wait: how it is implemented.
+        waits_for: "destination crm", "resumption" and the like.
+        why: the same as a sentence.
+        reservations: when the run may call its destinations, in epoch ms, by destination.
         counts: whether the wait counts towards the run's maximum age.
     """
 
@@ -48,25 +48,22 @@ def defer(
     spec: HandlerSpec,
     generation: int,
     message: Message,
-    postponement: Deferral,
+    deferral: Deferral,
     now: datetime,
 ) -> Run:
-    """Lets a run wait and returns it as it is then, with the generation of the next message.
+    """Defers a run and returns it, with the generation of its next message.
 
     Raises:
-        NotClaimable: the message has no say any more.
-        Unavailable: the table failed; it may wait already.
+        NotClaimable: the message may not lease the run.
+        Unavailable: the table failed; the run may be deferred.
     """
     key = run_key(event.source, event.event_id, spec.name)
-    change = _change(event, spec, message, postponement, now)
+    change = _change(event, spec, message, deferral, now)
     when = claimable(generation, message, spec.max_attempts, now)
+    own = {**change.set, "generation": generation + 1}
     try:
-        return run_from(table.update(key, change, when=when))
+        return run_from(transition(table, key, change, when=when, own=own))
     except ConditionFailed as error:
-        ours = error.old is not None and error.old.get("generation") == generation + 1
-        if error.old is not None and ours and carries(error.old, change.set):
-            # An earlier try of this call succeeded and its answer was lost.
-            return run_from(error.old)
         run = run_from(error.old) if error.old else None
         raise NotClaimable(refusal(run, generation, message, now), run) from error
 
@@ -75,29 +72,23 @@ def _change(
     event: StoredEvent,
     spec: HandlerSpec,
     message: Message,
-    postponement: Deferral,
+    deferral: Deferral,
     now: datetime,
 ) -> Change:
-    parked = postponement.wait is WaitStrategy.PARKED
-    look = postponement.due if parked else overdue_at(postponement.due)
+    parked = deferral.wait is WaitStrategy.PARKED
+    look = deferral.due if parked else overdue_at(deferral.due)
     values: Item = {
-        "source": event.source,
-        "event_id": event.event_id,
-        "handler": spec.name,
-        "type": event.type,
+        **run_identity(event, spec.name),
         "status": str(Status.DEFERRED),
         "message_id": message.id,
-        "next_attempt_at": to_ms(postponement.due),
+        "next_attempt_at": to_ms(deferral.due),
         "last_at": to_ms(now),
-        "last_error": cut(postponement.why),
-        "waits_for": postponement.waits_for,
-        "reservations": dict(postponement.reservations),
-        "due_bucket": due_bucket(run_key(event.source, event.event_id, spec.name)),
-        "due_at": to_ms(look),
-        "expires_at": to_seconds(event.received_at + RUN_LIFE),
-        **in_order(event, spec.name),
+        "last_error": cut(deferral.why),
+        "waits_for": deferral.waits_for,
+        "reservations": dict(deferral.reservations),
+        **due_entry(run_key(event.source, event.event_id, spec.name), look),
         **({"parked": True} if parked else {}),
-        **({} if postponement.counts else {"resumed_at": to_ms(now)}),
+        **({} if deferral.counts else {"resumed_at": to_ms(now)}),
     }
     gone = ("lease_id", "claimed_until", "resends", "held", *(() if parked else ("parked",)))
     return Change(set=values, default={"first_at": to_ms(now)}, add={"generation": 1}, remove=gone)
@@ -111,13 +102,13 @@ def resume(
     now: datetime,
     values: Mapping[str, int] | None = None,
 ) -> None:
-    """Makes a parked run pending, with these values; send it then, with the generation that it has.
+    """Makes a parked run pending; the caller then sends it with its current generation.
 
-    The generation stays: nothing of a parked run waits in the queue that would have to be replaced.
-    After a crash between the two the reconciler sends it as it does any overdue run.
+    The generation stays, because the queue has no message of a parked run that has to be replaced.
+    After a crash between the two steps the reconciler sends the run like any overdue one.
 
     Raises:
-        ConditionFailed: it has changed since it was read.
+        ConditionFailed: the run was changed since it was read.
         Unavailable: the table failed; the change may have been made.
     """
     change = Change(
@@ -129,9 +120,4 @@ def resume(
         },
         remove=("parked", "next_attempt_at", "lease_id", "waits_for"),
     )
-    try:
-        table.update(run_key(run.source, run.event_id, run.handler), change, when=unchanged)
-    except ConditionFailed as error:
-        # Our own: an earlier try of this call succeeded and its answer was lost.
-        if not carries(error.old, change.set):
-            raise
+    transition(table, key_of_run(run), change, when=unchanged)

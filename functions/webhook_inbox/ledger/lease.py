@@ -1,16 +1,16 @@
-"""Claiming a run: one conditional update that gives one worker the lease (G2, G3).
+"""Leases a run: one conditional update gives one worker the lease (G2, G3).
 
-The life of a run's row, and which message may claim it:
+The states of a run's row, and the message that may lease it:
 
-    (no row) ── a message with generation 0
-       │ pending ──────────────── the message with the current generation
+    (no row) ── a message of generation 0
+       │ pending ──────────────── the message of the current generation
        ▼
-    processing ── lease live ──── nobody
-       │       └─ lease + 5 s over: the current generation (its worker was lost)
-       ├► failed, deferred ────── when due: the current generation; before: who claimed it last
+    processing ── lease live ──── none
+       │       └─ lease + 5 s over: the current generation (the worker was lost)
+       ├► failed, deferred ────── when due: the current generation; before: the same message
        ├► dead_letter ─────────── a message sent after the death (an SQS redrive)
-       ├► held ────────────────── nobody
-       └► done, skipped ───────── nobody
+       ├► held ────────────────── none
+       └► done, skipped ───────── none
 """
 
 from dataclasses import dataclass
@@ -33,32 +33,33 @@ from webhook_inbox.domain.errors import ConditionFailed, InboxError
 from webhook_inbox.domain.manifest import HandlerSpec
 from webhook_inbox.domain.model import Run, Status, StoredEvent
 from webhook_inbox.domain.ports import Change, Item, Key, Message, Table
-from webhook_inbox.domain.timestamps import to_ms, to_seconds
+from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.deadlines import overdue_at
-from webhook_inbox.ledger.schema import RUN_LIFE, due_bucket, run_from, run_key
+from webhook_inbox.ledger.schema import due_entry, run_from, run_identity, run_key
+from webhook_inbox.ledger.transition import transition
 
-# How far the clocks of two workers may be apart: a lease counts as over only that much later,
-# and a wait that much earlier. The copy that ends a wait is the only one: dropped for having
-# come a moment early by the clock of another worker, it would leave its run to the reconciler.
+# The assumed difference between two workers' clocks: a lease ends that much later, and a wait
+# that much earlier. The copy that ends a wait is the only one: if it were deleted because another
+# worker's clock is slow, only the reconciler would resume the run.
 CLOCK_SKEW: Final = timedelta(seconds=5)
 
 
 class Refusal(StrEnum):
-    """Why a message may not claim its run, which decides what becomes of the message."""
+    """Why a message may not lease its run; decides what the processor does with the message."""
 
-    STALE_GENERATION = "stale-generation"  # replaced by a newer message: drop
-    COPY_MISSING = "copy-missing"  # replaced by us, and the copy may never have been sent
-    FINISHED = "finished"  # done or skipped: drop
-    HELD = "held"  # waits for a person: drop
-    CLAIMED_ELSEWHERE = "claimed-elsewhere"  # another message holds the lease: drop
-    CLAIMED_HERE = "claimed-here"  # this very message holds the lease: leave it
-    NOT_DUE = "not-due"  # another message comes when it is due: drop
-    DEAD = "dead"  # given up: let SQS move the message to the DLQ
-    EXHAUSTED = "exhausted"  # no attempts left and not yet dead: give up, then the same
+    STALE_GENERATION = "stale-generation"  # a newer message replaced it: delete
+    COPY_MISSING = "copy-missing"  # its own worker replaced it, and may not have sent the copy
+    FINISHED = "finished"  # done or skipped: delete
+    HELD = "held"  # waits for an approval: delete
+    CLAIMED_ELSEWHERE = "claimed-elsewhere"  # leased through another message: delete
+    CLAIMED_HERE = "claimed-here"  # leased through this very message: keep it
+    NOT_DUE = "not-due"  # another message arrives when it is due: delete
+    DEAD = "dead"  # let SQS move the message to the DLQ
+    EXHAUSTED = "exhausted"  # no attempts left and not yet dead: give up, then as dead
 
 
 class NotClaimable(InboxError):
-    """The run may not be attempted through this message."""
+    """The run may not be leased through this message."""
 
     def __init__(self, refusal: Refusal, run: Run | None) -> None:
         super().__init__(str(refusal))
@@ -68,7 +69,7 @@ class NotClaimable(InboxError):
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to attempt a run until `until`; `id` is fresh and random for each claim."""
+    """The right to attempt a run until `until`; `id` is random and new for each lease."""
 
     id: str
     worker: str
@@ -86,19 +87,16 @@ def claim(
     lease: Lease,
     now: datetime,
 ) -> Run:
-    """Takes the lease and returns the run as it is then.
+    """Takes the lease and returns the leased run.
 
     Raises:
-        NotClaimable: with the reason and the run as it was.
-        Unavailable: the table failed; the claim may have been made.
+        NotClaimable: with the reason and the unchanged run.
+        Unavailable: the table failed; the lease may have been taken.
     """
     key = run_key(event.source, event.event_id, spec.name)
     change = Change(
         set={
-            "source": event.source,
-            "event_id": event.event_id,
-            "handler": spec.name,
-            "type": event.type,
+            **run_identity(event, spec.name),
             "status": str(Status.PROCESSING),
             "lease_id": lease.id,
             "claimed_by": lease.worker,
@@ -107,8 +105,6 @@ def claim(
             "last_at": to_ms(now),
             "message_id": message.id,
             "code_version": lease.code_version,
-            "expires_at": to_seconds(event.received_at + RUN_LIFE),
-            **in_order(event, spec.name),
             **_due_index_entry(key, lease, message, generation),
         },
         default={"first_at": to_ms(now)},
@@ -117,35 +113,27 @@ def claim(
     )
     when = claimable(generation, message, spec.max_attempts, now)
     try:
-        return run_from(table.update(key, change, when=when))
+        return run_from(transition(table, key, change, when=when, own={"lease_id": lease.id}))
     except ConditionFailed as error:
-        if error.old is not None and error.old.get("lease_id") == lease.id:
-            # An earlier try of this call succeeded and its answer was lost.
-            return run_from(error.old)
         run = run_from(error.old) if error.old else None
         raise NotClaimable(refusal(run, generation, message, now), run) from error
 
 
-def in_order(event: StoredEvent, handler: str) -> Item:
-    """Returns the attribute that says what a serial run is in order with."""
-    return {"ordering_key": event.ordering_keys[handler]} if handler in event.ordering_keys else {}
-
-
 def _due_index_entry(key: Key, lease: Lease, message: Message, generation: int) -> Item:
-    # A first attempt stays off the index, since nearly all succeed and an index entry costs a
-    # write; if its worker dies, its message comes back and is no first receive any more.
+    # A first attempt is not listed: nearly all succeed, and an index entry costs a write. If the
+    # worker dies, the message is received a second time, and the run is listed then.
+    entry = due_entry(key, overdue_at(lease.until))
     first = message.receive_count == 1 and generation == 0
-    shard = {} if first else {"due_bucket": due_bucket(key)}
-    return {"due_at": to_ms(overdue_at(lease.until)), **shard}
+    return {"due_at": entry["due_at"]} if first else entry
 
 
 def current(generation: int) -> Condition:
-    """Returns the condition that the row's generation is this one; no generation is generation 0."""
+    """Returns the condition that the row is of this generation; a row without one is of 0."""
     return number("generation", generation)
 
 
 def lease_over(now: datetime) -> Condition:
-    """Returns the condition that a lease was given and is over on every worker's clock."""
+    """Returns the condition that a lease is over on every worker's clock."""
     return every(
         Equals("status", str(Status.PROCESSING)),
         Less("claimed_until", to_ms(now - CLOCK_SKEW)),
@@ -153,7 +141,7 @@ def lease_over(now: datetime) -> Condition:
 
 
 def claimable(generation: int, message: Message, max_attempts: int, now: datetime) -> Condition:
-    """Returns the condition under which a message may claim its run."""
+    """Returns the condition under which a message may lease its run."""
     sent_again = Equals("status", str(Status.PENDING))
     waiting = OneOf("status", (str(Status.FAILED), str(Status.DEFERRED)))
     due = Less("next_attempt_at", to_ms(now + CLOCK_SKEW) + 1)
@@ -173,12 +161,12 @@ def claimable(generation: int, message: Message, max_attempts: int, now: datetim
             redriven,
         ),
     )
-    # Only a first message begins a run; a later generation without a row is a row long expired.
+    # Only generation 0 creates a row; a later generation without a row is of an expired run.
     return every(current(generation), either(Absent("pk"), begun) if generation == 0 else begun)
 
 
 def refusal(run: Run | None, generation: int, message: Message, now: datetime) -> Refusal:
-    """Tells why the run could not be claimed through this message."""
+    """Tells why the run could not be leased through this message."""
     if run is None or run.generation != generation:
         return _stale(run, message)
     if run.status in _SETTLED_REFUSALS:
@@ -209,8 +197,8 @@ def _stale(run: Run | None, message: Message) -> Refusal:
     return Refusal.COPY_MISSING if replaced_by_its_worker else Refusal.STALE_GENERATION
 
 
-# Both in milliseconds, as the condition compares: by the microsecond, a run could be neither
-# claimable nor claimed, and be taken for exhausted.
+# Both compare milliseconds, as the condition does: with microseconds, a run could be neither
+# claimable nor leased, and would count as exhausted.
 
 
 def _live(run: Run, now: datetime) -> bool:

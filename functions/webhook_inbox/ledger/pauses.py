@@ -1,10 +1,10 @@
-"""Handlers that a person has paused, and resumed, without a deployment.
+"""Pauses and resumes handlers without a deployment.
 
     (no row) ──► paused ──► not paused ──► paused …
 
-A paused handler begins no attempt: the processor parks its runs, and the reconciler looks at each
-once in `RECHECK`. What is running ends as it would. Once the handler is resumed the reconciler
-wakes its runs, at the drain rate.
+While a handler is paused, the processor parks its runs and the reconciler reads each of them once
+per `RECHECK`; attempts in progress are not interrupted. After the resumption the reconciler resumes
+the runs at the drain rate.
 """
 
 from dataclasses import dataclass
@@ -16,24 +16,24 @@ from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.ports import Change, Clock, Item, Key, Randomness, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.ledger import audit
-from webhook_inbox.ledger.schema import carries
+from webhook_inbox.ledger.transition import transition
 
 CONTROL_PK: Final = "control"
 HANDLER_PREFIX: Final = "handler#"
-# What the runs of a paused handler wait for: their `waits_for`.
+# The `waits_for` of a paused handler's runs.
 RESUMPTION: Final = "resumption"
-# How long such a run waits before somebody looks whether it still has to.
+# The interval at which the reconciler reads such a run again.
 RECHECK: Final = timedelta(hours=1)
-# For so long after it was resumed runs may wait that nobody has looked at since: they were parked
-# by a worker that had not heard of it, or later by a slow one.
+# After a resumption, runs may still be parked for this long: by a worker that had read the old
+# state, or by a slow one.
 RESUMING: Final = 2 * RECHECK
-# How long a worker goes by what it has read.
+# How long a worker caches the state of a handler.
 REMEMBERED: Final = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True)
 class HandlerPause:
-    """What a person has said of a handler; `at` is when it was paused last."""
+    """The state of a handler that was paused at least once; `at` is when it was paused last."""
 
     handler: str
     paused: bool
@@ -60,7 +60,7 @@ class HandlerPause:
 
 
 class HandlerPauses:
-    """Tells a worker which handlers are paused; it remembers for 5 seconds."""
+    """Tells a worker which handlers are paused; caches the answer for 5 seconds."""
 
     def __init__(self, table: Table, clock: Clock) -> None:
         self._table = table
@@ -68,9 +68,9 @@ class HandlerPauses:
         self._known: dict[str, tuple[datetime, str | None]] = {}
 
     def paused(self, handler: str) -> str | None:
-        """Returns why a handler is paused, None where it is not.
+        """Returns why a handler is paused, None if it is not.
 
-        While the ledger does not answer, the last answer stands; without one nothing is paused.
+        While the ledger does not answer, the cached answer is used; without one, None.
         """
         now = self._clock.now()
         read_at, reason = self._known.get(handler, (None, None))
@@ -93,7 +93,7 @@ def control_key(handler: str) -> Key:
 
 
 def controls(table: Table) -> dict[str, HandlerPause]:
-    """Returns what people have said of handlers, by name; one query.
+    """Returns the state of every handler that was ever paused, by name; one query.
 
     Raises:
         Unavailable: the table failed.
@@ -104,7 +104,7 @@ def controls(table: Table) -> dict[str, HandlerPause]:
 
 @dataclass(frozen=True, slots=True)
 class PauseRequest:
-    """What a person wants of a handler, and why."""
+    """A request to pause or resume a handler."""
 
     handler: str
     by: str
@@ -112,59 +112,60 @@ class PauseRequest:
     now: datetime
 
 
-def pause(table: Table, randomness: Randomness, wish: PauseRequest) -> HandlerPause | None:
-    """Pauses a handler; returns the pause that is in force already, None where this is it.
+def pause(table: Table, randomness: Randomness, request: PauseRequest) -> HandlerPause | None:
+    """Pauses a handler; returns the pause that was already in force, None if there was none.
 
     Raises:
         Unavailable: the table failed; it may be paused.
     """
-    _audit(table, randomness, "pause", wish)
-    now = to_ms(wish.now)
+    _audit(table, randomness, "pause", request)
+    now = to_ms(request.now)
     change = Change(
-        set={"paused": True, "by": wish.by, "reason": wish.reason, "at": now, "changed_at": now}
+        set={
+            "paused": True,
+            "by": request.by,
+            "reason": request.reason,
+            "at": now,
+            "changed_at": now,
+        }
     )
+    not_paused = either(Absent("pk"), Equals("paused", value=False))
     try:
-        table.update(
-            control_key(wish.handler),
-            change,
-            when=either(Absent("pk"), Equals("paused", value=False)),
-        )
+        transition(table, control_key(request.handler), change, when=not_paused)
     except ConditionFailed as error:
-        if error.old is None or carries(error.old, change.set):
-            return None  # Our own: an earlier try of this call succeeded, its answer was lost.
-        return HandlerPause.of(error.old)
+        return HandlerPause.of(error.old) if error.old else None
     return None
 
 
-def resume(table: Table, randomness: Randomness, wish: PauseRequest) -> bool:
+def resume(table: Table, randomness: Randomness, request: PauseRequest) -> bool:
     """Resumes a handler; False if it was not paused.
 
     Raises:
         Unavailable: the table failed; it may be resumed.
     """
-    _audit(table, randomness, "resume", wish)
+    _audit(table, randomness, "resume", request)
     change = Change(
         set={
             "paused": False,
-            "by": wish.by,
-            "reason": wish.reason,
-            "changed_at": to_ms(wish.now),
+            "by": request.by,
+            "reason": request.reason,
+            "changed_at": to_ms(request.now),
         }
     )
     try:
-        table.update(control_key(wish.handler), change, when=Equals("paused", value=True))
-    except ConditionFailed as error:
-        return carries(error.old, change.set)
+        transition(table, control_key(request.handler), change, when=Equals("paused", value=True))
+    except ConditionFailed:
+        return False
     return True
 
 
-def _audit(table: Table, randomness: Randomness, action: str, wish: PauseRequest) -> None:
+def _audit(table: Table, randomness: Randomness, action: str, request: PauseRequest) -> None:
     audit.record(
         table,
         randomness,
         action=action,
-        by=wish.by,
-        reason=wish.reason,
-        request={"handler": wish.handler},
-        now=wish.now,
+        by=request.by,
+        reason=request.reason,
+        request={"handler": request.handler},
+        now=request.now,
     )

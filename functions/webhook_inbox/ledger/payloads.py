@@ -1,4 +1,4 @@
-"""Where an event's body lies: in its row, compressed where that saves money, or in S3."""
+"""Stores bodies: in the event's row, compressed if that saves a write unit, or in S3."""
 
 import zlib
 from dataclasses import dataclass
@@ -8,19 +8,19 @@ from typing import Final
 from webhook_inbox.domain.errors import Permanent
 from webhook_inbox.domain.ports import Blobs, Item
 
-# Above this an S3 put is cheaper than the write units, and a duplicate costs no more of them.
+# Above this size an S3 put is cheaper than the write units, and a duplicate costs none.
 INLINE_LIMIT: Final = 8 * 1024
 WRITE_UNIT: Final = 1024
-# A row's other attributes, roughly: what the body is added to before units are rounded up.
+# The approximate size of a row's other attributes, which count towards its write units.
 ROW_OVERHEAD: Final = 600
 PREFIX: Final = "bodies/"
-# Of deliveries that were never verified: they go after a week.
+# For rejected deliveries: the bucket deletes them after a week.
 REJECTED_PREFIX: Final = "rejected/"
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A body ready to be stored: its row attributes and, if it goes to S3, the object."""
+    """A body to be stored: row attributes and, for S3, the object."""
 
     attributes: Item
     blob_key: str = ""
@@ -30,8 +30,8 @@ class Packed:
 def pack(body: bytes, *, source: str, prefix: str = PREFIX) -> Packed:
     """Returns how to store a body.
 
-    A spilled body's key ends in the SHA-256 of the body, so nothing else can take its place.
-    The bucket's lifecycle goes by the prefix.
+    A key in S3 ends in the body's SHA-256, so that another object cannot replace it. The bucket's
+    lifecycle rules depend on the prefix.
     """
     data, encoding = _compress(body)
     attributes: Item = {"body_encoding": encoding, "body_size": len(body)}
@@ -46,7 +46,7 @@ def unpack(item: Item, blobs: Blobs) -> bytes:
 
     Raises:
         Unavailable: S3 failed.
-        Permanent: the object is gone, or is not what was stored.
+        Permanent: the object is missing or was changed.
     """
     if "body" in item:
         return _decode(item["body"], item["body_encoding"])

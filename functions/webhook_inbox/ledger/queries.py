@@ -1,4 +1,4 @@
-"""Reading the ledger: one event whole, the events of a time, the runs that need attention."""
+"""Reads the ledger: one event, the events of a period, the runs of the due index."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class Received:
 
 
 class Ledger:
-    """What the ledger holds, as records. Without `blobs` it reads no bodies."""
+    """Reads rows as records. Without `blobs` it reads no bodies."""
 
     def __init__(self, *, table: Table, blobs: Blobs | None = None) -> None:
         self._table = table
@@ -65,7 +65,7 @@ class Ledger:
         )
 
     def _whole(self, effect: Item) -> Item:
-        """Returns an effect with what the row holds that several events share, if they do."""
+        """Returns an effect's row, merged with the shared row of its business key if there is one."""
         if "shared" not in effect:
             return effect
         return {**(self._table.get(Key(effect["shared"], "effect")) or {}), **effect}
@@ -73,7 +73,7 @@ class Ledger:
     def received(
         self, low: datetime, high: datetime, *, first_shard: int = 0
     ) -> Iterator[list[Received]]:
-        """Yields pages of the events received in [low, high], the oldest hour first.
+        """Yields pages of the events received in [low, high], oldest hour first.
 
         Within an hour events come shard by shard, `first_shard` first. Eventually consistent.
         """
@@ -101,7 +101,7 @@ class Ledger:
         high: int = FOR_EVER,
         start: Mapping[str, Any] | None = None,
     ) -> Iterator[list[tuple[Item, Item]]]:
-        """Yields pages of (index entry, run row) of one shard, those to be looked at first.
+        """Yields pages of (index entry, run row) of one shard of the due index, earliest first.
 
         The index may lag: a row may have moved on since, or be gone (then it is left out).
         """
@@ -117,7 +117,7 @@ class Ledger:
                 return
 
     def due_runs(self) -> Iterator[Run]:
-        """Yields every run that needs attention, the dead ones included."""
+        """Yields every run of the due index, dead ones included."""
         for shard in range(DUE_SHARDS):
             for page in self.due(shard):
                 yield from (run_from(row) for _, row in page)

@@ -1,20 +1,29 @@
-"""How records lie in the ledger's table: keys, attributes, lifetimes.
+"""The ledger's table: keys, attributes, lifetimes. Every kind of row is listed here.
 
-    pk                            sk                    row
-    event#{source}#{event_id}     event                 StoredEvent
-    same                          run#{handler}         Run
-    same                          effect#{handler}#{n}  effect
-    same                          wait#{handler}#{n}    a job that a run waits for: waits/
-    effect#{name}#{key}           effect                an effect that several events share
-    ordering_key#{handler}#{ordering_key}     …                     what is kept in order: ordering/
-    destination#{name}            …                     breaker and limit: destinations/
-    control                       handler#{name}        a handler that is paused: controls.py
-    guard#{source}#{hash}         guard                 content already seen, and under which id
-    conflict#{source}#{event_id}  {fingerprint}         a known id with other content
-    rejected#{source}             {time}#{hash}         a delivery kept without an event
+    pk                        sk                      row, and the module that writes it
+    event#{source}#{id}       event                   event: ingest/deduplication.py
+    same                      run#{handler}           run: lease, settle, deferral here; replay/
+    same                      effect#{handler}#{n}    effect: handlers/effects/journal.py
+    same                      wait#{handler}#{n}      awaited job: handlers/completions/journal.py
+    effect#{name}#{key}       effect                  effect shared by events: same
+    ordering_key#{handler}#{key}  state#{kind}        state of a key: handlers/ordering/key_state.py
+    same                      waiter#{number}#{id}    run ahead of its turn: ordering/waiters.py
+    same                      blocked#{id}            dead run that blocks: queue/message_groups.py
+    destination#{name}        breaker                 circuit: destinations/circuit_breaker.py
+    same                      limit                   next free slot: destinations/rate_limiter.py
+    control                   handler#{name}          paused handler: pauses.py
+    guard#{source}#{hash}     guard                   accepted content: ingest/replay_attacks.py
+    conflict#{source}#{id}    {fingerprint}           other content: ingest/deduplication.py
+    rejected#{source}         {time}#{hash}           rejected delivery: ingest/rejected.py
+    rejected-count#{source}   {minute}                rejected deliveries stored: ingest/rejected.py
+    enrolment#{source}        enrolment               open enrolment: ingest/enrolment.py
+    audit#{day}               {time}#{token}          operator action: audit.py
 
-Times are epoch milliseconds, `expires_at` (DynamoDB's TTL) epoch seconds. DynamoDB deletes
-expired rows days late, so code treats an expired row as absent.
+Index `by_received`: events by `received_bucket` (hour#shard) and `received_at`.
+Index `by_due`: runs by `due_bucket` (shard) and `due_at`, the time the reconciler reads them next.
+
+Times are epoch milliseconds; `expires_at` (DynamoDB's TTL) is epoch seconds. DynamoDB deletes
+expired rows days late, so an expired row counts as absent.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,13 +42,13 @@ BY_DUE: Final = "by_due"
 RECEIVED_SHARDS: Final = 8
 DUE_SHARDS: Final = 16
 
-# A run outlives its event, an effect outlives its run: what refers to a row never outlives it.
+# A run outlives its event, and an effect its run, so that no reference outlives its row.
 EVENT_LIFE: Final = timedelta(days=35)
 RUN_LIFE: Final = EVENT_LIFE + timedelta(days=7)
 EFFECT_LIFE: Final = EVENT_LIFE + timedelta(days=14)
-# How long before its event's end a waiting run is alarmed (G1).
+# How long before its event expires a waiting run raises an alarm (G1).
 LAST_CALL: Final = timedelta(days=7)
-# A DynamoDB key holds 2048 bytes; a longer id is replaced by its hash.
+# A DynamoDB key has at most 2048 bytes; a longer id is replaced by its hash.
 ID_LIMIT: Final = 512
 
 RUN_PREFIX: Final = "run#"
@@ -65,7 +74,7 @@ _RUN_PLAIN: Final = tuple(
 
 
 def dedupe_key(event_id: str) -> str:
-    """Returns the id that an event is stored under: itself, or its SHA-256 if over 512 bytes."""
+    """Returns the id that an event is stored under: its SHA-256 if it is over 512 bytes."""
     encoded = event_id.encode()
     return event_id if len(encoded) <= ID_LIMIT else f"sha256:{sha256(encoded).hexdigest()}"
 
@@ -85,28 +94,33 @@ def run_key(source: str, event_id: str, handler: str) -> Key:
     return Key(event_pk(source, event_id), RUN_PREFIX + handler)
 
 
+def key_of_run(run: Run) -> Key:
+    """Returns the key of a run's row."""
+    return run_key(run.source, run.event_id, run.handler)
+
+
 def effect_key(source: str, event_id: str, handler: str, name: str) -> Key:
     """Returns the key of one event's effect."""
     return Key(event_pk(source, event_id), f"{EFFECT_PREFIX}{handler}#{name}")
 
 
 def wait_key(source: str, event_id: str, handler: str, name: str) -> Key:
-    """Returns the key of what a run waits for."""
+    """Returns the key of a job that a run waits for."""
     return Key(event_pk(source, event_id), f"{WAIT_PREFIX}{handler}#{name}")
 
 
 def shared_effect_key(name: str, business_key: str) -> Key:
-    """Returns the key of an effect that several events share."""
+    """Returns the key of an effect that events share by a business key."""
     return Key(f"{EFFECT_PREFIX}{name}#{business_key}", "effect")
 
 
 def guard_key(source: str, content_hash: str) -> Key:
-    """Returns the key of the row that guards a signed content."""
+    """Returns the key of the row that guards signed content."""
     return Key(f"guard#{source}#{content_hash}", "guard")
 
 
 def conflict_key(source: str, event_id: str, fingerprint: str) -> Key:
-    """Returns the key of a conflict: an id under which other content came."""
+    """Returns the key of a conflict: a known id with other content."""
     return Key(f"conflict#{source}#{event_id}", fingerprint)
 
 
@@ -124,7 +138,7 @@ def received_bucket(moment: datetime, event_id: str) -> str:
 def received_buckets(
     low: datetime, high: datetime, *, newest_first: bool = True, first_shard: int = 0
 ) -> Iterator[str]:
-    """Yields every `by_received` partition that holds a time in [low, high], hour by hour."""
+    """Yields every `by_received` partition with times in [low, high], hour by hour."""
     first = low.replace(minute=0, second=0, microsecond=0)
     last = high.replace(minute=0, second=0, microsecond=0)
     hours = [first + timedelta(hours=n) for n in range((last - first) // timedelta(hours=1) + 1)]
@@ -138,20 +152,38 @@ def due_bucket(key: Key) -> str:
     return str(_shard("".join(key), DUE_SHARDS))
 
 
+def due_entry(key: Key, at: datetime) -> Item:
+    """Returns the attributes that list a run in the `by_due` index."""
+    return {"due_bucket": due_bucket(key), "due_at": to_ms(at)}
+
+
+def run_identity(event: StoredEvent, handler: str) -> Item:
+    """Returns the attributes that every run row has from its first write on."""
+    key = event.ordering_keys.get(handler)
+    return {
+        "source": event.source,
+        "event_id": event.event_id,
+        "handler": handler,
+        "type": event.type,
+        "expires_at": to_seconds(event.received_at + RUN_LIFE),
+        **({"ordering_key": key} if key else {}),
+    }
+
+
 def live(item: Item | None, now: datetime) -> Item | None:
-    """Returns the row unless it has expired, in which case it counts as absent."""
+    """Returns the row, None if it has expired."""
     if item is None or item.get("expires_at", 1 << 62) <= to_seconds(now):
         return None
     return item
 
 
 def carries(row: Item | None, values: Mapping[str, Any]) -> bool:
-    """Tells whether a row holds what we wrote: an earlier try succeeded, its answer was lost."""
+    """Tells whether a row has all these values."""
     return row is not None and all(row.get(name) == value for name, value in values.items())
 
 
 def absent(now: datetime) -> Condition:
-    """Returns the condition that a row is not there, or counts as absent like in `live`."""
+    """Returns the condition that a row does not exist or has expired."""
     return either(Absent("pk"), Less("expires_at", to_seconds(now) + 1))
 
 
@@ -212,7 +244,7 @@ def event_to(event: StoredEvent) -> Item:
 
 
 def event_from(item: Item, body: bytes) -> StoredEvent:
-    """Reads an event row; its body is read apart, since it may lie elsewhere."""
+    """Reads an event row; the body is passed in, since it may be in S3."""
     return StoredEvent(
         source=item["source"],
         event_id=item["event_id"],

@@ -1,4 +1,4 @@
-"""Settling a run: what its worker writes when an attempt is over, fenced by the lease (G2)."""
+"""Settles a run: the worker's write after an attempt, fenced by the lease (G2)."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -18,36 +18,37 @@ from webhook_inbox.ledger.schema import (
     EVENT_LIFE,
     RUN_LIFE,
     attempt_to,
-    due_bucket,
+    due_entry,
     event_pk,
+    key_of_run,
     run_from,
-    run_key,
 )
+from webhook_inbox.ledger.transition import transition
 
 ERROR_LIMIT: Final = 1024
-# The first attempts show how it began and the last how it ended; the row stays small.
+# The history keeps the first and the last attempts, so that the row stays small.
 HISTORY_ENDS: Final = 9
 
 
 class LeaseLost(InboxError):
-    """The run was given to another worker, or changed by an operator: nothing was written."""
+    """Another worker or an operator has changed the run: nothing was written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """What one attempt ends in.
+    """The result of one attempt.
 
     Attributes:
         outcome: the word in the run's history.
-        error: what went wrong, or why it waits; cut to 1 KB.
+        error: the error, or the reason for the wait; cut to 1 KB.
         due: when a waiting run is due.
-        wait: what carries the wait; anything but HIDDEN raises the generation, because another
+        wait: how the wait is implemented; all but HIDDEN raise the generation, because another
             message replaces this one.
         spent: whether the attempt counts.
-        unknown: the handler is not in this deployment.
-        held: what a person has to decide; see `Run.held`.
-        waits_for: what it waits for; see `Run.waits_for`.
-        reservations: its turns at destinations; see `Run.reservations`.
+        unknown: whether the handler is missing in this deployment.
+        held: the approval request; see `Run.held`.
+        waits_for: see `Run.waits_for`.
+        reservations: see `Run.reservations`.
     """
 
     status: Status
@@ -64,65 +65,62 @@ class Settlement:
 
 
 def settle(table: Table, run: Run, settlement: Settlement, *, sent_at: datetime) -> Run:
-    """Ends the attempt that `run` holds the lease of, and returns the run as it is then.
+    """Ends the attempt of a leased run and returns the settled run.
 
-    What `run` says of its progress is kept, whatever the attempt ends in; a death keeps whether
-    it is blocking.
+    `run.progress` is stored with every result, `run.blocking` with a death.
 
     Raises:
-        LeaseLost: the lease is not ours any more.
+        LeaseLost: the lease is lost.
         Unavailable: the table failed; the change may have been made.
     """
-    key = run_key(run.source, run.event_id, run.handler)
+    change = _change(run, settlement, sent_at)
+    held = {"lease_id": run.lease_id}
     ours = every(Equals("lease_id", run.lease_id), Equals("status", str(Status.PROCESSING)))
     try:
-        return run_from(table.update(key, _change(run, settlement, sent_at), when=ours))
+        # Every other writer of a status removes the lease id: a row that still has it is our own.
+        return run_from(transition(table, key_of_run(run), change, when=ours, own=held))
     except ConditionFailed as error:
-        # Whoever else changes a status removes the lease id: this is our own earlier try.
-        if error.old is not None and error.old.get("lease_id") == run.lease_id:
-            return run_from(error.old)
         raise LeaseLost from error
 
 
 def give_up(table: Table, run: Run, *, error: str, now: datetime, sent_at: datetime) -> bool:
-    """Makes a run that nobody works on a dead letter; False if it has changed meanwhile.
+    """Makes a run without a lease a dead letter; False if it was changed meanwhile.
 
     Raises:
         Unavailable: the table failed.
     """
-    key = run_key(run.source, run.event_id, run.handler)
     settlement = Settlement(Status.DEAD_LETTER, "given up", now, error=error)
     change = _change(run, settlement, sent_at)
     change = Change(set=change.set, remove=(*change.remove, "lease_id"))
     try:
-        table.update(key, change, when=as_seen(run))
+        table.update(key_of_run(run), change, when=as_seen(run))
     except ConditionFailed:
         return False
     return True
 
 
 def extend_life(table: Table, run: Run, event: StoredEvent) -> None:
-    """Lets a run that cannot be claimed live as long as its event, and its effects longer.
+    """Extends the life of a run that cannot be leased, and of its effects, to that of its event.
 
-    An event whose id comes again after it expired is a new one, and meets the run of the old
-    one, which expires a week later: nobody would then know that the event was handled, nor, if
-    that is replayed, what it has done.
+    An event whose id is received again after the first event expired is a new event that finds
+    the run of the old one, which expires a week after it. Without the extension, TTL would delete
+    the record that the event was handled, and of its effects if that run is replayed.
 
     Raises:
-        Unavailable: the table failed, or TTL has just deleted the run: the message begins it anew.
+        Unavailable: the table failed, or TTL has just deleted the run; the message returns.
     """
     end = to_seconds(event.received_at + RUN_LIFE)
     if run.expires_at is None or to_seconds(run.expires_at) >= end:
         return
     listed = {"due_at": end * 1000} if run.status is Status.DEAD_LETTER else {}
-    key = run_key(run.source, run.event_id, run.handler)
     _prolong_effects(table, run, to_seconds(event.received_at + EFFECT_LIFE))
     try:
-        table.update(key, Change(set={"expires_at": end, **listed}), when=as_seen(run))
+        change = Change(set={"expires_at": end, **listed})
+        table.update(key_of_run(run), change, when=as_seen(run))
     except ConditionFailed as error:
         if error.old is None:
             raise Unavailable("ledger", "extend_life", "the old run has just expired") from error
-        # It has moved on, and lives on.
+        # The run was changed meanwhile, which extends its life as well.
 
 
 def _prolong_effects(table: Table, run: Run, end: int) -> None:
@@ -134,10 +132,9 @@ def _prolong_effects(table: Table, run: Run, end: int) -> None:
 
 
 def as_seen(run: Run) -> Condition:
-    """Returns the condition that nobody has claimed, settled or replayed the run since.
+    """Returns the condition that the run was not leased, settled or replayed since it was read.
 
-    Every claim and every settlement moves one of these, every replay the generation. A run that was
-    never attempted has no attempt count, one that was never replaced no generation.
+    Every lease and settlement changes one of these attributes, every replay the generation.
     """
     return every(
         Equals("status", str(run.status)),
@@ -148,7 +145,7 @@ def as_seen(run: Run) -> Condition:
 
 
 def history(run: Run, entry: Attempt) -> tuple[Attempt, ...]:
-    """Returns the run's history with the entry added: its first and last nine attempts."""
+    """Returns the run's history with an entry added: the first and the last nine attempts."""
     entries = (*with_lost(run, before=entry.number, noticed_at=entry.started_at), entry)
     if len(entries) <= 2 * HISTORY_ENDS:
         return entries
@@ -156,10 +153,7 @@ def history(run: Run, entry: Attempt) -> tuple[Attempt, ...]:
 
 
 def with_lost(run: Run, *, before: int, noticed_at: datetime) -> tuple[Attempt, ...]:
-    """Returns the run's history with the attempts, earlier than `before`, that no worker reported.
-
-    They are entered as lost, at the time when they were noticed.
-    """
+    """Returns the run's history with unreported attempts before number `before` added as lost."""
     reported = run.attempts[-1].number if run.attempts else 0
     lost = (
         Attempt(place, noticed_at, noticed_at, "lost", "its worker stopped silently")
@@ -198,13 +192,12 @@ def _change(run: Run, settlement: Settlement, sent_at: datetime) -> Change:
 
 
 def _dead(run: Run, now: datetime, sent_at: datetime) -> Mapping[str, Any]:
-    # The death is never earlier than the message that brought it, whatever the clocks say:
-    # only a message sent later, a redrive, may begin a new round.
+    # Clocks differ, and a death must not be earlier than its message was sent: only a message
+    # sent later, a redrive, may begin a new round.
     return {
         "dead_at": max(to_ms(now), to_ms(sent_at)),
         "attempts_in_round": 0,
-        "due_bucket": due_bucket(run_key(run.source, run.event_id, run.handler)),
-        "due_at": to_ms(run.expires_at or now),
+        **due_entry(key_of_run(run), run.expires_at or now),
         **({"blocking": True} if run.blocking else {}),
     }
 
@@ -212,9 +205,7 @@ def _dead(run: Run, now: datetime, sent_at: datetime) -> Mapping[str, Any]:
 def _waiting(run: Run, settlement: Settlement) -> Mapping[str, Any]:
     now = settlement.now
     due = settlement.due or now
-    values: dict[str, Any] = {
-        "due_bucket": due_bucket(run_key(run.source, run.event_id, run.handler)),
-    }
+    values: dict[str, Any] = {}
     if settlement.wait is WaitStrategy.PARKED:
         values["parked"] = True
     if settlement.waits_for:
@@ -229,8 +220,7 @@ def _waiting(run: Run, settlement: Settlement) -> Mapping[str, Any]:
         values["next_attempt_at"] = to_ms(due)
         look = due if settlement.wait is WaitStrategy.PARKED else overdue_at(due)
         look = min(look, last_call(run.expires_at or look + EVENT_LIFE))
-    values["due_at"] = to_ms(max(now, look))
-    return values
+    return values | due_entry(key_of_run(run), max(now, look))
 
 
 def _additions(settlement: Settlement) -> Mapping[str, int]:

@@ -1,118 +1,237 @@
-"""What is looked up before a run is claimed: is its handler paused, may its destinations be called?
+"""Decides, before a run is leased, whether it may be attempted now.
 
-A run that has to wait is postponed then: no attempt is begun, none is spent. What cannot be asked
-stops nobody.
+    message ─┬─ FIFO lane: not due yet ──────────────────────► received again
+             ├─ serial handler outside its FIFO lane ─────────► parked, then sent there
+             ├─ serial handler, no ordering key in the body ──► dead
+             ├─ serial handler, behind a dead run that blocks ► deferred
+             ├─ handler paused ───────────────────────────────► parked
+             ├─ destination down, or over its rate ───────────► deferred, skipped or failed
+             └─ lease
+
+A deferral counts no attempt. If the ledger does not answer the question whether a handler is
+paused or a destination may be called, the run is admitted.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Final
 
 from webhook_inbox.destinations.gate import DestinationAdmission, Gate
-from webhook_inbox.domain.errors import Deferred, InboxError, Skipped, Transient, Unavailable
+from webhook_inbox.domain.errors import (
+    Deferred,
+    InboxError,
+    Permanent,
+    Skipped,
+    Transient,
+    Unavailable,
+)
 from webhook_inbox.domain.manifest import HandlerSpec, Manifest
-from webhook_inbox.domain.model import Run, StoredEvent, WaitStrategy
-from webhook_inbox.domain.ports import Table
+from webhook_inbox.domain.model import Run, Status, StoredEvent, WaitStrategy
+from webhook_inbox.domain.ports import Blobs, Clock, Item, Table
+from webhook_inbox.ledger import payloads
 from webhook_inbox.ledger.deferral import Deferral
+from webhook_inbox.ledger.lease import CLOCK_SKEW, NotClaimable, Refusal
 from webhook_inbox.ledger.pauses import RECHECK, RESUMPTION, HandlerPauses
 from webhook_inbox.ledger.schema import run_from, run_key
 from webhook_inbox.processor.settlement import SHORTEST_WAIT
-from webhook_inbox.queue.message import RunMessage
+from webhook_inbox.queue import message_groups
 from webhook_inbox.queue.visibility import plan_wait
+
+WAITING: Final = frozenset({Status.FAILED, Status.DEFERRED})
 
 
 @dataclass(frozen=True, slots=True)
 class AdmissionDecision:
-    """What was found.
+    """The decision whether a run may be leased.
 
     Attributes:
-        reservations: when the run may call its destinations, in ms, by destination.
-        postponement: what it has to wait for instead of being claimed.
-        instead: how its attempt ends without its handler being called.
-        degraded: what could not be asked.
+        event: the event, with the ordering keys of its serial runs.
+        generation: the generation to lease the run with.
+        reservations: when the run may call its destinations, in epoch ms, by destination.
+        deferral: what it waits for instead; None if it may be leased.
+        instead: how the attempt ends without its handler being called; None if it is called.
+        degraded: the checks that were skipped because the ledger did not answer.
     """
 
+    event: StoredEvent
+    generation: int
     reservations: Mapping[str, int] = field(default_factory=dict)
-    postponement: Deferral | None = None
+    deferral: Deferral | None = None
     instead: InboxError | None = None
     degraded: tuple[str, ...] = ()
 
 
 class Admission:
-    """Looks before a claim."""
+    """Admits runs."""
 
     def __init__(
-        self, *, manifest: Manifest, table: Table, controls: HandlerPauses, gate: Gate
+        self, *, manifest: Manifest, table: Table, blobs: Blobs, gate: Gate, clock: Clock
     ) -> None:
         self._manifest = manifest
         self._table = table
-        self._controls = controls
+        self._blobs = blobs
+        self._pauses = HandlerPauses(table, clock)
         self._gate = gate
 
-    def look(
-        self, event: StoredEvent, spec: HandlerSpec, reference: RunMessage, now: datetime
+    def admit(
+        self,
+        row: Item,
+        event: StoredEvent,
+        spec: HandlerSpec,
+        generation: int,
+        *,
+        fifo: bool,
+        now: datetime,
     ) -> AdmissionDecision:
-        """Returns whether a run may be claimed now. Never raises."""
-        paused = self._controls.paused(spec.name)
-        if paused is not None:
-            why = f"handler {spec.name} is paused: {paused}"
-            waits = Deferral(now + RECHECK, WaitStrategy.PARKED, RESUMPTION, why, counts=False)
-            return AdmissionDecision(postponement=waits)
-        known = self._manifest.destinations
-        if not known:
-            return AdmissionDecision()
-        called = [known[name] for name in spec.destinations if name in known]
-        # A call of one that is not declared may have put the run off, and it keeps that turn.
-        run = self._run(event, spec, reference)
-        kept = run.reservations if run else {}
-        if not called:
-            return AdmissionDecision(kept)
-        admission = self._gate.admit(called, kept=kept)
-        if admission.go or admission.due is None:
-            return AdmissionDecision(admission.reservations, degraded=admission.degraded)
-        return self._waits(event, spec, run, admission, now)
+        """Returns whether a message's run may be leased now.
 
-    def _run(self, event: StoredEvent, spec: HandlerSpec, reference: RunMessage) -> Run | None:
-        if reference.generation == 0:
-            return None  # It never waited, so it was given no reservation.
-        try:
-            return self._read(event, spec)
-        except Unavailable:
-            return None
+        Args:
+            row: the event's row, which has the body or the address of it.
+            event: the event without its body.
+            spec: the handler.
+            generation: the message's.
+            fifo: whether the message was received from a FIFO lane.
+            now: the time.
 
-    def _read(self, event: StoredEvent, spec: HandlerSpec) -> Run | None:
+        Raises:
+            NotClaimable: the run is not due yet.
+            Unavailable: in a FIFO lane or for a serial handler, the ledger or blob storage failed.
+        """
+        decision = AdmissionDecision(event, generation)
+        run = self._run(event, spec) if fifo else None
+        if run is not None:
+            decision = _current(decision, spec, run, now)
+        if spec.serial:
+            in_lane = fifo and decision.event.ordering_keys.get(spec.name)
+            ordered = self._behind if in_lane else self._misrouted
+            decision = ordered(decision, row, spec, now)
+        if decision.deferral or decision.instead:
+            return decision
+        return self._paused(decision, spec, now) or self._called(decision, spec, run, now)
+
+    def _run(self, event: StoredEvent, spec: HandlerSpec) -> Run | None:
         row = self._table.get(run_key(event.source, event.event_id, spec.name))
         return run_from(row) if row else None
 
-    def _begun(self, event: StoredEvent, spec: HandlerSpec) -> bool:
-        """Tells whether a run was ever claimed, and may have done things, or left them in doubt."""
-        try:
-            run = self._read(event, spec)
-        except Unavailable:
-            return True
-        return run is not None and max(run.claims, run.attempt_count) > 0
+    def _behind(
+        self, decision: AdmissionDecision, _: Item, spec: HandlerSpec, now: datetime
+    ) -> AdmissionDecision:
+        """Defers a run while a dead one blocks its ordering key."""
+        event, ordering_key = decision.event, decision.event.ordering_keys[spec.name]
+        found = message_groups.blocker(
+            self._table, spec, ordering_key=ordering_key, event_id=event.event_id, now=now
+        )
+        if found is None:
+            return decision
+        why = f"{ordering_key} is blocked since the run of {found['event_id']} died"
+        waits_for = f"{message_groups.BEHIND}{found['event_id']}"
+        return replace(decision, deferral=Deferral(now, WaitStrategy.HIDDEN, waits_for, why))
 
-    def _waits(
+    def _misrouted(
+        self, decision: AdmissionDecision, row: Item, spec: HandlerSpec, now: datetime
+    ) -> AdmissionDecision:
+        """Parks a run that was sent before its handler was serial; dead without an ordering key."""
+        known = decision.event.ordering_keys
+        if spec.name not in known:
+            try:
+                body = payloads.unpack(row, self._blobs)
+            except Permanent as error:
+                return replace(decision, instead=error)
+            found = message_groups.ordering_keys_of([spec], body)
+            if not found:
+                return replace(decision, instead=Permanent(message_groups.missing(spec)))
+            known = {**known, **found}
+        why = f"it is sent again, in the order of {known[spec.name]}"
+        return replace(
+            decision,
+            event=replace(decision.event, ordering_keys=known),
+            deferral=Deferral(now, WaitStrategy.PARKED, f"lane {spec.lane}", why),
+        )
+
+    def _paused(
+        self, decision: AdmissionDecision, spec: HandlerSpec, now: datetime
+    ) -> AdmissionDecision | None:
+        paused = self._pauses.paused(spec.name)
+        if paused is None:
+            return None
+        why = f"handler {spec.name} is paused: {paused}"
+        waits = Deferral(now + RECHECK, WaitStrategy.PARKED, RESUMPTION, why, counts=False)
+        return replace(decision, deferral=waits)
+
+    def _called(
+        self, decision: AdmissionDecision, spec: HandlerSpec, run: Run | None, now: datetime
+    ) -> AdmissionDecision:
+        """Asks whether the handler's destinations may be called."""
+        known = self._manifest.destinations
+        if not known:
+            return decision
+        called = [known[name] for name in spec.destinations if name in known]
+        # A call of a destination that is not declared may have deferred the run: it keeps that
+        # reservation. A run of generation 0 never waited, so it has none.
+        if run is None and decision.generation > 0:
+            run = self._run_if_readable(decision.event, spec)
+        kept = run.reservations if run else {}
+        if not called:
+            return replace(decision, reservations=kept)
+        admission = self._gate.admit(called, kept=kept)
+        decision = replace(decision, degraded=admission.degraded)
+        if admission.go or admission.due is None:
+            return replace(decision, reservations=admission.reservations)
+        return self._refused(decision, spec, run, admission, now)
+
+    def _run_if_readable(self, event: StoredEvent, spec: HandlerSpec) -> Run | None:
+        try:
+            return self._run(event, spec)
+        except Unavailable:
+            return None
+
+    def _never_leased(self, event: StoredEvent, spec: HandlerSpec) -> bool:
+        """Tells whether a run certainly was never leased, and so has had no effect."""
+        try:
+            run = self._run(event, spec)
+        except Unavailable:
+            return False
+        return run is None or max(run.claims, run.attempt_count) == 0
+
+    def _refused(
         self,
-        event: StoredEvent,
+        decision: AdmissionDecision,
         spec: HandlerSpec,
         run: Run | None,
         admission: DestinationAdmission,
         now: datetime,
     ) -> AdmissionDecision:
         due = max(admission.due or now, now + SHORTEST_WAIT)
-        if admission.on_limit == "drop" and not self._begun(event, spec):
-            return AdmissionDecision(instead=Skipped(f"dropped: {admission.why}"))
+        if admission.on_limit == "drop" and self._never_leased(decision.event, spec):
+            return replace(decision, instead=Skipped(f"dropped: {admission.why}"))
         if admission.on_limit in {"drop", "error"}:
-            return AdmissionDecision(
-                instead=Transient(admission.why, refused=True, retry_after=due - now)
-            )
+            error = Transient(admission.why, refused=True, retry_after=due - now)
+            return replace(decision, instead=error)
         began = (run.round_began_at if run else None) or now
         if due > began + timedelta(seconds=spec.max_age):
-            return AdmissionDecision(instead=Deferred(due, admission.why))
+            return replace(decision, instead=Deferred(due, admission.why))
         wait = plan_wait(due - now, may_hide=False).wait
         waits_for = f"destination {admission.destination}"
-        return AdmissionDecision(
-            postponement=Deferral(due, wait, waits_for, admission.why, admission.reservations),
-            degraded=admission.degraded,
-        )
+        deferral = Deferral(due, wait, waits_for, admission.why, admission.reservations)
+        return replace(decision, deferral=deferral)
+
+
+def _current(
+    decision: AdmissionDecision, spec: HandlerSpec, run: Run, now: datetime
+) -> AdmissionDecision:
+    """Updates what a FIFO message says to what its run is now.
+
+    A group's first message serves its run even after a replay or an approval sent another one:
+    that one is last in the group, and the order would be lost.
+
+    Raises:
+        NotClaimable: the run is not due yet.
+    """
+    due = run.next_attempt_at
+    if run.status in WAITING and due is not None and due > now + CLOCK_SKEW:
+        raise NotClaimable(Refusal.NOT_DUE, run)
+    event, keys = decision.event, decision.event.ordering_keys
+    if run.ordering_key:
+        event = replace(event, ordering_keys={spec.name: run.ordering_key, **keys})
+    return replace(decision, event=event, generation=max(run.generation, decision.generation))

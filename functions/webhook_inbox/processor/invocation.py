@@ -1,8 +1,8 @@
-"""Calling a handler: what stands between a claimed run and its function.
+"""Calls the handler of a leased run.
 
     call chain ──► order ──► policy ──► handler
 
-Each of the first three may end the attempt instead, by what it raises.
+Each of the first three may end the attempt by raising an error.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,8 +28,8 @@ class Invoker:
     """Calls handlers.
 
     Args:
-        handlers: gives a handler, importing its module.
-        clients: gives the client of a destination.
+        handlers: returns a handler; imports its module.
+        clients: returns the client of a destination.
     """
 
     def __init__(
@@ -65,23 +65,23 @@ class Invoker:
         lane: str,
         end: datetime,
     ) -> None:
-        """Runs the handler of a claimed run.
+        """Calls the handler of a leased run.
 
         Args:
-            event: with its body.
+            event: the event with its body.
             spec: the handler as the manifest declares it.
-            run: as it was claimed.
+            run: the leased run.
             reservations: when it may call its destinations.
-            lane: whose worker this is.
-            end: when the attempt is ended, whatever it is doing.
+            lane: the worker's lane.
+            end: when the attempt is ended.
 
         Raises:
-            BaseException: whatever says that the run is not done.
+            BaseException: the run is not done.
         """
         chain = CallChain.read(event.headers)
         chain.check(spec.name)
-        # The module is imported under the attempt's limit: one that hangs or kills the process
-        # spends an attempt like a handler that does.
+        # The module is imported within the attempt's time limit: a module that hangs or kills the
+        # process costs an attempt, like a handler that does.
         registered = self._handlers(spec)
         handed = _handed(event, registered)
         context = self._context(event, run, chain, reservations, end)
@@ -93,7 +93,7 @@ class Invoker:
             context.effects.require_answers()
 
     def settled(self, error: BaseException | None, run: Run, *, lane: str) -> None:
-        """Does what is left to do once the run is settled that `error` ended. Never raises."""
+        """Completes orders and jobs after the run was settled with `error`. Never raises."""
         self._orders.settled(error, run, lane=lane)
         self._jobs.settled(error, run, lane=lane)
 

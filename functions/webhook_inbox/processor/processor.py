@@ -1,6 +1,10 @@
-"""Processor: claim a run, call its handler, settle the run."""
+"""Processes one message: admit, lease, invoke, settle.
 
-from collections.abc import Callable, Mapping
+message ──► event row ──► admission ──► lease ──► handler ──► settlement ──► message
+└─ deferred: no attempt is counted
+"""
+
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -9,7 +13,6 @@ from webhook_inbox import providers
 from webhook_inbox.destinations.gate import Gate
 from webhook_inbox.domain.errors import Deferred, ForeignMessage, Permanent, Unavailable
 from webhook_inbox.domain.manifest import SPLIT, HandlerSpec, Manifest
-from webhook_inbox.domain.model import StoredEvent, WaitStrategy
 from webhook_inbox.domain.ports import Blobs, Clock, Executor, Item, Message, Randomness, Table
 from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.handlers.completions.jobs import Jobs
@@ -20,25 +23,23 @@ from webhook_inbox.ingest.batches import BatchProgress, Splitter
 from webhook_inbox.ledger import payloads
 from webhook_inbox.ledger.deferral import Deferral, defer
 from webhook_inbox.ledger.lease import Lease, NotClaimable, claim
-from webhook_inbox.ledger.pauses import HandlerPauses
 from webhook_inbox.ledger.schema import event_from, event_key, live
 from webhook_inbox.ledger.settle import LeaseLost, extend_life
 from webhook_inbox.processor.admission import Admission, AdmissionDecision
-from webhook_inbox.processor.fifo_turn import Turns
 from webhook_inbox.processor.invocation import Invoker
 from webhook_inbox.processor.settlement import LeasedRun, Settler
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.queue.outcomes import RunOutcome, RunResult, Worker
-from webhook_inbox.queue.visibility import PlannedWait, queue_policy_of
+from webhook_inbox.queue.visibility import PlannedWait, StandardQueuePolicy, queue_policy_of
 
-# The lease outlives the invocation, so that no worker outlives its lease.
+# A lease outlasts the invocation, so that no worker runs past its lease.
 LEASE_MARGIN: Final = timedelta(seconds=5)
-# What is left of the invocation for settling when the handler's time is up.
+# The part of the invocation that is reserved for settling.
 SETTLE_MARGIN: Final = timedelta(seconds=2)
-# With less than this no attempt is begun: it would be spent on nothing.
+# With less time than this no attempt is made: it would be wasted.
 SHORTEST_ATTEMPT: Final = timedelta(seconds=1)
-# A message may be received before a restored table has its event again.
+# A restored table may not have a message's event yet.
 YOUNG: Final = timedelta(minutes=15)
 STORAGE_PAUSE: Final = timedelta(minutes=1)
 # More attempts than any handler may declare.
@@ -49,9 +50,9 @@ class Processor:
     """The processing use case.
 
     Args:
-        handlers: gives a handler's function and what was declared with it, importing its module.
-        lanes: the queue of the worker's own lane; all of them where it splits batches.
-        clients: gives the client of a destination.
+        handlers: returns a handler's function and declarations; imports its module.
+        lanes: the queue of the worker's own lane; all queues where it splits batches.
+        clients: returns the client of a destination.
     """
 
     def __init__(  # noqa: PLR0913 - each a keyword of its own
@@ -76,11 +77,10 @@ class Processor:
         self._clock = clock
         self._randomness = randomness
         self._gate = gate = Gate(table=table, clock=clock, randomness=randomness)
-        self._precheck = Admission(
-            manifest=manifest, table=table, controls=HandlerPauses(table, clock), gate=gate
+        self._admission = Admission(
+            manifest=manifest, table=table, blobs=blobs, gate=gate, clock=clock
         )
-        self._turns = Turns(table=table, blobs=blobs, lanes=lanes)
-        self._calling = Invoker(
+        self._invoker = Invoker(
             manifest=manifest,
             handlers=handlers,
             table=table,
@@ -99,148 +99,146 @@ class Processor:
             blobs=blobs,
             clock=clock,
         )
-        self._conclusion = Settler(
-            table=table, lanes=lanes, secrets=secrets, clock=clock, randomness=randomness
-        )
+        self._settler = Settler(table=table, secrets=secrets, clock=clock, randomness=randomness)
 
     def process(self, message: Message, *, worker: Worker, deadline: datetime) -> RunResult:
-        """Does what one message asks for; `deadline` is the invocation's end. Never raises."""
+        """Processes one message; `deadline` is the invocation's end. Never raises."""
+        policy = queue_policy_of(self._lanes, worker, message)
         try:
             reference = RunMessage.decode(message.body)
         except ForeignMessage as error:
-            queue_policy_of(self._lanes, worker).bury(message)
+            policy.move_to_dlq()
             return RunResult(RunOutcome.FOREIGN, detail=str(error))
         try:
-            return self._process(message, reference, worker, deadline)
+            return self._process(reference, policy, deadline)
         except Unavailable as error:
             return RunResult(RunOutcome.UNAVAILABLE, reference, detail=str(error))
         except LeaseLost as error:
-            outcome = queue_policy_of(self._lanes, worker).outcome(RunOutcome.SUPERSEDED)
-            return RunResult(outcome, reference, detail=str(error))
+            return RunResult(
+                RunOutcome.SUPERSEDED, reference, detail=str(error), keeps_message=policy.fifo
+            )
 
     def _process(
-        self, message: Message, reference: RunMessage, worker: Worker, deadline: datetime
+        self, reference: RunMessage, policy: StandardQueuePolicy, deadline: datetime
     ) -> RunResult:
         now = self._clock.now()
         if deadline - SETTLE_MARGIN - now < SHORTEST_ATTEMPT:
             return RunResult(RunOutcome.UNAVAILABLE, reference, detail="too little time is left")
         row = live(self._table.get(event_key(reference.source, reference.event_id)), now)
         if row is None:
-            return self._eventless(message, reference, worker, now)
-        event = event_from(row, b"")
+            return _eventless(reference, policy, now)
         known = self._manifest.handlers.get(reference.handler)
-        spec = known or _stranger(reference)
+        spec = known or _unknown_handler(reference)
+        event = event_from(row, b"")
         try:
-            turn = self._turns.look(row, event, spec, reference, worker, now)
-            event, reference = turn.event, turn.reference
-            checked = turn.checked or self._precheck.look(event, spec, reference, now)
-            if (waits := checked.postponement) is not None:
-                result = self._postpone(waits, event, spec, reference, message, worker, now)
-                return replace(result, degraded=checked.degraded)
+            decision = self._admission.admit(
+                row, event, spec, reference.generation, fifo=policy.fifo, now=now
+            )
+            event = decision.event
+            reference = replace(reference, generation=decision.generation)
+            if decision.deferral is not None:
+                deferral = policy.before_lease(decision.deferral, now)
+                return self._defer(decision, deferral, spec, reference, policy, now)
             run = claim(
                 self._table,
                 event=event,
                 spec=spec,
-                generation=reference.generation,
-                message=message,
-                lease=self._lease(worker, deadline),
+                generation=decision.generation,
+                message=policy.message,
+                lease=self._lease(policy.worker, deadline),
                 now=now,
             )
         except NotClaimable as refused:
             if refused.run is not None:
                 extend_life(self._table, refused.run, event)
-            return self._conclusion.refused(refused, spec, message, reference, worker)
-        attempt = LeasedRun(run, message, reference, worker)
+            return self._settler.refused(refused, spec, reference, policy)
+        leased = LeasedRun(run, reference, policy)
         if known is None:
-            return self._conclusion.unknown_handler(attempt)
-        return self._attempt(attempt, known, event, row, checked, deadline)
+            return self._settler.unknown_handler(leased)
+        return self._attempt(leased, known, decision, row, deadline)
 
-    def _postpone(
+    def _defer(
         self,
-        waits: Deferral,
-        event: StoredEvent,
+        decision: AdmissionDecision,
+        deferral: Deferral,
         spec: HandlerSpec,
         reference: RunMessage,
-        message: Message,
-        worker: Worker,
+        policy: StandardQueuePolicy,
         now: datetime,
     ) -> RunResult:
-        """Lets a run wait that is not claimed."""
-        queue_policy = queue_policy_of(self._lanes, worker)
-        waits = queue_policy.postponed(waits, message, now)
+        """Defers a run that is not leased."""
         run = defer(
             self._table,
-            event=event,
+            event=decision.event,
             spec=spec,
             generation=reference.generation,
-            message=message,
-            postponement=waits,
+            message=policy.message,
+            deferral=deferral,
             now=now,
         )
-        queue_policy.carry(run, PlannedWait(waits.due - self._clock.now(), waits.wait), message)
-        kept = waits.wait is WaitStrategy.HIDDEN
-        outcome = RunOutcome.DEFERRED_KEPT if kept else RunOutcome.DEFERRED
-        return RunResult(outcome, reference, detail=waits.why)
+        planned = PlannedWait(deferral.due - self._clock.now(), deferral.wait)
+        keeps = policy.wait(run, planned)
+        return RunResult(
+            RunOutcome.DEFERRED,
+            reference,
+            detail=deferral.why,
+            degraded=decision.degraded,
+            keeps_message=keeps,
+        )
 
     def _attempt(
         self,
-        attempt: LeasedRun,
+        leased: LeasedRun,
         spec: HandlerSpec,
-        event: StoredEvent,
+        decision: AdmissionDecision,
         row: Item,
-        checked: AdmissionDecision,
         deadline: datetime,
     ) -> RunResult:
-        """Makes the attempt that was claimed, and settles it."""
-        journal = BatchProgress(attempt.run.progress)
-        error = checked.instead or self._call(
-            event, row, spec, attempt, checked.reservations, deadline, journal
-        )
-        attempt = replace(attempt, run=replace(attempt.run, progress=journal.progress))
-        result = self._conclusion.of(attempt, spec, error)
-        self._calling.settled(error, attempt.run, lane=attempt.worker.lane)
-        degraded = (*checked.degraded, *self._gate.degraded())
+        """Makes the attempt that a lease was taken for, and settles it."""
+        journal = BatchProgress(leased.run.progress)
+        error = decision.instead or self._call(leased, spec, decision, row, deadline, journal)
+        leased = replace(leased, run=replace(leased.run, progress=journal.progress))
+        result = self._settler.settle(leased, spec, error)
+        self._invoker.settled(error, leased.run, lane=leased.policy.worker.lane)
+        degraded = (*decision.degraded, *self._gate.degraded())
         return replace(result, items=journal.items, degraded=degraded)
 
     def _lease(self, worker: Worker, deadline: datetime) -> Lease:
         until = deadline + LEASE_MARGIN
         return Lease(self._randomness.token(), worker.name, until, worker.code_version)
 
-    def _eventless(
-        self, message: Message, reference: RunMessage, worker: Worker, now: datetime
-    ) -> RunResult:
-        if message.sent_at > now - YOUNG:
-            return RunResult(RunOutcome.UNAVAILABLE, reference, detail="the event is not there yet")
-        queue_policy_of(self._lanes, worker).bury(message)
-        return RunResult(RunOutcome.FOREIGN, reference, detail="no such event, or it has expired")
-
     def _call(
         self,
-        event: StoredEvent,
-        row: Item,
+        leased: LeasedRun,
         spec: HandlerSpec,
-        attempt: LeasedRun,
-        reservations: Mapping[str, int],
+        decision: AdmissionDecision,
+        row: Item,
         deadline: datetime,
         journal: BatchProgress,
     ) -> BaseException | None:
-        """Runs the handler and returns what it raised."""
+        """Runs the handler and returns the error that it raised."""
         try:
-            event = replace(event, body=payloads.unpack(row, self._blobs))
+            event = replace(decision.event, body=payloads.unpack(row, self._blobs))
         except Permanent as error:
             return error
         except Unavailable as error:
-            # The handler has not begun: that storage is down costs the run no attempt.
+            # The handler has not been called: a storage outage must not cost an attempt.
             return Deferred(self._clock.now() + STORAGE_PAUSE, f"its body cannot be read: {error}")
-        now, run = self._clock.now(), attempt.run
+        now, run = self._clock.now(), leased.run
         end = min(deadline - SETTLE_MARGIN, now + timedelta(seconds=spec.timeout))
 
         def work() -> None:
             if spec.name == SPLIT:
                 self._splitter.split(event, journal, lease=run.lease_id, end=end)
                 return
-            lane = attempt.worker.lane
-            self._calling.call(event, spec, run, reservations=reservations, lane=lane, end=end)
+            self._invoker.call(
+                event,
+                spec,
+                run,
+                reservations=decision.reservations,
+                lane=leased.policy.worker.lane,
+                end=end,
+            )
 
         try:
             self._executor.run(work, seconds=max((end - now).total_seconds(), 0.0))
@@ -249,10 +247,17 @@ class Processor:
         return None
 
 
-def _stranger(reference: RunMessage) -> HandlerSpec:
+def _eventless(reference: RunMessage, policy: StandardQueuePolicy, now: datetime) -> RunResult:
+    if policy.message.sent_at > now - YOUNG:
+        return RunResult(RunOutcome.UNAVAILABLE, reference, detail="the event is not there yet")
+    policy.move_to_dlq()
+    return RunResult(RunOutcome.FOREIGN, reference, detail="no such event, or it has expired")
+
+
+def _unknown_handler(reference: RunMessage) -> HandlerSpec:
     """Returns a declaration for a handler that is not in this deployment.
 
-    Its attempts are not for this deployment to count: another may allow more of them.
+    Its attempts are not limited here: another deployment may allow more of them.
     """
     name = reference.handler
     return HandlerSpec(name, "", "", reference.source, ("*",), max_attempts=UNCOUNTED)

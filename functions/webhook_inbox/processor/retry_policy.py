@@ -1,4 +1,4 @@
-"""What a failed attempt says of itself: why, when it may be tried again, and how often."""
+"""Decides after a failed attempt whether and when to retry."""
 
 from datetime import timedelta
 from itertools import takewhile
@@ -10,9 +10,10 @@ from webhook_inbox.domain.ports import Randomness
 
 
 def is_exhausted(spec: HandlerSpec, run: Run, error: BaseException, reason: str) -> bool:
-    """Tells whether a run has no attempts left; an error may allow fewer than its handler.
+    """Tells whether a run has no attempts left.
 
-    These are counted as long as the attempts fail of just this, one after the other.
+    An error may allow fewer attempts than its handler; they count consecutive failures with the
+    same reason.
     """
     if run.attempts_in_round >= spec.max_attempts:
         return True
@@ -25,7 +26,7 @@ def is_exhausted(spec: HandlerSpec, run: Run, error: BaseException, reason: str)
 
 
 def last_words(run: Run) -> str:
-    """Returns why a run's last attempt failed, whose worker may not have said."""
+    """Returns why a run's last attempt failed, even if its worker reported no reason."""
     reported = run.attempts[-1].number if run.attempts else 0
     if run.attempt_count == reported:
         return run.last_error
@@ -34,16 +35,16 @@ def last_words(run: Run) -> str:
 
 
 def delay_asked(error: BaseException) -> timedelta:
-    """Returns the delay that the handler asked for; an odd one is none, not a lost attempt."""
+    """Returns the delay that the handler asked for; an invalid one counts as none."""
     asked = getattr(error, "retry_after", None) if isinstance(error, Transient) else None
     return asked if isinstance(asked, timedelta) else timedelta(0)
 
 
 def describe(error: BaseException) -> str:
-    """Returns an error as the ledger shows it: our own by their text, others with their class."""
+    """Returns an error's text for the ledger; errors that are not ours get their class name."""
     try:
         text = str(error)
-    except Exception:  # noqa: BLE001 - a handler's exception may fail at being printed, too
+    except Exception:  # noqa: BLE001 - printing a handler's exception may fail
         text = "(its text cannot be printed)"
     return text if isinstance(error, InboxError) else f"{type(error).__name__}: {text}"
 

@@ -1,7 +1,7 @@
-"""What becomes of a run and its message once an attempt is over, or was refused.
+"""Settles an attempt: writes the run's next state, then disposes of its message.
 
-The run is settled first and the message dealt with second, so a crash between the two leaves
-a message whose claim fails and who then does the second half again.
+A crash between the two leaves a message whose lease is refused; `refused` then completes the
+second step.
 """
 
 from dataclasses import dataclass, replace
@@ -10,8 +10,8 @@ from typing import Final
 
 from webhook_inbox.domain.errors import Deferred, HandlerTimedOut, Held, Permanent, Skipped
 from webhook_inbox.domain.manifest import HandlerSpec
-from webhook_inbox.domain.model import Run, Status, WaitStrategy
-from webhook_inbox.domain.ports import Clock, Message, Randomness, Table
+from webhook_inbox.domain.model import Run, Status
+from webhook_inbox.domain.ports import Clock, Randomness, Table
 from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.lease import NotClaimable, Refusal
@@ -24,139 +24,142 @@ from webhook_inbox.processor.retry_policy import (
     last_words,
 )
 from webhook_inbox.queue import message_groups
-from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import RunMessage
-from webhook_inbox.queue.outcomes import RunOutcome, RunResult, Worker
-from webhook_inbox.queue.visibility import plan_wait, queue_policy_of
+from webhook_inbox.queue.outcomes import RunOutcome, RunResult
+from webhook_inbox.queue.visibility import StandardQueuePolicy, plan_wait
 
-# A deployment that rolls out may send runs of a handler that this worker does not know yet.
+# During a rolling deployment, a worker may receive runs of a handler that it does not have yet.
 ROLLING: Final = timedelta(hours=1)
 ROLLING_PAUSE: Final = timedelta(seconds=60)
-# A handler that waits for a moment in the past must not spin through the queue.
+# The shortest deferral: a handler that waits for a moment in the past must not loop in the queue.
 SHORTEST_WAIT: Final = timedelta(seconds=1)
-# A downstream that asks for more is not taken at its word.
+# The longest `retry_after` that is honoured.
 RETRY_AFTER_LIMIT: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
 class LeasedRun:
-    """A claimed run and the message it was claimed through."""
+    """A leased run and the message that it was leased through."""
 
     run: Run
-    message: Message
     reference: RunMessage
-    worker: Worker
+    policy: StandardQueuePolicy
 
     def result(
-        self, outcome: RunOutcome, detail: str = "", error: BaseException | None = None
+        self,
+        outcome: RunOutcome,
+        detail: str = "",
+        error: BaseException | None = None,
+        *,
+        keeps_message: bool = False,
     ) -> RunResult:
         """Returns the message's result."""
-        return RunResult(outcome, self.reference, self.run.attempt_count, detail, error)
+        attempt = self.run.attempt_count
+        return RunResult(
+            outcome, self.reference, attempt, detail, error, keeps_message=keeps_message
+        )
 
 
 class Settler:
     """Settles attempts and disposes of messages."""
 
     def __init__(
-        self,
-        *,
-        table: Table,
-        lanes: Lanes,
-        secrets: SecretCache,
-        clock: Clock,
-        randomness: Randomness,
+        self, *, table: Table, secrets: SecretCache, clock: Clock, randomness: Randomness
     ) -> None:
         self._table = table
-        self._lanes = lanes
         self._secrets = secrets
         self._clock = clock
         self._randomness = randomness
 
-    def of(self, attempt: LeasedRun, spec: HandlerSpec, error: BaseException | None) -> RunResult:
-        """Settles an attempt by what its handler raised, None for nothing."""
+    def settle(
+        self, leased: LeasedRun, spec: HandlerSpec, error: BaseException | None
+    ) -> RunResult:
+        """Settles an attempt by the error that its handler raised, None for none.
+
+        Raises:
+            LeaseLost: another worker has the run; nothing was written.
+            Unavailable: ledger or queue failed; the run may be settled.
+        """
         now = self._clock.now()
         if error is None or isinstance(error, Skipped):
-            return self._finish(attempt, error, now)
+            return self._finish(leased, error, now)
         if isinstance(error, Deferred):
-            return self._defer(attempt, spec, error, now)
+            return self._defer(leased, spec, error, now)
         if isinstance(error, Held):
-            return self._hold(attempt, error, now)
+            return self._hold(leased, error, now)
         reason = self._secrets.redact(describe(error))
         if isinstance(error, Permanent):
-            return self._die(attempt, spec, f"permanent: {reason}", error, now)
-        if is_exhausted(spec, attempt.run, error, cut(reason)):
-            return self._die(attempt, spec, f"exhausted: {reason}", error, now)
-        return self._retry(attempt, spec, error, now)
+            return self._die(leased, spec, f"permanent: {reason}", error, now)
+        if is_exhausted(spec, leased.run, error, cut(reason)):
+            return self._die(leased, spec, f"exhausted: {reason}", error, now)
+        return self._retry(leased, spec, error, now)
 
-    def unknown_handler(self, attempt: LeasedRun) -> RunResult:
-        """Lets a run wait whose handler is not in this deployment; an hour, then it is dead."""
-        now, since = self._clock.now(), attempt.run.unknown_since
-        reason = f"handler {attempt.run.handler!r} is not in this deployment"
+    def unknown_handler(self, leased: LeasedRun) -> RunResult:
+        """Defers a run whose handler is not in this deployment; after an hour, it is dead."""
+        now, since = self._clock.now(), leased.run.unknown_since
+        reason = f"handler {leased.run.handler!r} is not in this deployment"
         if since is not None and since < now - ROLLING:
-            return self._die(attempt, None, f"permanent: {reason}", None, now)
-        return self._wait(attempt, now + ROLLING_PAUSE, now, reason, unknown=True)
+            return self._die(leased, None, f"permanent: {reason}", None, now)
+        return self._wait(leased, now + ROLLING_PAUSE, now, reason, unknown=True)
 
     def refused(
         self,
         refused: NotClaimable,
         spec: HandlerSpec,
-        message: Message,
         reference: RunMessage,
-        worker: Worker,
+        policy: StandardQueuePolicy,
     ) -> RunResult:
-        """Disposes of a message whose run could not be claimed."""
+        """Disposes of a message whose run could not be leased."""
         run, why = refused.run, refused.refusal
         if why is Refusal.EXHAUSTED and run is not None:
-            return self._give_up(run, spec, message, reference, worker)
-        queue_policy, now = queue_policy_of(self._lanes, worker), self._clock.now()
-        stays = queue_policy.stays(why, run, now)
-        if stays is not None:
-            queue_policy.hide(message, stays)
+            return self._give_up(run, spec, reference, policy)
+        now = self._clock.now()
+        again = policy.receive_again(why, run, now)
+        if again is not None:
+            policy.hide(again)
             return RunResult(RunOutcome.WAITING, reference, detail=str(why))
-        if why is Refusal.DEAD:
-            queue_policy.give_up(message)
-            return RunResult(queue_policy.outcome(RunOutcome.BURIED), reference, detail=str(why))
+        if why is Refusal.CLAIMED_HERE:
+            return RunResult(RunOutcome.IN_FLIGHT, reference, detail=str(why))
+        if why is Refusal.DEAD and policy.end_dead():
+            return RunResult(RunOutcome.TO_DLQ, reference, detail=str(why))
         if why is Refusal.COPY_MISSING and run is not None and run.next_attempt_at is not None:
-            queue_policy.carry(run, plan_wait(run.next_attempt_at - now, may_hide=False), message)
-        outcome = RunOutcome.LEFT if why is Refusal.CLAIMED_HERE else RunOutcome.DROPPED
-        return RunResult(outcome, reference, detail=str(why))
+            policy.wait(run, plan_wait(run.next_attempt_at - now, may_hide=False))
+        return RunResult(RunOutcome.DELETED, reference, detail=str(why), keeps_message=False)
 
     def _retry(
-        self, attempt: LeasedRun, spec: HandlerSpec, error: BaseException, now: datetime
+        self, leased: LeasedRun, spec: HandlerSpec, error: BaseException, now: datetime
     ) -> RunResult:
         reason = self._secrets.redact(describe(error))
-        delay = backoff_delay(spec.backoff, attempt.run.attempts_in_round, self._randomness)
+        delay = backoff_delay(spec.backoff, leased.run.attempts_in_round, self._randomness)
         delay = max(delay, min(delay_asked(error), RETRY_AFTER_LIMIT))
-        queue_policy = queue_policy_of(self._lanes, attempt.worker)
-        chosen = queue_policy.failed(delay, attempt.message)
+        planned = leased.policy.retry(delay)
         outcome = "timed out" if isinstance(error, HandlerTimedOut) else "failed"
-        due = now + chosen.delay
+        due = now + planned.delay
         run = self._settle(
-            attempt, Settlement(Status.FAILED, outcome, now, reason, due, chosen.wait)
+            leased, Settlement(Status.FAILED, outcome, now, reason, due, planned.wait)
         )
-        queue_policy.carry(run, chosen, attempt.message)
-        kept = chosen.wait is WaitStrategy.HIDDEN
-        return attempt.result(RunOutcome.FAILED_KEPT if kept else RunOutcome.FAILED, reason, error)
+        keeps = leased.policy.wait(run, planned)
+        return leased.result(RunOutcome.FAILED, reason, error, keeps_message=keeps)
 
     def _defer(
-        self, attempt: LeasedRun, spec: HandlerSpec, error: Deferred, now: datetime
+        self, leased: LeasedRun, spec: HandlerSpec, error: Deferred, now: datetime
     ) -> RunResult:
         reason = self._secrets.redact(describe(error))
-        end = (attempt.run.round_began_at or now) + timedelta(seconds=spec.max_age)
+        end = (leased.run.round_began_at or now) + timedelta(seconds=spec.max_age)
         if error.until > end:
             reason = f"expired: {reason}; it would wait past its maximum age"
-            return self._die(attempt, spec, reason, error, now)
-        return self._wait(attempt, error.until, now, reason, error=error)
+            return self._die(leased, spec, reason, error, now)
+        return self._wait(leased, error.until, now, reason, error=error)
 
-    def _finish(self, attempt: LeasedRun, skipped: Skipped | None, now: datetime) -> RunResult:
+    def _finish(self, leased: LeasedRun, skipped: Skipped | None, now: datetime) -> RunResult:
         if skipped is None:
-            self._settle(attempt, Settlement(Status.DONE, "done", now))
-            return attempt.result(RunOutcome.DONE)
+            self._settle(leased, Settlement(Status.DONE, "done", now))
+            return leased.result(RunOutcome.DONE)
         reason = self._secrets.redact(describe(skipped))
-        self._settle(attempt, Settlement(Status.SKIPPED, "skipped", now, reason))
-        return attempt.result(RunOutcome.SKIPPED, reason)
+        self._settle(leased, Settlement(Status.SKIPPED, "skipped", now, reason))
+        return leased.result(RunOutcome.SKIPPED, reason)
 
-    def _hold(self, attempt: LeasedRun, error: Held, now: datetime) -> RunResult:
+    def _hold(self, leased: LeasedRun, error: Held, now: datetime) -> RunResult:
         reason = self._secrets.redact(describe(error))
         held = {
             "subject": cut(self._secrets.redact(error.subject)),
@@ -165,15 +168,13 @@ class Settler:
             "fingerprint": error.fingerprint,
             "at": to_ms(now),
         }
-        settlement = Settlement(Status.HELD, "held", now, reason, spent=False, held=held)
-        self._settle(attempt, settlement)
-        queue_policy = queue_policy_of(self._lanes, attempt.worker)
-        queue_policy.hold(attempt.message)
-        return attempt.result(queue_policy.outcome(RunOutcome.HELD), reason)
+        self._settle(leased, Settlement(Status.HELD, "held", now, reason, spent=False, held=held))
+        keeps = leased.policy.hold()
+        return leased.result(RunOutcome.HELD, reason, keeps_message=keeps)
 
     def _wait(
         self,
-        attempt: LeasedRun,
+        leased: LeasedRun,
         until: datetime,
         now: datetime,
         reason: str,
@@ -182,62 +183,55 @@ class Settler:
         error: Deferred | None = None,
     ) -> RunResult:
         parked = error is not None and error.parked
-        queue_policy = queue_policy_of(self._lanes, attempt.worker)
-        chosen = queue_policy.deferred(max(until - now, SHORTEST_WAIT), parked=parked)
+        planned = leased.policy.deferral(max(until - now, SHORTEST_WAIT), parked=parked)
         settlement = Settlement(
             Status.DEFERRED,
             "deferred",
             now,
             reason,
-            now + chosen.delay,
-            chosen.wait,
+            now + planned.delay,
+            planned.wait,
             spent=False,
             unknown=unknown,
             waits_for=error.waits_for if error else "",
             reservations=error.reservations if error else {},
         )
-        run = self._settle(attempt, settlement)
-        queue_policy.carry(run, chosen, attempt.message)
-        kept = chosen.wait is WaitStrategy.HIDDEN
-        return attempt.result(RunOutcome.DEFERRED_KEPT if kept else RunOutcome.DEFERRED, reason)
+        run = self._settle(leased, settlement)
+        keeps = leased.policy.wait(run, planned)
+        return leased.result(RunOutcome.DEFERRED, reason, keeps_message=keeps)
 
     def _die(
         self,
-        attempt: LeasedRun,
+        leased: LeasedRun,
         spec: HandlerSpec | None,
         reason: str,
         error: BaseException | None,
         now: datetime,
     ) -> RunResult:
         if spec is not None:
-            run = message_groups.block(self._table, spec, attempt.run, now=now)
-            attempt = replace(attempt, run=run)
-        self._settle(attempt, Settlement(Status.DEAD_LETTER, "dead", now, reason))
-        queue_policy = queue_policy_of(self._lanes, attempt.worker)
-        queue_policy.give_up(attempt.message)
+            run = message_groups.block(self._table, spec, leased.run, now=now)
+            leased = replace(leased, run=run)
+        self._settle(leased, Settlement(Status.DEAD_LETTER, "dead", now, reason))
+        keeps = leased.policy.end_dead()
         page = getattr(error, "page", False) is True
-        return replace(
-            attempt.result(queue_policy.outcome(RunOutcome.DEAD), reason, error), page=page
-        )
+        result = leased.result(RunOutcome.DEAD, reason, error, keeps_message=keeps)
+        return replace(result, page=page)
 
     def _give_up(
-        self,
-        run: Run,
-        spec: HandlerSpec,
-        message: Message,
-        reference: RunMessage,
-        worker: Worker,
+        self, run: Run, spec: HandlerSpec, reference: RunMessage, policy: StandardQueuePolicy
     ) -> RunResult:
         reason = f"exhausted: {last_words(run)}"
         now = self._clock.now()
         run = message_groups.block(self._table, spec, run, now=now)
-        if not give_up(self._table, run, error=reason, now=now, sent_at=message.sent_at):
-            return RunResult(RunOutcome.UNAVAILABLE, reference, detail="the run changed meanwhile")
-        queue_policy = queue_policy_of(self._lanes, worker)
-        queue_policy.give_up(message)
-        return RunResult(
-            queue_policy.outcome(RunOutcome.DEAD), reference, run.attempt_count, reason
+        if not give_up(self._table, run, error=reason, now=now, sent_at=policy.message.sent_at):
+            return RunResult(
+                RunOutcome.UNAVAILABLE, reference, detail="the run was changed meanwhile"
+            )
+        keeps = policy.end_dead()
+        return LeasedRun(run, reference, policy).result(
+            RunOutcome.DEAD, reason, keeps_message=keeps
         )
 
-    def _settle(self, attempt: LeasedRun, settlement: Settlement) -> Run:
-        return settle(self._table, attempt.run, settlement, sent_at=attempt.message.sent_at)
+    def _settle(self, leased: LeasedRun, settlement: Settlement) -> Run:
+        sent_at = leased.policy.message.sent_at
+        return settle(self._table, leased.run, settlement, sent_at=sent_at)

@@ -1,4 +1,4 @@
-"""The bounded pass that removes DLQ copies of runs that are settled, held or replayed."""
+"""Deletes DLQ messages of runs that are settled, held or replayed; a bounded pass."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -10,20 +10,20 @@ from webhook_inbox.ledger.schema import run_from, run_key
 from webhook_inbox.queue.message import RunMessage
 
 LIMIT: Final = 200
-# Long enough to look at all of them without seeing one twice.
+# Long enough to read all of them without receiving one twice.
 HIDDEN_FOR: Final = 60
 BATCH: Final = 10
-# What needs no copy: it has ended, or whoever lets it go on sends it anew.
+# These need no message: the run has ended, or its approval sends a new one.
 NEEDLESS: Final = frozenset({*SETTLED, Status.HELD})
 
 
 def sweep(queue: Queue, table: Table, *, clock: Clock, deadline: datetime) -> int:
-    """Looks at up to 200 messages of one DLQ and returns how many it removed.
+    """Reads up to 200 messages of one DLQ and returns how many it deleted.
 
-    What stays is shown again at once, so that SQS's own redrive finds it.
+    All others are made visible again at once, so that SQS's own redrive finds them.
 
     Raises:
-        Unavailable: the queue or the ledger failed; what was received comes back in a minute.
+        Unavailable: queue or ledger failed; received messages are visible again after a minute.
     """
     removed, left = 0, []
     for _ in range(LIMIT // BATCH):

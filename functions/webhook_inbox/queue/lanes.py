@@ -12,20 +12,20 @@ LARGE_BACKLOG: Final = 1000
 
 
 class Lanes:
-    """Sends run references to the queue of each run's lane."""
+    """Sends messages to the queue of each run's lane."""
 
     def __init__(self, queues: Mapping[str, Queue]) -> None:
         self._queues = queues
 
     def queue(self, lane: str) -> Queue:
-        """Returns a lane's queue; a lane that is gone after a deployment is the default one."""
+        """Returns a lane's queue, the default lane's if this deployment has no such lane."""
         found = self._queues.get(lane)
         return self._queues[DEFAULT_LANE] if found is None else found
 
     def send(self, references: Iterable[tuple[str, RunMessage]], *, delay: int = 0) -> None:
-        """Sends (lane, reference) pairs; all of them, or it raises.
+        """Sends (lane, message) pairs: all of them, or it raises.
 
-        Those of one FIFO lane are sent as they are ordered here; it knows no delay.
+        Messages of one FIFO lane keep this order; a FIFO lane ignores the delay.
 
         Raises:
             Unavailable: the queue failed or did not take every message; some may be sent.
@@ -42,7 +42,7 @@ class Lanes:
 
 
 class Backlogs:
-    """How much waits in each lane, asked for once a pass."""
+    """The backlog of each lane, read once per pass."""
 
     def __init__(self, lanes: Lanes) -> None:
         self._lanes = lanes
@@ -55,5 +55,5 @@ class Backlogs:
         return self._known[lane]
 
     def is_large(self, lane: str) -> bool:
-        """Tells whether a message that did not come is most likely among those that wait."""
+        """Tells whether a missing message is probably still waiting in the lane."""
         return self.of(lane).visible > LARGE_BACKLOG

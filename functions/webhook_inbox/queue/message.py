@@ -1,13 +1,13 @@
-"""What a queue message says: which run, and with which generation. Never the payload.
+"""A queue message names a run and its generation. It never has the payload.
 
-On a FIFO lane it is sent in a group besides; SQS hands out one message of a group at a time:
+On a FIFO lane every message has a message group; SQS delivers one message of a group at a time:
 
-    {handler}#{ordering_key}               the runs of an ordering key, in the order of their sending
-    !{handler}#{ordering_key}#{event id}   a run that the others of its ordering key wait for: behind them it
-                                     would never come
-    ?{handler}#{event id}            a run of which no ordering key is known, by itself
+    {handler}#{ordering_key}               the runs of an ordering key, in the order they were sent
+    !{handler}#{ordering_key}#{event id}   the run that blocks its ordering key, apart from those
+                                           that wait for it
+    ?{handler}#{event id}                  a run without an ordering key
 
-No handler's name begins with one of these marks.
+No handler name starts with one of these marks.
 """
 
 import json
@@ -20,7 +20,7 @@ from webhook_inbox.domain.ports import Outgoing
 from webhook_inbox.domain.quotas import token
 
 VERSION: Final = 1
-# Of what no inbox writes, but a key or a number of the ledger could not hold.
+# Bounds for messages that no inbox wrote: beyond them a key or number would not fit the ledger.
 NAME_BYTES: Final = 512
 GENERATIONS: Final = 10**12
 
@@ -29,8 +29,8 @@ GENERATIONS: Final = 10**12
 class RunMessage:
     """Names a run; `generation` is the one the message was sent with, 0 for the first.
 
-    `ordering_key` is what a serial run is in order with, and `apart` whether it is sent apart from the
-    others of its ordering key. Neither is in the message's text: they name its group.
+    `ordering_key` and `apart` (whether it is sent apart from the other runs of its ordering key)
+    determine the message group and are not part of the message's text.
     """
 
     source: str
@@ -42,14 +42,14 @@ class RunMessage:
 
     @classmethod
     def of(cls, run: Run, *, apart: bool = False) -> "RunMessage":
-        """Returns what a message of the run says that may claim it."""
+        """Returns the message that may lease the run."""
         return cls(run.source, run.event_id, run.handler, run.generation, run.ordering_key, apart)
 
     def outgoing(self, *, fifo: bool, delay: int = 0) -> Outgoing:
-        """Returns the message; a FIFO lane knows no delay of a single one."""
+        """Returns the message for SQS; `delay` in seconds is ignored on a FIFO lane."""
         if not fifo:
             return Outgoing(self.encode(), delay)
-        # With the generation: by the event's id alone, SQS would swallow a replay for five minutes.
+        # Without the generation, SQS would drop a replay within five minutes as a duplicate.
         named = f"{self.handler}#{self.source}#{self.event_id}#{self.generation}"
         return Outgoing(self.encode(), group=token(self._group()), dedup=token(named))
 
@@ -60,7 +60,7 @@ class RunMessage:
         return f"!{group}#{self.event_id}" if self.apart else group
 
     def encode(self) -> str:
-        """Returns the message's text: ASCII JSON, so that any id passes SQS's character set."""
+        """Returns the message's text: ASCII JSON, since SQS does not accept every character."""
         return json.dumps(
             {
                 "v": VERSION,
@@ -77,7 +77,7 @@ class RunMessage:
         """Reads a message's text.
 
         Raises:
-            ForeignMessage: it is not one of ours, or of a version this code does not know.
+            ForeignMessage: no inbox wrote it, or its version is not known here.
         """
         try:
             data = json.loads(text)

@@ -1,13 +1,17 @@
-"""Ordering keys that stand still after a death, for handlers whose order says `on_dead = "block"`.
+"""Ordering keys of serial runs, and the blocking of a key after a death.
+
+    ingest ── ordering key from the body ──► event row ──► message group ──► FIFO lane
+
+SQS delivers no message of a group while another of it is in flight, and a serial run's message
+stays until the run is settled. The event's row stores the ordering keys, so that duplicates, the
+reconciler and replay send into the same group.
+
+A handler with `on_dead="block"` writes this row before the run becomes dead:
 
     pk = ordering_key#{handler}#{ordering_key}    sk = blocked#{event id}    source, event_id, since
 
-The row is written before the run dies, so there is no moment at which it is dead and the next run
-of its ordering key may begin. Nobody has to take it away: it counts for as long as the run that it names
-is not done and not skipped, and whoever comes by later removes it.
-
-Of several that have died only the first may run again, then the next: what is replayed comes in
-a message group of its own, where SQS keeps it from nothing.
+The row blocks the key until its run is done or skipped; the next reader then deletes it. If
+several runs have died, they may run again one after the other, in the order of their deaths.
 """
 
 from collections.abc import Iterable
@@ -27,10 +31,10 @@ from webhook_inbox.queue.message import RunMessage
 
 
 def ordering_keys_of(specs: Iterable[HandlerSpec], body: bytes) -> dict[str, str]:
-    """Returns what each serial handler's run is in order with, by handler.
+    """Returns the ordering key of each serial handler's run, by handler.
 
-    A handler whose path leads to nothing in this body is left out: its run is in order with
-    nothing, and dies of it. The body is parsed only where there is a serial handler.
+    A handler whose path has no value in this body is left out; its run will be dead. The body is
+    parsed only if there is a serial handler.
     """
     serial = [spec for spec in specs if spec.serial]
     if not serial:
@@ -44,11 +48,11 @@ def ordering_keys_of(specs: Iterable[HandlerSpec], body: bytes) -> dict[str, str
 
 
 def missing(spec: HandlerSpec) -> str:
-    """Returns why a run that is in order with nothing cannot be done."""
+    """Returns the error of a serial run without an ordering key."""
     path = spec.order.ordering_key if spec.order else ""
     return (
-        f"the body has no text or whole number at {path!r}, by which {spec.name} takes events in"
-        " order; mend the path in the handler's `order`, or narrow its types"
+        f"the body has no text or whole number at {path!r}, the ordering key of {spec.name};"
+        " correct the path in the handler's `order`, or narrow its types"
     )
 
 
@@ -60,7 +64,7 @@ def _ordering_key(document: object, spec: HandlerSpec) -> str:
 
 
 def _storable(text: str) -> str:
-    """Returns a text as a key can hold it: itself, or its hash if it is long or no Unicode."""
+    """Returns a text that fits a key: itself, or its hash if it is long or not valid Unicode."""
     encoded = text.encode(errors="surrogatepass")
     if len(encoded) <= ID_LIMIT and encoded.decode(errors="replace") == text:
         return text
@@ -68,15 +72,15 @@ def _storable(text: str) -> str:
 
 
 BLOCKED: Final = "blocked#"
-# How the `waits_for` of a run begins that waits for a dead one: the rest is that one's event.
+# The prefix of `waits_for` of a run that waits for a dead one, before the dead run's event id.
 BEHIND: Final = "event "
 
 
 def block(table: Table, spec: HandlerSpec, run: Run, *, now: datetime) -> Run:
-    """Stops a run's ordering key, as its handler says, and returns the run as it is to die then.
+    """Blocks a run's ordering key if its handler says so; returns the run to settle as dead.
 
     Raises:
-        Unavailable: the table failed; the run must not die then.
+        Unavailable: the table failed; the caller must not settle the run.
     """
     if not spec.blocks or not run.ordering_key:
         return replace(run, blocking=False)
@@ -84,10 +88,10 @@ def block(table: Table, spec: HandlerSpec, run: Run, *, now: datetime) -> Run:
         set={
             "source": run.source,
             "event_id": run.event_id,
-            # Without its event nobody can replay it: it stops nothing any more.
+            # A run cannot be replayed after its event expired, so it must not block any longer.
             "expires_at": to_seconds(event_end(run.expires_at or now + RUN_LIFE)),
         },
-        # One that dies again keeps its place among those that have died.
+        # A run that dies again keeps its position among the dead ones.
         default={"since": to_ms(now)},
     )
     table.update(_key(spec.name, run.ordering_key, run.event_id), change)
@@ -97,7 +101,7 @@ def block(table: Table, spec: HandlerSpec, run: Run, *, now: datetime) -> Run:
 def blocker(
     table: Table, spec: HandlerSpec, *, ordering_key: str, event_id: str, now: datetime
 ) -> Item | None:
-    """Returns the row of the run that an event's run has to wait for, None where it may go on.
+    """Returns the blocking row that an event's run has to wait for, None if it may run.
 
     Raises:
         Unavailable: the table failed.
@@ -117,15 +121,15 @@ def blocker(
 
 
 def reference_of(table: Table, spec: HandlerSpec | None, run: Run) -> RunMessage:
-    """Returns what a message of the run says, and in which group it is sent.
+    """Returns the message of a run with its message group.
 
     Raises:
         Unavailable: the table failed.
     """
     if spec is None or not spec.blocks or not run.ordering_key:
         return RunMessage.of(run)
-    stopped_it = table.get(_key(spec.name, run.ordering_key, run.event_id)) is not None
-    return RunMessage.of(run, apart=stopped_it)
+    is_blocking = table.get(_key(spec.name, run.ordering_key, run.event_id)) is not None
+    return RunMessage.of(run, apart=is_blocking)
 
 
 def _key(handler: str, ordering_key: str, event_id: str) -> Key:

@@ -1,63 +1,34 @@
-"""What becomes of a queue message."""
+"""The processor's report of one queue message."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
 
 from webhook_inbox.queue.message import RunMessage
 
 
 class RunOutcome(StrEnum):
-    """What became of a message; the value is the metric's dimension.
-
-    A message is dropped (SQS deletes it), kept (reported as failed, so that it comes back), or
-    buried (kept and shown at once, again and again, until its receive count is used up and SQS
-    moves it to the DLQ).
-    """
+    """How the processing of one message ended; the value is a dimension of the metric."""
 
     DONE = "done"
-    SKIPPED = "skipped"  # there is nothing to do, and why
-    HELD = "held"  # waits for a person
-    FAILED_KEPT = "failed-kept"  # will be tried again through this message
-    FAILED = "failed"  # will be tried again through another one
-    DEFERRED = "deferred"  # waits, no attempt spent; another message or the reconciler wakes it
-    DEFERRED_KEPT = "deferred-kept"  # the same, and this message comes back
-    HELD_KEPT = "held-kept"  # waits for a person, and this message comes back to ask
-    WAITING = "waiting"  # it is not its run's turn: comes back
-    DEAD = "dead"  # given up just now: on its way to the DLQ
-    DEAD_DROPPED = "dead-dropped"  # the same in a FIFO lane, whose DLQ gets no such message
-    BURIED = "buried"  # given up before: on its way to the DLQ
-    DROPPED = "dropped"  # there is nothing to do with it
-    LEFT = "left"  # its run is being worked on through this very message
+    SKIPPED = "skipped"  # the handler had nothing to do
+    HELD = "held"  # waits for an approval
+    FAILED = "failed"  # will be retried
+    DEFERRED = "deferred"  # waits; no attempt was counted
+    WAITING = "waiting"  # FIFO lane: the run cannot be leased yet
+    DEAD = "dead"  # gave up on the run just now
+    TO_DLQ = "to-dlq"  # the run died earlier; SQS is about to move the message to the DLQ
+    DELETED = "deleted"  # nothing left to do for this message
+    IN_FLIGHT = "in-flight"  # a worker holds the run's lease through this very message
     SUPERSEDED = "superseded"  # the lease was lost before the attempt could be settled
-    FOREIGN = "foreign"  # not one of ours: on its way to the DLQ
-    UNAVAILABLE = "unavailable"  # ledger, queue or storage failed; comes back
-    BROKEN = "broken"  # a fault of our own; comes back
-
-    @property
-    def keeps_message(self) -> bool:
-        """Whether SQS must not delete the message."""
-        return self not in _DROPPED
-
-
-_DROPPED: Final = frozenset(
-    {
-        RunOutcome.DONE,
-        RunOutcome.SKIPPED,
-        RunOutcome.HELD,
-        RunOutcome.FAILED,
-        RunOutcome.DEFERRED,
-        RunOutcome.DEAD_DROPPED,
-        RunOutcome.DROPPED,
-        RunOutcome.SUPERSEDED,
-    }
-)
+    FOREIGN = "foreign"  # not sent by an inbox; SQS is about to move it to the DLQ
+    UNAVAILABLE = "unavailable"  # ledger, queue or blob storage failed
+    BROKEN = "broken"  # a fault in the inbox itself
 
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """Who processes: `name` shows in `claimed_by`, `code_version` in the run's row."""
+    """The invocation that processes: `name` is stored in `claimed_by`."""
 
     name: str
     code_version: str
@@ -67,12 +38,14 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """The outcome of a message, which run it was for, and what went wrong if anything did.
+    """The result of processing one message.
 
     Attributes:
-        items: what became of a batch's items, by outcome, once all were looked at.
-        page: whether somebody is to be woken.
-        degraded: what could not be asked, and was passed over.
+        reference: the message's content; None if it could not be decoded.
+        items: the number of a batch's items by outcome, once all were read.
+        page: whether to page the on-call engineer.
+        degraded: the checks that were skipped because the ledger did not answer.
+        keeps_message: whether SQS must keep the message. True unless every consequence is stored.
     """
 
     outcome: RunOutcome
@@ -83,3 +56,4 @@ class RunResult:
     items: Mapping[str, int] = field(default_factory=dict)
     page: bool = False
     degraded: tuple[str, ...] = ()
+    keeps_message: bool = True

@@ -1,18 +1,18 @@
-"""What carries a run that waits, and what becomes of its message: by the kind of its lane.
+"""How each queue type implements a wait: visibility timeout, delayed copy, or ledger only.
 
-                        standard lane                      FIFO lane
-    a failed attempt    hidden up to 60 s, else a copy     hidden
-    a deferral          a delayed copy, a long one parked  hidden
-    held for a person   dropped: the approval sends anew   hidden
-    dead                buried, for SQS's redrive          dropped: replay works from the ledger
+                           standard lane                             FIFO lane
+    failed attempt         visibility timeout up to 60 s, else copy  visibility timeout
+    deferral               delayed copy; parked if over 15 minutes   visibility timeout
+    held for an approval   deleted; the approval sends a new one     visibility timeout
+    dead                   moved to the DLQ by SQS's redrive         deleted; replay needs no message
 
-In a FIFO lane a message that stays keeps the next ones of its ordering key back; that is the order. So
-the first message of an ordering key's stands for its run until that is settled, whatever else is sent.
+In a FIFO lane SQS hands out no later message of a group while an earlier one is in flight. The
+first message of an ordering key therefore stays until its run is settled.
 """
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import ClassVar, Final
 
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.model import Run, WaitStrategy
@@ -22,189 +22,172 @@ from webhook_inbox.ledger.lease import CLOCK_SKEW, Refusal
 from webhook_inbox.ledger.pauses import RESUMPTION
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import RunMessage
-from webhook_inbox.queue.outcomes import RunOutcome, Worker
+from webhook_inbox.queue.outcomes import Worker
 
-# SQS: a visibility timeout keeps a message in flight, and 120,000 in flight stop a queue, so
-# only short waits are spent that way; a message's delay ends at 15 minutes.
+# A hidden message is in flight, and SQS stops a standard queue at 120,000 messages in flight:
+# only short waits use the visibility timeout. SQS delays a message by at most 15 minutes.
 BY_VISIBILITY: Final = timedelta(seconds=60)
 BY_DELAY: Final = timedelta(minutes=15)
+# FIFO: a waiting message is received again and again, less and less often, because its wait may
+# end early by a resumption, an approval or a replay. SQS keeps a message for 14 days, and its
+# lane allows 1,000 receives; at this pace 1,000 receives last for 14 days.
+LOOK_AGAIN: Final = timedelta(seconds=15)
+RAREST_LOOK: Final = timedelta(minutes=20)
+AT_ONCE: Final = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedWait:
-    """A wait and what carries it."""
+    """The length of a wait and how it is implemented."""
 
     delay: timedelta
     wait: WaitStrategy
 
 
 def plan_wait(delay: timedelta, *, may_hide: bool) -> PlannedWait:
-    """Returns what carries a wait; `may_hide` allows the message itself to carry it."""
+    """Plans a wait in a standard lane; `may_hide` allows the visibility timeout."""
     delay = max(delay, timedelta(0))
     if may_hide and delay <= BY_VISIBILITY:
         return PlannedWait(delay, WaitStrategy.HIDDEN)
-    if delay <= BY_DELAY:
-        return PlannedWait(delay, WaitStrategy.COPY)
-    return PlannedWait(delay, WaitStrategy.PARKED)
+    return PlannedWait(delay, WaitStrategy.COPY if delay <= BY_DELAY else WaitStrategy.PARKED)
 
 
 def seconds_up(delay: timedelta) -> int:
-    """Returns whole seconds, rounded up, so that nothing arrives before it is due."""
+    """Returns whole seconds, rounded up, so that no message arrives before it is due."""
     return -(-delay // timedelta(seconds=1))
 
 
-# A message that waits is looked at again and again, ever more rarely, since what it waits for may
-# come early: a resumption, an approval, a replay. SQS keeps it for 14 days and hands it out 1000
-# times; at this pace the second is enough for the first.
-LOOK_AGAIN: Final = timedelta(seconds=15)
-RAREST_LOOK: Final = timedelta(minutes=20)
-AT_ONCE: Final = timedelta(seconds=1)
-
-
 class StandardQueuePolicy:
-    """How a standard lane carries waits: messages replace each other, by their generations."""
+    """Handles one message of a standard lane: a message of the next generation replaces it."""
 
-    def __init__(self, lanes: Lanes, worker: Worker) -> None:
+    fifo: ClassVar = False
+
+    def __init__(self, lanes: Lanes, worker: Worker, message: Message) -> None:
         self._lanes = lanes
-        self._worker = worker
+        self.worker = worker
+        self.message = message
 
-    def failed(self, delay: timedelta, message: Message) -> PlannedWait:
-        """Returns what carries a run to its next attempt."""
-        # Hiding the message spends a receive: at the limit a copy is sent instead, or SQS would
+    def retry(self, delay: timedelta) -> PlannedWait:
+        """Plans the wait before the next attempt."""
+        # Hiding the message costs a receive. At the limit a copy is sent instead, or SQS would
         # move a run to the DLQ that has attempts left.
-        may_hide = message.receive_count < self._worker.max_receive_count
+        may_hide = self.message.receive_count < self.worker.max_receive_count
         return plan_wait(delay, may_hide=may_hide)
 
-    def deferred(self, delay: timedelta, *, parked: bool) -> PlannedWait:
-        """Returns what carries a deferred run; `parked`, so that somebody may wake it earlier."""
-        chosen = plan_wait(delay, may_hide=False)
-        return replace(chosen, wait=WaitStrategy.PARKED) if parked else chosen
+    def deferral(self, delay: timedelta, *, parked: bool) -> PlannedWait:
+        """Plans the wait of a deferred run; a `parked` one can be resumed early."""
+        planned = plan_wait(delay, may_hide=False)
+        return replace(planned, wait=WaitStrategy.PARKED) if parked else planned
 
-    def postponed(
-        self,
-        waits: Deferral,
-        message: Message,  # noqa: ARG002 - a FIFO lane looks at it
-        now: datetime,  # noqa: ARG002
-    ) -> Deferral:
-        """Returns the postponement as this lane carries it."""
-        return waits
+    def before_lease(self, deferral: Deferral, now: datetime) -> Deferral:  # noqa: ARG002 - FIFO uses it
+        """Returns the deferral of a run without a lease as this lane implements it."""
+        return deferral
 
-    def stays(
+    def receive_again(
         self,
-        why: Refusal,  # noqa: ARG002 - a FIFO lane looks at them
+        why: Refusal,  # noqa: ARG002 - a FIFO lane decides by them
         run: Run | None,  # noqa: ARG002
         now: datetime,  # noqa: ARG002
     ) -> timedelta | None:
-        """Returns until when a message has to come again whose run could not be claimed."""
+        """Returns when a message must be received again whose run could not be leased."""
         return None
 
-    def outcome(self, outcome: RunOutcome) -> RunOutcome:
-        """Returns what becomes of a message whose run has come to this."""
-        return outcome
-
-    def carry(self, run: Run, chosen: PlannedWait, message: Message) -> None:
-        """Lets this message, another one or none carry a settled run over its wait.
+    def wait(self, run: Run, planned: PlannedWait) -> bool:
+        """Starts a settled run's wait; returns whether this message implements it.
 
         Raises:
-            Unavailable: the queue failed; this message comes back.
+            Unavailable: the queue failed; this message is received again.
         """
-        if chosen.wait is WaitStrategy.HIDDEN:
-            self.hide(message, chosen.delay)
-        elif chosen.wait is WaitStrategy.COPY:
-            delay = seconds_up(chosen.delay)
-            self._lanes.send([(self._worker.lane, RunMessage.of(run))], delay=delay)
+        if planned.wait is WaitStrategy.HIDDEN:
+            self.hide(planned.delay)
+        elif planned.wait is WaitStrategy.COPY:
+            delay = seconds_up(planned.delay)
+            self._lanes.send([(self.worker.lane, RunMessage.of(run))], delay=delay)
+        return planned.wait is WaitStrategy.HIDDEN
 
-    def hide(self, message: Message, wait: timedelta) -> None:
-        """Lets a message come again after the wait, as far as the queue can be reached."""
+    def hide(self, delay: timedelta) -> None:
+        """Hides the message for a time; if SQS fails, its own visibility timeout applies."""
         try:
-            queue = self._lanes.queue(self._worker.lane)
-            queue.hide(message.receipt, seconds_up(max(wait, timedelta(0))))
+            queue = self._lanes.queue(self.worker.lane)
+            queue.hide(self.message.receipt, seconds_up(max(delay, timedelta(0))))
         except Unavailable:
-            # It comes back after the queue's own visibility timeout: later, and no worse.
             return
 
-    def hold(self, message: Message) -> None:
-        """Lets a message wait for a person, where the lane needs it afterwards."""
+    def hold(self) -> bool:
+        """Starts the wait for an approval; returns whether the message is kept."""
+        return False
 
-    def bury(self, message: Message) -> None:
-        """Shows a message again at once; kept, it soon reaches the DLQ by SQS's own redrive.
+    def move_to_dlq(self) -> None:
+        """Makes the message visible at once, so that SQS soon moves it to the DLQ itself.
 
-        A message sent to the DLQ by hand would make the console's redrive fail
+        A message sent to the DLQ directly would break the console's redrive
         (CouldNotDetermineMessageSource).
         """
-        self.hide(message, timedelta(0))
+        self.hide(timedelta(0))
 
-    def give_up(self, message: Message) -> None:
-        """Does with the message of a dead run what this lane does with it."""
-        self.bury(message)
+    def end_dead(self) -> bool:
+        """Disposes of a dead run's message; returns whether it is kept, for the DLQ."""
+        self.move_to_dlq()
+        return True
 
 
 class FifoQueuePolicy(StandardQueuePolicy):
-    """How a FIFO lane carries waits: by one message, from a run's acceptance to its end."""
+    """Handles one message of a FIFO lane: it serves its run from acceptance to the end."""
 
-    def failed(self, delay: timedelta, message: Message) -> PlannedWait:  # noqa: ARG002
-        """See a standard lane."""
+    fifo: ClassVar = True
+
+    def retry(self, delay: timedelta) -> PlannedWait:
+        """See the base class."""
         return PlannedWait(delay, WaitStrategy.HIDDEN)
 
-    def deferred(self, delay: timedelta, *, parked: bool) -> PlannedWait:  # noqa: ARG002
-        """See a standard lane."""
+    def deferral(self, delay: timedelta, *, parked: bool) -> PlannedWait:  # noqa: ARG002
+        """See the base class."""
         return PlannedWait(delay, WaitStrategy.HIDDEN)
 
-    def postponed(self, waits: Deferral, message: Message, now: datetime) -> Deferral:
-        """See a standard lane."""
-        if waits.wait is WaitStrategy.PARKED and waits.due <= now:
-            return waits  # Not in this group: the reconciler sends it at once.
-        # Nobody wakes a run that is not parked: it asks for itself whether its handler is resumed,
-        # or the one before it done.
-        asks = waits.due <= now or waits.waits_for == RESUMPTION
-        due = now + _next_look(message) if asks else waits.due
-        return replace(waits, due=due, wait=WaitStrategy.HIDDEN)
+    def before_lease(self, deferral: Deferral, now: datetime) -> Deferral:
+        """See the base class."""
+        if deferral.wait is WaitStrategy.PARKED and deferral.due <= now:
+            return deferral  # It belongs to another lane: the reconciler sends it there.
+        # Nothing resumes a run that is not parked: its message polls for the handler's
+        # resumption, or for the end of the run before it.
+        polls = deferral.due <= now or deferral.waits_for == RESUMPTION
+        due = now + self._next_look() if polls else deferral.due
+        return replace(deferral, due=due, wait=WaitStrategy.HIDDEN)
 
-    def stays(self, why: Refusal, run: Run | None, now: datetime) -> timedelta | None:
-        """See a standard lane."""
+    def receive_again(self, why: Refusal, run: Run | None, now: datetime) -> timedelta | None:
+        """See the base class."""
         match why:
             case Refusal.FINISHED | Refusal.DEAD | Refusal.EXHAUSTED:
                 return None
             case Refusal.HELD:
                 return RAREST_LOOK
             case Refusal.CLAIMED_HERE | Refusal.CLAIMED_ELSEWHERE if run and run.claimed_until:
-                # A lease is over when this moment has passed, not when it has come.
+                # A lease is over when this moment has passed, not when it is reached.
                 return max(run.claimed_until + CLOCK_SKEW - now, AT_ONCE)
             case Refusal.NOT_DUE if run and run.next_attempt_at:
                 return max(run.next_attempt_at - now, AT_ONCE)
             case _:
-                # The run has changed since its generation was read: it is read anew.
+                # The run has changed since its generation was read: it is read again.
                 return AT_ONCE
 
-    def outcome(self, outcome: RunOutcome) -> RunOutcome:
-        """See a standard lane."""
-        return _IN_FIFO.get(outcome, outcome)
+    def hide(self, delay: timedelta) -> None:
+        """See the base class; a long wait takes several receives."""
+        super().hide(min(delay, self._next_look()))
 
-    def hide(self, message: Message, wait: timedelta) -> None:
-        """See a standard lane; a long wait takes several looks."""
-        super().hide(message, min(wait, _next_look(message)))
+    def hold(self) -> bool:
+        """See the base class."""
+        self.hide(RAREST_LOOK)
+        return True
 
-    def hold(self, message: Message) -> None:
-        """See a standard lane."""
-        self.hide(message, RAREST_LOOK)
+    def end_dead(self) -> bool:
+        """See the base class: 1,000 receives would block the ordering key's next runs."""
+        return False
 
-    def give_up(self, message: Message) -> None:
-        """Drops it: burying it would keep its ordering key's next ones back, a thousand times."""
-
-
-_IN_FIFO: Final = {
-    RunOutcome.HELD: RunOutcome.HELD_KEPT,
-    RunOutcome.DEAD: RunOutcome.DEAD_DROPPED,
-    RunOutcome.BURIED: RunOutcome.DROPPED,
-    RunOutcome.SUPERSEDED: RunOutcome.WAITING,
-}
+    def _next_look(self) -> timedelta:
+        return min(LOOK_AGAIN * self.message.receive_count, RAREST_LOOK)
 
 
-def queue_policy_of(lanes: Lanes, worker: Worker) -> StandardQueuePolicy:
-    """Returns how the worker's lane carries waits."""
-    kind = FifoQueuePolicy if lanes.queue(worker.lane).fifo else StandardQueuePolicy
-    return kind(lanes, worker)
-
-
-def _next_look(message: Message) -> timedelta:
-    return min(LOOK_AGAIN * message.receive_count, RAREST_LOOK)
+def queue_policy_of(lanes: Lanes, worker: Worker, message: Message) -> StandardQueuePolicy:
+    """Returns the policy of the worker's lane for one message."""
+    policy = FifoQueuePolicy if lanes.queue(worker.lane).fifo else StandardQueuePolicy
+    return policy(lanes, worker, message)

@@ -180,7 +180,7 @@ class InMemoryRuntime:
             self.life.begin()
             self._processor = self._worker()
             return
-        if not result.outcome.keeps_message:
+        if not result.keeps_message:
             self._queues[lane].delete(message.receipt)
 
     def _worker(self) -> Processor:

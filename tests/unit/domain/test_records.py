@@ -37,7 +37,7 @@ from webhook_inbox.domain.manifest import (
 from webhook_inbox.domain.model import SETTLED, EventStatus, Status, WaitStrategy, event_status
 from webhook_inbox.processor.retry_policy import backoff_delay
 from webhook_inbox.queue.message import RunMessage
-from webhook_inbox.queue.outcomes import RunOutcome
+from webhook_inbox.queue.outcomes import RunOutcome, RunResult
 from webhook_inbox.queue.visibility import plan_wait, seconds_up
 
 # -- an event's status
@@ -286,15 +286,5 @@ def test_errors_say_what_happens_next() -> None:
     assert Deferred(datetime(2026, 1, 1, tzinfo=UTC)).until.year == 2026
 
 
-def test_only_what_is_over_lets_its_message_go() -> None:
-    dropped = {outcome for outcome in RunOutcome if not outcome.keeps_message}
-    assert dropped == {
-        RunOutcome.DONE,
-        RunOutcome.SKIPPED,
-        RunOutcome.HELD,
-        RunOutcome.FAILED,
-        RunOutcome.DEFERRED,
-        RunOutcome.DEAD_DROPPED,
-        RunOutcome.DROPPED,
-        RunOutcome.SUPERSEDED,
-    }
+def test_a_result_keeps_its_message_unless_it_says_otherwise() -> None:
+    assert RunResult(RunOutcome.BROKEN).keeps_message

@@ -138,7 +138,7 @@ def test_the_message_that_was_held_is_dropped_should_it_come_again(world: World)
     asked = hold_next(world)
     deciding(world).approve(asked, **WHO)
     world.queues["default"].send([Outgoing(copy)])
-    assert sorted(world.work()) == [RunOutcome.DONE, RunOutcome.DROPPED]
+    assert sorted(world.work()) == [RunOutcome.DELETED, RunOutcome.DONE]
     assert len(world.handled) == 1
 
 

@@ -98,7 +98,7 @@ def test_failing_storage_costs_an_attempt_and_is_tried_again(world: Batches) -> 
     result = world.work_once()
 
     assert result is not None
-    assert result.outcome is RunOutcome.FAILED_KEPT
+    assert (result.outcome, result.keeps_message) == (RunOutcome.FAILED, True)
     run = world.split_of(batch)
     assert (run.status, run.attempt_count) == (Status.FAILED, 1)
     assert run.last_error == "dynamodb PutItem: did not answer (injected)"
@@ -169,7 +169,7 @@ def test_a_worker_that_outlives_its_lease_meets_its_successor(world: Batches, nu
         if next(left, None) is None:
             world.heal()
             world.clock.advance(seconds=400)
-            assert set(world.work()) <= {RunOutcome.DONE, RunOutcome.DROPPED}
+            assert set(world.work()) <= {RunOutcome.DONE, RunOutcome.DELETED}
 
     world.hook = hook
     world.process(zombies, by="zombie")

@@ -96,7 +96,7 @@ def test_two_messages_of_one_run_postpone_it_once(world: World) -> None:
     first = world.taken()
     second = replace(first, id="copy", receipt="copy")
     results = [world.process(message).outcome for message in (first, second)]
-    assert results == [RunOutcome.DEFERRED, RunOutcome.DROPPED]
+    assert results == [RunOutcome.DEFERRED, RunOutcome.DELETED]
     assert world.run().generation == 1
     world.run_until_quiet()
     assert len(world.handled) == 1
@@ -107,7 +107,7 @@ def test_a_message_that_was_replaced_postpones_nothing(world: World) -> None:
     old = world.taken()
     world.replay(event_ids=("evt-1",))
     before = world.run()
-    assert world.process(old).outcome is RunOutcome.DROPPED
+    assert world.process(old).outcome is RunOutcome.DELETED
     assert world.run() == before
     world.run_until_quiet()
     assert len(world.handled) == 1

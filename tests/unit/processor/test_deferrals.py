@@ -133,7 +133,7 @@ def test_a_copy_that_could_not_be_sent_is_sent_by_the_old_message(
     world.plan.fail("SendMessageBatch", fault)
     assert world.work() == [RunOutcome.UNAVAILABLE]
     world.clock.advance(minutes=6)
-    assert world.work() == [RunOutcome.DROPPED]
+    assert world.work() == [RunOutcome.DELETED]
     world.run_until_quiet()
     assert world.run().status is Status.DONE
     assert world.run().attempt_count == 1

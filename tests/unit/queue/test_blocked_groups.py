@@ -22,7 +22,7 @@ def stopped(world: SerialWorld) -> SerialWorld:
     """An ordering key that stands still since a1 died; a2 and a3 wait."""
     world.fail_for("a1", Permanent("a 422"))
     world.accept_all("a1", "a2", "a3")
-    assert world.outcomes() == [RunOutcome.DEAD_DROPPED, RunOutcome.DEFERRED_KEPT]
+    assert world.outcomes() == [RunOutcome.DEAD, RunOutcome.DEFERRED]
     return world
 
 
@@ -288,7 +288,7 @@ def test_a_block_ends_with_the_event_that_it_names(stopped: SerialWorld) -> None
     stopped.clock.advance(seconds=34 * DAY)
     stopped.drop_messages()
     stopped.accept("a9")
-    assert stopped.outcomes() == [RunOutcome.DEFERRED_KEPT]
+    assert stopped.outcomes() == [RunOutcome.DEFERRED]
 
     stopped.wait(DAY + 3600)
 

@@ -76,7 +76,7 @@ def test_a_retry_keeps_back_its_ordering_key_and_no_other(world: SerialWorld) ->
     world.accept_all("a1", "a2")
     world.accept("b1", "cus_2")
 
-    assert world.outcomes() == [RunOutcome.FAILED_KEPT, RunOutcome.DONE]
+    assert world.outcomes() == [RunOutcome.FAILED, RunOutcome.DONE]
     assert world.order() == ["a1", "b1"]
 
     world.wait(120)
@@ -89,7 +89,7 @@ def test_a_retry_is_carried_by_its_own_message_and_takes_no_generation(world: Se
     world.accept_all("a1", "a2")
     begun = world.now
 
-    assert world.outcomes() == [RunOutcome.FAILED_KEPT]
+    assert world.outcomes() == [RunOutcome.FAILED]
 
     run = world.bill("a1")
     assert (run.status, run.generation, run.parked) == (Status.FAILED, 0, False)
@@ -132,7 +132,7 @@ def test_a_deferral_waits_in_its_place_and_costs_no_attempt(
     world.fail_for("a1", Deferred(until, "not yet", parked=parked))
     world.accept_all("a1", "a2")
 
-    assert world.outcomes() == [RunOutcome.DEFERRED_KEPT]
+    assert world.outcomes() == [RunOutcome.DEFERRED]
     run = world.bill("a1")
     assert (run.status, run.attempt_count, run.generation, run.parked) == (
         Status.DEFERRED,
@@ -173,7 +173,7 @@ def test_a_worker_that_is_killed_between_settling_and_deleting_holds_nobody_up(
     world.accept_all("a1", "a2")
     world.process(world.taken(LANE), lane=LANE)
 
-    assert world.wait(VISIBILITY + 1) == [RunOutcome.DROPPED, RunOutcome.DONE]
+    assert world.wait(VISIBILITY + 1) == [RunOutcome.DELETED, RunOutcome.DONE]
     assert world.order() == ["a1", "a2"]
 
 
@@ -187,7 +187,7 @@ def test_a_lease_that_is_lost_to_an_operator_keeps_its_place(world: SerialWorld)
 
     world.behaviours[BILL] = replayed_meanwhile
 
-    assert world.outcomes() == [RunOutcome.WAITING]
+    assert world.outcomes() == [RunOutcome.SUPERSEDED]
     world.wait(VISIBILITY + 1)
     assert world.order() == ["a1", "a1", "a2"]
 
@@ -204,7 +204,7 @@ def test_after_a_death_the_ordering_key_goes_on_and_no_message_is_left(
 
     found = world.wait(600)
 
-    assert found[-2:] == [RunOutcome.DEAD_DROPPED, RunOutcome.DONE]
+    assert found[-2:] == [RunOutcome.DEAD, RunOutcome.DONE]
     assert world.bill("a1").status is Status.DEAD_LETTER
     assert world.order()[-1] == "a2"
     assert len(world.queues[LANE]) == len(world.dlqs[LANE]) == 0
@@ -215,7 +215,7 @@ def test_a_death_whose_message_comes_again_is_dropped(world: SerialWorld) -> Non
     world.accept_all("a1", "a2")
     world.process(world.taken(LANE), lane=LANE)
 
-    assert world.wait(VISIBILITY + 1) == [RunOutcome.DROPPED, RunOutcome.DONE]
+    assert world.wait(VISIBILITY + 1) == [RunOutcome.DELETED, RunOutcome.DONE]
     assert len(world.dlqs[LANE]) == 0
 
 
@@ -277,7 +277,7 @@ def test_a_run_that_waits_for_a_person_keeps_its_place(world: SerialWorld) -> No
     world.fail_for("a1", Held("a large sum"))
     world.accept_all("a1", "a2")
 
-    assert world.outcomes() == [RunOutcome.HELD_KEPT]
+    assert world.outcomes() == [RunOutcome.HELD]
     assert set(world.wait(3600)) == {RunOutcome.WAITING}
     assert world.bill("a1").status is Status.HELD
 
@@ -339,7 +339,7 @@ def test_an_event_without_its_ordering_key_is_accepted_and_its_run_dies_naming_t
 ) -> None:
     world.accept("a1", ordering_key)
 
-    assert world.outcomes() == [RunOutcome.DEAD_DROPPED]
+    assert world.outcomes() == [RunOutcome.DEAD]
     run = world.bill("a1")
     assert run.status is Status.DEAD_LETTER
     assert run.last_error.startswith("permanent: ")
@@ -350,7 +350,7 @@ def test_an_event_without_its_ordering_key_is_accepted_and_its_run_dies_naming_t
 def test_a_body_that_is_no_json_is_accepted_and_its_run_dies(world: SerialWorld) -> None:
     assert world.deliver("a1", body=b"\xff").status == 202
 
-    assert world.outcomes() == [RunOutcome.DEAD_DROPPED]
+    assert world.outcomes() == [RunOutcome.DEAD]
 
 
 def test_runs_without_an_ordering_key_do_not_wait_for_each_other(world: SerialWorld) -> None:
@@ -523,7 +523,7 @@ def test_a_handler_that_has_left_waits_in_its_place(world: SerialWorld) -> None:
     world.accept_all("a1", "a2")
     world.deploy(with_handlers(serial("acme.other")))
 
-    assert world.outcomes() == [RunOutcome.DEFERRED_KEPT]
+    assert world.outcomes() == [RunOutcome.DEFERRED]
     world.deploy(with_handlers(serial()))
     world.wait(120)
 
@@ -557,7 +557,7 @@ def test_order_holds_with_workers_that_interleave_fail_and_are_killed(seed: int)
                 continue
             if dice.random() < 0.15:
                 continue  # killed before it did anything
-            kept = world.process(message, lane=LANE).outcome.keeps_message
+            kept = world.process(message, lane=LANE).keeps_message
             if not kept and dice.random() < 0.85:
                 world.queues[LANE].delete(message.receipt)
         world.clock.advance(seconds=dice.choice([0, 1, 30, 200]))

@@ -70,7 +70,7 @@ def test_a_redrive_of_a_run_that_was_replayed_meanwhile_is_dropped(world: World)
     world.replay(event_ids=["evt-1"])
     world.work()
     world.queues["default"].send([Outgoing(dlq_copy)])
-    assert world.work() == [RunOutcome.DROPPED]
+    assert world.work() == [RunOutcome.DELETED]
     assert len(world.handled) == 2
 
 
@@ -84,7 +84,7 @@ def test_a_workers_clock_that_is_ahead_does_not_redrive_by_itself(world: World, 
     world.process(message)
     world.clock.advance(seconds=ahead + 400)
     outcomes = set(world.work())
-    assert outcomes == {RunOutcome.BURIED}
+    assert outcomes == {RunOutcome.TO_DLQ}
     assert len(world.handled) == 1
 
 
@@ -105,7 +105,7 @@ def test_a_redrive_of_both_copies_makes_one_attempt(world: World) -> None:
     world.behaviours.clear()
     world.clock.advance(minutes=1)
     world.redrive()
-    assert sorted(world.work()) == [RunOutcome.DONE, RunOutcome.DROPPED]
+    assert sorted(world.work()) == [RunOutcome.DELETED, RunOutcome.DONE]
 
 
 # -- burying
@@ -145,7 +145,7 @@ def test_a_death_whose_answer_was_lost_is_buried_on_the_next_receive(world: Worl
     world.plan.fail("UpdateItem", Fault.AFTER, skip=1)
     assert world.work() == [RunOutcome.UNAVAILABLE]
     world.clock.advance(minutes=6)
-    assert set(world.work()) == {RunOutcome.BURIED}
+    assert set(world.work()) == {RunOutcome.TO_DLQ}
     assert len(world.handled) == 1
 
 

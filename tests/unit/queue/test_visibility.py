@@ -33,7 +33,11 @@ def queue() -> MemoryFifo:
 
 @pytest.fixture
 def queue_policy(queue: MemoryFifo) -> FifoQueuePolicy:
-    made = queue_policy_of(Lanes({"default": queue, "bill": queue}), WORKER)
+    return policy_for(queue, taken(queue))
+
+
+def policy_for(queue: MemoryFifo, message: Message) -> FifoQueuePolicy:
+    made = queue_policy_of(Lanes({"default": queue, "bill": queue}), WORKER, message)
     assert isinstance(made, FifoQueuePolicy)
     return made
 
@@ -60,7 +64,7 @@ def taken(queue: MemoryFifo, *, receives: int = 1) -> Message:
 def test_behind_a_lease_it_comes_when_that_is_over_and_never_spins(
     queue_policy: FifoQueuePolicy, why: Refusal, left: timedelta, hidden: timedelta
 ) -> None:
-    assert queue_policy.stays(why, replace(RUN, claimed_until=NOW + left), NOW) == hidden
+    assert queue_policy.receive_again(why, replace(RUN, claimed_until=NOW + left), NOW) == hidden
 
 
 @pytest.mark.parametrize("left", [timedelta(0), -MS, -timedelta(hours=1)])
@@ -69,7 +73,7 @@ def test_what_is_due_after_all_comes_at_once_and_never_spins(
 ) -> None:
     run = replace(RUN, status=Status.FAILED, next_attempt_at=NOW + left)
 
-    assert queue_policy.stays(Refusal.NOT_DUE, run, NOW) == AT_ONCE
+    assert queue_policy.receive_again(Refusal.NOT_DUE, run, NOW) == AT_ONCE
 
 
 @pytest.mark.parametrize("why", [Refusal.STALE_GENERATION, Refusal.COPY_MISSING])
@@ -77,18 +81,18 @@ def test_what_is_due_after_all_comes_at_once_and_never_spins(
 def test_what_has_changed_meanwhile_is_read_anew(
     queue_policy: FifoQueuePolicy, why: Refusal, run: Run | None
 ) -> None:
-    assert queue_policy.stays(why, run, NOW) == AT_ONCE
+    assert queue_policy.receive_again(why, run, NOW) == AT_ONCE
 
 
 @pytest.mark.parametrize("why", [Refusal.FINISHED, Refusal.DEAD, Refusal.EXHAUSTED])
 def test_what_is_over_does_not_stay(queue_policy: FifoQueuePolicy, why: Refusal) -> None:
-    assert queue_policy.stays(why, RUN, NOW) is None
+    assert queue_policy.receive_again(why, RUN, NOW) is None
 
 
 def test_every_refusal_is_decided(queue_policy: FifoQueuePolicy) -> None:
     run = replace(RUN, claimed_until=NOW, next_attempt_at=NOW)
     for why in Refusal:
-        stays = queue_policy.stays(why, run, NOW)
+        stays = queue_policy.receive_again(why, run, NOW)
         assert stays is None or stays >= AT_ONCE
 
 
@@ -97,12 +101,12 @@ def test_every_refusal_is_decided(queue_policy: FifoQueuePolicy) -> None:
     [(1, LOOK_AGAIN), (4, 4 * LOOK_AGAIN), (80, RAREST_LOOK), (500, RAREST_LOOK)],
 )
 def test_a_long_wait_is_hidden_for_ever_longer_up_to_twenty_minutes(
-    queue: MemoryFifo, queue_policy: FifoQueuePolicy, receives: int, longest: timedelta
+    queue: MemoryFifo, receives: int, longest: timedelta
 ) -> None:
     message = taken(queue, receives=receives)
     begun = queue._now()
 
-    queue_policy.hide(message, timedelta(days=3))
+    policy_for(queue, message).hide(timedelta(days=3))
 
     visible_at = queue.next_visible_at()
     assert visible_at is not None
@@ -118,7 +122,10 @@ def test_sqs_hands_it_out_for_as_long_as_it_keeps_it() -> None:
 def test_a_standard_lane_carries_waits_as_ever() -> None:
     queue = MemoryQueue(ManualClock())
 
-    made = queue_policy_of(Lanes({"default": queue}), replace(WORKER, lane="default"))
+    queue.send([Outgoing("x")])
+    [message] = queue.receive(1, hidden_for=360)
+
+    made = queue_policy_of(Lanes({"default": queue}), replace(WORKER, lane="default"), message)
 
     assert not isinstance(made, FifoQueuePolicy)
-    assert all(made.stays(why, RUN, NOW) is None for why in Refusal)
+    assert all(made.receive_again(why, RUN, NOW) is None for why in Refusal)

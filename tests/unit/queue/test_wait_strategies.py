@@ -35,7 +35,8 @@ def failed(world: World, seconds: float) -> RunResult:
 
 @pytest.mark.parametrize("seconds", [0, 1, 30, 60])
 def test_a_short_wait_hides_the_message_itself(world: World, seconds: int) -> None:
-    assert failed(world, seconds).outcome is RunOutcome.FAILED_KEPT
+    result = failed(world, seconds)
+    assert (result.outcome, result.keeps_message) == (RunOutcome.FAILED, True)
     assert world.generations() == [0]
     if seconds:
         world.clock.advance(seconds=seconds - 0.1)
@@ -53,7 +54,8 @@ def test_a_message_that_cannot_be_hidden_comes_back_with_the_queues_own_time(
     world: World,
 ) -> None:
     world.plan.fail("ChangeMessageVisibility")
-    assert failed(world, 30).outcome is RunOutcome.FAILED_KEPT
+    result = failed(world, 30)
+    assert (result.outcome, result.keeps_message) == (RunOutcome.FAILED, True)
     world.clock.advance(seconds=359)
     assert world.work() == []
     world.clock.advance(seconds=1)
@@ -63,7 +65,7 @@ def test_a_message_that_cannot_be_hidden_comes_back_with_the_queues_own_time(
 def test_a_duplicate_message_before_the_due_time_is_dropped(world: World) -> None:
     failed(world, 50)
     world.queues["default"].send(world_message(world))
-    assert world.work() == [RunOutcome.DROPPED]
+    assert world.work() == [RunOutcome.DELETED]
     assert world.run().attempt_count == 1
 
 
@@ -71,7 +73,7 @@ def test_a_duplicate_message_after_the_due_time_does_the_work(world: World) -> N
     failed(world, 50)
     world.clock.advance(seconds=50)
     world.queues["default"].send(world_message(world))
-    assert sorted(world.work()) == [RunOutcome.DONE, RunOutcome.DROPPED]
+    assert sorted(world.work()) == [RunOutcome.DELETED, RunOutcome.DONE]
 
 
 # -- a copy
@@ -115,7 +117,7 @@ def test_the_message_that_a_copy_replaced_is_dropped_when_it_comes_again(world: 
     old = world.taken()
     world.process(old)
     world.clock.advance(seconds=360)
-    assert sorted(world.work()) == [RunOutcome.DONE, RunOutcome.DROPPED]
+    assert sorted(world.work()) == [RunOutcome.DELETED, RunOutcome.DONE]
     assert len(world.handled) == 2
 
 
@@ -131,7 +133,7 @@ def test_a_crash_between_settle_and_copy_is_healed_by_the_old_message(
     assert result.outcome is RunOutcome.UNAVAILABLE
     world.clock.advance(seconds=360)
 
-    assert world.work() == [RunOutcome.DROPPED]
+    assert world.work() == [RunOutcome.DELETED]
     assert set(world.generations()) == {1}
     world.clock.advance(seconds=500)
     assert RunOutcome.DONE in world.work()
@@ -155,7 +157,7 @@ def test_a_copy_whose_time_has_passed_meanwhile_is_sent_at_once(world: World) ->
     world.plan.fail("SendMessageBatch")
     world.work()
     world.clock.advance(seconds=360)
-    assert world.work() == [RunOutcome.DROPPED, RunOutcome.DONE]
+    assert world.work() == [RunOutcome.DELETED, RunOutcome.DONE]
 
 
 def test_the_old_message_stays_until_the_copy_is_sent(world: World) -> None:
@@ -166,7 +168,7 @@ def test_the_old_message_stays_until_the_copy_is_sent(world: World) -> None:
     world.clock.advance(seconds=360)
     assert world.work() == [RunOutcome.UNAVAILABLE]
     world.clock.advance(seconds=360)
-    assert RunOutcome.DROPPED in world.work()
+    assert RunOutcome.DELETED in world.work()
 
 
 def test_two_copies_of_one_wait_make_one_attempt(world: World) -> None:
@@ -174,7 +176,7 @@ def test_two_copies_of_one_wait_make_one_attempt(world: World) -> None:
     (copy,) = world.queues["default"].bodies
     world.queues["default"].send([Outgoing(copy, 300)])
     world.clock.advance(seconds=300)
-    assert sorted(world.work()) == [RunOutcome.DONE, RunOutcome.DROPPED]
+    assert sorted(world.work()) == [RunOutcome.DELETED, RunOutcome.DONE]
     assert len(world.handled) == 2
 
 
@@ -202,7 +204,7 @@ def test_the_message_of_a_parked_run_is_dropped(world: World) -> None:
     world.deliver()
     world.process(world.taken())
     world.clock.advance(seconds=360)
-    assert world.work() == [RunOutcome.DROPPED]
+    assert world.work() == [RunOutcome.DELETED]
     assert world.messages() == []
 
 

@@ -92,7 +92,7 @@ def test_the_messages_of_before_are_dropped(world: World) -> None:
     assert world.generations() == [1, 2]
     assert world.work() == [RunOutcome.DONE]
     world.clock.advance(minutes=6)
-    assert world.work() == [RunOutcome.DROPPED]
+    assert world.work() == [RunOutcome.DELETED]
 
 
 @pytest.mark.parametrize("status", [Status.PENDING, Status.FAILED, Status.DEFERRED, Status.HELD])
@@ -117,7 +117,7 @@ def test_the_first_message_of_a_run_that_was_replayed_before_it_began_is_dropped
 ) -> None:
     world.deliver()
     world.replay(event_ids=["evt-1"])
-    assert sorted(world.work()) == [RunOutcome.DONE, RunOutcome.DROPPED]
+    assert sorted(world.work()) == [RunOutcome.DELETED, RunOutcome.DONE]
     assert len(world.handled) == 1
 
 

@@ -104,7 +104,7 @@ class Walk:
             return
         result = self.world.process(message, by=f"worker-{self.dice.randint(1, 3)}", lane=lane)
         killed_before_the_deletion = self.dice.random() < 0.15
-        if not result.outcome.keeps_message and not killed_before_the_deletion:
+        if not result.keeps_message and not killed_before_the_deletion:
             self.world.queues[lane].delete(message.receipt)
 
     def _replay(self) -> None:

@@ -40,7 +40,7 @@ def test_while_one_works_another_message_is_dropped(world: World) -> None:
     outcomes = []
     meanwhile(world, lambda: outcomes.append(world.process(second, by="worker-2").outcome))
     assert world.process(first).outcome is RunOutcome.DONE
-    assert outcomes == [RunOutcome.DROPPED]
+    assert outcomes == [RunOutcome.DELETED]
     assert len(world.handled) == 1
 
 
@@ -50,7 +50,7 @@ def test_while_one_works_the_same_message_is_left(world: World) -> None:
     outcomes = []
     meanwhile(world, lambda: outcomes.append(world.process(message, by="worker-2").outcome))
     assert world.process(message).outcome is RunOutcome.DONE
-    assert outcomes == [RunOutcome.LEFT]
+    assert outcomes == [RunOutcome.IN_FLIGHT]
 
 
 def test_a_worker_that_lost_its_lease_settles_nothing(world: World) -> None:
@@ -78,7 +78,7 @@ def test_a_lease_is_not_taken_over_before_it_is_over_on_every_clock(world: World
 
     meanwhile(world, try_early)
     world.process(message)
-    assert outcomes == [RunOutcome.LEFT]
+    assert outcomes == [RunOutcome.IN_FLIGHT]
 
 
 def test_a_replay_during_an_attempt_is_refused_and_the_attempt_settles(world: World) -> None:
@@ -162,7 +162,7 @@ def test_a_worker_killed_between_its_settlement_and_the_deletion_did_all_it_had_
     world.deliver()
     world.process(world.taken())
     world.clock.advance(seconds=VISIBILITY)
-    assert world.work() == [RunOutcome.DROPPED]
+    assert world.work() == [RunOutcome.DELETED]
     assert len(world.handled) == 1
 
 
@@ -194,7 +194,7 @@ def test_a_settlement_that_fails_never_undoes_a_done_run(world: World, fault: Fa
     assert world.work() == [RunOutcome.UNAVAILABLE]
     world.clock.advance(seconds=VISIBILITY)
     again = world.work()
-    assert again == [RunOutcome.DROPPED if fault is Fault.AFTER else RunOutcome.DONE]
+    assert again == [RunOutcome.DELETED if fault is Fault.AFTER else RunOutcome.DONE]
     assert world.run().status is Status.DONE
 
 
@@ -251,7 +251,7 @@ def test_any_number_of_messages_is_one_run(world: World, copies: int) -> None:
     (body,) = world.queues["default"].bodies
     world.queues["default"].send([Outgoing(body)] * (copies - 1))
     outcomes = world.work()
-    assert outcomes == [RunOutcome.DONE] + [RunOutcome.DROPPED] * (copies - 1)
+    assert outcomes == [RunOutcome.DONE] + [RunOutcome.DELETED] * (copies - 1)
     assert len(world.handled) == 1
 
 
@@ -262,7 +262,7 @@ def test_a_done_run_is_not_attempted_by_any_later_message(world: World) -> None:
     for hours in (0, 1, 24, 24 * 30):
         world.clock.advance(hours=hours)
         world.queues["default"].send([Outgoing(body)])
-        assert world.work() == [RunOutcome.DROPPED]
+        assert world.work() == [RunOutcome.DELETED]
     assert len(world.handled) == 1
 
 

@@ -270,7 +270,7 @@ class World:
         if message is None:
             return None
         result = self.process(message, by=by, lane=lane)
-        if not result.outcome.keeps_message:
+        if not result.keeps_message:
             self.queues[lane].delete(message.receipt)
         return result
 
