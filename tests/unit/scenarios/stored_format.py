@@ -1,0 +1,364 @@
+"""One row and one message of every kind: the stored format, frozen as version 1.
+
+`stored_format_v1.json` is what the scenario below stores. It is frozen at the first release.
+BEFORE the first release, `python -m tests.unit.scenarios.stored_format` rewrites the file.
+AFTER the first release the file must not be regenerated: tables and queues of that format exist,
+and every later version reads them. If the format changes then, add a migration, freeze the new
+format as `stored_format_v2.json`, and keep this file and its tests.
+"""
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, replace
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+from typing import Any, Final, NoReturn
+
+import httpx
+
+from tests.unit.support.holding import deciding
+from tests.unit.support.world import ACME, GITHUB, World, handler
+from webhook_inbox.destinations.client.factory import HttpClients
+from webhook_inbox.domain.errors import Permanent, Skipped, Transient
+from webhook_inbox.domain.manifest import (
+    BLOCK,
+    SERIAL,
+    BreakerSpec,
+    DestinationSpec,
+    HandlerSpec,
+    Manifest,
+    Order,
+)
+from webhook_inbox.domain.ports import Item, Outgoing
+from webhook_inbox.domain.timestamps import to_ms
+from webhook_inbox.handlers.approvals import ApprovalRequest
+from webhook_inbox.handlers.context import Context
+from webhook_inbox.handlers.event import Event
+from webhook_inbox.ingest import enrolment
+from webhook_inbox.ledger.pauses import PauseRequest, pause
+
+FILE: Final = Path(__file__).with_name("stored_format_v1.json")
+VERSION: Final = 1
+
+FULFIL: Final = "acme.fulfil"
+SHIP: Final = "acme.ship"
+BILL: Final = "acme.bill"
+RESULT: Final = {"charge": "ch_1"}
+OFFERED: Final = "b537207f20cbfa02357cf448134da559"
+
+
+def _serial(name: str, type_: str, lane: str, *, on_dead: str = "continue") -> HandlerSpec:
+    order = Order(SERIAL, "customer.id", on_dead=on_dead)
+    return handler(name, type_, lane=lane, max_attempts=3, order=order)
+
+
+_HANDLERS: Final = (
+    handler(FULFIL, "paid", max_attempts=3),
+    handler("acme.call", "call", destinations=("crm",)),
+    handler("acme.bulk", "bulk", destinations=("erp",)),
+    handler("acme.export", "export"),
+    handler("acme.sync", "sync", order=Order("latest", "customer.id", "version")),
+    handler("acme.count", "count", order=Order("sequence", "customer.id", "number")),
+    _serial(BILL, "bill", "bill", on_dead=BLOCK),
+    _serial(SHIP, "ship", "ship"),
+    handler("github.announce", "issues*", source="github"),
+)
+MANIFEST: Final = Manifest(
+    stage="test",
+    version="1",
+    sources={"acme": ACME, "github": GITHUB},
+    handlers={spec.name: spec for spec in _HANDLERS},
+    destinations={
+        "crm": DestinationSpec(
+            "crm", "https://crm.example", breaker=BreakerSpec(failures=1, recovery=3600)
+        ),
+        "erp": DestinationSpec("erp", "https://erp.example", rate=1 / 60),
+        "cms": DestinationSpec("cms", "https://cms.example"),
+    },
+)
+
+# The frozen messages: the last one that was sent for each of these runs.
+MESSAGES: Final = {
+    "standard, first": (FULFIL, "evt-fresh"),
+    "standard, later generation": (FULFIL, "evt-pending"),
+    "standard, delayed": (FULFIL, "evt-failed"),
+    "FIFO, first": (SHIP, "ship-fresh"),
+    "FIFO, later generation": (SHIP, "ship-pending"),
+    "FIFO, apart": (BILL, "bill-pending"),
+    "FIFO, without ordering key": (SHIP, "ship-keyless"),
+}
+
+
+class Killed(BaseException):
+    """The worker process ended."""
+
+
+def new_world(*, seed: int = 0) -> World:
+    """Returns an empty inbox with the scenario's handlers."""
+    return World(MANIFEST, seed=seed)
+
+
+def body_of(event_id: str, **fields: Any) -> bytes:
+    """Returns an event's body; `customer` sets the ordering key."""
+    customer = fields.pop("customer", None)
+    about = {} if customer is None else {"customer": {"id": customer}}
+    return json.dumps({"id": event_id, **about, **fields}).encode()
+
+
+def accept(world: World, event_id: str, type_: str = "paid", **fields: Any) -> None:
+    """Delivers an event that has to be accepted."""
+    receipt = world.deliver(event_id, type_=type_, body=body_of(event_id, **fields))
+    assert receipt.status == 202, receipt
+
+
+class Scenario:
+    """Writes one row and sends one message of every kind.
+
+    Attributes:
+        world: the inbox.
+        token: the completion token of the job that is still awaited.
+        sent: (lane, message) in the order of sending.
+    """
+
+    def __init__(self) -> None:
+        self.world = world = new_world()
+        self.token = ""
+        self.sent: list[tuple[str, Outgoing]] = []
+        for lane, queue in world.queues.items():
+            queue.refuses = self._recording(lane)
+        for spec in _HANDLERS:
+            world.behaviours[spec.name] = self._handle
+        self._fulfil()
+        self._wait()
+        self._order()
+        self._call()
+        self._reject()
+        self._operate()
+        self._send()
+
+    def frozen(self) -> dict[str, Any]:
+        """Returns everything that is stored, as plain JSON."""
+        rows = sorted(self.world.table, key=lambda row: (row["pk"], row["sk"]))
+        return {
+            "version": VERSION,
+            "written_at": to_ms(self.world.now),
+            "token": self.token,
+            "rows": [_plain(row) for row in rows],
+            "objects": _plain(self.world.blobs.objects),
+            "messages": [self._last(kind, *run) for kind, run in MESSAGES.items()],
+        }
+
+    # -- what is stored
+
+    def _fulfil(self) -> None:
+        """Runs of every status, effects of every state, bodies of every encoding."""
+        for event_id in ("evt-done", "evt-skipped", "evt-failed", "evt-dead", "evt-shared"):
+            accept(self.world, event_id)
+        for event_id in ("evt-held", "evt-approved", "evt-pending"):
+            accept(self.world, event_id)
+        accept(self.world, "evt-zlib", text="x" * 2000)
+        accept(self.world, "evt-large", text=Random(0).randbytes(7400).hex())
+        self.world.work()
+        self._die("evt-processing")
+
+    def _die(self, event_id: str) -> None:
+        """Ends the worker while an effect is under way: neither it nor the run is settled."""
+        accept(self.world, event_id)
+        message = self.world.taken()
+        self.world.plan.fail("UpdateItem", skip=2)  # after the lease and the start of the effect
+        self.world.process(message)
+        self.world.plan.heal()
+        self.world.queues["default"].delete(message.receipt)
+
+    def _wait(self) -> None:
+        """A job that has ended, and one that is awaited."""
+        accept(self.world, "evt-rendered")
+        self.world.work()
+        ended = self.world.completions.by_token(self.token, b'{"result": {"pages": 3}}')
+        assert ended.outcome == "recorded", ended
+        self.world.work()
+        accept(self.world, "evt-waiting")
+        self.world.work()
+
+    def _order(self) -> None:
+        """States, a waiter and blocked ordering keys."""
+        world = self.world
+        accept(world, "sync-1", "sync", customer="cus_1", version=5)
+        accept(world, "count-1", "count", customer="cus_1", number=1)
+        world.work()
+        accept(world, "count-3", "count", customer="cus_1", number=3)
+        accept(world, "bill-dead", "bill", customer="cus_1")
+        accept(world, "bill-next", "bill", customer="cus_1")
+        accept(world, "bill-pending", "bill", customer="cus_2")
+        accept(world, "ship-pending", "ship", customer="cus_2")
+        world.work()
+
+    def _call(self) -> None:
+        """An open circuit, a used rate, a pause after a 429, and runs that wait for them."""
+        for event_id, type_ in (("call-1", "call"), ("bulk-1", "bulk"), ("evt-limited", "paid")):
+            accept(self.world, event_id, type_)
+            self.world.work()
+        accept(self.world, "call-2", "call")
+        accept(self.world, "bulk-2", "bulk")
+        self.world.work()
+
+    def _operate(self) -> None:
+        """A paused handler and enrolments."""
+        world, until = self.world, self.world.now + timedelta(minutes=15)
+        request = PauseRequest("acme.export", "ops", "the target is down", world.now)
+        assert pause(world.table, world.randomness, request) is None
+        accept(world, "export-1", "export")
+        world.work()
+        for source in ("asana", "taken"):
+            enrolment.begin(world.table, source, by="ops", now=world.now, until=until)
+        offer(world, "taken")
+
+    def _reject(self) -> None:
+        """A conflict, a guarded body, a rejected delivery and its count."""
+        world = self.world
+        conflict = world.deliver("evt-done", body=body_of("evt-done", changed=True))
+        assert conflict.outcome == "conflict", conflict
+        assert world.deliver("gh-1", source="github").status == 202
+        world.work()
+        assert world.deliver("evt-forged", secret="another-secret").outcome == "rejected"
+
+    def _send(self) -> None:
+        """Runs whose messages stay in the queues, and the audit of what operators did."""
+        world = self.world
+        for handler_name, event_id in (
+            (FULFIL, "evt-pending"),
+            (BILL, "bill-pending"),
+            (SHIP, "ship-pending"),
+        ):
+            world.replay(
+                event_ids=[event_id], handler=handler_name, reason="fixed", requested_by="ops"
+            )
+        approved = ApprovalRequest(world.run("evt-approved"))
+        deciding(world).approve(approved, by="ops", reason="checked")
+        accept(world, "evt-fresh")
+        accept(world, "ship-fresh", "ship", customer="cus_9")
+        accept(world, "ship-keyless", "ship")
+
+    # -- what handlers do
+
+    def _handle(self, event: Event, ctx: Context) -> None:
+        act: dict[str, Callable[[Context], Any]] = {
+            "evt-done": lambda ctx: ctx.effect("charge", lambda key: RESULT),
+            "evt-skipped": lambda _: _raise(Skipped("nothing to do")),
+            "evt-failed": lambda ctx: ctx.effect("charge", _refused, args={"amount": 42}),
+            "evt-dead": lambda _: _raise(Permanent("no such order")),
+            "evt-shared": lambda ctx: ctx.effect("transfer", lambda key: RESULT, key="pay-7"),
+            "evt-held": lambda ctx: ctx.effect("refund", lambda key: RESULT, approve=True),
+            "evt-approved": lambda ctx: ctx.hold("a large amount", shows="42 EUR"),
+            "evt-pending": lambda _: _raise(Permanent("no such order")),
+            "evt-processing": lambda ctx: ctx.effect("charge", lambda key: _raise(Killed())),
+            "evt-rendered": self._render,
+            "evt-waiting": self._render,
+            "evt-limited": lambda ctx: self._http(ctx, "cms").get("/"),
+            "call-1": lambda ctx: self._http(ctx, "crm").post("/notes", json={"a": 1}),
+            "bulk-1": lambda ctx: self._http(ctx, "erp").get("/"),
+            "bill-dead": lambda _: _raise(Permanent("no such bill")),
+            "bill-pending": lambda _: _raise(Permanent("no such bill")),
+            "ship-pending": lambda _: _raise(Permanent("no such order")),
+        }
+        act.get(event.id, lambda _: None)(ctx)
+
+    def _render(self, ctx: Context) -> None:
+        def start(_: object, token: str) -> dict[str, str]:
+            self.token = str(token)
+            return {"job": "job-1"}
+
+        ctx.wait_for("render", start, timeout="2h")
+
+    def _http(self, ctx: Context, destination: str) -> Any:
+        status = {"crm": 500, "erp": 200, "cms": 429}[destination]
+        answer = httpx.MockTransport(
+            lambda _: httpx.Response(status, headers={"Retry-After": "600"})
+        )
+        clients = HttpClients(
+            clock=self.world.clock, randomness=self.world.randomness, transport=answer
+        )
+        return replace(ctx, clients=clients).http(destination)
+
+    # -- messages
+
+    def _recording(self, lane: str) -> Callable[[Outgoing], bool]:
+        def record(message: Outgoing) -> bool:
+            self.sent.append((lane, message))
+            return False
+
+        return record
+
+    def _last(self, kind: str, handler_name: str, event_id: str) -> dict[str, Any]:
+        run = {"handler": handler_name, "event_id": event_id}
+        return next(
+            {"kind": kind, "lane": lane, **asdict(message)}
+            for lane, message in reversed(self.sent)
+            if run.items() <= json.loads(message.body).items()
+        )
+
+
+def offer(world: World, source: str, secret: str = OFFERED) -> None:
+    """Lets a provider offer a secret while an enrolment is open."""
+    enrolment.take(
+        world.table, world.vault, source=source, secret=source, offered=secret, now=world.now
+    )
+
+
+def _raise(error: BaseException) -> NoReturn:
+    raise error
+
+
+def _refused(_: object) -> NoReturn:
+    raise Transient("429", refused=True, retry_after=300)
+
+
+# -- the file
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return {"base64": b64encode(value).decode()}
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _stored(value: Any) -> Any:
+    if isinstance(value, dict):
+        if set(value) == {"base64"}:
+            return b64decode(value["base64"])
+        return {name: _stored(each) for name, each in value.items()}
+    return [_stored(each) for each in value] if isinstance(value, list) else value
+
+
+def read(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the frozen content with bytes instead of base64."""
+    return {name: _stored(value) for name, value in data.items()}
+
+
+def load() -> dict[str, Any]:
+    """Returns the content of the frozen file."""
+    return read(json.loads(FILE.read_text()))
+
+
+def spelled(frozen: Mapping[str, Any]) -> str:
+    """Returns the text of the frozen file: one row or message a line."""
+
+    def line(value: Any) -> str:
+        return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+    def lines(values: Iterable[Item]) -> str:
+        return "[\n" + ",\n".join(map(line, values)) + "\n]"
+
+    parts = (
+        f"{line(name)}: {lines(value) if isinstance(value, list) else line(value)}"
+        for name, value in frozen.items()
+    )
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+if __name__ == "__main__":
+    FILE.write_text(spelled(Scenario().frozen()))
