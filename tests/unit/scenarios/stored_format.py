@@ -46,6 +46,7 @@ FULFIL: Final = "acme.fulfil"
 SHIP: Final = "acme.ship"
 BILL: Final = "acme.bill"
 RESULT: Final = {"charge": "ch_1"}
+LONG_ID: Final = "evt-long-" + "x" * 512  # its key has its hash instead
 OFFERED: Final = "b537207f20cbfa02357cf448134da559"
 
 
@@ -158,6 +159,7 @@ class Scenario:
             accept(self.world, event_id)
         for event_id in ("evt-held", "evt-approved", "evt-pending"):
             accept(self.world, event_id)
+        accept(self.world, LONG_ID)
         accept(self.world, "evt-zlib", text="x" * 2000)
         accept(self.world, "evt-large", text=Random(0).randbytes(7400).hex())
         self.world.work()
@@ -263,10 +265,11 @@ class Scenario:
             "bill-pending": lambda _: _raise(Permanent("no such bill")),
             "ship-pending": lambda _: _raise(Permanent("no such order")),
         }
-        act.get(event.id, lambda _: None)(ctx)
+        if event.id in act:
+            act[event.id](ctx)
 
     def _render(self, ctx: Context) -> None:
-        def start(_: object, token: str) -> dict[str, str]:
+        def start(_: object, token: object) -> dict[str, str]:
             self.token = str(token)
             return {"job": "job-1"}
 
