@@ -30,6 +30,7 @@ from tests.unit.scenarios.stored_format import (
 )
 from tests.unit.support.holding import deciding
 from tests.unit.support.world import World
+from webhook_inbox.domain.errors import Rejected
 from webhook_inbox.domain.model import EventStatus, Run, Status
 from webhook_inbox.domain.ports import Item, Outgoing
 from webhook_inbox.domain.timestamps import to_ms
@@ -295,7 +296,7 @@ def test_an_open_enrolment_takes_a_secret_and_a_used_one_no_other(world: World) 
     offer(world, "asana")
     offer(world, "taken")
     assert world.vault.fetch("asana") == (OFFERED,)
-    with pytest.raises(Exception, match="another secret was taken before"):
+    with pytest.raises(Rejected):
         offer(world, "taken", "another-secret")
 
 
