@@ -49,8 +49,8 @@ errors that a handler may raise, and how a destination's responses are treated.
 
 ## Commands
 
-`webhookctl COMMAND --help` lists the options. All commands take `--local` (the inbox on this machine),
-`--stack NAME` (an inbox in AWS), `--json` and `--debug`.
+`webhookctl COMMAND --help` lists the options. All commands take `--local` (the inbox on this
+machine), `--stack NAME` (an inbox in AWS), `--json` and `--debug`.
 
 @COMMANDS@
 ## Statuses
@@ -58,24 +58,24 @@ errors that a handler may raise, and how a destination's responses are treated.
 | status of a run | meaning | next |
 |---|---|---|
 | `pending` | sent again by replay, approval or reconciler, not begun | a worker takes it |
-| `processing` | a worker has the lease, or died with it | a dead worker's run is attempted again after its lease expires |
+| `processing` | a worker has the lease, or died with it | attempted again after the lease expires |
 | `failed` | an attempt failed | attempted again at its due time |
-| `deferred` | waits for an external condition; no attempt is counted | checked again at its due time |
+| `deferred` | waits for an external condition; counts no attempt | checked at its due time |
 | `held` | waits for an operator | `webhookctl hold approve` or `deny` |
 | `dead_letter` | given up | replay, redrive or `webhookctl skip` |
 | `done` | finished | none, unless forced |
 | `skipped` | there was nothing to do, or an operator closed it | none, unless forced |
 
-An event has the first status that applies to any of its runs, in this order: `dead_letter`, `held`,
-`failed`, `deferred`, `processing`, `pending`, `accepted` (a run has not begun), `done`, `skipped`. An
-event that arrived before its handler was deployed is `skipped`; send it again under a new id, or ask the
-provider to send it again.
+An event has the first status that applies to any of its runs, in this order: `dead_letter`,
+`held`, `failed`, `deferred`, `processing`, `pending`, `accepted` (a run has not begun), `done`,
+`skipped`. An event that arrived before its handler was deployed is `skipped`; send it again under a
+new id, or ask the provider to send it again.
 
 ## Batches
 
-Some providers send many events in one delivery; [Providers](providers.md) lists them. The inbox stores
-the delivery as one event of type `batch`. Its single run, `split`, creates an event per item. The body of
-an item is its exact text in the batch; its id, type and time are its own.
+Some providers send many events in one delivery; [Providers](providers.md) lists them. The inbox
+stores the delivery as one event of type `batch`. Its single run, `split`, creates an event per
+item. The body of an item is its exact text in the batch; its id, type and time are its own.
 
 | item | meaning |
 |---|---|
@@ -83,11 +83,12 @@ an item is its exact text in the batch; its id, type and time are its own.
 | `duplicate` | known from another batch or an earlier attempt; its unsent runs are sent |
 | `replayed` | this content was received before under another id; not run |
 | `ignored` | of a type that the source does not store |
-| `conflict` | a known id with other content; stored, and the batch's run is a dead letter that names it |
+| `conflict` | a known id with other content; stored, and the batch's run is a dead letter |
 | `rejected` | no usable id; the batch's run is a dead letter with the reason |
 
 The run becomes a dead letter after all other items are stored. Its replay stores no item twice.
-`webhookctl inbox inspect` shows these counts, and the metric `Items` has them by source and outcome.
+`webhookctl inbox inspect` shows these counts, and the metric `Items` has them by source and
+outcome.
 
 ## Answers to a provider
 
@@ -105,9 +106,9 @@ The run becomes a dead letter after all other items are stored. Its replay store
 
 ## Answers to a completion
 
-`POST /completions/{token}` completes a job that a handler waits for with `ctx.wait_for`. The body, up to
-256 KB, is `{"result": …}` with any JSON, or `{"error": "why"}`, with `"retry": true` if another job may
-be started. `webhookctl complete` does the same by token or by event.
+`POST /completions/{token}` completes a job that a handler waits for with `ctx.wait_for`. The body,
+up to 256 KB, is `{"result": …}` with any JSON, or `{"error": "why"}`, with `"retry": true` if
+another job may be started. `webhookctl complete` does the same by token or by event.
 
 | HTTP status | `status` in the body | meaning |
 |---|---|---|
@@ -129,11 +130,11 @@ def render() -> str:
     """Returns the page."""
     intro = (
         "# Reference\n\n"
-        "For looking up a key, command, status or answer. `python -m scripts.reference` generates this\n"
-        "page; a test checks that it is current.\n\n"
+        "For looking up a key, command, status or answer. `python -m scripts.reference` generates\n"
+        "this page; a test checks that it is current.\n\n"
         "## `functions/inbox.toml`\n\n"
-        "Tables under `[stages.STAGE.…]` override a table for one stage. `handler_secrets = [\"openai\"]`\n"
-        "at the top lists the secrets that `ctx.secret` may read.\n"
+        "Tables under `[stages.STAGE.…]` override a table for one stage. The top-level key\n"
+        '`handler_secrets = ["openai"]` lists the secrets that `ctx.secret` may read.\n'
     )
     parts = (
         _sections(EVERY),

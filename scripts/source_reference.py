@@ -116,18 +116,19 @@ The secret of such a source is one credential, or a JSON object with one credent
 | `"api-key"` | the key | `{"planner": "KEY", "buyer": "KEY"}` |
 | `"basic"` | `user:password` | `{"planner": "user:password"}` |
 
-The inbox stores the authenticated agent with the event. Handlers and policies read it as `event.agent`;
-it is `""` if the secret is a single credential. If a JWT's key is not an agent's own (`jwks`, or a bare
-key in the secret), the claim that `agent_claim` names is the agent, and it is required.
+The inbox stores the authenticated agent with the event. Handlers and policies read it as
+`event.agent`; it is `""` if the secret is a single credential. If a JWT's key is not an agent's own
+(`jwks`, or a bare key in the secret), the claim that `agent_claim` names is the agent, and it is
+required.
 
-A token must have `exp`, `iss` and `aud`; `nbf` and `iat` are checked if present. Only the configured
-algorithms are accepted, and a key is used only with algorithms of its own kind.
+A token must have `exp`, `iss` and `aud`; `nbf` and `iat` are checked if present. Only the
+configured algorithms are accepted, and a key is used only with algorithms of its own kind.
 
-Credentials authenticate the sender, not the content. Send them over https only, and prefer `body_claim`,
-which makes a token valid for one body. If the id is in a header or the query, a sender could change it,
-so the inbox detects a repeated body (or, with `body_claim`, a repeated token): it answers 200 and does not
-run it. An id in the body or in the token needs no such check. All agents of a source share its ids; give
-an agent its own source if others must not take its ids.
+Credentials authenticate the sender, not the content. Send them over https only, and prefer
+`body_claim`, which makes a token valid for one body. If the id is in a header or the query, a
+sender could change it, so the inbox detects a repeated body (or, with `body_claim`, a repeated
+token): it answers 200 and does not run it. An id in the body or in the token needs no such check.
+All agents of a source share its ids; give an agent its own source if others must not take its ids.
 """
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.docs.handlers_page import TEXT, sections
 import webhook_inbox
+from tests.docs.handlers_page import TEXT, sections
 from webhook_inbox import testing
 from webhook_inbox.destinations.propagation import CallChain
 from webhook_inbox.domain import errors

@@ -7,7 +7,18 @@ import pytest
 
 from stacks.queue import DEAD_RETENTION, RETENTION
 from tests.architecture.test_imports import contracts
-from tests.docs.pages import DEPLOY, DOCS, EVERY, GUIDES, OPERATE, README, ROOT, START, TEXTS, anchors
+from tests.docs.pages import (
+    DEPLOY,
+    DOCS,
+    EVERY,
+    GUIDES,
+    OPERATE,
+    README,
+    ROOT,
+    START,
+    TEXTS,
+    anchors,
+)
 from webhook_inbox.domain.manifest import HandlerSpec
 from webhook_inbox.ledger.schema import EVENT_LIFE, ID_LIMIT, RUN_LIFE
 from webhook_inbox.providers import DECLARED, MODULES
@@ -107,7 +118,9 @@ def test_every_alarm_has_a_line() -> None:
     source = (ROOT / "stacks" / "alarms.py").read_text(encoding="utf-8")
     found = set(re.findall(r'_alarm\(\s*f?"(\w+)', source))
     section = TEXTS[OPERATE].partition("## Alarms")[2].partition("\n## ")[0]
-    assert {name.partition("-")[0] for name in re.findall(r"^\| `([\w-]+)`", section, re.M)} == found
+    assert {
+        name.partition("-")[0] for name in re.findall(r"^\| `([\w-]+)`", section, re.M)
+    } == found
 
 
 def test_every_guarantee_has_a_line() -> None:

@@ -21,7 +21,9 @@ TEST = "def test_"
 
 def code(language: str) -> list[Block]:
     """Returns the blocks of both pages in reading order."""
-    return [block for page in (README, START) for block in blocks(page) if block.language == language]
+    return [
+        block for page in (README, START) for block in blocks(page) if block.language == language
+    ]
 
 
 def handler_code() -> str:
@@ -89,9 +91,7 @@ def test_the_first_handler_does_what_the_readme_says(
         ({"type": "parcel.booked", "customer": "c-9"}, "failed"),
     ],
 )
-def test_the_exception_decides(
-    module: ModuleType, parcel: dict[str, object], status: str
-) -> None:
+def test_the_exception_decides(module: ModuleType, parcel: dict[str, object], status: str) -> None:
     inbox = Inbox(module.shipments, destinations={"sink": Fake()})
     assert inbox.run("shipments.record", {"id": "p-1", **parcel}).status == status
 
