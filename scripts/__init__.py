@@ -1,1 +1,1 @@
-"""Scripts that contributors run by hand."""
+"""What people run by hand."""
