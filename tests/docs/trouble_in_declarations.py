@@ -76,7 +76,7 @@ def _another_kind() -> str:
 @of("a handler that does not take two arguments, or yields")
 def _no_handler() -> str:
     one = HANDLERS.format(options="")
-    assert "with event and context" in compiled(one.replace("(event, ctx)", "(event)"))
+    assert "event and context" in compiled(one.replace("(event, ctx)", "(event)"))
     return compiled(one.replace("    pass", "    yield"))
 
 
