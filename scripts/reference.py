@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, get_args
 
+import typer
 from pydantic import BaseModel
 
 from scripts import source_reference
@@ -14,12 +15,13 @@ from webhook_inbox.configuration import (
     document,
     hmac_source,
 )
+from webhookctl.app import app
 
 FILE: Final = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
 Tables = tuple[tuple[str, type[BaseModel]], ...]
 EVERY: Final[Tables] = (("`[sources.NAME]`, every provider", document.Source),)
 DECLARED: Final[Tables] = (
-    ('`[sources.NAME]` with `provider = "hmac"`, besides', hmac_source.DeclaredSource),
+    ('`[sources.NAME]` with `provider = "hmac"`, also', hmac_source.DeclaredSource),
     ("`signature = { … }`", hmac_source.Signature),
     ("`timestamp = { … }`", hmac_source.Timestamp),
     ("`event_id = { … }`, one of", hmac_source.EventId),
@@ -28,9 +30,9 @@ DECLARED: Final[Tables] = (
     ("`digest = { … }`", hmac_source.DigestTable),
 )
 CALLERS: Final[Tables] = (
-    ('`[sources.NAME]` with `auth = "jwt"`, besides', caller_source.JwtSource),
-    ('`[sources.NAME]` with `auth = "api-key"`, besides', caller_source.ApiKeySource),
-    ('`[sources.NAME]` with `auth = "basic"`, besides', caller_source.BasicSource),
+    ('`[sources.NAME]` with `auth = "jwt"`, also', caller_source.JwtSource),
+    ('`[sources.NAME]` with `auth = "api-key"`, also', caller_source.ApiKeySource),
+    ('`[sources.NAME]` with `auth = "basic"`, also', caller_source.BasicSource),
 )
 REST: Final[Tables] = (
     ("`[destinations.NAME]`", destination.Destination),
@@ -39,75 +41,83 @@ REST: Final[Tables] = (
     ("`breaker = { … }`", destination.BreakerTable),
     ("`[alarms]`", document.Alarms),
 )
-HANDLERS: Final = """\
-## A handler
+STATUSES: Final = """\
+## Handler options
 
-Every option of `@router.on`, all that a handler is given and may raise, and what a destination's
-answer means: [Handlers](handlers.md).
+[Handlers](handlers.md) lists every option of `@router.on`, the attributes of `event` and `ctx`, the
+errors that a handler may raise, and how a destination's responses are treated.
 
+## Commands
+
+`webhookctl COMMAND --help` lists the options. All commands take `--local` (the inbox on this
+machine), `--stack NAME` (an inbox in AWS), `--json` and `--debug`.
+
+@COMMANDS@
 ## Statuses
 
-| run | meaning | what happens next |
+| status of a run | meaning | next |
 |---|---|---|
-| `pending` | sent (again) by replay, approval or reconciler, not begun | a worker takes it |
-| `processing` | a worker is on it, or died on it | if it died: again when its lease is over |
-| `failed` | an attempt failed | tried again at its due time |
-| `deferred` | waits for something outside; no attempt was spent | looked at again at its due time |
-| `held` | waits for a person | nothing until `webhookctl hold approve` or `deny` |
-| `dead_letter` | given up | nothing until it is replayed or redriven |
-| `done` | finished | nothing, ever, unless forced |
-| `skipped` | there was nothing to do | nothing |
+| `pending` | sent again by replay, approval or reconciler, not begun | a worker takes it |
+| `processing` | a worker has the lease, or died with it | attempted again after the lease expires |
+| `failed` | an attempt failed | attempted again at its due time |
+| `deferred` | waits for an external condition; counts no attempt | checked at its due time |
+| `held` | waits for an operator | `webhookctl hold approve` or `deny` |
+| `dead_letter` | given up | replay, redrive or `webhookctl skip` |
+| `done` | finished | none, unless forced |
+| `skipped` | there was nothing to do, or an operator closed it | none, unless forced |
 
-An event has the first of `dead_letter`, `held`, `failed`, `deferred`, `processing`, `pending`,
-`accepted` (a run has not begun), `done`, `skipped` that fits any of its runs. One that came before
-its handler was written is `skipped`; send it again under a new id, or ask the provider to.
+An event has the first status that applies to any of its runs, in this order: `dead_letter`,
+`held`, `failed`, `deferred`, `processing`, `pending`, `accepted` (a run has not begun), `done`,
+`skipped`. An event that arrived before its handler was deployed is `skipped`; send it again under a
+new id, or ask the provider to send it again.
 
 ## Batches
 
-Some providers send many events in one delivery (their pages in `docs/providers.md` say which). It
-is stored as one event of the type `batch`, whose only run, `split`, makes an event of each item. An
-item's body is cut out of the batch as it is written there; its id, type and time are its own.
+Some providers send many events in one delivery; [Providers](providers.md) lists them. The inbox
+stores the delivery as one event of type `batch`. Its single run, `split`, creates an event per
+item. The body of an item is its exact text in the batch; its id, type and time are its own.
 
-| an item is | meaning |
+| item | meaning |
 |---|---|
-| `accepted` | stored, its runs sent |
-| `duplicate` | known: in another batch, or from an earlier attempt; what was not sent of it is |
-| `replayed` | this very content came before under another id: not run |
-| `ignored` | of a type that this source does not store |
-| `conflict` | a known id with other content: kept; the batch's run is a dead letter that names it |
-| `rejected` | it has no id that can be used: the batch's run is a dead letter that says why |
+| `accepted` | stored, and its runs are sent |
+| `duplicate` | known from another batch or an earlier attempt; its unsent runs are sent |
+| `replayed` | this content was received before under another id; not run |
+| `ignored` | of a type that the source does not store |
+| `conflict` | a known id with other content; stored, and the batch's run is a dead letter |
+| `rejected` | no usable id; the batch's run is a dead letter with the reason |
 
-The run becomes a dead letter when all other items are taken. Replaying it takes no item twice.
-`webhookctl inbox inspect` shows these counts; the metric `Items` has them by source and outcome.
+The run becomes a dead letter after all other items are stored. Its replay stores no item twice.
+`webhookctl inbox inspect` shows these counts, and the metric `Items` has them by source and
+outcome.
 
-## What a provider is answered
+## Answers to a provider
 
-| status | body's `status` | meaning |
+| HTTP status | `status` in the body | meaning |
 |---|---|---|
 | 202 | `accepted` | stored and sent; Slack gets 200 |
-| 200 | `duplicate` | known, and under way or done |
-| 200 | `replayed` | this very content came before under another id: not run |
-| 200 | `ignored` | a type that this source does not store |
-| 400, 401 | `rejected` | failed verification; `reason` says which check |
+| 200 | `duplicate` | known, and in progress or done |
+| 200 | `replayed` | this content was received before under another id; not run |
+| 200 | `ignored` | a type that the source does not store |
+| 400, 401 | `rejected` | failed verification; `reason` names the check |
 | 404 | `unknown-source` | no such source |
 | 405 | `wrong-method` | POST only |
-| 409 | `conflict` | a known id with other content: refused and kept |
+| 409 | `conflict` | a known id with other content; refused and stored |
 | 503 | `no-secret`, `unavailable`, `broken` | not stored; the provider retries |
 
-## What completes a job
+## Answers to a completion
 
-`POST /completions/{token}` of at most 256 KB, where a handler waits with `ctx.wait_for`:
-`{"result": …}` with any JSON, or `{"error": "why"}`, with `"retry": true` where another job may
-be started. `webhookctl complete` does the same, by the token or by the event.
+`POST /completions/{token}` completes a job that a handler waits for with `ctx.wait_for`. The body,
+up to 256 KB, is `{"result": …}` with any JSON, or `{"error": "why"}`, with `"retry": true` if
+another job may be started. `webhookctl complete` does the same by token or by event.
 
-| status | body's `status` | meaning |
+| HTTP status | `status` in the body | meaning |
 |---|---|---|
-| 200 | `recorded` | its run goes on |
-| 200 | `repeated` | the same was said before |
-| 400 | `malformed` | neither of the two; `reason` says why |
+| 200 | `recorded` | the run continues |
+| 200 | `repeated` | the same completion was recorded before |
+| 400 | `malformed` | neither a result nor an error; `reason` says why |
 | 404 | `unknown` | no such token, or its event has expired |
-| 409 | `conflict` | it has ended otherwise |
-| 410 | `late` | nobody waits any more; it is kept, and a replay of the run finds it |
+| 409 | `conflict` | the job has another completion |
+| 410 | `late` | the run no longer waits; the result is stored, and a replay of the run uses it |
 | 410 | `over` | this job failed, and another was started |
 | 413 | `too-large` | more than 256 KB |
 | 503 | `unavailable`, `broken` | send it again |
@@ -119,9 +129,12 @@ The metric `Completions` counts these by source and outcome.
 def render() -> str:
     """Returns the page."""
     intro = (
-        "# Reference\n\nWritten by `python -m scripts.reference`; a test keeps it fresh.\n\n"
-        "## `functions/inbox.toml`\n\nAny table may differ by stage, under `[stages.STAGE.…]`. "
-        '`handler_secrets = ["openai"]` at the top names secrets for `ctx.secret`.\n'
+        "# Reference\n\n"
+        "For looking up a key, command, status or answer. `python -m scripts.reference` generates\n"
+        "this page; a test checks that it is current.\n\n"
+        "## `functions/inbox.toml`\n\n"
+        "Tables under `[stages.STAGE.…]` override a table for one stage. The top-level key\n"
+        '`handler_secrets = ["openai"]` lists the secrets that `ctx.secret` may read.\n'
     )
     parts = (
         _sections(EVERY),
@@ -132,7 +145,24 @@ def render() -> str:
         _sections(REST),
     )
     tables = "\n".join(parts)
-    return f"{intro}\n{tables}\n{HANDLERS}"
+    return f"{intro}\n{tables}\n{STATUSES.replace('@COMMANDS@', _commands())}"
+
+
+def _commands() -> str:
+    root: Any = typer.main.get_command(app)
+    rows = "".join(
+        f"| `{name}` | {' '.join((command.help or '').partition(chr(10) * 2)[0].split())} |\n"
+        for name, command in _leaves(root)
+    )
+    return f"| command | does |\n|---|---|\n{rows}"
+
+
+def _leaves(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _leaves(command, f"{prefix}{name} ")
+        else:
+            yield f"{prefix}{name}", command
 
 
 def _sections(tables: Tables) -> str:

@@ -1,4 +1,4 @@
-"""What the reference says of sources: keys of some providers, and the declared source."""
+"""The sections on sources in docs/reference.md: keys of some providers, and declared sources."""
 
 from collections.abc import Iterator
 from importlib import import_module
@@ -7,47 +7,47 @@ from typing import Final
 from webhook_inbox.providers import DECLARED, MODULES
 from webhook_inbox.providers.schemes.signatures import signed_content
 
-# Keys that some providers take, by name.
+# Keys that some providers take.
 KEYS: Final = {
-    "allowed_origins": "the origins that an OPTIONS request may ask for; none: any",
-    "allowed_rate": "deliveries a minute that an OPTIONS request is granted",
-    "audience": "whom tokens have to be for",
+    "allowed_origins": "the origins that an OPTIONS request may request; default: any",
+    "allowed_rate": "deliveries per minute granted to an OPTIONS request",
+    "audience": "the audience that tokens must have",
     "base_url": "the `baseUrl` of the app's descriptor",
-    "environment": "which of the provider's environments sends",
-    "proof": "which of its two proofs the provider sends",
-    "public_id": "the public key that the private one belongs to",
-    "service_account": "the e-mail address that tokens have to be of",
-    "tenants": "the ids of the tenants that tokens may be of",
-    "topic_arn": "the only topic that is listened to",
-    "url": "the address that the provider calls, without a query: it is signed, and a domain or"
-    " proxy of yours changes it",
-    "version": "which version of the signature counts",
+    "environment": "the environment of the provider that sends",
+    "proof": "the kind of proof that the provider sends, of its two",
+    "public_id": "the public key that belongs to the private one",
+    "service_account": "the e-mail address that tokens must contain",
+    "tenants": "the ids of the allowed tenants",
+    "topic_arn": "the only accepted topic",
+    "url": "the URL that the provider calls, without a query: it is signed, and your domain or"
+    " proxy may change it",
+    "version": "the accepted version of the signature",
     "webhook_id": "the webhook's id, which is signed",
 }
-# What may stand in `signs`, by the field's name.
+# The fields allowed in `signs`.
 FIELDS: Final = {
-    "body": "the body, as it was sent",
-    "timestamp": "the time, as it is written where `timestamp` says",
+    "body": "the body as sent",
+    "timestamp": "the time as sent, from the place that `timestamp` names",
     "id": "the header that `event_id` names",
     "method": "`POST`",
-    "url": "the address that was called, query included; see `url`",
-    "path": "its path",
-    "query": "its query, without the question mark",
-    "form": "all fields of a form: names and values, sorted, repeated ones once",
-    "address": "the address without its query",
-    "sorted_query": "the query's fields, decoded and sorted, with `=` and `&`",
-    "url_with_port": "`url` with its port, be it the default one",
+    "url": "the called URL, including its query; see the key `url`",
+    "path": "the path of the URL",
+    "query": "the query without the question mark",
+    "form": "all fields of a form: names and values, sorted, duplicates once",
+    "address": "the URL without its query",
+    "sorted_query": "the query's fields, decoded and sorted, joined with `=` and `&`",
+    "url_with_port": "`url` with its port, even the default port",
     "url_without_port": "`url` without its port",
-    "decoded_url": "`url` with what is escaped in it written plainly, but for the question mark",
-    "escaped_path": "`path`, and the query escaped as one value, then the whole escaped as a URL",
+    "decoded_url": "`url` with its escapes decoded, except the question mark",
+    "escaped_path": "`path` and the query escaped as one value, then the whole escaped as a URL",
     "header:NAME": "a header",
-    "headers:NAME": "the headers that this header lists, as `name:value`, sorted, with `;`",
+    "headers:NAME": "the headers that this header lists, as `name:value`, sorted, joined with `;`",
     "json:PATH": "a value in the body's JSON",
-    "json?:PATH": "the same, empty where it is not there",
-    "form:NAME": "one field of a form, which has to stand there once",
+    "json?:PATH": "the same, empty if absent",
+    "form:NAME": "one field of a form, which must occur exactly once",
 }
 EXAMPLES: Final = """\
-# Agents of yours, each with a key of its own that is in the source's secret
+# Your own agents, each with its own key in the source's secret
 [sources.agents]
 auth = "jwt"
 issuer = "https://agents.example"
@@ -55,7 +55,7 @@ audience = "https://hooks.example/webhooks/agents"
 event_id = { claim = "jti" }
 event_type = { json = "type" }
 
-# Agents that an issuer vouches for, in tokens that are good for one body
+# Agents authenticated by an issuer, with tokens that are valid for one body
 [sources.partners]
 auth = "jwt"
 issuer = "https://login.partner.example"
@@ -76,14 +76,14 @@ auth = "basic"
 event_id = { body = "sha256" }
 event_type = { value = "backup" }
 
-# A list of signatures, the time among them: `t=1700000000,v1=…,v1=…`
+# A list of signatures with the time: `t=1700000000,v1=…,v1=…`
 [sources.payments]
 provider = "hmac"
 signature = { header = "X-Signature", entry = "v1", signs = "{timestamp}.{body}" }
 timestamp = { entry = "t" }
 event_id = { json = "id" }
 
-# Method, address, body and a time in milliseconds, in base64
+# Method, URL, body and a time in milliseconds, in base64
 [sources.contacts]
 provider = "hmac"
 url = "https://hooks.example/webhooks/contacts"
@@ -107,37 +107,38 @@ key = "hex"
 CALLERS: Final = """\
 ### Callers of your own
 
-The secret of such a source is one credential, or a JSON object with one of each agent:
+The secret of such a source is one credential, or a JSON object with one credential per agent:
 
-| `auth` | one agent | several |
+| `auth` | one agent | several agents |
 |---|---|---|
-| `"jwt"` | a public key as PEM or JWK; a shared one in base64, of 32 bytes or more | \
+| `"jwt"` | a public key as PEM or JWK; a shared key in base64, at least 32 bytes | \
 `{"planner": "PEM", "buyer": {"kty": …}}`, or a JWK set whose `kid` is the agent |
 | `"api-key"` | the key | `{"planner": "KEY", "buyer": "KEY"}` |
 | `"basic"` | `user:password` | `{"planner": "user:password"}` |
 
-Whose credential it was is kept with the event: a handler and a policy see it as `event.agent`, `""`
-where the secret is of nobody in particular. Where a JWT's key is not an agent's own (`jwks`, or a
-bare key in the secret), the agent is the claim that `agent_claim` names, and has to be there.
+The inbox stores the authenticated agent with the event. Handlers and policies read it as
+`event.agent`; it is `""` if the secret is a single credential. If a JWT's key is not an agent's own
+(`jwks`, or a bare key in the secret), the claim that `agent_claim` names is the agent, and it is
+required.
 
-A token has to have `exp`, `iss` and `aud`; `nbf` and `iat` are judged where they are there. Which
-algorithms count is fixed here, and a key is only used with those of its own kind.
+A token must have `exp`, `iss` and `aud`; `nbf` and `iat` are checked if present. Only the
+configured algorithms are accepted, and a key is used only with algorithms of its own kind.
 
-Credentials prove who sends, not what: keep them to https, and prefer `body_claim`, with which a
-token is good for one body. Where the id stands in a header or the query, and so could be another
-one every time, a body that came before is known again: answered 200, and not run. With `body_claim`
-it is the token that is known again. An id in the body, or in the token, needs none of this. All
-agents of a source share its ids: one that must not take another's gets a source of its own.
+Credentials authenticate the sender, not the content. Send them over https only, and prefer
+`body_claim`, which makes a token valid for one body. If the id is in a header or the query, a
+sender could change it, so the inbox detects a repeated body (or, with `body_claim`, a repeated
+token): it answers 200 and does not run it. An id in the body or in the token needs no such check.
+All agents of a source share its ids; give an agent its own source if others must not take its ids.
 """
 
 
 def keys() -> str:
-    """Returns the section on the keys that only some providers take."""
+    """Returns the section on keys of some providers."""
     rows = "".join(
         f"| `{key}` | {meaning} | {', '.join(f'`{name}`' for name in _takers(key))} |\n"
         for key, meaning in KEYS.items()
     )
-    intro = "`docs/providers.md` says more of each provider.\n\n"
+    intro = "[Providers](providers.md) describes each provider.\n\n"
     return (
         f"### `[sources.NAME]`, some providers\n\n{intro}"
         f"| key | meaning | providers |\n|---|---|---|\n{rows}"
@@ -145,20 +146,20 @@ def keys() -> str:
 
 
 def known_keys() -> frozenset[str]:
-    """Returns every key that any provider takes for itself, but for the declared sources'."""
+    """Returns every key that a provider takes, except those of declared sources."""
     return frozenset(key for name in MODULES if name not in DECLARED for key in _settings(name))
 
 
 def known_fields() -> frozenset[str]:
-    """Returns every field that may stand in `signs`."""
+    """Returns every field allowed in `signs`."""
     named = (f"{kind}:{what}" for kind, what in signed_content.NAMED.items())
     return frozenset((*signed_content.FIELDS, *named))
 
 
 def signed() -> str:
-    """Returns the sections on what is signed, with examples."""
+    """Returns the sections on signed content, callers and examples."""
     rows = "".join(f"| `{{{field}}}` | {meaning} |\n" for field, meaning in FIELDS.items())
-    fields = f"### `{{…}}` in `signs`\n\n| field | stands for |\n|---|---|\n{rows}"
+    fields = f"### `{{…}}` in `signs`\n\n| field | value |\n|---|---|\n{rows}"
     return f"{fields}\n{CALLERS}\n### Declared sources\n\n```toml\n{EXAMPLES}```\n"
 
 

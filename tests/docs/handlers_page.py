@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from tests.docs.blocks import Block, blocks
-from webhook_inbox.handlers.router import Router
+from webhook_inbox import Router
 from webhook_inbox.testing import Fake, Inbox, Run
 
 FILE: Final = Path(__file__).resolve().parents[2] / "docs" / "handlers.md"
@@ -20,12 +20,12 @@ _HEADING: Final = re.compile(r"^## (.+)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What stands under a heading.
+    """The content of a heading.
 
     Attributes:
-        text: all of it.
-        python: its blocks of code, which are one module.
-        toml: its blocks of inbox.toml, which are one file.
+        text: the whole content.
+        python: its code blocks, which form one module.
+        toml: its inbox.toml blocks, which form one file.
     """
 
     title: str
@@ -48,7 +48,7 @@ class Section:
         return [[cell.strip() for cell in line[1:-1].split("|")] for line in lines]
 
     def names(self, heading: str) -> list[str]:
-        """Returns what stands in code in the first column of such tables."""
+        """Returns the code words in the first column of such tables."""
         return [name for cells in self.rows(heading) for name in re.findall(r"`([^`]+)`", cells[0])]
 
 
@@ -70,7 +70,7 @@ def sections() -> dict[str, Section]:
 
 
 def built(section: Section) -> ModuleType:
-    """Returns the module that a section's blocks are."""
+    """Returns the module that a section's blocks form."""
     module = ModuleType("page_" + re.sub(r"\W", "_", section.title))
     for block in section.python:
         # So that a traceback names the page's own line.
@@ -81,7 +81,7 @@ def built(section: Section) -> ModuleType:
 
 @dataclass(slots=True)
 class Chapter:
-    """A section that is played: its module, and which of its handlers were run."""
+    """A section under test: its module, and which of its handlers were run."""
 
     section: Section
     module: ModuleType
@@ -89,7 +89,7 @@ class Chapter:
 
     @property
     def routers(self) -> list[Router]:
-        """The routers that it makes."""
+        """The routers that it defines."""
         return [value for value in vars(self.module).values() if isinstance(value, Router)]
 
     @property
@@ -107,7 +107,7 @@ class Chapter:
         return Inbox(*self.routers, destinations=fakes, secrets=secrets)
 
     def run(self, inbox: Inbox, handler: str, event: Any = None, **options: Any) -> Run:
-        """Runs a handler, and notes that."""
+        """Runs a handler and records that it ran."""
         self.ran.add(handler)
         return inbox.run(handler, event or {}, **options)
 

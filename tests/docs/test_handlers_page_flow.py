@@ -1,4 +1,4 @@
-"""The code of docs/handlers.md runs: what decides whether, when and how a run goes on."""
+"""The code of docs/handlers.md runs: order, policies, jobs, errors, forwarding, tests."""
 
 from datetime import timedelta
 from typing import Any
@@ -89,7 +89,7 @@ def test_a_payload_is_read_by_its_version(opened: Open) -> None:
 
 
 def test_a_job_is_waited_for(opened: Open) -> None:
-    chapter = opened("long work")
+    chapter = opened("long-running jobs")
     made: dict[str, str] = {}
     encoder = Fake().handles(lambda request: made if request.method == "GET" else {"id": "j-1"})
     billing = Fake().handles(lambda _: {"paid": len(billing.requests) > 3})
@@ -153,7 +153,7 @@ def test_ready_made_handlers_hand_on(opened: Open, monkeypatch: pytest.MonkeyPat
     machine = "arn:aws:states:eu-west-1:111122223333:execution:orders:e"
     started = {"executionArn": machine, "startDate": "2026-11-21"}
     services["stepfunctions"].answers("start_execution", started)
-    chapter = opened("ready-made handlers")
+    chapter = opened("forwarding")
     billing = Fake(sign="signing")
     inbox = chapter.inbox(billing=billing)
 

@@ -1,4 +1,4 @@
-"""The last table of docs/handlers.md: every row of it is done, and ends as it says."""
+"""The last table of docs/handlers.md: each row happens as it says."""
 
 import re
 from typing import Final
@@ -11,7 +11,7 @@ from tests.docs.handlers_page import sections
 from tests.docs.trouble import TROUBLES
 
 SHOWN: Final = (trouble_in_declarations, trouble_in_runs)
-TITLE: Final = "bad input and trouble"
+TITLE: Final = "invalid input and failures"
 
 
 @pytest.mark.parametrize("row", [cells[0] for cells in sections()[TITLE].rows("what")])

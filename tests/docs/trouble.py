@@ -1,18 +1,18 @@
-"""What goes wrong on the last table of docs/handlers.md, and how a run is made that meets it."""
+"""The failures in the last table of docs/handlers.md, and the runs that meet them."""
 
 from collections.abc import Callable
 from typing import Any
 
-from webhook_inbox.handlers import Context, Event, Router
+from webhook_inbox import Context, Event, Router
 from webhook_inbox.testing import Fake, Inbox, Run
 
 Doing = Callable[[Event, Context], Any]
-# Each returns what is told of how it ended.
+# Each returns the error text of the run or declaration.
 TROUBLES: dict[str, Callable[[], str]] = {}
 
 
 def of(*rows: str) -> Callable[[Callable[[], str]], Callable[[], str]]:
-    """Says which rows of the table a function shows."""
+    """Registers a function as the demonstration of these rows."""
 
     def noted(function: Callable[[], str]) -> Callable[[], str]:
         TROUBLES.update(dict.fromkeys(rows, function))

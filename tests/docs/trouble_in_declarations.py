@@ -1,4 +1,4 @@
-"""Rows of the last table of docs/handlers.md: declarations that fit nothing."""
+"""Rows of the last table of docs/handlers.md: invalid declarations."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,12 +9,12 @@ import pytest
 
 from tests.docs.trouble import an_inbox, of, posted, refused
 from tests.unit.support.world import World
+from webhook_inbox import Router, latest, serial
 from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.handlers import Router, latest, serial
 
 HANDLERS: Final = """
-from webhook_inbox.handlers import Router
+from webhook_inbox import Router
 
 mail = Router("mail")
 
@@ -26,7 +26,7 @@ def one(event, ctx):
 
 
 def compiled(*handlers: str) -> str:
-    """Returns what synth says of modules of handlers."""
+    """Returns the error of a synth with these handler modules."""
     names = tuple(f"m{number}" for number, _ in enumerate(handlers))
     with TemporaryDirectory() as directory:
         root = Path(directory)
@@ -67,22 +67,22 @@ def _registered_twice() -> str:
     return str(raised.value)
 
 
-@of("an option of another kind than it takes, or `on` without parentheses")
+@of("an option with a wrong type, or `on` without parentheses")
 def _another_kind() -> str:
     assert "destinations is a list" in compiled(HANDLERS.format(options=', destinations="crm"'))
     return compiled(HANDLERS.replace('("*", name="mail.one"{options})', ""))
 
 
-@of("a handler that takes other arguments than two, or yields")
+@of("a handler that does not take two arguments, or yields")
 def _no_handler() -> str:
     one = HANDLERS.format(options="")
-    assert "with event and context" in compiled(one.replace("(event, ctx)", "(event)"))
+    assert "event and context" in compiled(one.replace("(event, ctx)", "(event)"))
     return compiled(one.replace("    pass", "    yield"))
 
 
 @of("an order's path is absent from the payload")
 def _no_path() -> str:
-    for order in (latest("data.id", "n"), serial("data.id")):
+    for order in (latest(key="data.id", version="n"), serial(key="data.id")):
         inbox = an_inbox(lambda _, ctx: posted(ctx), order=order)
         run = inbox.run("x.go", {"data": {}})
         assert run.status == "dead_letter"

@@ -1,4 +1,4 @@
-"""Rows of the last table of docs/handlers.md: what goes wrong while a handler works."""
+"""Rows of the last table of docs/handlers.md: failures while a handler runs."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from tests.docs.trouble import a_run, an_inbox, of, posted, refused
+from webhook_inbox import Context, Deferred, Event
 from webhook_inbox.adapters.system import ThreadExecutor
 from webhook_inbox.domain.errors import HandlerTimedOut, Unavailable
 from webhook_inbox.domain.ports import Key
-from webhook_inbox.handlers import Context, Deferred, Event
 from webhook_inbox.ledger.lease import CLOCK_SKEW
 from webhook_inbox.testing import Fake, Inbox, Run
 
@@ -28,7 +28,7 @@ def _twice() -> str:
     return refused(doing)
 
 
-@of("an effect inside of an effect")
+@of("an effect inside another effect")
 def _nested() -> str:
     def doing(_: Event, ctx: Context) -> None:
         ctx.effect("outer", lambda: ctx.effect("inner", lambda: posted(ctx)))
@@ -38,7 +38,7 @@ def _nested() -> str:
     return refused(doing)
 
 
-@of("a result that is no JSON, or over 300 KB")
+@of("a result that is not JSON, or over 300 KB")
 def _unrecorded() -> str:
     for result in (object(), "x" * 300 * 1024):
         crm = Fake()
@@ -53,7 +53,7 @@ def _unrecorded() -> str:
     return run.error
 
 
-@of("arguments or a key that cannot be kept")
+@of("arguments or a key that cannot be stored")
 def _unkept() -> str:
     refused(lambda _, ctx: ctx.effect("a", lambda: posted(ctx), args={1, 2}))
     return refused(lambda _, ctx: ctx.effect("a", lambda: posted(ctx), key="k" * 1025))
@@ -72,7 +72,7 @@ def _other_arguments() -> str:
 @of("a coroutine function is given to `ctx.effect` or `ctx.wait_for`")
 def _coroutine() -> str:
     async def post(*_: Any) -> None:
-        raise AssertionError("nobody awaits it")
+        raise AssertionError("it is not awaited")
 
     error = refused(lambda _, ctx: ctx.effect("a", post))
     assert error == refused(lambda _, ctx: ctx.wait_for("a", post))
@@ -101,7 +101,7 @@ def _late() -> str:
 
 
 def down(inbox: Inbox, key: Callable[[Key], bool]) -> None:
-    """Lets the ledger fail for these rows."""
+    """Makes the ledger fail for these rows."""
     get, update = inbox.table.get, inbox.table.update
 
     def failing(function: Any) -> Any:
@@ -116,7 +116,7 @@ def down(inbox: Inbox, key: Callable[[Key], bool]) -> None:
     inbox.table.update = failing(update)  # type: ignore[method-assign]
 
 
-@of("the breaker's and limiter's rows cannot be reached")
+@of("the rows of the breaker and rate limit cannot be read")
 def _fails_open() -> str:
     crm = Fake(rate="1/s")
     inbox = an_inbox(lambda _, ctx: posted(ctx), crm=crm, destinations=["crm"])
@@ -167,7 +167,7 @@ def _a_year() -> str:
     return run.error
 
 
-@of("a run defers itself for ever")
+@of("a run defers itself repeatedly")
 def _for_ever() -> str:
     def doing(_: Event, ctx: Context) -> None:
         raise Deferred(ctx.deadline + timedelta(hours=1))
@@ -199,7 +199,7 @@ def _stuck() -> str:
 
     with pytest.raises(HandlerTimedOut) as raised:
         executor.run(stuck, seconds=0.01)
-    # By this the function knows that its process has to end: tests/functions/test_processor.py.
+    # The function then ends its process: tests/functions/test_processor.py.
     assert executor.alive
     done.set()
     return str(raised.value)

@@ -78,41 +78,43 @@ class TokenEventType(EventType):
 class JwtSource(CallerSource):
     """A source with `auth = "jwt"`."""
 
-    issuer: Texts = Field(description="who issues the tokens: the claim `iss`, or a list of them")
+    issuer: Texts = Field(
+        description="the issuer of the tokens (claim `iss`), or a list of issuers"
+    )
     audience: Texts = Field(
-        description="whom the tokens are for: what the claim `aud` has to name, or a list of which"
-        " it has to name one"
+        description="the audience that the claim `aud` must contain, or a list of which it must"
+        " contain one"
     )
     algorithms: list[Algorithm] = Field(
         default=["RS256", "PS256", "ES256", "EdDSA"],
         min_length=1,
-        description="those that count; HS256, HS384 and HS512 for shared keys in the secret only",
+        description="the accepted ones; HS256, HS384 and HS512 only for shared keys in the secret",
     )
     jwks: Annotated[str, AfterValidator(_published)] | None = Field(
         default=None,
-        description="where the issuer publishes its keys; otherwise the secret holds the agents'",
+        description="the URL of the issuer's keys; without it the secret has the agents' keys",
     )
     agent_claim: Text = Field(
-        default="sub", description="the claim with the agent's name, for keys that are no agent's"
+        default="sub",
+        description="the claim with the agent's name, for keys that belong to no agent",
     )
     body_claim: Text | None = Field(
         default=None,
-        description="the claim with the SHA-256 of the body, in hex or unpadded base64url: without"
-        " one a token is good for any body",
+        description="the claim with the SHA-256 of the body, in hex or unpadded base64url;"
+        " without it a token is valid for any body",
     )
     header: Header = Field(default="Authorization", description="the header with the token")
     prefix: str | None = Field(
         default=None,
-        description='what stands before the token; "Bearer " in `Authorization`, nothing elsewhere',
+        description='the text before the token; "Bearer " in `Authorization`, nothing elsewhere',
     )
     tolerance: Annotated[str, AfterValidator(_span(LONGEST_TOLERANCE))] = Field(
         default="1m",
-        description='how far clocks may differ for `exp`, `nbf` and `iat`, at most "10m"',
+        description='the allowed clock difference for `exp`, `nbf` and `iat`, at most "10m"',
     )
     max_age: Annotated[str, AfterValidator(_span(LONGEST_AGE))] | None = Field(
         default=None,
-        description='how long after its `iat` a token counts, at most "24h"; as long as `exp` says'
-        " if absent",
+        description='the validity of a token after its `iat`, at most "24h"; until `exp` if absent',
     )
     event_id: TokenEventId = Field(
         description="one of { header = … }, { json = … }, { claim = … }, { body = … }"
@@ -126,7 +128,7 @@ class ApiKeySource(CallerSource):
     """A source with `auth = "api-key"`."""
 
     header: Header = Field(default="X-Api-Key", description="the header with the key")
-    prefix: str = Field(default="", description='what stands before the key, like "Bearer "')
+    prefix: str = Field(default="", description='the text before the key, like "Bearer "')
 
 
 class BasicSource(CallerSource):

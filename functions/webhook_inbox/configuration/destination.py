@@ -91,22 +91,21 @@ class Auth(ExactlyOneOf):
     places = ("bearer", "basic", "header", "query")
 
     bearer: Name | None = Field(
-        default=None, description="the name of the secret with the token, sent as a bearer token"
+        default=None, description="the name of the secret with the bearer token"
     )
     basic: Name | None = Field(
-        default=None, description='the name of the secret with "user:password", for basic auth'
+        default=None,
+        description='the name of the secret with "user:password", for basic authentication',
     )
-    header: Free | None = Field(
-        default=None, description="the name of the header that carries the secret"
-    )
+    header: Free | None = Field(default=None, description="the name of the header for the secret")
     query: Text | None = Field(
-        default=None, description="the query's field that carries it, where no header can"
+        default=None, description="the query field for it, if no header is possible"
     )
     secret: Name | None = Field(
         default=None, description="with `header` or `query`, the secret's name"
     )
     prefix: str = Field(
-        default="", description='with `header`, what stands before the secret, like "Token "'
+        default="", description='with `header`, the text before the secret, like "Token "'
     )
 
     @model_validator(mode="after")
@@ -135,12 +134,12 @@ class Idempotency(ExactlyOneOf):
 
     places = ("header", "field")
 
-    header: Free | None = Field(default=None, description="the header that carries the key")
+    header: Free | None = Field(default=None, description="the header for the key")
     field: Text | None = Field(
-        default=None, description='a field of a JSON body instead, like "dedup_key"'
+        default=None, description='or a field of a JSON body, like "dedup_key"'
     )
     format: Literal["text", "uuid"] = Field(
-        default="text", description="how the key is written; text is readable"
+        default="text", description="the format of the key; text is readable"
     )
 
 
@@ -149,19 +148,21 @@ class BreakerTable(ConfigTable):
 
     failures: int = Field(default=5, ge=1, le=1000, description="failed calls in a row, 1 to 1000")
     recovery: Annotated[float, BeforeValidator(_seconds(LONGEST_RECOVERY))] = Field(
-        default="60s", validate_default=True, description='how long it stays open, like "60s"'
+        default="60s",
+        validate_default=True,
+        description='the time that the circuit stays open, like "60s"',
     )
     drain: Rate = Field(
         default="5/s",
         validate_default=True,
-        description='how fast what waited is let through afterwards, like "5/s"',
+        description='the rate of the waiting runs afterwards, like "5/s"',
     )
 
 
 class Destination(ConfigTable):
     """A downstream system that handlers call."""
 
-    base_url: Annotated[str, AfterValidator(_base_url)] = Field(description="where it is")
+    base_url: Annotated[str, AfterValidator(_base_url)] = Field(description="its URL")
     auth: Annotated[Auth | None, BeforeValidator(_none)] = Field(
         default=None,
         description='one of { bearer = "…" }, { basic = "…" }, { header = "…", secret = "…" },'
@@ -169,43 +170,43 @@ class Destination(ConfigTable):
     )
     idempotency: Annotated[Idempotency | None, BeforeValidator(_none)] = Field(
         default=Idempotency(header="Idempotency-Key"),
-        description='{ header = "…" }, { field = "…" }, or false for a destination that knows no'
-        " keys: what is in doubt there is held",
+        description='{ header = "…" }, { field = "…" }, or false without key support: an'
+        " effect in doubt is then held",
     )
     key_lifetime: Annotated[float, BeforeValidator(_seconds(LONGEST_LIFETIME))] = Field(
         default="24h",
         validate_default=True,
-        description=f'how long it knows a key, at most "{LONGEST_LIFETIME}"',
+        description=f'the time that it remembers a key, at most "{LONGEST_LIFETIME}"',
     )
     timeout: Annotated[float, BeforeValidator(_seconds(LONGEST_TIMEOUT))] = Field(
         default="10s",
         validate_default=True,
-        description=f'how long a call may take, at most "{LONGEST_TIMEOUT}"',
+        description=f'the timeout of a call, at most "{LONGEST_TIMEOUT}"',
     )
     rate: Rate | None = Field(
-        default=None, description='calls a second, minute or hour, like "10/s"; no limit if absent'
+        default=None,
+        description='calls per second, minute or hour, like "10/s"; unlimited if absent',
     )
     on_limit: Literal["queue", "drop", "error"] = Field(
-        default="queue", description="what a run does that would exceed the rate"
+        default="queue", description="the treatment of a run that would exceed the rate"
     )
     breaker: Annotated[BreakerTable | None, BeforeValidator(_none)] = Field(
         default=BreakerTable(),
-        description="{ failures = …, recovery = …, drain = … } where they differ, or false: its"
-        " circuit never opens",
+        description="{ failures = …, recovery = …, drain = … }, or false: the circuit never opens",
     )
     sign: Name | None = Field(
         default=None,
-        description="the name of the secret that calls are signed with, as Standard Webhooks",
+        description="the name of the secret that signs calls, as Standard Webhooks",
     )
     responses: dict[
         Annotated[str, AfterValidator(_status)], Literal["ok", "transient", "permanent"]
     ] = Field(
         default={},
-        description='what a status means where that differs, like { "404" = "ok",'
+        description='the meaning of a status, if different, like { "404" = "ok",'
         ' "5xx" = "permanent" }: ok, transient or permanent',
     )
     retry_after: Literal["seconds", "milliseconds"] = Field(
-        default="seconds", description="what a number in its `Retry-After` counts"
+        default="seconds", description="the unit of a number in its `Retry-After`"
     )
 
     @model_validator(mode="after")

@@ -26,19 +26,17 @@ class Source(ConfigTable):
 
     model_config = ConfigDict(extra="allow")
 
-    provider: str = Field(
-        description='who sends, like "stripe", or else `auth` for callers of your own'
-    )
+    provider: str = Field(description='the provider, like "stripe", or `auth` for your own callers')
     auth: Literal["api-key", "basic", "hmac", "jwt"] | None = Field(
         default=None,
-        description="instead of `provider`, how callers of your own prove who they are: `jwt`,"
+        description="instead of `provider`, the authentication of your own callers: `jwt`,"
         " `api-key`, `basic`, or `hmac`",
     )
     secret: Name | None = Field(
-        default=None, description="the secret's name; the source's own if absent"
+        default=None, description="the secret's name; the source's name if absent"
     )
     types: list[Text] = Field(
-        default=["*"], min_length=1, description="patterns of the types to store"
+        default=["*"], min_length=1, description="glob patterns of the event types to store"
     )
     volatile: list[Text] = Field(default=[], description="JSON fields that change between retries")
 
@@ -46,8 +44,10 @@ class Source(ConfigTable):
 class Alarms(ConfigTable):
     """Whom to tell."""
 
-    notify: list[Address] = Field(default=[], description="who is told of every alarm")
-    page: list[Address] = Field(default=[], description="who is woken; told of every alarm as yet")
+    notify: list[Address] = Field(default=[], description="the addresses that receive every alarm")
+    page: list[Address] = Field(
+        default=[], description="the addresses to page; at present they receive every alarm"
+    )
 
 
 class Overrides(ConfigTable):

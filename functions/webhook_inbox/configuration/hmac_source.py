@@ -64,45 +64,45 @@ class Signature(ExactlyOneOf):
 
     header: Headers = Field(
         default=None,
-        description="the name of the header that carries the signature, or several of which any"
-        " may; a last * stands for 1 to 100",
+        description="the name of the header with the signature, or a list of alternatives; a"
+        " trailing * stands for 1 to 100",
     )
     in_json: Text | None = Field(
-        default=None, alias="json", description="instead, the path to it in the body's JSON"
+        default=None, alias="json", description="or its path in the JSON body"
     )
-    form: Text | None = Field(default=None, description="instead, the form's field that holds it")
-    query: Text | None = Field(default=None, description="instead, the query's field")
-    prefix: str = Field(default="", description='what stands before the signature, like "sha256="')
+    form: Text | None = Field(default=None, description="or its form field")
+    query: Text | None = Field(default=None, description="or its query field")
+    prefix: str = Field(default="", description='the text before the signature, like "sha256="')
     entry: Text | None = Field(
         default=None,
-        description="where the value is a list of named signatures, the name of those that count,"
+        description="in a list of named signatures, the name of the accepted ones,"
         ' like "v1" in "t=…,v1=…"',
     )
     separator: Text | None = Field(
-        default=None, description='what stands between signatures; with `entry` "," if absent'
+        default=None, description='the separator between signatures; with `entry`, "," if absent'
     )
-    mark: Text = Field(default="=", description="what stands between an entry's name and value")
+    mark: Text = Field(default="=", description="the separator between an entry's name and value")
     signs: Texts = Field(
         default="{body}",
-        description='what is signed, like "{timestamp}.{body}", or a list of which any may be',
+        description='the signed content, like "{timestamp}.{body}", or a list of alternatives',
     )
     partial: bool = Field(
         default=False,
-        description="true where the provider does not sign the whole body: whoever has one"
-        " signature can change events, and each signed content is let in once",
+        description="true if the provider does not sign the whole body: with one signature an"
+        " attacker can change events, and each signed content is accepted once",
     )
     each: bool = Field(
-        default=False, description="true where every event of the batch has its own signature"
+        default=False, description="true if every event of the batch has its own signature"
     )
     mac: Literal["hmac", "hash"] = Field(
-        default="hmac", description="hash: of the secret and what is signed, one after the other"
+        default="hmac", description="hash: of the secret followed by the signed content"
     )
     algorithm: Hash = Field(default="sha256", description="the hash")
-    encoding: Encoding = Field(default="hex", description="how the signature is written")
+    encoding: Encoding = Field(default="hex", description="the encoding of the signature")
     key: Literal["text", "hex", "base64", "whsec", "sha1", "nfkd"] = Field(
         default="text",
-        description="how the secret is read; whsec: base64 after whsec_, sha1: its hash is the"
-        " key, nfkd: text in that form of Unicode",
+        description="the form of the secret; whsec: base64 after whsec_, sha1: its hash is the"
+        " key, nfkd: text in that Unicode form",
     )
     requires: dict[Header, Text] = Field(
         default={}, description="headers that must have these values, like a scheme's version"
@@ -116,27 +116,27 @@ class Timestamp(ExactlyOneOf):
     asked = "header"
 
     header: Headers = Field(
-        default=None, description="the name of the header that carries the time, or several"
+        default=None, description="the name of the header with the time, or several"
     )
     in_json: Text | None = Field(
-        default=None, alias="json", description="instead, the path to it in the body's JSON"
+        default=None, alias="json", description="or its path in the JSON body"
     )
-    form: Text | None = Field(default=None, description="instead, the form's field that holds it")
-    query: Text | None = Field(default=None, description="instead, the query's field")
+    form: Text | None = Field(default=None, description="or its form field")
+    query: Text | None = Field(default=None, description="or its query field")
     entry: Text | None = Field(
-        default=None, description='instead, its name beside the signatures, like "t"'
+        default=None, description='or its name in the list of signatures, like "t"'
     )
     format: Literal["seconds", "milliseconds", "iso"] = Field(
-        default="seconds", description="how it is written: since 1970, or ISO 8601"
+        default="seconds", description="its format: since 1970, or ISO 8601"
     )
     tolerance: Tolerance = Field(
         default="5m",
-        description='how far the time may be off, both ways, at most "24h"; "none": it is signed'
-        " and not judged",
+        description='the allowed difference in both directions, at most "24h"; "none": the time'
+        " is signed but not checked",
     )
     ahead: Tolerance | None = Field(
         default=None,
-        description='how far it may be ahead of our clock, where that differs; "none": not at all',
+        description='the allowed time ahead of our clock, if different; "none": not ahead',
     )
 
 
@@ -149,10 +149,10 @@ class EventId(ExactlyOneOf):
     in_json: Texts = Field(
         default=None,
         alias="json",
-        description='the path to it, like "data.id"; or several that are the id together',
+        description='its path, like "data.id", or several that form the id',
     )
-    form: Text | None = Field(default=None, description="the form's field with the id")
-    query: Text | None = Field(default=None, description="the query's field with the id")
+    form: Text | None = Field(default=None, description="the form field with the id")
+    query: Text | None = Field(default=None, description="the query field with the id")
     body: Literal["sha256"] | None = Field(default=None, description='"sha256": the body\'s hash')
 
 
@@ -162,11 +162,9 @@ class EventType(ExactlyOneOf):
     places: ClassVar[tuple[str, ...]] = ("header", "json", "value", "form", "query")
 
     header: Headers = Field(default=None, description="the name of the header with the type")
-    in_json: Text | None = Field(
-        default=None, alias="json", description='the path to it, like "type"'
-    )
-    form: Text | None = Field(default=None, description="the form's field with the type")
-    query: Text | None = Field(default=None, description="the query's field with the type")
+    in_json: Text | None = Field(default=None, alias="json", description='its path, like "type"')
+    form: Text | None = Field(default=None, description="the form field with the type")
+    query: Text | None = Field(default=None, description="the query field with the type")
     value: Text | None = Field(default=None, description="one type for every event")
 
 
@@ -174,7 +172,7 @@ class BatchTable(ConfigTable):
     """Where the events of a delivery stand."""
 
     in_json: str = Field(
-        alias="json", description='the path to their list, "" where the body is the list'
+        alias="json", description='the path to the list of events, "" if the body is the list'
     )
     inside: Text | None = Field(
         default=None, description="the path to the event in an element of the list"
@@ -187,9 +185,9 @@ class DigestTable(ExactlyOneOf):
     places = ("header", "query")
 
     header: Header | None = Field(default=None, description="the name of the header with the hash")
-    query: Text | None = Field(default=None, description="the query's field with the hash")
+    query: Text | None = Field(default=None, description="the query field with the hash")
     algorithm: Hash = Field(default="sha256", description="the hash")
-    encoding: Encoding = Field(default="hex", description="how it is written")
+    encoding: Encoding = Field(default="hex", description="its encoding")
 
 
 class DeclaredSource(Source):
@@ -197,23 +195,23 @@ class DeclaredSource(Source):
 
     model_config = ConfigDict(extra="forbid")
 
-    signature: Signature = Field(description="where the signature stands and what it signs")
-    timestamp: Timestamp | None = Field(default=None, description="where the signed time stands")
+    signature: Signature = Field(description="the signature's place and the signed content")
+    timestamp: Timestamp | None = Field(default=None, description="the place of the signed time")
     event_id: EventId = Field(description="one of { header = … }, { json = … }, { body = … }")
     event_type: EventType | None = Field(
         default=None, description="one of header, json, form, query, value"
     )
     url: Text | None = Field(
         default=None,
-        description="the address that the provider calls, without a query, where it is signed and"
-        " a domain or proxy of yours changes it",
+        description="the URL that the provider calls, without a query, if it is signed and your"
+        " domain or proxy changes it",
     )
     batch: BatchTable | None = Field(
-        default=None, description="where the list of events stands, if a delivery has several"
+        default=None, description="the place of the list of events, if a delivery has several"
     )
     digest: DigestTable | None = Field(
-        default=None, description="where the body's hash stands, if that is signed in its place"
+        default=None, description="the place of the body's hash, if that is signed instead"
     )
     handshake: Text | None = Field(
-        default=None, description=f"how the provider tries the endpoint: as {', '.join(NAMES)}"
+        default=None, description=f"the provider's test of the endpoint: {', '.join(NAMES)}"
     )

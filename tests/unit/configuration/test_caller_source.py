@@ -115,12 +115,12 @@ def test_a_keys_header_is_its_own() -> None:
     [
         ('[sources.a]\nauth = "jvt"', "[sources.a] auth: input should be 'api-key', 'basic', "),
         ("[sources.a]\nauth = 3", "[sources.a] auth: input should be 'api-key', 'basic', "),
-        ("[sources.a]", "[sources.a] provider: missing; give who sends, like \"stripe\", or else"),
+        ("[sources.a]", "[sources.a] provider: missing; give the provider, like \"stripe\", or"),
         (JWT + 'provider = "stripe"',
          '[sources.agents] auth: "jwt" stands in the place of provider, and "stripe" is another'
          " one; remove either"),
         (JWT.replace('issuer = "https://agents.example"', ""),
-         "[sources.agents] issuer: missing; give who issues the tokens"),
+         "[sources.agents] issuer: missing; give the issuer of the tokens"),
         (JWT.replace('issuer = "https://agents.example"', 'issuer = ""'),
          "[sources.agents] issuer: must not be empty"),
         (JWT.replace('audience = "https://inbox.example/webhooks/agents"', "audience = []"),
@@ -132,7 +132,7 @@ def test_a_keys_header_is_its_own() -> None:
         (JWT + 'algorithms = ["none"]', "[sources.agents] algorithms.0: input should be 'RS256', "),
         (JWT + 'algorithms = ["rs256"]', "[sources.agents] algorithms.0: input should be 'RS256'"),
         (JWT + "algorithms = []", "[sources.agents] algorithms: "),
-        (JWT + 'algorithms = "RS256"', "[sources.agents] algorithms: must be a list; give those"),
+        (JWT + 'algorithms = "RS256"', "[sources.agents] algorithms: must be a list; give the"),
         (JWT + 'algorithms = ["HS256"]\njwks = "https://a.example/k"',
          "[sources.agents] algorithms: the key of HS256 is shared, so nobody publishes it; remove"
          " it, or remove jwks"),

@@ -1,40 +1,22 @@
-"""The README's chapter on handlers: its code is one module, and does what the text says."""
+"""The tour of docs/handlers.md: its code is one module, and does what the text says."""
 
-import importlib.util
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from tests.docs.blocks import Block, blocks
+from tests.docs.handlers_page import built, sections
+from webhook_inbox import Router
 from webhook_inbox.configuration import inbox_toml
 from webhook_inbox.testing import Fake, Inbox
 
-ROOT = Path(__file__).resolve().parents[2]
-README = ROOT / "README.md"
-CHAPTER = ("## Handlers", "## Into your AWS account")
-
-
-def chapter(language: str) -> list[Block]:
-    lines = README.read_text(encoding="utf-8").splitlines()
-    first, last = (lines.index(heading) for heading in CHAPTER)
-    return [b for b in blocks(README) if b.language == language and first < b.line < last]
+CHAPTER = "Tour"
+RUN = {"shop.fulfil", "shop.refund", "shop.sync", "shop.book", "shop.pay", "shop.to-billing"}
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
-    file = tmp_path_factory.mktemp("chapter") / "readme_shop.py"
-    file.write_text("\n\n".join(block.text for block in chapter("python")), encoding="utf-8")
-    spec = importlib.util.spec_from_file_location("readme_shop", file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["readme_shop"] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules["readme_shop"]
+def shop() -> ModuleType:
+    return built(sections()[CHAPTER])
 
 
 @pytest.fixture
@@ -42,10 +24,13 @@ def inbox(shop: ModuleType) -> Inbox:
     return Inbox(shop.shop, destinations={"crm": Fake(), "billing": Fake()})
 
 
-def test_the_chapter_fits_two_pages() -> None:
-    lines = README.read_text(encoding="utf-8").splitlines()
-    first, last = (lines.index(heading) for heading in CHAPTER)
-    assert last - first < 230
+def test_the_tour_fits_two_pages() -> None:
+    assert sections()[CHAPTER].text.count("\n") < 190
+
+
+def test_every_handler_of_the_tour_is_run_below(shop: ModuleType) -> None:
+    router: Router = shop.shop
+    assert {spec.name for spec in router.handlers} == RUN
 
 
 def test_its_own_test_passes(shop: ModuleType) -> None:
@@ -54,8 +39,7 @@ def test_its_own_test_passes(shop: ModuleType) -> None:
 
 def test_its_destination_loads(tmp_path: Path) -> None:
     path = tmp_path / "inbox.toml"
-    (block,) = chapter("toml")
-    path.write_text(block.text, encoding="utf-8")
+    path.write_text(sections()[CHAPTER].inbox_toml, encoding="utf-8")
     crm = inbox_toml.load(path, stage="dev").destinations["crm"]
     assert crm.rate == 10
     assert crm.breaker is not None
@@ -104,14 +88,14 @@ def test_a_number_that_comes_early_waits_for_its_predecessor(inbox: Inbox) -> No
 def test_a_payout_waits_for_a_person_and_then_for_its_transfer(inbox: Inbox) -> None:
     payout = {"v": "1", "amount": 20_000}
     run = inbox.run("shop.pay", payout, event_type="payout.requested")
-    assert (run.status, run.error) == ("held", "20000 is a lot")
+    assert (run.status, run.error) == ("held", "20000 is above the limit")
     run.approve()
     assert run.status == "deferred"
     run.complete("transfer", {"id": "t-1"})
     inbox.settle()
     assert run.status == "done"
     sent = [request.json for request in inbox.destinations["crm"].done]
-    assert sent[0]["tell"].startswith("/completions/")
+    assert sent[0]["report"].startswith("/completions/")
     assert sent[1] == {"transfer": "t-1"}
 
 

@@ -1,0 +1,95 @@
+"""Every command on the pages parses, and names targets, files, sources and ports that exist."""
+
+import re
+import shlex
+from typing import Any
+
+import pytest
+import typer
+
+from tests.docs.blocks import blocks
+from tests.docs.pages import GUIDES, README, ROOT
+from webhook_inbox.configuration import inbox_toml
+from webhookctl.app import app
+
+COMMANDS = [
+    pytest.param(line, id=f"{page.name}:{block.line}: {line[:60]}")
+    for page in GUIDES
+    for block in blocks(page)
+    if block.language == "sh"
+    for line in block.text.splitlines()
+]
+# Programs of other projects, which the pages show how to configure.
+FOREIGN = {"stripe", "gh", "cloudflared", "ngrok"}
+CDK = "aws-cdk@2.1148.1"
+
+
+def test_the_pages_have_commands() -> None:
+    assert len(COMMANDS) > 40
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_can_be_given(command: str) -> None:
+    words = shlex.split(command.partition(" < ")[0])
+    check = {
+        "make": _check_make,
+        ".venv/bin/webhookctl": _check_webhookctl,
+        ".venv/bin/pytest": _check_pytest,
+        "npx": _check_cdk,
+        "curl": _check_addresses,
+        "echo": lambda words: None,
+    }
+    program = words[0]
+    if program in FOREIGN:
+        _check_addresses(words)
+    else:
+        check[program](words)
+
+
+def _check_make(words: list[str]) -> None:
+    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert words[1] in targets
+    for word in words[2:]:
+        name, _, arguments = word.partition("=")
+        assert name == "ARGS"
+        _parse(["dev", *shlex.split(arguments)])
+
+
+def _check_webhookctl(words: list[str]) -> None:
+    _parse(words[1:])
+    for word in words[1:]:
+        if word.startswith("events/"):
+            assert (ROOT / word).is_file()
+    if "--source" in words:
+        named = inbox_toml.load(ROOT / "functions" / "inbox.toml", stage="local").sources
+        assert words[words.index("--source") + 1] in {*named, "shipments"}
+
+
+def _check_pytest(words: list[str]) -> None:
+    assert words[1:] in (["tests/test_shipments.py"], ["tests/test_shop.py"])
+
+
+def _check_cdk(words: list[str]) -> None:
+    assert words[1:3] == ["--yes", CDK]
+    assert words[3] in {"bootstrap", "deploy", "destroy"}
+
+
+def _check_addresses(words: list[str]) -> None:
+    for port in re.findall(r"127\.0\.0\.1:(\d+)", " ".join(words)):
+        assert port in {"8787", "8788"}
+
+
+def _parse(words: list[str]) -> None:
+    """Parses a command line without running it; wrong options raise."""
+    command: Any = typer.main.get_command(app)
+    words = [word for word in words if not re.fullmatch(r"/tmp/.*", word)] + _stand_in(words)
+    context = command.make_context("webhookctl", list(words), resilient_parsing=False)
+    while hasattr(command, "commands"):
+        name, command, words = command.resolve_command(
+            context, [*context._protected_args, *context.args]
+        )
+        context = command.make_context(name, list(words), parent=context)
+
+
+def _stand_in(words: list[str]) -> list[str]:
+    return [str(README)] if any(word.startswith("/tmp/") for word in words) else []
