@@ -4,7 +4,7 @@ scenario ─► world (doubles, virtual time) ◄─ one call at a time ─ the 
 │                                                     ingest, processor,
 │ which of all that may happen next?                  replay, reconciler
 ├─ exhaustive: all of it, state by state
-└─ walks: a seeded dice
+└─ walks: a seeded rng
 │
-└─► invariants at every step, and once all has healed ─► story, shrunk
+└─► invariants at every step, and once all has converged ─► trace, shrunk
 """

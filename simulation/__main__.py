@@ -2,7 +2,7 @@
 
     python -m simulation explore [WORLD …]      every schedule of the small worlds
     python -m simulation walk [--seeds A:B]     drawn schedules of large worlds
-    python -m simulation tell SEED              one drawn schedule as a story
+    python -m simulation tell SEED              one drawn schedule as a trace
     python -m simulation mutants                fault after fault put into the protocol
     python -m simulation worlds                 the small worlds' names
 
@@ -19,13 +19,13 @@ from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
 from simulation.engine.failure import Failure
-from simulation.engine.narrate import tell
+from simulation.engine.narrate import narrate
 from simulation.mutation import run as mutation
 from simulation.search.exhaustive import explore
 from simulation.search.random_walks import Walked, walk
 from simulation.search.shrinking import shrink
 from simulation.worlds.builders import wider
-from simulation.worlds.core import SMALL
+from simulation.worlds.core import SMALL_WORLDS
 
 PROCESSES: Final = 2
 SEEDS_AT_ONCE: Final = 500
@@ -34,23 +34,23 @@ R = TypeVar("R")
 
 
 class Explored(NamedTuple):
-    """What became of one small world; `story` is empty where nothing broke."""
+    """What became of one small world; `trace` is empty where nothing broke."""
 
     name: str
     states: int
     schedules: int
-    healed: int
+    converged: int
     complete: bool
     seconds: float
-    story: tuple[str, ...] = ()
+    trace: tuple[str, ...] = ()
 
 
 class Span(NamedTuple):
-    """What became of a span of seeds; `story` is empty where nothing broke."""
+    """What became of a span of seeds; `trace` is empty where nothing broke."""
 
     walked: int
     steps: int
-    story: tuple[str, ...] = ()
+    trace: tuple[str, ...] = ()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     exploring.add_argument("worlds", nargs="*", metavar="WORLD")
     walking = commands.add_parser("walk", help="drawn schedules of large worlds")
     walking.add_argument("--seeds", type=_seeds, default=range(1000), metavar="A:B")
-    telling = commands.add_parser("tell", help="one drawn schedule as a story")
+    telling = commands.add_parser("tell", help="one drawn schedule as a trace")
     telling.add_argument("seed", type=int)
     commands.add_parser("mutants", help="fault after fault put into the protocol")
     commands.add_parser("worlds", help="the small worlds' names")
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _tell(given.seed)
         case "mutants":
             return mutation.main([])
-    print(*(world.name for world in SMALL), sep="\n")
+    print(*(world.name for world in SMALL_WORLDS), sep="\n")
     return 0
 
 
@@ -89,38 +89,38 @@ def _seeds(text: str) -> range:
 
 
 def _explore(states: int, more: int, names: Sequence[str]) -> int:
-    unknown = set(names) - {world.name for world in SMALL}
+    unknown = set(names) - {world.name for world in SMALL_WORLDS}
     if unknown:
         listed = "python -m simulation worlds lists them"
         print(f"no such world: {', '.join(sorted(unknown))}; {listed}", file=sys.stderr)
         return 2
-    chosen = [n for n, world in enumerate(SMALL) if not names or world.name in names]
-    print(f"{'world':36}{'states':>10}{'schedules':>11}{'healed':>9}{'seconds':>9}")
+    chosen = [n for n, world in enumerate(SMALL_WORLDS) if not names or world.name in names]
+    print(f"{'world':36}{'states':>10}{'schedules':>11}{'converged':>9}{'seconds':>9}")
     found = []
     for one in _in_processes(partial(explored, states=states, more=more), chosen):
         found.append(one)
         cut = "" if one.complete else "  (cut)"
         print(
-            f"{one.name:36}{one.states:10,}{one.schedules:11,}{one.healed:9,}"
+            f"{one.name:36}{one.states:10,}{one.schedules:11,}{one.converged:9,}"
             f"{one.seconds:9.1f}{cut}",
             flush=True,
         )
-        if one.story:
-            print("", *one.story, sep="\n")
+        if one.trace:
+            print("", *one.trace, sep="\n")
     total = sum(one.schedules for one in found)
     print(f"{total:,} schedules through {sum(one.states for one in found):,} states")
-    return 1 if any(one.story for one in found) else 0
+    return 1 if any(one.trace for one in found) else 0
 
 
 def explored(number: int, *, states: int, more: int = 0) -> Explored:
     """Explores one of the small worlds."""
-    scenario, began = wider(SMALL[number], more), time.perf_counter()
+    scenario, began = wider(SMALL_WORLDS[number], more), time.perf_counter()
     try:
         found = explore(scenario, states=states)
     except Failure as failure:
         seconds = time.perf_counter() - began
         return Explored(
-            scenario.name, 0, 0, 0, complete=False, seconds=seconds, story=_told(failure)
+            scenario.name, 0, 0, 0, complete=False, seconds=seconds, trace=_told(failure)
         )
     finally:
         gc.collect()
@@ -128,7 +128,7 @@ def explored(number: int, *, states: int, more: int = 0) -> Explored:
         scenario.name,
         found.states,
         found.schedules,
-        found.healed,
+        found.converged,
         found.complete,
         time.perf_counter() - began,
     )
@@ -139,9 +139,9 @@ def _walk(seeds: range) -> int:
     walked = steps = broken = 0
     for span in _in_processes(walked_span, spans):
         walked, steps = walked + span.walked, steps + span.steps
-        if span.story:
+        if span.trace:
             broken += 1
-            print(*span.story, "", sep="\n", flush=True)
+            print(*span.trace, "", sep="\n", flush=True)
     print(f"{walked:,} drawn schedules walked, {steps:,} steps, {broken} broken")
     return 1 if broken else 0
 
@@ -165,14 +165,14 @@ def _tell(seed: int) -> int:
     except Failure as failure:
         print(*_told(failure), sep="\n")
         return 1
-    print(*tell(path.scenario, path.schedule), sep="\n")
+    print(*narrate(path.scenario, path.schedule), sep="\n")
     return 0
 
 
 def _told(failure: Failure) -> tuple[str, ...]:
     again = "" if failure.seed is None else f"  (python -m simulation tell {failure.seed})"
     shrunk = shrink(failure)
-    return (f"BROKEN {failure}{again}", *tell(shrunk.scenario, shrunk.schedule))
+    return (f"BROKEN {failure}{again}", *narrate(shrunk.scenario, shrunk.schedule))
 
 
 def _in_processes(work: Callable[[T], R], subjects: Iterable[T]) -> Iterator[R]:

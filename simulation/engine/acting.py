@@ -21,7 +21,7 @@ REFUSAL: Final = "no such order"
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class AttemptOutcome:
     """How one attempt of a handler goes.
 
     Attributes:
@@ -37,7 +37,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Behavior:
     """How a handler acts.
 
     Attributes:
@@ -59,7 +59,7 @@ class Way:
     destination: str = ""
 
 
-PLAIN: Final = Way()
+PLAIN: Final = Behavior()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Handlers:
     """The handlers of a deployment: how they act, and which cannot be imported."""
 
     broken: frozenset[str] = frozenset()
-    ways: Mapping[str, Way] = field(default_factory=dict)
+    behaviors: Mapping[str, Behavior] = field(default_factory=dict)
 
 
 class SinkSilent(Exception):
@@ -79,7 +79,7 @@ def ask_a_person(_: Event, __: Context) -> Decision:
     return Hold("every one is looked at")
 
 
-def act(ask: Ask, way: Way, event: Event, context: Context) -> None:
+def act(ask: Ask, behavior: Behavior, event: Event, context: Context) -> None:
     """A handler: it asks how this attempt goes, posts to its sink, and ends so."""
     told = (
         context.handler,
@@ -88,9 +88,9 @@ def act(ask: Ask, way: Way, event: Event, context: Context) -> None:
         context.attempt,
         sha256(event.body).hexdigest(),
     )
-    verdict = Verdict(*ask(Call("handler", "begin", told)))
+    outcome = AttemptOutcome(*ask(Call("handler", "begin", told)))
     try:
-        _go(Acting(ask, way, context, told[:3], verdict))
+        _go(Acting(ask, behavior, context, told[:3], outcome))
     finally:
         ask(Call("handler", "end"))
 
@@ -100,63 +100,63 @@ class Acting:
     """One attempt of a handler."""
 
     ask: Ask
-    way: Way
+    behavior: Behavior
     context: Context
     run: tuple[str, str, str]
-    verdict: Verdict
+    outcome: AttemptOutcome
 
 
 def _go(one: Acting) -> None:
-    verdict, way = one.verdict, one.way
-    if verdict.seconds and not verdict.error:
-        one.ask(Call("clock", "sleep", (verdict.seconds,)))
-    if way.journals:
+    outcome, behavior = one.outcome, one.behavior
+    if outcome.seconds and not outcome.error:
+        one.ask(Call("clock", "sleep", (outcome.seconds,)))
+    if behavior.journals:
         one.context.effect(
             EFFECT,
             partial(_journalled, one),
-            in_doubt=way.in_doubt,
-            key=way.shared or None,
-            approve=way.approve,
-            key_lifetime=way.lifetime,
+            in_doubt=behavior.in_doubt,
+            key=behavior.shared or None,
+            approve=behavior.approve,
+            key_lifetime=behavior.lifetime,
         )
-    elif verdict.posts or way.destination:
+    elif outcome.posts or behavior.destination:
         try:
             _journalled(one, one.context.idempotency_key(EFFECT))
         except SinkSilent as error:
             raise Transient("the sink did not answer") from error
-    _end(one.ask, verdict)
+    _end(one.ask, outcome)
 
 
 def _journalled(one: Acting, key: str) -> dict[str, str]:
-    if one.way.destination:
+    if one.behavior.destination:
         return _spared(one, key)
     return _told(one, key)
 
 
 def _spared(one: Acting, key: str) -> dict[str, str]:
     """Does around a call what `ctx.http` does."""
-    spec, gate = one.context.destination(one.way.destination), one.context.gate
+    spec, gate = one.context.destination(one.behavior.destination), one.context.gate
     one.ask(Call("sink", "enter", (spec.name,)))
     gate.enter(spec, one.context.reservations, until=one.context.deadline)
     one.ask(Call("sink", "entered", (spec.name,)))
     try:
         answered = _told(one, key)
     except Exception:
-        gate.report(spec, _answer(one.verdict))
+        gate.report(spec, _answer(one.outcome))
         raise
     gate.report(spec, CallOutcome.ok())
     return answered
 
 
-def _answer(verdict: Verdict) -> CallOutcome:
-    if verdict.error == "limited":
-        return CallOutcome.limited(timedelta(seconds=verdict.seconds))
-    return CallOutcome.ok() if verdict.error in {"permanent", "deferred"} else CallOutcome.failed()
+def _answer(outcome: AttemptOutcome) -> CallOutcome:
+    if outcome.error == "limited":
+        return CallOutcome.limited(timedelta(seconds=outcome.seconds))
+    return CallOutcome.ok() if outcome.error in {"permanent", "deferred"} else CallOutcome.failed()
 
 
 def _told(one: Acting, key: str) -> dict[str, str]:
-    if not one.verdict.posts:
-        _end(one.ask, one.verdict)
+    if not one.outcome.posts:
+        _end(one.ask, one.outcome)
     return _post(one.ask, one.run, key)
 
 
@@ -168,13 +168,13 @@ def _post(ask: Ask, run: tuple[str, str, str], key: str) -> dict[str, str]:
     return {"posted": key}
 
 
-def _end(ask: Ask, verdict: Verdict) -> None:
-    wait = timedelta(seconds=verdict.seconds)
-    if verdict.error == "transient":
+def _end(ask: Ask, outcome: AttemptOutcome) -> None:
+    wait = timedelta(seconds=outcome.seconds)
+    if outcome.error == "transient":
         raise Transient("down", retry_after=wait)
-    if verdict.error == "limited":
+    if outcome.error == "limited":
         raise Transient("called too often", retry_after=wait, refused=True)
-    if verdict.error == "permanent":
+    if outcome.error == "permanent":
         raise Permanent(REFUSAL)
-    if verdict.error == "deferred":
+    if outcome.error == "deferred":
         raise Deferred(ask(Call("clock", "now")) + wait)

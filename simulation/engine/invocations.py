@@ -5,18 +5,18 @@ from dataclasses import replace
 from typing import Any
 
 from simulation.engine import programs
-from simulation.engine.acting import Verdict
+from simulation.engine.acting import AttemptOutcome
 from simulation.engine.endings import end
 from simulation.engine.jobs import Job
 from simulation.engine.stepping import Answer, Call, Program
 from simulation.engine.world import VISIBILITY, World
-from simulation.invariants import destinations as sparing
+from simulation.invariants import destinations
 from simulation.invariants.circuits import is_circuit
-from simulation.invariants.fifo_order import in_turn
-from simulation.invariants.message_deletion import buried
+from simulation.invariants.fifo_order import check_fifo_order
+from simulation.invariants.message_deletion import moved_to_dlq
 from simulation.invariants.observer import Actor, must, named, run_name
-from simulation.invariants.ordering import in_place
-from simulation.worlds.scenario import SECRET, Letter
+from simulation.invariants.ordering import check_order
+from simulation.worlds.scenario import SECRET, Webhook
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Key
 from webhook_inbox.domain.timestamps import from_ms
@@ -30,19 +30,29 @@ LOST_ANSWER = Answer(("aws", "Call", "did not answer (injected)"), Unavailable)
 UNNOTICED = frozenset({"ok", "stale", "twice"})
 
 
-# -- they begin
+# -- starting an invocation
 
 
-def deliver(world: World, letter: Letter) -> None:
-    """A sender sends a letter."""
+def with_preloaded(world: World) -> World:
+    """Ingests the preloaded webhooks without a fault and returns the world."""
+    for webhook in world.scenario.webhooks:
+        if webhook.preloaded:
+            deliver(world, webhook)
+            while world.jobs:
+                step(world, "ingest 1", "ok")
+    return world
+
+
+def deliver(world: World, webhook: Webhook) -> None:
+    """A sender sends a webhook."""
     if world.serial:  # Where nobody keeps an order, it would only tell equal worlds apart.
-        world.truth.earlier.setdefault(letter.event, frozenset(world.truth.acknowledged))
-    tried = world.tries.get(letter.name, 0) + 1
-    world.tries[letter.name] = tried
+        world.observer.earlier.setdefault(webhook.event, frozenset(world.observer.acknowledged))
+    tried = world.tries.get(webhook.name, 0) + 1
+    world.tries[webhook.name] = tried
     reservation = world.free("ingest", max(1, world.scenario.receivers))
-    delivery = letter.delivered(world.clock.now(), f"{letter.name}/{tried}")
+    delivery = webhook.delivered(world.clock.now(), f"{webhook.name}/{tried}")
     program = programs.ingest(world.deployment.manifest, delivery)
-    _begin(world, reservation, "ingest", (letter, tried), program, letter=letter)
+    _begin(world, reservation, "ingest", (webhook, tried), program, webhook=webhook)
 
 
 def receive(world: World, lane: str, message_id: str) -> None:
@@ -50,9 +60,9 @@ def receive(world: World, lane: str, message_id: str) -> None:
     body = next(m[1] for m in world.aws.queues[lane].snapshot()[1] if m[0] == message_id)
     message = world.aws.queues[lane].take(message_id, hidden_for=VISIBILITY)
     if message is None:
-        buried(world, RunMessage.decode(body))
+        moved_to_dlq(world, RunMessage.decode(body))
         return
-    world.truth.received(RunMessage.decode(body))
+    world.observer.received(RunMessage.decode(body))
     reservation = world.free("worker", max(1, world.scenario.workers))
     skews = world.scenario.skews
     skew = skews[(int(reservation[-1]) - 1) % len(skews)]
@@ -61,8 +71,8 @@ def receive(world: World, lane: str, message_id: str) -> None:
     now = world.deployment
     program = programs.processor(now.manifest, now.handlers, message, worker, until)
     about, parts = (worker, message, skew), {"skew": skew, "message": message, "lane": lane}
-    told = world.truth.controls.get(RunMessage.decode(body).handler, 0)
-    _begin(world, reservation, "processor", about, program, told=told, **parts)
+    controls_seen = world.observer.controls.get(RunMessage.decode(body).handler, 0)
+    _begin(world, reservation, "processor", about, program, controls_seen=controls_seen, **parts)
 
 
 def reconcile(world: World) -> None:
@@ -112,9 +122,9 @@ def _begin(
     world: World, reservation: str, kind: str, about: Hashable, program: Program, **parts: Any
 ) -> None:
     key = kind, world.deployment.identity, about, world.clock.ms
-    place = world.stepping.begin(key, program)
+    node = world.stepping.begin(key, program)
     ends = world.clock.ms + int(programs.TIMEOUTS[kind].total_seconds() * 1000)
-    _stand(world, reservation, Job(kind, place, ends, **parts))
+    _advance(world, reservation, Job(kind, node, ends, **parts))
 
 
 # -- they go on
@@ -132,18 +142,18 @@ def step(world: World, reservation: str, how: str) -> None:
             consistent read misses what was written), "undeleted" (at its end: the message stays).
     """
     job = world.jobs[reservation]
-    if job.place.call is None:
+    if job.node.call is None:
         end(world, reservation, job, how)
         return
-    job, answer = _answered(world, job, job.place.call, how)
-    place = world.stepping.advance(job.place, answer)
-    _stand(world, reservation, job._replace(place=place, wakes=0))
+    job, answer = _answered(world, job, job.node.call, how)
+    node = world.stepping.advance(job.node, answer)
+    _advance(world, reservation, job._replace(node=node, wakes=0))
 
 
-def handle(world: World, reservation: str, verdict: Verdict) -> None:
+def handle(world: World, reservation: str, outcome: AttemptOutcome) -> None:
     """A handler begins, and will go like this."""
     job = world.jobs[reservation]
-    call = job.place.call
+    call = job.node.call
     if call is None:
         raise ValueError(f"{reservation} has ended")
     name, source, event_id, _, content = call.args
@@ -151,33 +161,35 @@ def handle(world: World, reservation: str, verdict: Verdict) -> None:
     if not job.overdue:  # Whoever thaws after its time cannot know that it is late.
         busy = any(other.handling == run for other in world.jobs.values())
         row = world.aws.table.row(run_key(source, event_id, name))
-        world.truth.begins(run, content, row, limit=world.limits[name], busy=busy)
-        in_turn(world, run)
-        in_place(world, run)
-        ignored = name in world.truth.paused and job.told == world.truth.controls[name]
+        world.observer.attempt_began(run, content, row, limit=world.limits[name], busy=busy)
+        check_fifo_order(world, run)
+        check_order(world, run)
+        ignored = (
+            name in world.observer.paused and job.controls_seen == world.observer.controls[name]
+        )
         must("pause", not ignored or job.blind, f"{run} began and its handler is paused")
-        asked = "policy" in (row or {}).get("approvals", {}) or not world.way_of(name).asks
+        asked = "policy" in (row or {}).get("approvals", {}) or not world.behavior_of(name).asks
         must("hold", asked, f"{run} began and nobody has approved it")
-    if verdict != Verdict():
-        world.truth.misdone.add(run)
-    if not verdict.error:
-        world.truth.succeeded.add(run)
-    answer = Answer((verdict.posts, verdict.error, verdict.seconds))
-    place = world.stepping.advance(job.place, answer)
+    if outcome != AttemptOutcome():
+        world.observer.handler_failed.add(run)
+    if not outcome.error:
+        world.observer.succeeded.add(run)
+    answer = Answer((outcome.posts, outcome.error, outcome.seconds))
+    node = world.stepping.advance(job.node, answer)
     handling = None if job.overdue else run
-    _stand(world, reservation, job._replace(place=place, handling=handling))
+    _advance(world, reservation, job._replace(node=node, handling=handling))
 
 
-def _stand(world: World, reservation: str, job: Job) -> None:
+def _advance(world: World, reservation: str, job: Job) -> None:
     """Answers what nothing can go wrong with, up to the next call that counts."""
-    while (call := job.place.call) is not None:
+    while (call := job.node.call) is not None:
         if call.method == "sleep":
             job = job._replace(wakes=world.clock.ms + max(1, round(call.args[0] * 1000)))
             break
         job, answer = _plain(world, reservation, job, call)
         if answer is None:
             break
-        job = job._replace(place=world.stepping.advance(job.place, answer))
+        job = job._replace(node=world.stepping.advance(job.node, answer))
     world.jobs[reservation] = job
     if call is None and job.kind in {"reconciler", "replay", "person"}:
         end(world, reservation, job, "ok")
@@ -211,7 +223,7 @@ def _told(world: World, job: Job, call: Call) -> tuple[Job, Answer | None]:
         case "enter":
             return job._replace(entering=world.clock.ms), Answer()
         case "entered":
-            sparing.called(world, job, call.args[0])
+            destinations.called(world, job, call.args[0])
             return job, Answer()
     return job, None
 
@@ -220,8 +232,8 @@ def _answered(world: World, job: Job, call: Call, how: str) -> tuple[Job, Answer
     if call.port == "clock":
         return job, Answer()  # It has slept.
     if how not in UNNOTICED:
-        world.touch(job)
-        job = job._replace(blind=job.blind or sparing.is_optional(call))
+        world.mark_troubled(job)
+        job = job._replace(blind=job.blind or destinations.is_optional(call))
     if how == "before":
         return job, LOST_ANSWER
     if how == "delayed":
@@ -231,8 +243,8 @@ def _answered(world: World, job: Job, call: Call, how: str) -> tuple[Job, Answer
     answer = world.execute(call, _actor(world, job), refuses=how == "refused")
     world.aws.stale = False
     job = _leased(job, call, answer)
-    if sparing.is_optional(call) and is_circuit(call.args[0]):
-        job = sparing.looked(world, job, call.args[0])
+    if destinations.is_optional(call) and is_circuit(call.args[0]):
+        job = destinations.note_circuit_read(world, job, call.args[0])
     if how == "twice":
         return job, world.execute(call, replace(_actor(world, job), kind="late"))
     return job, LOST_ANSWER if how == "after" else answer
@@ -255,4 +267,4 @@ def _actor(world: World, job: Job) -> Actor:
     others = (j for j in world.jobs.values() if j is not job)
     held = frozenset(j.lease for j in others if j.lease and not j.overdue)
     replays = job.kind == "replay"
-    return Actor(job.kind, job.lease, job.letter, job.message, replays, job.force, held)
+    return Actor(job.kind, job.lease, job.webhook, job.message, replays, job.force, held)

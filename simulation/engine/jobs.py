@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from simulation.engine.stepping import Place
+from simulation.engine.stepping import Node
 from simulation.invariants.observer import RunName
-from simulation.worlds.scenario import Letter
+from simulation.worlds.scenario import Webhook
 from webhook_inbox.domain.ports import Message
 
 
@@ -13,11 +13,11 @@ class Job(NamedTuple):
 
     Attributes:
         kind: which function.
-        place: where its program stands.
+        node: where its program stands.
         ends: when Lambda stops it, in ms.
         skew: how far its clock is off, in ms.
         wakes: until when it sleeps, in ms.
-        letter: what ingest was given.
+        webhook: what ingest was given.
         message: what a processor was given, and the lane it came from.
         lease: the lease it claimed and has not settled.
         handling: the run whose handler it is in.
@@ -31,11 +31,11 @@ class Job(NamedTuple):
     """
 
     kind: str
-    place: Place
+    node: Node
     ends: int
     skew: int = 0
     wakes: int = 0
-    letter: Letter | None = None
+    webhook: Webhook | None = None
     message: Message | None = None
     lane: str = ""
     lease: str = ""
@@ -43,7 +43,7 @@ class Job(NamedTuple):
     force: bool = False
     drawn: int = 0
     overdue: bool = False
-    looked: int = 0
+    circuit_seen: int = 0
     entering: int = 0
-    told: int = 0
+    controls_seen: int = 0
     blind: bool = False

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from simulation.engine.apply import letter_of, verdict_of
+from simulation.engine.apply import outcome_of, webhook_of
 from simulation.engine.choices import Choice
 from simulation.engine.stepping import Call
 from simulation.engine.virtual_time import next_moment
@@ -32,14 +32,14 @@ Sentence = Callable[[World, list[str], Call | None], str]
 SHOWN: Final = ("status", "generation", "attempt_count", "attempts_in_round", "lease_id")
 
 
-def tell(scenario: Scenario, schedule: Iterable[Choice]) -> Iterator[str]:
-    """Yields the schedule's story, line by line, to its end or the guarantee it breaks."""
+def narrate(scenario: Scenario, schedule: Iterable[Choice]) -> Iterator[str]:
+    """Yields the schedule's trace, line by line, to its end or the guarantee it breaks."""
     rows: dict[str, str] = {}
     try:
         for world, choice in follow(scenario, tuple(schedule)):
             yield from _changes(world, rows)
             yield f"{_time(world)}  {_sentence(world, choice)}"
-        yield "all has healed"
+        yield "all has converged"
     except Violation as violation:
         yield f"BROKEN {violation}"
 
@@ -58,7 +58,7 @@ def _sentence(world: World, choice: Choice) -> str:
 
 def _pending(world: World, parts: list[str]) -> Call | None:
     job = world.jobs.get(parts[0]) if parts else None
-    return job.place.call if job else None
+    return job.node.call if job else None
 
 
 def _call(call: Call | None) -> str:
@@ -86,13 +86,13 @@ def _changes(world: World, known: dict[str, str]) -> Iterator[str]:
 
 def _handles(world: World, parts: list[str], call: Call | None) -> str:
     name = call.args[0] if call else ""
-    verdict = verdict_of(world, ("handles", *parts))
-    return f"{parts[0]}: the handler {name} begins: {verdict}"
+    outcome = outcome_of(world, ("handles", *parts))
+    return f"{parts[0]}: the handler {name} begins: {outcome}"
 
 
 def _sends(world: World, parts: list[str], _: Call | None) -> str:
-    letter = letter_of(world, parts[0])
-    return f"{letter.name!r} is sent: {letter.source} {letter.event_id}"
+    webhook = webhook_of(world, parts[0])
+    return f"{webhook.name!r} is sent: {webhook.source} {webhook.event_id}"
 
 
 def _passes(world: World, _parts: list[str], _: Call | None) -> str:
@@ -127,10 +127,10 @@ _SENTENCES: Final[dict[str, Sentence]] = {
     "freezes": lambda _, parts, __: f"{parts[0]} stands still until after its lease",
     "sends": _sends,
     "receives": _of_message("is received"),
-    "burns": _of_message("is received, and throttled"),
+    "throttles": _of_message("is received, and throttled"),
     "loses": _of_message("is lost"),
-    "shows": _of_message("is visible again"),
-    "lands": lambda world, parts, _: f"arrives at last: {_call(world.late[int(parts[0])])}",
+    "reappears": _of_message("is visible again"),
+    "arrives": lambda world, parts, _: f"arrives at last: {_call(world.late[int(parts[0])])}",
     "time": _passes,
     "ages": lambda _, parts, __: f"{parts[0]} days pass in which nothing happens",
     "expires": lambda *_: "TTL deletes what has expired",
@@ -141,5 +141,5 @@ _SENTENCES: Final[dict[str, Sentence]] = {
     "resumes": lambda _, parts, __: f"a person resumes {parts[0]}",
     "redrives": lambda _, parts, __: f"an operator redrives the DLQ of lane {parts[0]}",
     "deploys": lambda world, parts, _: f"{parts[0]!r} replaces {world.deployment.name!r}",
-    "heals": lambda *_: "nothing fails any more",
+    "converges": lambda *_: "nothing fails any more",
 }

@@ -159,10 +159,10 @@ def processor(
         def load(spec: HandlerSpec) -> Registered:
             if spec.name in handlers.broken:
                 raise ImportError(f"no module named {spec.module!r}")
-            way = handlers.ways.get(spec.name, PLAIN)
+            behavior = handlers.behaviors.get(spec.name, PLAIN)
             return Registered(
-                lambda event, context: act(ask, way, event, context),
-                policy=ask_a_person if way.asks else None,
+                lambda event, context: act(ask, behavior, event, context),
+                policy=ask_a_person if behavior.asks else None,
             )
 
         use_case = Processor(

@@ -1,8 +1,8 @@
 """Runs the real code one call at a time, and remembers where each answer led.
 
 A use case knows the world by its ports alone, so it is a function of what they answered: after
-the same answers it makes the same next call. A program's *place* is the node its answers lead to
-in a tree. A place that was reached before costs one lookup; a new one is found by resuming the
+the same answers it makes the same next call. A program's *node* is the node its answers lead to
+in a tree. A node that was reached before costs one lookup; a new one is found by resuming the
 program where it stopped, in the middle of its stack, or by running it again from its beginning
 with the answers recorded. So thousands of schedules share what they have in common, and a state
 of the world can be put back although Python's stacks cannot be copied.
@@ -21,9 +21,9 @@ from webhook_inbox.domain.ports import Backlog, Message, Outgoing, Page
 from webhook_inbox.domain.timestamps import to_ms
 
 # Programs kept stopped in the middle of their stacks; others are run again when needed.
-STOPPED_KEPT: Final = 256
+MAX_STOPPED: Final = 256
 # Places remembered before all is forgotten and found anew; some 2 KB each.
-PLACES_KEPT: Final = 400_000
+MAX_NODES: Final = 400_000
 
 
 class Call(NamedTuple):
@@ -61,13 +61,13 @@ class Nondeterminism(AssertionError):
     """The same answers led to another call: something goes round the ports."""
 
 
-class Place:
+class Node:
     """Where a program stands: it makes `call` next, or has ended with `result`."""
 
     __slots__ = ("answer", "call", "next", "number", "parent", "program", "result")
 
     def __init__(
-        self, number: int, program: Program, parent: "Place | None", answer: Answer | None
+        self, number: int, program: Program, parent: "Node | None", answer: Answer | None
     ) -> None:
         self.number = number
         self.program = program
@@ -75,7 +75,7 @@ class Place:
         self.answer = answer
         self.call: Call | None = None
         self.result: Any = None
-        self.next: dict[Hashable, Place] = {}
+        self.next: dict[Hashable, Node] = {}
 
 
 @dataclass(slots=True)
@@ -87,71 +87,71 @@ class _Stopped:
 
 
 class Stepping:
-    """Every place of every program that was reached, and how to go on from it."""
+    """Every node of every program that was reached, and how to go on from it."""
 
     def __init__(self) -> None:
-        self._roots: dict[Hashable, Place] = {}
+        self._roots: dict[Hashable, Node] = {}
         self._stopped: OrderedDict[int, _Stopped] = OrderedDict()
         self._numbers = 0
-        self._places = 0
+        self._node_count = 0
 
-    def begin(self, key: Hashable, program: Program) -> Place:
-        """Returns the first place of a program; `key` tells it from every other."""
+    def begin(self, key: Hashable, program: Program) -> Node:
+        """Returns the first node of a program; `key` tells it from every other."""
         root = self._roots.get(key)
         if root is None:
-            root = self._place(program, None, None)
+            root = self._node(program, None, None)
             self._reach(root, self._resume(_Stopped(None), root, Answer()))
             self._roots[key] = root
         return root
 
-    def advance(self, place: Place, answer: Answer) -> Place:
+    def advance(self, node: Node, answer: Answer) -> Node:
         """Returns where the program stands after this answer to its call."""
         key = answer.key
-        found = place.next.get(key)
+        found = node.next.get(key)
         if found is None:
-            found = self._place(place.program, place, answer)
-            stopped = self._stopped.pop(place.number, None) or self._run_again(place)
+            found = self._node(node.program, node, answer)
+            stopped = self._stopped.pop(node.number, None) or self._run_again(node)
             self._reach(found, self._resume(stopped, found, answer))
-            place.next[key] = found
+            node.next[key] = found
         return found
 
     @property
     def crowded(self) -> bool:
         """Whether so much is remembered that `forget` is due."""
-        return self._places > PLACES_KEPT
+        return self._node_count > MAX_NODES
 
     def forget(self) -> None:
-        """Forgets every place; those still held by a caller stay usable."""
+        """Forgets every node; those still held by a caller stay usable."""
         for stopped in self._stopped.values():
             _abandon(stopped)
         self._stopped.clear()
         self._roots.clear()
-        self._places = 0
+        self._node_count = 0
 
-    def _place(self, program: Program, parent: Place | None, answer: Answer | None) -> Place:
+    def _node(self, program: Program, parent: Node | None, answer: Answer | None) -> Node:
         self._numbers += 1
-        self._places += 1
-        return Place(self._numbers, program, parent, answer)
+        self._node_count += 1
+        return Node(self._numbers, program, parent, answer)
 
-    def _reach(self, place: Place, stopped: _Stopped) -> None:
-        if place.call is None:
+    def _reach(self, node: Node, stopped: _Stopped) -> None:
+        if node.call is None:
             return
-        self._stopped[place.number] = stopped
-        if len(self._stopped) > STOPPED_KEPT:
+        self._stopped[node.number] = stopped
+        if len(self._stopped) > MAX_STOPPED:
             _abandon(self._stopped.popitem(last=False)[1])
 
-    def _resume(self, stopped: _Stopped, place: Place, answer: Answer) -> _Stopped:
-        """Lets the program run to its next call or its end, and notes which at `place`."""
-        made = _go(stopped, place.program, answer)
+    def _resume(self, stopped: _Stopped, node: Node, answer: Answer) -> _Stopped:
+        """Lets the program run to its next call or its end, and notes which at `node`."""
+        made = _go(stopped, node.program, answer)
         if stopped.stack.dead:
-            place.result = made
+            node.result = made
         else:
-            place.call = made
+            node.call = made
         return stopped
 
-    def _run_again(self, place: Place) -> _Stopped:
-        path: list[Place] = []
-        at: Place | None = place
+    def _run_again(self, node: Node) -> _Stopped:
+        path: list[Node] = []
+        at: Node | None = node
         while at is not None:
             path.append(at)
             at = at.parent

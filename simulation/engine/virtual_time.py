@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from simulation.engine.world import World
-from simulation.worlds.scenario import Letter
+from simulation.worlds.scenario import Webhook
 from webhook_inbox.domain.ports import Item
 from webhook_inbox.ledger.schema import RUN_PREFIX, run_key
 from webhook_inbox.queue.dead_letters import NEEDLESS
@@ -35,14 +35,14 @@ def next_pass(world: World) -> int | None:
     return min((at for at in _of_passes(world) if at > now), default=None)
 
 
-def unheard(world: World) -> list[Letter]:
-    """Returns the letters whose senders will try again."""
+def unacknowledged(world: World) -> list[Webhook]:
+    """Returns the webhooks whose senders will try again."""
     return [
-        letter
-        for letter in world.scenario.letters
-        if letter.persists
-        and letter.name in world.tries
-        and world.answered.get(letter.name, 500) >= 500
+        webhook
+        for webhook in world.scenario.webhooks
+        if webhook.retries
+        and webhook.name in world.tries
+        and world.answered.get(webhook.name, 500) >= 500
     ]
 
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from simulation.invariants.observer import Truth, must
+from simulation.invariants.observer import Observer, must
 from webhook_inbox.domain.ports import Item, Key
 
 DESTINATION: Final = "destination#"
@@ -14,25 +14,25 @@ def is_circuit(key: Key) -> bool:
     return key.pk.startswith(DESTINATION) and key.sk == "breaker"
 
 
-def changed(truth: Truth, key: Key, old: Item, new: Item, *, now: int, apart: int) -> None:
+def changed(observer: Observer, key: Key, old: Item, new: Item, *, now: int, max_skew: int) -> None:
     """Checks one write of a circuit's row, and notes that it has changed.
 
     Args:
-        truth: the world's notes.
+        observer: the world's notes.
         key: whose row.
         old: the row before; empty where there was none.
         new: the row after.
         now: the time, in ms.
-        apart: how far the workers' clocks are apart, in ms.
+        max_skew: how far the workers' clocks are apart, in ms.
     """
     if all(old.get(name) == new.get(name) for name in CIRCUIT):
         return
     probe = new.get("probe")
     if probe and probe != old.get("probe"):
         name = key.pk.removeprefix(DESTINATION)
-        free = "probe" not in old or old["probe_until"] < now + apart
-        must("spare", free, f"{name}: a second probe beside {old.get('probe')}")
-        due = new.get("open_until", 0) <= now + apart
-        must("spare", due, f"{name}: a probe before the circuit may be probed")
-    number, _ = truth.circuits.get(key.pk, (0, 0))
-    truth.circuits[key.pk] = number + 1, now
+        free = "probe" not in old or old["probe_until"] < now + max_skew
+        must("circuit", free, f"{name}: a second probe beside {old.get('probe')}")
+        due = new.get("open_until", 0) <= now + max_skew
+        must("circuit", due, f"{name}: a probe before the circuit may be probed")
+    number, _ = observer.circuits.get(key.pk, (0, 0))
+    observer.circuits[key.pk] = number + 1, now

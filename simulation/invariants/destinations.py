@@ -29,9 +29,9 @@ def is_optional(call: Call) -> bool:
     return isinstance(named, Key) and (named.pk.startswith(DESTINATION) or named.pk == CONTROL_PK)
 
 
-def looked(world: World, job: Job, key: Key) -> Job:
+def note_circuit_read(world: World, job: Job, key: Key) -> Job:
     """Notes that a worker has just read or written a circuit."""
-    return job._replace(looked=world.truth.circuits.get(key.pk, (0, 0))[0])
+    return job._replace(circuit_seen=world.observer.circuits.get(key.pk, (0, 0))[0])
 
 
 def called(world: World, job: Job, name: str) -> None:
@@ -44,28 +44,28 @@ def called(world: World, job: Job, name: str) -> None:
 
 
 def _check_circuit(world: World, job: Job, spec: DestinationSpec) -> None:
-    key, now = breaker_key(spec.name), world.clock.ms + world.apart
-    number, changed_at = world.truth.circuits.get(key.pk, (0, 0))
+    key, now = breaker_key(spec.name), world.clock.ms + world.max_skew
+    number, changed_at = world.observer.circuits.get(key.pk, (0, 0))
     row = world.aws.table.row(key) or {}
-    if job.looked < number:
+    if job.circuit_seen < number:
         lately = changed_at > job.entering - BELIEVED_MS
-        must("spare", lately, f"{spec.name} is called by what was read long ago")
+        must("circuit", lately, f"{spec.name} is called by what was read long ago")
         return
     if spec.breaker is not None and "open_until" in row:
         receipt = job.message.receipt if job.message else ""
         ours = str(row.get("probe", "")).startswith(f"{receipt}.")
-        must("spare", row["open_until"] <= now, f"{spec.name} is called and its circuit is open")
-        must("spare", ours, f"{spec.name} is called beside its probe")
+        must("circuit", row["open_until"] <= now, f"{spec.name} is called and its circuit is open")
+        must("circuit", ours, f"{spec.name} is called beside its probe")
     else:
         paused = row.get("paused_until", 0)
-        must("spare", paused <= now, f"{spec.name} is called and it is paused")
+        must("circuit", paused <= now, f"{spec.name} is called and it is paused")
 
 
 def _check_rate(world: World, spec: DestinationSpec) -> None:
     if spec.rate is None:
         return
-    now, span = world.clock.ms, WINDOW_MS + world.apart
-    recent = [at for at in world.truth.calls.get(spec.name, ()) if at > now - WINDOW_MS]
-    world.truth.calls[spec.name] = (*recent, now)
+    now, span = world.clock.ms, WINDOW_MS + world.max_skew
+    recent = [at for at in world.observer.calls.get(spec.name, ()) if at > now - WINDOW_MS]
+    world.observer.calls[spec.name] = (*recent, now)
     most = EXCESS * spec.rate * span / 1000 + 1
     must("rate", len(recent) + 1 <= most, f"{spec.name} is called more often than {spec.rate:g}/s")

@@ -5,7 +5,7 @@ from simulation.invariants.observer import FINISHED, RunName, must
 from webhook_inbox.ledger.schema import event_key, run_key
 
 
-def in_turn(world: World, run: RunName) -> None:
+def check_fifo_order(world: World, run: RunName) -> None:
     """Checks that no other run of the ordering key is at work, and none that came before is unfinished.
 
     An event that was acknowledged before this one was sent comes before it.
@@ -22,12 +22,12 @@ def in_turn(world: World, run: RunName) -> None:
         all(_ordering_key(world, other) != ordering_key for other in others),
         f"{run} began beside {others}",
     )
-    for event in world.truth.earlier.get((source, event_id), frozenset()):
+    for event in world.observer.earlier.get((source, event_id), frozenset()):
         before = (*event, handler)
         if event == (source, event_id) or _ordering_key(world, before) != ordering_key:
             continue
         row = world.aws.table.row(run_key(*before)) or {}
-        # Where the ordering key goes on after a death, what has died once has lost its place.
+        # Where the ordering key goes on after a death, what has died once has lost its node.
         over = row.get("status") in FINISHED or (not spec.blocks and "dead_at" in row)
         must("order", over, f"{run} began before {before}, which is {row.get('status')}")
 

@@ -11,7 +11,7 @@ from webhook_inbox.queue.message import RunMessage
 
 # What waits for a message; all else has ended, or waits for a person or the reconciler, which
 # watches what is pending in case whoever made it so died before the message was sent.
-ON_A_MESSAGE: Final = frozenset({"processing", "failed", "deferred"})
+NEEDS_MESSAGE: Final = frozenset({"processing", "failed", "deferred"})
 
 
 def deleted(world: World, lane: str, message: Message) -> None:
@@ -24,23 +24,25 @@ def deleted(world: World, lane: str, message: Message) -> None:
     gone = present and all(fields[0] != message.id for fields in queue.snapshot()[1])
     reference = RunMessage.decode(message.body)
     run, row = named(reference), world.row_of(reference)
-    if not gone or run in world.truth.lost or not _waits(row):
+    if not gone or run in world.observer.lost or not _waits(row):
         return
-    must("G1", on_its_way(world, reference, row or {}), f"{run} is left without a message: {row}")
+    must("G1", in_flight(world, reference, row or {}), f"{run} is left without a message: {row}")
 
 
-def buried(world: World, reference: RunMessage) -> None:
+def moved_to_dlq(world: World, reference: RunMessage) -> None:
     """SQS moves a message to the DLQ, having shown it too often."""
     run, row = named(reference), world.row_of(reference)
     alive = _waits(row) and (row or {}).get("generation", 0) == reference.generation
-    must("G1", not alive or run in world.truth.troubled, f"{run} has attempts left and no message")
+    must(
+        "G1", not alive or run in world.observer.troubled, f"{run} has attempts left and no message"
+    )
 
 
 def _waits(row: Item | None) -> bool:
-    return row is None or (row["status"] in ON_A_MESSAGE and not row.get("parked"))
+    return row is None or (row["status"] in NEEDS_MESSAGE and not row.get("parked"))
 
 
-def on_its_way(world: World, reference: RunMessage, row: Item) -> bool:
+def in_flight(world: World, reference: RunMessage, row: Item) -> bool:
     """Tells whether a message with the run's generation is in a queue, or on its way there.
 
     The message that claimed the run last does as well: it sends the copy that is missing.

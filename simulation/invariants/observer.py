@@ -1,7 +1,7 @@
 """What really happened, noted outside the inbox, and what may never happen.
 
 Every check names the guarantee it breaks. What has to hold of a run's row from one write to the
-next is in `transitions`; what has to hold once everything has healed, in `healing`.
+next is in `transitions`; what has to hold once everything has converged, in `healing`.
 """
 
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from typing import Any, Final
 
-from simulation.worlds.scenario import Letter
+from simulation.worlds.scenario import Webhook
 from webhook_inbox.adapters.memory import MemoryBlobs
 from webhook_inbox.domain.ports import Item, Key, Message
 from webhook_inbox.ingest.ingest import IngestOutcome, Receipt
@@ -58,7 +58,7 @@ class Actor:
     Attributes:
         kind: which function; "late" for a call that was given up or repeated.
         lease: the lease it claimed and has not settled.
-        letter: what ingest was given.
+        webhook: what ingest was given.
         message: what a processor was given.
         replays: whether it does what an operator's replay asked for.
         force: whether that may reopen finished runs.
@@ -67,7 +67,7 @@ class Actor:
 
     kind: str
     lease: str = ""
-    letter: Letter | None = None
+    webhook: Webhook | None = None
     message: Message | None = None
     replays: bool = False
     force: bool = False
@@ -75,7 +75,7 @@ class Actor:
 
 
 @dataclass(slots=True)
-class Truth:
+class Observer:
     """The world's own notes.
 
     Attributes:
@@ -85,15 +85,15 @@ class Truth:
         keys: the idempotency key each run used.
         succeeded: runs of which an attempt ended well.
         spent: attempts of each run in its present round.
-        hopes: runs that an operator redrove, and the attempts they had by then.
+        redriven_runs: runs that an operator redrove, and the attempts they had by then.
         sends: messages sent for each run.
         receives: how often messages of each run were received.
         resent: when the reconciler last sent a run with a generation, and how often it did.
         forced: finished runs that an operator had replayed by name.
         troubled: runs something went wrong for, beyond their handler's own doing.
         lost: runs of which the queue lost a message.
-        misdone: runs whose handler did not simply succeed.
-        shaken: handlers that were missing or broken in a deployment.
+        handler_failed: runs whose handler did not simply succeed.
+        unloadable: handlers that were missing or broken in a deployment.
         begun: the effects that were begun, each with its attempt's lease.
         repeats: how often a person let an effect in doubt be repeated.
         circuits: how often each destination's circuit has changed, and when last.
@@ -110,15 +110,15 @@ class Truth:
     keys: dict[RunName, str] = field(default_factory=dict)
     succeeded: set[RunName] = field(default_factory=set)
     spent: dict[RunName, int] = field(default_factory=dict)
-    hopes: dict[RunName, int] = field(default_factory=dict)
+    redriven_runs: dict[RunName, int] = field(default_factory=dict)
     sends: dict[RunName, int] = field(default_factory=dict)
     receives: dict[RunName, int] = field(default_factory=dict)
     resent: dict[tuple[RunName, int], tuple[int, int]] = field(default_factory=dict)
     forced: set[RunName] = field(default_factory=set)
     troubled: set[RunName] = field(default_factory=set)
     lost: set[RunName] = field(default_factory=set)
-    misdone: set[RunName] = field(default_factory=set)
-    shaken: set[str] = field(default_factory=set)
+    handler_failed: set[RunName] = field(default_factory=set)
+    unloadable: set[str] = field(default_factory=set)
     begun: set[tuple[RunName, str]] = field(default_factory=set)
     repeats: dict[RunName, int] = field(default_factory=dict)
     circuits: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -130,9 +130,9 @@ class Truth:
 
     # -- keeping
 
-    def copy(self) -> "Truth":
+    def copy(self) -> "Observer":
         """Returns notes of their own."""
-        return Truth(*[getattr(self, name).copy() for name in _NOTES])
+        return Observer(*[getattr(self, name).copy() for name in _NOTES])
 
     def key(self) -> tuple[frozenset[Any], ...]:
         """Returns what tells these notes from others."""
@@ -145,7 +145,7 @@ class Truth:
         self.contents.pop(event, None)
         self.earlier.pop(event, None)
 
-    def told(self, handler: str, now: int, *, paused: bool) -> None:
+    def pause_changed(self, handler: str, now: int, *, paused: bool) -> None:
         """A person has paused a handler, or resumed it."""
         self.controls[handler] = self.controls.get(handler, 0) + 1
         if paused:
@@ -155,22 +155,22 @@ class Truth:
 
     def forget_run(self, run: RunName) -> None:
         """A run's row is gone: an event of the same id begins it anew."""
-        for notes in (self.posts, self.spent, self.hopes):
+        for notes in (self.posts, self.spent, self.redriven_runs):
             notes.pop(run, None)
         self.succeeded.discard(run)
 
-    def trouble(self, event: tuple[str, str], handlers: Iterable[str]) -> None:
+    def mark_troubled(self, event: tuple[str, str], handlers: Iterable[str]) -> None:
         """Notes that something went wrong for these runs."""
         self.troubled.update((*event, handler) for handler in handlers)
 
     # -- ingest
 
-    def answered(self, letter: Letter, receipt: Receipt, row: Item | None) -> None:
+    def answered(self, webhook: Webhook, receipt: Receipt, row: Item | None) -> None:
         """Checks the answer to a delivery; `row` is its event's, as it is stored."""
-        outcome, event = receipt.outcome, letter.event
-        if letter.forged:
+        outcome, event = receipt.outcome, webhook.event
+        if webhook.forged:
             refused = {IngestOutcome.REJECTED, IngestOutcome.UNAVAILABLE, IngestOutcome.BROKEN}
-            must("G6", outcome in refused, f"{letter.name} got {outcome}")
+            must("G6", outcome in refused, f"{webhook.name} got {outcome}")
             return
         if outcome is IngestOutcome.CONFLICT:
             must("G7", receipt.status == 409, f"a conflict was answered with {receipt.status}")
@@ -178,15 +178,15 @@ class Truth:
         if receipt.status >= 300:
             return
         if outcome is IngestOutcome.REPLAYED:
-            stored = [e for e, body in self.contents.items() if body == letter.body]
-            must("G6", stored != [], f"{letter.name} was taken for a replay of nothing")
+            stored = [e for e, body in self.contents.items() if body == webhook.body]
+            must("G6", stored != [], f"{webhook.name} was taken for a replay of nothing")
             return
-        must("G1", row is not None, f"{letter.name} was acknowledged and is not stored")
-        same = self.contents[event] == letter.body
-        must("G7", same, f"{letter.name} was acknowledged as a duplicate of other content")
+        must("G1", row is not None, f"{webhook.name} was acknowledged and is not stored")
+        same = self.contents[event] == webhook.body
+        must("G7", same, f"{webhook.name} was acknowledged as a duplicate of other content")
         for handler in (row or {})["runs"] if outcome is IngestOutcome.ACCEPTED else ():
             sent = self.sends.get((*event, handler), 0)
-            must("G1", sent > 0, f"{letter.name} was acknowledged and {handler} is not sent")
+            must("G1", sent > 0, f"{webhook.name} was acknowledged and {handler} is not sent")
         self.acknowledged.add(event)
 
     def stored(self, old: Item | None, new: Item, now: int, blobs: MemoryBlobs) -> None:
@@ -238,11 +238,11 @@ class Truth:
         if row is None or row["status"] != "dead_letter":
             return
         if row.get("generation", 0) == reference.generation:
-            self.hopes[named(reference)] = row.get("attempt_count", 0)
+            self.redriven_runs[named(reference)] = row.get("attempt_count", 0)
 
     # -- handlers
 
-    def begins(
+    def attempt_began(
         self, run: RunName, content: str, row: Item | None, *, limit: int, busy: bool
     ) -> None:
         """Checks that an attempt may reach its handler."""
@@ -263,4 +263,4 @@ class Truth:
         self.posts[run] = self.posts.get(run, 0) + 1
 
 
-_NOTES: Final = tuple(note.name for note in fields(Truth))
+_NOTES: Final = tuple(note.name for note in fields(Observer))

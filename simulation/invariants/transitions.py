@@ -10,7 +10,7 @@ any but held or at work ─► deferred   before a claim, under the next generat
 
 from typing import Final
 
-from simulation.invariants.observer import FINISHED, Actor, RunName, Truth, must
+from simulation.invariants.observer import FINISHED, Actor, Observer, RunName, must
 from webhook_inbox.domain.manifest import SPLIT
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.ports import Item
@@ -27,12 +27,12 @@ OPEN: Final = frozenset({"pending", "failed", "deferred", "held", "dead_letter"}
 
 
 def changed(
-    truth: Truth, actor: Actor, run: RunName, old: Item, new: Item, *, now: int, limit: int
+    observer: Observer, actor: Actor, run: RunName, old: Item, new: Item, *, now: int, limit: int
 ) -> None:
     """Checks one write of a run's row.
 
     Args:
-        truth: the world's notes.
+        observer: the world's notes.
         actor: who wrote.
         run: whose row.
         old: the row before; empty where there was none.
@@ -49,11 +49,11 @@ def changed(
         if status not in FINISHED:
             forced = actor.replays and actor.force
             must("G3", forced, f"{run} was finished, and {actor.kind} opened it")
-            truth.forced.add(run)
+            observer.forced.add(run)
     elif status == Status.PROCESSING and new.get("lease_id") != old.get("lease_id"):
-        _claimed(truth, actor, run, old)
+        _claimed(observer, actor, run, old)
     elif before == Status.PROCESSING and status != Status.PROCESSING:
-        _settled(truth, actor, run, old, new, now)
+        _settled(observer, actor, run, old, new, now)
     if before == Status.HELD and status == Status.PENDING and actor.kind == "person":
         must(
             "G2",
@@ -63,14 +63,14 @@ def changed(
     if status == Status.DEFERRED and actor.message is not None:
         _postponed(actor, run, old, new)
     if status == Status.PENDING and actor.kind == "reconciler":
-        _woken(truth, run, old, now)
+        _woken(observer, run, old, now)
     if actor.replays and _generation(new) > _generation(old):
-        truth.spent[run] = 0
+        observer.spent[run] = 0
     if status == Status.DEAD_LETTER and before != Status.DEAD_LETTER:
-        _died(truth, run, old, new, now, limit)
+        _died(observer, run, old, new, now, limit)
 
 
-def _claimed(truth: Truth, actor: Actor, run: RunName, old: Item) -> None:
+def _claimed(observer: Observer, actor: Actor, run: RunName, old: Item) -> None:
     lease, message = old.get("lease_id", ""), actor.message
     live = old.get("status") == Status.PROCESSING and lease in actor.held
     must("G2", not live or lease == actor.lease, f"{run} was claimed over a live lease")
@@ -84,24 +84,26 @@ def _claimed(truth: Truth, actor: Actor, run: RunName, old: Item) -> None:
         later = to_ms(message.sent_at) > old.get("dead_at", 0)
         dead = old.get("status") == Status.DEAD_LETTER
         must("G3", later or not dead, f"{run} was dead and was claimed by an old message")
-    truth.spent[run] = truth.spent.get(run, 0) + 1
+    observer.spent[run] = observer.spent.get(run, 0) + 1
 
 
-def _settled(truth: Truth, actor: Actor, run: RunName, old: Item, new: Item, now: int) -> None:
+def _settled(
+    observer: Observer, actor: Actor, run: RunName, old: Item, new: Item, now: int
+) -> None:
     ours = actor.kind == "processor" and actor.lease == old.get("lease_id")
     over = old.get("claimed_until", 0) < now
     must("G2", ours or over or actor.kind == "late", f"{run}: {actor.kind} ended a live lease")
     must("G2", ours or old.get("lease_id") not in actor.held, f"{run} taken from its worker")
     unspent = new.get("attempt_count", 0) < old.get("attempt_count", 0)
     if new["status"] == Status.DONE and run[2] != SPLIT:
-        must("G1", run in truth.succeeded, f"{run} is done and no attempt succeeded")
+        must("G1", run in observer.succeeded, f"{run} is done and no attempt succeeded")
     # One that nobody settled was lost, and is spent whatever its run then waits for.
     if new["status"] == Status.DEFERRED and ours:
         must("G1", unspent, f"{run} was deferred at the cost of an attempt")
     if new["status"] == Status.HELD:
         must("G1", unspent, f"{run} was held at the cost of an attempt")
     if unspent:
-        truth.spent[run] -= 1
+        observer.spent[run] -= 1
 
 
 def _postponed(actor: Actor, run: RunName, old: Item, new: Item) -> None:
@@ -124,17 +126,19 @@ def _postponed(actor: Actor, run: RunName, old: Item, new: Item) -> None:
     must("G1", unspent, f"{run} paid for a wait with an attempt")
 
 
-def _woken(truth: Truth, run: RunName, old: Item, now: int) -> None:
+def _woken(observer: Observer, run: RunName, old: Item, now: int) -> None:
     # A pass that began before may be at work when its handler is paused anew.
-    resumed = truth.paused.get(run[2], now) > now - PASS_MS and old.get("waits_for") == RESUMPTION
+    resumed = (
+        observer.paused.get(run[2], now) > now - PASS_MS and old.get("waits_for") == RESUMPTION
+    )
     early = old.get("parked", False) and old["next_attempt_at"] > now + SKEW_MS and not resumed
     must("G1", not early, f"{run} was parked and is sent before it is due")
 
 
-def _died(truth: Truth, run: RunName, old: Item, new: Item, now: int, limit: int) -> None:
+def _died(observer: Observer, run: RunName, old: Item, new: Item, now: int, limit: int) -> None:
     why: str = new["last_error"]
     if why.startswith("exhausted"):
-        spent = truth.spent.get(run, 0)
+        spent = observer.spent.get(run, 0)
         must("G1", spent >= limit, f"{run} is exhausted after {spent} attempts of {limit}")
     if why.startswith("permanent") and "not in this deployment" in why:
         since = old.get("unknown_since", now)
@@ -142,7 +146,7 @@ def _died(truth: Truth, run: RunName, old: Item, new: Item, now: int, limit: int
     if why.startswith("lost"):
         sent = old.get("resends", 0)
         must("G1", sent >= len(RESENDS), f"{run} was given up after {sent} messages")
-    truth.spent[run] = 0
+    observer.spent[run] = 0
 
 
 def _generation(row: Item) -> int:

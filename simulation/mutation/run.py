@@ -23,22 +23,22 @@ from threading import Lock
 from typing import Final, NamedTuple
 
 from simulation.mutation.mutants import LIBRARY, MUTANTS, Mutant, StaleMutant
-from simulation.search.hunting import Catch
+from simulation.search.hunting import Finding
 
 AT_ONCE: Final = 2
 ROOT: Final = LIBRARY.parents[1]
 CONTROL: Final = "(nothing changed)"
 
 
-class HuntDied(Exception):
+class HuntFailed(Exception):
     """A hunt ended without an answer, or hunted somewhere else."""
 
 
-class Hunted(NamedTuple):
+class MutantResult(NamedTuple):
     """What became of a mutant, None for the library as it is."""
 
     mutant: Mutant | None
-    catch: Catch
+    catch: Finding
 
     @property
     def as_expected(self) -> bool:
@@ -53,7 +53,7 @@ class Hunted(NamedTuple):
             return (
                 f"{name:68}{'none' if self.mutant is None else 'SURVIVES':10}{found.schedules:9,}"
             )
-        place = f"{found.place:36}{found.schedules:9,}{found.story:7}"
+        place = f"{found.world:36}{found.schedules:9,}{found.trace:7}"
         mark = "" if self.as_expected else f"  UNEXPECTED: {found.text}"
         return f"{name:68}{found.guarantee:10}{place}{mark}"
 
@@ -66,17 +66,17 @@ class Hunts:
         self._ending = False
         self._lock = Lock()
 
-    def run(self, mutant: Mutant | None) -> Hunted:
+    def run(self, mutant: Mutant | None) -> MutantResult:
         """Hunts in a copy of the library with this fault in it.
 
         Raises:
             StaleMutant: the fault does not fit the code any more.
-            HuntDied: the hunt gave no answer.
+            HuntFailed: the hunt gave no answer.
         """
         with _copied() as library:
             if mutant is not None:
                 mutant.apply(library)
-            return Hunted(mutant, self._hunt(library, mutant.worlds if mutant else ()))
+            return MutantResult(mutant, self._hunt(library, mutant.worlds if mutant else ()))
 
     def end(self) -> None:
         """Ends the hunts that are running; none begins any more."""
@@ -85,10 +85,10 @@ class Hunts:
             for process in self._running:
                 process.kill()
 
-    def _hunt(self, library: Path, worlds: Sequence[str]) -> Catch:
+    def _hunt(self, library: Path, worlds: Sequence[str]) -> Finding:
         with self._lock:
             if self._ending:
-                raise HuntDied("there are to be no more hunts")
+                raise HuntFailed("there are to be no more hunts")
             process = _started(library, worlds)
             self._running.add(process)
         output, errors = process.communicate()
@@ -118,17 +118,17 @@ def _started(library: Path, worlds: Sequence[str]) -> subprocess.Popen[str]:
     )
 
 
-def _read(library: Path, output: str, errors: str) -> Catch:
+def _read(library: Path, output: str, errors: str) -> Finding:
     try:
-        catch = Catch(**json.loads(output))
+        catch = Finding(**json.loads(output))
     except (ValueError, TypeError) as error:
-        raise HuntDied(f"a hunt gave no answer:\n{errors}") from error
+        raise HuntFailed(f"a hunt gave no answer:\n{errors}") from error
     if Path(catch.library) != library:
-        raise HuntDied(f"a hunt was in {catch.library} instead of {library}")
+        raise HuntFailed(f"a hunt was in {catch.library} instead of {library}")
     return catch
 
 
-def hunted(mutants: Iterable[Mutant | None]) -> Iterator[Hunted]:
+def hunt_all(mutants: Iterable[Mutant | None]) -> Iterator[MutantResult]:
     """Hunts in one mutant after the other, two at a time, and yields them in order."""
     hunts = Hunts()
     pool = ThreadPoolExecutor(AT_ONCE)
@@ -151,7 +151,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return _report(chosen)
-    except (StaleMutant, HuntDied) as error:
+    except (StaleMutant, HuntFailed) as error:
         print(error, file=sys.stderr)
         return 2
     finally:
@@ -160,10 +160,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _report(chosen: Sequence[Mutant]) -> int:
     began = time.perf_counter()
-    print(f"{'mutant':68}{'breaks':10}{'world':36}{'schedules':>9}{'story':>7}")
+    print(f"{'mutant':68}{'breaks':10}{'world':36}{'schedules':>9}{'trace':>7}")
     wrong = 0
     # Without a fault first, which takes longest: nothing is found where nothing is wrong.
-    for one in hunted([None, *chosen]):
+    for one in hunt_all([None, *chosen]):
         print(one, flush=True)
         wrong += not one.as_expected
     seconds = time.perf_counter() - began

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass, field
 
-from simulation.engine.apply import take
+from simulation.engine.apply import apply
 from simulation.engine.choices import Choice, choices
 from simulation.engine.failure import Failure
-from simulation.engine.opening import opened
+from simulation.engine.invocations import with_preloaded
 from simulation.engine.stepping import Stepping
 from simulation.engine.world import World
-from simulation.invariants.convergence import heal
+from simulation.invariants.convergence import converge
 from simulation.invariants.observer import Violation
 from simulation.worlds.scenario import Scenario
 
@@ -21,14 +21,14 @@ class Explored:
         states: different states of the world.
         schedules: ways through them, each until it ended or met a state that was known.
         steps: things that happened.
-        healed: states from which the world was let heal.
+        converged: states from which the world was let converge.
         deepest: the most steps of one schedule.
     """
 
     states: int = 0
     schedules: int = 0
     steps: int = 0
-    healed: int = 0
+    converged: int = 0
     deepest: int = 0
     complete: bool = True
     stepping: Stepping = field(default_factory=Stepping)
@@ -43,7 +43,7 @@ def explore(
         Failure: a guarantee is broken.
     """
     found = found or Explored()
-    world = opened(World(scenario, found.stepping))
+    world = with_preloaded(World(scenario, found.stepping))
     seen = {hash(world.key())}
     stack = [(world.snapshot(), list(choices(world)))]
     path: list[Choice] = []
@@ -65,9 +65,9 @@ def explore(
             options = list(choices(world))
             if options:
                 stack.append((world.snapshot(), options))
-                _heal_here(world, scenario, path, found)
+                _converge_here(world, scenario, path, found)
                 continue
-            _heal_here(world, scenario, path, found)
+            _converge_here(world, scenario, path, found)
         found.complete = found.complete and (not fresh or found.states < states)
         found.schedules += 1
         path.pop()
@@ -75,7 +75,7 @@ def explore(
 
 
 def _step(world: World, choice: Choice, seen: set[int], found: Explored, depth: int) -> bool:
-    take(world, choice)
+    apply(world, choice)
     found.steps += 1
     found.deepest = max(found.deepest, depth)
     key = hash(world.key())
@@ -86,11 +86,11 @@ def _step(world: World, choice: Choice, seen: set[int], found: Explored, depth: 
     return True
 
 
-def _heal_here(world: World, scenario: Scenario, path: list[Choice], found: Explored) -> None:
+def _converge_here(world: World, scenario: Scenario, path: list[Choice], found: Explored) -> None:
     if world.jobs:
         return
-    found.healed += 1
+    found.converged += 1
     try:
-        heal(world)
+        converge(world)
     except Violation as violation:
-        raise Failure(scenario, (*path, ("heals",)), violation) from violation
+        raise Failure(scenario, (*path, ("converges",)), violation) from violation

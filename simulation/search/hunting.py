@@ -16,11 +16,11 @@ from typing import Final
 
 import webhook_inbox
 from simulation.engine.failure import Failure
-from simulation.engine.narrate import tell
+from simulation.engine.narrate import narrate
 from simulation.search.exhaustive import Explored, explore
 from simulation.search.random_walks import Walked, walk
 from simulation.search.shrinking import shrink
-from simulation.worlds.core import SMALL
+from simulation.worlds.core import SMALL_WORLDS
 from simulation.worlds.scenario import Scenario
 
 STATES: Final = 20_000
@@ -28,7 +28,7 @@ SEEDS: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Catch:
+class Finding:
     """What a hunt found.
 
     Attributes:
@@ -36,34 +36,34 @@ class Catch:
         guarantee: the one that is broken; "" where none is, "crash" where the simulation could
             not go on.
         text: how it is broken.
-        place: the world in which it is.
+        world: the world in which it is.
         schedules: how many schedules were gone through.
-        story: how many lines tell how it comes to that, once it is shrunk.
+        trace: how many lines tell how it comes to that, once it is shrunk.
     """
 
     library: str
     guarantee: str
     text: str
-    place: str
+    world: str
     schedules: int
-    story: int
+    trace: int
 
 
 class Hunt:
     """One hunt.
 
     Attributes:
-        place: the world it is in, or was in last.
+        world: the world it is in, or was in last.
         schedules: how many schedules it has gone through.
     """
 
     def __init__(self, *, states: int = STATES, seeds: int = SEEDS) -> None:
-        self.place = ""
+        self.world = ""
         self.schedules = 0
         self._states = states
         self._seeds = seeds
 
-    def run(self, first: Sequence[str]) -> Catch:
+    def run(self, first: Sequence[str]) -> Finding:
         """Hunts until something breaks or all is looked at.
 
         Args:
@@ -79,34 +79,34 @@ class Hunt:
         return self._catch("", "", 0)
 
     def _look(self, first: Sequence[str]) -> None:
-        others = {world.name: world for world in SMALL}
+        others = {world.name: world for world in SMALL_WORLDS}
         for world in [others.pop(name) for name in first]:
             self._explore(world)
         walked = Walked()
         for seed in range(self._seeds):
-            self.place = f"drawn {seed}"
+            self.world = f"drawn {seed}"
             walk(seed, walked)
             self.schedules += 1
         for world in others.values():
             self._explore(world)
 
     def _explore(self, world: Scenario) -> None:
-        self.place = world.name
+        self.world = world.name
         found = Explored()
         try:
             explore(world, states=self._states, found=found)
         finally:
             self.schedules += found.schedules
 
-    def _catch(self, guarantee: str, text: str, story: int) -> Catch:
+    def _catch(self, guarantee: str, text: str, trace: int) -> Finding:
         library = str(Path(webhook_inbox.__file__ or "").parent)
-        return Catch(library, guarantee, text, self.place, self.schedules, story)
+        return Finding(library, guarantee, text, self.world, self.schedules, trace)
 
 
 def _lines(failure: Failure) -> int:
     try:
         shrunk = shrink(failure)
-        return sum(1 for _ in tell(shrunk.scenario, shrunk.schedule))
+        return sum(1 for _ in narrate(shrunk.scenario, shrunk.schedule))
     except Exception:  # noqa: BLE001 - a fault may crash the simulation on another schedule
         return len(failure.schedule)
 

@@ -11,14 +11,14 @@ from simulation.worlds.scenario import Scenario
 
 def shrink(failure: Failure) -> Failure:
     """Returns a failure of the same guarantee with a schedule of which nothing can be left out."""
-    schedule = [choice for choice in failure.schedule if choice != ("heals",)]
+    schedule = [choice for choice in failure.schedule if choice != ("converges",)]
     best = failure
     size = max(1, len(schedule) // 2)
     while True:
         shorter = _shorter(failure, best, schedule, size)
         if shorter is not None:
             best = shorter
-            schedule = [choice for choice in best.schedule if choice != ("heals",)]
+            schedule = [choice for choice in best.schedule if choice != ("converges",)]
         elif size == 1:
             return best
         else:

@@ -4,9 +4,9 @@ from dataclasses import replace
 from typing import Final
 
 from simulation.worlds.builders import AGAIN, BATCHES, BOTH, FIRST, GITHUB, MAIL, ONCE, world
-from simulation.worlds.destinations import SPARED
-from simulation.worlds.handlers import TOOLKIT
-from simulation.worlds.ordered import ORDERED, PAUSED
+from simulation.worlds.destinations import DESTINATION_WORLDS
+from simulation.worlds.handlers import HANDLER_WORLDS
+from simulation.worlds.ordered import ORDERING_WORLDS, PAUSE_WORLDS
 from simulation.worlds.scenario import (
     DEFERS,
     DEFERS_LONG,
@@ -15,18 +15,18 @@ from simulation.worlds.scenario import (
     REFUSES,
     STALLS,
     Deployment,
-    Letter,
+    Webhook,
     handler,
     manifest,
 )
-from simulation.worlds.serial import SERIALS
+from simulation.worlds.serial import SERIAL_WORLDS
 from webhook_inbox.replay.request import ReplayRequest
 
 EVERYTHING: Final = ReplayRequest(rate_per_second=500)
 BY_NAME: Final = ReplayRequest(event_ids=("e1",), rate_per_second=500)
 FORCED: Final = ReplayRequest(event_ids=("e1",), handler="mail", force=True, rate_per_second=500)
 
-SMALL: Final = (
+SMALL_WORLDS: Final = (
     world("duplicates at once", FIRST, AGAIN, budget={"faults": 1}),
     world("a sender who tries again", tries=3, budget={"faults": 2}, workers=1, receivers=1),
     world("one event, two faults", budget={"faults": 2, "jumps": 2}),
@@ -43,27 +43,27 @@ SMALL: Final = (
     ),
     world(
         "a failing handler",
-        verdicts={"mail": (FAILS, FAILS_AFTER)},
-        budget={"faults": 1, "misdeeds": 2, "jumps": 1},
+        outcomes={"mail": (FAILS, FAILS_AFTER)},
+        budget={"faults": 1, "failures": 2, "jumps": 1},
     ),
     world(
         "a handler that waits",
-        verdicts={"mail": (DEFERS, DEFERS_LONG)},
+        outcomes={"mail": (DEFERS, DEFERS_LONG)},
         faults=("before", "killed"),
-        budget={"faults": 1, "misdeeds": 1, "jumps": 2, "passes": 1},
+        budget={"faults": 1, "failures": 1, "jumps": 2, "passes": 1},
     ),
     world(
         "a handler that stalls",
-        verdicts={"mail": (STALLS,)},
-        budget={"faults": 1, "misdeeds": 1, "jumps": 3},
+        outcomes={"mail": (STALLS,)},
+        budget={"faults": 1, "failures": 1, "jumps": 3},
     ),
     world(
         "dead, redriven and replayed",
-        verdicts={"mail": (REFUSES,)},
+        outcomes={"mail": (REFUSES,)},
         requests=(EVERYTHING,),
         faults=("killed", "after"),
         workers=1,
-        budget={"faults": 1, "misdeeds": 2, "redrives": 1, "replays": 1},
+        budget={"faults": 1, "failures": 2, "redrives": 1, "replays": 1},
         max_receive_count=3,
     ),
     world(
@@ -76,7 +76,7 @@ SMALL: Final = (
         "given up, or replayed",
         on=ONCE,
         requests=(BY_NAME,),
-        faults=("killed", "again"),
+        faults=("killed", "redelivered"),
         workers=1,
         receivers=1,
         budget={"faults": 2, "jumps": 1, "replays": 1},
@@ -111,30 +111,30 @@ SMALL: Final = (
     ),
     world(
         "a careless queue",
-        faults=("burned", "lost", "again"),
+        faults=("throttled", "lost", "redelivered"),
         budget={"faults": 2, "jumps": 2},
         max_receive_count=3,
     ),
     world(
         "two handlers",
         on=BOTH,
-        verdicts={"mail": (FAILS, REFUSES)},
-        budget={"faults": 1, "misdeeds": 1},
+        outcomes={"mail": (FAILS, REFUSES)},
+        budget={"faults": 1, "failures": 1},
         workers=2,
     ),
     world("one handler always fails", on=BOTH, always={"mail": REFUSES}, budget={"faults": 1}),
     world(
         "forged, and in conflict",
         FIRST,
-        Letter("other content", content="43"),
-        Letter("forged", forged=True, persists=False),
+        Webhook("other content", content="43"),
+        Webhook("forged", forged=True, retries=False),
         budget={"faults": 1},
         workers=1,
     ),
     world(
         "a captured body",
-        Letter("honest", "github", "e1"),
-        Letter("captured", "github", "e2", captured=True, persists=False),
+        Webhook("honest", "github", "e1"),
+        Webhook("captured", "github", "e2", captured=True, retries=False),
         on=GITHUB,
         budget={"faults": 1, "jumps": 1},
         workers=1,
@@ -142,8 +142,8 @@ SMALL: Final = (
     ),
     world(
         "a guard without an event",
-        Letter("honest", "github", "e1"),
-        Letter("captured", "github", "e2", captured=True, persists=False),
+        Webhook("honest", "github", "e1"),
+        Webhook("captured", "github", "e2", captured=True, retries=False),
         on=GITHUB,
         tries=2,
         workers=0,
@@ -159,7 +159,7 @@ SMALL: Final = (
     ),
     world(
         "a batch",
-        Letter("batch", "line", items=("i1", "i2")),
+        Webhook("batch", "line", items=("i1", "i2")),
         on=BATCHES,
         workers=1,
         receivers=1,
@@ -168,8 +168,8 @@ SMALL: Final = (
     ),
     world(
         "two batches that share an item",
-        Letter("batch", "line", items=("i1", "i2")),
-        Letter("other batch", "line", items=("i2",)),
+        Webhook("batch", "line", items=("i1", "i2")),
+        Webhook("other batch", "line", items=("i2",)),
         on=BATCHES,
         workers=1,
         receivers=1,
@@ -179,7 +179,7 @@ SMALL: Final = (
     world(
         "large bodies in conflict",
         replace(FIRST, padding=20_000),
-        Letter("other content", content="43", padding=20_000),
+        Webhook("other content", content="43", padding=20_000),
         budget={"faults": 1},
         workers=1,
     ),
@@ -193,10 +193,10 @@ SMALL: Final = (
     world(
         "received as often as may be",
         on=Deployment("three", manifest(handler("mail", max_attempts=3))),
-        verdicts={"mail": (FAILS,)},
+        outcomes={"mail": (FAILS,)},
         faults=("before", "twice"),
         jitter=0.2,
-        budget={"faults": 1, "misdeeds": 2, "jumps": 1},
+        budget={"faults": 1, "failures": 2, "jumps": 1},
         max_receive_count=2,
     ),
     world(
@@ -208,9 +208,9 @@ SMALL: Final = (
     ),
     world(
         "frozen and thawed",
-        verdicts={"mail": (FAILS, DEFERS)},
+        outcomes={"mail": (FAILS, DEFERS)},
         faults=("frozen",),
-        budget={"faults": 1, "misdeeds": 1, "jumps": 1},
+        budget={"faults": 1, "failures": 1, "jumps": 1},
     ),
     world(
         "a handler comes and goes",
@@ -226,25 +226,25 @@ SMALL: Final = (
         "years of events",
         FIRST,
         AGAIN,
-        verdicts={"mail": (REFUSES,)},
+        outcomes={"mail": (REFUSES,)},
         requests=(EVERYTHING,),
         faults=("killed",),
         workers=1,
         receivers=1,
-        budget={"ages": 1, "misdeeds": 1, "replays": 1},
+        budget={"ages": 1, "failures": 1, "replays": 1},
         max_receive_count=3,
     ),
     world(
         "clocks apart",
         skews=(2400, -2400),
-        verdicts={"mail": (FAILS, DEFERS, REFUSES)},
-        budget={"faults": 1, "misdeeds": 1, "jumps": 2, "redrives": 1},
-        faults=("killed", "again"),
+        outcomes={"mail": (FAILS, DEFERS, REFUSES)},
+        budget={"faults": 1, "failures": 1, "jumps": 2, "redrives": 1},
+        faults=("killed", "redelivered"),
         max_receive_count=3,
     ),
-    *SERIALS,
-    *TOOLKIT,
-    *SPARED,
-    *ORDERED,
-    *PAUSED,
+    *SERIAL_WORLDS,
+    *HANDLER_WORLDS,
+    *DESTINATION_WORLDS,
+    *ORDERING_WORLDS,
+    *PAUSE_WORLDS,
 )

@@ -12,17 +12,17 @@ from simulation.worlds.builders import (
     SHARED,
     world,
 )
-from simulation.worlds.scenario import DEFERS, FAILS, FAILS_AFTER, LIMITED, REFUSES, Letter
+from simulation.worlds.scenario import DEFERS, FAILS, FAILS_AFTER, LIMITED, REFUSES, Webhook
 from webhook_inbox.replay.request import ReplayRequest
 
 FORCED: Final = ReplayRequest(event_ids=("e1",), handler="mail", force=True, rate_per_second=500)
 
-TOOLKIT: Final = (
+HANDLER_WORLDS: Final = (
     world(
         "an effect",
         on=JOURNAL,
-        verdicts={"mail": (FAILS, FAILS_AFTER, REFUSES, DEFERS)},
-        budget={"faults": 1, "misdeeds": 1, "jumps": 1},
+        outcomes={"mail": (FAILS, FAILS_AFTER, REFUSES, DEFERS)},
+        budget={"faults": 1, "failures": 1, "jumps": 1},
     ),
     world(
         "an effect under two faults",
@@ -52,11 +52,11 @@ TOOLKIT: Final = (
         "an effect that is refused in doubt",
         FIRST,
         on=JOURNAL,
-        verdicts={"mail": (LIMITED,)},
+        outcomes={"mail": (LIMITED,)},
         workers=1,
         receivers=1,
         faults=("after", "delayed"),
-        budget={"faults": 1, "misdeeds": 1, "jumps": 1},
+        budget={"faults": 1, "failures": 1, "jumps": 1},
     ),
     world(
         "an effect whose key is soon forgotten",
@@ -69,10 +69,10 @@ TOOLKIT: Final = (
     world(
         "an effect without keys",
         on=KEYLESS,
-        verdicts={"mail": (FAILS, FAILS_AFTER)},
+        outcomes={"mail": (FAILS, FAILS_AFTER)},
         workers=1,
         receivers=1,
-        budget={"faults": 1, "misdeeds": 1, "jumps": 1, "decisions": 2},
+        budget={"faults": 1, "failures": 1, "jumps": 1, "decisions": 2},
     ),
     world(
         "an effect without keys, frozen",
@@ -91,15 +91,15 @@ TOOLKIT: Final = (
     world(
         "a policy that asks a person",
         on=ASKED,
-        verdicts={"mail": (FAILS,)},
+        outcomes={"mail": (FAILS,)},
         receivers=1,
         workers=1,
-        budget={"faults": 1, "misdeeds": 1, "decisions": 2, "jumps": 1},
+        budget={"faults": 1, "failures": 1, "decisions": 2, "jumps": 1},
     ),
     world(
         "two events that mean one payment",
         FIRST,
-        Letter("second", event_id="e2", content="43"),
+        Webhook("second", event_id="e2", content="43"),
         on=SHARED,
         receivers=1,
         faults=("killed",),

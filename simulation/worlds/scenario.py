@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import cache, cached_property
 from typing import Any, Final
 
-from simulation.engine.acting import Handlers, Verdict, Way
+from simulation.engine.acting import AttemptOutcome, Behavior, Handlers
 from simulation.engine.programs import load_provider
 from webhook_inbox.domain.manifest import (
     Backoff,
@@ -40,14 +40,14 @@ LINE: Final = SourceSpec("line", "line", "line")
 SOURCES: Final = {"acme": ACME, "github": GITHUB, "line": LINE}
 TYPES: Final = {"acme": "paid", "github": "issues", "line": "message"}
 
-SUCCEEDS: Final = Verdict()
-FAILS: Final = Verdict(posts=False, error="transient")
-FAILS_AFTER: Final = Verdict(error="transient")
-REFUSES: Final = Verdict(posts=False, error="permanent")
-DEFERS: Final = Verdict(posts=False, error="deferred", seconds=20)
-DEFERS_LONG: Final = Verdict(posts=False, error="deferred", seconds=3600)
-STALLS: Final = Verdict(seconds=59)
-LIMITED: Final = Verdict(posts=False, error="limited", seconds=20)
+SUCCEEDS: Final = AttemptOutcome()
+FAILS: Final = AttemptOutcome(posts=False, error="transient")
+FAILS_AFTER: Final = AttemptOutcome(error="transient")
+REFUSES: Final = AttemptOutcome(posts=False, error="permanent")
+DEFERS: Final = AttemptOutcome(posts=False, error="deferred", seconds=20)
+DEFERS_LONG: Final = AttemptOutcome(posts=False, error="deferred", seconds=3600)
+STALLS: Final = AttemptOutcome(seconds=59)
+LIMITED: Final = AttemptOutcome(posts=False, error="limited", seconds=20)
 
 
 def handler(name: str, source: str = "acme", **settings: Any) -> HandlerSpec:
@@ -69,35 +69,35 @@ class Deployment:
     name: str
     manifest: Manifest
     broken: frozenset[str] = frozenset()
-    ways: Mapping[str, Way] = field(default_factory=dict)
+    behaviors: Mapping[str, Behavior] = field(default_factory=dict)
 
     @property
     def handlers(self) -> Handlers:
         """The handlers, as a processor is given them."""
-        return Handlers(self.broken, self.ways)
+        return Handlers(self.broken, self.behaviors)
 
     @cached_property
     def identity(self) -> str:
         """What tells it from any other deployment of any scenario."""
-        return f"{self.manifest!r} {sorted(self.broken)} {self.ways!r}"
+        return f"{self.manifest!r} {sorted(self.broken)} {self.behaviors!r}"
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class Webhook:
     """A delivery that a provider, or somebody else, will send.
 
     Attributes:
-        name: what a story calls it; unique.
+        name: what a trace calls it; unique.
         source: where it is sent.
         event_id: the id it carries.
         content: what happened; the same for every honest delivery of one event.
         forged: whether it is signed by somebody who does not know the secret.
         captured: whether it is somebody's copy of an honest delivery, under another id.
-        persists: whether its sender tries again until it is acknowledged.
+        retries: whether its sender tries again until it is acknowledged.
         padding: bytes added to the body, to make it large.
         items: the ids of the events in it, where it is a batch.
         version: which version of its content it is, or its number; 0 for neither.
-        there: whether it was accepted before anything else happens.
+        preloaded: whether it was accepted before anything else happens.
     """
 
     name: str
@@ -106,11 +106,11 @@ class Letter:
     content: str = "42"
     forged: bool = False
     captured: bool = False
-    persists: bool = True
+    retries: bool = True
     padding: int = 0
     items: tuple[str, ...] = ()
     version: int = 0
-    there: bool = False
+    preloaded: bool = False
 
     @property
     def body(self) -> bytes:
@@ -157,10 +157,10 @@ def _batch(items: tuple[str, ...]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How often, at most, each kind of thing happens before all heals."""
+    """How often, at most, each kind of thing happens before all converges."""
 
-    faults: int = 0  # failing calls, killed workers, lost and repeated messages, burned receives
-    misdeeds: int = 0  # attempts of a handler that do not simply succeed
+    faults: int = 0  # failing calls, killed workers, lost and repeated messages, throttled receives
+    failures: int = 0  # attempts of a handler that do not simply succeed
     jumps: int = 0  # moves of the clock to the next moment at which something can happen
     passes: int = 0  # passes of the reconciler
     replays: int = 0
@@ -177,30 +177,30 @@ class Scenario:
 
     Attributes:
         name: as on the command line.
-        letters: what is sent, each once, at any moment; more often by senders who persist.
+        webhooks: what is sent, each once, at any moment; more often by senders who persist.
         deployments: the first runs at the beginning, any other may replace it.
         workers: how many processors run at once.
         receivers: how many ingests run at once.
         budget: how much goes wrong.
-        verdicts: the ways in which an attempt of each handler may go wrong.
+        outcomes: the ways in which an attempt of each handler may go wrong.
         always: handlers that never succeed, and how they fail.
         requests: what an operator may ask replay for.
         skews: how far each worker's clock is off, in milliseconds, in turn.
         faults: the kinds of faults.
         lag: whether eventually consistent reads may miss what was written.
         jitter: where in its range every random number lies, 0-1.
-        tries: how often a sender who persists sends a letter, before all heals.
+        tries: how often a sender who retries sends a webhook, before all converges.
         max_receive_count: after so many receives SQS moves a message to the DLQ.
     """
 
     name: str
-    letters: tuple[Letter, ...]
+    webhooks: tuple[Webhook, ...]
     deployments: tuple[Deployment, ...]
     workers: int = 2
     receivers: int = 2
     budget: Budget = field(default_factory=Budget)
-    verdicts: Mapping[str, tuple[Verdict, ...]] = field(default_factory=dict)
-    always: Mapping[str, Verdict] = field(default_factory=dict)
+    outcomes: Mapping[str, tuple[AttemptOutcome, ...]] = field(default_factory=dict)
+    always: Mapping[str, AttemptOutcome] = field(default_factory=dict)
     requests: tuple[ReplayRequest, ...] = ()
     skews: tuple[int, ...] = (0,)
     faults: tuple[str, ...] = ("before", "after", "killed")

@@ -3,12 +3,20 @@
 from typing import Final
 
 from simulation.worlds.builders import FIRST, MAIL, world
-from simulation.worlds.scenario import DEFERS, FAILS, REFUSES, Deployment, Letter, handler, manifest
+from simulation.worlds.scenario import (
+    DEFERS,
+    FAILS,
+    REFUSES,
+    Deployment,
+    Webhook,
+    handler,
+    manifest,
+)
 from webhook_inbox.domain.manifest import BLOCK, SERIAL, Order
 from webhook_inbox.replay.request import ReplayRequest
 
-# What a letter's body has beside its filler is the ordering key: these two have the same.
-SECOND: Final = Letter("second", event_id="e2")
+# What a webhook's body has beside its filler is the ordering key: these two have the same.
+SECOND: Final = Webhook("second", event_id="e2")
 IN_ORDER: Final = Order(SERIAL, "content")
 GOES_ON: Final = Deployment("serial", manifest(handler("mail", lane="mail", order=IN_ORDER)))
 STOPS: Final = Deployment(
@@ -18,7 +26,7 @@ STOPS: Final = Deployment(
 BY_NAME: Final = ReplayRequest(event_ids=("e1",), rate_per_second=500)
 RECEIVES: Final = 1000
 
-SERIALS: Final = (
+SERIAL_WORLDS: Final = (
     world(
         "in order",
         FIRST,
@@ -33,9 +41,9 @@ SERIALS: Final = (
         FIRST,
         SECOND,
         on=GOES_ON,
-        verdicts={"mail": (FAILS, REFUSES, DEFERS)},
+        outcomes={"mail": (FAILS, REFUSES, DEFERS)},
         faults=("killed", "before"),
-        budget={"faults": 1, "misdeeds": 1, "jumps": 1},
+        budget={"faults": 1, "failures": 1, "jumps": 1},
         workers=1,
         receivers=1,
         max_receive_count=RECEIVES,
@@ -45,10 +53,10 @@ SERIALS: Final = (
         FIRST,
         SECOND,
         on=GOES_ON,
-        verdicts={"mail": (FAILS, REFUSES)},
+        outcomes={"mail": (FAILS, REFUSES)},
         requests=(BY_NAME,),
         faults=("killed", "after"),
-        budget={"faults": 1, "misdeeds": 1, "replays": 1},
+        budget={"faults": 1, "failures": 1, "replays": 1},
         workers=1,
         receivers=1,
         max_receive_count=RECEIVES,
@@ -58,7 +66,7 @@ SERIALS: Final = (
         FIRST,
         SECOND,
         on=GOES_ON,
-        faults=("again", "killed"),
+        faults=("redelivered", "killed"),
         budget={"faults": 2, "jumps": 1},
         workers=1,
         receivers=1,
@@ -80,10 +88,10 @@ SERIALS: Final = (
         FIRST,
         SECOND,
         on=STOPS,
-        verdicts={"mail": (REFUSES,)},
+        outcomes={"mail": (REFUSES,)},
         requests=(BY_NAME,),
         faults=("killed", "after"),
-        budget={"faults": 1, "misdeeds": 1, "replays": 1},
+        budget={"faults": 1, "failures": 1, "replays": 1},
         workers=1,
         receivers=1,
         max_receive_count=RECEIVES,

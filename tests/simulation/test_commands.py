@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import simulation.__main__ as commands
-from simulation.invariants.observer import Truth, Violation
+from simulation.invariants.observer import Observer, Violation
 from simulation.search.exhaustive import explore
 from simulation.search.random_walks import Walked, walk
-from simulation.worlds.core import SMALL
+from simulation.worlds.core import SMALL_WORLDS
 
 ROOT = Path(__file__).parents[2]
 QUICK = "a broken module"
@@ -44,22 +44,22 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 def broken(monkeypatch: pytest.MonkeyPatch, in_this_process: None) -> None:
     """A guarantee that every attempt of a handler breaks."""
 
-    def begins(self: Truth, run: Any, *_: Any, **__: Any) -> None:
+    def begins(self: Observer, run: Any, *_: Any, **__: Any) -> None:
         raise Violation("G2", f"{run}: as told")
 
-    monkeypatch.setattr(Truth, "begins", begins)
+    monkeypatch.setattr(Observer, "attempt_began", begins)
 
 
 def test_worlds_are_named_line_by_line() -> None:
     done = run("worlds")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines() == [world.name for world in SMALL]
+    assert done.stdout.splitlines() == [world.name for world in SMALL_WORLDS]
 
 
 def test_a_drawn_schedule_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert commands.main(["tell", "3"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[-1] == "all has healed"
+    assert lines[-1] == "all has converged"
     steps = [line for line in lines[:-1] if not line.startswith(" ")]
     assert len(steps) == len(walk(3, Walked()).schedule)
 
@@ -76,12 +76,12 @@ def test_seeds_are_walked_by_other_processes_and_counted() -> None:
 def test_a_world_is_explored_and_its_counts_are_printed() -> None:
     done = run("explore", QUICK)
     assert (done.returncode, done.stderr) == (0, "")
-    (scenario,) = [world for world in SMALL if world.name == QUICK]
+    (scenario,) = [world for world in SMALL_WORLDS if world.name == QUICK]
     found = explore(scenario)
     title, line, total = done.stdout.splitlines()
-    assert title.split() == ["world", "states", "schedules", "healed", "seconds"]
+    assert title.split() == ["world", "states", "schedules", "converged", "seconds"]
     assert line.startswith(QUICK)
-    counts = [f"{n:,}" for n in (found.states, found.schedules, found.healed)]
+    counts = [f"{n:,}" for n in (found.states, found.schedules, found.converged)]
     assert line.removeprefix(QUICK).split()[:3] == counts
     assert total == f"{found.schedules:,} schedules through {found.states:,} states"
 
@@ -121,7 +121,7 @@ def test_a_broken_world_is_told_and_fails(capsys: pytest.CaptureFixture[str]) ->
     told = [number for number, line in enumerate(lines) if line.startswith("BROKEN")]
     assert lines[told[0]].startswith("BROKEN one handler always fails: G2: ('acme', 'e1', ")
     assert lines[told[0] + 1].startswith("00:00:00.000  ")
-    assert len(told) == 2  # before its story, and at its end
+    assert len(told) == 2  # before its trace, and at its end
 
 
 @pytest.mark.usefixtures("broken")

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from simulation.engine import invocations
-from simulation.engine.apply import take
+from simulation.engine.apply import apply
 from simulation.engine.choices import Choice, choices
 from simulation.engine.stepping import Call, Stepping
 from simulation.engine.world import World
@@ -38,7 +38,7 @@ def finish(world: World, reservation: str) -> None:
 
 def one_step(world: World, reservation: str, how: str = "ok") -> None:
     """Lets an invocation make its next call."""
-    call = world.jobs[reservation].place.call
+    call = world.jobs[reservation].node.call
     if call is not None and call.method == "begin":
         invocations.handle(world, reservation, SUCCEEDS)
     else:
@@ -47,9 +47,9 @@ def one_step(world: World, reservation: str, how: str = "ok") -> None:
 
 def up_to(world: World, reservation: str, wanted: Callable[[Call | None], bool]) -> Call | None:
     """Lets an invocation go on until its next call is the wanted one."""
-    while not wanted(world.jobs[reservation].place.call):
+    while not wanted(world.jobs[reservation].node.call):
         one_step(world, reservation)
-    return world.jobs[reservation].place.call
+    return world.jobs[reservation].node.call
 
 
 def calls(method: str) -> Callable[[Call | None], bool]:
@@ -63,9 +63,9 @@ def ends(call: Call | None) -> bool:
 
 
 def ingested(scenario: Scenario = TINY, **parts: Any) -> World:
-    """Returns a world whose first letter was acknowledged."""
+    """Returns a world whose first webhook was acknowledged."""
     world = fresh(scenario, **parts)
-    invocations.deliver(world, scenario.letters[0])
+    invocations.deliver(world, scenario.webhooks[0])
     finish(world, INGEST)
     return world
 
@@ -83,7 +83,7 @@ def message_id(world: World, lane: str = "default") -> str:
 
 
 def row(world: World) -> Item | None:
-    """Returns the row of the first letter's run."""
+    """Returns the row of the first webhook's run."""
     return world.aws.table.row(run_key(*RUN))
 
 
@@ -95,7 +95,7 @@ def offered(world: World, *prefix: str) -> list[Choice]:
 def happens(world: World, *choice: str) -> None:
     """Lets something happen that may."""
     assert choice in set(choices(world))
-    take(world, choice)
+    apply(world, choice)
 
 
 def seconds(world: World) -> float:

@@ -7,13 +7,13 @@ import pytest
 
 from simulation.engine import invocations
 from simulation.engine.failure import Failure
-from simulation.engine.opening import opened
+from simulation.engine.invocations import with_preloaded
 from simulation.engine.stepping import Stepping
 from simulation.engine.world import World
 from simulation.search.exhaustive import explore
 from simulation.worlds.builders import FIRST
-from simulation.worlds.destinations import SPARED
-from simulation.worlds.ordered import ORDERED, PAUSED
+from simulation.worlds.destinations import DESTINATION_WORLDS
+from simulation.worlds.ordered import ORDERING_WORLDS, PAUSE_WORLDS
 from tests.simulation.tiny import TINY, finish, fresh, happens, offered, received, row, with_budget
 from webhook_inbox.destinations.circuit import UNKNOWN
 from webhook_inbox.destinations.circuit_breaker import CircuitBreaker
@@ -23,7 +23,9 @@ from webhook_inbox.handlers.ordering.key_state import KeyState
 from webhook_inbox.ledger.pauses import HandlerPauses, control_key
 from webhook_inbox.processor.admission import Admission, AdmissionDecision
 
-WORLDS = {scenario.name: scenario for scenario in (*SPARED, *ORDERED, *PAUSED)}
+WORLDS = {
+    scenario.name: scenario for scenario in (*DESTINATION_WORLDS, *ORDERING_WORLDS, *PAUSE_WORLDS)
+}
 PERSON = "person 1"
 
 
@@ -52,7 +54,7 @@ def test_a_gate_that_lets_everybody_in_is_noticed(monkeypatch: pytest.MonkeyPatc
 
 def test_a_circuit_that_nobody_looks_at_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CircuitBreaker, "look", lambda *_: UNKNOWN)
-    assert "spare: sink is called by what was read long ago" in broken("called too often")
+    assert "circuit: sink is called by what was read long ago" in broken("called too often")
 
 
 def test_an_ordering_key_that_anybody_takes_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,15 +90,17 @@ def test_a_wait_that_no_message_carries_is_noticed(monkeypatch: pytest.MonkeyPat
 
 
 def test_what_is_there_was_accepted_before_anything_happens() -> None:
-    world = opened(World(replace(TINY, letters=(replace(FIRST, there=True),)), Stepping()))
-    assert world.truth.acknowledged == {FIRST.event}
+    world = with_preloaded(
+        World(replace(TINY, webhooks=(replace(FIRST, preloaded=True),)), Stepping())
+    )
+    assert world.observer.acknowledged == {FIRST.event}
     assert world.jobs == {}
     assert offered(world, "sends") == []
     assert len(offered(world, "receives")) == 1
 
 
 def test_what_is_not_there_has_yet_to_be_sent() -> None:
-    assert opened(fresh()).tries == {}
+    assert with_preloaded(fresh()).tries == {}
 
 
 # -- people who pause
@@ -107,11 +111,11 @@ def test_a_person_pauses_and_resumes_as_often_as_may_be() -> None:
     assert offered(world, "resumes") == []
     happens(world, "pauses", "mail")
     finish(world, PERSON)
-    assert world.truth.paused == {"mail": world.clock.ms}
+    assert world.observer.paused == {"mail": world.clock.ms}
     assert offered(world, "pauses") == []
     happens(world, "resumes", "mail")
     finish(world, PERSON)
-    assert world.truth.paused == {}
+    assert world.observer.paused == {}
     assert (offered(world, "pauses"), offered(world, "resumes")) == ([], [])
     control = world.aws.table.row(control_key("mail"))
     assert control is not None
@@ -120,9 +124,9 @@ def test_a_person_pauses_and_resumes_as_often_as_may_be() -> None:
 
 def test_a_second_pause_leaves_the_time_of_the_first() -> None:
     world = fresh()
-    world.truth.told("mail", 1, paused=True)
-    world.truth.told("mail", 2, paused=True)
-    assert world.truth.paused == {"mail": 1}
+    world.observer.pause_changed("mail", 1, paused=True)
+    world.observer.pause_changed("mail", 2, paused=True)
+    assert world.observer.paused == {"mail": 1}
 
 
 def test_a_pause_whose_answer_is_lost_may_be_in_force() -> None:
@@ -130,7 +134,7 @@ def test_a_pause_whose_answer_is_lost_may_be_in_force() -> None:
     happens(world, "pauses", "mail")
     invocations.step(world, PERSON, "ok")
     happens(world, "step", PERSON, "after")
-    assert world.truth.paused == {"mail": world.clock.ms}
+    assert world.observer.paused == {"mail": world.clock.ms}
     assert world.jobs == {}
 
 

@@ -1,4 +1,4 @@
-"""Answers are told apart: two that differ lead to two places."""
+"""Answers are told max_skew: two that differ lead to two nodes."""
 
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta

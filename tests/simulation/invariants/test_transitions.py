@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from simulation.invariants.observer import RESEND_PAUSE_MS, Actor, Truth, Violation
+from simulation.invariants.observer import RESEND_PAUSE_MS, Actor, Observer, Violation
 from simulation.invariants.transitions import PASS_MS, ROLLING_MS, SKEW_MS, changed
 from tests.simulation.tiny import RUN
 from webhook_inbox.domain.ports import Item, Message
@@ -36,10 +36,10 @@ RECONCILER, REPLAY = Actor("reconciler"), Actor("replay", replays=True)
 DIED = row("dead_letter", dead_at=NOW, generation=1, last_error="permanent: no")
 
 
-def write(actor: Actor, old: Item, new: Item, **notes: Any) -> Truth:
-    truth = Truth(**{"spent": {RUN: LIMIT}, "succeeded": {RUN}, **notes})
-    changed(truth, actor, RUN, old, new, now=NOW, limit=LIMIT)
-    return truth
+def write(actor: Actor, old: Item, new: Item, **notes: Any) -> Observer:
+    observer = Observer(**{"spent": {RUN: LIMIT}, "succeeded": {RUN}, **notes})
+    changed(observer, actor, RUN, old, new, now=NOW, limit=LIMIT)
+    return observer
 
 
 LET_WAIT = row("deferred", attempt_count=0, generation=1, next_attempt_at=NOW)

@@ -6,7 +6,7 @@ from simulation.engine import invocations
 from simulation.engine.virtual_time import next_pass
 from simulation.engine.world import World
 from simulation.invariants import convergence as healing
-from simulation.invariants.convergence import WINDOW_PASS_MS, heal
+from simulation.invariants.convergence import WINDOW_PASS_MS, converge
 from simulation.invariants.observer import Violation
 from tests.simulation.tiny import RUN, ingested, message_id, row
 from webhook_inbox.domain.ports import Change, Outgoing
@@ -31,7 +31,7 @@ def due(world: World) -> World:
 def pending() -> World:
     """Returns a world with a run that is pending, watched, and without its message."""
     world = ingested()
-    heal(world)
+    converge(world)
     now = world.clock.ms
     parts = {"status": "pending", "due_bucket": "1", "due_at": now, "last_at": now}
     change(world, **parts)

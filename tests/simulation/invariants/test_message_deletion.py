@@ -6,7 +6,7 @@ import pytest
 
 from simulation.engine.stepping import Call
 from simulation.engine.world import World
-from simulation.invariants.message_deletion import buried, deleted
+from simulation.invariants.message_deletion import deleted, moved_to_dlq
 from simulation.invariants.observer import Violation
 from tests.simulation.tiny import RUN, WORKER, calls, finish, received, row, up_to
 from webhook_inbox.domain.ports import Change, Message, Outgoing
@@ -103,7 +103,7 @@ def test_a_message_that_was_received_again_is_still_there() -> None:
 def test_a_run_whose_message_the_queue_lost_is_left_to_the_reconciler() -> None:
     world, message = at_work()
     becomes(world, "failed")
-    world.truth.lost.add(RUN)
+    world.observer.lost.add(RUN)
     deleted(world, "default", message)
 
 
@@ -122,23 +122,23 @@ def test_a_run_with_attempts_left_is_not_buried(status: str) -> None:
     world, _ = at_work()
     becomes(world, status)
     with pytest.raises(Violation, match=r"G1: .* has attempts left and no message"):
-        buried(world, replace(REFERENCE, generation=1))
+        moved_to_dlq(world, replace(REFERENCE, generation=1))
 
 
 def test_a_message_that_was_replaced_may_be_buried() -> None:
     world, _ = at_work()
     becomes(world, "failed")
-    buried(world, REFERENCE)
+    moved_to_dlq(world, REFERENCE)
 
 
 def test_a_dead_run_may_be_buried() -> None:
     world, _ = at_work()
     becomes(world, "dead_letter")
-    buried(world, replace(REFERENCE, generation=1))
+    moved_to_dlq(world, replace(REFERENCE, generation=1))
 
 
 def test_a_run_that_had_trouble_may_be_buried() -> None:
     world, _ = at_work()
     becomes(world, "failed")
-    world.truth.troubled.add(RUN)
-    buried(world, replace(REFERENCE, generation=1))
+    world.observer.troubled.add(RUN)
+    moved_to_dlq(world, replace(REFERENCE, generation=1))

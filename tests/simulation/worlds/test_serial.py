@@ -7,12 +7,12 @@ import pytest
 from simulation.engine.failure import Failure
 from simulation.search.exhaustive import explore
 from simulation.worlds.scenario import Scenario
-from simulation.worlds.serial import GOES_ON, SERIALS, STOPS
+from simulation.worlds.serial import GOES_ON, SERIAL_WORLDS, STOPS
 from webhook_inbox.queue import message_groups
 from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.queue.outcomes import RunOutcome
 
-BY_NAME = {scenario.name: scenario for scenario in SERIALS}
+BY_NAME = {scenario.name: scenario for scenario in SERIAL_WORLDS}
 
 
 def smaller(name: str, **budget: int) -> Scenario:
