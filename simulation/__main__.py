@@ -1,12 +1,12 @@
-"""`python -m simulation`: explores, walks, tells.
+"""The command line of the simulation.
 
     python -m simulation explore [WORLD …]      every schedule of the small worlds
-    python -m simulation walk [--seeds A:B]     drawn schedules of large worlds
-    python -m simulation tell SEED              one drawn schedule as a trace
-    python -m simulation mutants                fault after fault put into the protocol
-    python -m simulation worlds                 the small worlds' names
+    python -m simulation walk [--seeds A:B]     random schedules of large worlds
+    python -m simulation trace SEED             the trace of one random schedule
+    python -m simulation mutants [PART …]       each deliberate fault, or those whose name has PART
+    python -m simulation worlds                 the names of the small worlds
 
-Exit status 1 where a guarantee is broken; the schedule is then shrunk and told.
+The exit status is 1 if a guarantee is broken; the schedule is then shrunk and its trace printed.
 """
 
 import argparse
@@ -34,7 +34,7 @@ R = TypeVar("R")
 
 
 class Explored(NamedTuple):
-    """What became of one small world; `trace` is empty where nothing broke."""
+    """The result of exploring one small world; `trace` is empty if no guarantee was broken."""
 
     name: str
     states: int
@@ -46,7 +46,7 @@ class Explored(NamedTuple):
 
 
 class Span(NamedTuple):
-    """What became of a span of seeds; `trace` is empty where nothing broke."""
+    """The result of walking a span of seeds; `trace` is empty if no guarantee was broken."""
 
     walked: int
     steps: int
@@ -54,31 +54,36 @@ class Span(NamedTuple):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Does what the command line says and returns the exit status."""
+    """Runs the command and returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m simulation")
     commands = parser.add_subparsers(dest="command", required=True)
     exploring = commands.add_parser("explore", help="every schedule of the small worlds")
-    exploring.add_argument("--states", type=int, default=10_000_000, help="at most, of each world")
     exploring.add_argument(
-        "--wider", type=int, default=0, metavar="N", help="N more faults in each"
+        "--states", type=int, default=10_000_000, help="most states to explore in each world"
+    )
+    exploring.add_argument(
+        "--wider", type=int, default=0, metavar="N", help="allow N more faults in each world"
     )
     exploring.add_argument("worlds", nargs="*", metavar="WORLD")
-    walking = commands.add_parser("walk", help="drawn schedules of large worlds")
+    walking = commands.add_parser("walk", help="random schedules of large worlds")
     walking.add_argument("--seeds", type=_seeds, default=range(1000), metavar="A:B")
-    telling = commands.add_parser("tell", help="one drawn schedule as a trace")
-    telling.add_argument("seed", type=int)
-    commands.add_parser("mutants", help="fault after fault put into the protocol")
-    commands.add_parser("worlds", help="the small worlds' names")
+    tracing = commands.add_parser("trace", help="the trace of one random schedule")
+    tracing.add_argument("seed", type=int)
+    mutating = commands.add_parser("mutants", help="inject each deliberate fault and detect it")
+    mutating.add_argument(
+        "names", nargs="*", metavar="PART", help="only faults whose name contains it"
+    )
+    commands.add_parser("worlds", help="the names of the small worlds")
     given = parser.parse_args(arguments)
     match given.command:
         case "explore":
             return _explore(given.states, given.wider, given.worlds)
         case "walk":
             return _walk(given.seeds)
-        case "tell":
-            return _tell(given.seed)
+        case "trace":
+            return _trace(given.seed)
         case "mutants":
-            return mutation.main([])
+            return mutation.main(given.names)
     print(*(world.name for world in SMALL_WORLDS), sep="\n")
     return 0
 
@@ -95,13 +100,13 @@ def _explore(states: int, more: int, names: Sequence[str]) -> int:
         print(f"no such world: {', '.join(sorted(unknown))}; {listed}", file=sys.stderr)
         return 2
     chosen = [n for n, world in enumerate(SMALL_WORLDS) if not names or world.name in names]
-    print(f"{'world':36}{'states':>10}{'schedules':>11}{'converged':>9}{'seconds':>9}")
+    print(f"{'world':36}{'states':>10}{'schedules':>11}{'converged':>11}{'seconds':>9}")
     found = []
     for one in _in_processes(partial(explored, states=states, more=more), chosen):
         found.append(one)
         cut = "" if one.complete else "  (cut)"
         print(
-            f"{one.name:36}{one.states:10,}{one.schedules:11,}{one.converged:9,}"
+            f"{one.name:36}{one.states:10,}{one.schedules:11,}{one.converged:11,}"
             f"{one.seconds:9.1f}{cut}",
             flush=True,
         )
@@ -120,7 +125,7 @@ def explored(number: int, *, states: int, more: int = 0) -> Explored:
     except Failure as failure:
         seconds = time.perf_counter() - began
         return Explored(
-            scenario.name, 0, 0, 0, complete=False, seconds=seconds, trace=_told(failure)
+            scenario.name, 0, 0, 0, complete=False, seconds=seconds, trace=_trace_of(failure)
         )
     finally:
         gc.collect()
@@ -142,7 +147,7 @@ def _walk(seeds: range) -> int:
         if span.trace:
             broken += 1
             print(*span.trace, "", sep="\n", flush=True)
-    print(f"{walked:,} drawn schedules walked, {steps:,} steps, {broken} broken")
+    print(f"{walked:,} random schedules walked, {steps:,} steps, {broken} broken")
     return 1 if broken else 0
 
 
@@ -153,30 +158,30 @@ def walked_span(seeds: range) -> Span:
         for seed in seeds:
             walk(seed, walked)
     except Failure as failure:
-        return Span(walked.schedules, walked.steps, _told(failure))
+        return Span(walked.schedules, walked.steps, _trace_of(failure))
     finally:
         gc.collect()
     return Span(walked.schedules, walked.steps)
 
 
-def _tell(seed: int) -> int:
+def _trace(seed: int) -> int:
     try:
         path = walk(seed, Walked())
     except Failure as failure:
-        print(*_told(failure), sep="\n")
+        print(*_trace_of(failure), sep="\n")
         return 1
     print(*narrate(path.scenario, path.schedule), sep="\n")
     return 0
 
 
-def _told(failure: Failure) -> tuple[str, ...]:
-    again = "" if failure.seed is None else f"  (python -m simulation tell {failure.seed})"
+def _trace_of(failure: Failure) -> tuple[str, ...]:
+    again = "" if failure.seed is None else f"  (python -m simulation trace {failure.seed})"
     shrunk = shrink(failure)
     return (f"BROKEN {failure}{again}", *narrate(shrunk.scenario, shrunk.schedule))
 
 
 def _in_processes(work: Callable[[T], R], subjects: Iterable[T]) -> Iterator[R]:
-    # Python's cyclic garbage collector would walk all that is remembered, over and over.
+    # The cyclic garbage collector would traverse all the retained state again and again.
     with ProcessPoolExecutor(PROCESSES, initializer=gc.disable) as pool:
         yield from pool.map(work, subjects)
 

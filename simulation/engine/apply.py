@@ -1,4 +1,4 @@
-"""Letting a choice happen, at the expense of the budget."""
+"""Applies a choice to a world and charges the budget."""
 
 from dataclasses import replace
 from typing import Final
@@ -12,7 +12,7 @@ from simulation.worlds.scenario import SUCCEEDS, Webhook
 
 
 def apply(world: World, choice: Choice) -> None:
-    """Lets it happen, at the expense of the budget."""
+    """Applies a choice and charges the budget."""
     EFFECTS[choice[0]](world, choice)
 
 
@@ -33,7 +33,7 @@ def _handles(world: World, choice: Choice) -> None:
 
 
 def outcome_of(world: World, choice: Choice) -> AttemptOutcome:
-    """Returns how a handler goes."""
+    """Returns the outcome that a choice gives the attempt."""
     call = world.jobs[choice[1]].node.call
     handler = call.args[0] if call else ""
     if choice[2] == "well":
@@ -58,7 +58,7 @@ def _sends(world: World, choice: Choice) -> None:
 
 
 def webhook_of(world: World, name: str) -> Webhook:
-    """Returns the webhook of this name."""
+    """Returns the webhook with this name."""
     return next(webhook for webhook in world.scenario.webhooks if webhook.name == name)
 
 
@@ -67,7 +67,7 @@ def _receives(world: World, choice: Choice) -> None:
 
 
 def _throttles(world: World, choice: Choice) -> None:
-    # A throttled invocation: received, never processed, back after the visibility timeout.
+    # A throttled invocation: the message returns after the visibility timeout.
     _spend(world, "faults")
     world.throttle(choice[1], choice[2])
 
@@ -88,7 +88,7 @@ def _arrives(world: World, choice: Choice) -> None:
 
 def _time(world: World, _: Choice) -> None:
     moment = next_moment(world)
-    # Where nothing is to be waited for, nothing changes.
+    # With no pending moment the world stays as it is.
     if moment is not None and moment <= world.era + TROUBLED_MS:
         _spend(world, "jumps")
         world.advance(moment)

@@ -1,4 +1,4 @@
-"""What may happen next in a world, and letting it happen."""
+"""The choices that a world offers."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -8,19 +8,19 @@ from simulation.engine.stepping import Call
 from simulation.engine.virtual_time import quiet, unacknowledged
 from simulation.engine.world import DAY_MS, World
 
-# What happens, to whom or by whom, and how.
+# The kind of choice, its subject, and its variant.
 Choice = tuple[str, ...]
 
-# The reconciler may be away so long; from what is older its last sweep converges.
+# The longest absence of the reconciler; its slow sweep covers older events.
 TROUBLED_MS: Final = 3 * DAY_MS
 WRITES: Final = frozenset({"put", "update", "delete", "send", "hide"})
 LAGGING: Final = frozenset({"query_index", "get_many"})
 
 
 def choices(world: World) -> Iterator[Choice]:
-    """Yields all that may happen next, the ordinary first."""
-    for reservation, job in world.jobs.items():
-        yield from _of_job(world, reservation, job)
+    """Yields every choice, those without a fault first."""
+    for slot, job in world.jobs.items():
+        yield from _of_job(world, slot, job)
     yield from _of_senders(world)
     yield from _of_queues(world)
     for number in range(len(world.late)):
@@ -45,35 +45,35 @@ def choices(world: World) -> Iterator[Choice]:
         yield from (("deploys", other.name) for other in others)
 
 
-def _of_job(world: World, reservation: str, job: Job) -> Iterator[Choice]:
+def _of_job(world: World, slot: str, job: Job) -> Iterator[Choice]:
     call = job.node.call
     if call is not None and call.method == "begin":
-        yield from _outcomes(world, reservation, call)
+        yield from _outcomes(world, slot, call)
     elif job.wakes <= world.clock.ms:
-        yield ("step", reservation, "ok")
+        yield ("step", slot, "ok")
         if world.left.faults:
-            yield from (("step", reservation, how) for how in _faults(world, job, call))
+            yield from (("step", slot, how) for how in _faults(world, job, call))
     if world.left.faults and "killed" in world.scenario.faults:
-        yield ("killed", reservation)
-    if world.left.faults and _frozen(world, job):
-        yield ("freezes", reservation)
+        yield ("killed", slot)
+    if world.left.faults and _may_freeze(world, job):
+        yield ("freezes", slot)
 
 
-def _frozen(world: World, job: Job) -> bool:
-    """Tells whether a worker may be frozen now, and go on after its time."""
+def _may_freeze(world: World, job: Job) -> bool:
+    """Returns whether a worker may be frozen now and resume after its lease."""
     kinds = world.scenario.faults
     return "frozen" in kinds and job.lease != "" and not job.overdue
 
 
-def _outcomes(world: World, reservation: str, call: Call) -> Iterator[Choice]:
+def _outcomes(world: World, slot: str, call: Call) -> Iterator[Choice]:
     handler = call.args[0]
     if handler in world.scenario.always:
-        yield ("handles", reservation, "always")
+        yield ("handles", slot, "always")
         return
-    yield ("handles", reservation, "well")
+    yield ("handles", slot, "well")
     if world.left.failures:
         for number in range(len(world.scenario.outcomes.get(handler, ()))):
-            yield ("handles", reservation, str(number))
+            yield ("handles", slot, str(number))
 
 
 def _faults(world: World, job: Job, call: Call | None) -> Iterator[str]:
@@ -142,6 +142,6 @@ def _of_queues(world: World) -> Iterator[Choice]:
         if "lost" in troubles:
             yield from (("loses", lane, message[0]) for message in queue.snapshot()[1])
         if "redelivered" in troubles:
-            # One that was received: SQS does not show a delayed message early.
+            # Received messages only; SQS does not deliver a delayed message early.
             hidden = (m[0] for m in queue.snapshot()[1] if m[4] and m[0] not in visible)
             yield from (("reappears", lane, id_) for id_ in hidden)

@@ -1,4 +1,4 @@
-"""Invocations: how they end, and what becomes of their messages."""
+"""Ends invocations and deletes or returns their messages."""
 
 from typing import Final
 
@@ -12,16 +12,16 @@ from webhook_inbox.domain.ports import Item
 from webhook_inbox.ingest.ingest import IngestOutcome
 from webhook_inbox.ledger.schema import event_key, run_key
 
-# Of events that are older the reconciler takes care, not a duplicate.
+# A duplicate re-sends runs of younger events only; the reconciler covers older ones.
 YOUNG_MS: Final = 15 * 60_000
 
 
-def end(world: World, reservation: str, job: Job, how: str) -> None:
-    """An invocation ends; `how` is "undeleted" where its message stays."""
-    del world.jobs[reservation]
+def end(world: World, slot: str, job: Job, how: str) -> None:
+    """Ends an invocation; `how` is "undeleted" if the deletion of its message fails."""
+    del world.jobs[slot]
     result = job.node.result
     if isinstance(result, Crashed):
-        raise Violation("G1", f"{reservation} raised {result.error!r}")
+        raise Violation("G1", f"{slot} raised {result.error!r}")
     if job.webhook is not None:
         world.answered[job.webhook.name] = result.status
         row = world.aws.table.row(event_key(*job.webhook.event))
@@ -36,10 +36,10 @@ def end(world: World, reservation: str, job: Job, how: str) -> None:
 
 
 def _check_sent(world: World, webhook: Webhook, event: Item) -> None:
-    """Checks that a duplicate has sent what was never enqueued (G5)."""
+    """Checks that a duplicate enqueued the runs that were not enqueued before (G5)."""
     if event["received_at"] <= world.clock.ms - YOUNG_MS:
         return
     for name in event["runs"]:
         begun = world.aws.table.row(run_key(*webhook.event, name)) is not None
         sent = world.observer.sends.get((*webhook.event, name), 0) > 0
-        must("G5", begun or sent, f"{webhook.name} was a duplicate and {name} is not sent")
+        must("G5", begun or sent, f"{webhook.name} was a duplicate and {name} was not sent")

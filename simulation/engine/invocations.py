@@ -1,4 +1,4 @@
-"""Invocations: how they begin, what each of their calls is answered, how they end."""
+"""Starts invocations, answers each of their calls, and ends them."""
 
 from collections.abc import Hashable
 from dataclasses import replace
@@ -26,7 +26,7 @@ from webhook_inbox.queue.outcomes import Worker
 from webhook_inbox.replay.request import ReplayRequest
 
 LOST_ANSWER = Answer(("aws", "Call", "did not answer (injected)"), Unavailable)
-# What goes wrong and must not be noticed: the inbox makes up for it by itself.
+# Faults that the inbox absorbs: they do not mark a run as troubled.
 UNNOTICED = frozenset({"ok", "stale", "twice"})
 
 
@@ -44,121 +44,121 @@ def with_preloaded(world: World) -> World:
 
 
 def deliver(world: World, webhook: Webhook) -> None:
-    """A sender sends a webhook."""
-    if world.serial:  # Where nobody keeps an order, it would only tell equal worlds apart.
+    """Sends a webhook to ingest."""
+    if world.serial:  # Without serial lanes this note would only distinguish equal states.
         world.observer.earlier.setdefault(webhook.event, frozenset(world.observer.acknowledged))
     tried = world.tries.get(webhook.name, 0) + 1
     world.tries[webhook.name] = tried
-    reservation = world.free("ingest", max(1, world.scenario.receivers))
+    slot = world.free("ingest", max(1, world.scenario.receivers))
     delivery = webhook.delivered(world.clock.now(), f"{webhook.name}/{tried}")
     program = programs.ingest(world.deployment.manifest, delivery)
-    _begin(world, reservation, "ingest", (webhook, tried), program, webhook=webhook)
+    _begin(world, slot, "ingest", (webhook, tried), program, webhook=webhook)
 
 
 def receive(world: World, lane: str, message_id: str) -> None:
-    """A worker receives a message; or SQS moves it to the DLQ, received too often already."""
+    """Delivers a message to a worker, or to the DLQ once its receive count is exhausted."""
     body = next(m[1] for m in world.aws.queues[lane].snapshot()[1] if m[0] == message_id)
     message = world.aws.queues[lane].take(message_id, hidden_for=VISIBILITY)
     if message is None:
         moved_to_dlq(world, RunMessage.decode(body))
         return
     world.observer.received(RunMessage.decode(body))
-    reservation = world.free("worker", max(1, world.scenario.workers))
+    slot = world.free("worker", max(1, world.scenario.workers))
     skews = world.scenario.skews
-    skew = skews[(int(reservation[-1]) - 1) % len(skews)]
+    skew = skews[(int(slot[-1]) - 1) % len(skews)]
     until = from_ms(world.clock.ms + skew) + programs.TIMEOUTS["processor"]
-    worker = Worker(reservation, "v1", lane, world.scenario.max_receive_count)
+    worker = Worker(slot, "v1", lane, world.scenario.max_receive_count)
     now = world.deployment
     program = programs.processor(now.manifest, now.handlers, message, worker, until)
     about, parts = (worker, message, skew), {"skew": skew, "message": message, "lane": lane}
     controls_seen = world.observer.controls.get(RunMessage.decode(body).handler, 0)
-    _begin(world, reservation, "processor", about, program, controls_seen=controls_seen, **parts)
+    _begin(world, slot, "processor", about, program, controls_seen=controls_seen, **parts)
 
 
 def reconcile(world: World) -> None:
-    """A pass of the reconciler begins."""
+    """Starts a pass of the reconciler."""
     until = world.clock.now() + programs.TIMEOUTS["reconciler"]
     program = programs.reconciler(world.deployment.manifest, until)
-    reservation = world.free("reconciler", 2)
-    # Two passes never begin in the very same millisecond.
-    skew = int(reservation[-1]) - 1
-    _begin(world, reservation, "reconciler", skew, program, skew=skew)
+    slot = world.free("reconciler", 2)
+    # Two passes never start in the same millisecond.
+    skew = int(slot[-1]) - 1
+    _begin(world, slot, "reconciler", skew, program, skew=skew)
 
 
 def replay(world: World, number: int) -> None:
-    """An operator asks for the scenario's n-th replay."""
+    """Starts the scenario's n-th replay."""
     ask_replay(world, world.scenario.requests[number])
 
 
 def ask_replay(world: World, request: ReplayRequest) -> None:
-    """An operator asks for this replay."""
+    """Starts a replay."""
     until = world.clock.now() + programs.TIMEOUTS["replay"]
     program = programs.replay(world.deployment.manifest, request, until)
-    reservation = world.free("replay", 2)
-    # No two replays draw the same tokens, be it in one reservation and one millisecond.
+    slot = world.free("replay", 2)
+    # Two replays never draw the same tokens, even in the same slot and millisecond.
     drawn = 1000 * world.left.replays
-    _begin(world, reservation, "replay", request, program, force=request.force, drawn=drawn)
+    _begin(world, slot, "replay", request, program, force=request.force, drawn=drawn)
 
 
 def decide(world: World, kind: str, pk: str, sk: str) -> None:
-    """A person decides about a held run, having looked at it just now."""
+    """Starts a decision of a person about a held run, as its row is now."""
     row = world.aws.table.row(Key(pk, sk))
     if row is None:
         raise ValueError(f"{sk} is gone")
-    reservation = world.free("person", 2)
+    slot = world.free("person", 2)
     program = programs.decision(world.deployment.manifest, row, kind)
     about = kind, pk, sk, row["held"]["fingerprint"], row.get("generation", 0), row.get("claims", 0)
-    _begin(world, reservation, "person", about, program, drawn=1000 * world.left.decisions)
+    _begin(world, slot, "person", about, program, drawn=1000 * world.left.decisions)
 
 
 def control(world: World, handler: str, *, paused: bool) -> None:
-    """A person pauses a handler, or resumes it."""
-    reservation = world.free("person", 2)
+    """Starts the pause or the resumption of a handler."""
+    slot = world.free("person", 2)
     program = programs.control(handler, paused=paused)
-    _begin(world, reservation, "person", (handler, paused), program, drawn=1000 * world.left.pauses)
+    _begin(world, slot, "person", (handler, paused), program, drawn=1000 * world.left.pauses)
 
 
 def _begin(
-    world: World, reservation: str, kind: str, about: Hashable, program: Program, **parts: Any
+    world: World, slot: str, kind: str, about: Hashable, program: Program, **parts: Any
 ) -> None:
     key = kind, world.deployment.identity, about, world.clock.ms
     node = world.stepping.begin(key, program)
     ends = world.clock.ms + int(programs.TIMEOUTS[kind].total_seconds() * 1000)
-    _advance(world, reservation, Job(kind, node, ends, **parts))
+    _advance(world, slot, Job(kind, node, ends, **parts))
 
 
-# -- they go on
+# -- continuing an invocation
 
 
-def step(world: World, reservation: str, how: str) -> None:
-    """An invocation makes its next call, or ends.
+def step(world: World, slot: str, how: str) -> None:
+    """Makes the next call of an invocation, or ends it.
 
     Args:
-        world: where.
-        reservation: which one.
-        how: "ok", or what goes wrong: "before" (it fails), "after" (it has its effect and its
-            answer is lost), "twice" (the SDK repeats it), "delayed" (it fails and has its effect
-            later), "refused" (the queue does not take every message), "stale" (an eventually
-            consistent read misses what was written), "undeleted" (at its end: the message stays).
+        world: the world.
+        slot: the slot of the invocation.
+        how: "ok", or a fault: "before" (the call fails), "after" (it takes effect and the answer
+            is lost), "twice" (the SDK repeats it), "delayed" (it fails and takes effect later),
+            "refused" (the queue rejects a message), "stale" (an eventually consistent read misses
+            recent writes), "undeleted" (at the end: the message is not deleted).
     """
-    job = world.jobs[reservation]
+    job = world.jobs[slot]
     if job.node.call is None:
-        end(world, reservation, job, how)
+        end(world, slot, job, how)
         return
     job, answer = _answered(world, job, job.node.call, how)
     node = world.stepping.advance(job.node, answer)
-    _advance(world, reservation, job._replace(node=node, wakes=0))
+    _advance(world, slot, job._replace(node=node, wakes=0))
 
 
-def handle(world: World, reservation: str, outcome: AttemptOutcome) -> None:
-    """A handler begins, and will go like this."""
-    job = world.jobs[reservation]
+def handle(world: World, slot: str, outcome: AttemptOutcome) -> None:
+    """Starts a handler whose attempt will have this outcome."""
+    job = world.jobs[slot]
     call = job.node.call
     if call is None:
-        raise ValueError(f"{reservation} has ended")
+        raise ValueError(f"{slot} has ended")
     name, source, event_id, _, content = call.args
     run = source, event_id, name
-    if not job.overdue:  # Whoever thaws after its time cannot know that it is late.
+    if not job.overdue:  # An invocation frozen past its timeout cannot know that it is late.
         busy = any(other.handling == run for other in world.jobs.values())
         row = world.aws.table.row(run_key(source, event_id, name))
         world.observer.attempt_began(run, content, row, limit=world.limits[name], busy=busy)
@@ -167,9 +167,9 @@ def handle(world: World, reservation: str, outcome: AttemptOutcome) -> None:
         ignored = (
             name in world.observer.paused and job.controls_seen == world.observer.controls[name]
         )
-        must("pause", not ignored or job.blind, f"{run} began and its handler is paused")
+        must("pause", not ignored or job.blind, f"{run} began although its handler is paused")
         asked = "policy" in (row or {}).get("approvals", {}) or not world.behavior_of(name).asks
-        must("hold", asked, f"{run} began and nobody has approved it")
+        must("hold", asked, f"{run} began without approval")
     if outcome != AttemptOutcome():
         world.observer.handler_failed.add(run)
     if not outcome.error:
@@ -177,25 +177,25 @@ def handle(world: World, reservation: str, outcome: AttemptOutcome) -> None:
     answer = Answer((outcome.posts, outcome.error, outcome.seconds))
     node = world.stepping.advance(job.node, answer)
     handling = None if job.overdue else run
-    _advance(world, reservation, job._replace(node=node, handling=handling))
+    _advance(world, slot, job._replace(node=node, handling=handling))
 
 
-def _advance(world: World, reservation: str, job: Job) -> None:
-    """Answers what nothing can go wrong with, up to the next call that counts."""
+def _advance(world: World, slot: str, job: Job) -> None:
+    """Answers calls without faults or side effects, up to the next call that is a choice."""
     while (call := job.node.call) is not None:
         if call.method == "sleep":
             job = job._replace(wakes=world.clock.ms + max(1, round(call.args[0] * 1000)))
             break
-        job, answer = _plain(world, reservation, job, call)
+        job, answer = _plain(world, slot, job, call)
         if answer is None:
             break
         job = job._replace(node=world.stepping.advance(job.node, answer))
-    world.jobs[reservation] = job
+    world.jobs[slot] = job
     if call is None and job.kind in {"reconciler", "replay", "person"}:
-        end(world, reservation, job, "ok")
+        end(world, slot, job, "ok")
 
 
-def _plain(world: World, reservation: str, job: Job, call: Call) -> tuple[Job, Answer | None]:
+def _plain(world: World, slot: str, job: Job, call: Call) -> tuple[Job, Answer | None]:
     match call.port:
         case "clock":
             return job, Answer(from_ms(world.clock.ms + job.skew))
@@ -203,20 +203,20 @@ def _plain(world: World, reservation: str, job: Job, call: Call) -> tuple[Job, A
             low, high = call.args
             return job, Answer(low + (high - low) * world.scenario.jitter)
         case "randomness":
-            # A receipt names one receive of one message, so no two leases are the same.
-            name = job.message.receipt if job.message else f"{reservation}@{world.clock.ms}"
+            # A receipt identifies one receive of one message, so leases differ.
+            name = job.message.receipt if job.message else f"{slot}@{world.clock.ms}"
             return job._replace(drawn=job.drawn + 1), Answer(f"{name}.{job.drawn}")
         case "secrets":
             return job, Answer((SECRET,))
         case "handler" | "sink":
-            return _told(world, job, call)
-    # A read that finds nothing now would as well have been made at another moment.
+            return _note_progress(world, job, call)
+    # A read with an empty result need not be a choice of its own.
     found = world.aws.finds_nothing(call)
     return job, world.execute(call, Actor(job.kind)) if found else None
 
 
-def _told(world: World, job: Job, call: Call) -> tuple[Job, Answer | None]:
-    """Notes what a handler says of itself; what it does at its sink is left to the scheduler."""
+def _note_progress(world: World, job: Job, call: Call) -> tuple[Job, Answer | None]:
+    """Notes the progress of a handler; calls of its sink are left to the scheduler."""
     match call.method:
         case "end":
             return job._replace(handling=None), Answer()
@@ -230,7 +230,7 @@ def _told(world: World, job: Job, call: Call) -> tuple[Job, Answer | None]:
 
 def _answered(world: World, job: Job, call: Call, how: str) -> tuple[Job, Answer]:
     if call.port == "clock":
-        return job, Answer()  # It has slept.
+        return job, Answer()  # The sleep is over.
     if how not in UNNOTICED:
         world.mark_troubled(job)
         job = job._replace(blind=job.blind or destinations.is_optional(call))
@@ -258,7 +258,7 @@ def _leased(job: Job, call: Call, answer: Answer) -> Job:
     if not own or job.message is None:
         return job
     if run_name(key) != named(RunMessage.decode(job.message.body)):
-        return job  # One that it wakes.
+        return job  # Another run, which this one woke.
     mine = answer.value["status"] == "processing"
     return job._replace(lease=answer.value["lease_id"] if mine else "")
 

@@ -1,11 +1,10 @@
-"""Runs the real code one call at a time, and remembers where each answer led.
+"""Runs the real code one call at a time and caches the node that each answer leads to.
 
-A use case knows the world by its ports alone, so it is a function of what they answered: after
-the same answers it makes the same next call. A program's *node* is the node its answers lead to
-in a tree. A node that was reached before costs one lookup; a new one is found by resuming the
-program where it stopped, in the middle of its stack, or by running it again from its beginning
-with the answers recorded. So thousands of schedules share what they have in common, and a state
-of the world can be put back although Python's stacks cannot be copied.
+A use case depends on its ports only, so it is a function of their answers: after the same answers
+it makes the same next call. The answers of a program therefore form a tree. A known node costs one
+lookup. A new node is computed by resuming the program in the middle of its stack, or by running it
+again from the beginning with the recorded answers. Schedules thus share their common prefixes, and
+a state of the world can be restored although Python cannot copy stacks.
 """
 
 import marshal
@@ -20,14 +19,14 @@ from greenlet import GreenletExit, getcurrent, greenlet
 from webhook_inbox.domain.ports import Backlog, Message, Outgoing, Page
 from webhook_inbox.domain.timestamps import to_ms
 
-# Programs kept stopped in the middle of their stacks; others are run again when needed.
+# Suspended programs to keep; others are run again when needed.
 MAX_STOPPED: Final = 256
-# Places remembered before all is forgotten and found anew; some 2 KB each.
+# Cached nodes before all are discarded; each takes about 2 KB.
 MAX_NODES: Final = 400_000
 
 
 class Call(NamedTuple):
-    """A call of a port: which one, what, and with what."""
+    """A call of a port."""
 
     port: str
     method: str
@@ -36,14 +35,14 @@ class Call(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a call gave: a value, or an error's class and its arguments."""
+    """The result of a call: a value, or the class and the arguments of an error."""
 
     value: Any = None
     error: type[Exception] | None = None
 
     @property
     def key(self) -> Hashable:
-        """What tells two answers apart."""
+        """A value that identifies the answer."""
         return self.error, _key(self.value)
 
 
@@ -52,17 +51,17 @@ Program = Callable[[Ask], Any]
 
 
 class Crashed(NamedTuple):
-    """How a program ends that raised what it should not have."""
+    """The result of a program that raised an unexpected error."""
 
     error: Exception
 
 
 class Nondeterminism(AssertionError):
-    """The same answers led to another call: something goes round the ports."""
+    """The same answers led to another call, so the code bypasses its ports."""
 
 
 class Node:
-    """Where a program stands: it makes `call` next, or has ended with `result`."""
+    """A state of a program: it makes `call` next, or ended with `result`."""
 
     __slots__ = ("answer", "call", "next", "number", "parent", "program", "result")
 
@@ -80,14 +79,14 @@ class Node:
 
 @dataclass(slots=True)
 class _Stopped:
-    """A program in the middle of its stack."""
+    """A suspended program."""
 
     stack: Any
     abandoned: bool = False
 
 
 class Stepping:
-    """Every node of every program that was reached, and how to go on from it."""
+    """The reached nodes of all programs, and the suspended programs."""
 
     def __init__(self) -> None:
         self._roots: dict[Hashable, Node] = {}
@@ -96,7 +95,7 @@ class Stepping:
         self._node_count = 0
 
     def begin(self, key: Hashable, program: Program) -> Node:
-        """Returns the first node of a program; `key` tells it from every other."""
+        """Returns the first node of a program that `key` identifies."""
         root = self._roots.get(key)
         if root is None:
             root = self._node(program, None, None)
@@ -105,7 +104,7 @@ class Stepping:
         return root
 
     def advance(self, node: Node, answer: Answer) -> Node:
-        """Returns where the program stands after this answer to its call."""
+        """Returns the node that this answer to the node's call leads to."""
         key = answer.key
         found = node.next.get(key)
         if found is None:
@@ -117,11 +116,11 @@ class Stepping:
 
     @property
     def crowded(self) -> bool:
-        """Whether so much is remembered that `forget` is due."""
+        """True once the cache is full and `forget` is due."""
         return self._node_count > MAX_NODES
 
     def forget(self) -> None:
-        """Forgets every node; those still held by a caller stay usable."""
+        """Discards every node; nodes still referenced by a caller stay usable."""
         for stopped in self._stopped.values():
             _abandon(stopped)
         self._stopped.clear()
@@ -141,7 +140,7 @@ class Stepping:
             _abandon(self._stopped.popitem(last=False)[1])
 
     def _resume(self, stopped: _Stopped, node: Node, answer: Answer) -> _Stopped:
-        """Lets the program run to its next call or its end, and notes which at `node`."""
+        """Runs the program to its next call or its end and stores that in `node`."""
         made = _go(stopped, node.program, answer)
         if stopped.stack.dead:
             node.result = made
@@ -179,7 +178,7 @@ def _go(stopped: _Stopped, program: Program, answer: Answer) -> Any:
     def body() -> Any:
         try:
             return program(ask)
-        except Exception as error:  # noqa: BLE001 - it is the simulation that tells of it
+        except Exception as error:  # noqa: BLE001 - the simulation reports it
             return Crashed(error)
 
     stopped.stack = greenlet(body, parent=home)
@@ -187,7 +186,7 @@ def _go(stopped: _Stopped, program: Program, answer: Answer) -> Any:
 
 
 def _abandon(stopped: _Stopped) -> None:
-    # As with kill -9 nothing it still tries has an effect: every further call ends it again.
+    # As with kill -9, cleanup code has no effect: every further call raises again.
     stopped.abandoned = True
     stopped.stack.throw(GreenletExit)
 

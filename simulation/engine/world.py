@@ -1,4 +1,4 @@
-"""The simulated world: the doubles, virtual time, and programs that stand between two calls."""
+"""The simulated world: doubles, virtual time, and programs suspended between two calls."""
 
 from collections.abc import Hashable
 from typing import Any, Final
@@ -17,11 +17,11 @@ from webhook_inbox.ledger.pauses import CONTROL_PK, HANDLER_PREFIX
 from webhook_inbox.ledger.schema import RUN_PREFIX, run_key
 from webhook_inbox.queue.message import RunMessage
 
-# How long a request that its sender gave up may still be on its way.
+# The longest delay of a call whose caller gave up.
 IN_FLIGHT_MS: Final = 10_000
-# Long enough for another worker to have taken the run over.
+# Long enough for another worker to take over the run.
 THAWS_AFTER_MS: Final = 330_000
-# As long as clocks may be max_skew: a death and a redrive are told apart by their times.
+# The maximum clock skew: the order of a death and a redrive is decided by their times.
 REDRIVEN_AFTER_MS: Final = 5_000
 VISIBILITY: Final = 360
 DAY_MS: Final = 86_400_000
@@ -31,16 +31,16 @@ class World:
     """One world.
 
     Attributes:
-        jobs: its invocations, by reservation.
-        late: calls that were given up and are still on their behavior.
-        deployment: what invocations that begin now run.
-        tries: how often each webhook was sent.
-        answered: the HTTP status each webhook got last.
-        left: what may still happen to it.
-        era: when its troubles began, in ms.
-        serial: the lanes that are FIFO in some deployment.
-        max_skew: how far clocks are apart, in ms.
-        limits: how many attempts a round of each handler's runs has.
+        jobs: the invocations in progress, by slot ("worker 1").
+        late: calls whose caller gave up and that have not arrived yet.
+        deployment: the deployment that new invocations run.
+        tries: the number of times each webhook was sent.
+        answered: the last HTTP status of each webhook.
+        left: the remaining budget.
+        era: the start of the period in which faults happen, in ms.
+        serial: the lanes that are FIFO in any deployment.
+        max_skew: the largest difference between two clocks, in ms.
+        limits: the attempts per round of each handler's runs.
     """
 
     def __init__(self, scenario: Scenario, stepping: Stepping) -> None:
@@ -48,8 +48,8 @@ class World:
         self.stepping = stepping
         self.clock = VirtualClock()
         lanes = dict.fromkeys(n for d in scenario.deployments for n in d.manifest.lanes)
-        kept = [deployed.manifest.serial_lanes for deployed in scenario.deployments]
-        self.serial = frozenset[str]().union(*kept)
+        serial = [deployed.manifest.serial_lanes for deployed in scenario.deployments]
+        self.serial = frozenset[str]().union(*serial)
         self.aws = Doubles(
             tuple(lanes),
             serial=self.serial,
@@ -72,10 +72,10 @@ class World:
         self.era = self.clock.ms
         self.observer = Observer(unloadable=set(self.deployment.broken))
 
-    # -- being put back, being told apart
+    # -- snapshots and identity
 
     def snapshot(self) -> tuple[Any, ...]:
-        """Returns all there is to know of the world, for `restore`."""
+        """Returns the state of the world, for `restore`."""
         return (
             self.clock.ms,
             self.aws.snapshot(),
@@ -90,7 +90,7 @@ class World:
         )
 
     def restore(self, snapshot: tuple[Any, ...]) -> None:
-        """Makes the world what it was; a snapshot serves any number of times."""
+        """Restores a snapshot; a snapshot can be restored any number of times."""
         self.clock.ms = snapshot[0]
         self.aws.restore(snapshot[1])
         self.jobs = snapshot[2].copy()
@@ -100,7 +100,7 @@ class World:
         self.observer = snapshot[9].copy()
 
     def key(self) -> Hashable:
-        """Returns what tells this state of the world from others, whatever led to it."""
+        """Returns a value that identifies this state, independent of its history."""
         jobs = ((s, j[0], j[1].number, *j[2:5], *j[7:]) for s, j in sorted(self.jobs.items()))
         return (
             self.clock.ms,
@@ -115,41 +115,37 @@ class World:
             self.observer.key(),
         )
 
-    # -- what happens around the invocations
+    # -- events outside the invocations
 
     def free(self, kind: str, number: int) -> str:
-        """Returns the first free reservation of a kind, "" if none is."""
-        reservations = (f"{kind} {n}" for n in range(1, number + 1))
-        return next(
-            (reservation for reservation in reservations if reservation not in self.jobs), ""
-        )
+        """Returns the first free slot of a kind, "" if there is none."""
+        slots = (f"{kind} {n}" for n in range(1, number + 1))
+        return next((slot for slot in slots if slot not in self.jobs), "")
 
-    def kill(self, reservation: str) -> None:
-        """The process of an invocation ends, between two of its calls."""
-        self.mark_troubled(self.jobs.pop(reservation))
+    def kill(self, slot: str) -> None:
+        """Kills the process of an invocation between two calls."""
+        self.mark_troubled(self.jobs.pop(slot))
 
-    def freeze(self, reservation: str) -> None:
-        """A worker's machine stands still; it thaws after its lease, unaware of it."""
-        job = self.jobs[reservation]
+    def freeze(self, slot: str) -> None:
+        """Freezes a worker until after its lease; it then resumes unaware of the time passed."""
+        job = self.jobs[slot]
         self.mark_troubled(job)
         self.advance(job.ends + THAWS_AFTER_MS)
-        self.jobs[reservation] = job._replace(overdue=True, handling=None, wakes=0)
+        self.jobs[slot] = job._replace(overdue=True, handling=None, wakes=0)
 
     def advance(self, to: int) -> None:
-        """Time passes; invocations whose time is over are stopped."""
+        """Advances the clock and stops invocations that have timed out."""
         if to > self.clock.ms + IN_FLIGHT_MS:
             while self.late:
                 self.arrive(0)
         for job in self.jobs.values():
-            self.mark_troubled(job)  # It was slow, and its handler may run out of time.
+            self.mark_troubled(job)  # It was slow; its handler may time out.
         self.clock.ms = to
-        for reservation in [
-            s for s, job in self.jobs.items() if job.ends <= to and not job.overdue
-        ]:
-            self.kill(reservation)
+        for slot in [s for s, job in self.jobs.items() if job.ends <= to and not job.overdue]:
+            self.kill(slot)
 
     def age(self, days: int) -> None:
-        """Days pass in which nothing happens; what TTL may delete is still there."""
+        """Lets days pass without activity; expired rows are not deleted yet."""
         self.era = self.clock.ms + days * DAY_MS
         self.advance(self.era)
         for row in self.aws.table.rows():
@@ -157,7 +153,7 @@ class World:
                 self.observer.forget_event((row["source"], row["event_id"]))
 
     def expire(self) -> None:
-        """TTL deletes what has expired."""
+        """Deletes expired rows, as TTL does."""
         self.aws.table.delete_expired(self.clock.now())
         for key, _, _ in self.aws.table.written:
             if key.sk.startswith(RUN_PREFIX):
@@ -165,28 +161,28 @@ class World:
         self.aws.table.written.clear()
 
     def arrive(self, number: int) -> None:
-        """A call that was given up arrives after all."""
+        """Executes a call whose caller gave up."""
         call = self.late[number]
         self.late = self.late[:number] + self.late[number + 1 :]
-        # A replay's write is still an operator's, however late it comes.
+        # A late write of a replay still counts as the operator's.
         replays = call.method == "update" and "replays" in call.args[1].set
         force = replays and any(request.force for request in self.scenario.requests)
         self.execute(call, Actor("late", replays=replays, force=force))
 
     def throttle(self, lane: str, message_id: str) -> None:
-        """A message is received and never processed, as when Lambda throttles."""
+        """Receives a message without processing it, as when Lambda throttles."""
         message = self.aws.queues[lane].take(message_id, hidden_for=VISIBILITY)
         if message is not None:
             self.mark_message_troubled(message.body)
 
     def reappear(self, lane: str, message_id: str) -> None:
-        """A message is visible again before its time: at least once is not once."""
+        """Makes a received message visible early: delivery is at least once."""
         queue = self.aws.queues[lane]
         self.mark_message_troubled(next(m[1] for m in queue.snapshot()[1] if m[0] == message_id))
         queue.show(message_id)
 
     def lose(self, lane: str, message_id: str) -> None:
-        """A message is gone, as after the queue's retention."""
+        """Loses a message, as when its retention period ends."""
         queue = self.aws.queues[lane]
         body = next(m[1] for m in queue.snapshot()[1] if m[0] == message_id)
         queue.lose(message_id)
@@ -194,7 +190,7 @@ class World:
         self.observer.lost.add(named(RunMessage.decode(body)))
 
     def redrive(self, lane: str) -> None:
-        """An operator moves a DLQ's messages back, some seconds after the last death."""
+        """Moves the messages of a DLQ back to its queue, seconds after the last death."""
         self.advance(self.clock.ms + REDRIVEN_AFTER_MS)
         dlq = self.aws.dlqs[lane]
         for message in dlq.snapshot()[1]:
@@ -203,7 +199,7 @@ class World:
         dlq.redrive(self.aws.queues[lane])
 
     def deploy(self, name: str) -> None:
-        """Another deployment replaces the code, for invocations that begin from now on."""
+        """Replaces the deployment for invocations that start from now on."""
         self.deployment = next(d for d in self.scenario.deployments if d.name == name)
         gone = self.limits.keys() - self.deployment.manifest.handlers.keys()
         self.observer.unloadable |= gone | self.deployment.broken
@@ -211,7 +207,7 @@ class World:
     # -- calls
 
     def execute(self, call: Call, actor: Actor, *, refuses: bool = False) -> Answer:
-        """Makes a call, and has the observer look at what it did."""
+        """Executes a call and passes its effects to the observer."""
         if call.port == "sink":
             key, handler, source, event_id = call.args
             run, behavior = (source, event_id, handler), self.behavior_of(handler)
@@ -265,14 +261,14 @@ class World:
         if behavior.journals:
             row = self.aws.table.row(effects.row_key(run, behavior, EFFECT))
             committed = row is not None and row["status"] == "committed"
-            must("G4", committed, f"{run} is done and its effect is not committed")
+            must("G4", committed, f"{run} is done although its effect is not committed")
 
     def _approved(self, run: RunName, held: Item) -> None:
         if held.get("held", {}).get("fingerprint", "").startswith(effects.DOUBT):
             self.observer.repeats[run] = self.observer.repeats.get(run, 0) + 1
 
     def behavior_of(self, handler: str) -> Behavior:
-        """Returns how a handler acts, in whichever deployment has it."""
+        """Returns the behavior of a handler in the first deployment that has it."""
         known = (d.behaviors for d in self.scenario.deployments if handler in d.behaviors)
         return next(known, {}).get(handler, PLAIN)
 
@@ -281,21 +277,21 @@ class World:
         self.observer.sent(actor, reference, row.get("generation", 0), self.clock.ms)
 
     def row_of(self, reference: RunMessage) -> Item | None:
-        """Returns the row of the run that a message names."""
+        """Returns the row of the run that a message refers to."""
         key = run_key(reference.source, reference.event_id, reference.handler)
         return self.aws.table.row(key)
 
-    # -- who had trouble
+    # -- runs affected by a fault
 
     def mark_troubled(self, job: Job) -> None:
-        """Notes that the runs an invocation works on had trouble."""
+        """Marks the runs of an invocation as troubled."""
         if job.webhook is not None:
             self.observer.mark_troubled(job.webhook.event, self.limits)
         if job.message is not None:
             self.mark_message_troubled(job.message.body)
 
     def mark_message_troubled(self, body: str) -> None:
-        """Notes that something went wrong with a message."""
+        """Marks the run of a message as troubled, and the runs of a batch's items."""
         run = named(RunMessage.decode(body))
         self.observer.mark_troubled(run[:2], [run[2]])
         for webhook in self.scenario.webhooks if run[2] == SPLIT else ():

@@ -1,4 +1,4 @@
-"""What may become of a destination's circuit, write by write."""
+"""Checks every write of a destination's circuit."""
 
 from typing import Final
 
@@ -10,20 +10,20 @@ CIRCUIT: Final = ("open_until", "probe", "paused_until")
 
 
 def is_circuit(key: Key) -> bool:
-    """Tells whether a row is a destination's circuit."""
+    """Returns whether a key is that of a destination's circuit."""
     return key.pk.startswith(DESTINATION) and key.sk == "breaker"
 
 
 def changed(observer: Observer, key: Key, old: Item, new: Item, *, now: int, max_skew: int) -> None:
-    """Checks one write of a circuit's row, and notes that it has changed.
+    """Checks one write of a circuit's row and notes the change.
 
     Args:
-        observer: the world's notes.
-        key: whose row.
-        old: the row before; empty where there was none.
+        observer: the notes of the world.
+        key: the key of the row.
+        old: the row before; empty if there was none.
         new: the row after.
         now: the time, in ms.
-        max_skew: how far the workers' clocks are apart, in ms.
+        max_skew: the largest difference between two clocks, in ms.
     """
     if all(old.get(name) == new.get(name) for name in CIRCUIT):
         return
@@ -31,7 +31,7 @@ def changed(observer: Observer, key: Key, old: Item, new: Item, *, now: int, max
     if probe and probe != old.get("probe"):
         name = key.pk.removeprefix(DESTINATION)
         free = "probe" not in old or old["probe_until"] < now + max_skew
-        must("circuit", free, f"{name}: a second probe beside {old.get('probe')}")
+        must("circuit", free, f"{name}: a second probe while {old.get('probe')} is running")
         due = new.get("open_until", 0) <= now + max_skew
         must("circuit", due, f"{name}: a probe before the circuit may be probed")
     number, _ = observer.circuits.get(key.pk, (0, 0))

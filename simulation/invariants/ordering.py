@@ -1,7 +1,7 @@
-"""What has to hold when a handler that keeps an order begins: `latest`, or `sequence`.
+"""Checks the order in which runs of `latest` and `sequence` handlers begin.
 
-Of one ordering key nobody else is at work, nothing older begins after something newer, and a number
-begins only when all before it were applied, or its handler's `on_gap` has passed over them.
+Only one run of an ordering key is in progress, no older version begins after a newer one, and a
+number begins only after all earlier ones were applied or skipped as `on_gap` declares.
 """
 
 import json
@@ -16,34 +16,34 @@ from webhook_inbox.ledger.schema import event_key, run_key
 
 
 class Position(NamedTuple):
-    """Where an event lies in its order."""
+    """The position of an event in its order."""
 
     ordering_key: str
     version: int
 
 
 def order_of(world: World, handler: str) -> Order | None:
-    """Returns the order that a handler keeps by itself, without the queue's help."""
+    """Returns the `latest` or `sequence` order of a handler, or None."""
     spec = world.deployment.manifest.handlers.get(handler)
     order = spec.order if spec else None
     return order if order is not None and order.kind in {LATEST, SEQUENCE} else None
 
 
 def check_order(world: World, run: RunName) -> None:
-    """Checks that a handler may begin, as far as its order goes; notes that it has."""
+    """Checks that the order lets a handler begin, and notes its version."""
     order, handler = order_of(world, run[2]), run[2]
     if order is None:
         return
     position = _position(world, run, order)
     at_work = [job.handling for job in world.jobs.values() if job.handling not in {None, run}]
     beside = [o for o in at_work if o and o[2] == handler and _same(world, o, order, position)]
-    must("order", not beside, f"{run} began beside {beside}")
+    must("order", not beside, f"{run} began while {beside} were in progress")
     newest = world.observer.versions.get((handler, position.ordering_key), 0)
     back = position.version < newest and run not in world.observer.forced
     must("order", not back, f"{run} began version {position.version} after {newest}")
-    # Of events that have expired nobody knows any more what was applied.
+    # After events have expired, their results are unknown.
     if order.kind == SEQUENCE and not world.scenario.budget.ages:
-        # What lies before the newest was looked at when that began.
+        # Numbers before the newest were checked when it began.
         for number in range(max(order.first, newest), position.version):
             _check_before(world, run, order, position, number)
     world.observer.versions[handler, position.ordering_key] = max(newest, position.version)
@@ -52,7 +52,7 @@ def check_order(world: World, run: RunName) -> None:
 def _check_before(
     world: World, run: RunName, order: Order, position: Position, number: int
 ) -> None:
-    """Checks that a number was applied before this run's, or was passed over as declared."""
+    """Checks that an earlier number was applied, or was skipped as declared."""
     earlier = Position(position.ordering_key, number)
     runs = [
         (*event, run[2])
@@ -64,7 +64,7 @@ def _check_before(
 
 
 def _passed(world: World, run: RunName, order: Order, before: list[RunName]) -> bool:
-    """Tells whether a run may pass over a number: it was denied, approved, or waited for."""
+    """Returns whether a run may skip a number: denied, approved, or the timeout passed."""
     rows = [world.aws.table.row(run_key(*other)) or {} for other in before]
     if any(row.get("status") in FINISHED for row in rows):
         return True

@@ -1,4 +1,4 @@
-"""Every schedule of a small world: all that may happen, from every state, each state once."""
+"""Explores every choice in every state of a small world, each state once."""
 
 from dataclasses import dataclass, field
 
@@ -15,14 +15,16 @@ from simulation.worlds.scenario import Scenario
 
 @dataclass(slots=True)
 class Explored:
-    """What was explored.
+    """The counts of an exploration.
 
     Attributes:
-        states: different states of the world.
-        schedules: ways through them, each until it ended or met a state that was known.
-        steps: things that happened.
-        converged: states from which the world was let converge.
-        deepest: the most steps of one schedule.
+        states: distinct states of the world.
+        schedules: paths through them, each up to its end or to a known state.
+        steps: applied choices.
+        converged: states from which convergence was checked.
+        deepest: the length of the longest schedule.
+        complete: whether no state was left out.
+        stepping: the program cache.
     """
 
     states: int = 0
@@ -37,7 +39,7 @@ class Explored:
 def explore(
     scenario: Scenario, *, states: int = 10_000_000, found: Explored | None = None
 ) -> Explored:
-    """Explores a scenario, at most so many states of it; `found` counts along.
+    """Explores at most `states` states of a scenario and counts in `found`.
 
     Raises:
         Failure: a guarantee is broken.

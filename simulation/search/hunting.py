@@ -1,8 +1,8 @@
-"""Hunts for a broken guarantee in whatever library Python finds, and prints what it found.
+"""Searches the importable library for a broken guarantee and prints the finding as JSON.
 
-    python -m simulation.search.hunting [WORLD …]     these small worlds first, then large ones, then all
+    python -m simulation.search.hunting [WORLD …]    the named small worlds, random worlds, the rest
 
-The bounds are counts, not seconds, so that the same library always gives the same answer.
+The bounds are counts, not seconds, so that the same library always gives the same result.
 """
 
 import gc
@@ -29,16 +29,15 @@ SEEDS: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a hunt found.
+    """The result of a hunt.
 
     Attributes:
-        library: the library that was hunted in.
-        guarantee: the one that is broken; "" where none is, "crash" where the simulation could
-            not go on.
-        text: how it is broken.
-        world: the world in which it is.
-        schedules: how many schedules were gone through.
-        trace: how many lines tell how it comes to that, once it is shrunk.
+        library: the path of the examined library.
+        guarantee: the broken guarantee; "" for none, "crash" if the simulation itself failed.
+        text: the violation.
+        world: the world in which it occurred.
+        schedules: the number of executed schedules.
+        trace: the number of lines of the shrunk trace.
     """
 
     library: str
@@ -53,8 +52,8 @@ class Hunt:
     """One hunt.
 
     Attributes:
-        world: the world it is in, or was in last.
-        schedules: how many schedules it has gone through.
+        world: the current world.
+        schedules: the number of executed schedules.
     """
 
     def __init__(self, *, states: int = STATES, seeds: int = SEEDS) -> None:
@@ -64,27 +63,27 @@ class Hunt:
         self._seeds = seeds
 
     def run(self, first: Sequence[str]) -> Finding:
-        """Hunts until something breaks or all is looked at.
+        """Hunts until a guarantee is broken or the bounds are reached.
 
         Args:
-            first: the small worlds to begin with, by name.
+            first: the names of the small worlds to explore first.
         """
         try:
-            self._look(first)
+            self._search(first)
         except Failure as failure:
             broken = failure.violation
             return self._catch(broken.guarantee, broken.text, _lines(failure))
-        except Exception as error:  # noqa: BLE001 - whatever a fault leads the simulation to
+        except Exception as error:  # noqa: BLE001 - a mutant may crash the simulation
             return self._catch("crash", "".join(format_exception_only(error)).strip(), 0)
         return self._catch("", "", 0)
 
-    def _look(self, first: Sequence[str]) -> None:
+    def _search(self, first: Sequence[str]) -> None:
         others = {world.name: world for world in SMALL_WORLDS}
         for world in [others.pop(name) for name in first]:
             self._explore(world)
         walked = Walked()
         for seed in range(self._seeds):
-            self.world = f"drawn {seed}"
+            self.world = f"seed {seed}"
             walk(seed, walked)
             self.schedules += 1
         for world in others.values():
@@ -107,11 +106,11 @@ def _lines(failure: Failure) -> int:
     try:
         shrunk = shrink(failure)
         return sum(1 for _ in narrate(shrunk.scenario, shrunk.schedule))
-    except Exception:  # noqa: BLE001 - a fault may crash the simulation on another schedule
+    except Exception:  # noqa: BLE001 - a mutant may crash the simulation on another schedule
         return len(failure.schedule)
 
 
 if __name__ == "__main__":
-    # Python's cyclic garbage collector would walk all that is remembered, over and over.
+    # The cyclic garbage collector would traverse all the retained state again and again.
     gc.disable()
     print(json.dumps(asdict(Hunt().run(sys.argv[1:]))))

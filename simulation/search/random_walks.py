@@ -1,4 +1,4 @@
-"""Schedules of large worlds, drawn by a seeded rng: the same seed, the same schedule."""
+"""Random schedules of large worlds; the same seed gives the same schedule."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from simulation.search.random_worlds import random_world
 from simulation.worlds.scenario import Scenario
 
 LONGEST: Final = 150
-# How likely each kind of thing is, beside an ordinary step.
+# The relative weight of each kind of choice.
 WEIGHTS: Final = {
     "step": 10.0,
     "handles": 10.0,
@@ -44,7 +44,7 @@ FAULTY: Final = 0.5
 
 
 class Path(NamedTuple):
-    """A schedule that was walked, and in which world."""
+    """A walked schedule and its world."""
 
     scenario: Scenario
     schedule: tuple[Choice, ...]
@@ -52,7 +52,7 @@ class Path(NamedTuple):
 
 @dataclass(slots=True)
 class Walked:
-    """What was walked."""
+    """The counts of a series of walks."""
 
     schedules: int = 0
     steps: int = 0
@@ -60,7 +60,7 @@ class Walked:
 
 
 def walk(seed: int, walked: Walked) -> Path:
-    """Walks one schedule, lets the world converge, and returns what happened.
+    """Walks one schedule, checks convergence, and returns the schedule.
 
     Raises:
         Failure: a guarantee is broken.
@@ -89,9 +89,9 @@ def walk(seed: int, walked: Walked) -> Path:
 
 
 def follow(scenario: Scenario, schedule: Sequence[Choice]) -> Iterator[tuple[World, Choice]]:
-    """Lets a schedule happen again, as far as it can, then converges; yields before each step.
+    """Applies a schedule again, then converges; yields before each step.
 
-    What cannot happen any more, because something before it was left out, is left out too.
+    Choices that are no longer possible, because an earlier one was removed, are skipped.
 
     Raises:
         Violation: a guarantee is broken.

@@ -1,4 +1,4 @@
-"""Large worlds, drawn by a rng."""
+"""Random large worlds."""
 
 from random import Random
 from typing import Any, Final
@@ -31,7 +31,7 @@ from webhook_inbox.handlers.ordering.declaration import LATEST, SEQUENCE
 from webhook_inbox.replay.request import ReplayRequest
 
 SINK: Final = "sink"
-# Where a body says what it is about, and which version of that it is.
+# The body fields that hold the ordering key and the version.
 ORDER_FIELDS: Final = ("content", "version")
 ALL_FAULTS: Final = (
     "before",
@@ -65,13 +65,13 @@ ANY_ORDER: Final = (
     Order(SEQUENCE, *ORDER_FIELDS),
     Order(SERIAL, ORDER_FIELDS[0]),
 )
-# Not of a handler whose module may be broken: its ordering key would stand still for ever.
-STOPPING: Final = {"bill": Order(SERIAL, ORDER_FIELDS[0], on_dead=BLOCK)}
+# Not for a handler whose module may be broken: its ordering key would stay blocked.
+BLOCKING: Final = {"bill": Order(SERIAL, ORDER_FIELDS[0], on_dead=BLOCK)}
 HANDLERS: Final = ("mail", "bill", "ship")
 
 
 def random_world(rng: Random) -> Scenario:
-    """Draws a large world."""
+    """Returns a random large world."""
     handlers = HANDLERS[: rng.randint(1, 3)]
     webhooks = tuple(_webhooks(rng))
     behaviors = {name: rng.choice(ANY_BEHAVIOR) for name in handlers}
@@ -86,9 +86,9 @@ def random_world(rng: Random) -> Scenario:
     ]
     always = {handlers[-1]: rng.choice([FAILS, REFUSES])} if rng.random() < 0.15 else {}
     if specs[-1].blocks:
-        always = {}  # An ordering key whose first one always dies stands still for ever.
+        always = {}  # An ordering key whose first run always dies stays blocked.
     return Scenario(
-        "drawn",
+        "random",
         webhooks,
         tuple(deployments),
         workers=rng.randint(2, 4),
@@ -107,7 +107,7 @@ def random_world(rng: Random) -> Scenario:
 
 
 def _handler(rng: Random, name: str, behavior: Behavior) -> HandlerSpec:
-    order = rng.choice((*ANY_ORDER, STOPPING.get(name)))
+    order = rng.choice((*ANY_ORDER, BLOCKING.get(name)))
     serial = order is not None and order.kind == SERIAL
     return handler(
         name,

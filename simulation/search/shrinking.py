@@ -1,4 +1,4 @@
-"""Makes a failing schedule shorter: what can be left out without healing the fault, is."""
+"""Shrinks a failing schedule: removes every choice that the failure does not need."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from simulation.worlds.scenario import Scenario
 
 
 def shrink(failure: Failure) -> Failure:
-    """Returns a failure of the same guarantee with a schedule of which nothing can be left out."""
+    """Returns a failure of the same guarantee with a minimal schedule."""
     schedule = [choice for choice in failure.schedule if choice != ("converges",)]
     best = failure
     size = max(1, len(schedule) // 2)
@@ -41,7 +41,7 @@ def _shorter(
 def fails(
     scenario: Scenario, schedule: Sequence[Choice], happened: list[Choice] | None = None
 ) -> Violation | None:
-    """Returns which guarantee a schedule breaks, None for none; notes what of it happened."""
+    """Returns the violation of a schedule, or None; appends the applied choices to `happened`."""
     try:
         for _, choice in follow(scenario, schedule):
             if happened is not None:

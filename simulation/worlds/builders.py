@@ -1,4 +1,4 @@
-"""What small worlds are set up from."""
+"""Deployments, webhooks and functions that define small worlds."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -37,7 +37,7 @@ AGAIN: Final = Webhook("again")
 
 
 def world(name: str, *webhooks: Webhook, on: Deployment = MAIL, **parts: Any) -> Scenario:
-    """Returns a small world; what is not told is as in most of them."""
+    """Returns a small world with the given settings and the defaults of the others."""
     budget = Budget(**parts.pop("budget"))
     return Scenario(
         name, webhooks or (FIRST,), (on, *parts.pop("then", ())), budget=budget, **parts
@@ -45,7 +45,7 @@ def world(name: str, *webhooks: Webhook, on: Deployment = MAIL, **parts: Any) ->
 
 
 def wider(scenario: Scenario, more: int) -> Scenario:
-    """Returns the same world with so many more faults, and as many more moves of the clock."""
+    """Returns the same world with `more` further faults and, if it has any, clock jumps."""
     budget = scenario.budget
     jumps = budget.jumps + (more if budget.jumps else 0)
     return replace(scenario, budget=replace(budget, faults=budget.faults + more, jumps=jumps))

@@ -1,4 +1,4 @@
-"""Small worlds, each about one thing, that are explored whole."""
+"""Small worlds, each about one subject, that are explored exhaustively."""
 
 from dataclasses import replace
 from typing import Final
@@ -27,8 +27,8 @@ BY_NAME: Final = ReplayRequest(event_ids=("e1",), rate_per_second=500)
 FORCED: Final = ReplayRequest(event_ids=("e1",), handler="mail", force=True, rate_per_second=500)
 
 SMALL_WORLDS: Final = (
-    world("duplicates at once", FIRST, AGAIN, budget={"faults": 1}),
-    world("a sender who tries again", tries=3, budget={"faults": 2}, workers=1, receivers=1),
+    world("concurrent duplicates", FIRST, AGAIN, budget={"faults": 1}),
+    world("a retrying sender", tries=3, budget={"faults": 2}, workers=1, receivers=1),
     world("one event, two faults", budget={"faults": 2, "jumps": 2}),
     world(
         "three faults",
@@ -37,7 +37,7 @@ SMALL_WORLDS: Final = (
         budget={"faults": 3, "jumps": 2},
     ),
     world(
-        "answers lost, calls repeated",
+        "lost answers and repeated calls",
         faults=("after", "twice", "delayed"),
         budget={"faults": 2, "jumps": 1},
     ),
@@ -47,13 +47,13 @@ SMALL_WORLDS: Final = (
         budget={"faults": 1, "failures": 2, "jumps": 1},
     ),
     world(
-        "a handler that waits",
+        "a deferring handler",
         outcomes={"mail": (DEFERS, DEFERS_LONG)},
         faults=("before", "killed"),
         budget={"faults": 1, "failures": 1, "jumps": 2, "passes": 1},
     ),
     world(
-        "a handler that stalls",
+        "a slow handler",
         outcomes={"mail": (STALLS,)},
         budget={"faults": 1, "failures": 1, "jumps": 3},
     ),
@@ -67,13 +67,13 @@ SMALL_WORLDS: Final = (
         max_receive_count=3,
     ),
     world(
-        "replayed while it is worked on",
+        "a replay during an attempt",
         requests=(BY_NAME,),
         faults=("killed", "twice"),
         budget={"faults": 1, "replays": 1, "jumps": 1},
     ),
     world(
-        "given up, or replayed",
+        "a dead letter or a replay",
         on=ONCE,
         requests=(BY_NAME,),
         faults=("killed", "redelivered"),
@@ -82,7 +82,7 @@ SMALL_WORLDS: Final = (
         budget={"faults": 2, "jumps": 1, "replays": 1},
     ),
     world(
-        "two replays, one by force",
+        "two replays, one forced",
         requests=(BY_NAME, FORCED),
         workers=1,
         budget={"replays": 2},
@@ -102,7 +102,7 @@ SMALL_WORLDS: Final = (
         receivers=1,
     ),
     world(
-        "the reconciler and a stale index",
+        "a stale index",
         lag=True,
         faults=("killed",),
         budget={"faults": 2, "jumps": 2, "passes": 1},
@@ -110,7 +110,7 @@ SMALL_WORLDS: Final = (
         receivers=1,
     ),
     world(
-        "a careless queue",
+        "an unreliable queue",
         faults=("throttled", "lost", "redelivered"),
         budget={"faults": 2, "jumps": 2},
         max_receive_count=3,
@@ -124,7 +124,7 @@ SMALL_WORLDS: Final = (
     ),
     world("one handler always fails", on=BOTH, always={"mail": REFUSES}, budget={"faults": 1}),
     world(
-        "forged, and in conflict",
+        "forged and conflicting deliveries",
         FIRST,
         Webhook("other content", content="43"),
         Webhook("forged", forged=True, retries=False),
@@ -167,7 +167,7 @@ SMALL_WORLDS: Final = (
         budget={"faults": 1, "jumps": 1},
     ),
     world(
-        "two batches that share an item",
+        "two batches with a shared item",
         Webhook("batch", "line", items=("i1", "i2")),
         Webhook("other batch", "line", items=("i2",)),
         on=BATCHES,
@@ -177,21 +177,21 @@ SMALL_WORLDS: Final = (
         budget={"faults": 1},
     ),
     world(
-        "large bodies in conflict",
+        "conflicting large bodies",
         replace(FIRST, padding=20_000),
         Webhook("other content", content="43", padding=20_000),
         budget={"faults": 1},
         workers=1,
     ),
     world(
-        "nobody receives",
+        "no workers",
         workers=0,
         receivers=1,
         faults=(),
         budget={"jumps": 6, "passes": 4},
     ),
     world(
-        "received as often as may be",
+        "an exhausted receive count",
         on=Deployment("three", manifest(handler("mail", max_attempts=3))),
         outcomes={"mail": (FAILS,)},
         faults=("before", "twice"),
@@ -213,7 +213,7 @@ SMALL_WORLDS: Final = (
         budget={"faults": 1, "failures": 1, "jumps": 1},
     ),
     world(
-        "a handler comes and goes",
+        "a handler is removed or broken",
         then=(
             Deployment("none", manifest()),
             Deployment("broken", MAIL.manifest, frozenset({"mail"})),
@@ -235,7 +235,7 @@ SMALL_WORLDS: Final = (
         max_receive_count=3,
     ),
     world(
-        "clocks apart",
+        "skewed clocks",
         skews=(2400, -2400),
         outcomes={"mail": (FAILS, DEFERS, REFUSES)},
         budget={"faults": 1, "failures": 1, "jumps": 2, "redrives": 1},

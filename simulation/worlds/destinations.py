@@ -1,4 +1,4 @@
-"""Small worlds about destinations: their circuits, their rates, their pauses."""
+"""Small worlds about destinations: circuits, rate limits and pauses."""
 
 from typing import Any, Final
 
@@ -29,7 +29,7 @@ def calling(name: str, **settings: Any) -> Deployment:
     )
 
 
-# One failure opens it, for longer than the first retry waits.
+# One failure opens the circuit for longer than the first retry waits.
 FRAGILE: Final = calling("fragile", breaker=BreakerSpec(failures=1, recovery=30.0))
 SLOW: Final = calling("slow", breaker=None, rate=0.1)
 PLAIN_SINK: Final = calling("plain", breaker=None)
@@ -57,7 +57,7 @@ DESTINATION_WORLDS: Final = (
         workers=1,
     ),
     world(
-        "a circuit that cannot be read",
+        "an unreadable circuit",
         on=FRAGILE,
         outcomes={"mail": (FAILS,)},
         faults=("before", "after", "twice"),
@@ -66,7 +66,7 @@ DESTINATION_WORLDS: Final = (
         budget={"failures": 1, "faults": 1, "jumps": 2},
     ),
     world(
-        "a rate with three events",
+        "a rate limit with three events",
         HERE,
         SECOND,
         THIRD,
@@ -76,7 +76,7 @@ DESTINATION_WORLDS: Final = (
         budget={},
     ),
     world(
-        "a rate and a fault",
+        "a rate limit and a fault",
         HERE,
         SECOND,
         on=SLOW,
@@ -87,7 +87,7 @@ DESTINATION_WORLDS: Final = (
         budget={"jumps": 1, "faults": 1},
     ),
     world(
-        "called too often",
+        "too many requests",
         HERE,
         SECOND,
         on=PLAIN_SINK,

@@ -1,4 +1,4 @@
-"""Small worlds about what handlers are given: effects, holds."""
+"""Small worlds about the tools of handlers: effects and approvals."""
 
 from typing import Final
 
@@ -25,7 +25,7 @@ HANDLER_WORLDS: Final = (
         budget={"faults": 1, "failures": 1, "jumps": 1},
     ),
     world(
-        "an effect under two faults",
+        "an effect with two faults",
         on=JOURNAL,
         workers=1,
         receivers=1,
@@ -40,7 +40,7 @@ HANDLER_WORLDS: Final = (
         receivers=1,
     ),
     world(
-        "an effect done again by force",
+        "an effect in a forced replay",
         on=JOURNAL,
         requests=(FORCED,),
         workers=1,
@@ -49,7 +49,7 @@ HANDLER_WORLDS: Final = (
         budget={"faults": 1, "replays": 1},
     ),
     world(
-        "an effect that is refused in doubt",
+        "an effect rejected in doubt",
         FIRST,
         on=JOURNAL,
         outcomes={"mail": (LIMITED,)},
@@ -59,7 +59,7 @@ HANDLER_WORLDS: Final = (
         budget={"faults": 1, "failures": 1, "jumps": 1},
     ),
     world(
-        "an effect whose key is soon forgotten",
+        "an effect with a short key lifetime",
         on=FORGETFUL,
         workers=1,
         receivers=1,
@@ -82,14 +82,14 @@ HANDLER_WORLDS: Final = (
         budget={"faults": 2, "decisions": 1},
     ),
     world(
-        "an effect that a person approves",
+        "an effect with approval",
         on=APPROVED,
         receivers=1,
         faults=("killed", "after"),
         budget={"faults": 1, "decisions": 2},
     ),
     world(
-        "a policy that asks a person",
+        "a policy that holds runs",
         on=ASKED,
         outcomes={"mail": (FAILS,)},
         receivers=1,
@@ -97,7 +97,7 @@ HANDLER_WORLDS: Final = (
         budget={"faults": 1, "failures": 1, "decisions": 2, "jumps": 1},
     ),
     world(
-        "two events that mean one payment",
+        "two events with a shared effect",
         FIRST,
         Webhook("second", event_id="e2", content="43"),
         on=SHARED,

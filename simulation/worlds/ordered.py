@@ -1,4 +1,4 @@
-"""Small worlds about order without a queue's help, and about handlers that a person pauses."""
+"""Small worlds about `latest` and `sequence` ordering, and about paused handlers."""
 
 from dataclasses import replace
 from typing import Any, Final
@@ -27,7 +27,7 @@ BY_NAME: Final = ReplayRequest(event_ids=("e1",), rate_per_second=500)
 
 
 def keeping(kind: str, *, behavior: Behavior | None = None, **settings: Any) -> Deployment:
-    """Returns a deployment whose handler keeps an order."""
+    """Returns a deployment with an ordered handler."""
     order = Order(kind, "content", "version", **settings)
     behaviors = {"mail": behavior} if behavior else {}
     return Deployment(kind, manifest(handler("mail", order=order)), behaviors=behaviors)
@@ -50,7 +50,7 @@ ORDERING_WORLDS: Final = (
         budget={"failures": 1, "faults": 1},
     ),
     world(
-        "the latest, by a faulty ledger",
+        "latest with a faulty ledger",
         ONE,
         TWO,
         on=NEWEST,
@@ -81,7 +81,7 @@ ORDERING_WORLDS: Final = (
         budget={},
     ),
     world(
-        "a sequence, by a faulty ledger",
+        "a sequence with a faulty ledger",
         ONE,
         TWO,
         on=NUMBERED,
@@ -91,7 +91,7 @@ ORDERING_WORLDS: Final = (
         budget={"faults": 1},
     ),
     world(
-        "a sequence whose first is dead",
+        "a sequence with a dead first event",
         ONE,
         TWO,
         on=NUMBERED,
@@ -103,7 +103,7 @@ ORDERING_WORLDS: Final = (
         budget={"failures": 1, "replays": 1, "decisions": 1},
     ),
     world(
-        "a gap that is passed over",
+        "a skipped gap",
         ONE,
         TWO,
         on=SKIPPING,
@@ -114,7 +114,7 @@ ORDERING_WORLDS: Final = (
         budget={"failures": 1, "jumps": 2},
     ),
     world(
-        "a gap that is death",
+        "a fatal gap",
         ONE,
         TWO,
         on=STRICT,
@@ -124,7 +124,7 @@ ORDERING_WORLDS: Final = (
         budget={"faults": 1, "jumps": 2},
     ),
     world(
-        "one number twice",
+        "a duplicate sequence number",
         ONE,
         SAME,
         TWO,

@@ -15,11 +15,11 @@ from simulation.worlds.scenario import (
 from webhook_inbox.domain.manifest import BLOCK, SERIAL, Order
 from webhook_inbox.replay.request import ReplayRequest
 
-# What a webhook's body has beside its filler is the ordering key: these two have the same.
+# The ordering key is the content of the body, so FIRST and SECOND share it.
 SECOND: Final = Webhook("second", event_id="e2")
 IN_ORDER: Final = Order(SERIAL, "content")
-GOES_ON: Final = Deployment("serial", manifest(handler("mail", lane="mail", order=IN_ORDER)))
-STOPS: Final = Deployment(
+CONTINUING: Final = Deployment("serial", manifest(handler("mail", lane="mail", order=IN_ORDER)))
+BLOCKING: Final = Deployment(
     "blocking",
     manifest(handler("mail", lane="mail", order=Order(SERIAL, "content", on_dead=BLOCK))),
 )
@@ -28,19 +28,19 @@ RECEIVES: Final = 1000
 
 SERIAL_WORLDS: Final = (
     world(
-        "in order",
+        "serial",
         FIRST,
         SECOND,
-        on=GOES_ON,
+        on=CONTINUING,
         budget={"faults": 1, "jumps": 1},
         receivers=1,
         max_receive_count=RECEIVES,
     ),
     world(
-        "in order, failing",
+        "serial, failing",
         FIRST,
         SECOND,
-        on=GOES_ON,
+        on=CONTINUING,
         outcomes={"mail": (FAILS, REFUSES, DEFERS)},
         faults=("killed", "before"),
         budget={"faults": 1, "failures": 1, "jumps": 1},
@@ -49,10 +49,10 @@ SERIAL_WORLDS: Final = (
         max_receive_count=RECEIVES,
     ),
     world(
-        "in order, replayed",
+        "serial, replayed",
         FIRST,
         SECOND,
-        on=GOES_ON,
+        on=CONTINUING,
         outcomes={"mail": (FAILS, REFUSES)},
         requests=(BY_NAME,),
         faults=("killed", "after"),
@@ -62,10 +62,10 @@ SERIAL_WORLDS: Final = (
         max_receive_count=RECEIVES,
     ),
     world(
-        "in order, by a careless queue",
+        "serial, unreliable queue",
         FIRST,
         SECOND,
-        on=GOES_ON,
+        on=CONTINUING,
         faults=("redelivered", "killed"),
         budget={"faults": 2, "jumps": 1},
         workers=1,
@@ -73,10 +73,10 @@ SERIAL_WORLDS: Final = (
         max_receive_count=RECEIVES,
     ),
     world(
-        "in order, never enqueued",
+        "serial, never enqueued",
         FIRST,
         SECOND,
-        on=GOES_ON,
+        on=CONTINUING,
         faults=("killed", "refused"),
         budget={"faults": 2, "jumps": 1},
         workers=1,
@@ -84,10 +84,10 @@ SERIAL_WORLDS: Final = (
         max_receive_count=RECEIVES,
     ),
     world(
-        "an ordering key that stands still",
+        "a blocked ordering key",
         FIRST,
         SECOND,
-        on=STOPS,
+        on=BLOCKING,
         outcomes={"mail": (REFUSES,)},
         requests=(BY_NAME,),
         faults=("killed", "after"),
@@ -101,7 +101,7 @@ SERIAL_WORLDS: Final = (
         FIRST,
         SECOND,
         on=MAIL,
-        then=(GOES_ON,),
+        then=(CONTINUING,),
         faults=("killed",),
         budget={"faults": 1, "deployments": 1, "jumps": 1},
         workers=1,

@@ -57,9 +57,9 @@ def test_worlds_are_named_line_by_line() -> None:
 
 
 def test_a_drawn_schedule_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    assert commands.main(["tell", "3"]) == 0
+    assert commands.main(["trace", "3"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[-1] == "all has converged"
+    assert lines[-1] == "the world has converged"
     steps = [line for line in lines[:-1] if not line.startswith(" ")]
     assert len(steps) == len(walk(3, Walked()).schedule)
 
@@ -70,7 +70,7 @@ def test_seeds_are_walked_by_other_processes_and_counted() -> None:
     walked = Walked()
     for seed in range(3):
         walk(seed, walked)
-    assert done.stdout == f"3 drawn schedules walked, {walked.steps:,} steps, 0 broken\n"
+    assert done.stdout == f"3 random schedules walked, {walked.steps:,} steps, 0 broken\n"
 
 
 def test_a_world_is_explored_and_its_counts_are_printed() -> None:
@@ -128,14 +128,14 @@ def test_a_broken_world_is_told_and_fails(capsys: pytest.CaptureFixture[str]) ->
 def test_a_broken_walk_says_which_seed_tells_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert commands.main(["walk", "--seeds", "0:3"]) == 1
     out = capsys.readouterr().out
-    assert "BROKEN drawn: G2:" in out
-    assert "(python -m simulation tell " in out
+    assert "BROKEN random: G2:" in out
+    assert "(python -m simulation trace " in out
     assert out.splitlines()[-1].endswith(" steps, 1 broken")
 
 
 @pytest.mark.usefixtures("broken")
 def test_a_broken_seed_is_told_and_fails(capsys: pytest.CaptureFixture[str]) -> None:
-    seed = next(seed for seed in range(9) if commands.main(["tell", str(seed)]) == 1)
+    seed = next(seed for seed in range(9) if commands.main(["trace", str(seed)]) == 1)
     lines = capsys.readouterr().out.splitlines()
-    assert any(line.endswith(f"(python -m simulation tell {seed})") for line in lines)
+    assert any(line.endswith(f"(python -m simulation trace {seed})") for line in lines)
     assert lines[-1].startswith("BROKEN G2: ")

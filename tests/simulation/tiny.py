@@ -30,26 +30,26 @@ def fresh(scenario: Scenario = TINY, **parts: Any) -> World:
     return World(replace(scenario, **parts), Stepping())
 
 
-def finish(world: World, reservation: str) -> None:
+def finish(world: World, slot: str) -> None:
     """Lets an invocation go on to its end, without a fault."""
-    while reservation in world.jobs:
-        one_step(world, reservation)
+    while slot in world.jobs:
+        one_step(world, slot)
 
 
-def one_step(world: World, reservation: str, how: str = "ok") -> None:
+def one_step(world: World, slot: str, how: str = "ok") -> None:
     """Lets an invocation make its next call."""
-    call = world.jobs[reservation].node.call
+    call = world.jobs[slot].node.call
     if call is not None and call.method == "begin":
-        invocations.handle(world, reservation, SUCCEEDS)
+        invocations.handle(world, slot, SUCCEEDS)
     else:
-        invocations.step(world, reservation, how)
+        invocations.step(world, slot, how)
 
 
-def up_to(world: World, reservation: str, wanted: Callable[[Call | None], bool]) -> Call | None:
+def up_to(world: World, slot: str, wanted: Callable[[Call | None], bool]) -> Call | None:
     """Lets an invocation go on until its next call is the wanted one."""
-    while not wanted(world.jobs[reservation].node.call):
-        one_step(world, reservation)
-    return world.jobs[reservation].node.call
+    while not wanted(world.jobs[slot].node.call):
+        one_step(world, slot)
+    return world.jobs[slot].node.call
 
 
 def calls(method: str) -> Callable[[Call | None], bool]:

@@ -56,8 +56,8 @@ def stored(world: World) -> bool:
     return any(row["sk"] == "event" for row in world.aws.table.rows())
 
 
-def led_to(world: World, reservation: str) -> Node:
-    return world.jobs[reservation].node
+def led_to(world: World, slot: str) -> Node:
+    return world.jobs[slot].node
 
 
 @pytest.mark.parametrize(
@@ -194,8 +194,8 @@ def test_only_what_writes_is_done_twice_or_late_and_only_a_send_refused() -> Non
     assert kinds(worker, WORKER) == {"ok", "undeleted"}
 
 
-def kinds(world: World, reservation: str) -> set[str]:
-    return {how for _, _, how in offered(world, "step", reservation)}
+def kinds(world: World, slot: str) -> set[str]:
+    return {how for _, _, how in offered(world, "step", slot)}
 
 
 def test_without_faults_left_all_goes_well() -> None:

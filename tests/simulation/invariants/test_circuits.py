@@ -61,7 +61,7 @@ def test_what_lets_nobody_in_or_out_is_not_counted(old: Item, new: Item) -> None
 
 
 BAD: dict[str, tuple[Item, Item, str]] = {
-    "two at once": (PROBED, {**PROBED, "probe": "two"}, "a second probe beside one"),
+    "two at once": (PROBED, {**PROBED, "probe": "two"}, "a second probe while one is running"),
     "too early": (
         {"open_until": NOW + 1},
         {"open_until": NOW + 1, "probe": "one", "probe_until": NOW + 9},

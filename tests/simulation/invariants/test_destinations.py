@@ -56,7 +56,7 @@ def refused(world: World, one: Job, text: str) -> None:
 def test_nobody_calls_while_it_is_open() -> None:
     world = calling()
     circuit(world, open_until=world.clock.ms + 1)
-    refused(world, job(world), "circuit: sink is called and its circuit is open")
+    refused(world, job(world), "circuit: sink is called although its circuit is open")
 
 
 def test_who_looked_before_it_opened_goes_on_for_a_second() -> None:
@@ -64,7 +64,7 @@ def test_who_looked_before_it_opened_goes_on_for_a_second() -> None:
     before = job(world)
     circuit(world, open_until=world.clock.ms + 60_000)
     called(world, before._replace(entering=world.clock.ms - 1), "sink")
-    refused(world, before, "circuit: sink is called by what was read long ago")
+    refused(world, before, "circuit: sink is called on an outdated read of its circuit")
 
 
 def test_only_the_probe_calls_while_it_recovers() -> None:
@@ -74,7 +74,7 @@ def test_only_the_probe_calls_while_it_recovers() -> None:
     circuit(world, open_until=world.clock.ms, probe=f"{mine.receipt}.0")
     called(world, job(world), "sink")
     circuit(world, probe="somebody else's.0")
-    refused(world, job(world), "circuit: sink is called beside its probe")
+    refused(world, job(world), "circuit: sink is called in addition to its probe")
 
 
 def test_a_destination_without_a_breaker_is_open_to_all() -> None:
@@ -86,7 +86,7 @@ def test_a_destination_without_a_breaker_is_open_to_all() -> None:
 def test_nobody_calls_while_it_is_paused() -> None:
     world = calling(breaker=None)
     circuit(world, paused_until=world.clock.ms + 1)
-    refused(world, job(world), "circuit: sink is called and it is paused")
+    refused(world, job(world), "circuit: sink is called although it is paused")
 
 
 @pytest.mark.parametrize("excuse", ["blind", "overdue"])

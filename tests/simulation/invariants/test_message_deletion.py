@@ -121,7 +121,7 @@ def test_the_worker_s_own_message_ends_with_its_run() -> None:
 def test_a_run_with_attempts_left_is_not_buried(status: str) -> None:
     world, _ = at_work()
     becomes(world, status)
-    with pytest.raises(Violation, match=r"G1: .* has attempts left and no message"):
+    with pytest.raises(Violation, match=r"G1: .* has attempts left but no message"):
         moved_to_dlq(world, replace(REFERENCE, generation=1))
 
 

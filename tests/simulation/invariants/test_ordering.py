@@ -78,13 +78,13 @@ def test_what_an_operator_forced_may_be_older() -> None:
 def test_two_of_one_ordering_key_are_never_at_work() -> None:
     world = accepted(NEWEST)
     invocations.receive(world, "default", "default-1")
-    reservation = "worker 1"
-    while world.jobs[reservation].handling is None:
-        call = world.jobs[reservation].node.call
+    slot = "worker 1"
+    while world.jobs[slot].handling is None:
+        call = world.jobs[slot].node.call
         begins = call is not None and call.method == "begin"
-        apply(world, ("handles", reservation, "well") if begins else ("step", reservation, "ok"))
-    assert world.jobs[reservation].handling == FIRST_RUN
-    refused(world, SECOND_RUN, "began beside")
+        apply(world, ("handles", slot, "well") if begins else ("step", slot, "ok"))
+    assert world.jobs[slot].handling == FIRST_RUN
+    refused(world, SECOND_RUN, "began while")
     check_order(world, FIRST_RUN)  # its own attempts are the business of G2
 
 

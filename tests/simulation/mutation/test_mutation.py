@@ -18,7 +18,7 @@ GUARANTEES = {
     *(f"G{n}" for n in range(1, 10)),
     *("flood", "hold", "order", "pause", "rate", "circuit"),
 }
-CAUGHT = ("stores an event over the one that is there", "claims over a live lease")
+CAUGHT = ("overwrites a stored event", "claims over a live lease")
 
 
 def mutant(name: str) -> Mutant:

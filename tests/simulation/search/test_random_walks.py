@@ -111,7 +111,7 @@ def test_the_dice_throws_every_kind_of_thing(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_story_has_a_line_for_each_step_and_ends_well(seed: int) -> None:
     path = walk(seed, Walked())
     lines = list(narrate(path.scenario, path.schedule))
-    assert lines[-1] == "all has converged"
+    assert lines[-1] == "the world has converged"
     steps = [line for line in lines[:-1] if not line.startswith(" ")]
     assert len(steps) == len(path.schedule)
     assert all(line[:3] == "day" or line[2] == ":" for line in steps)
@@ -122,7 +122,7 @@ def test_a_walk_that_breaks_a_guarantee_says_which_seed(monkeypatch: pytest.Monk
         raise Violation("G1", "as told")
 
     monkeypatch.setattr("simulation.search.random_walks.converge", never)
-    with pytest.raises(Failure, match="drawn: G1: as told") as failure:
+    with pytest.raises(Failure, match="random: G1: as told") as failure:
         walk(4, Walked())
     assert failure.value.seed == 4
     assert failure.value.schedule[-1] == ("converges",)

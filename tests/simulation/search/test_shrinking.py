@@ -113,8 +113,8 @@ def test_a_schedule_that_breaks_nothing_fails_nothing_and_is_told_to_its_end() -
     assert happened == [("sends", "first"), ("converges",)]
     assert list(narrate(FLAKY, [("sends", "first")])) == [
         "00:00:00.000  'first' is sent: acme e1",
-        "00:00:00.000  nothing fails any more",
-        "all has converged",
+        "00:00:00.000  faults stop",
+        "the world has converged",
     ]
 
 

@@ -49,12 +49,14 @@ def broken(name: str, states: int = 30_000) -> str:
 def test_a_gate_that_lets_everybody_in_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Gate, "admit", lambda *_, **__: DestinationAdmission(go=True))
     monkeypatch.setattr(Gate, "enter", lambda *_, **__: None)
-    assert "rate: sink is called more often" in broken("a rate with three events")
+    assert "rate: sink is called more often" in broken("a rate limit with three events")
 
 
 def test_a_circuit_that_nobody_looks_at_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CircuitBreaker, "look", lambda *_: UNKNOWN)
-    assert "circuit: sink is called by what was read long ago" in broken("called too often")
+    assert "circuit: sink is called on an outdated read of its circuit" in broken(
+        "too many requests"
+    )
 
 
 def test_an_ordering_key_that_anybody_takes_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
