@@ -1,6 +1,6 @@
-"""Time, randomness and threads come through ports alone, so that the code can be simulated.
+"""The library uses time, randomness and threads through its ports only, so it can be simulated.
 
-The same seed has to give the same run, and a clock that is told has to be the only one.
+The same seed must give the same run, and the simulated clock must be the only one.
 """
 
 import ast
@@ -29,7 +29,7 @@ MODULES = {
     "urllib.request": "the world is the adapters'",
     "uuid": "randomness is Randomness's",
 }
-# (what it is called on, its name): on None for builtins.
+# (object, function); the object of builtins is None.
 CALLS = {
     ("datetime", "now"),
     ("datetime", "utcnow"),
@@ -40,17 +40,17 @@ CALLS = {
     ("os", "getpid"),
     ("os", "environ"),
     ("os", "getenv"),
-    (None, "hash"),  # of a text it differs from process to process
+    (None, "hash"),  # the hash of a text differs between processes
     (None, "input"),
 }
 # Adapters and their doubles, the HTTP client, and the event loop that async handlers run in.
 PORTS = ("adapters/", "destinations/client/", "handlers/coroutines.py")
-# Part of the build, never of a function: nobody simulates it.
+# Part of the build, never of a function, so never simulated.
 EXEMPT = {
     "configuration/compile.py": "writes the manifest at synth",
     "configuration/declared_handlers.py": "imports handlers in a child process at synth",
 }
-# For integrators' tests; like the build, it never ships.
+# For integrators' tests; it never ships.
 KIT = "testing"
 
 
