@@ -1,4 +1,4 @@
-"""A job that is handed to the sink, and completed over HTTP by whoever got its token."""
+"""A job that the sink receives with a token and completes over HTTP."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What fell between two calls is found and sent by the reconciler, on a clock that is set ahead."""
+"""The reconciler finds and sends lost runs; its clock is set ahead."""
 
 import json
 from collections.abc import Sequence

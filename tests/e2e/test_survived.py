@@ -44,7 +44,7 @@ def test_a_handler_that_kills_its_process_every_time_is_given_up(
 
     assert run.attempt_count == 2
     assert run.last_error == "exhausted: its worker stopped silently"
-    letter = inbox.buried(misfortunes.lethal, lane=FRAGILE, id_=run.message_id)
+    letter = inbox.moved_to_dlq(misfortunes.lethal, lane=FRAGILE, id_=run.message_id)
     assert json.loads(letter["Body"])["handler"] == "lab.gamble"
 
 
@@ -72,7 +72,7 @@ def test_a_handler_that_hangs_is_ended_and_delays_nobody_else(
 def test_what_hung_is_finished_by_a_replay_after_the_fix(
     inbox: WholeInbox, misfortunes: Misfortunes
 ) -> None:
-    inbox.buried(misfortunes.hanging)
+    inbox.moved_to_dlq(misfortunes.hanging)
     misfortunes.gate.unlink()
 
     inbox.replay(event_ids=[misfortunes.hanging])

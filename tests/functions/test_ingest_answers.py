@@ -1,4 +1,4 @@
-"""What a provider is answered: status, body and headers, to the letter."""
+"""The exact answers to providers: status, body and headers."""
 
 import json
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""What becomes of messages and runs, whatever their handlers do."""
+"""Messages and runs end as specified, whatever their handlers do."""
 
 import json
 from datetime import timedelta

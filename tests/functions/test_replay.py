@@ -22,7 +22,7 @@ def dead(inbox: Inbox) -> Inbox:
         inbox.deliver("lab.permanent", event_id=f"evt-{number}")
         [message] = inbox.account.receive()
         inbox.process(message)
-        # What SQS does by itself after some more receives; tested where messages are buried.
+        # SQS does this after further receives; other tests cover the move to the DLQ.
         inbox.account.delete(message)
         inbox.account.clients["sqs"].send_message(
             QueueUrl=inbox.account.dead_letters, MessageBody=message["Body"]
@@ -216,7 +216,7 @@ def test_a_queue_that_fails_leaves_reset_runs_to_the_reconciler(
 def test_a_payload_that_cannot_be_used_is_an_error_that_says_why_and_changes_nothing(
     inbox: Inbox, payload: Any, text: str
 ) -> None:
-    """Lambda shows the error's type and text to whoever invoked it."""
+    """Lambda returns the error's type and text to the caller."""
     with pytest.raises(Exception) as failure:  # noqa: PT011 - the bundle's own class
         inbox.invoke("replay", payload)
 

@@ -22,7 +22,7 @@ SOURCE = '\n[sources.mail]\nprovider = "sendgrid"\ntypes = ["delivered", "bounce
 
 @pytest.fixture(scope="module")
 def built(_sink: sink.Sink, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Manifest]:
-    """What is deployed elsewhere, with a source of batches and a handler for their items."""
+    """A separate deployment with a source of batches and a handler for their items."""
     directory = tmp_path_factory.mktemp("batches") / "functions"
     url = f"http://127.0.0.1:{_sink.server_address[1]}"
     return directory, build(directory, sink_url=url, sources=SOURCE, laboratory=("mail",))

@@ -1,4 +1,4 @@
-"""`python -m simulation`: what it prints, and the exit status it prints it with."""
+"""The output and the exit status of `python -m simulation`."""
 
 import subprocess
 import sys
@@ -30,7 +30,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a test has broken is not broken in other processes."""
+    """Runs the work in this process, since other processes lack the test's changes."""
 
     def one_after_another(
         work: Callable[[Any], Any], subjects: Iterable[Any], *_: Any

@@ -1,4 +1,4 @@
-"""The smallest worlds, and how a test moves them."""
+"""The smallest worlds, and functions that advance them."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,7 +21,7 @@ INGEST, WORKER = "ingest 1", "worker 1"
 
 
 def with_budget(scenario: Scenario = TINY, **budget: int) -> Scenario:
-    """Returns a scenario in which so much may happen."""
+    """Returns a scenario with this budget."""
     return replace(scenario, budget=Budget(**budget))
 
 
@@ -31,13 +31,13 @@ def fresh(scenario: Scenario = TINY, **parts: Any) -> World:
 
 
 def finish(world: World, slot: str) -> None:
-    """Lets an invocation go on to its end, without a fault."""
+    """Runs an invocation to its end without a fault."""
     while slot in world.jobs:
         one_step(world, slot)
 
 
 def one_step(world: World, slot: str, how: str = "ok") -> None:
-    """Lets an invocation make its next call."""
+    """Makes the next call of an invocation."""
     call = world.jobs[slot].node.call
     if call is not None and call.method == "begin":
         invocations.handle(world, slot, SUCCEEDS)
@@ -46,19 +46,19 @@ def one_step(world: World, slot: str, how: str = "ok") -> None:
 
 
 def up_to(world: World, slot: str, wanted: Callable[[Call | None], bool]) -> Call | None:
-    """Lets an invocation go on until its next call is the wanted one."""
+    """Runs an invocation until its next call is the wanted one."""
     while not wanted(world.jobs[slot].node.call):
         one_step(world, slot)
     return world.jobs[slot].node.call
 
 
 def calls(method: str) -> Callable[[Call | None], bool]:
-    """Tells whether a call is of a method."""
+    """Returns a predicate for calls of a method."""
     return lambda call: call is not None and call.method == method
 
 
 def ends(call: Call | None) -> bool:
-    """Tells whether an invocation has no call left."""
+    """Returns whether an invocation has no call left."""
     return call is None
 
 
@@ -88,16 +88,16 @@ def row(world: World) -> Item | None:
 
 
 def offered(world: World, *prefix: str) -> list[Choice]:
-    """Returns what may happen next and begins like this."""
+    """Returns the possible choices with this prefix."""
     return [choice for choice in choices(world) if choice[: len(prefix)] == prefix]
 
 
 def happens(world: World, *choice: str) -> None:
-    """Lets something happen that may."""
+    """Applies a possible choice."""
     assert choice in set(choices(world))
     apply(world, choice)
 
 
 def seconds(world: World) -> float:
-    """Returns how much time has passed."""
+    """Returns the seconds since the start."""
     return (world.clock.now() - START).total_seconds()

@@ -1,4 +1,4 @@
-"""Answers are told max_skew: two that differ lead to two nodes."""
+"""Two answers that differ have different keys and lead to different nodes."""
 
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta

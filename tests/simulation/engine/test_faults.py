@@ -1,4 +1,4 @@
-"""Every kind of fault does what it says, and only that."""
+"""Every kind of fault has exactly its documented effect."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What queues, operators and deployments do, and when."""
+"""Choices of queues, operators and deployments, and their effects."""
 
 from dataclasses import replace
 

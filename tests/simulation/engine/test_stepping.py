@@ -1,4 +1,4 @@
-"""Real code, stopped at each call: resumed, put back, run again, thrown away."""
+"""Programs are suspended at each call, resumed, run again and discarded."""
 
 import gc
 import sys

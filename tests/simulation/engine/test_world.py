@@ -1,4 +1,4 @@
-"""A world is put back as it was, and told apart from every other."""
+"""A world can be restored, and its key identifies its state."""
 
 from collections.abc import Callable
 from dataclasses import replace

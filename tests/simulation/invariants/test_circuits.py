@@ -1,4 +1,4 @@
-"""A circuit's row changes hands as it may: one probe at a time, and none too early."""
+"""A circuit admits one probe at a time, and none too early."""
 
 from typing import Any
 

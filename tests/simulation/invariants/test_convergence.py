@@ -1,4 +1,4 @@
-"""Once nothing fails any more everything ends, and what did not is seen."""
+"""Worlds converge once faults stop, and incomplete results are detected."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -127,7 +127,7 @@ Damage = Callable[[World], object]
 def change(**parts: object) -> Damage:
     def damage(world: World) -> None:
         world.aws.table.update(run_key(*RUN), Change(set=parts))
-        world.aws.table.written.clear()  # It was nobody's doing.
+        world.aws.table.written.clear()  # The observer must not see this change.
 
     return damage
 

@@ -1,4 +1,4 @@
-"""A destination is called where its circuit, its pause and its rate let it be."""
+"""A destination is called only as its circuit, its pause and its rate limit allow."""
 
 from dataclasses import replace
 from typing import Any
@@ -73,7 +73,7 @@ def test_only_the_probe_calls_while_it_recovers() -> None:
     assert mine is not None
     circuit(world, open_until=world.clock.ms, probe=f"{mine.receipt}.0")
     called(world, job(world), "sink")
-    circuit(world, probe="somebody else's.0")
+    circuit(world, probe="another-receipt.0")
     refused(world, job(world), "circuit: sink is called in addition to its probe")
 
 

@@ -1,4 +1,4 @@
-"""No message leaves its queue while it is its run's only hope."""
+"""A message is not deleted while its run depends on it."""
 
 from dataclasses import replace
 

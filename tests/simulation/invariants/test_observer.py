@@ -1,4 +1,4 @@
-"""Each check of what may never happen fires on the wrong thing and not on the right one."""
+"""Each check of the observer rejects the violation and accepts the correct case."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -177,7 +177,7 @@ CHECKS: dict[str, tuple[str, Observer, Deed, Deed]] = {
         sent("processor", 2, 2, message=message(1)),
         sent("processor", 1, 2, message=message(1)),
     ),
-    "a worker sends nobody else's old generation": (
+    "a worker does not resend a run under its old generation": (
         "G1",
         told(),
         sent("processor", 0, 0, message=message(0), reference=RunMessage(*OTHER_RUN)),

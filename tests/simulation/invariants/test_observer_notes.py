@@ -1,4 +1,4 @@
-"""What the world notes of what happens in it."""
+"""The observer notes the effects of a world."""
 
 from typing import Any
 

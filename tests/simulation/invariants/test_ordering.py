@@ -1,4 +1,4 @@
-"""What the simulation holds against handlers that keep an order by themselves."""
+"""Violations of `latest` and `sequence` ordering are detected."""
 
 from dataclasses import replace
 from typing import Any

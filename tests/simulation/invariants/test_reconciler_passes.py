@@ -1,4 +1,4 @@
-"""A pass of the reconciler overlooks nothing, and whoever overlooks something is seen."""
+"""A reconciler pass that leaves due work undone is detected."""
 
 import pytest
 
@@ -15,7 +15,7 @@ from webhook_inbox.queue.message import RunMessage
 
 
 def change(world: World, **parts: object) -> None:
-    """Changes the run's row; it is nobody's doing."""
+    """Changes the run's row behind the observer's back."""
     world.aws.table.update(run_key(*RUN), Change(set=parts))
     world.aws.table.written.clear()
 

@@ -1,4 +1,4 @@
-"""Each write of a run's row that may not be is seen, and each that may be is let through."""
+"""Forbidden writes of a run's row are detected and permitted ones accepted."""
 
 from datetime import timedelta
 from typing import Any
@@ -58,7 +58,7 @@ GOOD: dict[str, tuple[Actor, Item, Item]] = {
     "a success": (MINE, LEASED, row("done")),
     "a failure": (MINE, LEASED, row("failed", generation=1)),
     "a deferral": (MINE, LEASED, row("deferred", attempt_count=0)),
-    "an ended lease, given up by anybody": (RECONCILER, ENDED, row("pending")),
+    "an expired lease, declared dead by another actor": (RECONCILER, ENDED, row("pending")),
     "a success that arrives late": (Actor("late"), LEASED, row("done")),
     "a parked run, due": (
         RECONCILER,
@@ -120,8 +120,8 @@ BAD: dict[str, tuple[str, Actor, Item, Item, dict[str, Any]]] = {
         row("failed", generation=1),
         {},
     ),
-    "a failed run that nobody watches": ("G9", MINE, LEASED, row("failed", due_bucket=None), {}),
-    "a pending run that nobody watches": (
+    "a failed run outside the due index": ("G9", MINE, LEASED, row("failed", due_bucket=None), {}),
+    "a pending run outside the due index": (
         "G9",
         REPLAY,
         DIED,

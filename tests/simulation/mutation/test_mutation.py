@@ -1,4 +1,4 @@
-"""Every deliberate fault fits today's code, and those that are hunted for are caught."""
+"""Every mutant applies to the current code, and hunts detect them."""
 
 import tempfile
 from collections.abc import Iterable, Iterator

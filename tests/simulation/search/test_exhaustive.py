@@ -1,4 +1,4 @@
-"""Merging equal states loses nothing: every schedule, one by one, reaches the same states."""
+"""Exploration with merged states reaches the same states as every schedule one by one."""
 
 from collections.abc import Hashable, Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The same seed gives the same world, the same schedule, the same trace: anywhere."""
+"""The same seed gives the same world, schedule and trace in every process."""
 
 import json
 import os

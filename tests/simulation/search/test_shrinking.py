@@ -1,4 +1,4 @@
-"""A broken guarantee is found, made short, told, and broken again by the same schedule."""
+"""A failing schedule is found, shrunk, narrated, and fails again when repeated."""
 
 import re
 from dataclasses import replace

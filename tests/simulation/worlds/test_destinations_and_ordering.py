@@ -1,4 +1,4 @@
-"""The worlds of destinations, of order and of pauses hold, and notice what is broken."""
+"""The worlds of destinations, ordering and pauses hold and detect violations."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the simulation holds against serial handlers, and that it notices when it is broken."""
+"""Serial worlds keep their order, and violations are detected."""
 
 from dataclasses import replace
 
