@@ -105,12 +105,12 @@ def _imports(node: ast.AST) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("path", core(), ids=lambda path: str(path.relative_to(LIBRARY)))
-def test_the_core_asks_the_world_nothing_but_through_a_port(path: Path) -> None:
+def test_the_core_uses_ports_only(path: Path) -> None:
     assert list(offences(path.read_text())) == []
 
 
 @pytest.mark.parametrize("name", sorted(EXEMPT))
-def test_an_exemption_is_still_there_and_still_part_of_the_build_alone(name: str) -> None:
+def test_an_exempt_module_exists_and_only_the_build_imports_it(name: str) -> None:
     module = name.removesuffix(".py").replace("/", ".")
     assert (LIBRARY / name).is_file()
     importers = [
@@ -150,7 +150,7 @@ def test_an_exemption_is_still_there_and_still_part_of_the_build_alone(name: str
         "def f():\n    import time",
     ],
 )
-def test_each_way_around_a_port_is_seen(source: str) -> None:
+def test_each_way_around_a_port_is_reported(source: str) -> None:
     assert list(offences(source)) != []
 
 
@@ -169,5 +169,5 @@ def test_each_way_around_a_port_is_seen(source: str) -> None:
         "from hashlib import sha256",
     ],
 )
-def test_what_is_no_way_around_is_left_alone(source: str) -> None:
+def test_harmless_code_is_not_reported(source: str) -> None:
     assert list(offences(source)) == []

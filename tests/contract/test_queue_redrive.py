@@ -25,7 +25,7 @@ def test_a_message_received_too_often_goes_to_the_dead_letters(lane: Lane) -> No
     assert (dead.id, dead.sent_at) == (first.id, first.sent_at)
 
 
-def test_what_waits_behind_a_dying_message_is_received(lane: Lane) -> None:
+def test_messages_behind_a_dying_message_are_received(lane: Lane) -> None:
     lane.send("poison")
     lane.fail(times=2)
     lane.send("next")

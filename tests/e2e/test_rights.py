@@ -39,9 +39,7 @@ def test_an_event_is_accepted_and_done(guarded: GuardedInbox, body: bytes) -> No
     assert guarded.post("lab", body, headers).json["status"] == "duplicate"
 
 
-def test_a_run_is_tried_again_given_up_buried_and_replayed(
-    guarded: GuardedInbox, gate: Path
-) -> None:
+def test_a_run_is_retried_moved_to_the_dlq_and_replayed(guarded: GuardedInbox, gate: Path) -> None:
     event_id = guarded.accept("task", mood="raise", **{"while": str(gate)})
     run = guarded.becomes(event_id, "lab.work", Status.DEAD_LETTER)
     guarded.moved_to_dlq(event_id, id_=run.message_id)

@@ -69,7 +69,7 @@ def test_a_rejected_delivery_is_one_line_that_says_why(inbox: Inbox) -> None:
         ({"event_id": "evt-1", "amount": 2}, "conflict"),
     ],
 )
-def test_what_a_person_must_look_at_is_an_error(
+def test_a_log_line_for_the_operator_is_an_error(
     inbox: Inbox, delivery: dict[str, Any], outcome: str
 ) -> None:
     inbox.deliver("lab.fine")

@@ -147,7 +147,7 @@ def test_a_replay_without_time_does_one_run_and_returns_a_cursor(dead: Inbox) ->
     assert (rest["matched"], rest["cursor"]) == (2, None)
 
 
-def test_what_is_done_is_left_alone_and_an_unknown_id_is_named_missing(inbox: Inbox) -> None:
+def test_done_runs_are_not_replayed_and_an_unknown_id_is_named_missing(inbox: Inbox) -> None:
     inbox.deliver("lab.fine")
     inbox.work()
 
@@ -157,7 +157,7 @@ def test_what_is_done_is_left_alone_and_an_unknown_id_is_named_missing(inbox: In
     assert handed_over(inbox) == []
 
 
-def test_what_is_done_is_replayed_by_force_and_by_name(inbox: Inbox) -> None:
+def test_a_done_run_is_replayed_by_force_and_by_name(inbox: Inbox) -> None:
     inbox.deliver("lab.fine")
     inbox.work()
 

@@ -74,7 +74,7 @@ def test_a_batch_is_split_and_each_item_handled(inbox: Inbox, key: str) -> None:
     assert split.progress == {"of": 3, "counts": {"accepted": 2, "ignored": 1}}
 
 
-def test_what_became_of_the_items_is_counted_and_logged(inbox: Inbox, key: str) -> None:
+def test_the_results_of_the_items_are_counted_and_logged(inbox: Inbox, key: str) -> None:
     deliver(inbox, key, items("delivered", "open", "open"))
     [message] = inbox.account.receive()
     inbox.output.read()

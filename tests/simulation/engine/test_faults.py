@@ -92,7 +92,7 @@ def test_a_run_whose_answer_failed_is_noted_as_troubled(how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["ok", "twice"])
-def test_what_must_not_be_noticed_is_no_excuse(how: str) -> None:
+def test_an_absorbed_fault_does_not_mark_a_run_as_troubled(how: str) -> None:
     world = arrived()
     happens(world, "step", INGEST, how)
     assert world.observer.troubled == set()

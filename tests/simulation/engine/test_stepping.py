@@ -204,7 +204,7 @@ def test_an_abandoned_stack_gets_no_call_through(steps: Stepping) -> None:
     assert node.next == {}
 
 
-def test_what_is_left_over_ends_without_a_sound(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_abandoned_programs_end_silently(monkeypatch: pytest.MonkeyPatch) -> None:
     complaints: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", complaints.append)
     log: list[str] = []

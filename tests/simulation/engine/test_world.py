@@ -77,7 +77,7 @@ CHANGES: dict[str, Callable[[World], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_has_changed_is_told_apart_and_put_back(change: str) -> None:
+def test_a_change_has_its_own_key_and_can_be_restored(change: str) -> None:
     world = midway()
     snapshot, key = world.snapshot(), world.key()
     CHANGES[change](world)
@@ -98,7 +98,7 @@ def test_a_snapshot_serves_any_number_of_times() -> None:
     assert len(ends) == 1
 
 
-def test_what_may_happen_next_is_the_same_once_it_is_put_back() -> None:
+def test_a_restored_world_offers_the_same_choices() -> None:
     world = midway()
     snapshot, options = world.snapshot(), list(choices(world))
     for option in options:
@@ -135,7 +135,7 @@ def test_two_orders_that_come_to_the_same_are_one_state() -> None:
 NOBODY = replace(MAIL, manifest=replace(MAIL.manifest, handlers={}))
 
 
-def test_what_an_index_has_not_seen_yet_tells_worlds_apart() -> None:
+def test_the_key_includes_what_an_index_has_not_replicated() -> None:
     """The rows are equal; what an eventually consistent read finds is not."""
     keys = []
     for earlier in (1, 2):

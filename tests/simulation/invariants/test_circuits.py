@@ -56,7 +56,7 @@ def test_a_change_that_may_be_is_counted(name: str) -> None:
     [({"failures": 1}, {"failures": 2}), (PROBED, {**PROBED, "expires_at": 1})],
     ids=["counted", "prolonged"],
 )
-def test_what_lets_nobody_in_or_out_is_not_counted(old: Item, new: Item) -> None:
+def test_a_write_that_leaves_the_circuit_unchanged_is_not_counted(old: Item, new: Item) -> None:
     assert write(old, new).circuits == {}
 
 

@@ -45,7 +45,7 @@ def converged(world: World) -> World:
 # -- it converges
 
 
-def test_what_was_accepted_is_done_without_time_passing() -> None:
+def test_an_accepted_event_is_done_without_time_passing() -> None:
     world = converged(ingested())
     assert (found := row(world)) is not None
     assert found["status"] == "done"
@@ -53,7 +53,7 @@ def test_what_was_accepted_is_done_without_time_passing() -> None:
     assert quiet(world)
 
 
-def test_a_sender_who_was_not_heard_tries_again() -> None:
+def test_an_unacknowledged_sender_retries() -> None:
     world = fresh(FAULTY)
     invocations.deliver(world, FIRST)
     happens(world, "step", INGEST, "before")
@@ -62,7 +62,7 @@ def test_a_sender_who_was_not_heard_tries_again() -> None:
     assert world.observer.posts == {RUN: 1}
 
 
-def test_a_sender_who_does_not_persist_is_not_made_to() -> None:
+def test_a_sender_without_retries_does_not_retry() -> None:
     world = fresh(FAULTY, webhooks=(replace(FIRST, retries=False),))
     invocations.deliver(world, world.scenario.webhooks[0])
     happens(world, "step", INGEST, "before")
@@ -96,7 +96,7 @@ def test_a_call_that_is_late_lands() -> None:
     assert world.late == ()
 
 
-def test_what_is_refused_is_dead_and_in_the_dlq_though_the_reconciler_looked_there() -> None:
+def test_a_rejected_run_is_dead_and_in_the_dlq_after_the_sweep() -> None:
     world = converged(ingested(DEADLY))
     assert (found := row(world)) is not None
     assert found["status"] == "dead_letter"
@@ -199,7 +199,7 @@ def message_id_of_dead(world: World) -> str:
 
 
 @pytest.mark.parametrize("why", ["lost: never received", "expired: waited too long"])
-def test_what_was_never_received_is_dead_without_a_message(why: str) -> None:
+def test_a_lost_run_is_dead_without_a_message(why: str) -> None:
     world = converged(ingested(DEADLY))
     world.aws.dlqs["default"].lose(message_id_of_dead(world))
     change(last_error=why)(world)
@@ -207,7 +207,7 @@ def test_what_was_never_received_is_dead_without_a_message(why: str) -> None:
 
 
 @pytest.mark.parametrize(("tried", "hope"), [(True, 0), (False, 1)])
-def test_what_was_redriven_is_tried_again(tried: bool, hope: int) -> None:
+def test_a_redriven_run_is_attempted_again(tried: bool, hope: int) -> None:
     world = converged(ingested(DEADLY))
     world.observer.redriven_runs[RUN] = hope
     if tried:

@@ -53,13 +53,13 @@ def refused(world: World, one: Job, text: str) -> None:
 # -- the circuit
 
 
-def test_nobody_calls_while_it_is_open() -> None:
+def test_a_call_while_the_circuit_is_open_is_a_violation() -> None:
     world = calling()
     circuit(world, open_until=world.clock.ms + 1)
     refused(world, job(world), "circuit: sink is called although its circuit is open")
 
 
-def test_who_looked_before_it_opened_goes_on_for_a_second() -> None:
+def test_a_circuit_read_before_it_opened_is_valid_for_a_second() -> None:
     world = calling()
     before = job(world)
     circuit(world, open_until=world.clock.ms + 60_000)
@@ -83,14 +83,14 @@ def test_a_destination_without_a_breaker_is_open_to_all() -> None:
     called(world, job(world), "sink")
 
 
-def test_nobody_calls_while_it_is_paused() -> None:
+def test_a_call_while_the_destination_is_paused_is_a_violation() -> None:
     world = calling(breaker=None)
     circuit(world, paused_until=world.clock.ms + 1)
     refused(world, job(world), "circuit: sink is called although it is paused")
 
 
 @pytest.mark.parametrize("excuse", ["blind", "overdue"])
-def test_who_cannot_know_may_call(excuse: str) -> None:
+def test_a_worker_that_cannot_read_the_circuit_may_call(excuse: str) -> None:
     world = calling()
     circuit(world, open_until=world.clock.ms + 60_000)
     called(world, job(world, **{excuse: True}), "sink")
@@ -116,7 +116,7 @@ def test_calls_are_forgotten_after_ten_seconds() -> None:
     assert world.observer.calls == {"sink": (world.clock.ms,)}
 
 
-def test_without_a_rate_nobody_counts() -> None:
+def test_calls_without_a_rate_are_not_limited() -> None:
     world = calling()
     for _ in range(100):
         called(world, job(world), "sink")

@@ -47,7 +47,7 @@ def test_the_only_message_of_a_run_without_a_row_is_not_deleted() -> None:
 
 
 @pytest.mark.parametrize("status", ["pending", "held", "dead_letter", "done", "skipped"])
-def test_what_waits_for_no_message_needs_none(status: str) -> None:
+def test_a_run_in_another_state_needs_no_message(status: str) -> None:
     world, message = at_work()
     becomes(world, status)
     deleted(world, "default", message)
@@ -118,26 +118,26 @@ def test_the_worker_s_own_message_ends_with_its_run() -> None:
 
 
 @pytest.mark.parametrize("status", ["processing", "failed", "deferred"])
-def test_a_run_with_attempts_left_is_not_buried(status: str) -> None:
+def test_the_message_of_a_run_with_attempts_left_is_not_moved_to_the_dlq(status: str) -> None:
     world, _ = at_work()
     becomes(world, status)
     with pytest.raises(Violation, match=r"G1: .* has attempts left but no message"):
         moved_to_dlq(world, replace(REFERENCE, generation=1))
 
 
-def test_a_message_that_was_replaced_may_be_buried() -> None:
+def test_a_replaced_message_may_be_moved_to_the_dlq() -> None:
     world, _ = at_work()
     becomes(world, "failed")
     moved_to_dlq(world, REFERENCE)
 
 
-def test_a_dead_run_may_be_buried() -> None:
+def test_the_message_of_a_dead_run_may_be_moved_to_the_dlq() -> None:
     world, _ = at_work()
     becomes(world, "dead_letter")
     moved_to_dlq(world, replace(REFERENCE, generation=1))
 
 
-def test_a_run_that_had_trouble_may_be_buried() -> None:
+def test_the_message_of_a_troubled_run_may_be_moved_to_the_dlq() -> None:
     world, _ = at_work()
     becomes(world, "failed")
     world.observer.troubled.add(RUN)

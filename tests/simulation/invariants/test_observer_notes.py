@@ -21,7 +21,7 @@ def told(**notes: Any) -> Observer:
     return Observer(**{"contents": {EVENT: FIRST.body}, "sends": {RUN: 1}, **notes})
 
 
-def test_what_is_acknowledged_is_noted_and_what_is_refused_is_not() -> None:
+def test_acknowledged_deliveries_are_noted_and_others_are_not() -> None:
     observer = told()
     observer.answered(FIRST, Receipt(IngestOutcome.UNAVAILABLE, 503), None)
     assert observer.acknowledged == set()
@@ -38,7 +38,7 @@ def test_what_is_acknowledged_is_noted_and_what_is_refused_is_not() -> None:
         ({"status": "dead_letter", "attempt_count": 2}, {RUN: 2}),
     ],
 )
-def test_only_the_dead_whose_message_is_redriven_may_hope(
+def test_only_a_redriven_dead_run_must_be_attempted_again(
     row: Item | None, redriven_runs: Any
 ) -> None:
     observer = told()
@@ -62,7 +62,7 @@ def test_notes_are_copied_whole_and_told_apart() -> None:
         assert observer.key() == copy.key()
 
 
-def test_what_has_expired_begins_anew() -> None:
+def test_expired_events_and_runs_are_forgotten() -> None:
     observer = told(acknowledged={EVENT}, posts={RUN: 1}, succeeded={RUN}, spent={RUN: 2})
     observer.forget_event(EVENT)
     observer.forget_run(RUN)

@@ -58,7 +58,7 @@ def test_a_handler_that_is_not_deployed_has_no_order() -> None:
 # -- one after another
 
 
-def test_what_is_newer_may_begin_and_what_is_older_may_not() -> None:
+def test_a_newer_version_may_begin_and_an_older_one_may_not() -> None:
     world = accepted(NEWEST)
     check_order(world, SECOND_RUN)
     assert world.observer.versions == {("mail", "42"): 2}
@@ -67,7 +67,7 @@ def test_what_is_newer_may_begin_and_what_is_older_may_not() -> None:
     refused(world, SECOND_RUN, "began version 2 after 3")
 
 
-def test_what_an_operator_forced_may_be_older() -> None:
+def test_a_forced_run_may_be_older() -> None:
     world = accepted(NEWEST)
     check_order(world, SECOND_RUN)
     world.observer.forced.add(FIRST_RUN)
@@ -115,7 +115,7 @@ def test_a_person_may_let_a_number_be_passed_over(run: RunName, values: dict[str
     check_order(world, THIRD_RUN)  # what lies before the second was decided with it
 
 
-def test_only_who_has_waited_long_enough_passes_over_a_gap() -> None:
+def test_a_gap_is_skipped_only_after_its_timeout() -> None:
     world = accepted(SKIPPING)
     world.clock.ms += 59_999
     refused(world, SECOND_RUN, "began before 1")

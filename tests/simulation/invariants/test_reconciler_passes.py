@@ -48,7 +48,7 @@ def test_a_run_that_is_due_is_not_passed_over(monkeypatch: pytest.MonkeyPatch) -
         healing._pass(world)
 
 
-def test_what_is_made_pending_is_sent() -> None:
+def test_a_pending_run_is_sent() -> None:
     world = pending()
     change(world, due_at=world.clock.ms + 3_600_000)
     snapshot = world.snapshot()

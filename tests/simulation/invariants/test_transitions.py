@@ -272,7 +272,7 @@ def test_a_round_s_attempts_are_counted(actor: Actor, old: Item, new: Item, spen
     assert write(actor, old, new).spent == {RUN: spent}
 
 
-def test_what_an_operator_forced_is_noted() -> None:
+def test_a_forced_replay_is_noted() -> None:
     assert write(*GOOD["a replay by force"]).forced == {RUN}
     assert write(*GOOD["a replay"]).forced == set()
 

@@ -123,7 +123,7 @@ def test_a_search_that_was_cut_says_so() -> None:
     assert 50 <= found.states < COUNTS["two faults"][1]  # what it stood before is still looked at
 
 
-def test_each_state_in_which_nobody_works_is_let_heal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_convergence_is_checked_in_each_idle_state(monkeypatch: pytest.MonkeyPatch) -> None:
     converged: list[Any] = []
     monkeypatch.setattr(exhaustive, "converge", lambda world: converged.append(world.key()))
     found = explore(WORLDS["a fault"])

@@ -53,7 +53,7 @@ def test_another_process_walks_and_tells_the_same() -> None:
     ]
 
 
-def test_what_was_walked_before_makes_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_earlier_walks_do_not_change_a_walk(monkeypatch: pytest.MonkeyPatch) -> None:
     fresh = [walk(seed, Walked()).schedule for seed in SEEDS]
     shared = Walked()
     assert [walk(seed, shared).schedule for seed in SEEDS] == fresh
@@ -80,7 +80,7 @@ def test_following_a_walk_takes_every_step_of_it() -> None:
     assert tuple(choice for _, choice in follow(path.scenario, path.schedule)) == path.schedule
 
 
-def test_what_cannot_happen_any_more_is_left_out() -> None:
+def test_impossible_choices_are_skipped() -> None:
     path = walk(3, Walked())
     without = [choice for choice in path.schedule if choice[0] != "sends"]
     happened = [choice for _, choice in follow(path.scenario, without)]

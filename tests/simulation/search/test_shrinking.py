@@ -66,7 +66,7 @@ def test_a_handler_with_two_keys_is_found_and_nothing_can_be_left_out_of_how() -
 
 
 @pytest.mark.usefixtures("forgetful")
-def test_what_has_nothing_to_do_with_it_is_left_out() -> None:
+def test_irrelevant_choices_are_removed() -> None:
     failure = found()
     noisy = replace(failure.scenario, budget=Budget(faults=3, failures=1, jumps=2, passes=2))
     schedule = (("reconciles",), *failure.schedule)

@@ -46,30 +46,30 @@ def broken(name: str, states: int = 30_000) -> str:
 # -- what would go wrong
 
 
-def test_a_gate_that_lets_everybody_in_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gate_that_admits_every_call_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Gate, "admit", lambda *_, **__: DestinationAdmission(go=True))
     monkeypatch.setattr(Gate, "enter", lambda *_, **__: None)
     assert "rate: sink is called more often" in broken("a rate limit with three events")
 
 
-def test_a_circuit_that_nobody_looks_at_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ignored_circuit_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CircuitBreaker, "look", lambda *_: UNKNOWN)
     assert "circuit: sink is called on an outdated read of its circuit" in broken(
         "too many requests"
     )
 
 
-def test_an_ordering_key_that_anybody_takes_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unguarded_ordering_key_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(KeyState, "check_free_for", lambda *_: None)
     assert "order: " in broken("the latest of two")
 
 
-def test_a_gap_that_nobody_minds_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ignored_gap_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Gaps, "close", lambda self, early: early.state)
     assert "order: " in broken("a sequence of three")
 
 
-def test_a_pause_that_nobody_heeds_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ignored_pause_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(HandlerPauses, "paused", lambda *_: None)
     assert "pause: " in broken("a handler is paused and resumed")
 
@@ -91,7 +91,7 @@ def test_a_wait_that_no_message_carries_is_noticed(monkeypatch: pytest.MonkeyPat
 # -- worlds in which something is there
 
 
-def test_what_is_there_was_accepted_before_anything_happens() -> None:
+def test_preloaded_webhooks_are_accepted_at_the_start() -> None:
     world = with_preloaded(
         World(replace(TINY, webhooks=(replace(FIRST, preloaded=True),)), Stepping())
     )
@@ -101,7 +101,7 @@ def test_what_is_there_was_accepted_before_anything_happens() -> None:
     assert len(offered(world, "receives")) == 1
 
 
-def test_what_is_not_there_has_yet_to_be_sent() -> None:
+def test_other_webhooks_are_not_sent_at_the_start() -> None:
     assert with_preloaded(fresh()).tries == {}
 
 
