@@ -1,5 +1,7 @@
 """Every mutant applies to the current code, and hunts detect them."""
 
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -59,6 +61,18 @@ def test_a_mutant_names_guarantees_and_worlds_that_there_are(one: Mutant) -> Non
     assert one.breaks <= GUARANTEES
     assert one.worlds
     assert set(one.worlds) <= {world.name for world in SMALL_WORLDS}
+
+
+def test_mutants_use_defined_names_only(tmp_path: Path) -> None:
+    """Otherwise a hunt detects the NameError and not the fault."""
+    for one in MUTANTS:
+        source = one.mutated((LIBRARY / one.file).read_text(encoding="utf-8"))
+        (tmp_path / f"{one.name}.py").write_text(source, encoding="utf-8")
+    command = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "F821", tmp_path]
+    done = subprocess.run(
+        [*command, "--output-format", "concise"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
 
 
 def test_no_two_mutants_are_the_same() -> None:
