@@ -6,10 +6,10 @@ export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .PHONY: help setup dev check test test-whole test-local test-parts simulate mutants fuzz storm proof lock clean
 
-help: ## what there is
+help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
 
-setup: .venv/.ready ## make .venv with everything in it, webhookctl included
+setup: .venv/.ready ## create .venv with all dependencies and webhookctl
 
 .venv/.ready: requirements/build.txt requirements/dev.txt requirements/ingest.txt requirements/replay.txt requirements/processor.txt requirements/verification.txt requirements/handlers.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "webhook-inbox needs Python 3.11 or newer; set PYTHON=…")'
@@ -20,17 +20,17 @@ setup: .venv/.ready ## make .venv with everything in it, webhookctl included
 	$(BIN)/python -m stacks.vendor
 	@touch $@
 
-dev: setup ## run the inbox on this machine; ARGS="--port 9000" and the like
+dev: setup ## run the inbox locally; pass options in ARGS, e.g. ARGS="--port 9000"
 	@exec $(BIN)/webhookctl dev $(ARGS)
 
-check: setup ## lint, types, import rules, unit tests; a minute and a half
+check: setup ## lint, type check, import rules and unit tests; 90 seconds
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest tests/unit tests/architecture --quiet --numprocesses 2
 
-test: check ## everything; what waits for other processes beside what computes
+test: check ## run all checks and tests
 	$(MAKE) --jobs=2 --no-print-directory test-whole test-local test-parts
 
 test-whole: setup
@@ -43,23 +43,23 @@ test-parts: setup
 	$(BIN)/pytest tests/infra tests/functions tests/contract tests/webhookctl tests/docs tests/simulation --ignore tests/webhookctl/local \
 		--quiet --numprocesses 2 --dist loadscope
 
-simulate: setup ## every schedule of small worlds, drawn ones of large worlds; 5 minutes
+simulate: setup ## simulate every schedule of small worlds and random ones of large worlds; 5 minutes
 	$(BIN)/python -m simulation explore
 	$(BIN)/python -m simulation walk --seeds 0:3000
 
-mutants: setup ## break the protocol on purpose, fault by fault: the simulation has to see each
+mutants: setup ## check that the simulation detects each deliberate fault of the protocol
 	$(BIN)/python -m simulation mutants
 
-fuzz: setup ## 2,000 mangled deliveries of every provider: refused for a reason, all of them; 3 minutes
+fuzz: setup ## check that 2,000 malformed deliveries of every provider are rejected; 3 minutes
 	$(BIN)/pytest tests/proof/test_every_provider.py --quiet --numprocesses 2
 
-storm: setup ## handlers over HTTP whose downstreams fail, stall and are killed; 5 minutes
+storm: setup ## run handlers over HTTP against destinations that fail, stall and are killed; 5 minutes
 	$(BIN)/pytest tests/proof/test_storm.py --quiet
 
-proof: simulate mutants fuzz storm ## what takes too long for every test run
+proof: simulate mutants fuzz storm ## run simulate, mutants, fuzz and storm
 
-lock: ## write the locks under requirements/ again; needs uv
+lock: ## regenerate the lock files under requirements/; needs uv
 	scripts/lock.sh
 
-clean: ## forget what was built
+clean: ## delete build output and .venv
 	rm -rf .build .local cdk.out .venv

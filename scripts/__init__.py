@@ -1,1 +1,1 @@
-"""What people run by hand."""
+"""Scripts that are run by hand."""

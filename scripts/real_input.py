@@ -1,20 +1,21 @@
-"""Sends real payloads through the whole inbox on this machine and judges what became of them.
+"""Sends real payloads through a local inbox and checks the results.
 
     python scripts/real_input.py            through the running `make dev`
-    python scripts/real_input.py --own      through a session of its own, gone afterwards
-    python scripts/real_input.py --chaos    the same, while workers are killed and the sink is away
+    python scripts/real_input.py --own      through a temporary session
+    python scripts/real_input.py --chaos    the same, while workers are killed and the sink is down
 
 More than 300 of GitHub's own example payloads (npm fetches them) and a few dozen Stripe events,
-signed by Stripe's own library, are each delivered one to five times at once. Then every event
-has to have one row, every run of its handlers has to be done, and the sink has to have seen one
-effect for each run. A second time through the same inbox, all of them are duplicates.
+signed by Stripe's own library, are each delivered one to five times concurrently. Every event must
+then have one row, every run of its handlers must be done, and the sink must have received one
+effect for each run. In a second run through the same inbox all of them are duplicates.
 
-With --chaos workers are killed with `kill -9` all the while, ingest's too, and the sink is away
-for a minute. What is given up in that time has to lie in the dead-letter queue, moved there by
-SQS, and in `webhookctl inbox list --status dead_letter`; `webhookctl replay` has to finish it.
+With --chaos, workers of the processor and of ingest are killed with `kill -9` throughout, and the
+sink is down for a minute. SQS must have moved the messages of dead runs to the dead-letter queue,
+`webhookctl inbox list --status dead_letter` must list them, and `webhookctl replay` must finish
+them.
 
-Prints a table of counts and what holds; exit status 1 where anything does not, or where npm
-cannot be reached. It judges the repository's example handlers: yours have other effects.
+Prints a table of counts and claims. The exit status is 1 if a claim fails or npm is unreachable.
+The claims apply to the repository's example handlers; other handlers have other effects.
 """
 
 import argparse
@@ -46,7 +47,7 @@ OUTAGE: Final = 60.0
 
 
 def collect(seed: int, limit: int | None) -> tuple[list[Payload], dict[str, object]]:
-    """Returns the payloads in the order of their delivery, and how many of which there are."""
+    """Returns the payloads in delivery order, and their counts."""
     randomness = random.Random(seed)  # noqa: S311 - to be repeatable
     examples = fetch_examples()
     github = github_payloads(examples)
@@ -77,18 +78,24 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--own", action="store_true", help="start a session for this")
-    parser.add_argument("--chaos", action="store_true", help="break things; implies --own")
+    parser.add_argument("--own", action="store_true", help="start a temporary session")
+    parser.add_argument("--chaos", action="store_true", help="inject faults; implies --own")
     parser.add_argument(
-        "--outage", type=float, default=OUTAGE, help="seconds without the sink; 20 at least"
+        "--outage", type=float, default=OUTAGE, help="downtime of the sink in seconds, at least 20"
     )
-    parser.add_argument("--state", type=Path, default=ROOT / ".local", help="of the session")
     parser.add_argument(
-        "--secret", action="append", default=[], metavar="SOURCE=VALUE", help="as given to it"
+        "--state", type=Path, default=ROOT / ".local", help="state directory of the session"
     )
-    parser.add_argument("--events", type=int, help="at most so many events")
+    parser.add_argument(
+        "--secret",
+        action="append",
+        default=[],
+        metavar="SOURCE=VALUE",
+        help="a secret as passed to the session",
+    )
+    parser.add_argument("--events", type=int, help="maximum number of events")
     parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("--time", type=float, default=TIME, help="seconds, at most")
+    parser.add_argument("--time", type=float, default=TIME, help="time limit in seconds")
     return parser.parse_args()
 
 

@@ -1,10 +1,10 @@
-"""The real code under crashes and interleavings: a deterministic simulation.
+"""A deterministic simulation that runs the shipped code under crashes and interleavings.
 
-scenario ─► world (doubles, virtual time) ◄─ one call at a time ─ the real use cases
-│                                                     ingest, processor,
-│ which of all that may happen next?                  replay, reconciler
-├─ exhaustive: all of it, state by state
-└─ walks: a seeded dice
-│
-└─► invariants at every step, and once all has healed ─► story, shrunk
+scenario ─► world (doubles, virtual time) ◄─ one call at a time ─ ingest, processor, replay,
+              │                                                   reconciler, unchanged
+              │  the next choice is made by
+              ├─ search.exhaustive: every choice in every state
+              └─ search.random_walks: a seeded random number generator
+                    │
+                    └─► invariants, after every step and after convergence ─► shrunk trace
 """

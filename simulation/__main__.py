@@ -1,12 +1,12 @@
-"""`python -m simulation`: explores, walks, tells.
+"""The command line of the simulation.
 
     python -m simulation explore [WORLD …]      every schedule of the small worlds
-    python -m simulation walk [--seeds A:B]     drawn schedules of large worlds
-    python -m simulation tell SEED              one drawn schedule as a story
-    python -m simulation mutants                fault after fault put into the protocol
-    python -m simulation worlds                 the small worlds' names
+    python -m simulation walk [--seeds A:B]     random schedules of large worlds
+    python -m simulation trace SEED             the trace of one random schedule
+    python -m simulation mutants [PART …]       each deliberate fault, or those whose name has PART
+    python -m simulation worlds                 the names of the small worlds
 
-Exit status 1 where a guarantee is broken; the schedule is then shrunk and told.
+The exit status is 1 if a guarantee is broken; the schedule is then shrunk and its trace printed.
 """
 
 import argparse
@@ -19,13 +19,13 @@ from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
 from simulation.engine.failure import Failure
-from simulation.engine.narrate import tell
+from simulation.engine.narrate import narrate
 from simulation.mutation import run as mutation
 from simulation.search.exhaustive import explore
 from simulation.search.random_walks import Walked, walk
 from simulation.search.shrinking import shrink
 from simulation.worlds.builders import wider
-from simulation.worlds.core import SMALL
+from simulation.worlds.core import SMALL_WORLDS
 
 PROCESSES: Final = 2
 SEEDS_AT_ONCE: Final = 500
@@ -34,52 +34,57 @@ R = TypeVar("R")
 
 
 class Explored(NamedTuple):
-    """What became of one small world; `story` is empty where nothing broke."""
+    """The result of exploring one small world; `trace` is empty if no guarantee was broken."""
 
     name: str
     states: int
     schedules: int
-    healed: int
+    converged: int
     complete: bool
     seconds: float
-    story: tuple[str, ...] = ()
+    trace: tuple[str, ...] = ()
 
 
 class Span(NamedTuple):
-    """What became of a span of seeds; `story` is empty where nothing broke."""
+    """The result of walking a span of seeds; `trace` is empty if no guarantee was broken."""
 
     walked: int
     steps: int
-    story: tuple[str, ...] = ()
+    trace: tuple[str, ...] = ()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Does what the command line says and returns the exit status."""
+    """Runs the command and returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m simulation")
     commands = parser.add_subparsers(dest="command", required=True)
     exploring = commands.add_parser("explore", help="every schedule of the small worlds")
-    exploring.add_argument("--states", type=int, default=10_000_000, help="at most, of each world")
     exploring.add_argument(
-        "--wider", type=int, default=0, metavar="N", help="N more faults in each"
+        "--states", type=int, default=10_000_000, help="most states to explore in each world"
+    )
+    exploring.add_argument(
+        "--wider", type=int, default=0, metavar="N", help="allow N more faults in each world"
     )
     exploring.add_argument("worlds", nargs="*", metavar="WORLD")
-    walking = commands.add_parser("walk", help="drawn schedules of large worlds")
+    walking = commands.add_parser("walk", help="random schedules of large worlds")
     walking.add_argument("--seeds", type=_seeds, default=range(1000), metavar="A:B")
-    telling = commands.add_parser("tell", help="one drawn schedule as a story")
-    telling.add_argument("seed", type=int)
-    commands.add_parser("mutants", help="fault after fault put into the protocol")
-    commands.add_parser("worlds", help="the small worlds' names")
+    tracing = commands.add_parser("trace", help="the trace of one random schedule")
+    tracing.add_argument("seed", type=int)
+    mutating = commands.add_parser("mutants", help="inject each deliberate fault and detect it")
+    mutating.add_argument(
+        "names", nargs="*", metavar="PART", help="only faults whose name contains it"
+    )
+    commands.add_parser("worlds", help="the names of the small worlds")
     given = parser.parse_args(arguments)
     match given.command:
         case "explore":
             return _explore(given.states, given.wider, given.worlds)
         case "walk":
             return _walk(given.seeds)
-        case "tell":
-            return _tell(given.seed)
+        case "trace":
+            return _trace(given.seed)
         case "mutants":
-            return mutation.main([])
-    print(*(world.name for world in SMALL), sep="\n")
+            return mutation.main(given.names)
+    print(*(world.name for world in SMALL_WORLDS), sep="\n")
     return 0
 
 
@@ -89,38 +94,38 @@ def _seeds(text: str) -> range:
 
 
 def _explore(states: int, more: int, names: Sequence[str]) -> int:
-    unknown = set(names) - {world.name for world in SMALL}
+    unknown = set(names) - {world.name for world in SMALL_WORLDS}
     if unknown:
         listed = "python -m simulation worlds lists them"
         print(f"no such world: {', '.join(sorted(unknown))}; {listed}", file=sys.stderr)
         return 2
-    chosen = [n for n, world in enumerate(SMALL) if not names or world.name in names]
-    print(f"{'world':36}{'states':>10}{'schedules':>11}{'healed':>9}{'seconds':>9}")
+    chosen = [n for n, world in enumerate(SMALL_WORLDS) if not names or world.name in names]
+    print(f"{'world':36}{'states':>10}{'schedules':>11}{'converged':>11}{'seconds':>9}")
     found = []
     for one in _in_processes(partial(explored, states=states, more=more), chosen):
         found.append(one)
         cut = "" if one.complete else "  (cut)"
         print(
-            f"{one.name:36}{one.states:10,}{one.schedules:11,}{one.healed:9,}"
+            f"{one.name:36}{one.states:10,}{one.schedules:11,}{one.converged:11,}"
             f"{one.seconds:9.1f}{cut}",
             flush=True,
         )
-        if one.story:
-            print("", *one.story, sep="\n")
+        if one.trace:
+            print("", *one.trace, sep="\n")
     total = sum(one.schedules for one in found)
     print(f"{total:,} schedules through {sum(one.states for one in found):,} states")
-    return 1 if any(one.story for one in found) else 0
+    return 1 if any(one.trace for one in found) else 0
 
 
 def explored(number: int, *, states: int, more: int = 0) -> Explored:
     """Explores one of the small worlds."""
-    scenario, began = wider(SMALL[number], more), time.perf_counter()
+    scenario, began = wider(SMALL_WORLDS[number], more), time.perf_counter()
     try:
         found = explore(scenario, states=states)
     except Failure as failure:
         seconds = time.perf_counter() - began
         return Explored(
-            scenario.name, 0, 0, 0, complete=False, seconds=seconds, story=_told(failure)
+            scenario.name, 0, 0, 0, complete=False, seconds=seconds, trace=_trace_of(failure)
         )
     finally:
         gc.collect()
@@ -128,7 +133,7 @@ def explored(number: int, *, states: int, more: int = 0) -> Explored:
         scenario.name,
         found.states,
         found.schedules,
-        found.healed,
+        found.converged,
         found.complete,
         time.perf_counter() - began,
     )
@@ -139,10 +144,10 @@ def _walk(seeds: range) -> int:
     walked = steps = broken = 0
     for span in _in_processes(walked_span, spans):
         walked, steps = walked + span.walked, steps + span.steps
-        if span.story:
+        if span.trace:
             broken += 1
-            print(*span.story, "", sep="\n", flush=True)
-    print(f"{walked:,} drawn schedules walked, {steps:,} steps, {broken} broken")
+            print(*span.trace, "", sep="\n", flush=True)
+    print(f"{walked:,} random schedules walked, {steps:,} steps, {broken} broken")
     return 1 if broken else 0
 
 
@@ -153,30 +158,30 @@ def walked_span(seeds: range) -> Span:
         for seed in seeds:
             walk(seed, walked)
     except Failure as failure:
-        return Span(walked.schedules, walked.steps, _told(failure))
+        return Span(walked.schedules, walked.steps, _trace_of(failure))
     finally:
         gc.collect()
     return Span(walked.schedules, walked.steps)
 
 
-def _tell(seed: int) -> int:
+def _trace(seed: int) -> int:
     try:
         path = walk(seed, Walked())
     except Failure as failure:
-        print(*_told(failure), sep="\n")
+        print(*_trace_of(failure), sep="\n")
         return 1
-    print(*tell(path.scenario, path.schedule), sep="\n")
+    print(*narrate(path.scenario, path.schedule), sep="\n")
     return 0
 
 
-def _told(failure: Failure) -> tuple[str, ...]:
-    again = "" if failure.seed is None else f"  (python -m simulation tell {failure.seed})"
+def _trace_of(failure: Failure) -> tuple[str, ...]:
+    again = "" if failure.seed is None else f"  (python -m simulation trace {failure.seed})"
     shrunk = shrink(failure)
-    return (f"BROKEN {failure}{again}", *tell(shrunk.scenario, shrunk.schedule))
+    return (f"BROKEN {failure}{again}", *narrate(shrunk.scenario, shrunk.schedule))
 
 
 def _in_processes(work: Callable[[T], R], subjects: Iterable[T]) -> Iterator[R]:
-    # Python's cyclic garbage collector would walk all that is remembered, over and over.
+    # The cyclic garbage collector would traverse all the retained state again and again.
     with ProcessPoolExecutor(PROCESSES, initializer=gc.disable) as pool:
         yield from pool.map(work, subjects)
 

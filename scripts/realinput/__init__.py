@@ -1,1 +1,1 @@
-"""Parts of `scripts/real_input.py`."""
+"""The parts of `scripts/real_input.py`: payloads, deliveries, faults, checks and sessions."""

@@ -1,4 +1,4 @@
-"""Kills workers in the middle of handlers, and takes the sink away for a while."""
+"""Kills workers during handlers and stops the sink for a while."""
 
 import json
 import random
@@ -14,32 +14,32 @@ from typing import Any, Final
 from webhook_inbox.domain.model import Run
 from webhookctl.local.inbox import LocalInbox
 
-# Seconds between two kills, at least and at most: new workers need a few to begin.
+# The range of seconds between two kills; new workers need a few to start.
 BETWEEN_KILLS: Final = (3.5, 5.5)
-# The sink stays until workers were killed so often.
+# The number of kills before the sink is stopped.
 KILLS_FIRST: Final = 3
-# Long enough for every processor to be in the middle of a handler, waiting for the sink.
+# Long enough for every processor to be in a handler that waits for the sink.
 FROZEN: Final = 0.8
-# Every so many kills ingest's workers go as well.
+# Every second kill includes the workers of ingest.
 INGEST_TOO: Final = 2
 LOOK: Final = 0.05
 CLI_LIMIT: Final = 180
-# With this in handlers/__init__.py every handler's attempts are spent in seconds. The examples'
-# own backoff would outlast any outage of the sink that this script has the time for.
+# Appended to handlers/__init__.py so that attempts are exhausted in seconds. The backoff of the
+# example handlers would outlast the outage.
 IMPATIENT: Final = """
-from webhook_inbox import routing
+from webhook_inbox.handlers.router import BACKOFFS
 
-routing.BACKOFFS["steady"] = routing.BACKOFFS["fast"]
+BACKOFFS["steady"] = BACKOFFS["fast"]
 """
 
 
 class Chaos:
-    """What goes wrong during a run, counted."""
+    """Injects and counts the faults of a run."""
 
     def __init__(
         self, inbox: LocalInbox, randomness: random.Random, *, outage: float, end: float
     ) -> None:
-        """Takes the inbox to break, the seconds without the sink, and the run's monotonic end."""
+        """Takes the inbox, the outage of the sink in seconds, and the run's monotonic end."""
         self._inbox = inbox
         self._randomness = randomness
         self._outage = outage
@@ -51,39 +51,38 @@ class Chaos:
         self.killed_ingest = 0
 
     @contextmanager
-    def reigning(self, *, when: Callable[[], bool]) -> Iterator[None]:
-        """Breaks things while the block runs and until the sink is back; it goes when `when`.
+    def during(self, *, when: Callable[[], bool]) -> Iterator[None]:
+        """Injects faults while the block runs and until the sink is up; it stops at `when`.
 
-        What workers are killed in the middle of is what the block brings about: it has to last.
+        The block must generate load long enough for workers to be killed during handlers.
         """
-        # Or else a killed worker's message would come back after six minutes.
+        # Without this the message of a killed worker becomes visible after six minutes only.
         self._inbox.hurry()
-        killer = threading.Thread(target=self._kill_again_and_again)
-        thief = threading.Thread(target=self._take_the_sink_away, args=(when,))
+        killer = threading.Thread(target=self._kill_repeatedly)
+        outage = threading.Thread(target=self._interrupt_sink, args=(when,))
         killer.start()
-        thief.start()
+        outage.start()
         try:
             yield
         finally:
-            thief.join()
+            outage.join()
             self._over.set()
             killer.join()
 
-    def _kill_again_and_again(self) -> None:
+    def _kill_repeatedly(self) -> None:
         while not self._over.wait(self._randomness.uniform(*BETWEEN_KILLS)):
             self.kills += 1
-            # What they asked of the sink it does when it thaws, and their answer reaches nobody:
-            # the worst moment to die.
+            # The sink executes the pending calls once it thaws, after their callers have died.
             with self._sink, self._inbox.frozen_sink():
                 time.sleep(FROZEN)
                 self.killed += self._inbox.kill_workers("processor")
             if self.kills % INGEST_TOO == 0:
                 self.killed_ingest += self._inbox.kill_workers("ingest")
 
-    def _take_the_sink_away(self, when: Callable[[], bool]) -> None:
+    def _interrupt_sink(self, when: Callable[[], bool]) -> None:
         while not (when() and self.kills >= KILLS_FIRST) and time.monotonic() < self._end:
             time.sleep(LOOK)
-        # Nobody is killed meanwhile, or nothing would be tried often enough to be given up.
+        # No kills meanwhile; otherwise no run would exhaust its attempts.
         with self._sink:
             self._inbox.stop_sink()
             time.sleep(self._outage)
@@ -91,9 +90,9 @@ class Chaos:
 
 
 def moved_by_sqs(inbox: LocalInbox, runs: list[Run]) -> bool:
-    """Tells whether each run's last message lies in a DLQ under its own id.
+    """Returns whether a DLQ has each run's last message under its original id.
 
-    SQS moves a message under the id it has; one that somebody sends gets another.
+    SQS keeps the id of a message that it moves; a message that is sent again gets a new one.
     """
     return {run.message_id for run in runs} <= set(_dead_letters(inbox))
 
@@ -112,7 +111,7 @@ def _dead_letters(inbox: LocalInbox) -> Iterator[str]:
 
 
 def webhookctl(home: Path, *arguments: str) -> list[dict[str, Any]]:
-    """Runs the command line against the session whose `.local` is in `home`; returns its JSON."""
+    """Runs webhookctl against the session whose state is in `home/.local`; returns its JSON."""
     command = [sys.executable, "-m", "webhookctl", *arguments, "--local", "--json"]
     done = subprocess.run(  # noqa: S603 - our own command line
         command, cwd=home, capture_output=True, text=True, timeout=CLI_LIMIT, check=True

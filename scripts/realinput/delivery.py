@@ -1,4 +1,4 @@
-"""Delivers each event one to five times at once, as often as it takes."""
+"""Delivers each event one to five times concurrently and retries until acknowledged."""
 
 import json
 import random
@@ -14,17 +14,17 @@ from urllib.parse import urlsplit
 from scripts.realinput.payloads import Payload
 
 MOST: Final = 5
-# Events under way at once, each with its deliveries.
+# Concurrent events, each with its deliveries.
 EVENTS_AT_ONCE: Final = 6
 PATIENCE: Final = 40.0
 PAUSE: Final = 0.5
 
 
 class Sender:
-    """Posts to an inbox and counts its answers."""
+    """Posts to an inbox and counts the answers."""
 
     def __init__(self, front: str, secrets: Mapping[str, str]) -> None:
-        """Takes the front's address and the secrets by source."""
+        """Takes the URL of the inbox and the secrets by source."""
         self._front = front
         self._secrets = secrets
         self._lock = threading.Lock()
@@ -34,16 +34,16 @@ class Sender:
 
     @property
     def events_begun(self) -> int:
-        """How many events have been delivered at least once."""
+        """The number of events delivered at least once."""
         with self._lock:
             return len(self.by_event)
 
     def deliver_all(
         self, payloads: Sequence[Payload], randomness: random.Random, *, end: float
     ) -> None:
-        """Delivers every event one to five times, the deliveries of one all at once.
+        """Delivers every event one to five times, the deliveries of one event concurrently.
 
-        None begins after `end`, a monotonic time.
+        No delivery starts after `end`, a monotonic time.
         """
         self._end = end
         jobs = [(payload, randomness.randint(1, MOST)) for payload in payloads]
@@ -54,12 +54,14 @@ class Sender:
     def _deliver(self, payload: Payload, times: int) -> None:
         with ThreadPoolExecutor(times) as pool:
             numbers = range(times)
-            statuses = list(pool.map(lambda number: self._until_taken(payload, number), numbers))
+            statuses = list(
+                pool.map(lambda number: self._until_acknowledged(payload, number), numbers)
+            )
         with self._lock:
             self.by_event[payload.event_id] = Counter(statuses)
 
-    def _until_taken(self, payload: Payload, number: int) -> str:
-        """Posts until the inbox takes it, as a provider's retries would; returns its status."""
+    def _until_acknowledged(self, payload: Payload, number: int) -> str:
+        """Posts until the inbox acknowledges, as a provider retries; returns the status."""
         end = min(time.monotonic() + PATIENCE, self._end)
         while time.monotonic() < end:
             status, content = self._post(payload, number)
@@ -94,7 +96,7 @@ def _parsed(body: bytes) -> dict[str, Any]:
 
 
 def wait_until(holds: Callable[[], bool], *, end: float) -> bool:
-    """Waits for something until a monotonic time; tells whether it came."""
+    """Waits for a condition until a monotonic time; returns whether it was met."""
     while not holds():
         if time.monotonic() > end:
             return False

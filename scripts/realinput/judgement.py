@@ -1,4 +1,4 @@
-"""What became of the events: the ledger's rows and the sink's effects, counted and judged."""
+"""Counts and checks the rows of the ledger and the effects at the sink."""
 
 import json
 import urllib.request
@@ -15,22 +15,22 @@ from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import Overview, Run, Status
 from webhook_inbox.ledger.queries import Ledger
 
-# A run as the ledger and the idempotency keys of the example handlers name it.
+# Source, event id and handler, as in the idempotency keys of the example handlers.
 RunName = tuple[str, str, str]
-# What the key of an order begins with, before its invoice's id.
+# The prefix of the idempotency key of an order; the invoice id follows.
 ORDER: Final = "create-order:invoice:in_"
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What should be there, as the manifest tells: events by (source, id), and their runs."""
+    """The events to be stored, by (source, id), and their runs, as the manifest declares."""
 
     stored: Mapping[tuple[str, str], Payload]
     runs: frozenset[RunName]
 
     @classmethod
     def of(cls, payloads: Iterable[Payload], manifest: Manifest) -> "Expected":
-        """Asks the manifest which events are stored and which runs they have."""
+        """Returns the stored events and the runs that the manifest declares for the payloads."""
         stored = {
             (payload.source, payload.event_id): payload
             for payload in payloads
@@ -45,7 +45,7 @@ class Expected:
 
 
 class Observer:
-    """Looks at the ledger and at the sink."""
+    """Reads the ledger and the sink."""
 
     def __init__(self, expected: Expected, *, client: Any, table: str, sink: str) -> None:
         """Takes a DynamoDB client, the table's name and the sink's address."""
@@ -62,7 +62,7 @@ class Observer:
         return Ledger(table=DynamoTable(self._client, self._table))
 
     def settled(self) -> bool:
-        """Tells whether no run will change by itself any more; looks only at those that did."""
+        """Returns whether every run has ended; reads only the events that had not."""
         for key in sorted(self._unsettled):
             overview = self.ledger.overview(*key, now=datetime.now(UTC))
             if overview is not None:
@@ -71,18 +71,18 @@ class Observer:
                     self._unsettled.discard(key)
         return not self._unsettled
 
-    def look_again(self) -> None:
-        """Looks at those that were given up anew, after a replay."""
+    def refresh_dead(self) -> None:
+        """Marks events with dead runs to be read again, after a replay."""
         self._unsettled |= {key for key, found in self._found.items() if _given_up(found)}
 
     @property
     def runs(self) -> list[Run]:
-        """Every run that was seen, as it was last seen."""
+        """Every run, as last read."""
         return [run for overview in self._found.values() for run in overview.runs]
 
     @property
     def dead(self) -> list[Run]:
-        """The runs that were given up."""
+        """The dead runs."""
         return [run for run in self.runs if run.status is Status.DEAD_LETTER]
 
     def event_rows(self) -> Counter[tuple[str, str]]:
@@ -97,9 +97,9 @@ class Observer:
         return Counter((source, id_) for source, id_ in keys if source in {"github", "stripe"})
 
     def effects(self) -> dict[RunName, list[dict[str, Any]]]:
-        """Returns the sink's effects by the run that their idempotency key names.
+        """Returns the effects at the sink by the run in their idempotency key.
 
-        The key of an order names its invoice, and these events are called as their invoices are.
+        The key of an order contains the invoice id, from which the event id is derived.
         """
         with urllib.request.urlopen(f"{self._sink}/effects", timeout=30) as answer:  # noqa: S310
             listed: dict[str, dict[str, Any]] = json.load(answer)
@@ -109,7 +109,7 @@ class Observer:
             if key.startswith(ORDER):
                 run = ("stripe", f"evt_{key.removeprefix(ORDER)}", "stripe.fulfil")
                 found.setdefault(run, []).append(effect)
-            elif len(parts) == 4:  # or else it is no example's
+            elif len(parts) == 4:  # the key of an example handler
                 _, handler, source, event_id = parts
                 found.setdefault((source, event_id, handler), []).append(effect)
         return found
@@ -123,16 +123,16 @@ def _given_up(overview: Overview) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Something that has to hold."""
+    """A condition and whether it holds."""
 
     text: str
     holds: bool
 
 
 def claims(observer: Observer, answers: Mapping[str, Counter[str]], *, alone: bool) -> list[Claim]:
-    """Judges what holds however the events got there: stored once, done once, one effect each.
+    """Returns the claims of every run: each event stored once, done once, one effect each.
 
-    `alone` tells that nothing else was ever delivered to the inbox.
+    `alone` is true if the inbox has received no other deliveries.
     """
     expected, rows = observer.expected, observer.event_rows()
     runs = {(run.source, run.event_id, run.handler): run for run in observer.runs}

@@ -19,10 +19,10 @@ import stripe
 PACKAGE: Final = "@octokit/webhooks-examples@7.6.1"
 INDEX: Final = "package/api.github.com/index.json"
 NPM_LIMIT: Final = 120
-# Ids are made of the content: a second run in the same inbox is nothing but duplicates.
+# Ids are derived from the content, so a second run in the same inbox has only duplicates.
 NAMESPACE: Final = uuid.UUID("6b1c9a52-0d7e-4a39-9c1b-5f0e6a3d2b71")
 SAMPLES: Final = Path(__file__).resolve().parents[2] / "events" / "ingest" / "stripe"
-# How many events of each type; the last two have no handler, the very last is not even stored.
+# The number of events of each type; the last two have no handler, the last is not stored.
 STRIPE_TYPES: Final[Mapping[str, int]] = {
     "invoice.payment_succeeded": 18,
     "checkout.session.completed": 12,
@@ -32,7 +32,7 @@ STRIPE_TYPES: Final[Mapping[str, int]] = {
 
 
 class UnreachableError(Exception):
-    """npm is missing, or cannot fetch the examples."""
+    """npm is missing or cannot fetch the examples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,10 @@ class Payload:
 
 
 def fetch_examples() -> list[tuple[str, dict[str, Any]]]:
-    """Returns GitHub's example payloads with their event's name; npm fetches them.
+    """Fetches GitHub's example payloads with npm; returns them with their event names.
 
     Raises:
-        UnreachableError: it could not.
+        UnreachableError: npm is missing or failed.
     """
     npm = shutil.which("npm")
     if npm is None:
@@ -89,7 +89,7 @@ def _github(
     name: str, event_id: str, body: bytes
 ) -> Callable[[str, int], tuple[dict[str, str], bytes]]:
     def request(secret: str, _: int) -> tuple[dict[str, str], bytes]:
-        # As GitHub documents it, and not with the code under test.
+        # Implemented from GitHub's documentation, independent of the code under test.
         signature = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
         headers = {
             "Content-Type": "application/json",

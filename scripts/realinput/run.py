@@ -1,4 +1,4 @@
-"""One run: deliver, break what is to be broken, wait, judge."""
+"""One run: delivers, injects faults, waits and checks."""
 
 import random
 import time
@@ -17,20 +17,20 @@ from webhookctl.local.errors import LocalError
 from webhookctl.local.inbox import LocalInbox
 from webhookctl.local.processes.ministack import client
 
-# The sink goes when this share of the events is under way.
+# The sink stops once one in so many events was delivered.
 SHARE_BEFORE_OUTAGE: Final = 4
 
 
 @dataclass(slots=True)
 class Result:
-    """What a run found."""
+    """The result of a run."""
 
     counts: dict[str, object] = field(default_factory=dict)
     claims: list[Claim] = field(default_factory=list)
 
     @property
     def holds(self) -> bool:
-        """Tells whether every claim does."""
+        """True if every claim holds."""
         return all(claim.holds for claim in self.claims)
 
 
@@ -38,7 +38,7 @@ class Run:
     """One run of all payloads through a session."""
 
     def __init__(self, session: Session, payloads: Sequence[Payload], *, seed: int) -> None:
-        """Prepares."""
+        """Takes the session, the payloads and the seed of their randomness."""
         self._session = session
         self._payloads = payloads
         self._randomness = random.Random(seed)  # noqa: S311 - to be repeatable
@@ -52,7 +52,7 @@ class Run:
         self.result = Result()
 
     def plain(self, *, end: float) -> None:
-        """Delivers and judges; nothing is broken."""
+        """Delivers and checks, without faults."""
         self._deliver(end)
         self._wait(end)
         self._judge()
@@ -60,41 +60,41 @@ class Run:
         self._claim("no handler was called twice", set(requests) <= {1})
 
     def chaotic(self, *, end: float, outage: float) -> None:
-        """Delivers while things break, mends what was given up by a replay, and judges."""
+        """Delivers under faults, replays the dead runs, and checks."""
         inbox = self._session.inbox
         if inbox is None:
-            message = "chaos needs a session of its own"
+            message = "--chaos needs a temporary session"
             raise LocalError(message)
         chaos = Chaos(inbox, self._randomness, outage=outage, end=end)
         some = len(self._payloads) // SHARE_BEFORE_OUTAGE
-        with chaos.reigning(when=lambda: self._sender.events_begun >= some):
+        with chaos.during(when=lambda: self._sender.events_begun >= some):
             self._deliver(end)
         self._wait(end)
         self.result.counts |= {
             "kills": chaos.kills,
             "workers killed": chaos.killed + chaos.killed_ingest,
-            "of these ingest's": chaos.killed_ingest,
+            "of these, ingest workers": chaos.killed_ingest,
             "attempts lost with their worker": self._outcomes()["lost"],
-            "attempts failed for want of the sink": self._outcomes()["failed"],
+            "attempts failed without the sink": self._outcomes()["failed"],
         }
-        self._claim("workers were killed in the middle of handlers", self._outcomes()["lost"] > 0)
-        self._mend(inbox, end)
+        self._claim("workers were killed during handlers", self._outcomes()["lost"] > 0)
+        self._replay(inbox, end)
         self._judge()
         requests = [effect["requests"] for found in self._effects() for effect in found]
-        self.result.counts["effects asked for again"] = sum(number > 1 for number in requests)
+        self.result.counts["effects requested again"] = sum(number > 1 for number in requests)
 
-    def _mend(self, inbox: LocalInbox, end: float) -> None:
+    def _replay(self, inbox: LocalInbox, end: float) -> None:
         dead = self._observer.dead
         events = {run.event_id for run in dead}
-        self.result.counts["runs given up"] = len(dead)
-        self._claim("some were given up", bool(dead))
+        self.result.counts["dead runs"] = len(dead)
+        self._claim("some runs died", bool(dead))
         in_dlq = wait_until(lambda: moved_by_sqs(inbox, dead), end=end)
-        self._claim("each lies in the dead-letter queue, moved by SQS", in_dlq)
+        self._claim("SQS moved each message to the dead-letter queue", in_dlq)
         listing = ("inbox", "list", "--status", "dead_letter", "--limit", "100000")
         listed = {event["event_id"] for event in webhookctl(self._session.home, *listing)}
-        self._claim("`inbox list --status dead_letter` lists them and no others", listed == events)
+        self._claim("`inbox list --status dead_letter` lists exactly these", listed == events)
         webhookctl(self._session.home, "replay", "--yes", "--rate", "100", "--reason", "sink back")
-        self._observer.look_again()
+        self._observer.refresh_dead()
         self._wait(end, after="the replay")
         replayed = [run for run in self._observer.runs if run.replays]
         self.result.counts["runs replayed"] = len(replayed)
@@ -116,7 +116,7 @@ class Run:
         begun = time.monotonic()
         in_time = wait_until(self._observer.settled, end=end)
         self.result.counts[f"seconds after {after}"] = f"{time.monotonic() - begun:.1f}"
-        self._claim(f"after {after} every run came to its end", in_time)
+        self._claim(f"every run ended after {after}", in_time)
 
     def _judge(self) -> None:
         expected = self._observer.expected

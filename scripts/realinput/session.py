@@ -1,4 +1,4 @@
-"""The inbox that the payloads go through: one that runs, or one of our own."""
+"""The inbox that receives the payloads: a running or a temporary one."""
 
 import contextlib
 import json
@@ -21,7 +21,7 @@ FUNCTIONS: Final = ROOT / "functions"
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Where an inbox runs, and `inbox` itself where it is our own."""
+    """The addresses of an inbox; `inbox` is set for a temporary one."""
 
     front: str
     sink: str
@@ -36,11 +36,11 @@ def running(directory: Path, given: Mapping[str, str]) -> Session:
     """Returns the session whose state is in this directory.
 
     Raises:
-        LocalError: there is none.
+        LocalError: no session is running.
     """
     found = state.read(directory)
     if found is None:
-        message = f"no session runs here ({directory}): start `make dev`, or use --own"
+        message = f"no session is running in {directory}: start `make dev` or use --own"
         raise LocalError(message)
     secrets = json.loads((directory / FILE).read_text())
     return Session(
@@ -55,7 +55,7 @@ def running(directory: Path, given: Mapping[str, str]) -> Session:
 
 @contextlib.contextmanager
 def own(*, impatient: bool) -> Iterator[Session]:
-    """Starts a session on ports and in a directory of its own."""
+    """Starts a temporary session in its own directory and on its own ports."""
     with tempfile.TemporaryDirectory(prefix="real-input-") as scratch:
         home = Path(scratch)
         functions = home / "given"

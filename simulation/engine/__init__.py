@@ -1,1 +1,1 @@
-"""To be described."""
+"""The simulated world: doubles, virtual time, stepped programs, and the choices that change it."""

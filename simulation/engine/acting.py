@@ -1,4 +1,4 @@
-"""Handlers of simulated worlds: how they act, and how each of their attempts goes."""
+"""The handlers of simulated worlds: their behavior, and the outcome of each attempt."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,19 +16,19 @@ from webhook_inbox.handlers.policies import Hold
 from webhook_inbox.handlers.policies import Verdict as Decision
 
 EFFECT: Final = "effect"
-# How a sink words that it will never do it.
+# The error text of a sink that rejects a call permanently.
 REFUSAL: Final = "no such order"
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """How one attempt of a handler goes.
+class AttemptOutcome:
+    """The outcome of one attempt of a handler.
 
     Attributes:
-        posts: whether it reaches its sink.
-        error: what it raises, after its effect if it has one: "transient", "permanent",
-            "deferred" or "limited" (its destination wants to be called less often); "" for nothing.
-        seconds: what `error` asks to wait for, or how long the handler takes without one.
+        posts: whether the attempt reaches the sink.
+        error: the error raised, after the effect if there is one: "transient", "permanent",
+            "deferred" or "limited" (the destination asks for fewer calls); "" for success.
+        seconds: the wait that `error` requests, or the duration of a successful attempt.
     """
 
     posts: bool = True
@@ -37,17 +37,17 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """How a handler acts.
+class Behavior:
+    """The behavior of a handler.
 
     Attributes:
-        journals: whether what it does at its sink is an effect; otherwise it sends a key alone.
-        in_doubt: what becomes of an effect of which nobody knows: "retry" or "hold".
-        shared: the business key that it gives the effects of all events, "" for none.
+        journals: whether the call of the sink is an effect; otherwise only a key is sent.
+        in_doubt: the policy for an effect whose result is unknown: "retry" or "hold".
+        shared: the business key that the effects of all events share, "" for none.
         approve: whether a person has to approve the effect.
-        asks: whether a policy holds each of its runs for a person.
-        lifetime: how long its sink knows a key.
-        destination: the destination that its sink is, "" where nothing spares it.
+        asks: whether a policy holds each run for approval.
+        lifetime: how long the sink remembers a key.
+        destination: the destination that is the sink, "" for a call without circuit and rate limit.
     """
 
     journals: bool = False
@@ -59,38 +59,38 @@ class Way:
     destination: str = ""
 
 
-PLAIN: Final = Way()
+PLAIN: Final = Behavior()
 
 
 @dataclass(frozen=True, slots=True)
 class Handlers:
-    """The handlers of a deployment: how they act, and which cannot be imported."""
+    """The handlers of a deployment: their behavior, and those that cannot be imported."""
 
     broken: frozenset[str] = frozenset()
-    ways: Mapping[str, Way] = field(default_factory=dict)
+    behaviors: Mapping[str, Behavior] = field(default_factory=dict)
 
 
 class SinkSilent(Exception):
-    """The sink did not answer: nobody knows whether it did what it was told."""
+    """The sink did not answer; the result of the call is unknown."""
 
 
 def ask_a_person(_: Event, __: Context) -> Decision:
-    """Holds every run: a policy."""
-    return Hold("every one is looked at")
+    """A policy that holds every run."""
+    return Hold("every run is reviewed")
 
 
-def act(ask: Ask, way: Way, event: Event, context: Context) -> None:
-    """A handler: it asks how this attempt goes, posts to its sink, and ends so."""
-    told = (
+def act(ask: Ask, behavior: Behavior, event: Event, context: Context) -> None:
+    """A handler: asks for the outcome of the attempt, posts to the sink, and ends accordingly."""
+    attempt = (
         context.handler,
         event.source,
         event.id,
         context.attempt,
         sha256(event.body).hexdigest(),
     )
-    verdict = Verdict(*ask(Call("handler", "begin", told)))
+    outcome = AttemptOutcome(*ask(Call("handler", "begin", attempt)))
     try:
-        _go(Acting(ask, way, context, told[:3], verdict))
+        _go(Acting(ask, behavior, context, attempt[:3], outcome))
     finally:
         ask(Call("handler", "end"))
 
@@ -100,81 +100,73 @@ class Acting:
     """One attempt of a handler."""
 
     ask: Ask
-    way: Way
+    behavior: Behavior
     context: Context
     run: tuple[str, str, str]
-    verdict: Verdict
+    outcome: AttemptOutcome
 
 
 def _go(one: Acting) -> None:
-    verdict, way = one.verdict, one.way
-    if verdict.seconds and not verdict.error:
-        one.ask(Call("clock", "sleep", (verdict.seconds,)))
-    if way.journals:
+    outcome, behavior = one.outcome, one.behavior
+    if outcome.seconds and not outcome.error:
+        one.ask(Call("clock", "sleep", (outcome.seconds,)))
+    if behavior.journals:
         one.context.effect(
             EFFECT,
-            partial(_journalled, one),
-            in_doubt=way.in_doubt,
-            key=way.shared or None,
-            approve=way.approve,
-            key_lifetime=way.lifetime,
+            partial(_call_sink, one),
+            in_doubt=behavior.in_doubt,
+            key=behavior.shared or None,
+            approve=behavior.approve,
+            key_lifetime=behavior.lifetime,
         )
-    elif verdict.posts or way.destination:
+    elif outcome.posts or behavior.destination:
         try:
-            _journalled(one, one.context.idempotency_key(EFFECT))
+            _call_sink(one, one.context.idempotency_key(EFFECT))
         except SinkSilent as error:
             raise Transient("the sink did not answer") from error
-    _end(one.ask, verdict)
+    _end(one.ask, outcome)
 
 
-def _journalled(one: Acting, key: str) -> dict[str, str]:
-    if one.way.destination:
-        return _spared(one, key)
-    return _told(one, key)
-
-
-def _spared(one: Acting, key: str) -> dict[str, str]:
-    """Does around a call what `ctx.http` does."""
-    spec, gate = one.context.destination(one.way.destination), one.context.gate
+def _call_sink(one: Acting, key: str) -> dict[str, str]:
+    """Posts to the sink; enters and reports to the destination's gate as `ctx.http` does."""
+    if not one.behavior.destination:
+        return _post(one, key)
+    spec, gate = one.context.destination(one.behavior.destination), one.context.gate
     one.ask(Call("sink", "enter", (spec.name,)))
     gate.enter(spec, one.context.reservations, until=one.context.deadline)
     one.ask(Call("sink", "entered", (spec.name,)))
     try:
-        answered = _told(one, key)
+        answered = _post(one, key)
     except Exception:
-        gate.report(spec, _answer(one.verdict))
+        gate.report(spec, _answer(one.outcome))
         raise
     gate.report(spec, CallOutcome.ok())
     return answered
 
 
-def _answer(verdict: Verdict) -> CallOutcome:
-    if verdict.error == "limited":
-        return CallOutcome.limited(timedelta(seconds=verdict.seconds))
-    return CallOutcome.ok() if verdict.error in {"permanent", "deferred"} else CallOutcome.failed()
+def _answer(outcome: AttemptOutcome) -> CallOutcome:
+    if outcome.error == "limited":
+        return CallOutcome.limited(timedelta(seconds=outcome.seconds))
+    return CallOutcome.ok() if outcome.error in {"permanent", "deferred"} else CallOutcome.failed()
 
 
-def _told(one: Acting, key: str) -> dict[str, str]:
-    if not one.verdict.posts:
-        _end(one.ask, one.verdict)
-    return _post(one.ask, one.run, key)
-
-
-def _post(ask: Ask, run: tuple[str, str, str], key: str) -> dict[str, str]:
+def _post(one: Acting, key: str) -> dict[str, str]:
+    if not one.outcome.posts:
+        _end(one.ask, one.outcome)
     try:
-        ask(Call("sink", "post", (key, *run)))
+        one.ask(Call("sink", "post", (key, *one.run)))
     except Unavailable as error:
         raise SinkSilent from error
     return {"posted": key}
 
 
-def _end(ask: Ask, verdict: Verdict) -> None:
-    wait = timedelta(seconds=verdict.seconds)
-    if verdict.error == "transient":
+def _end(ask: Ask, outcome: AttemptOutcome) -> None:
+    wait = timedelta(seconds=outcome.seconds)
+    if outcome.error == "transient":
         raise Transient("down", retry_after=wait)
-    if verdict.error == "limited":
-        raise Transient("called too often", retry_after=wait, refused=True)
-    if verdict.error == "permanent":
+    if outcome.error == "limited":
+        raise Transient("too many requests", retry_after=wait, refused=True)
+    if outcome.error == "permanent":
         raise Permanent(REFUSAL)
-    if verdict.error == "deferred":
+    if outcome.error == "deferred":
         raise Deferred(ask(Call("clock", "now")) + wait)

@@ -1,19 +1,19 @@
-"""Letting a choice happen, at the expense of the budget."""
+"""Applies a choice to a world and charges the budget."""
 
 from dataclasses import replace
 from typing import Final
 
 from simulation.engine import invocations
-from simulation.engine.acting import Verdict
+from simulation.engine.acting import AttemptOutcome
 from simulation.engine.choices import TROUBLED_MS, Choice
 from simulation.engine.virtual_time import next_moment
 from simulation.engine.world import World
-from simulation.worlds.scenario import SUCCEEDS, Letter
+from simulation.worlds.scenario import SUCCEEDS, Webhook
 
 
-def take(world: World, choice: Choice) -> None:
-    """Lets it happen, at the expense of the budget."""
-    TAKERS[choice[0]](world, choice)
+def apply(world: World, choice: Choice) -> None:
+    """Applies a choice and charges the budget."""
+    EFFECTS[choice[0]](world, choice)
 
 
 def _spend(world: World, kind: str) -> None:
@@ -27,20 +27,20 @@ def _step(world: World, choice: Choice) -> None:
 
 
 def _handles(world: World, choice: Choice) -> None:
-    invocations.handle(world, choice[1], verdict_of(world, choice))
+    invocations.handle(world, choice[1], outcome_of(world, choice))
     if choice[2] not in {"well", "always"}:
-        _spend(world, "misdeeds")
+        _spend(world, "failures")
 
 
-def verdict_of(world: World, choice: Choice) -> Verdict:
-    """Returns how a handler goes."""
-    call = world.jobs[choice[1]].place.call
+def outcome_of(world: World, choice: Choice) -> AttemptOutcome:
+    """Returns the outcome that a choice gives the attempt."""
+    call = world.jobs[choice[1]].node.call
     handler = call.args[0] if call else ""
     if choice[2] == "well":
         return SUCCEEDS
     if choice[2] == "always":
         return world.scenario.always[handler]
-    return world.scenario.verdicts[handler][int(choice[2])]
+    return world.scenario.outcomes[handler][int(choice[2])]
 
 
 def _killed(world: World, choice: Choice) -> None:
@@ -54,22 +54,22 @@ def _freezes(world: World, choice: Choice) -> None:
 
 
 def _sends(world: World, choice: Choice) -> None:
-    invocations.deliver(world, letter_of(world, choice[1]))
+    invocations.deliver(world, webhook_of(world, choice[1]))
 
 
-def letter_of(world: World, name: str) -> Letter:
-    """Returns the letter of this name."""
-    return next(letter for letter in world.scenario.letters if letter.name == name)
+def webhook_of(world: World, name: str) -> Webhook:
+    """Returns the webhook with this name."""
+    return next(webhook for webhook in world.scenario.webhooks if webhook.name == name)
 
 
 def _receives(world: World, choice: Choice) -> None:
     invocations.receive(world, choice[1], choice[2])
 
 
-def _burns(world: World, choice: Choice) -> None:
-    # A throttled invocation: received, never processed, back after the visibility timeout.
+def _throttles(world: World, choice: Choice) -> None:
+    # A throttled invocation: the message returns after the visibility timeout.
     _spend(world, "faults")
-    world.burn(choice[1], choice[2])
+    world.throttle(choice[1], choice[2])
 
 
 def _loses(world: World, choice: Choice) -> None:
@@ -77,18 +77,18 @@ def _loses(world: World, choice: Choice) -> None:
     world.lose(choice[1], choice[2])
 
 
-def _shows(world: World, choice: Choice) -> None:
+def _reappears(world: World, choice: Choice) -> None:
     _spend(world, "faults")
-    world.show(choice[1], choice[2])
+    world.reappear(choice[1], choice[2])
 
 
-def _lands(world: World, choice: Choice) -> None:
-    world.land(int(choice[1]))
+def _arrives(world: World, choice: Choice) -> None:
+    world.arrive(int(choice[1]))
 
 
 def _time(world: World, _: Choice) -> None:
     moment = next_moment(world)
-    # Where nothing is to be waited for, nothing changes.
+    # With no pending moment the world stays as it is.
     if moment is not None and moment <= world.era + TROUBLED_MS:
         _spend(world, "jumps")
         world.advance(moment)
@@ -133,17 +133,17 @@ def _deploys(world: World, choice: Choice) -> None:
     world.deploy(choice[1])
 
 
-TAKERS: Final = {
+EFFECTS: Final = {
     "step": _step,
     "handles": _handles,
     "killed": _killed,
     "freezes": _freezes,
     "sends": _sends,
     "receives": _receives,
-    "burns": _burns,
+    "throttles": _throttles,
     "loses": _loses,
-    "shows": _shows,
-    "lands": _lands,
+    "reappears": _reappears,
+    "arrives": _arrives,
     "time": _time,
     "reconciles": _reconciles,
     "ages": _ages,

@@ -1,30 +1,30 @@
-"""What may happen next in a world, and letting it happen."""
+"""The choices that a world offers."""
 
 from collections.abc import Iterator
 from typing import Final
 
 from simulation.engine.jobs import Job
 from simulation.engine.stepping import Call
-from simulation.engine.virtual_time import quiet, unheard
+from simulation.engine.virtual_time import quiet, unacknowledged
 from simulation.engine.world import DAY_MS, World
 
-# What happens, to whom or by whom, and how.
+# The kind of choice, its subject, and its variant.
 Choice = tuple[str, ...]
 
-# The reconciler may be away so long; from what is older its last sweep heals.
+# The longest absence of the reconciler; its slow sweep covers older events.
 TROUBLED_MS: Final = 3 * DAY_MS
 WRITES: Final = frozenset({"put", "update", "delete", "send", "hide"})
 LAGGING: Final = frozenset({"query_index", "get_many"})
 
 
 def choices(world: World) -> Iterator[Choice]:
-    """Yields all that may happen next, the ordinary first."""
-    for reservation, job in world.jobs.items():
-        yield from _of_job(world, reservation, job)
+    """Yields every choice, those without a fault first."""
+    for slot, job in world.jobs.items():
+        yield from _of_job(world, slot, job)
     yield from _of_senders(world)
     yield from _of_queues(world)
     for number in range(len(world.late)):
-        yield ("lands", str(number))
+        yield ("arrives", str(number))
     left = world.left
     if left.jumps:
         yield ("time",)
@@ -36,7 +36,7 @@ def choices(world: World) -> Iterator[Choice]:
     if left.decisions and world.free("person", 2):
         yield from _of_person(world)
     if left.pauses and world.free("person", 2):
-        kinds = {n: "resumes" if n in world.truth.paused else "pauses" for n in world.limits}
+        kinds = {n: "resumes" if n in world.observer.paused else "pauses" for n in world.limits}
         yield from ((kind, handler) for handler, kind in kinds.items())
     if left.redrives:
         yield from (("redrives", lane) for lane, dlq in world.aws.dlqs.items() if dlq.visible())
@@ -45,41 +45,41 @@ def choices(world: World) -> Iterator[Choice]:
         yield from (("deploys", other.name) for other in others)
 
 
-def _of_job(world: World, reservation: str, job: Job) -> Iterator[Choice]:
-    call = job.place.call
+def _of_job(world: World, slot: str, job: Job) -> Iterator[Choice]:
+    call = job.node.call
     if call is not None and call.method == "begin":
-        yield from _verdicts(world, reservation, call)
+        yield from _outcomes(world, slot, call)
     elif job.wakes <= world.clock.ms:
-        yield ("step", reservation, "ok")
+        yield ("step", slot, "ok")
         if world.left.faults:
-            yield from (("step", reservation, how) for how in _faults(world, job, call))
+            yield from (("step", slot, how) for how in _faults(world, job, call))
     if world.left.faults and "killed" in world.scenario.faults:
-        yield ("killed", reservation)
-    if world.left.faults and _frozen(world, job):
-        yield ("freezes", reservation)
+        yield ("killed", slot)
+    if world.left.faults and _may_freeze(world, job):
+        yield ("freezes", slot)
 
 
-def _frozen(world: World, job: Job) -> bool:
-    """Tells whether a worker may be frozen now, and go on after its time."""
+def _may_freeze(world: World, job: Job) -> bool:
+    """Returns whether a worker may be frozen now and resume after its lease."""
     kinds = world.scenario.faults
     return "frozen" in kinds and job.lease != "" and not job.overdue
 
 
-def _verdicts(world: World, reservation: str, call: Call) -> Iterator[Choice]:
+def _outcomes(world: World, slot: str, call: Call) -> Iterator[Choice]:
     handler = call.args[0]
     if handler in world.scenario.always:
-        yield ("handles", reservation, "always")
+        yield ("handles", slot, "always")
         return
-    yield ("handles", reservation, "well")
-    if world.left.misdeeds:
-        for number in range(len(world.scenario.verdicts.get(handler, ()))):
-            yield ("handles", reservation, str(number))
+    yield ("handles", slot, "well")
+    if world.left.failures:
+        for number in range(len(world.scenario.outcomes.get(handler, ()))):
+            yield ("handles", slot, str(number))
 
 
 def _faults(world: World, job: Job, call: Call | None) -> Iterator[str]:
     kinds = world.scenario.faults
     if call is None:
-        if job.kind == "processor" and not job.place.result.keeps_message:
+        if job.kind == "processor" and not job.node.result.keeps_message:
             yield "undeleted"
         return
     if call.port == "clock":
@@ -109,22 +109,22 @@ def _of_person(world: World) -> Iterator[Choice]:
 def _of_senders(world: World) -> Iterator[Choice]:
     if not world.free("ingest", world.scenario.receivers):
         return
-    under_way = {job.letter for job in world.jobs.values()}
-    for letter in world.scenario.letters:
-        tries = world.tries.get(letter.name, 0)
-        heard = world.answered.get(letter.name, 500) < 500
+    under_way = {job.webhook for job in world.jobs.values()}
+    for webhook in world.scenario.webhooks:
+        tries = world.tries.get(webhook.name, 0)
+        heard = world.answered.get(webhook.name, 500) < 500
         again = (
-            letter.persists
+            webhook.retries
             and not heard
             and tries < world.scenario.tries
-            and letter not in under_way
+            and webhook not in under_way
         )
         if not tries or again:
-            yield ("sends", letter.name)
+            yield ("sends", webhook.name)
 
 
 def _of_age(world: World) -> Iterator[Choice]:
-    if world.left.ages and not world.late and quiet(world) and not unheard(world):
+    if world.left.ages and not world.late and quiet(world) and not unacknowledged(world):
         yield from (("ages", days) for days in ("8", "36", "43"))
     if world.scenario.budget.ages and world.aws.table.expired(world.clock.now()):
         yield ("expires",)
@@ -137,11 +137,11 @@ def _of_queues(world: World) -> Iterator[Choice]:
         visible = queue.visible()
         if worker:
             yield from (("receives", lane, id_) for id_ in visible)
-        if "burned" in troubles:
-            yield from (("burns", lane, id_) for id_ in visible)
+        if "throttled" in troubles:
+            yield from (("throttles", lane, id_) for id_ in visible)
         if "lost" in troubles:
             yield from (("loses", lane, message[0]) for message in queue.snapshot()[1])
-        if "again" in troubles:
-            # One that was received: SQS does not show a delayed message early.
+        if "redelivered" in troubles:
+            # Received messages only; SQS does not deliver a delayed message early.
             hidden = (m[0] for m in queue.snapshot()[1] if m[4] and m[0] not in visible)
-            yield from (("shows", lane, id_) for id_ in hidden)
+            yield from (("reappears", lane, id_) for id_ in hidden)

@@ -1,4 +1,4 @@
-"""Everything of AWS that the inbox talks to, in memory."""
+"""In-memory doubles of the AWS services that the inbox uses."""
 
 import marshal
 from collections.abc import Hashable, Iterator
@@ -15,14 +15,14 @@ from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.ledger.pauses import CONTROL_PK
 
 DLQ_RETENTION: Final = timedelta(days=14)
-# As deployed: a serial run's message is received as often as somebody looks whether it may go on.
+# As deployed: a serial run's message is received again for each check of its turn.
 FIFO_RECEIVES: Final = 1000
-# A key, its row before and its row after.
+# A key, the row before and the row after.
 Write = tuple[Key, Item | None, Item | None]
 
 
 class VirtualClock:
-    """Virtual time, in whole milliseconds; it moves when the scheduler says so."""
+    """Virtual time in whole milliseconds; only the scheduler advances it."""
 
     def __init__(self) -> None:
         self.ms = to_ms(START)
@@ -32,12 +32,12 @@ class VirtualClock:
         return from_ms(self.ms)
 
     def sleep(self, seconds: float) -> None:
-        """Nobody sleeps here: a program that sleeps is one whose call is answered later."""
+        """Fails: the scheduler delays the answer of a program that sleeps."""
         raise AssertionError(f"a double slept {seconds} s")
 
 
 class ObservedTable(MemoryTable):
-    """A table that notes each write in `written`."""
+    """A table that appends each write to `written`."""
 
     def __init__(self, *, lag: Lag | None = None) -> None:
         super().__init__(lag=lag)
@@ -48,26 +48,24 @@ class ObservedTable(MemoryTable):
         super()._store(key, row)
 
     def rows(self) -> Iterator[Item]:
-        """Yields the rows themselves: to look at, not to change."""
+        """Yields the rows themselves; callers must not change them."""
         for partition in self._rows.values():
             yield from partition.values()
 
     def row(self, key: Key) -> Item | None:
-        """Returns the row itself: to look at, not to change."""
+        """Returns the row itself; callers must not change it."""
         return self._row(key)
 
     def is_empty(self, index: str, value: str) -> bool:
-        """Tells whether an index holds nothing under this value, and nothing is on its way."""
+        """Returns whether an index has no entry for this value and no replication is pending."""
         return not self._unseen and not self._views[index].holds_any(value)
 
 
 class Doubles:
-    """The table, the bucket, each lane's queue and DLQ, and the time.
+    """The table, the bucket, and the queue and DLQ of each lane; serial lanes are FIFO.
 
     Attributes:
-        stale: whether eventually consistent reads miss what was not replicated yet.
-
-    The queues of serial lanes are FIFO.
+        stale: whether eventually consistent reads miss writes that were not replicated yet.
     """
 
     def __init__(
@@ -95,7 +93,7 @@ class Doubles:
             self._ports |= {f"queue {lane}": queue, f"dlq {lane}": dlq}
 
     def execute(self, call: Call, *, refuses: bool = False) -> Answer:
-        """Makes a call; `refuses` lets a queue not take the first message of a batch."""
+        """Makes a call; with `refuses` a queue rejects the first message of a batch."""
         port = self._ports[call.port]
         if refuses:
             first = call.args[0][0]
@@ -112,7 +110,7 @@ class Doubles:
                 port.refuses = _refuses_nothing
 
     def finds_nothing(self, call: Call) -> bool:
-        """Tells whether a call is a read that finds nothing whenever it is made."""
+        """Returns whether a call is a read with an empty result in this state."""
         if call.method == "query_index":
             return self.table.is_empty(call.args[0], call.args[1])
         if call.method == "get_many":
@@ -122,25 +120,25 @@ class Doubles:
         return call.port.startswith("dlq") and not len(self._ports[call.port])
 
     def snapshot(self) -> tuple[Any, ...]:
-        """Returns all there is to know, for `restore`."""
+        """Returns the whole state, for `restore`."""
         queues = [queue.snapshot() for queue in self._all_queues()]
         return self.table.snapshot(), self.blobs.objects.copy(), queues
 
     def restore(self, snapshot: tuple[Any, ...]) -> None:
-        """Makes everything what it was."""
+        """Restores the state of a snapshot."""
         self.table.restore(snapshot[0])
         self.blobs.objects = snapshot[1].copy()
-        for queue, kept in zip(self._all_queues(), snapshot[2], strict=True):
-            queue.restore(kept)
+        for queue, state in zip(self._all_queues(), snapshot[2], strict=True):
+            queue.restore(state)
 
     def key(self) -> Hashable:
-        """Returns what tells this content from other contents."""
+        """Returns a value that identifies this state."""
         rows = frozenset(marshal.dumps(row, 2) for row in self.table.rows())
         queues = tuple(queue.snapshot()[1] for queue in self._all_queues())
-        return rows, frozenset(self.blobs.objects.items()), queues, self._behind()
+        return rows, frozenset(self.blobs.objects.items()), queues, self._replica()
 
-    def _behind(self) -> Hashable:
-        """Returns what eventually consistent reads may find instead of the rows."""
+    def _replica(self) -> Hashable:
+        """Returns the rows that eventually consistent reads may still return."""
         if not self._lags:
             return ()
         _, replica, _, unseen = self.table.snapshot()

@@ -6,7 +6,7 @@ from simulation.worlds.scenario import Scenario
 
 
 class Failure(Exception):
-    """A schedule that broke a guarantee; `seed` drew it, None where none did."""
+    """A schedule that broke a guarantee; `seed` is None unless a random walk made it."""
 
     def __init__(
         self,

@@ -1,22 +1,22 @@
-"""Invocations: how they begin, what each of their calls is answered, how they end."""
+"""Starts invocations, answers each of their calls, and ends them."""
 
 from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
 
 from simulation.engine import programs
-from simulation.engine.acting import Verdict
+from simulation.engine.acting import AttemptOutcome
 from simulation.engine.endings import end
 from simulation.engine.jobs import Job
 from simulation.engine.stepping import Answer, Call, Program
 from simulation.engine.world import VISIBILITY, World
-from simulation.invariants import destinations as sparing
+from simulation.invariants import destinations
 from simulation.invariants.circuits import is_circuit
-from simulation.invariants.fifo_order import in_turn
-from simulation.invariants.message_deletion import buried
+from simulation.invariants.fifo_order import check_fifo_order
+from simulation.invariants.message_deletion import moved_to_dlq
 from simulation.invariants.observer import Actor, must, named, run_name
-from simulation.invariants.ordering import in_place
-from simulation.worlds.scenario import SECRET, Letter
+from simulation.invariants.ordering import check_order
+from simulation.worlds.scenario import SECRET, Webhook
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Key
 from webhook_inbox.domain.timestamps import from_ms
@@ -26,164 +26,176 @@ from webhook_inbox.queue.outcomes import Worker
 from webhook_inbox.replay.request import ReplayRequest
 
 LOST_ANSWER = Answer(("aws", "Call", "did not answer (injected)"), Unavailable)
-# What goes wrong and must not be noticed: the inbox makes up for it by itself.
+# Faults that the inbox absorbs: they do not mark a run as troubled.
 UNNOTICED = frozenset({"ok", "stale", "twice"})
 
 
-# -- they begin
+# -- starting an invocation
 
 
-def deliver(world: World, letter: Letter) -> None:
-    """A sender sends a letter."""
-    if world.serial:  # Where nobody keeps an order, it would only tell equal worlds apart.
-        world.truth.earlier.setdefault(letter.event, frozenset(world.truth.acknowledged))
-    tried = world.tries.get(letter.name, 0) + 1
-    world.tries[letter.name] = tried
-    reservation = world.free("ingest", max(1, world.scenario.receivers))
-    delivery = letter.delivered(world.clock.now(), f"{letter.name}/{tried}")
+def with_preloaded(world: World) -> World:
+    """Ingests the preloaded webhooks without a fault and returns the world."""
+    for webhook in world.scenario.webhooks:
+        if webhook.preloaded:
+            deliver(world, webhook)
+            while world.jobs:
+                step(world, "ingest 1", "ok")
+    return world
+
+
+def deliver(world: World, webhook: Webhook) -> None:
+    """Sends a webhook to ingest."""
+    if world.serial:  # Without serial lanes this note would only distinguish equal states.
+        world.observer.earlier.setdefault(webhook.event, frozenset(world.observer.acknowledged))
+    tried = world.tries.get(webhook.name, 0) + 1
+    world.tries[webhook.name] = tried
+    slot = world.free("ingest", max(1, world.scenario.receivers))
+    delivery = webhook.delivered(world.clock.now(), f"{webhook.name}/{tried}")
     program = programs.ingest(world.deployment.manifest, delivery)
-    _begin(world, reservation, "ingest", (letter, tried), program, letter=letter)
+    _begin(world, slot, "ingest", (webhook, tried), program, webhook=webhook)
 
 
 def receive(world: World, lane: str, message_id: str) -> None:
-    """A worker receives a message; or SQS moves it to the DLQ, received too often already."""
+    """Delivers a message to a worker, or to the DLQ once its receive count is exhausted."""
     body = next(m[1] for m in world.aws.queues[lane].snapshot()[1] if m[0] == message_id)
     message = world.aws.queues[lane].take(message_id, hidden_for=VISIBILITY)
     if message is None:
-        buried(world, RunMessage.decode(body))
+        moved_to_dlq(world, RunMessage.decode(body))
         return
-    world.truth.received(RunMessage.decode(body))
-    reservation = world.free("worker", max(1, world.scenario.workers))
+    world.observer.received(RunMessage.decode(body))
+    slot = world.free("worker", max(1, world.scenario.workers))
     skews = world.scenario.skews
-    skew = skews[(int(reservation[-1]) - 1) % len(skews)]
+    skew = skews[(int(slot[-1]) - 1) % len(skews)]
     until = from_ms(world.clock.ms + skew) + programs.TIMEOUTS["processor"]
-    worker = Worker(reservation, "v1", lane, world.scenario.max_receive_count)
+    worker = Worker(slot, "v1", lane, world.scenario.max_receive_count)
     now = world.deployment
     program = programs.processor(now.manifest, now.handlers, message, worker, until)
     about, parts = (worker, message, skew), {"skew": skew, "message": message, "lane": lane}
-    told = world.truth.controls.get(RunMessage.decode(body).handler, 0)
-    _begin(world, reservation, "processor", about, program, told=told, **parts)
+    controls_seen = world.observer.controls.get(RunMessage.decode(body).handler, 0)
+    _begin(world, slot, "processor", about, program, controls_seen=controls_seen, **parts)
 
 
 def reconcile(world: World) -> None:
-    """A pass of the reconciler begins."""
+    """Starts a pass of the reconciler."""
     until = world.clock.now() + programs.TIMEOUTS["reconciler"]
     program = programs.reconciler(world.deployment.manifest, until)
-    reservation = world.free("reconciler", 2)
-    # Two passes never begin in the very same millisecond.
-    skew = int(reservation[-1]) - 1
-    _begin(world, reservation, "reconciler", skew, program, skew=skew)
+    slot = world.free("reconciler", 2)
+    # Two passes never start in the same millisecond.
+    skew = int(slot[-1]) - 1
+    _begin(world, slot, "reconciler", skew, program, skew=skew)
 
 
 def replay(world: World, number: int) -> None:
-    """An operator asks for the scenario's n-th replay."""
+    """Starts the scenario's n-th replay."""
     ask_replay(world, world.scenario.requests[number])
 
 
 def ask_replay(world: World, request: ReplayRequest) -> None:
-    """An operator asks for this replay."""
+    """Starts a replay."""
     until = world.clock.now() + programs.TIMEOUTS["replay"]
     program = programs.replay(world.deployment.manifest, request, until)
-    reservation = world.free("replay", 2)
-    # No two replays draw the same tokens, be it in one reservation and one millisecond.
+    slot = world.free("replay", 2)
+    # Two replays never draw the same tokens, even in the same slot and millisecond.
     drawn = 1000 * world.left.replays
-    _begin(world, reservation, "replay", request, program, force=request.force, drawn=drawn)
+    _begin(world, slot, "replay", request, program, force=request.force, drawn=drawn)
 
 
 def decide(world: World, kind: str, pk: str, sk: str) -> None:
-    """A person decides about a held run, having looked at it just now."""
+    """Starts a decision of a person about a held run, as its row is now."""
     row = world.aws.table.row(Key(pk, sk))
     if row is None:
         raise ValueError(f"{sk} is gone")
-    reservation = world.free("person", 2)
+    slot = world.free("person", 2)
     program = programs.decision(world.deployment.manifest, row, kind)
     about = kind, pk, sk, row["held"]["fingerprint"], row.get("generation", 0), row.get("claims", 0)
-    _begin(world, reservation, "person", about, program, drawn=1000 * world.left.decisions)
+    _begin(world, slot, "person", about, program, drawn=1000 * world.left.decisions)
 
 
 def control(world: World, handler: str, *, paused: bool) -> None:
-    """A person pauses a handler, or resumes it."""
-    reservation = world.free("person", 2)
+    """Starts the pause or the resumption of a handler."""
+    slot = world.free("person", 2)
     program = programs.control(handler, paused=paused)
-    _begin(world, reservation, "person", (handler, paused), program, drawn=1000 * world.left.pauses)
+    _begin(world, slot, "person", (handler, paused), program, drawn=1000 * world.left.pauses)
 
 
 def _begin(
-    world: World, reservation: str, kind: str, about: Hashable, program: Program, **parts: Any
+    world: World, slot: str, kind: str, about: Hashable, program: Program, **parts: Any
 ) -> None:
     key = kind, world.deployment.identity, about, world.clock.ms
-    place = world.stepping.begin(key, program)
+    node = world.stepping.begin(key, program)
     ends = world.clock.ms + int(programs.TIMEOUTS[kind].total_seconds() * 1000)
-    _stand(world, reservation, Job(kind, place, ends, **parts))
+    _advance(world, slot, Job(kind, node, ends, **parts))
 
 
-# -- they go on
+# -- continuing an invocation
 
 
-def step(world: World, reservation: str, how: str) -> None:
-    """An invocation makes its next call, or ends.
+def step(world: World, slot: str, how: str) -> None:
+    """Makes the next call of an invocation, or ends it.
 
     Args:
-        world: where.
-        reservation: which one.
-        how: "ok", or what goes wrong: "before" (it fails), "after" (it has its effect and its
-            answer is lost), "twice" (the SDK repeats it), "delayed" (it fails and has its effect
-            later), "refused" (the queue does not take every message), "stale" (an eventually
-            consistent read misses what was written), "undeleted" (at its end: the message stays).
+        world: the world.
+        slot: the slot of the invocation.
+        how: "ok", or a fault: "before" (the call fails), "after" (it takes effect and the answer
+            is lost), "twice" (the SDK repeats it), "delayed" (it fails and takes effect later),
+            "refused" (the queue rejects a message), "stale" (an eventually consistent read misses
+            recent writes), "undeleted" (at the end: the message is not deleted).
     """
-    job = world.jobs[reservation]
-    if job.place.call is None:
-        end(world, reservation, job, how)
+    job = world.jobs[slot]
+    if job.node.call is None:
+        end(world, slot, job, how)
         return
-    job, answer = _answered(world, job, job.place.call, how)
-    place = world.stepping.advance(job.place, answer)
-    _stand(world, reservation, job._replace(place=place, wakes=0))
+    job, answer = _answered(world, job, job.node.call, how)
+    node = world.stepping.advance(job.node, answer)
+    _advance(world, slot, job._replace(node=node, wakes=0))
 
 
-def handle(world: World, reservation: str, verdict: Verdict) -> None:
-    """A handler begins, and will go like this."""
-    job = world.jobs[reservation]
-    call = job.place.call
+def handle(world: World, slot: str, outcome: AttemptOutcome) -> None:
+    """Starts a handler whose attempt will have this outcome."""
+    job = world.jobs[slot]
+    call = job.node.call
     if call is None:
-        raise ValueError(f"{reservation} has ended")
+        raise ValueError(f"{slot} has ended")
     name, source, event_id, _, content = call.args
     run = source, event_id, name
-    if not job.overdue:  # Whoever thaws after its time cannot know that it is late.
+    if not job.overdue:  # An invocation frozen past its timeout cannot know that it is late.
         busy = any(other.handling == run for other in world.jobs.values())
         row = world.aws.table.row(run_key(source, event_id, name))
-        world.truth.begins(run, content, row, limit=world.limits[name], busy=busy)
-        in_turn(world, run)
-        in_place(world, run)
-        ignored = name in world.truth.paused and job.told == world.truth.controls[name]
-        must("pause", not ignored or job.blind, f"{run} began and its handler is paused")
-        asked = "policy" in (row or {}).get("approvals", {}) or not world.way_of(name).asks
-        must("hold", asked, f"{run} began and nobody has approved it")
-    if verdict != Verdict():
-        world.truth.misdone.add(run)
-    if not verdict.error:
-        world.truth.succeeded.add(run)
-    answer = Answer((verdict.posts, verdict.error, verdict.seconds))
-    place = world.stepping.advance(job.place, answer)
+        world.observer.attempt_began(run, content, row, limit=world.limits[name], busy=busy)
+        check_fifo_order(world, run)
+        check_order(world, run)
+        ignored = (
+            name in world.observer.paused and job.controls_seen == world.observer.controls[name]
+        )
+        must("pause", not ignored or job.blind, f"{run} began although its handler is paused")
+        asked = "policy" in (row or {}).get("approvals", {}) or not world.behavior_of(name).asks
+        must("hold", asked, f"{run} began without approval")
+    if outcome != AttemptOutcome():
+        world.observer.handler_failed.add(run)
+    if not outcome.error:
+        world.observer.succeeded.add(run)
+    answer = Answer((outcome.posts, outcome.error, outcome.seconds))
+    node = world.stepping.advance(job.node, answer)
     handling = None if job.overdue else run
-    _stand(world, reservation, job._replace(place=place, handling=handling))
+    _advance(world, slot, job._replace(node=node, handling=handling))
 
 
-def _stand(world: World, reservation: str, job: Job) -> None:
-    """Answers what nothing can go wrong with, up to the next call that counts."""
-    while (call := job.place.call) is not None:
+def _advance(world: World, slot: str, job: Job) -> None:
+    """Answers calls without faults or side effects, up to the next call that is a choice."""
+    while (call := job.node.call) is not None:
         if call.method == "sleep":
             job = job._replace(wakes=world.clock.ms + max(1, round(call.args[0] * 1000)))
             break
-        job, answer = _plain(world, reservation, job, call)
+        job, answer = _plain(world, slot, job, call)
         if answer is None:
             break
-        job = job._replace(place=world.stepping.advance(job.place, answer))
-    world.jobs[reservation] = job
+        job = job._replace(node=world.stepping.advance(job.node, answer))
+    world.jobs[slot] = job
     if call is None and job.kind in {"reconciler", "replay", "person"}:
-        end(world, reservation, job, "ok")
+        end(world, slot, job, "ok")
 
 
-def _plain(world: World, reservation: str, job: Job, call: Call) -> tuple[Job, Answer | None]:
+def _plain(world: World, slot: str, job: Job, call: Call) -> tuple[Job, Answer | None]:
     match call.port:
         case "clock":
             return job, Answer(from_ms(world.clock.ms + job.skew))
@@ -191,37 +203,37 @@ def _plain(world: World, reservation: str, job: Job, call: Call) -> tuple[Job, A
             low, high = call.args
             return job, Answer(low + (high - low) * world.scenario.jitter)
         case "randomness":
-            # A receipt names one receive of one message, so no two leases are the same.
-            name = job.message.receipt if job.message else f"{reservation}@{world.clock.ms}"
+            # A receipt identifies one receive of one message, so leases differ.
+            name = job.message.receipt if job.message else f"{slot}@{world.clock.ms}"
             return job._replace(drawn=job.drawn + 1), Answer(f"{name}.{job.drawn}")
         case "secrets":
             return job, Answer((SECRET,))
         case "handler" | "sink":
-            return _told(world, job, call)
-    # A read that finds nothing now would as well have been made at another moment.
+            return _note_progress(world, job, call)
+    # A read with an empty result need not be a choice of its own.
     found = world.aws.finds_nothing(call)
     return job, world.execute(call, Actor(job.kind)) if found else None
 
 
-def _told(world: World, job: Job, call: Call) -> tuple[Job, Answer | None]:
-    """Notes what a handler says of itself; what it does at its sink is left to the scheduler."""
+def _note_progress(world: World, job: Job, call: Call) -> tuple[Job, Answer | None]:
+    """Notes the progress of a handler; calls of its sink are left to the scheduler."""
     match call.method:
         case "end":
             return job._replace(handling=None), Answer()
         case "enter":
             return job._replace(entering=world.clock.ms), Answer()
         case "entered":
-            sparing.called(world, job, call.args[0])
+            destinations.called(world, job, call.args[0])
             return job, Answer()
     return job, None
 
 
 def _answered(world: World, job: Job, call: Call, how: str) -> tuple[Job, Answer]:
     if call.port == "clock":
-        return job, Answer()  # It has slept.
+        return job, Answer()  # The sleep is over.
     if how not in UNNOTICED:
-        world.touch(job)
-        job = job._replace(blind=job.blind or sparing.is_optional(call))
+        world.mark_troubled(job)
+        job = job._replace(blind=job.blind or destinations.is_optional(call))
     if how == "before":
         return job, LOST_ANSWER
     if how == "delayed":
@@ -231,8 +243,8 @@ def _answered(world: World, job: Job, call: Call, how: str) -> tuple[Job, Answer
     answer = world.execute(call, _actor(world, job), refuses=how == "refused")
     world.aws.stale = False
     job = _leased(job, call, answer)
-    if sparing.is_optional(call) and is_circuit(call.args[0]):
-        job = sparing.looked(world, job, call.args[0])
+    if destinations.is_optional(call) and is_circuit(call.args[0]):
+        job = destinations.note_circuit_read(world, job, call.args[0])
     if how == "twice":
         return job, world.execute(call, replace(_actor(world, job), kind="late"))
     return job, LOST_ANSWER if how == "after" else answer
@@ -246,7 +258,7 @@ def _leased(job: Job, call: Call, answer: Answer) -> Job:
     if not own or job.message is None:
         return job
     if run_name(key) != named(RunMessage.decode(job.message.body)):
-        return job  # One that it wakes.
+        return job  # Another run, which this one woke.
     mine = answer.value["status"] == "processing"
     return job._replace(lease=answer.value["lease_id"] if mine else "")
 
@@ -255,4 +267,4 @@ def _actor(world: World, job: Job) -> Actor:
     others = (j for j in world.jobs.values() if j is not job)
     held = frozenset(j.lease for j in others if j.lease and not j.overdue)
     replays = job.kind == "replay"
-    return Actor(job.kind, job.lease, job.letter, job.message, replays, job.force, held)
+    return Actor(job.kind, job.lease, job.webhook, job.message, replays, job.force, held)

@@ -1,41 +1,42 @@
-"""Invocations that have begun."""
+"""Invocations in progress."""
 
 from typing import NamedTuple
 
-from simulation.engine.stepping import Place
+from simulation.engine.stepping import Node
 from simulation.invariants.observer import RunName
-from simulation.worlds.scenario import Letter
+from simulation.worlds.scenario import Webhook
 from webhook_inbox.domain.ports import Message
 
 
 class Job(NamedTuple):
-    """An invocation that has begun.
+    """An invocation in progress.
 
     Attributes:
-        kind: which function.
-        place: where its program stands.
-        ends: when Lambda stops it, in ms.
-        skew: how far its clock is off, in ms.
-        wakes: until when it sleeps, in ms.
-        letter: what ingest was given.
-        message: what a processor was given, and the lane it came from.
-        lease: the lease it claimed and has not settled.
-        handling: the run whose handler it is in.
+        kind: the function.
+        node: the current node of its program.
+        ends: the time at which Lambda stops it, in ms.
+        skew: the error of its clock, in ms.
+        wakes: the end of its sleep, in ms.
+        webhook: the webhook that ingest received.
+        message: the message that a processor received.
+        lane: the lane of the message.
+        lease: the acquired lease that is not settled yet.
+        handling: the run whose handler is executing.
         force: whether this replay may reopen finished runs.
-        drawn: how many random tokens it has drawn.
-        overdue: whether it goes on although its time is over, frozen and thawed again.
-        looked: how often a destination's circuit had changed when this one looked at it last.
-        entering: when its handler asked to call a destination, in ms.
-        told: how often somebody had said by then whether its handler is paused.
-        blind: whether the ledger failed it where it asked what it may go without.
+        drawn: the number of random tokens generated.
+        overdue: whether it was frozen and resumed after its timeout.
+        circuit_seen: the change count of the destination's circuit when it was last read.
+        entering: the time at which the handler asked to call a destination, in ms.
+        controls_seen: the number of pauses and resumptions of the handler before it began.
+        blind: whether an optional read of the ledger failed.
     """
 
     kind: str
-    place: Place
+    node: Node
     ends: int
     skew: int = 0
     wakes: int = 0
-    letter: Letter | None = None
+    webhook: Webhook | None = None
     message: Message | None = None
     lane: str = ""
     lease: str = ""
@@ -43,7 +44,7 @@ class Job(NamedTuple):
     force: bool = False
     drawn: int = 0
     overdue: bool = False
-    looked: int = 0
+    circuit_seen: int = 0
     entering: int = 0
-    told: int = 0
+    controls_seen: int = 0
     blind: bool = False

@@ -1,9 +1,9 @@
-"""Tells a schedule so that a person can follow it."""
+"""Prints a schedule as a trace of calls, times and row changes."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from simulation.engine.apply import letter_of, verdict_of
+from simulation.engine.apply import outcome_of, webhook_of
 from simulation.engine.choices import Choice
 from simulation.engine.stepping import Call
 from simulation.engine.virtual_time import next_moment
@@ -20,26 +20,26 @@ from webhook_inbox.queue.message import RunMessage
 HOW: Final = {
     "ok": "",
     "before": " — fails",
-    "after": " — done, but the answer is lost",
-    "twice": " — done twice, the SDK having repeated it",
-    "delayed": " — times out, and is still on its way",
-    "refused": " — the queue does not take the first message",
-    "stale": " — reads what was there a while ago",
+    "after": " — takes effect, but the answer is lost",
+    "twice": " — takes effect twice (repeated by the SDK)",
+    "delayed": " — times out, and takes effect later",
+    "refused": " — the queue rejects the first message",
+    "stale": " — reads stale data",
     "undeleted": " — the deletion fails",
 }
-# The world before it happens, the choice's parts, and the call it is about.
+# The world before the choice, the parts of the choice, and the call that it concerns.
 Sentence = Callable[[World, list[str], Call | None], str]
 SHOWN: Final = ("status", "generation", "attempt_count", "attempts_in_round", "lease_id")
 
 
-def tell(scenario: Scenario, schedule: Iterable[Choice]) -> Iterator[str]:
-    """Yields the schedule's story, line by line, to its end or the guarantee it breaks."""
+def narrate(scenario: Scenario, schedule: Iterable[Choice]) -> Iterator[str]:
+    """Yields the lines of the trace, up to the end or the broken guarantee."""
     rows: dict[str, str] = {}
     try:
         for world, choice in follow(scenario, tuple(schedule)):
             yield from _changes(world, rows)
             yield f"{_time(world)}  {_sentence(world, choice)}"
-        yield "all has healed"
+        yield "the world has converged"
     except Violation as violation:
         yield f"BROKEN {violation}"
 
@@ -58,7 +58,7 @@ def _sentence(world: World, choice: Choice) -> str:
 
 def _pending(world: World, parts: list[str]) -> Call | None:
     job = world.jobs.get(parts[0]) if parts else None
-    return job.place.call if job else None
+    return job.node.call if job else None
 
 
 def _call(call: Call | None) -> str:
@@ -86,13 +86,13 @@ def _changes(world: World, known: dict[str, str]) -> Iterator[str]:
 
 def _handles(world: World, parts: list[str], call: Call | None) -> str:
     name = call.args[0] if call else ""
-    verdict = verdict_of(world, ("handles", *parts))
-    return f"{parts[0]}: the handler {name} begins: {verdict}"
+    outcome = outcome_of(world, ("handles", *parts))
+    return f"{parts[0]}: the handler {name} begins: {outcome}"
 
 
 def _sends(world: World, parts: list[str], _: Call | None) -> str:
-    letter = letter_of(world, parts[0])
-    return f"{letter.name!r} is sent: {letter.source} {letter.event_id}"
+    webhook = webhook_of(world, parts[0])
+    return f"{webhook.name!r} is sent: {webhook.source} {webhook.event_id}"
 
 
 def _passes(world: World, _parts: list[str], _: Call | None) -> str:
@@ -111,7 +111,8 @@ def _of_message(verb: str) -> Sentence:
         message = next(m for m in world.aws.queues[lane].snapshot()[1] if m[0] == message_id)
         reference = RunMessage.decode(message[1])
         run = f"{reference.handler} of {reference.event_id}"
-        return f"{message_id} {verb}: {run}, generation {reference.generation}, receive {message[4] + 1}"
+        counts = f"generation {reference.generation}, receive {message[4] + 1}"
+        return f"{message_id} {verb}: {run}, {counts}"
 
     return sentence
 
@@ -124,15 +125,15 @@ _SENTENCES: Final[dict[str, Sentence]] = {
     "step": lambda _, parts, call: f"{parts[0]}: {_call(call)}{HOW[parts[1]]}",
     "handles": _handles,
     "killed": lambda _, parts, call: f"{parts[0]} is killed before {_call(call)}",
-    "freezes": lambda _, parts, __: f"{parts[0]} stands still until after its lease",
+    "freezes": lambda _, parts, __: f"{parts[0]} is frozen until after its lease",
     "sends": _sends,
     "receives": _of_message("is received"),
-    "burns": _of_message("is received, and throttled"),
+    "throttles": _of_message("is received and throttled"),
     "loses": _of_message("is lost"),
-    "shows": _of_message("is visible again"),
-    "lands": lambda world, parts, _: f"arrives at last: {_call(world.late[int(parts[0])])}",
+    "reappears": _of_message("is visible again"),
+    "arrives": lambda world, parts, _: f"takes effect late: {_call(world.late[int(parts[0])])}",
     "time": _passes,
-    "ages": lambda _, parts, __: f"{parts[0]} days pass in which nothing happens",
+    "ages": lambda _, parts, __: f"{parts[0]} days pass without activity",
     "expires": lambda *_: "TTL deletes what has expired",
     "reconciles": lambda *_: "the reconciler begins a pass",
     "replays": _replays,
@@ -141,5 +142,5 @@ _SENTENCES: Final[dict[str, Sentence]] = {
     "resumes": lambda _, parts, __: f"a person resumes {parts[0]}",
     "redrives": lambda _, parts, __: f"an operator redrives the DLQ of lane {parts[0]}",
     "deploys": lambda world, parts, _: f"{parts[0]!r} replaces {world.deployment.name!r}",
-    "heals": lambda *_: "nothing fails any more",
+    "converges": lambda *_: "faults stop",
 }

@@ -1,4 +1,4 @@
-"""The real use cases as programs: every port is a `Remote`, which asks the scheduler."""
+"""The real use cases as programs whose ports forward every call to the scheduler."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
@@ -37,7 +37,7 @@ from webhook_inbox.reconciler.reconciler import Reconciler
 from webhook_inbox.replay.replay import Replay
 from webhook_inbox.replay.request import ReplayRequest
 
-# As deployed: each function's timeout. Ingest answers within 2.5 s by itself.
+# As deployed. Ingest itself answers within 2.5 s.
 TIMEOUTS: Final[Mapping[str, timedelta]] = {
     "ingest": timedelta(seconds=10),
     "processor": timedelta(seconds=60),
@@ -48,9 +48,9 @@ TIMEOUTS: Final[Mapping[str, timedelta]] = {
 
 
 class Remote:
-    """Any port: each method asks for the answer instead of having one.
+    """Any port; each method forwards its call to the scheduler.
 
-    `fifo` is for queues: the only thing of a port that is no call.
+    `fifo` is the only attribute of a port that is not a call; it is set for queues.
     """
 
     def __init__(self, ask: Ask, port: str, *, fifo: bool = False) -> None:
@@ -66,7 +66,7 @@ class Remote:
 
 
 class Ports:
-    """What a use case is given."""
+    """The ports that a use case receives."""
 
     def __init__(self, ask: Ask, manifest: Manifest) -> None:
         lanes, serial = manifest.lanes, manifest.serial_lanes
@@ -84,9 +84,9 @@ class Ports:
 
 
 class TimedExecutor:
-    """Runs a handler where it is called; one that moved the clock past its limit timed out.
+    """Runs a handler inline; a handler that advances the clock past its limit times out.
 
-    What it did by then is done, what it raised is not heard of.
+    The effects made until then remain; an error that the handler raised is discarded.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -104,7 +104,7 @@ class TimedExecutor:
 
 @cache
 def provider_of(name: str, provider_name: str, settings: str) -> Provider:
-    """Returns a source's provider; made once, since it keeps no state."""
+    """Returns the provider of a source; providers are stateless and cached."""
     return providers.load(SourceSpec(name, provider_name, name, settings=dict(_SETTINGS[settings])))
 
 
@@ -112,14 +112,14 @@ _SETTINGS: dict[str, Mapping[str, Any]] = {}
 
 
 def load_provider(source: SourceSpec) -> Provider:
-    """Returns a source's provider."""
-    marked = repr(sorted(source.settings.items()))
-    _SETTINGS.setdefault(marked, source.settings)
-    return provider_of(source.name, source.provider, marked)
+    """Returns the provider of a source."""
+    key = repr(sorted(source.settings.items()))
+    _SETTINGS.setdefault(key, source.settings)
+    return provider_of(source.name, source.provider, key)
 
 
 def ingest(manifest: Manifest, delivery: Delivery) -> Program:
-    """Returns ingest with one delivery; ends with its receipt."""
+    """Returns a program that ingests one delivery and returns its receipt."""
 
     def run(ask: Ask) -> Receipt:
         ports = Ports(ask, manifest)
@@ -143,14 +143,14 @@ def processor(
     worker: Worker,
     until: datetime,
 ) -> Program:
-    """Returns the processor with one message, ends with its result.
+    """Returns a program that processes one message and returns its result.
 
     Args:
-        manifest: what is deployed.
-        handlers: how they act, and which modules cannot be imported.
-        message: as it was received.
-        worker: who processes it.
-        until: when the invocation ends.
+        manifest: the deployed manifest.
+        handlers: the behavior of the handlers, and the modules that cannot be imported.
+        message: the received message.
+        worker: the worker.
+        until: the end of the invocation.
     """
 
     def run(ask: Ask) -> Any:
@@ -159,10 +159,10 @@ def processor(
         def load(spec: HandlerSpec) -> Registered:
             if spec.name in handlers.broken:
                 raise ImportError(f"no module named {spec.module!r}")
-            way = handlers.ways.get(spec.name, PLAIN)
+            behavior = handlers.behaviors.get(spec.name, PLAIN)
             return Registered(
-                lambda event, context: act(ask, way, event, context),
-                policy=ask_a_person if way.asks else None,
+                lambda event, context: act(ask, behavior, event, context),
+                policy=ask_a_person if behavior.asks else None,
             )
 
         use_case = Processor(
@@ -182,7 +182,7 @@ def processor(
 
 
 def decision(manifest: Manifest, row: Item, kind: str) -> Program:
-    """Returns a person's decision about a held run, whose row that person saw."""
+    """Returns a program that decides about a held run, based on the row that was displayed."""
 
     def run(ask: Ask) -> Any:
         ports = Ports(ask, manifest)
@@ -193,12 +193,12 @@ def decision(manifest: Manifest, row: Item, kind: str) -> Program:
             clock=ports.clock,
             randomness=ports.randomness,
         )
-        hold = ApprovalRequest(run_from(row))
+        request = ApprovalRequest(run_from(row))
         try:
             if kind == "happened":
-                return use_case.happened(hold, {"told": "by hand"}, by="ann", reason="seen")
+                return use_case.happened(request, {"done": "by hand"}, by="ann", reason="seen")
             decide = use_case.approve if kind == "approve" else use_case.deny
-            return decide(hold, by="ann", reason="seen")
+            return decide(request, by="ann", reason="seen")
         except (Unavailable, NoDoubt) as error:
             return error
 
@@ -206,14 +206,14 @@ def decision(manifest: Manifest, row: Item, kind: str) -> Program:
 
 
 def control(handler: str, *, paused: bool) -> Program:
-    """Returns a person who pauses a handler, or resumes it."""
+    """Returns a program that pauses or resumes a handler."""
 
     def run(ask: Ask) -> Any:
         ports = Ports(ask, Manifest())
-        wish = PauseRequest(handler, by="ann", reason="looked at", now=ports.clock.now())
-        say = pause if paused else resume
+        request = PauseRequest(handler, by="ann", reason="looked at", now=ports.clock.now())
+        operation = pause if paused else resume
         try:
-            return say(ports.table, ports.randomness, wish)
+            return operation(ports.table, ports.randomness, request)
         except Unavailable as error:
             return error
 
@@ -221,7 +221,7 @@ def control(handler: str, *, paused: bool) -> Program:
 
 
 def reconciler(manifest: Manifest, until: datetime) -> Program:
-    """Returns one pass of the reconciler; ends with its report, or the error that ended it."""
+    """Returns a program for one reconciler pass; it ends with the report or the error."""
 
     def run(ask: Ask) -> Any:
         ports = Ports(ask, manifest)
@@ -242,7 +242,7 @@ def reconciler(manifest: Manifest, until: datetime) -> Program:
 
 
 def replay(manifest: Manifest, request: ReplayRequest, until: datetime) -> Program:
-    """Returns one replay; ends with its report, or the error that ended it."""
+    """Returns a program for one replay; it ends with the report or the error."""
 
     def run(ask: Ask) -> Any:
         ports = Ports(ask, manifest)

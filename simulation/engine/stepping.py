@@ -1,11 +1,10 @@
-"""Runs the real code one call at a time, and remembers where each answer led.
+"""Runs the real code one call at a time and caches the node that each answer leads to.
 
-A use case knows the world by its ports alone, so it is a function of what they answered: after
-the same answers it makes the same next call. A program's *place* is the node its answers lead to
-in a tree. A place that was reached before costs one lookup; a new one is found by resuming the
-program where it stopped, in the middle of its stack, or by running it again from its beginning
-with the answers recorded. So thousands of schedules share what they have in common, and a state
-of the world can be put back although Python's stacks cannot be copied.
+A use case depends on its ports only, so it is a function of their answers: after the same answers
+it makes the same next call. The answers of a program therefore form a tree. A known node costs one
+lookup. A new node is computed by resuming the program in the middle of its stack, or by running it
+again from the beginning with the recorded answers. Schedules thus share their common prefixes, and
+a state of the world can be restored although Python cannot copy stacks.
 """
 
 import marshal
@@ -20,14 +19,14 @@ from greenlet import GreenletExit, getcurrent, greenlet
 from webhook_inbox.domain.ports import Backlog, Message, Outgoing, Page
 from webhook_inbox.domain.timestamps import to_ms
 
-# Programs kept stopped in the middle of their stacks; others are run again when needed.
-STOPPED_KEPT: Final = 256
-# Places remembered before all is forgotten and found anew; some 2 KB each.
-PLACES_KEPT: Final = 400_000
+# Suspended programs to keep; others are run again when needed.
+MAX_STOPPED: Final = 256
+# Cached nodes before all are discarded; each takes about 2 KB.
+MAX_NODES: Final = 400_000
 
 
 class Call(NamedTuple):
-    """A call of a port: which one, what, and with what."""
+    """A call of a port."""
 
     port: str
     method: str
@@ -36,14 +35,14 @@ class Call(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a call gave: a value, or an error's class and its arguments."""
+    """The result of a call: a value, or the class and the arguments of an error."""
 
     value: Any = None
     error: type[Exception] | None = None
 
     @property
     def key(self) -> Hashable:
-        """What tells two answers apart."""
+        """A value that identifies the answer."""
         return self.error, _key(self.value)
 
 
@@ -52,22 +51,22 @@ Program = Callable[[Ask], Any]
 
 
 class Crashed(NamedTuple):
-    """How a program ends that raised what it should not have."""
+    """The result of a program that raised an unexpected error."""
 
     error: Exception
 
 
 class Nondeterminism(AssertionError):
-    """The same answers led to another call: something goes round the ports."""
+    """The same answers led to another call, so the code bypasses its ports."""
 
 
-class Place:
-    """Where a program stands: it makes `call` next, or has ended with `result`."""
+class Node:
+    """A state of a program: it makes `call` next, or ended with `result`."""
 
     __slots__ = ("answer", "call", "next", "number", "parent", "program", "result")
 
     def __init__(
-        self, number: int, program: Program, parent: "Place | None", answer: Answer | None
+        self, number: int, program: Program, parent: "Node | None", answer: Answer | None
     ) -> None:
         self.number = number
         self.program = program
@@ -75,83 +74,83 @@ class Place:
         self.answer = answer
         self.call: Call | None = None
         self.result: Any = None
-        self.next: dict[Hashable, Place] = {}
+        self.next: dict[Hashable, Node] = {}
 
 
 @dataclass(slots=True)
 class _Stopped:
-    """A program in the middle of its stack."""
+    """A suspended program."""
 
     stack: Any
     abandoned: bool = False
 
 
 class Stepping:
-    """Every place of every program that was reached, and how to go on from it."""
+    """The reached nodes of all programs, and the suspended programs."""
 
     def __init__(self) -> None:
-        self._roots: dict[Hashable, Place] = {}
+        self._roots: dict[Hashable, Node] = {}
         self._stopped: OrderedDict[int, _Stopped] = OrderedDict()
         self._numbers = 0
-        self._places = 0
+        self._node_count = 0
 
-    def begin(self, key: Hashable, program: Program) -> Place:
-        """Returns the first place of a program; `key` tells it from every other."""
+    def begin(self, key: Hashable, program: Program) -> Node:
+        """Returns the first node of a program that `key` identifies."""
         root = self._roots.get(key)
         if root is None:
-            root = self._place(program, None, None)
+            root = self._node(program, None, None)
             self._reach(root, self._resume(_Stopped(None), root, Answer()))
             self._roots[key] = root
         return root
 
-    def advance(self, place: Place, answer: Answer) -> Place:
-        """Returns where the program stands after this answer to its call."""
+    def advance(self, node: Node, answer: Answer) -> Node:
+        """Returns the node that this answer to the node's call leads to."""
         key = answer.key
-        found = place.next.get(key)
+        found = node.next.get(key)
         if found is None:
-            found = self._place(place.program, place, answer)
-            stopped = self._stopped.pop(place.number, None) or self._run_again(place)
+            found = self._node(node.program, node, answer)
+            stopped = self._stopped.pop(node.number, None) or self._run_again(node)
             self._reach(found, self._resume(stopped, found, answer))
-            place.next[key] = found
+            node.next[key] = found
         return found
 
     @property
     def crowded(self) -> bool:
-        """Whether so much is remembered that `forget` is due."""
-        return self._places > PLACES_KEPT
+        """True once the cache is full and `forget` is due."""
+        return self._node_count > MAX_NODES
 
     def forget(self) -> None:
-        """Forgets every place; those still held by a caller stay usable."""
+        """Discards every node; nodes still referenced by a caller stay usable."""
         for stopped in self._stopped.values():
             _abandon(stopped)
         self._stopped.clear()
         self._roots.clear()
-        self._places = 0
+        self._node_count = 0
 
-    def _place(self, program: Program, parent: Place | None, answer: Answer | None) -> Place:
+    def _node(self, program: Program, parent: Node | None, answer: Answer | None) -> Node:
         self._numbers += 1
-        self._places += 1
-        return Place(self._numbers, program, parent, answer)
+        self._node_count += 1
+        return Node(self._numbers, program, parent, answer)
 
-    def _reach(self, place: Place, stopped: _Stopped) -> None:
-        if place.call is None:
+    def _reach(self, node: Node, stopped: _Stopped) -> None:
+        if node.call is None:
             return
-        self._stopped[place.number] = stopped
-        if len(self._stopped) > STOPPED_KEPT:
+        self._stopped[node.number] = stopped
+        if len(self._stopped) > MAX_STOPPED:
             _abandon(self._stopped.popitem(last=False)[1])
 
-    def _resume(self, stopped: _Stopped, place: Place, answer: Answer) -> _Stopped:
-        """Lets the program run to its next call or its end, and notes which at `place`."""
-        made = _go(stopped, place.program, answer)
+    def _resume(self, stopped: _Stopped, node: Node, answer: Answer) -> _Stopped:
+        """Runs the program to its next call or its end and stores that in `node`."""
+        made = _go(stopped, node.program, answer)
         if stopped.stack.dead:
-            place.result = made
+            node.result = made
         else:
-            place.call = made
+            node.call = made
         return stopped
 
-    def _run_again(self, place: Place) -> _Stopped:
-        path: list[Place] = []
-        at: Place | None = place
+    def _run_again(self, node: Node) -> _Stopped:
+        path: list[Node] = []
+        at: Node | None = node
         while at is not None:
             path.append(at)
             at = at.parent
@@ -179,7 +178,7 @@ def _go(stopped: _Stopped, program: Program, answer: Answer) -> Any:
     def body() -> Any:
         try:
             return program(ask)
-        except Exception as error:  # noqa: BLE001 - it is the simulation that tells of it
+        except Exception as error:  # noqa: BLE001 - the simulation reports it
             return Crashed(error)
 
     stopped.stack = greenlet(body, parent=home)
@@ -187,7 +186,7 @@ def _go(stopped: _Stopped, program: Program, answer: Answer) -> Any:
 
 
 def _abandon(stopped: _Stopped) -> None:
-    # As with kill -9 nothing it still tries has an effect: every further call ends it again.
+    # As with kill -9, cleanup code has no effect: every further call raises again.
     stopped.abandoned = True
     stopped.stack.throw(GreenletExit)
 

@@ -1,10 +1,10 @@
-"""When something can happen next: what virtual time jumps to."""
+"""The moments to which virtual time can jump."""
 
 from collections.abc import Iterator
 from typing import Final
 
 from simulation.engine.world import World
-from simulation.worlds.scenario import Letter
+from simulation.worlds.scenario import Webhook
 from webhook_inbox.domain.ports import Item
 from webhook_inbox.ledger.schema import RUN_PREFIX, run_key
 from webhook_inbox.queue.dead_letters import NEEDLESS
@@ -16,38 +16,38 @@ SKEW: Final = 5_000
 DAY: Final = 86_400_000
 WINDOW_MS: Final = tuple(int(age.total_seconds() * 1000) for age in WINDOW)
 HOUR: Final = 60 * MINUTE
-# Of these the reconciler does no more than to say that they are there.
+# The reconciler only reports runs in these states.
 AT_REST: Final = frozenset({"dead_letter", "held"})
-# From then on a guard without an event can be taken over.
+# The age from which a guard without an event can be taken over.
 SETTLING_MS: Final = 30_000
 
 
 def next_moment(world: World) -> int | None:
-    """Returns the next time at which something can happen that cannot happen now, in ms."""
+    """Returns the next time at which a new choice becomes possible, in ms."""
     now = world.clock.ms
     times = (*_of_jobs(world), *_of_messages(world), *_of_rows(world), *_of_passes(world))
     return min((at for at in times if at > now), default=None)
 
 
 def next_pass(world: World) -> int | None:
-    """Returns the next full minute in which the reconciler finds something to do, in ms."""
+    """Returns the next full minute in which the reconciler has work, in ms."""
     now = world.clock.ms
     return min((at for at in _of_passes(world) if at > now), default=None)
 
 
-def unheard(world: World) -> list[Letter]:
-    """Returns the letters whose senders will try again."""
+def unacknowledged(world: World) -> list[Webhook]:
+    """Returns the sent webhooks whose senders will retry."""
     return [
-        letter
-        for letter in world.scenario.letters
-        if letter.persists
-        and letter.name in world.tries
-        and world.answered.get(letter.name, 500) >= 500
+        webhook
+        for webhook in world.scenario.webhooks
+        if webhook.retries
+        and webhook.name in world.tries
+        and world.answered.get(webhook.name, 500) >= 500
     ]
 
 
 def quiet(world: World) -> bool:
-    """Tells whether nothing will happen any more without a person."""
+    """Returns whether the world is idle until a person acts."""
     if world.jobs or any(map(len, world.aws.queues.values())):
         return False
     return next_pass(world) is None
@@ -97,7 +97,7 @@ def _of_passes(world: World) -> Iterator[int]:
 
 
 def _next_look(received_at: int, now: int) -> int:
-    """Returns when the reconciler next looks at an event of this age."""
+    """Returns when the reconciler next checks an event of this age."""
     at = _full_minute(max(now + 1, received_at + WINDOW_MS[1]))
     at += -at % (5 * MINUTE)
     if at <= received_at + WINDOW_MS[0]:
@@ -112,7 +112,7 @@ def _next_look(received_at: int, now: int) -> int:
 
 
 def _unseen_from(run: Item) -> int | None:
-    """Returns from when only a look at its event finds a run, None where never."""
+    """Returns the time from which only a check of the event finds a run, None if never."""
     first_attempt = run["status"] == "processing" and "due_bucket" not in run
     return run["claimed_until"] + SKEW if first_attempt else None
 
@@ -134,7 +134,7 @@ def _full_minute(at: int) -> int:
 
 
 def at_minute(now: int, minute: int) -> int:
-    """Returns the next time, after now, at this minute of an hour."""
+    """Returns the next time after now at this minute of the hour."""
     hour = now - now % HOUR
     at = hour + minute * MINUTE
     return at if at > now else at + HOUR

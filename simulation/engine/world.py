@@ -1,14 +1,14 @@
-"""The simulated world: the doubles, virtual time, and programs that stand between two calls."""
+"""The simulated world: doubles, virtual time, and programs suspended between two calls."""
 
 from collections.abc import Hashable
 from typing import Any, Final
 
-from simulation.engine.acting import EFFECT, PLAIN, Way
+from simulation.engine.acting import EFFECT, PLAIN, Behavior
 from simulation.engine.doubles import Doubles, VirtualClock
 from simulation.engine.jobs import Job
 from simulation.engine.stepping import Answer, Call, Stepping
 from simulation.invariants import circuits, effects
-from simulation.invariants.observer import Actor, RunName, Truth, must, named, run_name
+from simulation.invariants.observer import Actor, Observer, RunName, must, named, run_name
 from simulation.invariants.transitions import changed
 from simulation.worlds.scenario import Deployment, Scenario
 from webhook_inbox.domain.manifest import SPLIT
@@ -17,11 +17,11 @@ from webhook_inbox.ledger.pauses import CONTROL_PK, HANDLER_PREFIX
 from webhook_inbox.ledger.schema import RUN_PREFIX, run_key
 from webhook_inbox.queue.message import RunMessage
 
-# How long a request that its sender gave up may still be on its way.
-ON_ITS_WAY_MS: Final = 10_000
-# Long enough for another worker to have taken the run over.
+# The longest delay of a call whose caller gave up.
+IN_FLIGHT_MS: Final = 10_000
+# Long enough for another worker to take over the run.
 THAWS_AFTER_MS: Final = 330_000
-# As long as clocks may be apart: a death and a redrive are told apart by their times.
+# The maximum clock skew: the order of a death and a redrive is decided by their times.
 REDRIVEN_AFTER_MS: Final = 5_000
 VISIBILITY: Final = 360
 DAY_MS: Final = 86_400_000
@@ -31,16 +31,16 @@ class World:
     """One world.
 
     Attributes:
-        jobs: its invocations, by reservation.
-        late: calls that were given up and are still on their way.
-        deployment: what invocations that begin now run.
-        tries: how often each letter was sent.
-        answered: the HTTP status each letter got last.
-        left: what may still happen to it.
-        era: when its troubles began, in ms.
-        serial: the lanes that are FIFO in some deployment.
-        apart: how far clocks are apart, in ms.
-        limits: how many attempts a round of each handler's runs has.
+        jobs: the invocations in progress, by slot ("worker 1").
+        late: calls whose caller gave up and that have not arrived yet.
+        deployment: the deployment that new invocations run.
+        tries: the number of times each webhook was sent.
+        answered: the last HTTP status of each webhook.
+        left: the remaining budget.
+        era: the start of the period in which faults happen, in ms.
+        serial: the lanes that are FIFO in any deployment.
+        max_skew: the largest difference between two clocks, in ms.
+        limits: the attempts per round of each handler's runs.
     """
 
     def __init__(self, scenario: Scenario, stepping: Stepping) -> None:
@@ -48,8 +48,8 @@ class World:
         self.stepping = stepping
         self.clock = VirtualClock()
         lanes = dict.fromkeys(n for d in scenario.deployments for n in d.manifest.lanes)
-        kept = [deployed.manifest.serial_lanes for deployed in scenario.deployments]
-        self.serial = frozenset[str]().union(*kept)
+        serial = [deployed.manifest.serial_lanes for deployed in scenario.deployments]
+        self.serial = frozenset[str]().union(*serial)
         self.aws = Doubles(
             tuple(lanes),
             serial=self.serial,
@@ -62,7 +62,7 @@ class World:
             for deployed in scenario.deployments
             for name, spec in deployed.manifest.handlers.items()
         }
-        self.apart = max(0, *scenario.skews) - min(0, *scenario.skews)
+        self.max_skew = max(0, *scenario.skews) - min(0, *scenario.skews)
         self.jobs: dict[str, Job] = {}
         self.late: tuple[Call, ...] = ()
         self.deployment: Deployment = scenario.deployments[0]
@@ -70,12 +70,12 @@ class World:
         self.answered: dict[str, int] = {}
         self.left = scenario.budget
         self.era = self.clock.ms
-        self.truth = Truth(shaken=set(self.deployment.broken))
+        self.observer = Observer(unloadable=set(self.deployment.broken))
 
-    # -- being put back, being told apart
+    # -- snapshots and identity
 
     def snapshot(self) -> tuple[Any, ...]:
-        """Returns all there is to know of the world, for `restore`."""
+        """Returns the state of the world, for `restore`."""
         return (
             self.clock.ms,
             self.aws.snapshot(),
@@ -86,21 +86,21 @@ class World:
             self.answered.copy(),
             self.left,
             self.era,
-            self.truth.copy(),
+            self.observer.copy(),
         )
 
     def restore(self, snapshot: tuple[Any, ...]) -> None:
-        """Makes the world what it was; a snapshot serves any number of times."""
+        """Restores a snapshot; a snapshot can be restored any number of times."""
         self.clock.ms = snapshot[0]
         self.aws.restore(snapshot[1])
         self.jobs = snapshot[2].copy()
         self.late, self.deployment = snapshot[3], snapshot[4]
         self.tries, self.answered = snapshot[5].copy(), snapshot[6].copy()
         self.left, self.era = snapshot[7], snapshot[8]
-        self.truth = snapshot[9].copy()
+        self.observer = snapshot[9].copy()
 
     def key(self) -> Hashable:
-        """Returns what tells this state of the world from others, whatever led to it."""
+        """Returns a value that identifies this state, independent of its history."""
         jobs = ((s, j[0], j[1].number, *j[2:5], *j[7:]) for s, j in sorted(self.jobs.items()))
         return (
             self.clock.ms,
@@ -112,112 +112,108 @@ class World:
             tuple(sorted(self.answered.items())),
             self.left,
             self.era,
-            self.truth.key(),
+            self.observer.key(),
         )
 
-    # -- what happens around the invocations
+    # -- events outside the invocations
 
     def free(self, kind: str, number: int) -> str:
-        """Returns the first free reservation of a kind, "" if none is."""
-        reservations = (f"{kind} {n}" for n in range(1, number + 1))
-        return next(
-            (reservation for reservation in reservations if reservation not in self.jobs), ""
-        )
+        """Returns the first free slot of a kind, "" if there is none."""
+        slots = (f"{kind} {n}" for n in range(1, number + 1))
+        return next((slot for slot in slots if slot not in self.jobs), "")
 
-    def kill(self, reservation: str) -> None:
-        """The process of an invocation ends, between two of its calls."""
-        self.touch(self.jobs.pop(reservation))
+    def kill(self, slot: str) -> None:
+        """Kills the process of an invocation between two calls."""
+        self.mark_troubled(self.jobs.pop(slot))
 
-    def freeze(self, reservation: str) -> None:
-        """A worker's machine stands still; it thaws after its lease, unaware of it."""
-        job = self.jobs[reservation]
-        self.touch(job)
+    def freeze(self, slot: str) -> None:
+        """Freezes a worker until after its lease; it then resumes unaware of the time passed."""
+        job = self.jobs[slot]
+        self.mark_troubled(job)
         self.advance(job.ends + THAWS_AFTER_MS)
-        self.jobs[reservation] = job._replace(overdue=True, handling=None, wakes=0)
+        self.jobs[slot] = job._replace(overdue=True, handling=None, wakes=0)
 
     def advance(self, to: int) -> None:
-        """Time passes; invocations whose time is over are stopped."""
-        if to > self.clock.ms + ON_ITS_WAY_MS:
+        """Advances the clock and stops invocations that have timed out."""
+        if to > self.clock.ms + IN_FLIGHT_MS:
             while self.late:
-                self.land(0)
+                self.arrive(0)
         for job in self.jobs.values():
-            self.touch(job)  # It was slow, and its handler may run out of time.
+            self.mark_troubled(job)  # It was slow; its handler may time out.
         self.clock.ms = to
-        for reservation in [
-            s for s, job in self.jobs.items() if job.ends <= to and not job.overdue
-        ]:
-            self.kill(reservation)
+        for slot in [s for s, job in self.jobs.items() if job.ends <= to and not job.overdue]:
+            self.kill(slot)
 
     def age(self, days: int) -> None:
-        """Days pass in which nothing happens; what TTL may delete is still there."""
+        """Lets days pass without activity; expired rows are not deleted yet."""
         self.era = self.clock.ms + days * DAY_MS
         self.advance(self.era)
         for row in self.aws.table.rows():
             if row["sk"] == "event" and row["expires_at"] * 1000 <= self.clock.ms:
-                self.truth.forget_event((row["source"], row["event_id"]))
+                self.observer.forget_event((row["source"], row["event_id"]))
 
     def expire(self) -> None:
-        """TTL deletes what has expired."""
+        """Deletes expired rows, as TTL does."""
         self.aws.table.delete_expired(self.clock.now())
         for key, _, _ in self.aws.table.written:
             if key.sk.startswith(RUN_PREFIX):
-                self.truth.forget_run(run_name(key))
+                self.observer.forget_run(run_name(key))
         self.aws.table.written.clear()
 
-    def land(self, number: int) -> None:
-        """A call that was given up arrives after all."""
+    def arrive(self, number: int) -> None:
+        """Executes a call whose caller gave up."""
         call = self.late[number]
         self.late = self.late[:number] + self.late[number + 1 :]
-        # A replay's write is still an operator's, however late it comes.
+        # A late write of a replay still counts as the operator's.
         replays = call.method == "update" and "replays" in call.args[1].set
         force = replays and any(request.force for request in self.scenario.requests)
         self.execute(call, Actor("late", replays=replays, force=force))
 
-    def burn(self, lane: str, message_id: str) -> None:
-        """A message is received and never processed, as when Lambda throttles."""
+    def throttle(self, lane: str, message_id: str) -> None:
+        """Receives a message without processing it, as when Lambda throttles."""
         message = self.aws.queues[lane].take(message_id, hidden_for=VISIBILITY)
         if message is not None:
-            self.touch_message(message.body)
+            self.mark_message_troubled(message.body)
 
-    def show(self, lane: str, message_id: str) -> None:
-        """A message is visible again before its time: at least once is not once."""
+    def reappear(self, lane: str, message_id: str) -> None:
+        """Makes a received message visible early: delivery is at least once."""
         queue = self.aws.queues[lane]
-        self.touch_message(next(m[1] for m in queue.snapshot()[1] if m[0] == message_id))
+        self.mark_message_troubled(next(m[1] for m in queue.snapshot()[1] if m[0] == message_id))
         queue.show(message_id)
 
     def lose(self, lane: str, message_id: str) -> None:
-        """A message is gone, as after the queue's retention."""
+        """Loses a message, as when its retention period ends."""
         queue = self.aws.queues[lane]
         body = next(m[1] for m in queue.snapshot()[1] if m[0] == message_id)
         queue.lose(message_id)
-        self.touch_message(body)
-        self.truth.lost.add(named(RunMessage.decode(body)))
+        self.mark_message_troubled(body)
+        self.observer.lost.add(named(RunMessage.decode(body)))
 
     def redrive(self, lane: str) -> None:
-        """An operator moves a DLQ's messages back, some seconds after the last death."""
+        """Moves the messages of a DLQ back to its queue, seconds after the last death."""
         self.advance(self.clock.ms + REDRIVEN_AFTER_MS)
         dlq = self.aws.dlqs[lane]
         for message in dlq.snapshot()[1]:
             reference = RunMessage.decode(message[1])
-            self.truth.redriven(reference, self.row_of(reference))
+            self.observer.redriven(reference, self.row_of(reference))
         dlq.redrive(self.aws.queues[lane])
 
     def deploy(self, name: str) -> None:
-        """Another deployment replaces the code, for invocations that begin from now on."""
+        """Replaces the deployment for invocations that start from now on."""
         self.deployment = next(d for d in self.scenario.deployments if d.name == name)
         gone = self.limits.keys() - self.deployment.manifest.handlers.keys()
-        self.truth.shaken |= gone | self.deployment.broken
+        self.observer.unloadable |= gone | self.deployment.broken
 
     # -- calls
 
     def execute(self, call: Call, actor: Actor, *, refuses: bool = False) -> Answer:
-        """Makes a call, and has the truth look at what it did."""
+        """Executes a call and passes its effects to the observer."""
         if call.port == "sink":
             key, handler, source, event_id = call.args
-            run, way = (source, event_id, handler), self.way_of(handler)
-            if way.journals:
-                effects.posted(self.truth, actor, run, way)
-            self.truth.posted(run, key, shared=bool(way.shared))
+            run, behavior = (source, event_id, handler), self.behavior_of(handler)
+            if behavior.journals:
+                effects.posted(self.observer, actor, run, behavior)
+            self.observer.posted(run, key, shared=bool(behavior.shared))
             return Answer()
         answer = self.aws.execute(call, refuses=refuses)
         table = self.aws.table
@@ -233,67 +229,71 @@ class World:
 
     def _wrote(self, actor: Actor, key: Key, old: Item | None, new: Item) -> None:
         now = self.clock.ms
-        if actor.letter is not None and actor.letter.forged:
-            must("G6", not key.pk.startswith("event#"), f"{actor.letter.name} wrote {key}")
+        if actor.webhook is not None and actor.webhook.forged:
+            must("G6", not key.pk.startswith("event#"), f"{actor.webhook.name} wrote {key}")
         if key.sk == "event":
-            self.truth.stored(old, new, now, self.aws.blobs)
+            self.observer.stored(old, new, now, self.aws.blobs)
         elif key.sk.startswith(RUN_PREFIX):
             run = run_name(key)
             limit = self.limits.get(run[2], 0)
-            changed(self.truth, actor, run, old or {}, new, now=now, limit=limit)
+            changed(self.observer, actor, run, old or {}, new, now=now, limit=limit)
             if new["status"] == "done" and (old or {}).get("status") != "done":
                 self._check_effect(run)
             if old is not None and new.get("approvals") != old.get("approvals"):
                 self._approved(run, old)
         elif circuits.is_circuit(key):
-            circuits.changed(self.truth, key, old or {}, new, now=now, apart=self.apart)
+            circuits.changed(self.observer, key, old or {}, new, now=now, max_skew=self.max_skew)
         elif key.pk == CONTROL_PK:
-            self.truth.told(key.sk.removeprefix(HANDLER_PREFIX), now, paused=new["paused"])
+            self.observer.pause_changed(
+                key.sk.removeprefix(HANDLER_PREFIX), now, paused=new["paused"]
+            )
         elif effects.is_effect(key) and "status" in new:
             owner = new["source"], new["event_id"], new["handler"]
             approvals = (self.aws.table.row(run_key(*owner)) or {}).get("approvals", {})
-            way = self.way_of(owner[2])
+            behavior = self.behavior_of(owner[2])
             old = old or {}
-            effects.changed(self.truth, actor, old, new, now=now, way=way, approvals=approvals)
+            effects.changed(
+                self.observer, actor, old, new, now=now, behavior=behavior, approvals=approvals
+            )
 
     def _check_effect(self, run: RunName) -> None:
-        way = self.way_of(run[2])
-        if way.journals:
-            row = self.aws.table.row(effects.row_key(run, way, EFFECT))
+        behavior = self.behavior_of(run[2])
+        if behavior.journals:
+            row = self.aws.table.row(effects.row_key(run, behavior, EFFECT))
             committed = row is not None and row["status"] == "committed"
-            must("G4", committed, f"{run} is done and its effect is not committed")
+            must("G4", committed, f"{run} is done although its effect is not committed")
 
     def _approved(self, run: RunName, held: Item) -> None:
         if held.get("held", {}).get("fingerprint", "").startswith(effects.DOUBT):
-            self.truth.repeats[run] = self.truth.repeats.get(run, 0) + 1
+            self.observer.repeats[run] = self.observer.repeats.get(run, 0) + 1
 
-    def way_of(self, handler: str) -> Way:
-        """Returns how a handler acts, in whichever deployment has it."""
-        known = (d.ways for d in self.scenario.deployments if handler in d.ways)
+    def behavior_of(self, handler: str) -> Behavior:
+        """Returns the behavior of a handler in the first deployment that has it."""
+        known = (d.behaviors for d in self.scenario.deployments if handler in d.behaviors)
         return next(known, {}).get(handler, PLAIN)
 
     def _sent(self, actor: Actor, reference: RunMessage) -> None:
         row = self.row_of(reference) or {}
-        self.truth.sent(actor, reference, row.get("generation", 0), self.clock.ms)
+        self.observer.sent(actor, reference, row.get("generation", 0), self.clock.ms)
 
     def row_of(self, reference: RunMessage) -> Item | None:
-        """Returns the row of the run that a message names."""
+        """Returns the row of the run that a message refers to."""
         key = run_key(reference.source, reference.event_id, reference.handler)
         return self.aws.table.row(key)
 
-    # -- who had trouble
+    # -- runs affected by a fault
 
-    def touch(self, job: Job) -> None:
-        """Notes that the runs an invocation works on had trouble."""
-        if job.letter is not None:
-            self.truth.trouble(job.letter.event, self.limits)
+    def mark_troubled(self, job: Job) -> None:
+        """Marks the runs of an invocation as troubled."""
+        if job.webhook is not None:
+            self.observer.mark_troubled(job.webhook.event, self.limits)
         if job.message is not None:
-            self.touch_message(job.message.body)
+            self.mark_message_troubled(job.message.body)
 
-    def touch_message(self, body: str) -> None:
-        """Notes that something went wrong with a message."""
+    def mark_message_troubled(self, body: str) -> None:
+        """Marks the run of a message as troubled, and the runs of a batch's items."""
         run = named(RunMessage.decode(body))
-        self.truth.trouble(run[:2], [run[2]])
-        for letter in self.scenario.letters if run[2] == SPLIT else ():
-            for item in letter.items:
-                self.truth.trouble((letter.source, item), self.limits)
+        self.observer.mark_troubled(run[:2], [run[2]])
+        for webhook in self.scenario.webhooks if run[2] == SPLIT else ():
+            for item in webhook.items:
+                self.observer.mark_troubled((webhook.source, item), self.limits)

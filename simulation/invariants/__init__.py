@@ -1,1 +1,1 @@
-"""To be described."""
+"""Checks: the observer notes each effect, every write is judged, and worlds must converge."""

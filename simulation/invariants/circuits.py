@@ -1,8 +1,8 @@
-"""What may become of a destination's circuit, write by write."""
+"""Checks every write of a destination's circuit."""
 
 from typing import Final
 
-from simulation.invariants.observer import Truth, must
+from simulation.invariants.observer import Observer, must
 from webhook_inbox.domain.ports import Item, Key
 
 DESTINATION: Final = "destination#"
@@ -10,29 +10,29 @@ CIRCUIT: Final = ("open_until", "probe", "paused_until")
 
 
 def is_circuit(key: Key) -> bool:
-    """Tells whether a row is a destination's circuit."""
+    """Returns whether a key is that of a destination's circuit."""
     return key.pk.startswith(DESTINATION) and key.sk == "breaker"
 
 
-def changed(truth: Truth, key: Key, old: Item, new: Item, *, now: int, apart: int) -> None:
-    """Checks one write of a circuit's row, and notes that it has changed.
+def changed(observer: Observer, key: Key, old: Item, new: Item, *, now: int, max_skew: int) -> None:
+    """Checks one write of a circuit's row and notes the change.
 
     Args:
-        truth: the world's notes.
-        key: whose row.
-        old: the row before; empty where there was none.
+        observer: the notes of the world.
+        key: the key of the row.
+        old: the row before; empty if there was none.
         new: the row after.
         now: the time, in ms.
-        apart: how far the workers' clocks are apart, in ms.
+        max_skew: the largest difference between two clocks, in ms.
     """
     if all(old.get(name) == new.get(name) for name in CIRCUIT):
         return
     probe = new.get("probe")
     if probe and probe != old.get("probe"):
         name = key.pk.removeprefix(DESTINATION)
-        free = "probe" not in old or old["probe_until"] < now + apart
-        must("spare", free, f"{name}: a second probe beside {old.get('probe')}")
-        due = new.get("open_until", 0) <= now + apart
-        must("spare", due, f"{name}: a probe before the circuit may be probed")
-    number, _ = truth.circuits.get(key.pk, (0, 0))
-    truth.circuits[key.pk] = number + 1, now
+        free = "probe" not in old or old["probe_until"] < now + max_skew
+        must("circuit", free, f"{name}: a second probe while {old.get('probe')} is running")
+        due = new.get("open_until", 0) <= now + max_skew
+        must("circuit", due, f"{name}: a probe before the circuit may be probed")
+    number, _ = observer.circuits.get(key.pk, (0, 0))
+    observer.circuits[key.pk] = number + 1, now

@@ -1,7 +1,8 @@
-"""Letting a world heal, and what has to hold once it has.
+"""Lets a world converge and checks the result.
 
-Nothing fails any more, senders who persist are heard, workers work, the reconciler runs in every
-minute in which it finds something: then every event ends, and what the ledger says is so.
+During convergence nothing fails, senders retry until acknowledged, workers process every message,
+and the reconciler runs in every minute in which it has work. Every event must then end, and the
+ledger must agree with the observed effects.
 """
 
 from typing import Final
@@ -13,10 +14,10 @@ from simulation.engine.virtual_time import (
     next_moment,
     next_pass,
     quiet,
-    unheard,
+    unacknowledged,
 )
 from simulation.engine.world import DAY_MS, World
-from simulation.invariants.message_deletion import on_its_way
+from simulation.invariants.message_deletion import in_flight
 from simulation.invariants.observer import RunName, Violation, must
 from simulation.invariants.ordering import order_of
 from simulation.worlds.scenario import SUCCEEDS
@@ -28,21 +29,21 @@ from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.reconciler.reconciler import DLQ_MINUTE
 from webhook_inbox.replay.request import ReplayRequest
 
-# A run whose handler is not deployed is sent once a minute, for an hour.
-A_ROLLING_HOUR: Final = 62
-# So many seconds a probe is waited for whose worker is lost.
-A_PROBE: Final = 32
+# A run whose handler is not deployed is sent once a minute for an hour.
+ROLLING_MESSAGES: Final = 62
+# The wait for a probe whose worker is lost, in seconds; one message a second.
+PROBE_MESSAGES: Final = 32
 STEPS: Final = 3_000
-# As many times more where handlers may be missing.
+# The factor for worlds in which handlers may be missing.
 ROLLING: Final = 4
 RETRY_MS: Final = 60_000
 WINDOW_PASS_MS: Final = 300_000
-# The reconciler gives a run up after about three and a half days of silence, the slow sweep ends
-# after a week, a failing handler after ten hours a round.
-HEALED_WITHIN_MS: Final = 12 * DAY_MS
+# The reconciler declares a run lost after about three and a half days, the slow sweep ends after
+# a week, and a failing handler needs ten hours a round.
+CONVERGED_WITHIN_MS: Final = 12 * DAY_MS
 ENDED: Final = frozenset({"done", "skipped", "dead_letter", "held"})
-# How a run may end, by its handler's `on_gap`, that comes too late or whose predecessor never came.
-LEFT_OUT: Final = {
+# By `on_gap`: how a run may end that is outdated or whose predecessor is missing.
+NOT_APPLIED: Final = {
     "hold": {"skipped", "held"},
     "skip": {"skipped"},
     "dead": {"skipped", "dead_letter"},
@@ -51,27 +52,27 @@ DLQ_RETENTION_MS: Final = 14 * DAY_MS
 NEVER_RECEIVED: Final = ("lost:", "expired:")
 
 
-def heal(world: World) -> None:
-    """Lets everything heal and checks what has come of it.
+def converge(world: World) -> None:
+    """Lets the world converge and checks the result.
 
     Raises:
-        Violation: it does not heal, or not to what it should be.
+        Violation: the world does not converge, or the result breaks a guarantee.
     """
     began = world.clock.ms
     rolling = ROLLING if world.scenario.budget.deployments else 1
     for _ in range(STEPS * rolling):
-        if _goes_on(world):
+        if _run_one(world):
             continue
         if _unblock(world) or _resume(world) or _approve(world):
             continue
-        waiting = unheard(world)
+        waiting = unacknowledged(world)
         if not waiting and quiet(world):
             _sweep(world)
             check(world)
             return
         retried = world.clock.ms + RETRY_MS if waiting else None
         moment = min((at for at in (next_moment(world), retried) if at), default=None)
-        if moment is None or moment - began > HEALED_WITHIN_MS:
+        if moment is None or moment - began > CONVERGED_WITHIN_MS:
             break
         due = next_pass(world)
         world.advance(moment)
@@ -82,14 +83,14 @@ def heal(world: World) -> None:
     raise Violation("G1", f"not settled after {(world.clock.ms - began) / 3_600_000:.1f} h")
 
 
-def _goes_on(world: World) -> bool:
-    """Does one thing that can be done now; False if there is none."""
-    for reservation, job in world.jobs.items():
+def _run_one(world: World) -> bool:
+    """Takes one step that is possible now; returns False if there is none."""
+    for slot, job in world.jobs.items():
         if job.wakes <= world.clock.ms:
-            _step(world, reservation)
+            _step(world, slot)
             return True
     if world.late:
-        world.land(0)
+        world.arrive(0)
         return True
     for lane, queue in world.aws.queues.items():
         visible = queue.visible()
@@ -100,7 +101,7 @@ def _goes_on(world: World) -> bool:
 
 
 def _unblock(world: World) -> bool:
-    """Lets an operator replay a dead run that keeps others of its ordering key waiting."""
+    """Replays a dead run that blocks its ordering key."""
     for row in world.aws.table.rows():
         dead = row.get("status") == "dead_letter" and row["handler"] not in world.scenario.always
         if dead and row.get("blocking"):
@@ -111,10 +112,10 @@ def _unblock(world: World) -> bool:
 
 
 def _approve(world: World) -> bool:
-    """Lets a person decide about a run behind which others of its handler wait, or would."""
+    """Approves a held run that other runs of its handler wait for."""
     rows = list(world.aws.table.rows())
     waiting = {row["handler"] for row in rows if row.get("waits_for") == SUBJECT}
-    # In a FIFO lane its message stays, and asks again and again.
+    # In a FIFO lane the message of a held run stays and blocks its group.
     waiting |= {n for n, spec in world.deployment.manifest.handlers.items() if spec.serial}
     for row in rows:
         held = row.get("status") == "held" and row["handler"] in waiting
@@ -125,8 +126,8 @@ def _approve(world: World) -> bool:
 
 
 def _resume(world: World) -> bool:
-    """Lets a person resume a handler that is paused."""
-    for handler in world.truth.paused:
+    """Resumes a paused handler."""
+    for handler in world.observer.paused:
         if world.free("person", 1):
             invocations.control(world, handler, paused=False)
             return True
@@ -134,7 +135,7 @@ def _resume(world: World) -> bool:
 
 
 def _pass(world: World) -> None:
-    """Lets the reconciler make a whole pass, and checks that it overlooked nothing."""
+    """Runs a whole pass of the reconciler and checks that it handled all due work."""
     invocations.reconcile(world)
     while "reconciler 1" in world.jobs:
         invocations.step(world, "reconciler 1", "ok")
@@ -144,41 +145,41 @@ def _pass(world: World) -> None:
             _check_adopted(world, row, now)
         elif row.get("due_at", now + 1) <= now and "due_bucket" in row:
             dead = row["status"] == "dead_letter"
-            must("G1", dead, f"{row['sk']} was due and the reconciler passed it over")
+            must("G1", dead, f"{row['sk']} was due and the reconciler did not handle it")
         elif row.get("status") == "pending" and row["last_at"] == now and "ordering_key" not in row:
-            # A FIFO queue swallows for five minutes what it has seen; it is sent again later.
+            # A FIFO queue deduplicates for five minutes; the run is sent again later.
             reference = RunMessage(row["source"], row["event_id"], row["handler"])
-            sent = on_its_way(world, reference, row)
-            must("G1", sent, f"{row['sk']} was made pending and is not sent")
+            sent = in_flight(world, reference, row)
+            must("G1", sent, f"{row['sk']} was made pending but not sent")
 
 
 def _check_adopted(world: World, event: Item, now: int) -> None:
     aged = now - event["received_at"]
     if now % WINDOW_PASS_MS or not WINDOW_MS[1] < aged < WINDOW_MS[0]:
         return
-    # Of a handler that was removed meanwhile an hourly sweep knows.
+    # The hourly sweep covers handlers that were removed meanwhile.
     for name in world.deployment.manifest.handlers.keys() & set(event["runs"]):
         row = world.aws.table.row(Key(event["pk"], RUN_PREFIX + name))
         must("G1", row is not None, f"{name} of {event['event_id']} was not enqueued")
 
 
 def _sweep(world: World) -> None:
-    """Lets the hourly sweep look at what is in the DLQs: copies of dead runs stay."""
+    """Runs the hourly sweep of the DLQs; the messages of dead runs stay."""
     if any(map(len, world.aws.dlqs.values())):
         world.advance(at_minute(world.clock.ms, DLQ_MINUTE))
         _pass(world)
 
 
-def _step(world: World, reservation: str) -> None:
-    call = world.jobs[reservation].place.call
+def _step(world: World, slot: str) -> None:
+    call = world.jobs[slot].node.call
     if call is not None and call.method == "begin":
-        invocations.handle(world, reservation, world.scenario.always.get(call.args[0], SUCCEEDS))
+        invocations.handle(world, slot, world.scenario.always.get(call.args[0], SUCCEEDS))
     else:
-        invocations.step(world, reservation, "ok")
+        invocations.step(world, slot, "ok")
 
 
 def check(world: World) -> None:
-    """Checks a world in which nothing will happen any more without a person."""
+    """Checks a world that is idle until a person acts."""
     _check_events(world)
     for row in world.aws.table.rows():
         if row["sk"].startswith(RUN_PREFIX):
@@ -187,14 +188,14 @@ def check(world: World) -> None:
 
 
 def _check_events(world: World) -> None:
-    for letter in world.scenario.letters:
-        for item in letter.items if letter.event in world.truth.acknowledged else ():
-            row = world.aws.table.row(event_key(letter.source, item))
-            must("G1", row is not None, f"{item} of {letter.name} is lost")
-    for source, event_id in world.truth.acknowledged:
+    for webhook in world.scenario.webhooks:
+        for item in webhook.items if webhook.event in world.observer.acknowledged else ():
+            row = world.aws.table.row(event_key(webhook.source, item))
+            must("G1", row is not None, f"{item} of {webhook.name} is lost")
+    for source, event_id in world.observer.acknowledged:
         row = world.aws.table.row(event_key(source, event_id))
         if row is None:
-            raise Violation("G1", f"{source} {event_id} was acknowledged and is gone")
+            raise Violation("G1", f"{source} {event_id} was acknowledged but is missing")
     for row in list(world.aws.table.rows()):
         if row["sk"] != "event":
             continue
@@ -207,80 +208,89 @@ def _check_events(world: World) -> None:
 
 
 def _check_run(world: World, row: Item) -> None:
-    truth, run = world.truth, (row["source"], row["event_id"], row["handler"])
+    observer, run = world.observer, (row["source"], row["event_id"], row["handler"])
     if run[2] == SPLIT:
         return
-    way = world.way_of(run[2])
-    if row["status"] == "done" and not way.shared and not truth.posts.get(run):
-        told = world.left.decisions < world.scenario.budget.decisions  # a person said so
-        must("G1", told and way.journals, f"{run} is done and its sink knows nothing")
+    behavior = world.behavior_of(run[2])
+    if row["status"] == "done" and not behavior.shared and not observer.posts.get(run):
+        reported = world.left.decisions < world.scenario.budget.decisions  # by a person
+        must("G1", reported and behavior.journals, f"{run} is done but its sink was not called")
     bound = _bound(world, run, row)
-    if truth.sends.get(run, 0) > bound:
-        raise Violation("flood", f"{truth.sends[run]} messages for {run}, {bound} would do")
-    hope = truth.hopes.get(run)
-    if hope is not None and row["status"] != "done" and run[2] not in truth.shaken:
-        # One that waits for a person, or was denied, has spent no attempt.
-        tried = row.get("attempt_count", 0) > hope or row["status"] in {"held", "skipped"}
-        must("G1", tried or run in truth.lost, f"{run} was redriven and not tried again")
-    fails = run[2] in world.scenario.always or run[2] in truth.shaken
-    if fails or run in truth.troubled or run in truth.misdone or run in truth.forced:
+    if observer.sends.get(run, 0) > bound:
+        raise Violation(
+            "flood", f"{observer.sends[run]} messages for {run}, at most {bound} expected"
+        )
+    before = observer.redriven_runs.get(run)
+    if before is not None and row["status"] != "done" and run[2] not in observer.unloadable:
+        # A held or denied run has spent no attempt.
+        tried = row.get("attempt_count", 0) > before or row["status"] in {"held", "skipped"}
+        must("G1", tried or run in observer.lost, f"{run} was redriven but not attempted again")
+    fails = run[2] in world.scenario.always or run[2] in observer.unloadable
+    if (
+        fails
+        or run in observer.troubled
+        or run in observer.handler_failed
+        or run in observer.forced
+    ):
         return
-    if way.shared or way.approve or way.asks:
-        return  # It waits for another one, or for a person.
-    seen = row["status"], row.get("attempt_count"), truth.posts.get(run)
+    if behavior.shared or behavior.approve or behavior.asks:
+        return  # It waits for another run or for a person.
+    seen = row["status"], row.get("attempt_count"), observer.posts.get(run)
     order = order_of(world, run[2])
-    if order is not None and row["status"] in LEFT_OUT[order.on_gap]:
-        must("order", run not in truth.posts, f"{run} is {row['status']} and was applied")
-        return  # It was older than another one, or one before it never came.
-    must("G8", seen == ("done", 1, 1), f"nothing went wrong for {run}: {seen}")
+    if order is not None and row["status"] in NOT_APPLIED[order.on_gap]:
+        must("order", run not in observer.posts, f"{run} is {row['status']} but was applied")
+        return  # It was outdated, or its predecessor is missing.
+    must("G8", seen == ("done", 1, 1), f"no fault affected {run}: {seen}")
     budget = world.scenario.budget
-    waits = truth.misdone or budget.replays or budget.pauses or way.destination
+    waits = observer.handler_failed or budget.replays or budget.pauses or behavior.destination
     if "ordering_key" in row and waits:
-        return  # Its message comes again where it waited, was replayed, or stands behind another.
-    received, sent = truth.receives[run], truth.sends[run]
-    # A message that meets a run in the moment in which TTL deletes it comes again.
+        return  # Its message is received again after a wait, a replay or another run of the key.
+    received, sent = observer.receives[run], observer.sends[run]
+    # A message received while TTL deletes its run is received again.
     again = world.scenario.budget.ages
     must(
         "G8",
         received <= sent + again,
-        f"nothing went wrong for {run}: {sent} sent, {received} received",
+        f"no fault affected {run}: {sent} sent, {received} received",
     )
 
 
 def _bound(world: World, run: RunName, row: Item) -> int:
-    """Returns how many messages a run may cost, by what happened to it."""
+    """Returns the most messages that a run may cost, given its history."""
     tries = sum(
-        world.tries.get(letter.name, 0)
-        for letter in world.scenario.letters
-        if letter.event == run[:2] or (letter.source == run[0] and run[1] in letter.items)
+        world.tries.get(webhook.name, 0)
+        for webhook in world.scenario.webhooks
+        if webhook.event == run[:2] or (webhook.source == run[0] and run[1] in webhook.items)
     )
     budget = world.scenario.budget
-    attempts: int = max(row.get("attempt_count", 0), 1) + budget.misdeeds
-    rolling = A_ROLLING_HOUR if budget.deployments else 0
-    if world.way_of(run[2]).destination:
-        # A run looks once a second whether another one's probe is over.
-        rolling += A_PROBE * (1 + budget.faults + budget.misdeeds + budget.jumps)
+    attempts: int = max(row.get("attempt_count", 0), 1) + budget.failures
+    rolling = ROLLING_MESSAGES if budget.deployments else 0
+    if world.behavior_of(run[2]).destination:
+        # A run checks once a second whether another run's probe has ended.
+        rolling += PROBE_MESSAGES * (1 + budget.faults + budget.failures + budget.jumps)
     return rolling + tries + 2 * attempts + budget.replays + 2 * budget.faults + budget.passes + 8
 
 
 def _check_dead_letters(world: World) -> None:
-    buried: set[RunName] = set()
+    in_dlq: set[RunName] = set()
     for queue in world.aws.dlqs.values():
         for message in queue.snapshot()[1]:
             reference = RunMessage.decode(message[1])
             run = reference.source, reference.event_id, reference.handler
             row = world.aws.table.row(run_key(*run)) or {}
             if row.get("status") != "dead_letter":
-                raise Violation("G1", f"{run} is {row.get('status')} and in the DLQ")
-            buried.add(run)
+                raise Violation("G1", f"{run} is {row.get('status')} but is in the DLQ")
+            in_dlq.add(run)
     for row in world.aws.table.rows():
         if row.get("status") == "dead_letter":
             run = row["source"], row["event_id"], row["handler"]
             aged = row["dead_at"] + DLQ_RETENTION_MS <= world.clock.ms
             lost = (
-                aged or row["last_error"].startswith(NEVER_RECEIVED) or run in world.truth.troubled
+                aged
+                or row["last_error"].startswith(NEVER_RECEIVED)
+                or run in world.observer.troubled
             )
             spec = world.deployment.manifest.handlers.get(run[2])
             dropped = spec is not None and spec.serial
-            if run not in buried and not lost and not dropped:
-                raise Violation("G1", f"{run} is dead and not in the DLQ")
+            if run not in in_dlq and not lost and not dropped:
+                raise Violation("G1", f"{run} is dead but not in the DLQ")

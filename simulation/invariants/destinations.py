@@ -1,7 +1,7 @@
-"""What has to hold when a destination is called.
+"""Checks every call of a destination.
 
-A worker that knows the circuit as it is calls only where that is closed, or where it is the
-probe. One that has looked at it before it changed may go on, if that was a moment ago.
+A worker that has read the current circuit calls only if the circuit is closed or if its call is the
+probe. A worker that read the circuit before its last change may call for a short time after it.
 """
 
 from typing import Final
@@ -16,56 +16,60 @@ from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.domain.ports import Key
 from webhook_inbox.ledger.pauses import CONTROL_PK
 
-# For so long a worker believes what it has read of a circuit.
+# The time for which a worker caches a circuit.
 BELIEVED_MS: Final = 1_000
-# In any such time so much more than the rate may be called, and one call.
+# In any window the calls may exceed the rate by this factor, and by one call.
 WINDOW_MS: Final = 10_000
 EXCESS: Final = 1.05
 
 
 def is_optional(call: Call) -> bool:
-    """Tells whether a worker goes on without an answer to this call."""
+    """Returns whether a worker continues if this call fails."""
     named = call.args[0] if call.port == "table" and call.args else None
     return isinstance(named, Key) and (named.pk.startswith(DESTINATION) or named.pk == CONTROL_PK)
 
 
-def looked(world: World, job: Job, key: Key) -> Job:
+def note_circuit_read(world: World, job: Job, key: Key) -> Job:
     """Notes that a worker has just read or written a circuit."""
-    return job._replace(looked=world.truth.circuits.get(key.pk, (0, 0))[0])
+    return job._replace(circuit_seen=world.observer.circuits.get(key.pk, (0, 0))[0])
 
 
 def called(world: World, job: Job, name: str) -> None:
-    """Checks that a handler may begin to call a destination now."""
+    """Checks that a handler may call a destination now."""
     spec = world.deployment.manifest.destinations[name]
     if job.overdue or job.blind:
-        return  # Who thaws after its time cannot know, and who cannot ask may go.
+        return  # A thawed worker cannot know; one that cannot read the circuit may call.
     _check_circuit(world, job, spec)
     _check_rate(world, spec)
 
 
 def _check_circuit(world: World, job: Job, spec: DestinationSpec) -> None:
-    key, now = breaker_key(spec.name), world.clock.ms + world.apart
-    number, changed_at = world.truth.circuits.get(key.pk, (0, 0))
+    key, now = breaker_key(spec.name), world.clock.ms + world.max_skew
+    number, changed_at = world.observer.circuits.get(key.pk, (0, 0))
     row = world.aws.table.row(key) or {}
-    if job.looked < number:
+    if job.circuit_seen < number:
         lately = changed_at > job.entering - BELIEVED_MS
-        must("spare", lately, f"{spec.name} is called by what was read long ago")
+        must("circuit", lately, f"{spec.name} is called on an outdated read of its circuit")
         return
     if spec.breaker is not None and "open_until" in row:
         receipt = job.message.receipt if job.message else ""
         ours = str(row.get("probe", "")).startswith(f"{receipt}.")
-        must("spare", row["open_until"] <= now, f"{spec.name} is called and its circuit is open")
-        must("spare", ours, f"{spec.name} is called beside its probe")
+        must(
+            "circuit",
+            row["open_until"] <= now,
+            f"{spec.name} is called although its circuit is open",
+        )
+        must("circuit", ours, f"{spec.name} is called in addition to its probe")
     else:
         paused = row.get("paused_until", 0)
-        must("spare", paused <= now, f"{spec.name} is called and it is paused")
+        must("circuit", paused <= now, f"{spec.name} is called although it is paused")
 
 
 def _check_rate(world: World, spec: DestinationSpec) -> None:
     if spec.rate is None:
         return
-    now, span = world.clock.ms, WINDOW_MS + world.apart
-    recent = [at for at in world.truth.calls.get(spec.name, ()) if at > now - WINDOW_MS]
-    world.truth.calls[spec.name] = (*recent, now)
+    now, span = world.clock.ms, WINDOW_MS + world.max_skew
+    recent = [at for at in world.observer.calls.get(spec.name, ()) if at > now - WINDOW_MS]
+    world.observer.calls[spec.name] = (*recent, now)
     most = EXCESS * spec.rate * span / 1000 + 1
     must("rate", len(recent) + 1 <= most, f"{spec.name} is called more often than {spec.rate:g}/s")

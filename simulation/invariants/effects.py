@@ -1,15 +1,15 @@
-"""What may become of an effect's row, write by write, and when its sink may be told (G4).
+"""Checks every write of an effect's row and every call of its sink (G4).
 
-(no row), failed ─► started ─► committed        by the attempt that does it
-started ─► started                              in doubt, by what its policy or a person says
-started ─► failed                               by the attempt that knows
+(no row), failed ─► started ─► committed        by the attempt that performs it
+started ─► started                              in doubt, as its policy or a person decides
+started ─► failed                               by the attempt that got the error
 """
 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from simulation.engine.acting import REFUSAL, Way
-from simulation.invariants.observer import Actor, RunName, Truth, must
+from simulation.engine.acting import REFUSAL, Behavior
+from simulation.invariants.observer import Actor, Observer, RunName, must
 from webhook_inbox.domain.ports import Item, Key
 from webhook_inbox.ledger.schema import EFFECT_PREFIX, effect_key, shared_effect_key
 
@@ -17,38 +17,38 @@ DOUBT: Final = "doubt:"
 
 
 def is_effect(key: Key) -> bool:
-    """Tells whether a row is an effect's, one event's or one that several share."""
+    """Returns whether a key is that of an effect, of one event or shared."""
     return key.sk.startswith(EFFECT_PREFIX) or key.pk.startswith(EFFECT_PREFIX)
 
 
-def row_key(run: RunName, way: Way, name: str) -> Key:
-    """Returns where a run's effect lies."""
-    return shared_effect_key(name, way.shared) if way.shared else effect_key(*run, name)
+def row_key(run: RunName, behavior: Behavior, name: str) -> Key:
+    """Returns the key of a run's effect."""
+    return shared_effect_key(name, behavior.shared) if behavior.shared else effect_key(*run, name)
 
 
 def changed(
-    truth: Truth,
+    observer: Observer,
     actor: Actor,
     old: Item,
     new: Item,
     *,
     now: int,
-    way: Way,
+    behavior: Behavior,
     approvals: Mapping[str, Any],
 ) -> None:
     """Checks one write of an effect's row.
 
     Args:
-        truth: the world's notes.
-        actor: who wrote.
-        old: the row before; empty where there was none.
+        observer: the notes of the world.
+        actor: the writer.
+        old: the row before; empty if there was none.
         new: the row after.
         now: the time, in ms.
-        way: how the effect's handler acts.
-        approvals: what a person has decided of the run.
+        behavior: the behavior of the effect's handler.
+        approvals: the approvals of the run.
     """
     if "status" not in new:
-        return  # It leads to a shared one.
+        return  # A reference to a shared effect.
     run = new["source"], new["event_id"], new["handler"]
     alive = old.get("expires_at", 0) * 1000 > now
     before = old.get("status") if alive else None
@@ -56,57 +56,63 @@ def changed(
         same = new["status"] == before and new["result"] == old["result"]
         must("G4", same, f"{run}: a committed effect was changed")
     elif new["status"] == "started":
-        _started(truth, run, old if alive else {}, new, now, way, approvals)
+        _started(observer, run, old if alive else {}, new, now, behavior, approvals)
     elif new["status"] == "failed":
         ours = old.get("lease_id") == actor.lease or actor.kind == "late"
-        must("G4", ours, f"{run}: somebody else says that its effect failed")
+        must("G4", ours, f"{run}: another attempt marked its effect as failed")
         doubtful = old["doubtful_since"] < old["started_at"] and new["error"] != REFUSAL
-        must("G4", not doubtful, f"{run}: that its effect is in doubt was forgotten")
+        must("G4", not doubtful, f"{run}: the doubt about its effect was discarded")
     elif new["status"] == "committed" and actor.kind == "processor":
-        began = (run, actor.lease) in truth.begun
-        must("G4", began or bool(way.shared), f"{run}: an effect was committed and never begun")
+        began = (run, actor.lease) in observer.begun
+        must(
+            "G4", began or bool(behavior.shared), f"{run}: an effect was committed but never begun"
+        )
 
 
 def _started(
-    truth: Truth,
+    observer: Observer,
     run: RunName,
     old: Item,
     new: Item,
     now: int,
-    way: Way,
+    behavior: Behavior,
     approvals: Mapping[str, Any],
 ) -> None:
     same = all(old.get(name) == new[name] for name in ("source", "event_id", "handler"))
     if same:
-        must("G2", new["fence"] >= old["fence"], f"{run}: an attempt that was overtaken began")
-    if way.approve:
-        word = "effect:effect" in approvals
-        must("hold", word, f"{run}: began its effect and nobody has approved it")
+        must("G2", new["fence"] >= old["fence"], f"{run}: an attempt that was superseded began")
+    if behavior.approve:
+        approved = "effect:effect" in approvals
+        must("hold", approved, f"{run}: began its effect without approval")
     if old.get("status") == "started" and old["lease_id"] != new["lease_id"]:
-        _repeated(run, old, new, now, way, approvals)
-    truth.begun.add((run, new["lease_id"]))
+        _repeated(run, old, new, now, behavior, approvals)
+    observer.begun.add((run, new["lease_id"]))
 
 
 def _repeated(
-    run: RunName, old: Item, new: Item, now: int, way: Way, approvals: Mapping[str, Any]
+    run: RunName, old: Item, new: Item, now: int, behavior: Behavior, approvals: Mapping[str, Any]
 ) -> None:
     """Checks that an effect in doubt may be begun again."""
-    word = approvals.get("effect:effect", {}).get("fingerprint") == DOUBT + old["lease_id"]
-    young = now - old["doubtful_since"] < way.lifetime.total_seconds() * 1000
-    may = word or (way.in_doubt == "retry" and young)
+    approved = approvals.get("effect:effect", {}).get("fingerprint") == DOUBT + old["lease_id"]
+    young = now - old["doubtful_since"] < behavior.lifetime.total_seconds() * 1000
+    may = approved or (behavior.in_doubt == "retry" and young)
     must("G4", may, f"{run}: an effect in doubt was begun again")
-    kept = new["doubtful_since"] == old["doubtful_since"]
-    must("G4", kept, f"{run}: since when its effect is in doubt was forgotten")
-    if way.shared:
+    same = new["doubtful_since"] == old["doubtful_since"]
+    must("G4", same, f"{run}: the start of its effect's doubt was changed")
+    if behavior.shared:
         over = old["busy_until"] < now
-        must("G2", over or old["event_id"] == new["event_id"], f"{run}: two at one effect")
+        must(
+            "G2",
+            over or old["event_id"] == new["event_id"],
+            f"{run}: two runs began one effect at once",
+        )
 
 
-def posted(truth: Truth, actor: Actor, run: RunName, way: Way) -> None:
-    """Checks that a sink may be told; it knows no keys where doubts are held."""
-    began = (run, actor.lease) in truth.begun
-    must("G4", began or actor.kind == "late", f"{run}: its sink was told before it began")
-    if way.in_doubt == "hold":
-        told = truth.posts.get(run, 0)
-        allowed = 1 + truth.repeats.get(run, 0)
-        must("G4", told < allowed, f"{run}: told {told + 1} times in doubt")
+def posted(observer: Observer, actor: Actor, run: RunName, behavior: Behavior) -> None:
+    """Checks that a sink may be called; a sink without keys requires `in_doubt="hold"`."""
+    began = (run, actor.lease) in observer.begun
+    must("G4", began or actor.kind == "late", f"{run}: its sink was called before the effect began")
+    if behavior.in_doubt == "hold":
+        calls = observer.posts.get(run, 0)
+        allowed = 1 + observer.repeats.get(run, 0)
+        must("G4", calls < allowed, f"{run}: called {calls + 1} times in doubt")

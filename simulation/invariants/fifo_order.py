@@ -1,14 +1,14 @@
-"""What has to hold when a serial handler begins: it is its run's turn among its ordering key's."""
+"""Checks that runs of serial handlers begin in the order of their ordering key."""
 
 from simulation.engine.world import World
 from simulation.invariants.observer import FINISHED, RunName, must
 from webhook_inbox.ledger.schema import event_key, run_key
 
 
-def in_turn(world: World, run: RunName) -> None:
-    """Checks that no other run of the ordering key is at work, and none that came before is unfinished.
+def check_fifo_order(world: World, run: RunName) -> None:
+    """Checks that no other run of the key is in progress and every earlier one has finished.
 
-    An event that was acknowledged before this one was sent comes before it.
+    An event is earlier if it was acknowledged before this one was first sent.
     """
     source, event_id, handler = run
     spec = world.deployment.manifest.handlers.get(handler)
@@ -20,14 +20,14 @@ def in_turn(world: World, run: RunName) -> None:
     must(
         "order",
         all(_ordering_key(world, other) != ordering_key for other in others),
-        f"{run} began beside {others}",
+        f"{run} began while {others} were in progress",
     )
-    for event in world.truth.earlier.get((source, event_id), frozenset()):
+    for event in world.observer.earlier.get((source, event_id), frozenset()):
         before = (*event, handler)
         if event == (source, event_id) or _ordering_key(world, before) != ordering_key:
             continue
         row = world.aws.table.row(run_key(*before)) or {}
-        # Where the ordering key goes on after a death, what has died once has lost its place.
+        # Without `on_dead = "block"` a run that died once has lost its position.
         over = row.get("status") in FINISHED or (not spec.blocks and "dead_at" in row)
         must("order", over, f"{run} began before {before}, which is {row.get('status')}")
 

@@ -1,4 +1,4 @@
-"""What has to hold when a message leaves its queue: nobody but it may have been its run's hope."""
+"""Checks that a message leaves its queue only if its run does not depend on it."""
 
 from contextlib import suppress
 from typing import Final
@@ -9,41 +9,43 @@ from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Item, Message
 from webhook_inbox.queue.message import RunMessage
 
-# What waits for a message; all else has ended, or waits for a person or the reconciler, which
-# watches what is pending in case whoever made it so died before the message was sent.
-ON_A_MESSAGE: Final = frozenset({"processing", "failed", "deferred"})
+# Runs in these states need a message. All others have ended or wait for a person or the reconciler,
+# which re-sends pending runs in case the writer died before it sent the message.
+NEEDS_MESSAGE: Final = frozenset({"processing", "failed", "deferred"})
 
 
 def deleted(world: World, lane: str, message: Message) -> None:
-    """A worker is done with its message and SQS deletes it."""
+    """Deletes a message after its invocation and checks that its run has another one."""
     queue = world.aws.queues[lane]
     present = any(fields[0] == message.id for fields in queue.snapshot()[1])
-    # A FIFO queue deletes nothing that is visible again; nobody hears of it, and it comes back.
+    # A FIFO queue rejects the deletion of a message that is visible again; it is received again.
     with suppress(Unavailable):
         queue.delete(message.receipt)
     gone = present and all(fields[0] != message.id for fields in queue.snapshot()[1])
     reference = RunMessage.decode(message.body)
     run, row = named(reference), world.row_of(reference)
-    if not gone or run in world.truth.lost or not _waits(row):
+    if not gone or run in world.observer.lost or not _waits(row):
         return
-    must("G1", on_its_way(world, reference, row or {}), f"{run} is left without a message: {row}")
+    must("G1", in_flight(world, reference, row or {}), f"{run} is left without a message: {row}")
 
 
-def buried(world: World, reference: RunMessage) -> None:
-    """SQS moves a message to the DLQ, having shown it too often."""
+def moved_to_dlq(world: World, reference: RunMessage) -> None:
+    """Checks the run of a message that SQS moved to the DLQ by its receive count."""
     run, row = named(reference), world.row_of(reference)
     alive = _waits(row) and (row or {}).get("generation", 0) == reference.generation
-    must("G1", not alive or run in world.truth.troubled, f"{run} has attempts left and no message")
+    must(
+        "G1", not alive or run in world.observer.troubled, f"{run} has attempts left but no message"
+    )
 
 
 def _waits(row: Item | None) -> bool:
-    return row is None or (row["status"] in ON_A_MESSAGE and not row.get("parked"))
+    return row is None or (row["status"] in NEEDS_MESSAGE and not row.get("parked"))
 
 
-def on_its_way(world: World, reference: RunMessage, row: Item) -> bool:
-    """Tells whether a message with the run's generation is in a queue, or on its way there.
+def in_flight(world: World, reference: RunMessage, row: Item) -> bool:
+    """Returns whether a message with the run's generation is in a queue or a late send.
 
-    The message that claimed the run last does as well: it sends the copy that is missing.
+    The message that acquired the run last counts too: it sends the missing copy.
     """
     expected = (*named(reference), row.get("generation", 0))
     waiting = [m for queue in world.aws.queues.values() for m in queue.snapshot()[1]]

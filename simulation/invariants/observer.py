@@ -1,7 +1,7 @@
-"""What really happened, noted outside the inbox, and what may never happen.
+"""Notes the observable effects of a world outside the inbox and checks each of them.
 
-Every check names the guarantee it breaks. What has to hold of a run's row from one write to the
-next is in `transitions`; what has to hold once everything has healed, in `healing`.
+Every violation names the broken guarantee. `transitions` checks the writes of a run's row;
+`convergence` checks the final state.
 """
 
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from typing import Any, Final
 
-from simulation.worlds.scenario import Letter
+from simulation.worlds.scenario import Webhook
 from webhook_inbox.adapters.memory import MemoryBlobs
 from webhook_inbox.domain.ports import Item, Key, Message
 from webhook_inbox.ingest.ingest import IngestOutcome, Receipt
@@ -18,7 +18,7 @@ from webhook_inbox.ledger.schema import RUN_PREFIX, identify
 from webhook_inbox.queue.message import RunMessage
 
 RESEND_PAUSE_MS: Final = 15 * 60_000
-# Adopted or woken once, sent again six times, and each of these twice where two passes overlap.
+# Adopted or woken once and re-sent six times, each of them twice if two passes overlap.
 RESENDS: Final = 14
 FINISHED: Final = frozenset({"done", "skipped"})
 
@@ -36,38 +36,38 @@ class Violation(AssertionError):
 
 
 def must(guarantee: str, holds: bool, text: str) -> None:  # noqa: FBT001 - reads as a sentence
-    """Raises a violation of the guarantee unless this holds."""
+    """Raises a violation of the guarantee unless `holds`."""
     if not holds:
         raise Violation(guarantee, text)
 
 
 def run_name(key: Key) -> RunName:
-    """Returns the run a row's key names."""
+    """Returns the run that a row's key identifies."""
     return *identify(key.pk), key.sk.removeprefix(RUN_PREFIX)
 
 
 def named(reference: RunMessage) -> RunName:
-    """Returns the run a message names."""
+    """Returns the run that a message refers to."""
     return reference.source, reference.event_id, reference.handler
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who makes a call.
+    """The caller of a port.
 
     Attributes:
-        kind: which function; "late" for a call that was given up or repeated.
-        lease: the lease it claimed and has not settled.
-        letter: what ingest was given.
-        message: what a processor was given.
-        replays: whether it does what an operator's replay asked for.
-        force: whether that may reopen finished runs.
-        held: the leases of all other workers that are alive and in time.
+        kind: the function; "late" for a delayed or repeated call.
+        lease: the acquired lease that is not settled yet.
+        webhook: the webhook that ingest received.
+        message: the message that a processor received.
+        replays: whether the call belongs to an operator's replay.
+        force: whether that replay may reopen finished runs.
+        held: the leases of all other workers that are alive and within their timeout.
     """
 
     kind: str
     lease: str = ""
-    letter: Letter | None = None
+    webhook: Webhook | None = None
     message: Message | None = None
     replays: bool = False
     force: bool = False
@@ -75,33 +75,33 @@ class Actor:
 
 
 @dataclass(slots=True)
-class Truth:
-    """The world's own notes.
+class Observer:
+    """The notes of a world.
 
     Attributes:
-        acknowledged: (source, event id) that were answered with a 2xx.
-        contents: the body under which each event was first stored.
-        posts: how often each run reached its sink.
-        keys: the idempotency key each run used.
-        succeeded: runs of which an attempt ended well.
-        spent: attempts of each run in its present round.
-        hopes: runs that an operator redrove, and the attempts they had by then.
-        sends: messages sent for each run.
-        receives: how often messages of each run were received.
-        resent: when the reconciler last sent a run with a generation, and how often it did.
-        forced: finished runs that an operator had replayed by name.
-        troubled: runs something went wrong for, beyond their handler's own doing.
-        lost: runs of which the queue lost a message.
-        misdone: runs whose handler did not simply succeed.
-        shaken: handlers that were missing or broken in a deployment.
-        begun: the effects that were begun, each with its attempt's lease.
-        repeats: how often a person let an effect in doubt be repeated.
-        circuits: how often each destination's circuit has changed, and when last.
-        calls: when each destination was called lately.
-        versions: the newest version that each handler began of each ordering key.
-        paused: since when handlers are paused.
-        controls: how often somebody said whether each handler is paused.
-        earlier: the events that were acknowledged before an event was first sent.
+        acknowledged: the events answered with a 2xx, by source and id.
+        contents: the stored body of each event.
+        posts: the number of times each run reached its sink.
+        keys: the idempotency key of each run.
+        succeeded: runs with a successful attempt.
+        spent: the attempts of each run in its current round.
+        redriven_runs: the redriven runs and their attempts before the redrive.
+        sends: the number of messages sent for each run.
+        receives: the number of receives of messages of each run.
+        resent: by run and generation, the time and number of sends by the reconciler.
+        forced: finished runs that a forced replay reopened.
+        troubled: runs affected by a fault outside their handler.
+        lost: runs whose message the queue lost.
+        handler_failed: runs with an attempt that did not succeed at once.
+        unloadable: handlers that were missing or broken in a deployment.
+        begun: the begun effects, each with the lease of its attempt.
+        repeats: the number of approved repetitions of an effect in doubt.
+        circuits: the number of changes of each destination's circuit, and the last time.
+        calls: the times of the recent calls of each destination.
+        versions: the newest version that each handler began, by ordering key.
+        paused: the paused handlers and the start of each pause.
+        controls: the number of pauses and resumptions of each handler.
+        earlier: by event, the events acknowledged before it was first sent.
     """
 
     acknowledged: set[tuple[str, str]] = field(default_factory=set)
@@ -110,15 +110,15 @@ class Truth:
     keys: dict[RunName, str] = field(default_factory=dict)
     succeeded: set[RunName] = field(default_factory=set)
     spent: dict[RunName, int] = field(default_factory=dict)
-    hopes: dict[RunName, int] = field(default_factory=dict)
+    redriven_runs: dict[RunName, int] = field(default_factory=dict)
     sends: dict[RunName, int] = field(default_factory=dict)
     receives: dict[RunName, int] = field(default_factory=dict)
     resent: dict[tuple[RunName, int], tuple[int, int]] = field(default_factory=dict)
     forced: set[RunName] = field(default_factory=set)
     troubled: set[RunName] = field(default_factory=set)
     lost: set[RunName] = field(default_factory=set)
-    misdone: set[RunName] = field(default_factory=set)
-    shaken: set[str] = field(default_factory=set)
+    handler_failed: set[RunName] = field(default_factory=set)
+    unloadable: set[str] = field(default_factory=set)
     begun: set[tuple[RunName, str]] = field(default_factory=set)
     repeats: dict[RunName, int] = field(default_factory=dict)
     circuits: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -128,25 +128,25 @@ class Truth:
     controls: dict[str, int] = field(default_factory=dict)
     earlier: dict[tuple[str, str], frozenset[tuple[str, str]]] = field(default_factory=dict)
 
-    # -- keeping
+    # -- the notes
 
-    def copy(self) -> "Truth":
-        """Returns notes of their own."""
-        return Truth(*[getattr(self, name).copy() for name in _NOTES])
+    def copy(self) -> "Observer":
+        """Returns an independent copy."""
+        return Observer(*[getattr(self, name).copy() for name in _NOTES])
 
     def key(self) -> tuple[frozenset[Any], ...]:
-        """Returns what tells these notes from others."""
+        """Returns a value that identifies these notes."""
         notes = [getattr(self, name) for name in _NOTES]
         return tuple([frozenset(n.items() if isinstance(n, dict) else n) for n in notes])
 
     def forget_event(self, event: tuple[str, str]) -> None:
-        """An event has expired: its id may be used again, and nobody answers for it."""
+        """Forgets an expired event; its id may be used again."""
         self.acknowledged.discard(event)
         self.contents.pop(event, None)
         self.earlier.pop(event, None)
 
-    def told(self, handler: str, now: int, *, paused: bool) -> None:
-        """A person has paused a handler, or resumed it."""
+    def pause_changed(self, handler: str, now: int, *, paused: bool) -> None:
+        """Notes that a handler was paused or resumed."""
         self.controls[handler] = self.controls.get(handler, 0) + 1
         if paused:
             self.paused.setdefault(handler, now)
@@ -154,23 +154,23 @@ class Truth:
             self.paused.pop(handler, None)
 
     def forget_run(self, run: RunName) -> None:
-        """A run's row is gone: an event of the same id begins it anew."""
-        for notes in (self.posts, self.spent, self.hopes):
+        """Forgets a run whose row was deleted; an event with the same id starts it again."""
+        for notes in (self.posts, self.spent, self.redriven_runs):
             notes.pop(run, None)
         self.succeeded.discard(run)
 
-    def trouble(self, event: tuple[str, str], handlers: Iterable[str]) -> None:
-        """Notes that something went wrong for these runs."""
+    def mark_troubled(self, event: tuple[str, str], handlers: Iterable[str]) -> None:
+        """Marks runs as affected by a fault."""
         self.troubled.update((*event, handler) for handler in handlers)
 
     # -- ingest
 
-    def answered(self, letter: Letter, receipt: Receipt, row: Item | None) -> None:
-        """Checks the answer to a delivery; `row` is its event's, as it is stored."""
-        outcome, event = receipt.outcome, letter.event
-        if letter.forged:
+    def answered(self, webhook: Webhook, receipt: Receipt, row: Item | None) -> None:
+        """Checks the answer to a delivery; `row` is the stored row of its event."""
+        outcome, event = receipt.outcome, webhook.event
+        if webhook.forged:
             refused = {IngestOutcome.REJECTED, IngestOutcome.UNAVAILABLE, IngestOutcome.BROKEN}
-            must("G6", outcome in refused, f"{letter.name} got {outcome}")
+            must("G6", outcome in refused, f"{webhook.name} got {outcome}")
             return
         if outcome is IngestOutcome.CONFLICT:
             must("G7", receipt.status == 409, f"a conflict was answered with {receipt.status}")
@@ -178,19 +178,19 @@ class Truth:
         if receipt.status >= 300:
             return
         if outcome is IngestOutcome.REPLAYED:
-            stored = [e for e, body in self.contents.items() if body == letter.body]
-            must("G6", stored != [], f"{letter.name} was taken for a replay of nothing")
+            stored = [e for e, body in self.contents.items() if body == webhook.body]
+            must("G6", stored != [], f"{webhook.name} was rejected as a replay of an unknown body")
             return
-        must("G1", row is not None, f"{letter.name} was acknowledged and is not stored")
-        same = self.contents[event] == letter.body
-        must("G7", same, f"{letter.name} was acknowledged as a duplicate of other content")
+        must("G1", row is not None, f"{webhook.name} was acknowledged but not stored")
+        same = self.contents[event] == webhook.body
+        must("G7", same, f"{webhook.name} was acknowledged as a duplicate of other content")
         for handler in (row or {})["runs"] if outcome is IngestOutcome.ACCEPTED else ():
             sent = self.sends.get((*event, handler), 0)
-            must("G1", sent > 0, f"{letter.name} was acknowledged and {handler} is not sent")
+            must("G1", sent > 0, f"{webhook.name} was acknowledged but {handler} was not sent")
         self.acknowledged.add(event)
 
     def stored(self, old: Item | None, new: Item, now: int, blobs: MemoryBlobs) -> None:
-        """Checks that an event is stored."""
+        """Checks a write of an event."""
         alive = old is not None and old["expires_at"] * 1000 > now
         must("G1", not alive or old == new, "a stored event was changed")
         try:
@@ -206,7 +206,7 @@ class Truth:
     # -- messages
 
     def sent(self, actor: Actor, reference: RunMessage, generation: int, now: int) -> None:
-        """Checks a message that a queue took; `generation` is its run's, 0 where it has no row."""
+        """Checks a sent message; `generation` is that of its run's row, 0 without a row."""
         run = named(reference)
         self.sends[run] = self.sends.get(run, 0) + 1
         ahead = reference.generation > generation
@@ -219,12 +219,12 @@ class Truth:
             must("G1", reference.generation > 0, f"{run} was replayed under its first generation")
         if actor.kind == "processor" and actor.message is not None:
             replaced = RunMessage.decode(actor.message.body)
-            # A batch's worker sends the runs of its items, too.
+            # The worker of a batch also sends the runs of its items.
             fresh = reference.generation > replaced.generation or named(replaced) != run
             must("G1", fresh, f"{run}: a copy has the generation of the message it replaces")
         if actor.kind == "reconciler":
             last, times = self.resent.get((run, reference.generation), (now - RESEND_PAUSE_MS, 0))
-            must("flood", last <= now - RESEND_PAUSE_MS, f"{run} was sent again at once")
+            must("flood", last <= now - RESEND_PAUSE_MS, f"{run} was sent again too early")
             must("flood", times < RESENDS, f"{run} was sent again {times + 1} times")
             self.resent[run, reference.generation] = now, times + 1
 
@@ -234,27 +234,27 @@ class Truth:
         self.receives[run] = self.receives.get(run, 0) + 1
 
     def redriven(self, reference: RunMessage, row: Item | None) -> None:
-        """Notes that an operator redrove a message: its run has to be tried again."""
+        """Notes that an operator redrove a message; its run must be attempted again."""
         if row is None or row["status"] != "dead_letter":
             return
         if row.get("generation", 0) == reference.generation:
-            self.hopes[named(reference)] = row.get("attempt_count", 0)
+            self.redriven_runs[named(reference)] = row.get("attempt_count", 0)
 
     # -- handlers
 
-    def begins(
+    def attempt_began(
         self, run: RunName, content: str, row: Item | None, *, limit: int, busy: bool
     ) -> None:
         """Checks that an attempt may reach its handler."""
         must("G2", not busy, f"{run}: two attempts at once")
         status = (row or {}).get("status")
-        must("G3", status not in FINISHED, f"{run} was finished and is run again")
+        must("G3", status not in FINISHED, f"{run} was finished and is attempted again")
         expected = sha256(self.contents[run[:2]]).hexdigest()
-        must("G7", content == expected, f"{run}: the handler was given other content")
+        must("G7", content == expected, f"{run}: the handler received other content")
         must("G1", self.spent.get(run, 0) <= limit, f"{run}: more attempts than {limit}")
 
     def posted(self, run: RunName, key: str, *, shared: bool = False) -> None:
-        """Checks an effect at the sink."""
+        """Checks a call of the sink."""
         others: set[Any] = {self.keys.get(run, key)}
         if not shared:
             others |= {r for r, k in self.keys.items() if k == key}
@@ -263,4 +263,4 @@ class Truth:
         self.posts[run] = self.posts.get(run, 0) + 1
 
 
-_NOTES: Final = tuple(note.name for note in fields(Truth))
+_NOTES: Final = tuple(note.name for note in fields(Observer))

@@ -1,16 +1,16 @@
-"""What may become of a run's row, write by write (G1, G2, G3, G9).
+"""Checks every write of a run's row (G1, G2, G3, G9).
 
 (no row) ─► processing ─► done, failed, deferred, dead_letter      by the lease's holder
-                │ lease over: given up, taken over                 by anybody, conditionally
+                │ lease expired: declared dead, taken over         by any actor, conditionally
 dead_letter ─► processing        by a message sent after the death
 parked ─► pending                by the reconciler, when due
 any, open ─► pending             by replay, with a higher generation
-any but held or at work ─► deferred   before a claim, under the next generation
+any but held and processing ─► deferred   before a lease, under the next generation
 """
 
 from typing import Final
 
-from simulation.invariants.observer import FINISHED, Actor, RunName, Truth, must
+from simulation.invariants.observer import FINISHED, Actor, Observer, RunName, must
 from webhook_inbox.domain.manifest import SPLIT
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.ports import Item
@@ -27,85 +27,89 @@ OPEN: Final = frozenset({"pending", "failed", "deferred", "held", "dead_letter"}
 
 
 def changed(
-    truth: Truth, actor: Actor, run: RunName, old: Item, new: Item, *, now: int, limit: int
+    observer: Observer, actor: Actor, run: RunName, old: Item, new: Item, *, now: int, limit: int
 ) -> None:
     """Checks one write of a run's row.
 
     Args:
-        truth: the world's notes.
-        actor: who wrote.
-        run: whose row.
-        old: the row before; empty where there was none.
+        observer: the notes of the world.
+        actor: the writer.
+        run: the run.
+        old: the row before; empty if there was none.
         new: the row after.
         now: the time, in ms.
-        limit: how many attempts a round has.
+        limit: the attempts per round.
     """
     status, before = new["status"], old.get("status")
-    must("G2", _generation(new) >= _generation(old), f"{run}: the generation went back")
+    must("G2", _generation(new) >= _generation(old), f"{run}: the generation decreased")
     watched = "due_bucket" in new
-    must("G9", watched or status not in OPEN, f"{run} is {status} and nobody watches it")
-    must("G9", not watched or status not in FINISHED, f"{run} is {status}, still watched")
+    must("G9", watched or status not in OPEN, f"{run} is {status} but not in the due index")
+    must(
+        "G9", not watched or status not in FINISHED, f"{run} is {status} but still in the due index"
+    )
     if before in FINISHED:
         if status not in FINISHED:
             forced = actor.replays and actor.force
-            must("G3", forced, f"{run} was finished, and {actor.kind} opened it")
-            truth.forced.add(run)
+            must("G3", forced, f"{run} was finished and {actor.kind} reopened it")
+            observer.forced.add(run)
     elif status == Status.PROCESSING and new.get("lease_id") != old.get("lease_id"):
-        _claimed(truth, actor, run, old)
+        _claimed(observer, actor, run, old)
     elif before == Status.PROCESSING and status != Status.PROCESSING:
-        _settled(truth, actor, run, old, new, now)
+        _settled(observer, actor, run, old, new, now)
     if before == Status.HELD and status == Status.PENDING and actor.kind == "person":
         must(
             "G2",
             _generation(new) == _generation(old) + 1,
-            f"{run} goes on under the generation it was held by",
+            f"{run} was approved without a new generation",
         )
     if status == Status.DEFERRED and actor.message is not None:
         _postponed(actor, run, old, new)
     if status == Status.PENDING and actor.kind == "reconciler":
-        _woken(truth, run, old, now)
+        _woken(observer, run, old, now)
     if actor.replays and _generation(new) > _generation(old):
-        truth.spent[run] = 0
+        observer.spent[run] = 0
     if status == Status.DEAD_LETTER and before != Status.DEAD_LETTER:
-        _died(truth, run, old, new, now, limit)
+        _died(observer, run, old, new, now, limit)
 
 
-def _claimed(truth: Truth, actor: Actor, run: RunName, old: Item) -> None:
+def _claimed(observer: Observer, actor: Actor, run: RunName, old: Item) -> None:
     lease, message = old.get("lease_id", ""), actor.message
     live = old.get("status") == Status.PROCESSING and lease in actor.held
-    must("G2", not live or lease == actor.lease, f"{run} was claimed over a live lease")
+    must("G2", not live or lease == actor.lease, f"{run} was leased while another lease was live")
     if message is not None:
         generation = RunMessage.decode(message.body).generation
-        # In a FIFO lane the first of a group stands for its run, whatever was sent since.
+        # In a FIFO lane the first message of a group represents its run, even if replaced.
         current = generation == _generation(old) or (
             generation < _generation(old) and "ordering_key" in old
         )
-        must("G2", current, f"{run} was claimed through a message that was replaced")
+        must("G2", current, f"{run} was leased by a replaced message")
         later = to_ms(message.sent_at) > old.get("dead_at", 0)
         dead = old.get("status") == Status.DEAD_LETTER
-        must("G3", later or not dead, f"{run} was dead and was claimed by an old message")
-    truth.spent[run] = truth.spent.get(run, 0) + 1
+        must("G3", later or not dead, f"{run} was dead and was leased by an old message")
+    observer.spent[run] = observer.spent.get(run, 0) + 1
 
 
-def _settled(truth: Truth, actor: Actor, run: RunName, old: Item, new: Item, now: int) -> None:
+def _settled(
+    observer: Observer, actor: Actor, run: RunName, old: Item, new: Item, now: int
+) -> None:
     ours = actor.kind == "processor" and actor.lease == old.get("lease_id")
     over = old.get("claimed_until", 0) < now
     must("G2", ours or over or actor.kind == "late", f"{run}: {actor.kind} ended a live lease")
     must("G2", ours or old.get("lease_id") not in actor.held, f"{run} taken from its worker")
     unspent = new.get("attempt_count", 0) < old.get("attempt_count", 0)
     if new["status"] == Status.DONE and run[2] != SPLIT:
-        must("G1", run in truth.succeeded, f"{run} is done and no attempt succeeded")
-    # One that nobody settled was lost, and is spent whatever its run then waits for.
+        must("G1", run in observer.succeeded, f"{run} is done but no attempt succeeded")
+    # An attempt that was not settled counts, even if its run is deferred afterwards.
     if new["status"] == Status.DEFERRED and ours:
-        must("G1", unspent, f"{run} was deferred at the cost of an attempt")
+        must("G1", unspent, f"{run} was deferred and an attempt was counted")
     if new["status"] == Status.HELD:
-        must("G1", unspent, f"{run} was held at the cost of an attempt")
+        must("G1", unspent, f"{run} was held and an attempt was counted")
     if unspent:
-        truth.spent[run] -= 1
+        observer.spent[run] -= 1
 
 
 def _postponed(actor: Actor, run: RunName, old: Item, new: Item) -> None:
-    """Checks that a worker may let a run wait that it has not claimed."""
+    """Checks that a worker may defer a run that it has not leased."""
     waits = ("status", "generation", "next_attempt_at")
     settles = old.get("status") == Status.PROCESSING and actor.lease == old.get("lease_id")
     if settles or actor.message is None or all(old.get(name) == new.get(name) for name in waits):
@@ -114,35 +118,37 @@ def _postponed(actor: Actor, run: RunName, old: Item, new: Item) -> None:
     if (named.source, named.event_id, named.handler) != run:
         return
     next_one = _generation(new) == _generation(old) + 1
-    must("G2", next_one, f"{run} was let wait under a generation that it had")
+    must("G2", next_one, f"{run} was deferred without a new generation")
     current = named.generation == _generation(old) or (
         named.generation < _generation(old) and "ordering_key" in new
     )
-    must("G2", current, f"{run} was let wait by a message that was replaced")
-    must("G1", old.get("status") != Status.HELD, f"{run} was held and was let wait")
+    must("G2", current, f"{run} was deferred by a replaced message")
+    must("G1", old.get("status") != Status.HELD, f"{run} was held and was deferred")
     unspent = all(old.get(name, 0) == new.get(name, 0) for name in ATTEMPTS)
-    must("G1", unspent, f"{run} paid for a wait with an attempt")
+    must("G1", unspent, f"{run} was deferred before its lease and an attempt was counted")
 
 
-def _woken(truth: Truth, run: RunName, old: Item, now: int) -> None:
-    # A pass that began before may be at work when its handler is paused anew.
-    resumed = truth.paused.get(run[2], now) > now - PASS_MS and old.get("waits_for") == RESUMPTION
+def _woken(observer: Observer, run: RunName, old: Item, now: int) -> None:
+    # A pass that began earlier may still run when its handler is paused again.
+    resumed = (
+        observer.paused.get(run[2], now) > now - PASS_MS and old.get("waits_for") == RESUMPTION
+    )
     early = old.get("parked", False) and old["next_attempt_at"] > now + SKEW_MS and not resumed
-    must("G1", not early, f"{run} was parked and is sent before it is due")
+    must("G1", not early, f"{run} was parked and was sent before it was due")
 
 
-def _died(truth: Truth, run: RunName, old: Item, new: Item, now: int, limit: int) -> None:
+def _died(observer: Observer, run: RunName, old: Item, new: Item, now: int, limit: int) -> None:
     why: str = new["last_error"]
     if why.startswith("exhausted"):
-        spent = truth.spent.get(run, 0)
+        spent = observer.spent.get(run, 0)
         must("G1", spent >= limit, f"{run} is exhausted after {spent} attempts of {limit}")
     if why.startswith("permanent") and "not in this deployment" in why:
         since = old.get("unknown_since", now)
-        must("G1", now - since >= ROLLING_MS - SKEW_MS, f"{run} died of a rolling deployment")
+        must("G1", now - since >= ROLLING_MS - SKEW_MS, f"{run} died during a rolling deployment")
     if why.startswith("lost"):
         sent = old.get("resends", 0)
-        must("G1", sent >= len(RESENDS), f"{run} was given up after {sent} messages")
-    truth.spent[run] = 0
+        must("G1", sent >= len(RESENDS), f"{run} was declared lost after {sent} messages")
+    observer.spent[run] = 0
 
 
 def _generation(row: Item) -> int:

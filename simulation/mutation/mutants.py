@@ -1,7 +1,7 @@
 """Deliberate faults of the protocol, as data: `mutants.toml`.
 
-Each is a small change of one file of the library that breaks a guarantee, and that the simulation
-therefore has to find. What it does not find is not proven.
+Each mutant changes one file of the library so that it breaks a guarantee. The simulation must
+detect it; an undetected mutant shows a rule that the simulation does not check.
 """
 
 import tomllib
@@ -15,20 +15,20 @@ LIBRARY: Final = LIST.parents[2] / "functions" / "webhook_inbox"
 
 
 class StaleMutant(Exception):
-    """The code that a mutant changes is not there any more, or more than once.
+    """The text that a mutant replaces does not occur exactly once.
 
-    Remedy: read what became of it, and let the mutant break the same rule in today's code.
+    Remedy: find the code that now implements the rule and edit the mutant to break the rule there.
     """
 
     def __init__(self, mutant: "Mutant", old: str, found: int) -> None:
         super().__init__(
-            f"mutant {mutant.name!r}: {mutant.file} holds this {found} times, not once:\n{old}"
+            f"mutant {mutant.name!r}: {mutant.file} contains this {found} times, not once:\n{old}"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """What is there exactly once, and what takes its place."""
+    """A text that occurs exactly once, and its replacement."""
 
     old: str
     new: str
@@ -39,11 +39,11 @@ class Mutant:
     """One fault.
 
     Attributes:
-        name: what the inbox then does wrong.
-        file: the file that is changed, under the library.
+        name: the faulty behavior.
+        file: the changed file, relative to the library.
         edits: the changes.
-        breaks: the guarantees of which the simulation has to see one broken.
-        worlds: the small worlds that are explored first.
+        breaks: the guarantees; the simulation must report at least one of them as broken.
+        worlds: the small worlds to explore first.
     """
 
     name: str
@@ -53,10 +53,10 @@ class Mutant:
     worlds: tuple[str, ...]
 
     def mutated(self, text: str) -> str:
-        """Returns its file's text with the fault in it.
+        """Returns the text of the file with the fault applied.
 
         Raises:
-            StaleMutant: an edit does not fit the text.
+            StaleMutant: an edit does not match the text.
         """
         for edit in self.edits:
             found = text.count(edit.old)
@@ -66,10 +66,10 @@ class Mutant:
         return text
 
     def apply(self, library: Path) -> None:
-        """Puts the fault into a copy of the library.
+        """Applies the fault to a copy of the library.
 
         Raises:
-            StaleMutant: an edit does not fit.
+            StaleMutant: an edit does not match.
         """
         path = library / self.file
         path.write_text(self.mutated(path.read_text(encoding="utf-8")), encoding="utf-8")

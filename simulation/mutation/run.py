@@ -1,12 +1,11 @@
-"""`python -m simulation.mutation`: puts one fault after the other into the protocol.
+"""Applies each mutant to a copy of the library and checks that a hunt detects it.
 
-    mutant ─► copy of the library, changed ─► a hunt in a process of its own ─► caught, or not
+    mutant ─► changed copy of the library ─► hunt in a separate process ─► detected, or not
 
-Exit status 1 where a fault survives or breaks something else than it should, or where the
-library without any fault does not pass the very same hunt.
+The exit status is 1 if a mutant survives or breaks a guarantee that it does not list, or if a hunt
+finds a broken guarantee in the unchanged library.
 """
 
-import argparse
 import json
 import os
 import shutil
@@ -23,26 +22,26 @@ from threading import Lock
 from typing import Final, NamedTuple
 
 from simulation.mutation.mutants import LIBRARY, MUTANTS, Mutant, StaleMutant
-from simulation.search.hunting import Catch
+from simulation.search.hunting import Finding
 
 AT_ONCE: Final = 2
 ROOT: Final = LIBRARY.parents[1]
 CONTROL: Final = "(nothing changed)"
 
 
-class HuntDied(Exception):
-    """A hunt ended without an answer, or hunted somewhere else."""
+class HuntFailed(Exception):
+    """A hunt ended without a result, or examined another copy of the library."""
 
 
-class Hunted(NamedTuple):
-    """What became of a mutant, None for the library as it is."""
+class MutantResult(NamedTuple):
+    """The result of one hunt; `mutant` is None for the unchanged library."""
 
     mutant: Mutant | None
-    catch: Catch
+    catch: Finding
 
     @property
     def as_expected(self) -> bool:
-        """Whether the right guarantee was seen broken, or none without a mutant."""
+        """True if an expected guarantee was broken, or none in the unchanged library."""
         expected = self.mutant.breaks if self.mutant else {""}
         return self.catch.guarantee in expected
 
@@ -53,42 +52,42 @@ class Hunted(NamedTuple):
             return (
                 f"{name:68}{'none' if self.mutant is None else 'SURVIVES':10}{found.schedules:9,}"
             )
-        place = f"{found.place:36}{found.schedules:9,}{found.story:7}"
+        place = f"{found.world:36}{found.schedules:9,}{found.trace:7}"
         mark = "" if self.as_expected else f"  UNEXPECTED: {found.text}"
         return f"{name:68}{found.guarantee:10}{place}{mark}"
 
 
 class Hunts:
-    """Runs hunts in processes of their own, and ends them when asked to."""
+    """Runs hunts in separate processes and kills them on request."""
 
     def __init__(self) -> None:
         self._running: set[subprocess.Popen[str]] = set()
         self._ending = False
         self._lock = Lock()
 
-    def run(self, mutant: Mutant | None) -> Hunted:
-        """Hunts in a copy of the library with this fault in it.
+    def run(self, mutant: Mutant | None) -> MutantResult:
+        """Runs a hunt in a copy of the library that contains this fault.
 
         Raises:
-            StaleMutant: the fault does not fit the code any more.
-            HuntDied: the hunt gave no answer.
+            StaleMutant: the mutant no longer matches the code.
+            HuntFailed: the hunt returned no result.
         """
         with _copied() as library:
             if mutant is not None:
                 mutant.apply(library)
-            return Hunted(mutant, self._hunt(library, mutant.worlds if mutant else ()))
+            return MutantResult(mutant, self._hunt(library, mutant.worlds if mutant else ()))
 
     def end(self) -> None:
-        """Ends the hunts that are running; none begins any more."""
+        """Kills the running hunts and prevents further ones."""
         with self._lock:
             self._ending = True
             for process in self._running:
                 process.kill()
 
-    def _hunt(self, library: Path, worlds: Sequence[str]) -> Catch:
+    def _hunt(self, library: Path, worlds: Sequence[str]) -> Finding:
         with self._lock:
             if self._ending:
-                raise HuntDied("there are to be no more hunts")
+                raise HuntFailed("no further hunt may start")
             process = _started(library, worlds)
             self._running.add(process)
         output, errors = process.communicate()
@@ -101,7 +100,7 @@ class Hunts:
 def _copied() -> Iterator[Path]:
     with TemporaryDirectory(prefix="mutant-") as folder:
         library = Path(folder).resolve() / LIBRARY.name
-        # Its compiled files come along: Python knows by the time and the size what has changed.
+        # Compiled files are copied too; Python compares time and size to find those out of date.
         shutil.copytree(LIBRARY, library)
         yield library
 
@@ -118,18 +117,18 @@ def _started(library: Path, worlds: Sequence[str]) -> subprocess.Popen[str]:
     )
 
 
-def _read(library: Path, output: str, errors: str) -> Catch:
+def _read(library: Path, output: str, errors: str) -> Finding:
     try:
-        catch = Catch(**json.loads(output))
+        catch = Finding(**json.loads(output))
     except (ValueError, TypeError) as error:
-        raise HuntDied(f"a hunt gave no answer:\n{errors}") from error
+        raise HuntFailed(f"a hunt returned no result:\n{errors}") from error
     if Path(catch.library) != library:
-        raise HuntDied(f"a hunt was in {catch.library} instead of {library}")
+        raise HuntFailed(f"a hunt examined {catch.library} instead of {library}")
     return catch
 
 
-def hunted(mutants: Iterable[Mutant | None]) -> Iterator[Hunted]:
-    """Hunts in one mutant after the other, two at a time, and yields them in order."""
+def hunt_all(mutants: Iterable[Mutant | None]) -> Iterator[MutantResult]:
+    """Hunts in the mutants, two at a time, and yields the results in order."""
     hunts = Hunts()
     pool = ThreadPoolExecutor(AT_ONCE)
     try:
@@ -139,19 +138,14 @@ def hunted(mutants: Iterable[Mutant | None]) -> Iterator[Hunted]:
         pool.shutdown(cancel_futures=True)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Does what the command line says and returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m simulation.mutation")
-    parser.add_argument(
-        "names", nargs="*", metavar="PART", help="only mutants with it in their name"
-    )
-    parts = parser.parse_args(arguments).names
+def main(parts: Sequence[str]) -> int:
+    """Runs the mutants whose name contains one of the parts, or all; returns the exit status."""
     chosen = [m for m in MUTANTS if not parts or any(part in m.name for part in parts)]
-    # Ended as by Ctrl-C: no hunt goes on without us, no copy stays behind.
+    # SIGTERM is handled like Ctrl-C, so that no hunt and no copy of the library remains.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return _report(chosen)
-    except (StaleMutant, HuntDied) as error:
+    except (StaleMutant, HuntFailed) as error:
         print(error, file=sys.stderr)
         return 2
     finally:
@@ -160,16 +154,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _report(chosen: Sequence[Mutant]) -> int:
     began = time.perf_counter()
-    print(f"{'mutant':68}{'breaks':10}{'world':36}{'schedules':>9}{'story':>7}")
+    print(f"{'mutant':68}{'breaks':10}{'world':36}{'schedules':>9}{'trace':>7}")
     wrong = 0
-    # Without a fault first, which takes longest: nothing is found where nothing is wrong.
-    for one in hunted([None, *chosen]):
+    # The unchanged library comes first because its hunt takes longest.
+    for one in hunt_all([None, *chosen]):
         print(one, flush=True)
         wrong += not one.as_expected
     seconds = time.perf_counter() - began
     print(f"{len(chosen)} mutants, {wrong} not as expected, {seconds:.0f} s")
     return 1 if wrong else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,1 +1,1 @@
-"""To be described."""
+"""Ways to choose schedules: exhaustive exploration, random walks, shrinking, mutant hunts."""

@@ -1,34 +1,36 @@
-"""Every schedule of a small world: all that may happen, from every state, each state once."""
+"""Explores every choice in every state of a small world, each state once."""
 
 from dataclasses import dataclass, field
 
-from simulation.engine.apply import take
+from simulation.engine.apply import apply
 from simulation.engine.choices import Choice, choices
 from simulation.engine.failure import Failure
-from simulation.engine.opening import opened
+from simulation.engine.invocations import with_preloaded
 from simulation.engine.stepping import Stepping
 from simulation.engine.world import World
-from simulation.invariants.convergence import heal
+from simulation.invariants.convergence import converge
 from simulation.invariants.observer import Violation
 from simulation.worlds.scenario import Scenario
 
 
 @dataclass(slots=True)
 class Explored:
-    """What was explored.
+    """The counts of an exploration.
 
     Attributes:
-        states: different states of the world.
-        schedules: ways through them, each until it ended or met a state that was known.
-        steps: things that happened.
-        healed: states from which the world was let heal.
-        deepest: the most steps of one schedule.
+        states: distinct states of the world.
+        schedules: paths through them, each up to its end or to a known state.
+        steps: applied choices.
+        converged: states from which convergence was checked.
+        deepest: the length of the longest schedule.
+        complete: whether no state was left out.
+        stepping: the program cache.
     """
 
     states: int = 0
     schedules: int = 0
     steps: int = 0
-    healed: int = 0
+    converged: int = 0
     deepest: int = 0
     complete: bool = True
     stepping: Stepping = field(default_factory=Stepping)
@@ -37,13 +39,13 @@ class Explored:
 def explore(
     scenario: Scenario, *, states: int = 10_000_000, found: Explored | None = None
 ) -> Explored:
-    """Explores a scenario, at most so many states of it; `found` counts along.
+    """Explores at most `states` states of a scenario and counts in `found`.
 
     Raises:
         Failure: a guarantee is broken.
     """
     found = found or Explored()
-    world = opened(World(scenario, found.stepping))
+    world = with_preloaded(World(scenario, found.stepping))
     seen = {hash(world.key())}
     stack = [(world.snapshot(), list(choices(world)))]
     path: list[Choice] = []
@@ -65,9 +67,9 @@ def explore(
             options = list(choices(world))
             if options:
                 stack.append((world.snapshot(), options))
-                _heal_here(world, scenario, path, found)
+                _converge_here(world, scenario, path, found)
                 continue
-            _heal_here(world, scenario, path, found)
+            _converge_here(world, scenario, path, found)
         found.complete = found.complete and (not fresh or found.states < states)
         found.schedules += 1
         path.pop()
@@ -75,7 +77,7 @@ def explore(
 
 
 def _step(world: World, choice: Choice, seen: set[int], found: Explored, depth: int) -> bool:
-    take(world, choice)
+    apply(world, choice)
     found.steps += 1
     found.deepest = max(found.deepest, depth)
     key = hash(world.key())
@@ -86,11 +88,11 @@ def _step(world: World, choice: Choice, seen: set[int], found: Explored, depth: 
     return True
 
 
-def _heal_here(world: World, scenario: Scenario, path: list[Choice], found: Explored) -> None:
+def _converge_here(world: World, scenario: Scenario, path: list[Choice], found: Explored) -> None:
     if world.jobs:
         return
-    found.healed += 1
+    found.converged += 1
     try:
-        heal(world)
+        converge(world)
     except Violation as violation:
-        raise Failure(scenario, (*path, ("heals",)), violation) from violation
+        raise Failure(scenario, (*path, ("converges",)), violation) from violation

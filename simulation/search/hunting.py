@@ -1,8 +1,8 @@
-"""Hunts for a broken guarantee in whatever library Python finds, and prints what it found.
+"""Searches the importable library for a broken guarantee and prints the finding as JSON.
 
-    python -m simulation.search.hunting [WORLD …]     these small worlds first, then large ones, then all
+    python -m simulation.search.hunting [WORLD …]    the named small worlds, random worlds, the rest
 
-The bounds are counts, not seconds, so that the same library always gives the same answer.
+The bounds are counts, not seconds, so that the same library always gives the same result.
 """
 
 import gc
@@ -16,11 +16,11 @@ from typing import Final
 
 import webhook_inbox
 from simulation.engine.failure import Failure
-from simulation.engine.narrate import tell
+from simulation.engine.narrate import narrate
 from simulation.search.exhaustive import Explored, explore
 from simulation.search.random_walks import Walked, walk
 from simulation.search.shrinking import shrink
-from simulation.worlds.core import SMALL
+from simulation.worlds.core import SMALL_WORLDS
 from simulation.worlds.scenario import Scenario
 
 STATES: Final = 20_000
@@ -28,90 +28,89 @@ SEEDS: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Catch:
-    """What a hunt found.
+class Finding:
+    """The result of a hunt.
 
     Attributes:
-        library: the library that was hunted in.
-        guarantee: the one that is broken; "" where none is, "crash" where the simulation could
-            not go on.
-        text: how it is broken.
-        place: the world in which it is.
-        schedules: how many schedules were gone through.
-        story: how many lines tell how it comes to that, once it is shrunk.
+        library: the path of the examined library.
+        guarantee: the broken guarantee; "" for none, "crash" if the simulation itself failed.
+        text: the violation.
+        world: the world in which it occurred.
+        schedules: the number of executed schedules.
+        trace: the number of lines of the shrunk trace.
     """
 
     library: str
     guarantee: str
     text: str
-    place: str
+    world: str
     schedules: int
-    story: int
+    trace: int
 
 
 class Hunt:
     """One hunt.
 
     Attributes:
-        place: the world it is in, or was in last.
-        schedules: how many schedules it has gone through.
+        world: the current world.
+        schedules: the number of executed schedules.
     """
 
     def __init__(self, *, states: int = STATES, seeds: int = SEEDS) -> None:
-        self.place = ""
+        self.world = ""
         self.schedules = 0
         self._states = states
         self._seeds = seeds
 
-    def run(self, first: Sequence[str]) -> Catch:
-        """Hunts until something breaks or all is looked at.
+    def run(self, first: Sequence[str]) -> Finding:
+        """Hunts until a guarantee is broken or the bounds are reached.
 
         Args:
-            first: the small worlds to begin with, by name.
+            first: the names of the small worlds to explore first.
         """
         try:
-            self._look(first)
+            self._search(first)
         except Failure as failure:
             broken = failure.violation
             return self._catch(broken.guarantee, broken.text, _lines(failure))
-        except Exception as error:  # noqa: BLE001 - whatever a fault leads the simulation to
+        except Exception as error:  # noqa: BLE001 - a mutant may crash the simulation
             return self._catch("crash", "".join(format_exception_only(error)).strip(), 0)
         return self._catch("", "", 0)
 
-    def _look(self, first: Sequence[str]) -> None:
-        others = {world.name: world for world in SMALL}
+    def _search(self, first: Sequence[str]) -> None:
+        others = {world.name: world for world in SMALL_WORLDS}
         for world in [others.pop(name) for name in first]:
             self._explore(world)
         walked = Walked()
         for seed in range(self._seeds):
-            self.place = f"drawn {seed}"
+            self.world = f"seed {seed}"
             walk(seed, walked)
             self.schedules += 1
         for world in others.values():
             self._explore(world)
 
     def _explore(self, world: Scenario) -> None:
-        self.place = world.name
+        self.world = world.name
         found = Explored()
         try:
             explore(world, states=self._states, found=found)
         finally:
             self.schedules += found.schedules
 
-    def _catch(self, guarantee: str, text: str, story: int) -> Catch:
+    def _catch(self, guarantee: str, text: str, trace: int) -> Finding:
         library = str(Path(webhook_inbox.__file__ or "").parent)
-        return Catch(library, guarantee, text, self.place, self.schedules, story)
+        return Finding(library, guarantee, text, self.world, self.schedules, trace)
 
 
 def _lines(failure: Failure) -> int:
     try:
         shrunk = shrink(failure)
-        return sum(1 for _ in tell(shrunk.scenario, shrunk.schedule))
-    except Exception:  # noqa: BLE001 - a fault may crash the simulation on another schedule
+        return sum(1 for _ in narrate(shrunk.scenario, shrunk.schedule))
+    except Exception:  # noqa: BLE001 - a mutant may crash the simulation on another schedule
         return len(failure.schedule)
 
 
 if __name__ == "__main__":
-    # Python's cyclic garbage collector would walk all that is remembered, over and over.
+    # The cyclic garbage collector would traverse all the retained state again and again.
     gc.disable()
     print(json.dumps(asdict(Hunt().run(sys.argv[1:]))))

@@ -1,29 +1,29 @@
-"""Schedules of large worlds, drawn by a seeded dice: the same seed, the same schedule."""
+"""Random schedules of large worlds; the same seed gives the same schedule."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Final, NamedTuple
 
-from simulation.engine.apply import take
+from simulation.engine.apply import apply
 from simulation.engine.choices import Choice, choices
 from simulation.engine.failure import Failure
-from simulation.engine.opening import opened
+from simulation.engine.invocations import with_preloaded
 from simulation.engine.stepping import Stepping
 from simulation.engine.world import World
-from simulation.invariants.convergence import heal
+from simulation.invariants.convergence import converge
 from simulation.invariants.observer import Violation
-from simulation.search.random_worlds import drawn
+from simulation.search.random_worlds import random_world
 from simulation.worlds.scenario import Scenario
 
 LONGEST: Final = 150
-# How likely each kind of thing is, beside an ordinary step.
+# The relative weight of each kind of choice.
 WEIGHTS: Final = {
     "step": 10.0,
     "handles": 10.0,
     "receives": 6.0,
     "sends": 4.0,
-    "lands": 1.0,
+    "arrives": 1.0,
     "time": 3.0,
     "reconciles": 1.5,
     "replays": 0.7,
@@ -36,15 +36,15 @@ WEIGHTS: Final = {
     "expires": 0.5,
     "killed": 0.3,
     "freezes": 0.2,
-    "burns": 0.2,
+    "throttles": 0.2,
     "loses": 0.1,
-    "shows": 0.2,
+    "reappears": 0.2,
 }
 FAULTY: Final = 0.5
 
 
 class Path(NamedTuple):
-    """A schedule that was walked, and in which world."""
+    """A walked schedule and its world."""
 
     scenario: Scenario
     schedule: tuple[Choice, ...]
@@ -52,7 +52,7 @@ class Path(NamedTuple):
 
 @dataclass(slots=True)
 class Walked:
-    """What was walked."""
+    """The counts of a series of walks."""
 
     schedules: int = 0
     steps: int = 0
@@ -60,25 +60,25 @@ class Walked:
 
 
 def walk(seed: int, walked: Walked) -> Path:
-    """Walks one schedule, lets the world heal, and returns what happened.
+    """Walks one schedule, checks convergence, and returns the schedule.
 
     Raises:
         Failure: a guarantee is broken.
     """
-    dice = Random(seed)  # noqa: S311 - repeatable on purpose
-    scenario = drawn(dice)
-    world = opened(World(scenario, walked.stepping))
+    rng = Random(seed)  # noqa: S311 - repeatable on purpose
+    scenario = random_world(rng)
+    world = with_preloaded(World(scenario, walked.stepping))
     path: list[Choice] = []
     try:
-        for _ in range(dice.randint(10, LONGEST)):
+        for _ in range(rng.randint(10, LONGEST)):
             options = list(choices(world))
             if not options:
                 break
-            (choice,) = dice.choices(options, [_weight(option) for option in options])
+            (choice,) = rng.choices(options, [_weight(option) for option in options])
             path.append(choice)
-            take(world, choice)
-        path.append(("heals",))
-        heal(world)
+            apply(world, choice)
+        path.append(("converges",))
+        converge(world)
     except Violation as violation:
         raise Failure(scenario, tuple(path), violation, seed) from violation
     walked.schedules += 1
@@ -89,20 +89,20 @@ def walk(seed: int, walked: Walked) -> Path:
 
 
 def follow(scenario: Scenario, schedule: Sequence[Choice]) -> Iterator[tuple[World, Choice]]:
-    """Lets a schedule happen again, as far as it can, then heals; yields before each step.
+    """Applies a schedule again, then converges; yields before each step.
 
-    What cannot happen any more, because something before it was left out, is left out too.
+    Choices that are no longer possible, because an earlier one was removed, are skipped.
 
     Raises:
         Violation: a guarantee is broken.
     """
-    world = opened(World(scenario, Stepping()))
+    world = with_preloaded(World(scenario, Stepping()))
     for choice in schedule:
         if choice in choices(world):
             yield world, choice
-            take(world, choice)
-    yield world, ("heals",)
-    heal(world)
+            apply(world, choice)
+    yield world, ("converges",)
+    converge(world)
 
 
 def _weight(choice: Choice) -> float:

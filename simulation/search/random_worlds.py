@@ -1,9 +1,9 @@
-"""Large worlds, drawn by a dice."""
+"""Random large worlds."""
 
 from random import Random
 from typing import Any, Final
 
-from simulation.engine.acting import PLAIN, Way
+from simulation.engine.acting import PLAIN, Behavior
 from simulation.worlds.scenario import (
     DEFERS,
     DEFERS_LONG,
@@ -14,8 +14,8 @@ from simulation.worlds.scenario import (
     STALLS,
     Budget,
     Deployment,
-    Letter,
     Scenario,
+    Webhook,
     handler,
     manifest,
 )
@@ -31,8 +31,8 @@ from webhook_inbox.handlers.ordering.declaration import LATEST, SEQUENCE
 from webhook_inbox.replay.request import ReplayRequest
 
 SINK: Final = "sink"
-# Where a body says what it is about, and which version of that it is.
-PLACE: Final = ("content", "version")
+# The body fields that hold the ordering key and the version.
+ORDER_FIELDS: Final = ("content", "version")
 ALL_FAULTS: Final = (
     "before",
     "after",
@@ -40,147 +40,149 @@ ALL_FAULTS: Final = (
     "delayed",
     "refused",
     "killed",
-    "burned",
+    "throttled",
     "lost",
-    "again",
+    "redelivered",
     "frozen",
 )
-ANY_VERDICT: Final = (FAILS, FAILS_AFTER, REFUSES, DEFERS, DEFERS_LONG, STALLS, LIMITED)
-ANY_WAY: Final = (
+ANY_OUTCOME: Final = (FAILS, FAILS_AFTER, REFUSES, DEFERS, DEFERS_LONG, STALLS, LIMITED)
+ANY_BEHAVIOR: Final = (
     PLAIN,
     PLAIN,
-    Way(journals=True),
-    Way(journals=True, in_doubt="hold"),
-    Way(journals=True, in_doubt="hold", approve=True),
-    Way(asks=True),
-    Way(journals=True, asks=True),
-    Way(destination=SINK),
-    Way(journals=True, destination=SINK),
+    Behavior(journals=True),
+    Behavior(journals=True, in_doubt="hold"),
+    Behavior(journals=True, in_doubt="hold", approve=True),
+    Behavior(asks=True),
+    Behavior(journals=True, asks=True),
+    Behavior(destination=SINK),
+    Behavior(journals=True, destination=SINK),
 )
 ANY_ORDER: Final = (
     None,
     None,
     None,
-    Order(LATEST, *PLACE),
-    Order(SEQUENCE, *PLACE),
-    Order(SERIAL, PLACE[0]),
+    Order(LATEST, *ORDER_FIELDS),
+    Order(SEQUENCE, *ORDER_FIELDS),
+    Order(SERIAL, ORDER_FIELDS[0]),
 )
-# Not of a handler whose module may be broken: its ordering key would stand still for ever.
-STOPPING: Final = {"bill": Order(SERIAL, PLACE[0], on_dead=BLOCK)}
+# Not for a handler whose module may be broken: its ordering key would stay blocked.
+BLOCKING: Final = {"bill": Order(SERIAL, ORDER_FIELDS[0], on_dead=BLOCK)}
 HANDLERS: Final = ("mail", "bill", "ship")
 
 
-def drawn(dice: Random) -> Scenario:
-    """Draws a large world."""
-    handlers = HANDLERS[: dice.randint(1, 3)]
-    letters = tuple(_letters(dice))
-    ways = {name: dice.choice(ANY_WAY) for name in handlers}
-    specs = [_handler(dice, name, ways[name]) for name in handlers]
-    sink = _sink(dice)
+def random_world(rng: Random) -> Scenario:
+    """Returns a random large world."""
+    handlers = HANDLERS[: rng.randint(1, 3)]
+    webhooks = tuple(_webhooks(rng))
+    behaviors = {name: rng.choice(ANY_BEHAVIOR) for name in handlers}
+    specs = [_handler(rng, name, behaviors[name]) for name in handlers]
+    sink = _sink(rng)
     deployments = [
-        Deployment("whole", manifest(*specs, sink=sink), ways=ways),
-        Deployment("fewer", manifest(*specs[:-1], sink=sink), ways=ways),
-        Deployment("broken", manifest(*specs, sink=sink), frozenset(handlers[:1]), ways=ways),
+        Deployment("whole", manifest(*specs, sink=sink), behaviors=behaviors),
+        Deployment("fewer", manifest(*specs[:-1], sink=sink), behaviors=behaviors),
+        Deployment(
+            "broken", manifest(*specs, sink=sink), frozenset(handlers[:1]), behaviors=behaviors
+        ),
     ]
-    always = {handlers[-1]: dice.choice([FAILS, REFUSES])} if dice.random() < 0.15 else {}
+    always = {handlers[-1]: rng.choice([FAILS, REFUSES])} if rng.random() < 0.15 else {}
     if specs[-1].blocks:
-        always = {}  # An ordering key whose first one always dies stands still for ever.
+        always = {}  # An ordering key whose first run always dies stays blocked.
     return Scenario(
-        "drawn",
-        letters,
+        "random",
+        webhooks,
         tuple(deployments),
-        workers=dice.randint(2, 4),
-        receivers=dice.randint(1, 3),
-        budget=_budget(dice),
-        verdicts=dict.fromkeys(handlers, ANY_VERDICT),
+        workers=rng.randint(2, 4),
+        receivers=rng.randint(1, 3),
+        budget=_budget(rng),
+        outcomes=dict.fromkeys(handlers, ANY_OUTCOME),
         always=always,
-        requests=tuple(_requests(letters)),
-        skews=tuple(dice.choice([0, 0, -2400, 2400, 7]) for _ in range(4)),
+        requests=tuple(_requests(webhooks)),
+        skews=tuple(rng.choice([0, 0, -2400, 2400, 7]) for _ in range(4)),
         faults=ALL_FAULTS,
-        lag=dice.random() < 0.3,
-        jitter=dice.choice([0.0, 0.2, 1.0]),
+        lag=rng.random() < 0.3,
+        jitter=rng.choice([0.0, 0.2, 1.0]),
         tries=3,
         max_receive_count=8,
     )
 
 
-def _handler(dice: Random, name: str, way: Way) -> HandlerSpec:
-    order = dice.choice((*ANY_ORDER, STOPPING.get(name)))
+def _handler(rng: Random, name: str, behavior: Behavior) -> HandlerSpec:
+    order = rng.choice((*ANY_ORDER, BLOCKING.get(name)))
     serial = order is not None and order.kind == SERIAL
     return handler(
         name,
-        dice.choice(["acme", "github"]) if name == "ship" else "acme",
-        max_attempts=dice.choice([1, 2, 3]),
-        lane=f"{name}s" if serial else dice.choice(["default", "default", "slow"]),
-        destinations=(way.destination,) if way.destination else (),
+        rng.choice(["acme", "github"]) if name == "ship" else "acme",
+        max_attempts=rng.choice([1, 2, 3]),
+        lane=f"{name}s" if serial else rng.choice(["default", "default", "slow"]),
+        destinations=(behavior.destination,) if behavior.destination else (),
         order=order,
     )
 
 
-def _sink(dice: Random) -> DestinationSpec:
-    breaker = BreakerSpec(failures=dice.choice([1, 2]), recovery=30.0)
+def _sink(rng: Random) -> DestinationSpec:
+    breaker = BreakerSpec(failures=rng.choice([1, 2]), recovery=30.0)
     return DestinationSpec(
         SINK,
         "https://sink.example",
-        rate=dice.choice([None, 0.1, 1.0]),
-        breaker=dice.choice([None, breaker, breaker]),
+        rate=rng.choice([None, 0.1, 1.0]),
+        breaker=rng.choice([None, breaker, breaker]),
     )
 
 
-def _letters(dice: Random) -> list[Letter]:
-    letters = []
-    for number in range(dice.randint(1, 3)):
-        source = dice.choice(["acme", "acme", "github"])
-        honest = Letter(
+def _webhooks(rng: Random) -> list[Webhook]:
+    webhooks = []
+    for number in range(rng.randint(1, 3)):
+        source = rng.choice(["acme", "acme", "github"])
+        honest = Webhook(
             f"{source} e{number}",
             source,
             f"e{number}",
-            dice.choice(["0", f"{number}"]) if source == "acme" else f"{number}",
-            persists=source != "github",
+            rng.choice(["0", f"{number}"]) if source == "acme" else f"{number}",
+            retries=source != "github",
             version=number + 1,
         )
-        letters.append(honest)
-        for kind in dice.sample(
-            ["again", "other", "forged", "captured", "large"], dice.randint(0, 2)
+        webhooks.append(honest)
+        for kind in rng.sample(
+            ["again", "other", "forged", "captured", "large"], rng.randint(0, 2)
         ):
-            letters.append(_variant(honest, kind))
-    return letters
+            webhooks.append(_variant(honest, kind))
+    return webhooks
 
 
-def _variant(letter: Letter, kind: str) -> Letter:
+def _variant(webhook: Webhook, kind: str) -> Webhook:
     changes: dict[str, dict[str, Any]] = {
         "again": {},
         "other": {"content": "other"},
-        "forged": {"forged": True, "persists": False},
-        "captured": {"event_id": f"{letter.event_id}x", "captured": True, "persists": False},
-        "large": {"event_id": f"{letter.event_id}l", "content": "large", "padding": 20_000},
+        "forged": {"forged": True, "retries": False},
+        "captured": {"event_id": f"{webhook.event_id}x", "captured": True, "retries": False},
+        "large": {"event_id": f"{webhook.event_id}l", "content": "large", "padding": 20_000},
     }
     parts: dict[str, Any] = {
-        "source": letter.source,
-        "event_id": letter.event_id,
-        "content": letter.content,
+        "source": webhook.source,
+        "event_id": webhook.event_id,
+        "content": webhook.content,
     }
-    parts |= {"persists": letter.persists, "version": letter.version}
-    return Letter(f"{letter.name} {kind}", **{**parts, **changes[kind]})
+    parts |= {"retries": webhook.retries, "version": webhook.version}
+    return Webhook(f"{webhook.name} {kind}", **{**parts, **changes[kind]})
 
 
-def _budget(dice: Random) -> Budget:
+def _budget(rng: Random) -> Budget:
     return Budget(
-        faults=dice.choice([0, 1, 2, 4, 8]),
-        misdeeds=dice.choice([0, 1, 3]),
-        jumps=dice.randint(0, 30),
-        passes=dice.randint(0, 6),
-        replays=dice.choice([0, 0, 1, 2]),
-        redrives=dice.choice([0, 0, 1, 2]),
-        decisions=dice.choice([0, 1, 3]),
-        pauses=dice.choice([0, 0, 2, 4]),
-        deployments=dice.choice([0, 0, 0, 2]),
-        ages=dice.choice([0, 0, 0, 1]),
+        faults=rng.choice([0, 1, 2, 4, 8]),
+        failures=rng.choice([0, 1, 3]),
+        jumps=rng.randint(0, 30),
+        passes=rng.randint(0, 6),
+        replays=rng.choice([0, 0, 1, 2]),
+        redrives=rng.choice([0, 0, 1, 2]),
+        decisions=rng.choice([0, 1, 3]),
+        pauses=rng.choice([0, 0, 2, 4]),
+        deployments=rng.choice([0, 0, 0, 2]),
+        ages=rng.choice([0, 0, 0, 1]),
     )
 
 
-def _requests(letters: tuple[Letter, ...]) -> list[ReplayRequest]:
-    named = letters[0].event_id
+def _requests(webhooks: tuple[Webhook, ...]) -> list[ReplayRequest]:
+    named = webhooks[0].event_id
     return [
         ReplayRequest(rate_per_second=500),
         ReplayRequest(event_ids=(named,), rate_per_second=500),

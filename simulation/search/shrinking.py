@@ -1,4 +1,4 @@
-"""Makes a failing schedule shorter: what can be left out without healing the fault, is."""
+"""Shrinks a failing schedule: removes every choice that the failure does not need."""
 
 from collections.abc import Sequence
 
@@ -10,15 +10,15 @@ from simulation.worlds.scenario import Scenario
 
 
 def shrink(failure: Failure) -> Failure:
-    """Returns a failure of the same guarantee with a schedule of which nothing can be left out."""
-    schedule = [choice for choice in failure.schedule if choice != ("heals",)]
+    """Returns a failure of the same guarantee with a minimal schedule."""
+    schedule = [choice for choice in failure.schedule if choice != ("converges",)]
     best = failure
     size = max(1, len(schedule) // 2)
     while True:
         shorter = _shorter(failure, best, schedule, size)
         if shorter is not None:
             best = shorter
-            schedule = [choice for choice in best.schedule if choice != ("heals",)]
+            schedule = [choice for choice in best.schedule if choice != ("converges",)]
         elif size == 1:
             return best
         else:
@@ -41,7 +41,7 @@ def _shorter(
 def fails(
     scenario: Scenario, schedule: Sequence[Choice], happened: list[Choice] | None = None
 ) -> Violation | None:
-    """Returns which guarantee a schedule breaks, None for none; notes what of it happened."""
+    """Returns the violation of a schedule, or None; appends the applied choices to `happened`."""
     try:
         for _, choice in follow(scenario, schedule):
             if happened is not None:

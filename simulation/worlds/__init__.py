@@ -1,1 +1,1 @@
-"""To be described."""
+"""Scenarios: the parts of a world, and the small worlds that are explored exhaustively."""

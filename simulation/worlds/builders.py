@@ -1,11 +1,11 @@
-"""What small worlds are set up from."""
+"""Deployments, webhooks and functions that define small worlds."""
 
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
-from simulation.engine.acting import Way
-from simulation.worlds.scenario import Budget, Deployment, Letter, Scenario, handler, manifest
+from simulation.engine.acting import Behavior
+from simulation.worlds.scenario import Budget, Deployment, Scenario, Webhook, handler, manifest
 from webhook_inbox.domain.manifest import SPLITTER
 
 MAIL: Final = Deployment("mail", manifest(handler("mail")))
@@ -14,32 +14,38 @@ BOTH: Final = Deployment("both", manifest(handler("mail"), handler("bill", lane=
 GITHUB: Final = Deployment("github", manifest(handler("note", "github")))
 BATCHES: Final = Deployment("batches", manifest(handler("note", "line"), SPLITTER))
 ONLY_MAIL: Final = manifest(handler("mail"))
-JOURNAL: Final = Deployment("journal", ONLY_MAIL, ways={"mail": Way(journals=True)})
+JOURNAL: Final = Deployment("journal", ONLY_MAIL, behaviors={"mail": Behavior(journals=True)})
 KEYLESS: Final = Deployment(
-    "keyless", ONLY_MAIL, ways={"mail": Way(journals=True, in_doubt="hold")}
+    "keyless", ONLY_MAIL, behaviors={"mail": Behavior(journals=True, in_doubt="hold")}
 )
 FORGETFUL: Final = Deployment(
     "forgetful",
     ONLY_MAIL,
-    ways={"mail": Way(journals=True, lifetime=timedelta(seconds=5))},
+    behaviors={"mail": Behavior(journals=True, lifetime=timedelta(seconds=5))},
 )
 APPROVED: Final = Deployment(
-    "approved", ONLY_MAIL, ways={"mail": Way(journals=True, approve=True, in_doubt="hold")}
+    "approved",
+    ONLY_MAIL,
+    behaviors={"mail": Behavior(journals=True, approve=True, in_doubt="hold")},
 )
-ASKED: Final = Deployment("asked", ONLY_MAIL, ways={"mail": Way(asks=True)})
-SHARED: Final = Deployment("shared", ONLY_MAIL, ways={"mail": Way(journals=True, shared="pay 1")})
-FIRST: Final = Letter("first")
-AGAIN: Final = Letter("again")
+ASKED: Final = Deployment("asked", ONLY_MAIL, behaviors={"mail": Behavior(asks=True)})
+SHARED: Final = Deployment(
+    "shared", ONLY_MAIL, behaviors={"mail": Behavior(journals=True, shared="pay 1")}
+)
+FIRST: Final = Webhook("first")
+AGAIN: Final = Webhook("again")
 
 
-def world(name: str, *letters: Letter, on: Deployment = MAIL, **parts: Any) -> Scenario:
-    """Returns a small world; what is not told is as in most of them."""
+def world(name: str, *webhooks: Webhook, on: Deployment = MAIL, **parts: Any) -> Scenario:
+    """Returns a small world with the given settings and the defaults of the others."""
     budget = Budget(**parts.pop("budget"))
-    return Scenario(name, letters or (FIRST,), (on, *parts.pop("then", ())), budget=budget, **parts)
+    return Scenario(
+        name, webhooks or (FIRST,), (on, *parts.pop("then", ())), budget=budget, **parts
+    )
 
 
 def wider(scenario: Scenario, more: int) -> Scenario:
-    """Returns the same world with so many more faults, and as many more moves of the clock."""
+    """Returns the same world with `more` further faults and, if it has any, clock jumps."""
     budget = scenario.budget
     jumps = budget.jumps + (more if budget.jumps else 0)
     return replace(scenario, budget=replace(budget, faults=budget.faults + more, jumps=jumps))

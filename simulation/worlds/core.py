@@ -1,12 +1,12 @@
-"""Small worlds, each about one thing, that are explored whole."""
+"""Small worlds, each about one subject, that are explored exhaustively."""
 
 from dataclasses import replace
 from typing import Final
 
 from simulation.worlds.builders import AGAIN, BATCHES, BOTH, FIRST, GITHUB, MAIL, ONCE, world
-from simulation.worlds.destinations import SPARED
-from simulation.worlds.handlers import TOOLKIT
-from simulation.worlds.ordered import ORDERED, PAUSED
+from simulation.worlds.destinations import DESTINATION_WORLDS
+from simulation.worlds.handlers import HANDLER_WORLDS
+from simulation.worlds.ordered import ORDERING_WORLDS, PAUSE_WORLDS
 from simulation.worlds.scenario import (
     DEFERS,
     DEFERS_LONG,
@@ -15,20 +15,20 @@ from simulation.worlds.scenario import (
     REFUSES,
     STALLS,
     Deployment,
-    Letter,
+    Webhook,
     handler,
     manifest,
 )
-from simulation.worlds.serial import SERIALS
+from simulation.worlds.serial import SERIAL_WORLDS
 from webhook_inbox.replay.request import ReplayRequest
 
 EVERYTHING: Final = ReplayRequest(rate_per_second=500)
 BY_NAME: Final = ReplayRequest(event_ids=("e1",), rate_per_second=500)
 FORCED: Final = ReplayRequest(event_ids=("e1",), handler="mail", force=True, rate_per_second=500)
 
-SMALL: Final = (
-    world("duplicates at once", FIRST, AGAIN, budget={"faults": 1}),
-    world("a sender who tries again", tries=3, budget={"faults": 2}, workers=1, receivers=1),
+SMALL_WORLDS: Final = (
+    world("concurrent duplicates", FIRST, AGAIN, budget={"faults": 1}),
+    world("a retrying sender", tries=3, budget={"faults": 2}, workers=1, receivers=1),
     world("one event, two faults", budget={"faults": 2, "jumps": 2}),
     world(
         "three faults",
@@ -37,52 +37,52 @@ SMALL: Final = (
         budget={"faults": 3, "jumps": 2},
     ),
     world(
-        "answers lost, calls repeated",
+        "lost answers and repeated calls",
         faults=("after", "twice", "delayed"),
         budget={"faults": 2, "jumps": 1},
     ),
     world(
         "a failing handler",
-        verdicts={"mail": (FAILS, FAILS_AFTER)},
-        budget={"faults": 1, "misdeeds": 2, "jumps": 1},
+        outcomes={"mail": (FAILS, FAILS_AFTER)},
+        budget={"faults": 1, "failures": 2, "jumps": 1},
     ),
     world(
-        "a handler that waits",
-        verdicts={"mail": (DEFERS, DEFERS_LONG)},
+        "a deferring handler",
+        outcomes={"mail": (DEFERS, DEFERS_LONG)},
         faults=("before", "killed"),
-        budget={"faults": 1, "misdeeds": 1, "jumps": 2, "passes": 1},
+        budget={"faults": 1, "failures": 1, "jumps": 2, "passes": 1},
     ),
     world(
-        "a handler that stalls",
-        verdicts={"mail": (STALLS,)},
-        budget={"faults": 1, "misdeeds": 1, "jumps": 3},
+        "a slow handler",
+        outcomes={"mail": (STALLS,)},
+        budget={"faults": 1, "failures": 1, "jumps": 3},
     ),
     world(
         "dead, redriven and replayed",
-        verdicts={"mail": (REFUSES,)},
+        outcomes={"mail": (REFUSES,)},
         requests=(EVERYTHING,),
         faults=("killed", "after"),
         workers=1,
-        budget={"faults": 1, "misdeeds": 2, "redrives": 1, "replays": 1},
+        budget={"faults": 1, "failures": 2, "redrives": 1, "replays": 1},
         max_receive_count=3,
     ),
     world(
-        "replayed while it is worked on",
+        "a replay during an attempt",
         requests=(BY_NAME,),
         faults=("killed", "twice"),
         budget={"faults": 1, "replays": 1, "jumps": 1},
     ),
     world(
-        "given up, or replayed",
+        "a dead letter or a replay",
         on=ONCE,
         requests=(BY_NAME,),
-        faults=("killed", "again"),
+        faults=("killed", "redelivered"),
         workers=1,
         receivers=1,
         budget={"faults": 2, "jumps": 1, "replays": 1},
     ),
     world(
-        "two replays, one by force",
+        "two replays, one forced",
         requests=(BY_NAME, FORCED),
         workers=1,
         budget={"replays": 2},
@@ -102,7 +102,7 @@ SMALL: Final = (
         receivers=1,
     ),
     world(
-        "the reconciler and a stale index",
+        "a stale index",
         lag=True,
         faults=("killed",),
         budget={"faults": 2, "jumps": 2, "passes": 1},
@@ -110,31 +110,31 @@ SMALL: Final = (
         receivers=1,
     ),
     world(
-        "a careless queue",
-        faults=("burned", "lost", "again"),
+        "an unreliable queue",
+        faults=("throttled", "lost", "redelivered"),
         budget={"faults": 2, "jumps": 2},
         max_receive_count=3,
     ),
     world(
         "two handlers",
         on=BOTH,
-        verdicts={"mail": (FAILS, REFUSES)},
-        budget={"faults": 1, "misdeeds": 1},
+        outcomes={"mail": (FAILS, REFUSES)},
+        budget={"faults": 1, "failures": 1},
         workers=2,
     ),
     world("one handler always fails", on=BOTH, always={"mail": REFUSES}, budget={"faults": 1}),
     world(
-        "forged, and in conflict",
+        "forged and conflicting deliveries",
         FIRST,
-        Letter("other content", content="43"),
-        Letter("forged", forged=True, persists=False),
+        Webhook("other content", content="43"),
+        Webhook("forged", forged=True, retries=False),
         budget={"faults": 1},
         workers=1,
     ),
     world(
         "a captured body",
-        Letter("honest", "github", "e1"),
-        Letter("captured", "github", "e2", captured=True, persists=False),
+        Webhook("honest", "github", "e1"),
+        Webhook("captured", "github", "e2", captured=True, retries=False),
         on=GITHUB,
         budget={"faults": 1, "jumps": 1},
         workers=1,
@@ -142,8 +142,8 @@ SMALL: Final = (
     ),
     world(
         "a guard without an event",
-        Letter("honest", "github", "e1"),
-        Letter("captured", "github", "e2", captured=True, persists=False),
+        Webhook("honest", "github", "e1"),
+        Webhook("captured", "github", "e2", captured=True, retries=False),
         on=GITHUB,
         tries=2,
         workers=0,
@@ -159,7 +159,7 @@ SMALL: Final = (
     ),
     world(
         "a batch",
-        Letter("batch", "line", items=("i1", "i2")),
+        Webhook("batch", "line", items=("i1", "i2")),
         on=BATCHES,
         workers=1,
         receivers=1,
@@ -167,9 +167,9 @@ SMALL: Final = (
         budget={"faults": 1, "jumps": 1},
     ),
     world(
-        "two batches that share an item",
-        Letter("batch", "line", items=("i1", "i2")),
-        Letter("other batch", "line", items=("i2",)),
+        "two batches with a shared item",
+        Webhook("batch", "line", items=("i1", "i2")),
+        Webhook("other batch", "line", items=("i2",)),
         on=BATCHES,
         workers=1,
         receivers=1,
@@ -177,26 +177,26 @@ SMALL: Final = (
         budget={"faults": 1},
     ),
     world(
-        "large bodies in conflict",
+        "conflicting large bodies",
         replace(FIRST, padding=20_000),
-        Letter("other content", content="43", padding=20_000),
+        Webhook("other content", content="43", padding=20_000),
         budget={"faults": 1},
         workers=1,
     ),
     world(
-        "nobody receives",
+        "no workers",
         workers=0,
         receivers=1,
         faults=(),
         budget={"jumps": 6, "passes": 4},
     ),
     world(
-        "received as often as may be",
+        "an exhausted receive count",
         on=Deployment("three", manifest(handler("mail", max_attempts=3))),
-        verdicts={"mail": (FAILS,)},
+        outcomes={"mail": (FAILS,)},
         faults=("before", "twice"),
         jitter=0.2,
-        budget={"faults": 1, "misdeeds": 2, "jumps": 1},
+        budget={"faults": 1, "failures": 2, "jumps": 1},
         max_receive_count=2,
     ),
     world(
@@ -208,12 +208,12 @@ SMALL: Final = (
     ),
     world(
         "frozen and thawed",
-        verdicts={"mail": (FAILS, DEFERS)},
+        outcomes={"mail": (FAILS, DEFERS)},
         faults=("frozen",),
-        budget={"faults": 1, "misdeeds": 1, "jumps": 1},
+        budget={"faults": 1, "failures": 1, "jumps": 1},
     ),
     world(
-        "a handler comes and goes",
+        "a handler is removed or broken",
         then=(
             Deployment("none", manifest()),
             Deployment("broken", MAIL.manifest, frozenset({"mail"})),
@@ -226,25 +226,25 @@ SMALL: Final = (
         "years of events",
         FIRST,
         AGAIN,
-        verdicts={"mail": (REFUSES,)},
+        outcomes={"mail": (REFUSES,)},
         requests=(EVERYTHING,),
         faults=("killed",),
         workers=1,
         receivers=1,
-        budget={"ages": 1, "misdeeds": 1, "replays": 1},
+        budget={"ages": 1, "failures": 1, "replays": 1},
         max_receive_count=3,
     ),
     world(
-        "clocks apart",
+        "skewed clocks",
         skews=(2400, -2400),
-        verdicts={"mail": (FAILS, DEFERS, REFUSES)},
-        budget={"faults": 1, "misdeeds": 1, "jumps": 2, "redrives": 1},
-        faults=("killed", "again"),
+        outcomes={"mail": (FAILS, DEFERS, REFUSES)},
+        budget={"faults": 1, "failures": 1, "jumps": 2, "redrives": 1},
+        faults=("killed", "redelivered"),
         max_receive_count=3,
     ),
-    *SERIALS,
-    *TOOLKIT,
-    *SPARED,
-    *ORDERED,
-    *PAUSED,
+    *SERIAL_WORLDS,
+    *HANDLER_WORLDS,
+    *DESTINATION_WORLDS,
+    *ORDERING_WORLDS,
+    *PAUSE_WORLDS,
 )

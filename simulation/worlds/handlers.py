@@ -1,4 +1,4 @@
-"""Small worlds about what handlers are given: effects, holds."""
+"""Small worlds about the tools of handlers: effects and approvals."""
 
 from typing import Final
 
@@ -12,20 +12,20 @@ from simulation.worlds.builders import (
     SHARED,
     world,
 )
-from simulation.worlds.scenario import DEFERS, FAILS, FAILS_AFTER, LIMITED, REFUSES, Letter
+from simulation.worlds.scenario import DEFERS, FAILS, FAILS_AFTER, LIMITED, REFUSES, Webhook
 from webhook_inbox.replay.request import ReplayRequest
 
 FORCED: Final = ReplayRequest(event_ids=("e1",), handler="mail", force=True, rate_per_second=500)
 
-TOOLKIT: Final = (
+HANDLER_WORLDS: Final = (
     world(
         "an effect",
         on=JOURNAL,
-        verdicts={"mail": (FAILS, FAILS_AFTER, REFUSES, DEFERS)},
-        budget={"faults": 1, "misdeeds": 1, "jumps": 1},
+        outcomes={"mail": (FAILS, FAILS_AFTER, REFUSES, DEFERS)},
+        budget={"faults": 1, "failures": 1, "jumps": 1},
     ),
     world(
-        "an effect under two faults",
+        "an effect with two faults",
         on=JOURNAL,
         workers=1,
         receivers=1,
@@ -40,7 +40,7 @@ TOOLKIT: Final = (
         receivers=1,
     ),
     world(
-        "an effect done again by force",
+        "an effect in a forced replay",
         on=JOURNAL,
         requests=(FORCED,),
         workers=1,
@@ -49,17 +49,17 @@ TOOLKIT: Final = (
         budget={"faults": 1, "replays": 1},
     ),
     world(
-        "an effect that is refused in doubt",
+        "an effect rejected in doubt",
         FIRST,
         on=JOURNAL,
-        verdicts={"mail": (LIMITED,)},
+        outcomes={"mail": (LIMITED,)},
         workers=1,
         receivers=1,
         faults=("after", "delayed"),
-        budget={"faults": 1, "misdeeds": 1, "jumps": 1},
+        budget={"faults": 1, "failures": 1, "jumps": 1},
     ),
     world(
-        "an effect whose key is soon forgotten",
+        "an effect with a short key lifetime",
         on=FORGETFUL,
         workers=1,
         receivers=1,
@@ -69,10 +69,10 @@ TOOLKIT: Final = (
     world(
         "an effect without keys",
         on=KEYLESS,
-        verdicts={"mail": (FAILS, FAILS_AFTER)},
+        outcomes={"mail": (FAILS, FAILS_AFTER)},
         workers=1,
         receivers=1,
-        budget={"faults": 1, "misdeeds": 1, "jumps": 1, "decisions": 2},
+        budget={"faults": 1, "failures": 1, "jumps": 1, "decisions": 2},
     ),
     world(
         "an effect without keys, frozen",
@@ -82,24 +82,24 @@ TOOLKIT: Final = (
         budget={"faults": 2, "decisions": 1},
     ),
     world(
-        "an effect that a person approves",
+        "an effect with approval",
         on=APPROVED,
         receivers=1,
         faults=("killed", "after"),
         budget={"faults": 1, "decisions": 2},
     ),
     world(
-        "a policy that asks a person",
+        "a policy that holds runs",
         on=ASKED,
-        verdicts={"mail": (FAILS,)},
+        outcomes={"mail": (FAILS,)},
         receivers=1,
         workers=1,
-        budget={"faults": 1, "misdeeds": 1, "decisions": 2, "jumps": 1},
+        budget={"faults": 1, "failures": 1, "decisions": 2, "jumps": 1},
     ),
     world(
-        "two events that mean one payment",
+        "two events with a shared effect",
         FIRST,
-        Letter("second", event_id="e2", content="43"),
+        Webhook("second", event_id="e2", content="43"),
         on=SHARED,
         receivers=1,
         faults=("killed",),

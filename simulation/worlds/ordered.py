@@ -1,28 +1,36 @@
-"""Small worlds about order without a queue's help, and about handlers that a person pauses."""
+"""Small worlds about `latest` and `sequence` ordering, and about paused handlers."""
 
 from dataclasses import replace
 from typing import Any, Final
 
-from simulation.engine.acting import Way
+from simulation.engine.acting import Behavior
 from simulation.worlds.builders import FIRST, MAIL, world
-from simulation.worlds.scenario import DEFERS, FAILS, REFUSES, Deployment, Letter, handler, manifest
+from simulation.worlds.scenario import (
+    DEFERS,
+    FAILS,
+    REFUSES,
+    Deployment,
+    Webhook,
+    handler,
+    manifest,
+)
 from webhook_inbox.domain.manifest import Order
 from webhook_inbox.handlers.ordering.declaration import LATEST, SEQUENCE
 from webhook_inbox.replay.request import ReplayRequest
 
-ONE: Final = Letter("one", event_id="e1", version=1, there=True)
-TWO: Final = Letter("two", event_id="e2", version=2, there=True)
-THREE: Final = Letter("three", event_id="e3", version=3, there=True)
-LATE: Final = Letter("one, late", event_id="e1", version=1)
-SAME: Final = Letter("the same", event_id="e4", version=1, there=True)
+ONE: Final = Webhook("one", event_id="e1", version=1, preloaded=True)
+TWO: Final = Webhook("two", event_id="e2", version=2, preloaded=True)
+THREE: Final = Webhook("three", event_id="e3", version=3, preloaded=True)
+LATE: Final = Webhook("one, late", event_id="e1", version=1)
+SAME: Final = Webhook("the same", event_id="e4", version=1, preloaded=True)
 BY_NAME: Final = ReplayRequest(event_ids=("e1",), rate_per_second=500)
 
 
-def keeping(kind: str, *, way: Way | None = None, **settings: Any) -> Deployment:
-    """Returns a deployment whose handler keeps an order."""
+def keeping(kind: str, *, behavior: Behavior | None = None, **settings: Any) -> Deployment:
+    """Returns a deployment with an ordered handler."""
     order = Order(kind, "content", "version", **settings)
-    ways = {"mail": way} if way else {}
-    return Deployment(kind, manifest(handler("mail", order=order)), ways=ways)
+    behaviors = {"mail": behavior} if behavior else {}
+    return Deployment(kind, manifest(handler("mail", order=order)), behaviors=behaviors)
 
 
 NEWEST: Final = keeping(LATEST)
@@ -30,19 +38,19 @@ NUMBERED: Final = keeping(SEQUENCE, timeout=60.0)
 SKIPPING: Final = keeping(SEQUENCE, timeout=60.0, on_gap="skip")
 STRICT: Final = keeping(SEQUENCE, timeout=60.0, on_gap="dead")
 
-ORDERED: Final = (
+ORDERING_WORLDS: Final = (
     world(
         "the latest of two",
         ONE,
         TWO,
         on=NEWEST,
-        verdicts={"mail": (FAILS, REFUSES)},
+        outcomes={"mail": (FAILS, REFUSES)},
         faults=("killed",),
         receivers=1,
-        budget={"misdeeds": 1, "faults": 1},
+        budget={"failures": 1, "faults": 1},
     ),
     world(
-        "the latest, by a faulty ledger",
+        "latest with a faulty ledger",
         ONE,
         TWO,
         on=NEWEST,
@@ -56,7 +64,7 @@ ORDERED: Final = (
         ONE,
         TWO,
         on=NUMBERED,
-        verdicts={"mail": (FAILS, DEFERS)},
+        outcomes={"mail": (FAILS, DEFERS)},
         faults=("killed",),
         receivers=1,
         budget={"faults": 1, "jumps": 1},
@@ -73,7 +81,7 @@ ORDERED: Final = (
         budget={},
     ),
     world(
-        "a sequence, by a faulty ledger",
+        "a sequence with a faulty ledger",
         ONE,
         TWO,
         on=NUMBERED,
@@ -83,30 +91,30 @@ ORDERED: Final = (
         budget={"faults": 1},
     ),
     world(
-        "a sequence whose first is dead",
+        "a sequence with a dead first event",
         ONE,
         TWO,
         on=NUMBERED,
-        verdicts={"mail": (REFUSES,)},
+        outcomes={"mail": (REFUSES,)},
         requests=(BY_NAME,),
         faults=(),
         receivers=1,
         workers=1,
-        budget={"misdeeds": 1, "replays": 1, "decisions": 1},
+        budget={"failures": 1, "replays": 1, "decisions": 1},
     ),
     world(
-        "a gap that is passed over",
+        "a skipped gap",
         ONE,
         TWO,
         on=SKIPPING,
-        verdicts={"mail": (REFUSES,)},
+        outcomes={"mail": (REFUSES,)},
         faults=(),
         receivers=1,
         workers=1,
-        budget={"misdeeds": 1, "jumps": 2},
+        budget={"failures": 1, "jumps": 2},
     ),
     world(
-        "a gap that is death",
+        "a fatal gap",
         ONE,
         TWO,
         on=STRICT,
@@ -116,7 +124,7 @@ ORDERED: Final = (
         budget={"faults": 1, "jumps": 2},
     ),
     world(
-        "one number twice",
+        "a duplicate sequence number",
         ONE,
         SAME,
         TWO,
@@ -128,12 +136,12 @@ ORDERED: Final = (
     ),
 )
 
-PAUSED: Final = (
+PAUSE_WORLDS: Final = (
     world(
         "a handler is paused and resumed",
-        replace(FIRST, there=True),
+        replace(FIRST, preloaded=True),
         on=MAIL,
-        verdicts={"mail": (FAILS,)},
+        outcomes={"mail": (FAILS,)},
         faults=("killed",),
         receivers=1,
         workers=1,

@@ -1,4 +1,4 @@
-"""What a simulated world consists of, and how much may go wrong in it."""
+"""The parts of a simulated world and the budget of its faults."""
 
 import json
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import cache, cached_property
 from typing import Any, Final
 
-from simulation.engine.acting import Handlers, Verdict, Way
+from simulation.engine.acting import AttemptOutcome, Behavior, Handlers
 from simulation.engine.programs import load_provider
 from webhook_inbox.domain.manifest import (
     Backoff,
@@ -22,7 +22,7 @@ from webhook_inbox.ingest.events import fingerprint
 from webhook_inbox.replay.request import ReplayRequest
 
 SECRET: Final = "a-secret-of-the-provider"  # noqa: S105 - obviously fake
-# "acme" signs id and time, "github" the body alone.
+# "acme" signs the timestamp and the body, "github" only the body.
 ACME: Final = SourceSpec(
     "acme",
     "hmac",
@@ -40,64 +40,64 @@ LINE: Final = SourceSpec("line", "line", "line")
 SOURCES: Final = {"acme": ACME, "github": GITHUB, "line": LINE}
 TYPES: Final = {"acme": "paid", "github": "issues", "line": "message"}
 
-SUCCEEDS: Final = Verdict()
-FAILS: Final = Verdict(posts=False, error="transient")
-FAILS_AFTER: Final = Verdict(error="transient")
-REFUSES: Final = Verdict(posts=False, error="permanent")
-DEFERS: Final = Verdict(posts=False, error="deferred", seconds=20)
-DEFERS_LONG: Final = Verdict(posts=False, error="deferred", seconds=3600)
-STALLS: Final = Verdict(seconds=59)
-LIMITED: Final = Verdict(posts=False, error="limited", seconds=20)
+SUCCEEDS: Final = AttemptOutcome()
+FAILS: Final = AttemptOutcome(posts=False, error="transient")
+FAILS_AFTER: Final = AttemptOutcome(error="transient")
+REFUSES: Final = AttemptOutcome(posts=False, error="permanent")
+DEFERS: Final = AttemptOutcome(posts=False, error="deferred", seconds=20)
+DEFERS_LONG: Final = AttemptOutcome(posts=False, error="deferred", seconds=3600)
+STALLS: Final = AttemptOutcome(seconds=59)
+LIMITED: Final = AttemptOutcome(posts=False, error="limited", seconds=20)
 
 
 def handler(name: str, source: str = "acme", **settings: Any) -> HandlerSpec:
-    """Returns a handler's declaration."""
+    """Returns the declaration of a handler."""
     settings = {"max_attempts": 2, "backoff": Backoff(base=10, factor=4), **settings}
     return HandlerSpec(name, name, "handle", source, ("*",), **settings)
 
 
 def manifest(*handlers: HandlerSpec, sink: DestinationSpec | None = None) -> Manifest:
-    """Returns a manifest with both sources, these handlers and this destination."""
+    """Returns a manifest with all sources, these handlers and this destination."""
     called = {sink.name: sink} if sink else {}
     return Manifest("sim", "1", SOURCES, {spec.name: spec for spec in handlers}, called)
 
 
 @dataclass(frozen=True)
 class Deployment:
-    """What runs: a manifest, the handlers whose modules cannot be imported, and how others act."""
+    """A manifest, the handlers whose modules cannot be imported, and the handlers' behavior."""
 
     name: str
     manifest: Manifest
     broken: frozenset[str] = frozenset()
-    ways: Mapping[str, Way] = field(default_factory=dict)
+    behaviors: Mapping[str, Behavior] = field(default_factory=dict)
 
     @property
     def handlers(self) -> Handlers:
-        """The handlers, as a processor is given them."""
-        return Handlers(self.broken, self.ways)
+        """The handlers that a processor receives."""
+        return Handlers(self.broken, self.behaviors)
 
     @cached_property
     def identity(self) -> str:
-        """What tells it from any other deployment of any scenario."""
-        return f"{self.manifest!r} {sorted(self.broken)} {self.ways!r}"
+        """A value that identifies the deployment among all scenarios."""
+        return f"{self.manifest!r} {sorted(self.broken)} {self.behaviors!r}"
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
-    """A delivery that a provider, or somebody else, will send.
+class Webhook:
+    """A delivery that a provider or an attacker will send.
 
     Attributes:
-        name: what a story calls it; unique.
-        source: where it is sent.
-        event_id: the id it carries.
-        content: what happened; the same for every honest delivery of one event.
-        forged: whether it is signed by somebody who does not know the secret.
-        captured: whether it is somebody's copy of an honest delivery, under another id.
-        persists: whether its sender tries again until it is acknowledged.
-        padding: bytes added to the body, to make it large.
-        items: the ids of the events in it, where it is a batch.
-        version: which version of its content it is, or its number; 0 for neither.
-        there: whether it was accepted before anything else happens.
+        name: the unique name in a trace.
+        source: the source that receives it.
+        event_id: the event id.
+        content: the content; the same for every honest delivery of one event.
+        forged: whether it is signed with a wrong secret.
+        captured: whether it is a copy of an honest delivery under another id.
+        retries: whether the sender retries until acknowledged.
+        padding: bytes added to make the body large.
+        items: the ids of the events of a batch.
+        version: the version or sequence number, 0 for none.
+        preloaded: whether it was accepted before the schedule starts.
     """
 
     name: str
@@ -106,11 +106,11 @@ class Letter:
     content: str = "42"
     forged: bool = False
     captured: bool = False
-    persists: bool = True
+    retries: bool = True
     padding: int = 0
     items: tuple[str, ...] = ()
     version: int = 0
-    there: bool = False
+    preloaded: bool = False
 
     @property
     def body(self) -> bytes:
@@ -121,7 +121,7 @@ class Letter:
 
     @property
     def event(self) -> tuple[str, str]:
-        """The source and the id of the event it becomes."""
+        """The source and the id of the stored event."""
         if not self.items:
             return self.source, self.event_id
         volatile = load_provider(SOURCES[self.source]).volatile
@@ -129,12 +129,12 @@ class Letter:
 
     @property
     def honest(self) -> bool:
-        """Whether it is what its provider sent."""
+        """True if the provider sent it unchanged."""
         return not (self.forged or self.captured)
 
     def delivered(self, now: datetime, request_id: str) -> Delivery:
         """Returns the HTTP request, sent and signed now."""
-        secret = "somebody-elses-secret" if self.forged else SECRET
+        secret = "another-secret" if self.forged else SECRET
         sample = Sample(self.event_id, TYPES[self.source], self.body)
         signed = load_provider(SOURCES[self.source]).sign(sample, secret, now)
         headers = {name.lower(): value for name, value in signed.items()}
@@ -157,50 +157,50 @@ def _batch(items: tuple[str, ...]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How often, at most, each kind of thing happens before all heals."""
+    """The maximum number of each kind of choice before convergence."""
 
-    faults: int = 0  # failing calls, killed workers, lost and repeated messages, burned receives
-    misdeeds: int = 0  # attempts of a handler that do not simply succeed
-    jumps: int = 0  # moves of the clock to the next moment at which something can happen
+    faults: int = 0  # failing calls, killed workers, lost and repeated messages, throttled receives
+    failures: int = 0  # attempts of a handler that do not succeed at once
+    jumps: int = 0  # jumps of the clock to the next moment
     passes: int = 0  # passes of the reconciler
     replays: int = 0
     redrives: int = 0
-    decisions: int = 0  # of a person, about held runs
-    pauses: int = 0  # of handlers, and their resumptions
+    decisions: int = 0  # about held runs
+    pauses: int = 0  # and resumptions of handlers
     deployments: int = 0
-    ages: int = 0  # weeks in which nothing happens, until events, and then runs, have expired
+    ages: int = 0  # idle weeks, until events, and then runs, have expired
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A world before anything has happened.
+    """The initial state and the limits of a world.
 
     Attributes:
-        name: as on the command line.
-        letters: what is sent, each once, at any moment; more often by senders who persist.
-        deployments: the first runs at the beginning, any other may replace it.
-        workers: how many processors run at once.
-        receivers: how many ingests run at once.
-        budget: how much goes wrong.
-        verdicts: the ways in which an attempt of each handler may go wrong.
-        always: handlers that never succeed, and how they fail.
-        requests: what an operator may ask replay for.
-        skews: how far each worker's clock is off, in milliseconds, in turn.
-        faults: the kinds of faults.
-        lag: whether eventually consistent reads may miss what was written.
-        jitter: where in its range every random number lies, 0-1.
-        tries: how often a sender who persists sends a letter, before all heals.
-        max_receive_count: after so many receives SQS moves a message to the DLQ.
+        name: the name on the command line.
+        webhooks: the webhooks, each sent once, or until acknowledged if the sender retries.
+        deployments: the first one runs at the start; any other may replace it.
+        workers: the number of concurrent processors.
+        receivers: the number of concurrent ingests.
+        budget: the limits of faults and other choices.
+        outcomes: the unsuccessful outcomes that an attempt of each handler may have.
+        always: the outcome of handlers that never succeed.
+        requests: the replay requests of operators.
+        skews: the clock errors of the workers, in milliseconds.
+        faults: the possible kinds of faults.
+        lag: whether eventually consistent reads may miss recent writes.
+        jitter: the position of every random number in its range, 0-1.
+        tries: the most times that a retrying sender sends a webhook before convergence.
+        max_receive_count: the receives after which SQS moves a message to the DLQ.
     """
 
     name: str
-    letters: tuple[Letter, ...]
+    webhooks: tuple[Webhook, ...]
     deployments: tuple[Deployment, ...]
     workers: int = 2
     receivers: int = 2
     budget: Budget = field(default_factory=Budget)
-    verdicts: Mapping[str, tuple[Verdict, ...]] = field(default_factory=dict)
-    always: Mapping[str, Verdict] = field(default_factory=dict)
+    outcomes: Mapping[str, tuple[AttemptOutcome, ...]] = field(default_factory=dict)
+    always: Mapping[str, AttemptOutcome] = field(default_factory=dict)
     requests: tuple[ReplayRequest, ...] = ()
     skews: tuple[int, ...] = (0,)
     faults: tuple[str, ...] = ("before", "after", "killed")

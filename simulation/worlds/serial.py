@@ -3,72 +3,80 @@
 from typing import Final
 
 from simulation.worlds.builders import FIRST, MAIL, world
-from simulation.worlds.scenario import DEFERS, FAILS, REFUSES, Deployment, Letter, handler, manifest
+from simulation.worlds.scenario import (
+    DEFERS,
+    FAILS,
+    REFUSES,
+    Deployment,
+    Webhook,
+    handler,
+    manifest,
+)
 from webhook_inbox.domain.manifest import BLOCK, SERIAL, Order
 from webhook_inbox.replay.request import ReplayRequest
 
-# What a letter's body has beside its filler is the ordering key: these two have the same.
-SECOND: Final = Letter("second", event_id="e2")
+# The ordering key is the content of the body, so FIRST and SECOND share it.
+SECOND: Final = Webhook("second", event_id="e2")
 IN_ORDER: Final = Order(SERIAL, "content")
-GOES_ON: Final = Deployment("serial", manifest(handler("mail", lane="mail", order=IN_ORDER)))
-STOPS: Final = Deployment(
+CONTINUING: Final = Deployment("serial", manifest(handler("mail", lane="mail", order=IN_ORDER)))
+BLOCKING: Final = Deployment(
     "blocking",
     manifest(handler("mail", lane="mail", order=Order(SERIAL, "content", on_dead=BLOCK))),
 )
 BY_NAME: Final = ReplayRequest(event_ids=("e1",), rate_per_second=500)
 RECEIVES: Final = 1000
 
-SERIALS: Final = (
+SERIAL_WORLDS: Final = (
     world(
-        "in order",
+        "serial",
         FIRST,
         SECOND,
-        on=GOES_ON,
+        on=CONTINUING,
         budget={"faults": 1, "jumps": 1},
         receivers=1,
         max_receive_count=RECEIVES,
     ),
     world(
-        "in order, failing",
+        "serial, failing",
         FIRST,
         SECOND,
-        on=GOES_ON,
-        verdicts={"mail": (FAILS, REFUSES, DEFERS)},
+        on=CONTINUING,
+        outcomes={"mail": (FAILS, REFUSES, DEFERS)},
         faults=("killed", "before"),
-        budget={"faults": 1, "misdeeds": 1, "jumps": 1},
+        budget={"faults": 1, "failures": 1, "jumps": 1},
         workers=1,
         receivers=1,
         max_receive_count=RECEIVES,
     ),
     world(
-        "in order, replayed",
+        "serial, replayed",
         FIRST,
         SECOND,
-        on=GOES_ON,
-        verdicts={"mail": (FAILS, REFUSES)},
+        on=CONTINUING,
+        outcomes={"mail": (FAILS, REFUSES)},
         requests=(BY_NAME,),
         faults=("killed", "after"),
-        budget={"faults": 1, "misdeeds": 1, "replays": 1},
+        budget={"faults": 1, "failures": 1, "replays": 1},
         workers=1,
         receivers=1,
         max_receive_count=RECEIVES,
     ),
     world(
-        "in order, by a careless queue",
+        "serial, unreliable queue",
         FIRST,
         SECOND,
-        on=GOES_ON,
-        faults=("again", "killed"),
+        on=CONTINUING,
+        faults=("redelivered", "killed"),
         budget={"faults": 2, "jumps": 1},
         workers=1,
         receivers=1,
         max_receive_count=RECEIVES,
     ),
     world(
-        "in order, never enqueued",
+        "serial, never enqueued",
         FIRST,
         SECOND,
-        on=GOES_ON,
+        on=CONTINUING,
         faults=("killed", "refused"),
         budget={"faults": 2, "jumps": 1},
         workers=1,
@@ -76,14 +84,14 @@ SERIALS: Final = (
         max_receive_count=RECEIVES,
     ),
     world(
-        "an ordering key that stands still",
+        "a blocked ordering key",
         FIRST,
         SECOND,
-        on=STOPS,
-        verdicts={"mail": (REFUSES,)},
+        on=BLOCKING,
+        outcomes={"mail": (REFUSES,)},
         requests=(BY_NAME,),
         faults=("killed", "after"),
-        budget={"faults": 1, "misdeeds": 1, "replays": 1},
+        budget={"faults": 1, "failures": 1, "replays": 1},
         workers=1,
         receivers=1,
         max_receive_count=RECEIVES,
@@ -93,7 +101,7 @@ SERIALS: Final = (
         FIRST,
         SECOND,
         on=MAIL,
-        then=(GOES_ON,),
+        then=(CONTINUING,),
         faults=("killed",),
         budget={"faults": 1, "deployments": 1, "jumps": 1},
         workers=1,

@@ -1,6 +1,6 @@
-"""Time, randomness and threads come through ports alone, so that the code can be simulated.
+"""The library uses time, randomness and threads through its ports only, so it can be simulated.
 
-The same seed has to give the same run, and a clock that is told has to be the only one.
+The same seed must give the same run, and the simulated clock must be the only one.
 """
 
 import ast
@@ -29,7 +29,7 @@ MODULES = {
     "urllib.request": "the world is the adapters'",
     "uuid": "randomness is Randomness's",
 }
-# (what it is called on, its name): on None for builtins.
+# (object, function); the object of builtins is None.
 CALLS = {
     ("datetime", "now"),
     ("datetime", "utcnow"),
@@ -40,17 +40,17 @@ CALLS = {
     ("os", "getpid"),
     ("os", "environ"),
     ("os", "getenv"),
-    (None, "hash"),  # of a text it differs from process to process
+    (None, "hash"),  # the hash of a text differs between processes
     (None, "input"),
 }
 # Adapters and their doubles, the HTTP client, and the event loop that async handlers run in.
 PORTS = ("adapters/", "destinations/client/", "handlers/coroutines.py")
-# Part of the build, never of a function: nobody simulates it.
+# Part of the build, never of a function, so never simulated.
 EXEMPT = {
     "configuration/compile.py": "writes the manifest at synth",
     "configuration/declared_handlers.py": "imports handlers in a child process at synth",
 }
-# For integrators' tests; like the build, it never ships.
+# For integrators' tests; it never ships.
 KIT = "testing"
 
 
@@ -105,12 +105,12 @@ def _imports(node: ast.AST) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("path", core(), ids=lambda path: str(path.relative_to(LIBRARY)))
-def test_the_core_asks_the_world_nothing_but_through_a_port(path: Path) -> None:
+def test_the_core_uses_ports_only(path: Path) -> None:
     assert list(offences(path.read_text())) == []
 
 
 @pytest.mark.parametrize("name", sorted(EXEMPT))
-def test_an_exemption_is_still_there_and_still_part_of_the_build_alone(name: str) -> None:
+def test_an_exempt_module_exists_and_only_the_build_imports_it(name: str) -> None:
     module = name.removesuffix(".py").replace("/", ".")
     assert (LIBRARY / name).is_file()
     importers = [
@@ -150,7 +150,7 @@ def test_an_exemption_is_still_there_and_still_part_of_the_build_alone(name: str
         "def f():\n    import time",
     ],
 )
-def test_each_way_around_a_port_is_seen(source: str) -> None:
+def test_each_way_around_a_port_is_reported(source: str) -> None:
     assert list(offences(source)) != []
 
 
@@ -169,5 +169,5 @@ def test_each_way_around_a_port_is_seen(source: str) -> None:
         "from hashlib import sha256",
     ],
 )
-def test_what_is_no_way_around_is_left_alone(source: str) -> None:
+def test_harmless_code_is_not_reported(source: str) -> None:
     assert list(offences(source)) == []

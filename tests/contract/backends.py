@@ -1,4 +1,4 @@
-"""What the backends have in common, for tests that need more than the port."""
+"""The common interface of the backends, for tests that need more than the port."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the adapters work on, made as the stacks make it."""
+"""The resources of the adapters, created as the stacks create them."""
 
 import json
 from typing import Any

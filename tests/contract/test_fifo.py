@@ -115,7 +115,7 @@ def test_the_backlog_counts_what_waits_behind_its_group(fifo: Lane) -> None:
     assert fifo.queue.backlog().visible == 2
 
 
-def test_what_was_sent_before_is_taken_and_not_delivered(fifo: Lane) -> None:
+def test_a_repeated_message_is_accepted_and_not_delivered(fifo: Lane) -> None:
     message = outgoing("a1")
 
     assert fifo.queue.send([message, message]) == []
@@ -136,7 +136,7 @@ def test_what_was_sent_before_is_known_after_its_deletion(fifo: Lane) -> None:
     assert receive(fifo) == []
 
 
-def test_what_was_sent_before_is_known_in_every_group(fifo: Lane) -> None:
+def test_a_repeated_message_is_known_in_every_group(fifo: Lane) -> None:
     fifo.queue.send([Outgoing("first", group="a", dedup="same")])
 
     assert fifo.queue.send([Outgoing("second", group="b", dedup="same")]) == []
@@ -150,7 +150,7 @@ def test_the_same_text_under_two_ids_is_two_messages(fifo: Lane) -> None:
     assert bodies(receive(fifo)) == ["x", "x"]
 
 
-def test_what_a_fifo_queue_does_not_take_comes_back_and_the_rest_is_sent(fifo: Lane) -> None:
+def test_messages_that_a_fifo_queue_rejects_are_returned_and_the_rest_is_sent(fifo: Lane) -> None:
     good = outgoing("a1")
     refused = [
         Outgoing("no group", dedup="1"),

@@ -1,4 +1,4 @@
-"""Serial runs on a FIFO queue: what lanes send is handed out an ordering key at a time, and once."""
+"""Serial runs on a FIFO queue: one message per ordering key is delivered at a time, and once."""
 
 import pytest
 
@@ -37,9 +37,7 @@ def test_a_queue_says_that_it_is_fifo(fifo: Lane) -> None:
     assert fifo.queue.fifo
 
 
-def test_of_an_ordering_key_one_is_handed_out_and_of_others_as_well(
-    lanes: Lanes, fifo: Lane
-) -> None:
+def test_one_message_of_each_ordering_key_is_delivered_at_a_time(lanes: Lanes, fifo: Lane) -> None:
     send(lanes, reference("e1", "a"), reference("e2", "a"), reference("e3", "b"))
 
     first, second = taken(fifo), taken(fifo)
@@ -58,7 +56,7 @@ def test_one_that_is_hidden_keeps_its_place(lanes: Lanes, fifo: Lane) -> None:
     assert event_of(taken(fifo)) == "e1"
 
 
-def test_what_is_sent_again_with_its_generation_comes_once(lanes: Lanes, fifo: Lane) -> None:
+def test_a_message_resent_with_its_generation_is_delivered_once(lanes: Lanes, fifo: Lane) -> None:
     send(lanes, reference("e1", "a"))
     send(lanes, reference("e1", "a"))
     first = taken(fifo)

@@ -66,7 +66,7 @@ def test_work_is_done_before_run_returns(executor: Executor) -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError("x"), SystemExit(1), KeyboardInterrupt()], ids=repr)
-def test_what_work_raises_is_raised(executor: Executor, error: BaseException) -> None:
+def test_an_error_of_the_work_is_raised(executor: Executor, error: BaseException) -> None:
     def work() -> None:
         raise error
 

@@ -40,7 +40,7 @@ def test_the_same_text_twice_is_two_messages(lane: Lane) -> None:
     assert lane.receive().id != lane.receive().id
 
 
-def test_what_the_queue_does_not_take_comes_back_and_the_rest_is_sent(lane: Lane) -> None:
+def test_messages_that_the_queue_rejects_are_returned_and_the_rest_is_sent(lane: Lane) -> None:
     """AWS fails a whole batch for one such message, so it is not asked."""
     refused = [
         Outgoing("control \x00 character"),

@@ -5,7 +5,7 @@ from tests.contract.backends import Lane, aws_differs
 API = "https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/"
 
 
-def buried(lane: Lane) -> bool:
+def moved_to_dlq(lane: Lane) -> bool:
     """Tells whether the one message has moved, as a receive that finds nothing makes it."""
     assert lane.queue.receive(10, hidden_for=60) == []
     return lane.dead_letters.backlog().visible == 1
@@ -17,7 +17,7 @@ def test_a_message_received_too_often_goes_to_the_dead_letters(lane: Lane) -> No
     first = lane.fail(times=2)
     assert lane.queue.backlog().visible == 1
 
-    lane.until(lambda: buried(lane))
+    lane.until(lambda: moved_to_dlq(lane))
 
     [dead] = lane.until(lambda: lane.dead_letters.receive(10, hidden_for=60))
     assert dead.body == "poison"
@@ -25,7 +25,7 @@ def test_a_message_received_too_often_goes_to_the_dead_letters(lane: Lane) -> No
     assert (dead.id, dead.sent_at) == (first.id, first.sent_at)
 
 
-def test_what_waits_behind_a_dying_message_is_received(lane: Lane) -> None:
+def test_messages_behind_a_dying_message_are_received(lane: Lane) -> None:
     lane.send("poison")
     lane.fail(times=2)
     lane.send("next")
@@ -37,7 +37,7 @@ def test_what_waits_behind_a_dying_message_is_received(lane: Lane) -> None:
 def test_receives_count_on_among_the_dead_letters(lane: Lane) -> None:
     lane.send("poison")
     lane.fail(times=2)
-    lane.until(lambda: buried(lane))
+    lane.until(lambda: moved_to_dlq(lane))
 
     [dead] = lane.until(lambda: lane.dead_letters.receive(1, hidden_for=60))
 
@@ -47,7 +47,7 @@ def test_receives_count_on_among_the_dead_letters(lane: Lane) -> None:
 def test_dead_letters_stay_however_often_they_are_received(lane: Lane) -> None:
     lane.send("poison")
     lane.fail(times=2)
-    lane.until(lambda: buried(lane))
+    lane.until(lambda: moved_to_dlq(lane))
 
     for _ in range(4):
         [dead] = lane.until(lambda: lane.dead_letters.receive(1, hidden_for=60))
@@ -66,7 +66,7 @@ def test_a_receipt_from_before_its_death_does_not_delete_a_dead_letter(lane: Lan
     lane.queue.hide(lane.receive().receipt, 0)
     second = lane.receive()
     lane.queue.hide(second.receipt, 0)
-    lane.until(lambda: buried(lane))
+    lane.until(lambda: moved_to_dlq(lane))
 
     lane.queue.delete(second.receipt)
 

@@ -157,7 +157,7 @@ def test_a_failed_condition_on_no_row_tells_of_none(table: Table) -> None:
     assert table.get(KEY) is None
 
 
-def test_what_a_failure_tells_is_a_copy(table: Table) -> None:
+def test_the_row_of_a_failed_condition_is_a_copy(table: Table) -> None:
     table.put(row(runs=["a"]))
     with pytest.raises(ConditionFailed) as failed:
         table.put(row(), when=Absent("pk"))

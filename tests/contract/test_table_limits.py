@@ -1,4 +1,4 @@
-"""What DynamoDB refuses: keys, sizes, types, and updates that contradict themselves."""
+"""Limits of DynamoDB: keys, sizes, types, and contradictory updates."""
 
 from collections.abc import Callable
 from dataclasses import replace

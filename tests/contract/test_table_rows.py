@@ -142,7 +142,7 @@ def test_a_deleted_row_is_gone_and_deleting_nothing_is_no_error(table: Table) ->
     assert table.get(other) is not None
 
 
-def test_what_is_put_and_what_is_read_are_copies(table: Table) -> None:
+def test_written_and_read_rows_are_copies(table: Table) -> None:
     given = row(runs=["a"], headers={"k": "v"})
     table.put(given)
     given["runs"].append("b")

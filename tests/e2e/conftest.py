@@ -1,6 +1,6 @@
-"""One inbox for all tests of the whole path: a start takes a quarter of a minute.
+"""One inbox for all end-to-end tests, since a start takes 15 seconds.
 
-What takes as long by itself is set off at once, and looked at by the last tests.
+Scenarios with long timeouts start at once and are checked by the last tests.
 """
 
 from collections.abc import Iterator
@@ -13,10 +13,10 @@ from tests.e2e.mail_inbox import MailInbox
 from tests.e2e.misfortunes import Misfortunes, set_off
 from tests.e2e.whole_inbox import WholeInbox
 
-# The fragile lane alone differs from the template: a killed worker's message would come back
-# after six minutes there, and its run's lease would end after more than one. A lease counts as
-# over 10 s after its invocation's deadline, and the message must not come back earlier. Of the
-# function's time two seconds are not the handler's; a slow machine's worker imports in the rest.
+# Only the fragile lane differs from the template, where the message of a killed worker becomes
+# visible after six minutes and the lease of its run ends after more than one. A lease expires 10 s
+# after the deadline of its invocation, and the message must not become visible earlier. Two seconds
+# of the function's timeout are reserved; a slow machine spends some of the rest on imports.
 FUNCTION_TIMEOUT = 12
 VISIBILITY_TIMEOUT = 23
 
@@ -33,7 +33,7 @@ def _started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WholeInbox]:
 
 @pytest.fixture(scope="session")
 def misfortunes(_started: WholeInbox, tmp_path_factory: pytest.TempPathFactory) -> Misfortunes:
-    """What befell the inbox before the first test."""
+    """The long-running scenarios, started before the first test."""
     return set_off(_started, tmp_path_factory.mktemp("misfortunes"))
 
 

@@ -130,7 +130,7 @@ class GuardedInbox(Inquiry):
     # -- policies
 
     def _spell_out_batches(self) -> None:
-        """Lets whoever may send, send a batch.
+        """Allows roles that may send messages to send batches too.
 
         In AWS `sqs:SendMessage` is the right to both, and there is no `sqs:SendMessageBatch`;
         ministack asks for that.

@@ -1,6 +1,6 @@
-"""What providers ask an endpoint before they send, and what they want to hear.
+"""The handshake requests of providers, and the answers they expect.
 
-Each as its provider's own description has it, secrets and challenges included.
+Each follows the provider's documentation, including secrets and challenges.
 """
 
 import json
@@ -72,7 +72,7 @@ ALLOWED = {
     "allow": "POST",
 }
 PLAIN_TOKEN = "qgg8vlvZRS6UYooatFL8Aw"
-# Who is asked more than one thing has a mark after its name.
+# A provider with several requests has a suffix after its name.
 UNSIGNED: Mapping[str, Question] = {
     "adobe-sign": Question(**_same("X-AdobeSign-ClientId", "CBJCHBCAABAAo8")),
     "azure-event-grid": Question(

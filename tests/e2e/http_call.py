@@ -28,7 +28,7 @@ class Answer:
 
     @property
     def was_lost(self) -> bool:
-        """Whether nobody decided anything: a provider sends it again.
+        """True if the inbox made no decision, so that a provider would retry.
 
         ministack may lose a worker (502), and on a slow machine ingest's 2.5 seconds, or the
         front's 30, may not be enough ("unavailable"). A missing secret is another matter.

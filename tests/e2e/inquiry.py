@@ -1,4 +1,4 @@
-"""What a test asks of an inbox, wherever that runs."""
+"""Sends to and inspects an inbox, wherever it runs."""
 
 import json
 import ssl
@@ -35,9 +35,9 @@ def fresh() -> str:
 
 
 class Inquiry:
-    """Sends to a deployed inbox, looks at what became of it, and acts as an operator.
+    """Sends to a deployed inbox, inspects the results, and acts as an operator.
 
-    Whoever derives from it has these attributes, and `client`.
+    Subclasses set these attributes and `client`.
     """
 
     functions: Path
@@ -71,7 +71,7 @@ class Inquiry:
         return providers.load(spec).sign(sample, value, now or datetime.now(UTC))
 
     def post(self, source: str, body: bytes, headers: dict[str, str]) -> Answer:
-        """Posts as a provider does, which sends again what nobody took."""
+        """Posts as a provider does, with retries until acknowledged."""
         url = f"{self.front_url}/webhooks/{source}"
         return insist(lambda: call(url, "POST", body=body, headers=headers, trust=self.trust))
 
@@ -97,7 +97,7 @@ class Inquiry:
         """Delivers an event of the laboratory and returns its id."""
         event_id = fresh()
         answer = self.deliver("lab", type_, wish, event_id=event_id)
-        # What was accepted by an answer that got lost is a duplicate the next time.
+        # After a lost answer the retry of an accepted delivery is a duplicate.
         assert answer.status == 202 or (answer.status == 200 and answer.sendings > 1), answer
         return event_id
 
@@ -179,7 +179,7 @@ class Inquiry:
         return self.invoke("ReplayFunctionName", {"rate_per_second": 500, **payload})
 
     def lose_pending(self, source: str, event_id: str, handler: str) -> None:
-        """Writes a run that was sent an hour ago, and whose message nobody ever received."""
+        """Writes a run that was sent an hour ago and whose message was lost."""
         key, long_ago = run_key(source, event_id, handler), datetime.now(UTC) - HOUR
         row = {
             "pk": key.pk,
@@ -228,11 +228,11 @@ class Inquiry:
         ).get("Messages"):
             yield from messages
 
-    def buried(self, text: str, *, lane: str = DEFAULT_LANE, id_: str = "") -> dict[str, Any]:
+    def moved_to_dlq(self, text: str, *, lane: str = DEFAULT_LANE, id_: str = "") -> dict[str, Any]:
         """Waits until SQS has moved a message to the DLQ, one with this id if given; returns it.
 
-        SQS moves a message under its own id; one that somebody sends gets a new one. There may
-        be copies: on a slow machine ingest gives a sending up that was taken, and sends again.
+        SQS keeps the id of a message that it moves; a message that is sent again gets a new one.
+        There may be copies: on a slow machine ingest times out after a send that succeeded.
         """
 
         def look() -> list[dict[str, Any]]:

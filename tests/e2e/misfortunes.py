@@ -1,7 +1,6 @@
-"""What takes half a minute by itself: set off when the inbox starts, judged by the last tests.
+"""Scenarios that take 30 seconds: started with the inbox, checked by the last tests.
 
-A lane notices after its visibility timeout that it lost a worker; in that time the other tests
-run.
+A lane detects a lost worker after its visibility timeout; the other tests run meanwhile.
 """
 
 import contextlib
@@ -63,7 +62,7 @@ def _killed_at_work(inbox: WholeInbox, directory: Path) -> list[str]:
             inbox.settled("lab", event_id)
         with _at_work(inbox, directory / f"killed-{number}") as events:
             assert inbox.kill_workers() >= HANDLERS_AT_WORK
-            # Nobody is left who could settle them.
+            # No worker is left to settle them.
             if {run.status for e in events for run in inbox.runs("lab", e).values()} == AT_WORK:
                 return events
     raise AssertionError(f"in {ROUNDS} rounds {HANDLERS_AT_WORK} handlers never worked together")

@@ -1,4 +1,4 @@
-"""What the tests deploy: the repository's own handlers and sources, a laboratory beside them."""
+"""The deployed project: the repository's handlers and sources, and those of the tests."""
 
 import shutil
 from pathlib import Path
@@ -12,7 +12,7 @@ LABORATORY = HERE / "functions"
 
 
 def write_functions(directory: Path) -> Path:
-    """Writes `handlers/` and `inbox.toml`, as somebody who adds to the examples would."""
+    """Writes `handlers/` and `inbox.toml`, the examples and the test handlers combined."""
     handlers = directory / "handlers"
     for part in (HOME, LABORATORY):
         shutil.copytree(

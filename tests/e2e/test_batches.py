@@ -21,7 +21,7 @@ def test_a_batch_is_accepted_and_each_of_its_items_is_done(guarded: MailInbox) -
 
     answer = guarded.send(body)
 
-    # What was accepted by an answer that got lost is a duplicate the next time.
+    # After a lost answer the retry of an accepted delivery is a duplicate.
     assert answer.json["status"] == "accepted" or answer.sendings > 1, answer
     assert answer.status in {200, 202}
     batch = answer.json["event_id"]

@@ -1,4 +1,4 @@
-"""A job that is handed to the sink, and completed over HTTP by whoever got its token."""
+"""A job that the sink receives with a token and completes over HTTP."""
 
 import json
 from typing import Any
@@ -72,7 +72,7 @@ def test_a_job_that_failed_is_started_anew_and_completed(inbox: WholeInbox) -> N
     assert inbox.run(event_id, PRESS).attempt_count == 2
 
 
-def test_what_is_no_completion_changes_nothing(inbox: WholeInbox) -> None:
+def test_an_invalid_completion_changes_nothing(inbox: WholeInbox) -> None:
     event_id = inbox.accept("print")
     path = job(inbox, event_id)
     before = waits(inbox, event_id)

@@ -1,4 +1,4 @@
-"""What fails is tried again, given up visibly, kept by SQS, and finished by a replay."""
+"""Failed runs are retried, moved to the DLQ by SQS, and finished by a replay."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ def dead(inbox: WholeInbox, gate: Path) -> str:
     """An event whose run was given up while the gate existed; the gate is gone now."""
     event_id = inbox.accept("task", mood="raise", **{"while": str(gate)})
     run = inbox.becomes(event_id, "lab.work", Status.DEAD_LETTER)
-    inbox.buried(event_id, id_=run.message_id)
+    inbox.moved_to_dlq(event_id, id_=run.message_id)
     gate.unlink()
     return event_id
 
@@ -33,7 +33,7 @@ def test_a_failing_handler_is_tried_again_then_given_up_and_its_message_moved_by
 
     assert [attempt.outcome for attempt in run.attempts] == ["failed", "dead"]
     assert (run.attempt_count, run.last_error) == (2, WORDS)
-    inbox.buried(event_id, id_=run.message_id)
+    inbox.moved_to_dlq(event_id, id_=run.message_id)
     assert [letter.event_id for letter in inbox.ledger.due_runs()].count(event_id) == 1
 
 
@@ -101,7 +101,7 @@ def test_the_redrive_of_sqs_leads_to_another_round(inbox: WholeInbox, dead: str)
 @pytest.mark.parametrize(
     "body",
     [
-        pytest.param("somebody else's text", id="text"),
+        pytest.param("another application's text", id="text"),
         pytest.param('{"v": 99, "source": "lab"}', id="version"),
         pytest.param('{"v": 1, "source": "lab", "event_id": "", "generation": 0}', id="field"),
     ],
@@ -114,7 +114,7 @@ def test_a_message_that_is_not_ours_ends_in_the_dlq_and_not_in_a_loop(
     sqs = inbox.client("sqs")
     sent = sqs.send_message(QueueUrl=inbox.queue(), MessageBody=text)
 
-    assert inbox.buried(mark)["MessageId"] == sent["MessageId"]
+    assert inbox.moved_to_dlq(mark)["MessageId"] == sent["MessageId"]
     event_id = inbox.accept("task")
     inbox.settled("lab", event_id)
     assert len(inbox.dead_letters(mark)) == 1

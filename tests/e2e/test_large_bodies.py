@@ -58,7 +58,7 @@ def test_a_large_body_lies_in_the_bucket_under_its_own_hash(inbox: WholeInbox) -
     inbox.settled("lab", event_id)
 
 
-def test_what_no_function_could_be_given_is_refused_by_the_gateway(inbox: WholeInbox) -> None:
+def test_the_gateway_rejects_bodies_too_large_for_a_function(inbox: WholeInbox) -> None:
     body = b"\x00" * (5 * 1024 * 1024)  # 6.7 MB in base64
     headers = inbox.signed("lab", "digest", body, event_id=fresh())
 

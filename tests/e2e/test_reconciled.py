@@ -1,4 +1,4 @@
-"""What fell between two calls is found and sent by the reconciler, on a clock that is set ahead."""
+"""The reconciler finds and sends lost runs; its clock is set ahead."""
 
 import json
 from collections.abc import Sequence
@@ -95,7 +95,7 @@ def test_two_reconcilers_at_once_send_a_run_once(inbox: WholeInbox) -> None:
     assert [effect["requests"] for effect in inbox.effects(event_id).values()] == [1]
 
 
-def test_a_run_that_nobody_received_is_sent_again(inbox: WholeInbox) -> None:
+def test_a_run_whose_message_was_lost_is_sent_again(inbox: WholeInbox) -> None:
     tidy(inbox)
     event_id = accept_without_sending(inbox, "task")
     inbox.lose_pending("lab", event_id, "lab.work")

@@ -1,4 +1,4 @@
-"""What is not a verified event gets a status that its sender can use, and leaves no event."""
+"""An unverified delivery gets a meaningful status and stores no event."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -108,7 +108,7 @@ def test_a_source_without_a_secret_asks_for_patience_until_it_is_set(inbox: Whol
     assert len(kept) <= answer.sendings
 
     vault.create_secret(Name=name, SecretString=inbox.secrets["newcomer"])
-    # The workers believe for ten seconds that there is none; new ones spare the test the wait.
+    # Workers cache a missing secret for ten seconds; new workers avoid the wait.
     inbox.kill_workers("ingest")
     assert inbox.post("newcomer", body, headers).status == 202
 

@@ -39,12 +39,10 @@ def test_an_event_is_accepted_and_done(guarded: GuardedInbox, body: bytes) -> No
     assert guarded.post("lab", body, headers).json["status"] == "duplicate"
 
 
-def test_a_run_is_tried_again_given_up_buried_and_replayed(
-    guarded: GuardedInbox, gate: Path
-) -> None:
+def test_a_run_is_retried_moved_to_the_dlq_and_replayed(guarded: GuardedInbox, gate: Path) -> None:
     event_id = guarded.accept("task", mood="raise", **{"while": str(gate)})
     run = guarded.becomes(event_id, "lab.work", Status.DEAD_LETTER)
-    guarded.buried(event_id, id_=run.message_id)
+    guarded.moved_to_dlq(event_id, id_=run.message_id)
     gate.unlink()
 
     report = guarded.replay(source="lab", error_contains="own words")
@@ -76,7 +74,7 @@ def test_the_reconciler_sends_an_overdue_run_again(guarded: GuardedInbox) -> Non
 def test_the_reconciler_clears_the_dlq(guarded: GuardedInbox, gate: Path) -> None:
     event_id = guarded.accept("task", mood="raise", **{"while": str(gate)})
     run = guarded.becomes(event_id, "lab.work", Status.DEAD_LETTER)
-    letter = guarded.buried(event_id, id_=run.message_id)
+    letter = guarded.moved_to_dlq(event_id, id_=run.message_id)
     gate.unlink()
     guarded.client("sqs").send_message(QueueUrl=guarded.queue(), MessageBody=letter["Body"])
     guarded.settled("lab", event_id)

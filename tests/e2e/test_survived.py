@@ -44,7 +44,7 @@ def test_a_handler_that_kills_its_process_every_time_is_given_up(
 
     assert run.attempt_count == 2
     assert run.last_error == "exhausted: its worker stopped silently"
-    letter = inbox.buried(misfortunes.lethal, lane=FRAGILE, id_=run.message_id)
+    letter = inbox.moved_to_dlq(misfortunes.lethal, lane=FRAGILE, id_=run.message_id)
     assert json.loads(letter["Body"])["handler"] == "lab.gamble"
 
 
@@ -58,7 +58,7 @@ def test_the_default_lane_works_on_while_workers_of_another_one_die(
         assert unhindered.done_at < run.attempts[1].started_at
 
 
-def test_a_handler_that_hangs_is_ended_and_delays_nobody_else(
+def test_a_handler_that_hangs_is_ended_and_delays_no_other(
     inbox: WholeInbox, misfortunes: Misfortunes
 ) -> None:
     run = inbox.becomes(misfortunes.hanging, "lab.hurry", Status.DEAD_LETTER)
@@ -69,10 +69,10 @@ def test_a_handler_that_hangs_is_ended_and_delays_nobody_else(
     assert unhindered.done_at < run.attempts[0].ended_at
 
 
-def test_what_hung_is_finished_by_a_replay_after_the_fix(
+def test_a_run_that_hung_is_finished_by_a_replay_after_the_fix(
     inbox: WholeInbox, misfortunes: Misfortunes
 ) -> None:
-    inbox.buried(misfortunes.hanging)
+    inbox.moved_to_dlq(misfortunes.hanging)
     misfortunes.gate.unlink()
 
     inbox.replay(event_ids=[misfortunes.hanging])
@@ -82,7 +82,7 @@ def test_what_hung_is_finished_by_a_replay_after_the_fix(
     assert effect["requests"] == 3
 
 
-def test_what_the_sink_could_not_take_is_done_when_it_is_back(inbox: WholeInbox) -> None:
+def test_runs_that_failed_without_the_sink_are_done_when_it_is_back(inbox: WholeInbox) -> None:
     inbox.stop_sink()
     try:
         events = inbox.at_once(5, lambda: inbox.accept("patient"))

@@ -16,7 +16,7 @@ def test_a_module_that_cannot_be_imported_fails_its_own_runs_and_is_replayable_a
     lead = eventually(lambda: _done(inbox, event_id, "lab.lead"), what="the other handler's run")
     assert lead.attempt_count == 1
     assert [effect["requests"] for effect in inbox.effects(event_id).values()] == [1]
-    inbox.buried('"late.follow"')
+    inbox.moved_to_dlq('"late.follow"')
 
     broken = (LABORATORY / "handlers" / "late.py").read_text()
     fixed = broken.replace('"AWS_LAMBDA_FUNCTION_NAME" in os.environ', "False")

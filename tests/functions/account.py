@@ -31,7 +31,7 @@ class Account:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What the stacks set, for all functions at once."""
+        """The environment that the stacks set, for all functions."""
         return {
             "TABLE_NAME": self.table_name,
             "BUCKET_NAME": self.bucket,

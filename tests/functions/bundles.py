@@ -1,4 +1,4 @@
-"""What is deployed: the repository's own handlers and sources, and a laboratory beside them."""
+"""The deployed bundles: the repository's handlers and sources, and those of the tests."""
 
 import logging
 import shutil

@@ -1,4 +1,4 @@
-"""What AWS does when it fails: at any call of a function, before or after the effect."""
+"""Failures of AWS at any call of a function, before or after the effect."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -65,7 +65,7 @@ class Faults:
         self._answers[operation] = change
 
     def clear(self) -> None:
-        """Mends everything and forgets the calls."""
+        """Removes all faults and recorded calls."""
         self.calls.clear()
         self._rules.clear()
         self._answers.clear()

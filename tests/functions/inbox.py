@@ -23,7 +23,7 @@ SECRET = base64.b64encode(b"not a secret, only a test").decode()
 
 @dataclass
 class Answer:
-    """What a provider gets, and after how many seconds."""
+    """The answer to a provider, and the seconds until it."""
 
     status: int
     headers: dict[str, str]
@@ -37,7 +37,7 @@ class Answer:
 
 @dataclass
 class Output:
-    """What a function writes: one JSON object a line, logs and metrics alike."""
+    """The output of a function: logs and metrics, one JSON object a line."""
 
     capture: pytest.CaptureFixture[str]
     text: str = ""

@@ -1,4 +1,4 @@
-"""What Lambda hands to a function: contexts, HTTP API events, SQS events."""
+"""The arguments of Lambda functions: contexts, HTTP API events, SQS events."""
 
 import base64
 import json

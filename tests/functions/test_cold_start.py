@@ -1,4 +1,4 @@
-"""What a cold start of ingest loads, in a process of its own: every module costs milliseconds."""
+"""The modules that a cold start of ingest loads; each costs milliseconds."""
 
 import json
 import os

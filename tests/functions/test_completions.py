@@ -1,4 +1,4 @@
-"""POST /completions/{token}: what whoever did a job is answered, and that its run goes on."""
+"""POST /completions/{token}: the answers, and the continuation of the run."""
 
 import json
 from pathlib import Path

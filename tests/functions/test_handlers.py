@@ -132,7 +132,7 @@ def test_a_downstream_that_is_not_there_is_tried_again(
     ],
     ids=["import", "syntax", "exit", "undefined"],
 )
-def test_a_module_that_cannot_be_imported_fails_only_its_own_runs_until_it_is_mended(
+def test_a_module_that_cannot_be_imported_fails_only_its_own_runs_until_it_is_fixed(
     inbox: Inbox, bundle: Path, broken: str, error: str
 ) -> None:
     """G8: intake goes on, the others are untouched, and the fix needs no redelivery."""

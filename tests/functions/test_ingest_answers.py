@@ -1,4 +1,4 @@
-"""What a provider is answered: status, body and headers, to the letter."""
+"""The exact answers to providers: status, body and headers."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -335,7 +335,7 @@ def test_an_expired_event_counts_as_absent(inbox: Inbox) -> None:
     assert inbox.deliver("lab.fine", new="content").json["status"] == "accepted"
 
 
-def test_an_event_that_nobody_handles_is_stored_and_sends_nothing(
+def test_an_event_without_handlers_is_stored_and_sends_nothing(
     inbox: Inbox, faults: Faults
 ) -> None:
     assert inbox.deliver("nobody.cares").status == 202

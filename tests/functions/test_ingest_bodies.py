@@ -13,10 +13,10 @@ from tests.functions.inbox import Inbox
 from tests.functions.invocations import PAYLOAD_LIMIT, http_event, payload_size
 
 FOUR_MEGABYTES = 4 * 1024 * 1024
-# What API Gateway adds to a body, as these tests make it; real providers send longer headers.
+# The overhead of API Gateway in these tests; real providers send longer headers.
 ENVELOPE_LIMIT = 16 * 1024
 EVENTS = Path(__file__).parents[2] / "events" / "ingest"
-# Whose bodies the figure in the README was measured on.
+# The figure in the README was measured on the bodies of these sources.
 MEASURED = ("acme", "cycles", "github", "shopify", "slack", "standard-webhooks", "stripe")
 SAMPLES = [path for name in MEASURED for path in sorted((EVENTS / name).glob("*.json"))]
 NOISE = random.Random(20261121)  # the same incompressible bytes in every run
@@ -57,7 +57,7 @@ def seen_by_the_handler(inbox: Inbox) -> list[str]:
     ids=lambda body: repr(body[:24]),
 )
 def test_any_signed_body_arrives_byte_by_byte(inbox: Inbox, body: bytes) -> None:
-    """What it says is the handler's concern; a type that cannot be read is `unknown`."""
+    """The content is the handler's concern; a type that cannot be read is `unknown`."""
     headers = inbox.sign("acme", body)
 
     answer = inbox.post("acme", body, headers, binary=True)

@@ -1,4 +1,4 @@
-"""What ingest writes: one line and one metric a delivery, and nothing secret (G10)."""
+"""Ingest writes one line and one metric a delivery, and no secrets (G10)."""
 
 import json
 from typing import Any
@@ -15,7 +15,7 @@ DIMENSIONS = {"source", "outcome", "service"}
 
 
 def private(inbox: Inbox, source: str = "acme", **changes: str) -> dict[str, Any]:
-    """Returns a valid delivery that is full of what nobody may read in a log."""
+    """Returns a valid delivery with data that must not appear in a log."""
     body = json.dumps({"type": "lab.fine", "id": "evt_1", "email": PRIVATE}).encode()
     headers = inbox.sign(source, body) | {"authorization": CREDENTIAL, "cookie": "sid=31337"}
     return http_event(f"/webhooks/{source}", headers=headers | changes, body=body)
@@ -69,7 +69,7 @@ def test_a_rejected_delivery_is_one_line_that_says_why(inbox: Inbox) -> None:
         ({"event_id": "evt-1", "amount": 2}, "conflict"),
     ],
 )
-def test_what_a_person_must_look_at_is_an_error(
+def test_a_log_line_for_the_operator_is_an_error(
     inbox: Inbox, delivery: dict[str, Any], outcome: str
 ) -> None:
     inbox.deliver("lab.fine")
@@ -200,7 +200,7 @@ def test_nothing_private_is_written_where_a_secret_is_missing(inbox: Inbox) -> N
 def test_the_event_is_not_logged_even_where_powertools_is_told_to(
     inbox: Inbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A debugging aid that somebody leaves on would write every signature down."""
+    """This debugging option would log every signature."""
     monkeypatch.setenv("POWERTOOLS_LOGGER_LOG_EVENT", "true")
     monkeypatch.setenv("POWERTOOLS_LOG_LEVEL", "DEBUG")
     event = private(inbox)

@@ -1,4 +1,4 @@
-"""What becomes of messages and runs, whatever their handlers do."""
+"""Messages and runs end as specified, whatever their handlers do."""
 
 import json
 from datetime import timedelta
@@ -275,7 +275,7 @@ def test_an_event_that_is_not_there_yet_is_waited_for(inbox: Inbox) -> None:
     assert inbox.process(again(message)) == []
 
 
-def test_a_message_of_an_event_long_gone_is_buried(inbox: Inbox) -> None:
+def test_a_message_of_an_expired_event_is_moved_to_the_dlq(inbox: Inbox) -> None:
     inbox.account.send(RunMessage("acme", "evt-9", "lab.fine").encode())
     [message] = inbox.account.receive()
     sent = int(message["Attributes"]["SentTimestamp"])

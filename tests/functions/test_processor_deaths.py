@@ -21,8 +21,8 @@ from tests.functions.invocations import sqs_event, sqs_record
 from webhook_inbox.domain.model import Run, Status
 
 ROOT = FUNCTIONS.parent
-# Seconds that an invocation has; at two before its end an attempt is ended. What does not hang
-# has all the time that a slow machine may need.
+# Seconds of an invocation; an attempt ends two seconds before the end. A handler that does not
+# hang has all the time that a slow machine may need.
 USUAL = 60.0
 SHORT = 8.0
 WORKER = """
@@ -143,7 +143,7 @@ def test_a_handler_that_kills_its_process_is_tried_again_when_its_lease_is_over(
 
     lost = run(inbox, "lab.die")
     assert (lost.status, lost.attempt_count) == (Status.PROCESSING, 1)
-    # Back too early, it must wait: for all anybody knows the worker is alive.
+    # Received too early, it must wait: the worker may still be alive.
     assert worker.process(message).kept == [message["MessageId"]]
     assert run(inbox, "lab.die").attempt_count == 1
 

@@ -22,7 +22,7 @@ def dead(inbox: Inbox) -> Inbox:
         inbox.deliver("lab.permanent", event_id=f"evt-{number}")
         [message] = inbox.account.receive()
         inbox.process(message)
-        # What SQS does by itself after some more receives; tested where messages are buried.
+        # SQS does this after further receives; other tests cover the move to the DLQ.
         inbox.account.delete(message)
         inbox.account.clients["sqs"].send_message(
             QueueUrl=inbox.account.dead_letters, MessageBody=message["Body"]
@@ -147,7 +147,7 @@ def test_a_replay_without_time_does_one_run_and_returns_a_cursor(dead: Inbox) ->
     assert (rest["matched"], rest["cursor"]) == (2, None)
 
 
-def test_what_is_done_is_left_alone_and_an_unknown_id_is_named_missing(inbox: Inbox) -> None:
+def test_done_runs_are_not_replayed_and_an_unknown_id_is_named_missing(inbox: Inbox) -> None:
     inbox.deliver("lab.fine")
     inbox.work()
 
@@ -157,7 +157,7 @@ def test_what_is_done_is_left_alone_and_an_unknown_id_is_named_missing(inbox: In
     assert handed_over(inbox) == []
 
 
-def test_what_is_done_is_replayed_by_force_and_by_name(inbox: Inbox) -> None:
+def test_a_done_run_is_replayed_by_force_and_by_name(inbox: Inbox) -> None:
     inbox.deliver("lab.fine")
     inbox.work()
 
@@ -216,7 +216,7 @@ def test_a_queue_that_fails_leaves_reset_runs_to_the_reconciler(
 def test_a_payload_that_cannot_be_used_is_an_error_that_says_why_and_changes_nothing(
     inbox: Inbox, payload: Any, text: str
 ) -> None:
-    """Lambda shows the error's type and text to whoever invoked it."""
+    """Lambda returns the error's type and text to the caller."""
     with pytest.raises(Exception) as failure:  # noqa: PT011 - the bundle's own class
         inbox.invoke("replay", payload)
 

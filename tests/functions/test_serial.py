@@ -138,7 +138,7 @@ def test_one_that_waits_for_a_dead_one_stays(inbox: Inbox) -> None:
     assert handled(inbox) == ["e1"]
 
 
-def test_what_comes_again_before_it_is_due_stays_unread(inbox: Inbox) -> None:
+def test_a_message_received_before_it_is_due_stays_unread(inbox: Inbox) -> None:
     deliver(inbox, "e1", "seal", account="a", mood="refuse")
     deliver(inbox, "e2", "seal", account="a")
     first, second = inbox.account.receive()

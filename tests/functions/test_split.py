@@ -22,7 +22,7 @@ SOURCE = '\n[sources.mail]\nprovider = "sendgrid"\ntypes = ["delivered", "bounce
 
 @pytest.fixture(scope="module")
 def built(_sink: sink.Sink, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Manifest]:
-    """What is deployed elsewhere, with a source of batches and a handler for their items."""
+    """A separate deployment with a source of batches and a handler for their items."""
     directory = tmp_path_factory.mktemp("batches") / "functions"
     url = f"http://127.0.0.1:{_sink.server_address[1]}"
     return directory, build(directory, sink_url=url, sources=SOURCE, laboratory=("mail",))
@@ -74,7 +74,7 @@ def test_a_batch_is_split_and_each_item_handled(inbox: Inbox, key: str) -> None:
     assert split.progress == {"of": 3, "counts": {"accepted": 2, "ignored": 1}}
 
 
-def test_what_became_of_the_items_is_counted_and_logged(inbox: Inbox, key: str) -> None:
+def test_the_results_of_the_items_are_counted_and_logged(inbox: Inbox, key: str) -> None:
     deliver(inbox, key, items("delivered", "open", "open"))
     [message] = inbox.account.receive()
     inbox.output.read()

@@ -1,4 +1,4 @@
-"""What the proofs over HTTP share: one inbox, since a start takes a quarter of a minute."""
+"""One inbox for all proofs over HTTP, since a start takes 15 seconds."""
 
 from collections.abc import Iterator
 

@@ -146,5 +146,5 @@ def judge(case: Case, sent: Delivery) -> None:
 
 
 @pytest.mark.parametrize("provider", NAMES)
-def test_what_is_mangled_is_rejected_or_is_the_signed_delivery(provider: str) -> None:
+def test_a_mangled_delivery_is_rejected_or_equals_the_signed_one(provider: str) -> None:
     fuzz(provider, judge)

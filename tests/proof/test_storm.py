@@ -14,9 +14,9 @@ from webhook_inbox.domain.model import Status
 
 # Which of these happen to each event, one after the other, before its sink behaves.
 TROUBLES = ("500", "429", "done500", "drop", "refuse", "stall")
-# What leaves nobody in doubt: nothing was done, and the sink said so.
+# Behaviors without doubt: the sink did nothing and said so.
 CLEAR = frozenset({"429"})
-# Of the destination `fragile`, in inbox.toml.
+# Settings of the destination `fragile` in inbox.toml.
 RECOVERY = 6.0
 DRAIN = 5
 
@@ -111,7 +111,7 @@ def test_a_circuit_opens_and_closes_and_nothing_is_called_in_between(storm: Stor
     assert not _breaker(storm)
     calls = storm.journal("/fragile/notes")
     assert storm.done("/fragile/notes") == dict.fromkeys(ids, 1)
-    # What waited cost no attempt: each failed call one, and no more.
+    # A deferral counts no attempt; each failed call counts one.
     failed = [entry for entry in calls if entry["behaviour"] == "500"]
     attempts = [storm.runs("storm", id_)["storm.fragile"].attempt_count for id_ in ids]
     assert sum(attempts) == len(failed) + len(ids)

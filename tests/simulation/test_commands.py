@@ -1,4 +1,4 @@
-"""`python -m simulation`: what it prints, and the exit status it prints it with."""
+"""The output and the exit status of `python -m simulation`."""
 
 import subprocess
 import sys
@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import simulation.__main__ as commands
-from simulation.invariants.observer import Truth, Violation
+from simulation.invariants.observer import Observer, Violation
 from simulation.search.exhaustive import explore
 from simulation.search.random_walks import Walked, walk
-from simulation.worlds.core import SMALL
+from simulation.worlds.core import SMALL_WORLDS
 
 ROOT = Path(__file__).parents[2]
 QUICK = "a broken module"
@@ -30,7 +30,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a test has broken is not broken in other processes."""
+    """Runs the work in this process, since other processes lack the test's changes."""
 
     def one_after_another(
         work: Callable[[Any], Any], subjects: Iterable[Any], *_: Any
@@ -44,22 +44,22 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 def broken(monkeypatch: pytest.MonkeyPatch, in_this_process: None) -> None:
     """A guarantee that every attempt of a handler breaks."""
 
-    def begins(self: Truth, run: Any, *_: Any, **__: Any) -> None:
+    def begins(self: Observer, run: Any, *_: Any, **__: Any) -> None:
         raise Violation("G2", f"{run}: as told")
 
-    monkeypatch.setattr(Truth, "begins", begins)
+    monkeypatch.setattr(Observer, "attempt_began", begins)
 
 
 def test_worlds_are_named_line_by_line() -> None:
     done = run("worlds")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines() == [world.name for world in SMALL]
+    assert done.stdout.splitlines() == [world.name for world in SMALL_WORLDS]
 
 
 def test_a_drawn_schedule_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    assert commands.main(["tell", "3"]) == 0
+    assert commands.main(["trace", "3"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[-1] == "all has healed"
+    assert lines[-1] == "the world has converged"
     steps = [line for line in lines[:-1] if not line.startswith(" ")]
     assert len(steps) == len(walk(3, Walked()).schedule)
 
@@ -70,18 +70,18 @@ def test_seeds_are_walked_by_other_processes_and_counted() -> None:
     walked = Walked()
     for seed in range(3):
         walk(seed, walked)
-    assert done.stdout == f"3 drawn schedules walked, {walked.steps:,} steps, 0 broken\n"
+    assert done.stdout == f"3 random schedules walked, {walked.steps:,} steps, 0 broken\n"
 
 
 def test_a_world_is_explored_and_its_counts_are_printed() -> None:
     done = run("explore", QUICK)
     assert (done.returncode, done.stderr) == (0, "")
-    (scenario,) = [world for world in SMALL if world.name == QUICK]
+    (scenario,) = [world for world in SMALL_WORLDS if world.name == QUICK]
     found = explore(scenario)
     title, line, total = done.stdout.splitlines()
-    assert title.split() == ["world", "states", "schedules", "healed", "seconds"]
+    assert title.split() == ["world", "states", "schedules", "converged", "seconds"]
     assert line.startswith(QUICK)
-    counts = [f"{n:,}" for n in (found.states, found.schedules, found.healed)]
+    counts = [f"{n:,}" for n in (found.states, found.schedules, found.converged)]
     assert line.removeprefix(QUICK).split()[:3] == counts
     assert total == f"{found.schedules:,} schedules through {found.states:,} states"
 
@@ -121,21 +121,21 @@ def test_a_broken_world_is_told_and_fails(capsys: pytest.CaptureFixture[str]) ->
     told = [number for number, line in enumerate(lines) if line.startswith("BROKEN")]
     assert lines[told[0]].startswith("BROKEN one handler always fails: G2: ('acme', 'e1', ")
     assert lines[told[0] + 1].startswith("00:00:00.000  ")
-    assert len(told) == 2  # before its story, and at its end
+    assert len(told) == 2  # before its trace, and at its end
 
 
 @pytest.mark.usefixtures("broken")
 def test_a_broken_walk_says_which_seed_tells_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert commands.main(["walk", "--seeds", "0:3"]) == 1
     out = capsys.readouterr().out
-    assert "BROKEN drawn: G2:" in out
-    assert "(python -m simulation tell " in out
+    assert "BROKEN random: G2:" in out
+    assert "(python -m simulation trace " in out
     assert out.splitlines()[-1].endswith(" steps, 1 broken")
 
 
 @pytest.mark.usefixtures("broken")
 def test_a_broken_seed_is_told_and_fails(capsys: pytest.CaptureFixture[str]) -> None:
-    seed = next(seed for seed in range(9) if commands.main(["tell", str(seed)]) == 1)
+    seed = next(seed for seed in range(9) if commands.main(["trace", str(seed)]) == 1)
     lines = capsys.readouterr().out.splitlines()
-    assert any(line.endswith(f"(python -m simulation tell {seed})") for line in lines)
+    assert any(line.endswith(f"(python -m simulation trace {seed})") for line in lines)
     assert lines[-1].startswith("BROKEN G2: ")

@@ -1,4 +1,4 @@
-"""docs/proof.md names tests, checks and figures: each has to be there."""
+"""The tests, checks and figures that docs/proof.md names exist."""
 
 import importlib
 import re

@@ -1,11 +1,11 @@
-"""The smallest worlds, and how a test moves them."""
+"""The smallest worlds, and functions that advance them."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
 from simulation.engine import invocations
-from simulation.engine.apply import take
+from simulation.engine.apply import apply
 from simulation.engine.choices import Choice, choices
 from simulation.engine.stepping import Call, Stepping
 from simulation.engine.world import World
@@ -21,7 +21,7 @@ INGEST, WORKER = "ingest 1", "worker 1"
 
 
 def with_budget(scenario: Scenario = TINY, **budget: int) -> Scenario:
-    """Returns a scenario in which so much may happen."""
+    """Returns a scenario with this budget."""
     return replace(scenario, budget=Budget(**budget))
 
 
@@ -30,42 +30,42 @@ def fresh(scenario: Scenario = TINY, **parts: Any) -> World:
     return World(replace(scenario, **parts), Stepping())
 
 
-def finish(world: World, reservation: str) -> None:
-    """Lets an invocation go on to its end, without a fault."""
-    while reservation in world.jobs:
-        one_step(world, reservation)
+def finish(world: World, slot: str) -> None:
+    """Runs an invocation to its end without a fault."""
+    while slot in world.jobs:
+        one_step(world, slot)
 
 
-def one_step(world: World, reservation: str, how: str = "ok") -> None:
-    """Lets an invocation make its next call."""
-    call = world.jobs[reservation].place.call
+def one_step(world: World, slot: str, how: str = "ok") -> None:
+    """Makes the next call of an invocation."""
+    call = world.jobs[slot].node.call
     if call is not None and call.method == "begin":
-        invocations.handle(world, reservation, SUCCEEDS)
+        invocations.handle(world, slot, SUCCEEDS)
     else:
-        invocations.step(world, reservation, how)
+        invocations.step(world, slot, how)
 
 
-def up_to(world: World, reservation: str, wanted: Callable[[Call | None], bool]) -> Call | None:
-    """Lets an invocation go on until its next call is the wanted one."""
-    while not wanted(world.jobs[reservation].place.call):
-        one_step(world, reservation)
-    return world.jobs[reservation].place.call
+def up_to(world: World, slot: str, wanted: Callable[[Call | None], bool]) -> Call | None:
+    """Runs an invocation until its next call is the wanted one."""
+    while not wanted(world.jobs[slot].node.call):
+        one_step(world, slot)
+    return world.jobs[slot].node.call
 
 
 def calls(method: str) -> Callable[[Call | None], bool]:
-    """Tells whether a call is of a method."""
+    """Returns a predicate for calls of a method."""
     return lambda call: call is not None and call.method == method
 
 
 def ends(call: Call | None) -> bool:
-    """Tells whether an invocation has no call left."""
+    """Returns whether an invocation has no call left."""
     return call is None
 
 
 def ingested(scenario: Scenario = TINY, **parts: Any) -> World:
-    """Returns a world whose first letter was acknowledged."""
+    """Returns a world whose first webhook was acknowledged."""
     world = fresh(scenario, **parts)
-    invocations.deliver(world, scenario.letters[0])
+    invocations.deliver(world, scenario.webhooks[0])
     finish(world, INGEST)
     return world
 
@@ -83,21 +83,21 @@ def message_id(world: World, lane: str = "default") -> str:
 
 
 def row(world: World) -> Item | None:
-    """Returns the row of the first letter's run."""
+    """Returns the row of the first webhook's run."""
     return world.aws.table.row(run_key(*RUN))
 
 
 def offered(world: World, *prefix: str) -> list[Choice]:
-    """Returns what may happen next and begins like this."""
+    """Returns the possible choices with this prefix."""
     return [choice for choice in choices(world) if choice[: len(prefix)] == prefix]
 
 
 def happens(world: World, *choice: str) -> None:
-    """Lets something happen that may."""
+    """Applies a possible choice."""
     assert choice in set(choices(world))
-    take(world, choice)
+    apply(world, choice)
 
 
 def seconds(world: World) -> float:
-    """Returns how much time has passed."""
+    """Returns the seconds since the start."""
     return (world.clock.now() - START).total_seconds()

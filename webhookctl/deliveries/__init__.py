@@ -1,1 +1,1 @@
-"""To be described."""
+"""Deliveries that the CLI sends: made from sample files or saved requests, and posted over HTTP."""

@@ -1,1 +1,1 @@
-"""To be described."""
+"""Finds out why a delivery does not verify, by testing common causes one by one."""

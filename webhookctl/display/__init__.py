@@ -1,1 +1,1 @@
-"""To be described."""
+"""Formats events, effects, approvals, completions and rejected deliveries as text or JSON."""

@@ -1,8 +1,8 @@
 """A downstream that misbehaves on a script: `python sink.py PORT DIRECTORY`.
 
-What it is posted may hold a `script`: how it treats the first requests for that event, one after
-the other. The file `mood` holds how it treats every request below a path. All it does stands in
-the file `journal`, a line a request, written before it answers; so it can be killed at any time.
+A posted body may have a `script`: the behavior for the first requests of that event, in order. The
+file `mood` sets the behavior for all requests below a path. The file `journal` has one line a
+request, written before the answer, so that the sink can be killed at any time.
 
     ok        does it
     500, 429  refuses: an error, or too many requests

@@ -1,1 +1,1 @@
-"""To be described."""
+"""Synthesizes the CDK app and deploys the assembly to the local endpoint."""

@@ -1,1 +1,1 @@
-"""To be described."""
+"""The local HTTP endpoint, and the gateway from it to the ingest function."""

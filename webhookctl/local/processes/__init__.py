@@ -1,1 +1,1 @@
-"""To be described."""
+"""The child processes of the local runtime: ministack, sinks, and the supervision of both."""

@@ -7,8 +7,7 @@ import httpx
 
 from webhook_inbox.handlers import Context, Permanent, Transient
 
-# No repetition mends what a downstream calls our mistake, but for these: time-out, too early,
-# too many requests.
+# Client errors worth a retry: request timeout, too early, too many requests.
 WORTH_ANOTHER_TRY = frozenset({408, 425, 429})
 
 

@@ -1,8 +1,8 @@
 """Handlers that do what the event asks of them.
 
 An event's body may hold `mood`, what to do after the effect, and `while`, a file: the mood lasts
-as long as the file exists. Removing it is what a fix in a downstream system, or a better version
-of the handler, is in earnest. Who dies once removes it first.
+as long as the file exists. Removing it corresponds to a fix in the destination or the handler. With
+the mood "die once" the handler removes the file before it dies.
 """
 
 import os
@@ -23,7 +23,7 @@ LOOK: Final = 0.02  # seconds between two looks at the file
 
 @lab.on("digest")
 def digest(event: Event, ctx: Context) -> None:
-    """Tells the sink what arrived, to the byte."""
+    """Sends the digest of the received body to the sink."""
     body = {"sha256": sha256(event.body).hexdigest(), "size": len(event.body)}
     post(ctx, "/digests", effect="digest", body=body)
 

@@ -1,4 +1,4 @@
-"""A handler that hands its work to the sink, and waits until somebody completes it."""
+"""A handler that starts a job at the sink and waits for its completion."""
 
 from typing import Any, Final
 

@@ -1,1 +1,1 @@
-"""To be described."""
+"""The schemes of declared sources, whose settings are in inbox.toml."""

@@ -1,1 +1,1 @@
-"""To be described."""
+"""Answers to the requests that providers send before the first delivery."""

@@ -1,1 +1,1 @@
-"""To be described."""
+"""Header, URL and public-key lookups that verification needs."""

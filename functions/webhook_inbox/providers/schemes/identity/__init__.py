@@ -1,1 +1,1 @@
-"""To be described."""
+"""Event ids, types and times of verified deliveries, and the items of batches."""

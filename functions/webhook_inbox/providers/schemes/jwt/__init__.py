@@ -1,1 +1,1 @@
-"""To be described."""
+"""Verification of JSON Web Tokens, their keys and times, and signing for tests."""

@@ -1,1 +1,1 @@
-"""To be described."""
+"""HMAC and asymmetric signatures: formats, encodings, signed content and tolerance."""

@@ -1,1 +1,1 @@
-"""To be described."""
+"""Static tokens and the credentials of agents."""

@@ -1,4 +1,4 @@
-"""Every kind of fault does what it says, and only that."""
+"""Every kind of fault has exactly its documented effect."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import pytest
 
 from simulation.engine import invocations
 from simulation.engine.invocations import LOST_ANSWER
-from simulation.engine.stepping import Place
+from simulation.engine.stepping import Node
 from simulation.engine.world import THAWS_AFTER_MS, World
 from simulation.worlds.builders import BOTH, FIRST
 from simulation.worlds.scenario import Budget, Scenario
@@ -30,7 +30,17 @@ from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Page
 from webhook_inbox.ledger.schema import event_key
 
-FAULTS = ("before", "after", "twice", "delayed", "refused", "killed", "burned", "lost", "again")
+FAULTS = (
+    "before",
+    "after",
+    "twice",
+    "delayed",
+    "refused",
+    "killed",
+    "throttled",
+    "lost",
+    "redelivered",
+)
 FAULTY = replace(TINY, faults=(*FAULTS, "frozen"), lag=True, budget=Budget(faults=2, jumps=5))
 
 
@@ -46,8 +56,8 @@ def stored(world: World) -> bool:
     return any(row["sk"] == "event" for row in world.aws.table.rows())
 
 
-def led_to(world: World, reservation: str) -> Place:
-    return world.jobs[reservation].place
+def led_to(world: World, slot: str) -> Node:
+    return world.jobs[slot].node
 
 
 @pytest.mark.parametrize(
@@ -78,23 +88,23 @@ def test_a_fault_decides_about_the_effect_and_the_answer(
 def test_a_run_whose_answer_failed_is_noted_as_troubled(how: str) -> None:
     world = arrived()
     happens(world, "step", INGEST, how)
-    assert world.truth.troubled == {RUN}
+    assert world.observer.troubled == {RUN}
 
 
 @pytest.mark.parametrize("how", ["ok", "twice"])
-def test_what_must_not_be_noticed_is_no_excuse(how: str) -> None:
+def test_an_absorbed_fault_does_not_mark_a_run_as_troubled(how: str) -> None:
     world = arrived()
     happens(world, "step", INGEST, how)
-    assert world.truth.troubled == set()
+    assert world.observer.troubled == set()
 
 
 def test_a_call_that_times_out_arrives_later() -> None:
     world = arrived()
     happens(world, "step", INGEST, "delayed")
     assert not stored(world)
-    happens(world, "lands", "0")
+    happens(world, "arrives", "0")
     assert stored(world)
-    assert offered(world, "lands") == []
+    assert offered(world, "arrives") == []
 
 
 def test_a_repeated_send_puts_two_messages_into_the_queue() -> None:
@@ -102,7 +112,7 @@ def test_a_repeated_send_puts_two_messages_into_the_queue() -> None:
     up_to(world, INGEST, calls("send"))
     happens(world, "step", INGEST, "twice")
     assert len(world.aws.queues["default"]) == 2
-    assert world.truth.sends[RUN] == 2
+    assert world.observer.sends[RUN] == 2
 
 
 def test_a_refusing_queue_takes_all_but_the_first_message() -> None:
@@ -157,14 +167,14 @@ def test_a_stale_read_misses_what_was_just_written(how: str, found: int) -> None
     world = looking()
     happens(world, "step", RECONCILER, how)
     answers = []
-    at: Place | None = led_to(world, RECONCILER)
+    at: Node | None = led_to(world, RECONCILER)
     while at is not None:
         answers.append(at.answer.value if at.answer else None)
         at = at.parent
     pages = [answer for answer in answers if isinstance(answer, Page)]
     assert sum(len(page.items) for page in pages) == found
     assert world.aws.stale is False
-    assert world.truth.troubled == set()
+    assert world.observer.troubled == set()
 
 
 def test_only_what_writes_is_done_twice_or_late_and_only_a_send_refused() -> None:
@@ -184,8 +194,8 @@ def test_only_what_writes_is_done_twice_or_late_and_only_a_send_refused() -> Non
     assert kinds(worker, WORKER) == {"ok", "undeleted"}
 
 
-def kinds(world: World, reservation: str) -> set[str]:
-    return {how for _, _, how in offered(world, "step", reservation)}
+def kinds(world: World, slot: str) -> set[str]:
+    return {how for _, _, how in offered(world, "step", slot)}
 
 
 def test_without_faults_left_all_goes_well() -> None:
@@ -208,7 +218,7 @@ def test_a_worker_that_ends_well_deletes_its_message() -> None:
     assert len(world.aws.queues["default"]) == 0
     assert (found := row(world)) is not None
     assert found["status"] == "done"
-    assert world.truth.posts == {RUN: 1}
+    assert world.observer.posts == {RUN: 1}
 
 
 def test_the_killed_leave_behind_what_they_had_done_by_then() -> None:
@@ -219,7 +229,7 @@ def test_the_killed_leave_behind_what_they_had_done_by_then() -> None:
     assert (found := row(world)) is not None
     assert found["status"] == "processing"
     assert len(world.aws.queues["default"]) == 1
-    assert world.truth.troubled == {RUN}
+    assert world.observer.troubled == {RUN}
 
 
 def test_the_frozen_thaw_after_their_time_and_go_on() -> None:
@@ -234,7 +244,7 @@ def test_the_frozen_thaw_after_their_time_and_go_on() -> None:
     assert WORKER in world.jobs
     assert offered(world, "freezes") == []
     one_step(world, WORKER)
-    assert world.truth.succeeded == {RUN}
+    assert world.observer.succeeded == {RUN}
 
 
 def test_lambda_stops_what_is_over_time_but_not_the_frozen() -> None:

@@ -1,4 +1,4 @@
-"""Each check of what may never happen fires on the wrong thing and not on the right one."""
+"""Each check of the observer rejects the violation and accepts the correct case."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from simulation.invariants.observer import RESEND_PAUSE_MS, RESENDS, Actor, Truth, Violation
+from simulation.invariants.observer import RESEND_PAUSE_MS, RESENDS, Actor, Observer, Violation
 from simulation.worlds.builders import FIRST
 from tests.simulation.tiny import RUN
 from webhook_inbox.adapters.memory import MemoryBlobs
@@ -31,9 +31,9 @@ SPILLED = {**ROW, **LARGE.attributes}
 HASH = sha256(FIRST.body).hexdigest()
 
 
-def told(**notes: Any) -> Truth:
-    """Returns the notes of a world in which the first letter is stored and sent."""
-    return Truth(**{"contents": {EVENT: FIRST.body}, "sends": {RUN: 1}, **notes})
+def told(**notes: Any) -> Observer:
+    """Returns the notes of a world in which the first webhook is stored and sent."""
+    return Observer(**{"contents": {EVENT: FIRST.body}, "sends": {RUN: 1}, **notes})
 
 
 def receipt(outcome: IngestOutcome, status: int = 200) -> Receipt:
@@ -45,25 +45,25 @@ def message(generation: int) -> Message:
     return Message("m-1", "r", text, datetime(2026, 1, 1, tzinfo=UTC), 1)
 
 
-Deed = Callable[[Truth], object]
+Deed = Callable[[Observer], object]
 
 
 def answered(outcome: IngestOutcome, status: int = 200, **parts: Any) -> Deed:
-    letter, row = parts.get("letter", FIRST), parts.get("row", ROW)
-    return lambda truth: truth.answered(letter, receipt(outcome, status), row)
+    webhook, row = parts.get("webhook", FIRST), parts.get("row", ROW)
+    return lambda observer: observer.answered(webhook, receipt(outcome, status), row)
 
 
 def stored(new: Item, old: Item | None = None, blob: bytes | None = None) -> Deed:
     blobs = MemoryBlobs()
     if blob is not None:
         blobs.put(LARGE.blob_key, blob)
-    return lambda truth: truth.stored(old, new, NOW, blobs)
+    return lambda observer: observer.stored(old, new, NOW, blobs)
 
 
 def sent(kind: str, generation: int, of_row: int, **parts: Any) -> Deed:
     actor = Actor(kind, message=parts.get("message"))
     reference = replace(parts.get("reference", REFERENCE), generation=generation)
-    return lambda truth: truth.sent(actor, reference, of_row, NOW)
+    return lambda observer: observer.sent(actor, reference, of_row, NOW)
 
 
 def begins(**parts: Any) -> Deed:
@@ -74,24 +74,24 @@ def begins(**parts: Any) -> Deed:
         "busy": False,
     }
     given |= parts
-    return lambda truth: truth.begins(
+    return lambda observer: observer.attempt_began(
         RUN, given["content"], given["row"], limit=given["limit"], busy=given["busy"]
     )
 
 
 # The guarantee, what the world knows, what is right, and what breaks it.
-CHECKS: dict[str, tuple[str, Truth, Deed, Deed]] = {
+CHECKS: dict[str, tuple[str, Observer, Deed, Deed]] = {
     "what is forged is refused": (
         "G6",
         told(),
-        answered(IngestOutcome.REJECTED, 401, letter=FORGED),
-        answered(IngestOutcome.ACCEPTED, letter=FORGED),
+        answered(IngestOutcome.REJECTED, 401, webhook=FORGED),
+        answered(IngestOutcome.ACCEPTED, webhook=FORGED),
     ),
     "what is forged is no duplicate": (
         "G6",
         told(),
-        answered(IngestOutcome.UNAVAILABLE, 503, letter=FORGED),
-        answered(IngestOutcome.DUPLICATE, letter=FORGED),
+        answered(IngestOutcome.UNAVAILABLE, 503, webhook=FORGED),
+        answered(IngestOutcome.DUPLICATE, webhook=FORGED),
     ),
     "a conflict is told": (
         "G7",
@@ -103,7 +103,7 @@ CHECKS: dict[str, tuple[str, Truth, Deed, Deed]] = {
         "G6",
         told(contents={OTHER: FIRST.body}),
         answered(IngestOutcome.REPLAYED),
-        lambda truth: told(contents={}).answered(FIRST, receipt(IngestOutcome.REPLAYED), None),
+        lambda observer: told(contents={}).answered(FIRST, receipt(IngestOutcome.REPLAYED), None),
     ),
     "what is acknowledged is stored": (
         "G1",
@@ -121,7 +121,7 @@ CHECKS: dict[str, tuple[str, Truth, Deed, Deed]] = {
         "G7",
         told(),
         answered(IngestOutcome.DUPLICATE),
-        answered(IngestOutcome.DUPLICATE, letter=replace(FIRST, content="43")),
+        answered(IngestOutcome.DUPLICATE, webhook=replace(FIRST, content="43")),
     ),
     "what is accepted is sent": (
         "G1",
@@ -157,7 +157,7 @@ CHECKS: dict[str, tuple[str, Truth, Deed, Deed]] = {
         "G6",
         told(contents={("github", "e9"): FIRST.body}),
         stored(GUARDED),
-        lambda truth: stored(GUARDED)(told(contents={OTHER: FIRST.body})),
+        lambda observer: stored(GUARDED)(told(contents={OTHER: FIRST.body})),
     ),
     "a message is not ahead of its row": (
         "G1",
@@ -177,7 +177,7 @@ CHECKS: dict[str, tuple[str, Truth, Deed, Deed]] = {
         sent("processor", 2, 2, message=message(1)),
         sent("processor", 1, 2, message=message(1)),
     ),
-    "a worker sends nobody else's old generation": (
+    "a worker does not resend a run under its old generation": (
         "G1",
         told(),
         sent("processor", 0, 0, message=message(0), reference=RunMessage(*OTHER_RUN)),
@@ -187,13 +187,13 @@ CHECKS: dict[str, tuple[str, Truth, Deed, Deed]] = {
         "flood",
         told(resent={(RUN, 1): (NOW - RESEND_PAUSE_MS, 1)}),
         sent("reconciler", 1, 1),
-        lambda truth: sent("reconciler", 1, 1)(told(resent={(RUN, 1): (NOW - 1, 1)})),
+        lambda observer: sent("reconciler", 1, 1)(told(resent={(RUN, 1): (NOW - 1, 1)})),
     ),
     "the reconciler gives up": (
         "flood",
         told(resent={(RUN, 1): (0, RESENDS - 1)}),
         sent("reconciler", 1, 1),
-        lambda truth: sent("reconciler", 1, 1)(told(resent={(RUN, 1): (0, RESENDS)})),
+        lambda observer: sent("reconciler", 1, 1)(told(resent={(RUN, 1): (0, RESENDS)})),
     ),
     "one attempt at once": ("G2", told(), begins(), begins(busy=True)),
     "what is finished is not run": (
@@ -212,22 +212,22 @@ CHECKS: dict[str, tuple[str, Truth, Deed, Deed]] = {
     "a run keeps its key": (
         "G4",
         told(keys={RUN: "key"}),
-        lambda truth: truth.posted(RUN, "key"),
-        lambda truth: truth.posted(RUN, "other"),
+        lambda observer: observer.posted(RUN, "key"),
+        lambda observer: observer.posted(RUN, "other"),
     ),
     "no two runs share a key": (
         "G4",
         told(keys={RUN: "key"}),
-        lambda truth: truth.posted(OTHER_RUN, "other"),
-        lambda truth: truth.posted(OTHER_RUN, "key"),
+        lambda observer: observer.posted(OTHER_RUN, "other"),
+        lambda observer: observer.posted(OTHER_RUN, "key"),
     ),
 }
 
 
 @pytest.mark.parametrize("name", CHECKS)
 def test_a_check_fires_on_what_is_wrong_and_on_nothing_else(name: str) -> None:
-    guarantee, truth, right, wrong = CHECKS[name]
-    right(truth.copy())
+    guarantee, observer, right, wrong = CHECKS[name]
+    right(observer.copy())
     with pytest.raises(Violation) as violation:
-        wrong(truth.copy())
+        wrong(observer.copy())
     assert violation.value.guarantee == guarantee

@@ -1,4 +1,4 @@
-"""The worlds of destinations, of order and of pauses hold, and notice what is broken."""
+"""The worlds of destinations, ordering and pauses hold and detect violations."""
 
 from dataclasses import replace
 from typing import Any
@@ -7,13 +7,13 @@ import pytest
 
 from simulation.engine import invocations
 from simulation.engine.failure import Failure
-from simulation.engine.opening import opened
+from simulation.engine.invocations import with_preloaded
 from simulation.engine.stepping import Stepping
 from simulation.engine.world import World
 from simulation.search.exhaustive import explore
 from simulation.worlds.builders import FIRST
-from simulation.worlds.destinations import SPARED
-from simulation.worlds.ordered import ORDERED, PAUSED
+from simulation.worlds.destinations import DESTINATION_WORLDS
+from simulation.worlds.ordered import ORDERING_WORLDS, PAUSE_WORLDS
 from tests.simulation.tiny import TINY, finish, fresh, happens, offered, received, row, with_budget
 from webhook_inbox.destinations.circuit import UNKNOWN
 from webhook_inbox.destinations.circuit_breaker import CircuitBreaker
@@ -23,7 +23,9 @@ from webhook_inbox.handlers.ordering.key_state import KeyState
 from webhook_inbox.ledger.pauses import HandlerPauses, control_key
 from webhook_inbox.processor.admission import Admission, AdmissionDecision
 
-WORLDS = {scenario.name: scenario for scenario in (*SPARED, *ORDERED, *PAUSED)}
+WORLDS = {
+    scenario.name: scenario for scenario in (*DESTINATION_WORLDS, *ORDERING_WORLDS, *PAUSE_WORLDS)
+}
 PERSON = "person 1"
 
 
@@ -44,28 +46,30 @@ def broken(name: str, states: int = 30_000) -> str:
 # -- what would go wrong
 
 
-def test_a_gate_that_lets_everybody_in_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gate_that_admits_every_call_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Gate, "admit", lambda *_, **__: DestinationAdmission(go=True))
     monkeypatch.setattr(Gate, "enter", lambda *_, **__: None)
-    assert "rate: sink is called more often" in broken("a rate with three events")
+    assert "rate: sink is called more often" in broken("a rate limit with three events")
 
 
-def test_a_circuit_that_nobody_looks_at_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ignored_circuit_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CircuitBreaker, "look", lambda *_: UNKNOWN)
-    assert "spare: sink is called by what was read long ago" in broken("called too often")
+    assert "circuit: sink is called on an outdated read of its circuit" in broken(
+        "too many requests"
+    )
 
 
-def test_an_ordering_key_that_anybody_takes_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unguarded_ordering_key_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(KeyState, "check_free_for", lambda *_: None)
     assert "order: " in broken("the latest of two")
 
 
-def test_a_gap_that_nobody_minds_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ignored_gap_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Gaps, "close", lambda self, early: early.state)
     assert "order: " in broken("a sequence of three")
 
 
-def test_a_pause_that_nobody_heeds_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ignored_pause_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(HandlerPauses, "paused", lambda *_: None)
     assert "pause: " in broken("a handler is paused and resumed")
 
@@ -87,16 +91,18 @@ def test_a_wait_that_no_message_carries_is_noticed(monkeypatch: pytest.MonkeyPat
 # -- worlds in which something is there
 
 
-def test_what_is_there_was_accepted_before_anything_happens() -> None:
-    world = opened(World(replace(TINY, letters=(replace(FIRST, there=True),)), Stepping()))
-    assert world.truth.acknowledged == {FIRST.event}
+def test_preloaded_webhooks_are_accepted_at_the_start() -> None:
+    world = with_preloaded(
+        World(replace(TINY, webhooks=(replace(FIRST, preloaded=True),)), Stepping())
+    )
+    assert world.observer.acknowledged == {FIRST.event}
     assert world.jobs == {}
     assert offered(world, "sends") == []
     assert len(offered(world, "receives")) == 1
 
 
-def test_what_is_not_there_has_yet_to_be_sent() -> None:
-    assert opened(fresh()).tries == {}
+def test_other_webhooks_are_not_sent_at_the_start() -> None:
+    assert with_preloaded(fresh()).tries == {}
 
 
 # -- people who pause
@@ -107,11 +113,11 @@ def test_a_person_pauses_and_resumes_as_often_as_may_be() -> None:
     assert offered(world, "resumes") == []
     happens(world, "pauses", "mail")
     finish(world, PERSON)
-    assert world.truth.paused == {"mail": world.clock.ms}
+    assert world.observer.paused == {"mail": world.clock.ms}
     assert offered(world, "pauses") == []
     happens(world, "resumes", "mail")
     finish(world, PERSON)
-    assert world.truth.paused == {}
+    assert world.observer.paused == {}
     assert (offered(world, "pauses"), offered(world, "resumes")) == ([], [])
     control = world.aws.table.row(control_key("mail"))
     assert control is not None
@@ -120,9 +126,9 @@ def test_a_person_pauses_and_resumes_as_often_as_may_be() -> None:
 
 def test_a_second_pause_leaves_the_time_of_the_first() -> None:
     world = fresh()
-    world.truth.told("mail", 1, paused=True)
-    world.truth.told("mail", 2, paused=True)
-    assert world.truth.paused == {"mail": 1}
+    world.observer.pause_changed("mail", 1, paused=True)
+    world.observer.pause_changed("mail", 2, paused=True)
+    assert world.observer.paused == {"mail": 1}
 
 
 def test_a_pause_whose_answer_is_lost_may_be_in_force() -> None:
@@ -130,7 +136,7 @@ def test_a_pause_whose_answer_is_lost_may_be_in_force() -> None:
     happens(world, "pauses", "mail")
     invocations.step(world, PERSON, "ok")
     happens(world, "step", PERSON, "after")
-    assert world.truth.paused == {"mail": world.clock.ms}
+    assert world.observer.paused == {"mail": world.clock.ms}
     assert world.jobs == {}
 
 

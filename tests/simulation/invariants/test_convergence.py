@@ -1,4 +1,4 @@
-"""Once nothing fails any more everything ends, and what did not is seen."""
+"""Worlds converge once faults stop, and incomplete results are detected."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,7 +9,7 @@ from simulation.engine import invocations
 from simulation.engine.virtual_time import quiet
 from simulation.engine.world import World
 from simulation.invariants import convergence as healing
-from simulation.invariants.convergence import DLQ_RETENTION_MS, check, heal
+from simulation.invariants.convergence import DLQ_RETENTION_MS, check, converge
 from simulation.invariants.observer import Violation
 from simulation.worlds.builders import FIRST
 from simulation.worlds.scenario import REFUSES, Budget
@@ -37,36 +37,36 @@ DEADLY = replace(TINY, always={"mail": REFUSES}, max_receive_count=1)
 FAULTY = replace(TINY, budget=Budget(faults=3), faults=("before", "killed", "delayed", "lost"))
 
 
-def healed(world: World) -> World:
-    heal(world)
+def converged(world: World) -> World:
+    converge(world)
     return world
 
 
-# -- it heals
+# -- it converges
 
 
-def test_what_was_accepted_is_done_without_time_passing() -> None:
-    world = healed(ingested())
+def test_an_accepted_event_is_done_without_time_passing() -> None:
+    world = converged(ingested())
     assert (found := row(world)) is not None
     assert found["status"] == "done"
     assert seconds(world) == 0
     assert quiet(world)
 
 
-def test_a_sender_who_was_not_heard_tries_again() -> None:
+def test_an_unacknowledged_sender_retries() -> None:
     world = fresh(FAULTY)
     invocations.deliver(world, FIRST)
     happens(world, "step", INGEST, "before")
-    heal(world)
+    converge(world)
     assert world.tries == {"first": 2}
-    assert world.truth.posts == {RUN: 1}
+    assert world.observer.posts == {RUN: 1}
 
 
-def test_a_sender_who_does_not_persist_is_not_made_to() -> None:
-    world = fresh(FAULTY, letters=(replace(FIRST, persists=False),))
-    invocations.deliver(world, world.scenario.letters[0])
+def test_a_sender_without_retries_does_not_retry() -> None:
+    world = fresh(FAULTY, webhooks=(replace(FIRST, retries=False),))
+    invocations.deliver(world, world.scenario.webhooks[0])
     happens(world, "step", INGEST, "before")
-    heal(world)
+    converge(world)
     assert world.tries == {"first": 1}
     assert list(world.aws.table.rows()) == []
 
@@ -75,29 +75,29 @@ def test_a_killed_worker_s_run_is_done_after_its_message_comes_back() -> None:
     world = received(FAULTY)
     up_to(world, WORKER, calls("begin"))
     happens(world, "killed", WORKER)
-    heal(world)
+    converge(world)
     assert seconds(world) >= 300
-    assert world.truth.posts == {RUN: 1}
+    assert world.observer.posts == {RUN: 1}
 
 
 def test_the_reconciler_finds_what_the_queue_lost() -> None:
     world = ingested(FAULTY)
     happens(world, "loses", "default", message_id(world))
-    heal(world)
-    assert world.truth.posts == {RUN: 1}
-    assert world.truth.sends == {RUN: 2}
+    converge(world)
+    assert world.observer.posts == {RUN: 1}
+    assert world.observer.sends == {RUN: 2}
 
 
 def test_a_call_that_is_late_lands() -> None:
     world = fresh(FAULTY)
     invocations.deliver(world, FIRST)
     happens(world, "step", INGEST, "delayed")
-    heal(world)
+    converge(world)
     assert world.late == ()
 
 
-def test_what_is_refused_is_dead_and_in_the_dlq_though_the_reconciler_looked_there() -> None:
-    world = healed(ingested(DEADLY))
+def test_a_rejected_run_is_dead_and_in_the_dlq_after_the_sweep() -> None:
+    world = converged(ingested(DEADLY))
     assert (found := row(world)) is not None
     assert found["status"] == "dead_letter"
     assert len(world.aws.dlqs["default"]) == 1
@@ -110,15 +110,15 @@ def test_what_is_refused_is_dead_and_in_the_dlq_though_the_reconciler_looked_the
 def test_a_world_that_does_not_settle_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(healing, "STEPS", 3)
     with pytest.raises(Violation, match=r"G1: not settled after 0\.0 h"):
-        heal(ingested())
+        converge(ingested())
 
 
 def test_a_world_that_takes_too_long_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(healing, "HEALED_WITHIN_MS", 1000)
+    monkeypatch.setattr(healing, "CONVERGED_WITHIN_MS", 1000)
     world = ingested(FAULTY)
     happens(world, "loses", "default", message_id(world))
     with pytest.raises(Violation, match="not settled"):
-        heal(world)
+        converge(world)
 
 
 Damage = Callable[[World], object]
@@ -127,7 +127,7 @@ Damage = Callable[[World], object]
 def change(**parts: object) -> Damage:
     def damage(world: World) -> None:
         world.aws.table.update(run_key(*RUN), Change(set=parts))
-        world.aws.table.written.clear()  # It was nobody's doing.
+        world.aws.table.written.clear()  # The observer must not see this change.
 
     return damage
 
@@ -135,7 +135,7 @@ def change(**parts: object) -> Damage:
 DAMAGES: dict[str, tuple[str, str, Damage]] = {
     "the event is gone": (
         "G1",
-        "acknowledged and is gone",
+        "acknowledged but is missing",
         lambda world: world.aws.table.delete(event_key(*RUN[:2])),
     ),
     "the run is gone": (
@@ -144,31 +144,31 @@ DAMAGES: dict[str, tuple[str, str, Damage]] = {
         lambda world: world.aws.table.delete(run_key(*RUN)),
     ),
     "the run still waits": ("G1", "mail of e1 ended as failed", change(status="failed")),
-    "the sink knows nothing": ("G1", "its sink knows nothing", lambda w: w.truth.posts.clear()),
+    "the sink knows nothing": ("G1", "its sink was not called", lambda w: w.observer.posts.clear()),
     "the run was posted twice": (
         "G8",
-        "nothing went wrong",
-        lambda world: world.truth.posts.update({RUN: 2}),
+        "no fault affected",
+        lambda world: world.observer.posts.update({RUN: 2}),
     ),
-    "the run was tried twice": ("G8", "nothing went wrong", change(attempt_count=2)),
+    "the run was tried twice": ("G8", "no fault affected", change(attempt_count=2)),
     "the run is dead without a reason": (
         "G8",
-        "nothing went wrong",
+        "no fault affected",
         change(status="dead_letter", dead_at=0, last_error="permanent: no"),
     ),
     "there were more messages than needed": (
         "flood",
         "100 messages",
-        lambda world: world.truth.sends.update({RUN: 100}),
+        lambda world: world.observer.sends.update({RUN: 100}),
     ),
     "more was received than sent": (
         "G8",
         "1 sent, 2 received",
-        lambda world: world.truth.receives.update({RUN: 2}),
+        lambda world: world.observer.receives.update({RUN: 2}),
     ),
     "a copy of what is done is in the DLQ": (
         "G1",
-        "is done and in the DLQ",
+        "is done but is in the DLQ",
         lambda world: world.aws.dlqs["default"].send([Outgoing(RunMessage(*RUN).encode())]),
     ),
 }
@@ -177,7 +177,7 @@ DAMAGES: dict[str, tuple[str, str, Damage]] = {
 @pytest.mark.parametrize("name", DAMAGES)
 def test_a_damage_is_seen_in_a_world_that_was_sound(name: str) -> None:
     guarantee, text, damage = DAMAGES[name]
-    world = healed(ingested())
+    world = converged(ingested())
     check(world)
     damage(world)
     with pytest.raises(Violation, match=text) as violation:
@@ -186,9 +186,9 @@ def test_a_damage_is_seen_in_a_world_that_was_sound(name: str) -> None:
 
 
 def test_the_dead_are_in_the_dlq_until_its_retention_is_over() -> None:
-    world = healed(ingested(DEADLY))
+    world = converged(ingested(DEADLY))
     world.aws.dlqs["default"].lose(message_id_of_dead(world))
-    with pytest.raises(Violation, match="is dead and not in the DLQ"):
+    with pytest.raises(Violation, match="is dead but not in the DLQ"):
         check(world)
     world.clock.ms += DLQ_RETENTION_MS
     check(world)
@@ -199,19 +199,19 @@ def message_id_of_dead(world: World) -> str:
 
 
 @pytest.mark.parametrize("why", ["lost: never received", "expired: waited too long"])
-def test_what_was_never_received_is_dead_without_a_message(why: str) -> None:
-    world = healed(ingested(DEADLY))
+def test_a_lost_run_is_dead_without_a_message(why: str) -> None:
+    world = converged(ingested(DEADLY))
     world.aws.dlqs["default"].lose(message_id_of_dead(world))
     change(last_error=why)(world)
     check(world)
 
 
 @pytest.mark.parametrize(("tried", "hope"), [(True, 0), (False, 1)])
-def test_what_was_redriven_is_tried_again(tried: bool, hope: int) -> None:
-    world = healed(ingested(DEADLY))
-    world.truth.hopes[RUN] = hope
+def test_a_redriven_run_is_attempted_again(tried: bool, hope: int) -> None:
+    world = converged(ingested(DEADLY))
+    world.observer.redriven_runs[RUN] = hope
     if tried:
         check(world)
         return
-    with pytest.raises(Violation, match="was redriven and not tried again"):
+    with pytest.raises(Violation, match="was redriven but not attempted again"):
         check(world)

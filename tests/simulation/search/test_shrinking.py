@@ -1,4 +1,4 @@
-"""A broken guarantee is found, made short, told, and broken again by the same schedule."""
+"""A failing schedule is found, shrunk, narrated, and fails again when repeated."""
 
 import re
 from dataclasses import replace
@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from simulation.engine import acting, programs
-from simulation.engine.acting import Way
+from simulation.engine.acting import Behavior
 from simulation.engine.choices import Choice
 from simulation.engine.failure import Failure
-from simulation.engine.narrate import tell
+from simulation.engine.narrate import narrate
 from simulation.engine.stepping import Ask, Call
-from simulation.invariants.observer import Truth, Violation
+from simulation.invariants.observer import Observer, Violation
 from simulation.search.exhaustive import explore
 from simulation.search.random_walks import follow
 from simulation.search.shrinking import fails, shrink
@@ -23,9 +23,9 @@ from webhook_inbox.handlers.event import Event
 
 FLAKY = replace(
     TINY,
-    verdicts={"mail": (FAILS_AFTER,)},
+    outcomes={"mail": (FAILS_AFTER,)},
     faults=("before", "killed"),
-    budget=Budget(faults=1, misdeeds=1, jumps=2),
+    budget=Budget(faults=1, failures=1, jumps=2),
 )
 
 
@@ -34,14 +34,14 @@ def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     """A handler that posts with another key whenever it is tried again."""
     act = acting.act
 
-    def posts_with_two_keys(ask: Ask, way: Way, event: Event, context: Context) -> None:
+    def posts_with_two_keys(ask: Ask, behavior: Behavior, event: Event, context: Context) -> None:
         def asked(call: Call) -> Any:
             if call.port == "sink":
                 key, *rest = call.args
                 call = call._replace(args=(f"{key} {context.attempt}", *rest))
             return ask(call)
 
-        act(asked, way, event, context)
+        act(asked, behavior, event, context)
 
     monkeypatch.setattr(programs, "act", posts_with_two_keys)
 
@@ -56,7 +56,7 @@ def found() -> Failure:
 def test_a_handler_with_two_keys_is_found_and_nothing_can_be_left_out_of_how() -> None:
     shrunk = shrink(found())
     assert shrunk.violation.guarantee == "G4"
-    schedule = [choice for choice in shrunk.schedule if choice != ("heals",)]
+    schedule = [choice for choice in shrunk.schedule if choice != ("converges",)]
     assert fails(FLAKY, schedule) is not None
     for number in range(len(schedule)):
         rest = [*schedule[:number], *schedule[number + 1 :]]
@@ -66,9 +66,9 @@ def test_a_handler_with_two_keys_is_found_and_nothing_can_be_left_out_of_how() -
 
 
 @pytest.mark.usefixtures("forgetful")
-def test_what_has_nothing_to_do_with_it_is_left_out() -> None:
+def test_irrelevant_choices_are_removed() -> None:
     failure = found()
-    noisy = replace(failure.scenario, budget=Budget(faults=3, misdeeds=1, jumps=2, passes=2))
+    noisy = replace(failure.scenario, budget=Budget(faults=3, failures=1, jumps=2, passes=2))
     schedule = (("reconciles",), *failure.schedule)
     violation = fails(noisy, schedule)
     assert violation is not None
@@ -94,7 +94,7 @@ def test_following_the_schedule_breaks_the_same_guarantee_again() -> None:
 @pytest.mark.usefixtures("forgetful")
 def test_it_is_told_line_by_line_with_times_and_what_became_of_the_run() -> None:
     shrunk = shrink(found())
-    lines = list(tell(shrunk.scenario, shrunk.schedule))
+    lines = list(narrate(shrunk.scenario, shrunk.schedule))
     assert lines[0] == "00:00:00.000  'first' is sent: acme e1"
     assert lines[-1] == f"BROKEN {shrunk.violation}"
     timed = [line for line in lines if re.match(r"(day \d+ )?\d\d:\d\d:\d\d\.\d{3}  \S", line)]
@@ -109,23 +109,23 @@ def test_it_is_told_line_by_line_with_times_and_what_became_of_the_run() -> None
 
 def test_a_schedule_that_breaks_nothing_fails_nothing_and_is_told_to_its_end() -> None:
     happened: list[Choice] = []
-    assert fails(FLAKY, [("sends", "first"), ("lands", "0")], happened) is None
-    assert happened == [("sends", "first"), ("heals",)]
-    assert list(tell(FLAKY, [("sends", "first")])) == [
+    assert fails(FLAKY, [("sends", "first"), ("arrives", "0")], happened) is None
+    assert happened == [("sends", "first"), ("converges",)]
+    assert list(narrate(FLAKY, [("sends", "first")])) == [
         "00:00:00.000  'first' is sent: acme e1",
-        "00:00:00.000  nothing fails any more",
-        "all has healed",
+        "00:00:00.000  faults stop",
+        "the world has converged",
     ]
 
 
 def test_only_the_same_guarantee_makes_a_schedule_shorter(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leaving something out may break something else, which is another story."""
+    """Leaving something out may break something else, which is another trace."""
 
-    def posted(self: Truth, run: Any, key: str, **_: Any) -> None:
+    def posted(self: Observer, run: Any, key: str, **_: Any) -> None:
         raise Violation("G4" if run in self.troubled else "G1", "as told")
 
-    monkeypatch.setattr(Truth, "posted", posted)
-    schedule = (("sends", "first"), ("step", "ingest 1", "before"), ("heals",))
+    monkeypatch.setattr(Observer, "posted", posted)
+    schedule = (("sends", "first"), ("step", "ingest 1", "before"), ("converges",))
     violation = fails(FLAKY, schedule)
     assert violation is not None
     assert fails(FLAKY, schedule[:1]).guarantee == "G1"  # type: ignore[union-attr]
@@ -137,10 +137,10 @@ def test_only_the_same_guarantee_makes_a_schedule_shorter(monkeypatch: pytest.Mo
 def test_a_fault_in_the_scenario_s_own_notes_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever a check may be, breaking it ends the search with a schedule that breaks it."""
 
-    def received(self: Truth, reference: object) -> None:
+    def received(self: Observer, reference: object) -> None:
         raise Violation("G8", "nothing may be received")
 
-    monkeypatch.setattr(Truth, "received", received)
+    monkeypatch.setattr(Observer, "received", received)
     shrunk = shrink(found())
     assert shrunk.violation.guarantee == "G8"
-    assert [choice[0] for choice in shrunk.schedule] in (["sends", "heals"], ["heals"])
+    assert [choice[0] for choice in shrunk.schedule] in (["sends", "converges"], ["converges"])

@@ -1,11 +1,11 @@
-"""Each write of a run's row that may not be is seen, and each that may be is let through."""
+"""Forbidden writes of a run's row are detected and permitted ones accepted."""
 
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from simulation.invariants.observer import RESEND_PAUSE_MS, Actor, Truth, Violation
+from simulation.invariants.observer import RESEND_PAUSE_MS, Actor, Observer, Violation
 from simulation.invariants.transitions import PASS_MS, ROLLING_MS, SKEW_MS, changed
 from tests.simulation.tiny import RUN
 from webhook_inbox.domain.ports import Item, Message
@@ -36,10 +36,10 @@ RECONCILER, REPLAY = Actor("reconciler"), Actor("replay", replays=True)
 DIED = row("dead_letter", dead_at=NOW, generation=1, last_error="permanent: no")
 
 
-def write(actor: Actor, old: Item, new: Item, **notes: Any) -> Truth:
-    truth = Truth(**{"spent": {RUN: LIMIT}, "succeeded": {RUN}, **notes})
-    changed(truth, actor, RUN, old, new, now=NOW, limit=LIMIT)
-    return truth
+def write(actor: Actor, old: Item, new: Item, **notes: Any) -> Observer:
+    observer = Observer(**{"spent": {RUN: LIMIT}, "succeeded": {RUN}, **notes})
+    changed(observer, actor, RUN, old, new, now=NOW, limit=LIMIT)
+    return observer
 
 
 LET_WAIT = row("deferred", attempt_count=0, generation=1, next_attempt_at=NOW)
@@ -58,7 +58,7 @@ GOOD: dict[str, tuple[Actor, Item, Item]] = {
     "a success": (MINE, LEASED, row("done")),
     "a failure": (MINE, LEASED, row("failed", generation=1)),
     "a deferral": (MINE, LEASED, row("deferred", attempt_count=0)),
-    "an ended lease, given up by anybody": (RECONCILER, ENDED, row("pending")),
+    "an expired lease, declared dead by another actor": (RECONCILER, ENDED, row("pending")),
     "a success that arrives late": (Actor("late"), LEASED, row("done")),
     "a parked run, due": (
         RECONCILER,
@@ -120,8 +120,8 @@ BAD: dict[str, tuple[str, Actor, Item, Item, dict[str, Any]]] = {
         row("failed", generation=1),
         {},
     ),
-    "a failed run that nobody watches": ("G9", MINE, LEASED, row("failed", due_bucket=None), {}),
-    "a pending run that nobody watches": (
+    "a failed run outside the due index": ("G9", MINE, LEASED, row("failed", due_bucket=None), {}),
+    "a pending run outside the due index": (
         "G9",
         REPLAY,
         DIED,
@@ -272,7 +272,7 @@ def test_a_round_s_attempts_are_counted(actor: Actor, old: Item, new: Item, spen
     assert write(actor, old, new).spent == {RUN: spent}
 
 
-def test_what_an_operator_forced_is_noted() -> None:
+def test_a_forced_replay_is_noted() -> None:
     assert write(*GOOD["a replay by force"]).forced == {RUN}
     assert write(*GOOD["a replay"]).forced == set()
 

@@ -1,4 +1,4 @@
-"""No message leaves its queue while it is its run's only hope."""
+"""A message is not deleted while its run depends on it."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import pytest
 
 from simulation.engine.stepping import Call
 from simulation.engine.world import World
-from simulation.invariants.message_deletion import buried, deleted
+from simulation.invariants.message_deletion import deleted, moved_to_dlq
 from simulation.invariants.observer import Violation
 from tests.simulation.tiny import RUN, WORKER, calls, finish, received, row, up_to
 from webhook_inbox.domain.ports import Change, Message, Outgoing
@@ -47,7 +47,7 @@ def test_the_only_message_of_a_run_without_a_row_is_not_deleted() -> None:
 
 
 @pytest.mark.parametrize("status", ["pending", "held", "dead_letter", "done", "skipped"])
-def test_what_waits_for_no_message_needs_none(status: str) -> None:
+def test_a_run_in_another_state_needs_no_message(status: str) -> None:
     world, message = at_work()
     becomes(world, status)
     deleted(world, "default", message)
@@ -103,7 +103,7 @@ def test_a_message_that_was_received_again_is_still_there() -> None:
 def test_a_run_whose_message_the_queue_lost_is_left_to_the_reconciler() -> None:
     world, message = at_work()
     becomes(world, "failed")
-    world.truth.lost.add(RUN)
+    world.observer.lost.add(RUN)
     deleted(world, "default", message)
 
 
@@ -118,27 +118,27 @@ def test_the_worker_s_own_message_ends_with_its_run() -> None:
 
 
 @pytest.mark.parametrize("status", ["processing", "failed", "deferred"])
-def test_a_run_with_attempts_left_is_not_buried(status: str) -> None:
+def test_the_message_of_a_run_with_attempts_left_is_not_moved_to_the_dlq(status: str) -> None:
     world, _ = at_work()
     becomes(world, status)
-    with pytest.raises(Violation, match=r"G1: .* has attempts left and no message"):
-        buried(world, replace(REFERENCE, generation=1))
+    with pytest.raises(Violation, match=r"G1: .* has attempts left but no message"):
+        moved_to_dlq(world, replace(REFERENCE, generation=1))
 
 
-def test_a_message_that_was_replaced_may_be_buried() -> None:
+def test_a_replaced_message_may_be_moved_to_the_dlq() -> None:
     world, _ = at_work()
     becomes(world, "failed")
-    buried(world, REFERENCE)
+    moved_to_dlq(world, REFERENCE)
 
 
-def test_a_dead_run_may_be_buried() -> None:
+def test_the_message_of_a_dead_run_may_be_moved_to_the_dlq() -> None:
     world, _ = at_work()
     becomes(world, "dead_letter")
-    buried(world, replace(REFERENCE, generation=1))
+    moved_to_dlq(world, replace(REFERENCE, generation=1))
 
 
-def test_a_run_that_had_trouble_may_be_buried() -> None:
+def test_the_message_of_a_troubled_run_may_be_moved_to_the_dlq() -> None:
     world, _ = at_work()
     becomes(world, "failed")
-    world.truth.troubled.add(RUN)
-    buried(world, replace(REFERENCE, generation=1))
+    world.observer.troubled.add(RUN)
+    moved_to_dlq(world, replace(REFERENCE, generation=1))

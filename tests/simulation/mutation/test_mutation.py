@@ -1,5 +1,7 @@
-"""Every deliberate fault fits today's code, and those that are hunted for are caught."""
+"""Every mutant applies to the current code, and hunts detect them."""
 
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -10,15 +12,15 @@ import pytest
 
 from simulation.mutation import run as mutation
 from simulation.mutation.mutants import LIBRARY, MUTANTS, Edit, Mutant, StaleMutant
-from simulation.mutation.run import HuntDied, Hunted, Hunts, hunted
-from simulation.search.hunting import Catch, Hunt
-from simulation.worlds.core import SMALL
+from simulation.mutation.run import HuntFailed, Hunts, MutantResult, hunt_all
+from simulation.search.hunting import Finding, Hunt
+from simulation.worlds.core import SMALL_WORLDS
 
 GUARANTEES = {
     *(f"G{n}" for n in range(1, 10)),
-    *("flood", "hold", "order", "pause", "rate", "spare"),
+    *("flood", "hold", "order", "pause", "rate", "circuit"),
 }
-CAUGHT = ("stores an event over the one that is there", "claims over a live lease")
+CAUGHT = ("overwrites a stored event", "claims over a live lease")
 
 
 def mutant(name: str) -> Mutant:
@@ -26,8 +28,8 @@ def mutant(name: str) -> Mutant:
     return found
 
 
-def catch(guarantee: str = "") -> Catch:
-    return Catch("library", guarantee, "how", "where", 12, 3)
+def catch(guarantee: str = "") -> Finding:
+    return Finding("library", guarantee, "how", "where", 12, 3)
 
 
 @pytest.fixture
@@ -58,7 +60,19 @@ def test_a_mutant_names_guarantees_and_worlds_that_there_are(one: Mutant) -> Non
     assert one.breaks
     assert one.breaks <= GUARANTEES
     assert one.worlds
-    assert set(one.worlds) <= {world.name for world in SMALL}
+    assert set(one.worlds) <= {world.name for world in SMALL_WORLDS}
+
+
+def test_mutants_use_defined_names_only(tmp_path: Path) -> None:
+    """Otherwise a hunt detects the NameError and not the fault."""
+    for one in MUTANTS:
+        source = one.mutated((LIBRARY / one.file).read_text(encoding="utf-8"))
+        (tmp_path / f"{one.name}.py").write_text(source, encoding="utf-8")
+    command = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "F821", tmp_path]
+    done = subprocess.run(
+        [*command, "--output-format", "concise"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
 
 
 def test_no_two_mutants_are_the_same() -> None:
@@ -97,10 +111,10 @@ def test_a_file_that_is_changed_is_compiled_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", CAUGHT)
 def test_a_mutant_is_caught_in_a_process_of_its_own(name: str, copies: Path) -> None:
     before = {path: path.read_bytes() for path in LIBRARY.rglob("*.py")}
-    (found,) = hunted([mutant(name)])
+    (found,) = hunt_all([mutant(name)])
     assert found.as_expected
-    assert found.catch.place in mutant(name).worlds
-    assert found.catch.story > 2
+    assert found.catch.world in mutant(name).worlds
+    assert found.catch.trace > 2
     assert list(copies.iterdir()) == []
     assert {path: path.read_bytes() for path in LIBRARY.rglob("*.py")} == before
 
@@ -108,8 +122,8 @@ def test_a_mutant_is_caught_in_a_process_of_its_own(name: str, copies: Path) -> 
 def test_the_same_hunt_finds_nothing_where_nothing_was_changed() -> None:
     hunt = Hunt(states=100, seeds=3)
     found = hunt.run(["two handlers"])
-    assert (found.guarantee, found.place) == ("", SMALL[-1].name)
-    assert found.schedules > 100 * len(SMALL) / 10
+    assert (found.guarantee, found.world) == ("", SMALL_WORLDS[-1].name)
+    assert found.schedules > 100 * len(SMALL_WORLDS) / 10
     assert Path(found.library) == LIBRARY
 
 
@@ -119,9 +133,10 @@ def test_a_hunt_counts_the_schedules_it_needs() -> None:
 
 
 def test_a_library_that_cannot_be_loaded_is_told_apart_from_a_caught_fault(copies: Path) -> None:
-    spoiled = replace(mutant(CAUGHT[0]), edits=(Edit('"""Recording', 'import nowhere\n"""'),))
-    with pytest.raises(HuntDied, match="nowhere"):
-        list(hunted([spoiled]))
+    edit = Edit("\nclass Ingest:", "\nimport nowhere\nclass Ingest:")
+    spoiled = replace(mutant(CAUGHT[0]), file="ingest/ingest.py", edits=(edit,))
+    with pytest.raises(HuntFailed, match="nowhere"):
+        list(hunt_all([spoiled]))
     assert list(copies.iterdir()) == []
 
 
@@ -129,7 +144,7 @@ def test_a_hunt_that_is_ended_leaves_nothing_behind(copies: Path) -> None:
     hunts, died = Hunts(), []
 
     def run() -> None:
-        with pytest.raises(HuntDied):
+        with pytest.raises(HuntFailed):
             hunts.run(None)
         died.append(True)
 
@@ -141,7 +156,7 @@ def test_a_hunt_that_is_ended_leaves_nothing_behind(copies: Path) -> None:
     thread.join(60)
     assert died == [True]
     assert list(copies.iterdir()) == []
-    with pytest.raises(HuntDied):
+    with pytest.raises(HuntFailed):
         hunts.run(None)
 
 
@@ -154,12 +169,12 @@ def test_a_hunt_that_is_ended_leaves_nothing_behind(copies: Path) -> None:
 )
 def test_a_mutant_has_to_break_what_it_should(expected: str, found: str, right: bool) -> None:
     one = replace(MUTANTS[0], breaks=frozenset({expected}))
-    assert Hunted(one, catch(found)).as_expected is right
+    assert MutantResult(one, catch(found)).as_expected is right
 
 
 @pytest.mark.parametrize(("found", "right"), [("", True), ("G1", False)])
 def test_nothing_may_be_found_without_a_fault(found: str, right: bool) -> None:
-    assert Hunted(None, catch(found)).as_expected is right
+    assert MutantResult(None, catch(found)).as_expected is right
 
 
 @pytest.mark.parametrize(
@@ -173,12 +188,12 @@ def test_the_exit_status_tells_of_a_survivor(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def found(mutants: Iterable[Mutant | None]) -> Iterator[Hunted]:
+    def found(mutants: Iterable[Mutant | None]) -> Iterator[MutantResult]:
         for one in mutants:
-            yield Hunted(one, catch(guarantee if one else ""))
+            yield MutantResult(one, catch(guarantee if one else ""))
 
     name = "acknowledges before the event is stored"
-    monkeypatch.setattr(mutation, "hunted", found)
+    monkeypatch.setattr(mutation, "hunt_all", found)
     assert mutation.main([name]) == status
     told = capsys.readouterr().out
     assert name in told
@@ -191,6 +206,6 @@ def test_a_stale_mutant_ends_the_report(
 ) -> None:
     stale = replace(MUTANTS[0], edits=(Edit("no such line", ""),))
     monkeypatch.setattr(mutation, "MUTANTS", (stale,))
-    monkeypatch.setattr(mutation, "hunted", lambda mutants: map(Hunts().run, list(mutants)[1:]))
+    monkeypatch.setattr(mutation, "hunt_all", lambda mutants: map(Hunts().run, list(mutants)[1:]))
     assert mutation.main([]) == 2
     assert stale.name in capsys.readouterr().err

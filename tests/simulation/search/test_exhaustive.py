@@ -1,4 +1,4 @@
-"""Merging equal states loses nothing: every schedule, one by one, reaches the same states."""
+"""Exploration with merged states reaches the same states as every schedule one by one."""
 
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from simulation.engine.apply import take
+from simulation.engine.apply import apply
 from simulation.engine.choices import choices
 from simulation.engine.failure import Failure
 from simulation.engine.stepping import Stepping
@@ -15,7 +15,7 @@ from simulation.invariants.observer import Violation
 from simulation.search import exhaustive
 from simulation.search.exhaustive import Explored, explore
 from simulation.worlds.builders import AGAIN, BOTH, FIRST, MAIL, wider
-from simulation.worlds.core import SMALL
+from simulation.worlds.core import SMALL_WORLDS
 from simulation.worlds.scenario import FAILS, Budget, Scenario
 from tests.simulation.tiny import TINY
 
@@ -28,20 +28,20 @@ WORLDS = {
     "repeated": replace(TINY, budget=ONE_FAULT, faults=("twice",)),
     "delayed": replace(TINY, budget=ONE_FAULT, faults=("delayed",)),
     "failing": replace(
-        TINY, budget=Budget(misdeeds=1, jumps=1), verdicts={"mail": (FAILS,)}, faults=()
+        TINY, budget=Budget(failures=1, jumps=1), outcomes={"mail": (FAILS,)}, faults=()
     ),
     "two handlers": replace(TINY, deployments=(BOTH,)),
     "a large body": replace(
         TINY,
-        letters=(replace(FIRST, padding=20_000),),
+        webhooks=(replace(FIRST, padding=20_000),),
         budget=ONE_FAULT,
         faults=("before", "after"),
     ),
     "two at once": replace(
-        TINY, letters=(FIRST, AGAIN), deployments=(NOBODY,), receivers=2, budget=ONE_FAULT
+        TINY, webhooks=(FIRST, AGAIN), deployments=(NOBODY,), receivers=2, budget=ONE_FAULT
     ),
 }
-# Schedules, states, and how often the world was let heal.
+# Schedules, states, and how often the world was let converge.
 COUNTS = {"no fault": (8, 18, 2), "a fault": (68, 85, 17), "two faults": (97, 135, 24)}
 
 
@@ -57,7 +57,7 @@ def one_by_one(scenario: Scenario, stepping: Stepping) -> Iterator[list[Hashable
                 break
             taken += [0] * (depth == len(taken))
             widths.append(len(options))
-            take(world, options[taken[depth]])
+            apply(world, options[taken[depth]])
             states.append(world.key())
             if states[-1] == states[-2]:
                 break  # Nothing to wait for: no time passes.
@@ -113,7 +113,7 @@ def test_the_counts_are_stable(name: str) -> None:
     counts = set()
     for _ in range(2):
         found = explore(WORLDS[name])
-        counts.add((found.schedules, found.states, found.healed))
+        counts.add((found.schedules, found.states, found.converged))
     assert counts == {COUNTS[name]}
 
 
@@ -123,21 +123,21 @@ def test_a_search_that_was_cut_says_so() -> None:
     assert 50 <= found.states < COUNTS["two faults"][1]  # what it stood before is still looked at
 
 
-def test_each_state_in_which_nobody_works_is_let_heal(monkeypatch: pytest.MonkeyPatch) -> None:
-    healed: list[Any] = []
-    monkeypatch.setattr(exhaustive, "heal", lambda world: healed.append(world.key()))
+def test_convergence_is_checked_in_each_idle_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    converged: list[Any] = []
+    monkeypatch.setattr(exhaustive, "converge", lambda world: converged.append(world.key()))
     found = explore(WORLDS["a fault"])
-    assert len(healed) == len(set(healed)) == found.healed
+    assert len(converged) == len(set(converged)) == found.converged
 
 
 def test_a_failure_carries_the_schedule_that_leads_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(world: World) -> None:
         raise Violation("G1", "as told")
 
-    monkeypatch.setattr(exhaustive, "heal", never)
+    monkeypatch.setattr(exhaustive, "converge", never)
     with pytest.raises(Failure, match="tiny: G1: as told") as failure:
         explore(TINY)
-    assert failure.value.schedule[-1] == ("heals",)
+    assert failure.value.schedule[-1] == ("converges",)
     assert failure.value.seed is None
 
 
@@ -148,4 +148,4 @@ def test_a_wider_world_has_more_faults_and_moves_of_the_clock() -> None:
 
 
 def test_the_small_worlds_have_different_names() -> None:
-    assert len({world.name for world in SMALL}) == len(SMALL)
+    assert len({world.name for world in SMALL_WORLDS}) == len(SMALL_WORLDS)

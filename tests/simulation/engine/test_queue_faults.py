@@ -1,4 +1,4 @@
-"""What queues, operators and deployments do, and when."""
+"""Choices of queues, operators and deployments, and their effects."""
 
 from dataclasses import replace
 
@@ -18,7 +18,9 @@ from tests.simulation.tiny import (
     up_to,
 )
 
-FAULTY = replace(TINY, faults=("burned", "lost", "again"), budget=Budget(faults=2, jumps=5))
+FAULTY = replace(
+    TINY, faults=("throttled", "lost", "redelivered"), budget=Budget(faults=2, jumps=5)
+)
 
 
 def until_visible(world: World) -> None:
@@ -28,9 +30,9 @@ def until_visible(world: World) -> None:
 
 def test_a_burned_message_was_received_and_comes_back_after_its_visibility_timeout() -> None:
     world = ingested(FAULTY)
-    happens(world, "burns", "default", message_id(world))
+    happens(world, "throttles", "default", message_id(world))
     queue = world.aws.queues["default"]
-    assert (queue.visible(), world.jobs, world.truth.receives) == ([], {}, {})
+    assert (queue.visible(), world.jobs, world.observer.receives) == ([], {}, {})
     assert queue.snapshot()[1][0][4] == 1
     until_visible(world)
     assert seconds(world) == VISIBILITY
@@ -41,32 +43,32 @@ def test_a_lost_message_is_gone_and_known_to_be() -> None:
     world = ingested(FAULTY)
     happens(world, "loses", "default", message_id(world))
     assert len(world.aws.queues["default"]) == 0
-    assert world.truth.lost == {RUN}
+    assert world.observer.lost == {RUN}
 
 
 def test_a_message_that_is_worked_on_is_seen_again() -> None:
     world = received(FAULTY, workers=2)
     queue = world.aws.queues["default"]
     assert queue.visible() == []
-    happens(world, "shows", "default", message_id(world))
+    happens(world, "reappears", "default", message_id(world))
     happens(world, "receives", "default", message_id(world))
     assert set(world.jobs) == {WORKER, "worker 2"}
-    assert world.truth.receives == {RUN: 2}
+    assert world.observer.receives == {RUN: 2}
 
 
 def test_a_delayed_message_is_not_seen_early() -> None:
     world = ingested(FAULTY)
     queue = world.aws.queues["default"]
     queue.take(message_id(world), hidden_for=30)
-    assert offered(world, "shows") != []
+    assert offered(world, "reappears") != []
     (fields,) = queue.snapshot()[1]
     queue.restore((1, ((*fields[:4], 0, *fields[5:]),), ()))
-    assert offered(world, "shows") == []
+    assert offered(world, "reappears") == []
 
 
 def test_a_message_received_too_often_moves_to_the_dlq_and_no_worker_begins() -> None:
     world = ingested(FAULTY, max_receive_count=1)
-    happens(world, "burns", "default", message_id(world))
+    happens(world, "throttles", "default", message_id(world))
     until_visible(world)
     happens(world, "receives", "default", message_id(world))
     assert world.jobs == {}
@@ -76,7 +78,7 @@ def test_a_message_received_too_often_moves_to_the_dlq_and_no_worker_begins() ->
 def test_a_redrive_moves_the_dead_back_some_seconds_later() -> None:
     world = ingested(FAULTY, max_receive_count=1, budget=Budget(faults=1, jumps=2, redrives=1))
     assert offered(world, "redrives") == []
-    happens(world, "burns", "default", message_id(world))
+    happens(world, "throttles", "default", message_id(world))
     until_visible(world)
     happens(world, "receives", "default", message_id(world))
     happens(world, "redrives", "default")
@@ -90,6 +92,6 @@ def test_a_deployment_is_what_begins_from_now_on() -> None:
     two = (*FAULTY.deployments, broken)
     world = received(FAULTY, deployments=two, budget=Budget(deployments=1))
     happens(world, "deploys", "broken")
-    assert world.truth.shaken == {"mail"}
+    assert world.observer.unloadable == {"mail"}
     assert up_to(world, WORKER, calls("begin"))
     assert offered(world, "deploys") == []

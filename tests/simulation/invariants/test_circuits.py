@@ -1,11 +1,11 @@
-"""A circuit's row changes hands as it may: one probe at a time, and none too early."""
+"""A circuit admits one probe at a time, and none too early."""
 
 from typing import Any
 
 import pytest
 
 from simulation.invariants.circuits import changed, is_circuit
-from simulation.invariants.observer import Truth, Violation
+from simulation.invariants.observer import Observer, Violation
 from webhook_inbox.domain.ports import Item, Key
 
 NOW = 1_767_225_600_000
@@ -14,10 +14,10 @@ OPEN = {"open_until": NOW - 1, "failures": 5}
 PROBED = {**OPEN, "probe": "one", "probe_until": NOW + 30_000}
 
 
-def write(old: Item, new: Item, *, apart: int = 0, **notes: Any) -> Truth:
-    truth = Truth(**notes)
-    changed(truth, ROW, old, new, now=NOW, apart=apart)
-    return truth
+def write(old: Item, new: Item, *, max_skew: int = 0, **notes: Any) -> Observer:
+    observer = Observer(**notes)
+    changed(observer, ROW, old, new, now=NOW, max_skew=max_skew)
+    return observer
 
 
 @pytest.mark.parametrize(
@@ -47,8 +47,8 @@ GOOD: dict[str, tuple[Item, Item]] = {
 
 @pytest.mark.parametrize("name", GOOD)
 def test_a_change_that_may_be_is_counted(name: str) -> None:
-    truth = write(*GOOD[name], circuits={ROW.pk: (3, 0)})
-    assert truth.circuits == {ROW.pk: (4, NOW)}
+    observer = write(*GOOD[name], circuits={ROW.pk: (3, 0)})
+    assert observer.circuits == {ROW.pk: (4, NOW)}
 
 
 @pytest.mark.parametrize(
@@ -56,12 +56,12 @@ def test_a_change_that_may_be_is_counted(name: str) -> None:
     [({"failures": 1}, {"failures": 2}), (PROBED, {**PROBED, "expires_at": 1})],
     ids=["counted", "prolonged"],
 )
-def test_what_lets_nobody_in_or_out_is_not_counted(old: Item, new: Item) -> None:
+def test_a_write_that_leaves_the_circuit_unchanged_is_not_counted(old: Item, new: Item) -> None:
     assert write(old, new).circuits == {}
 
 
 BAD: dict[str, tuple[Item, Item, str]] = {
-    "two at once": (PROBED, {**PROBED, "probe": "two"}, "a second probe beside one"),
+    "two at once": (PROBED, {**PROBED, "probe": "two"}, "a second probe while one is running"),
     "too early": (
         {"open_until": NOW + 1},
         {"open_until": NOW + 1, "probe": "one", "probe_until": NOW + 9},
@@ -75,8 +75,8 @@ def test_a_probe_that_may_not_be_is_seen(name: str) -> None:
     old, new, text = BAD[name]
     with pytest.raises(Violation, match=text) as violation:
         write(old, new)
-    assert violation.value.guarantee == "spare"
+    assert violation.value.guarantee == "circuit"
 
 
 def test_clocks_may_be_apart() -> None:
-    write(*BAD["too early"][:2], apart=2)
+    write(*BAD["too early"][:2], max_skew=2)

@@ -1,4 +1,4 @@
-"""Real code, stopped at each call: resumed, put back, run again, thrown away."""
+"""Programs are suspended at each call, resumed, run again and discarded."""
 
 import gc
 import sys
@@ -55,15 +55,15 @@ def test_an_error_is_raised_in_the_middle_of_the_program_with_its_arguments(
         except ConditionFailed as failed:
             return failed.old
 
-    place = steps.advance(steps.begin("copes", copes), Answer(({"sk": "event"},), ConditionFailed))
-    assert place.result == {"sk": "event"}
+    node = steps.advance(steps.begin("copes", copes), Answer(({"sk": "event"},), ConditionFailed))
+    assert node.result == {"sk": "event"}
 
 
 def test_a_program_that_raises_ends_as_crashed(steps: Stepping) -> None:
-    place = steps.advance(steps.begin("adds", adds), Answer(("sqs", "Send", "no"), Unavailable))
-    assert place.call is None
-    assert isinstance(place.result, Crashed)
-    assert isinstance(place.result.error, Unavailable)
+    node = steps.advance(steps.begin("adds", adds), Answer(("sqs", "Send", "no"), Unavailable))
+    assert node.call is None
+    assert isinstance(node.result, Crashed)
+    assert isinstance(node.result.error, Unavailable)
 
 
 def test_a_program_that_raises_before_its_first_call_ends_as_crashed(steps: Stepping) -> None:
@@ -85,11 +85,11 @@ def test_the_same_answers_lead_to_the_same_place_without_running_anything(
         begun.append(1)
         return adds(ask)
 
-    ways = [
+    behaviors = [
         steps.advance(steps.advance(steps.begin("counted", counted), Answer(1)), Answer(2))
         for _ in range(3)
     ]
-    assert ways[0] is ways[1] is ways[2]
+    assert behaviors[0] is behaviors[1] is behaviors[2]
     assert len(begun) == 1
 
 
@@ -107,14 +107,14 @@ def walk_all(steps: Stepping) -> list[tuple[Call | None, Any]]:
     start = steps.begin("adds", adds)
     middles = [steps.advance(start, Answer(first)) for first in range(4)]
     ends = [steps.advance(middle, Answer(second)) for middle in middles for second in range(4)]
-    return [(place.call, place.result) for place in (start, *middles, *ends)]
+    return [(node.call, node.result) for node in (start, *middles, *ends)]
 
 
 def test_stacks_that_were_not_kept_are_run_again_and_make_the_same_calls(
     steps: Stepping, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = walk_all(steps)
-    monkeypatch.setattr(stepping, "STOPPED_KEPT", 0)
+    monkeypatch.setattr(stepping, "MAX_STOPPED", 0)
     assert walk_all(Stepping()) == kept
     assert [result for _, result in kept[-4:]] == [3, 4, 5, 6]
 
@@ -122,9 +122,9 @@ def test_stacks_that_were_not_kept_are_run_again_and_make_the_same_calls(
 def test_no_more_stacks_are_kept_than_may_be(
     steps: Stepping, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stepping, "STOPPED_KEPT", 2)
-    places = [steps.begin(number, adds) for number in range(5)]
-    assert list(steps._stopped) == [place.number for place in places[-2:]]
+    monkeypatch.setattr(stepping, "MAX_STOPPED", 2)
+    nodes = [steps.begin(number, adds) for number in range(5)]
+    assert list(steps._stopped) == [node.number for node in nodes[-2:]]
 
 
 def test_a_place_held_by_a_caller_outlives_that_all_is_forgotten(steps: Stepping) -> None:
@@ -137,7 +137,7 @@ def test_a_place_held_by_a_caller_outlives_that_all_is_forgotten(steps: Stepping
 def test_forgetting_is_due_when_too_many_places_are_remembered(
     steps: Stepping, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stepping, "PLACES_KEPT", 5)
+    monkeypatch.setattr(stepping, "MAX_NODES", 5)
     start = steps.begin("adds", adds)
     for first in range(4):
         steps.advance(start, Answer(first))
@@ -197,14 +197,14 @@ def stubborn(log: list[str]) -> stepping.Program:
 
 def test_an_abandoned_stack_gets_no_call_through(steps: Stepping) -> None:
     log: list[str] = []
-    place = steps.begin("stubborn", stubborn(log))
+    node = steps.begin("stubborn", stubborn(log))
     steps.forget()
     assert log == ["ended", "cleans up"]
-    assert place.call == Call("port", "wait")
-    assert place.next == {}
+    assert node.call == Call("port", "wait")
+    assert node.next == {}
 
 
-def test_what_is_left_over_ends_without_a_sound(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_abandoned_programs_end_silently(monkeypatch: pytest.MonkeyPatch) -> None:
     complaints: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", complaints.append)
     log: list[str] = []

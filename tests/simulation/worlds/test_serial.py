@@ -1,4 +1,4 @@
-"""What the simulation holds against serial handlers, and that it notices when it is broken."""
+"""Serial worlds keep their order, and violations are detected."""
 
 from dataclasses import replace
 
@@ -7,12 +7,12 @@ import pytest
 from simulation.engine.failure import Failure
 from simulation.search.exhaustive import explore
 from simulation.worlds.scenario import Scenario
-from simulation.worlds.serial import GOES_ON, SERIALS, STOPS
+from simulation.worlds.serial import BLOCKING, CONTINUING, SERIAL_WORLDS
 from webhook_inbox.processor.settlement import Settler
 from webhook_inbox.queue import message_groups
 from webhook_inbox.queue.message import RunMessage
 
-BY_NAME = {scenario.name: scenario for scenario in SERIALS}
+BY_NAME = {scenario.name: scenario for scenario in SERIAL_WORLDS}
 
 
 def smaller(name: str, **budget: int) -> Scenario:
@@ -26,7 +26,7 @@ def test_serial_worlds_hold(name: str) -> None:
 
 
 def test_their_lanes_are_fifo_and_their_handlers_serial() -> None:
-    for deployed in (GOES_ON, STOPS):
+    for deployed in (CONTINUING, BLOCKING):
         assert deployed.manifest.serial_lanes == {"mail"}
 
 
@@ -39,7 +39,7 @@ def test_a_failed_run_whose_message_is_dropped_is_noticed(
     )
 
     with pytest.raises(Failure):
-        explore(smaller("in order, failing"), states=5000)
+        explore(smaller("serial, failing"), states=5000)
 
 
 def test_groups_that_do_not_keep_ordering_keys_together_are_noticed(
@@ -48,7 +48,7 @@ def test_groups_that_do_not_keep_ordering_keys_together_are_noticed(
     monkeypatch.setattr(RunMessage, "_group", lambda self: self.event_id)
 
     with pytest.raises(Failure, match="order: "):
-        explore(BY_NAME["in order"], states=20_000)
+        explore(BY_NAME["serial"], states=20_000)
 
 
 def test_an_ordering_key_that_goes_on_although_it_should_stop_is_noticed(
@@ -57,7 +57,7 @@ def test_an_ordering_key_that_goes_on_although_it_should_stop_is_noticed(
     monkeypatch.setattr(message_groups, "blocker", lambda *_, **__: None)
 
     with pytest.raises(Failure, match="order: "):
-        explore(BY_NAME["an ordering key that stands still"], states=20_000)
+        explore(BY_NAME["a blocked ordering key"], states=20_000)
 
 
 def test_a_replay_behind_those_that_wait_for_it_is_noticed(
@@ -66,4 +66,4 @@ def test_a_replay_behind_those_that_wait_for_it_is_noticed(
     monkeypatch.setattr(message_groups, "reference_of", lambda table, spec, run: RunMessage.of(run))
 
     with pytest.raises(Failure, match="not settled"):
-        explore(BY_NAME["an ordering key that stands still"], states=20_000)
+        explore(BY_NAME["a blocked ordering key"], states=20_000)

@@ -1,4 +1,4 @@
-"""A world is put back as it was, and told apart from every other."""
+"""A world can be restored, and its key identifies its state."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 from simulation.engine import invocations
-from simulation.engine.apply import take
+from simulation.engine.apply import apply
 from simulation.engine.choices import choices
 from simulation.engine.stepping import Call, Stepping
 from simulation.engine.world import World
 from simulation.worlds.builders import FIRST, MAIL
-from simulation.worlds.scenario import Letter
+from simulation.worlds.scenario import Webhook
 from tests.simulation.tiny import (
     INGEST,
     TINY,
@@ -36,10 +36,10 @@ SCHEDULE = [("sends", "first"), *[("step", INGEST, "ok")] * 3, ("time",)]
 def midway() -> World:
     """Returns a world with something of everything in it."""
     scenario = with_budget(TINY, faults=3, jumps=3, passes=1)
-    letters = (FIRST, Letter("second", event_id="e2"))
-    world = received(replace(scenario, letters=letters, receivers=2))
+    webhooks = (FIRST, Webhook("second", event_id="e2"))
+    world = received(replace(scenario, webhooks=webhooks, receivers=2))
     one_step(world, WORKER)
-    invocations.deliver(world, letters[1])
+    invocations.deliver(world, webhooks[1])
     one_step(world, INGEST, "delayed")
     world.answered["second"] = 503
     return world
@@ -64,20 +64,20 @@ CHANGES: dict[str, Callable[[World], object]] = {
     "a job is killed": lambda w: w.kill(WORKER),
     "a job is frozen": lambda w: w.freeze(WORKER),
     "a job begins": begin_another,
-    "a call arrives": lambda w: w.land(0),
+    "a call arrives": lambda w: w.arrive(0),
     "time passes": lambda w: w.advance(w.clock.ms + 1),
-    "a letter is sent": lambda w: w.tries.update(first=2),
-    "a letter is answered": lambda w: w.answered.update(first=200, second=200),
+    "a webhook is sent": lambda w: w.tries.update(first=2),
+    "a webhook is answered": lambda w: w.answered.update(first=200, second=200),
     "a fault is spent": lambda w: setattr(w, "left", replace(w.left, faults=1)),
     "another age begins": lambda w: setattr(w, "era", w.era + 1),
     "another deployment": lambda w: setattr(w, "deployment", replace(MAIL, name="other")),
-    "an effect": lambda w: w.truth.posted(("acme", "e1", "mail"), "key"),
-    "a note": lambda w: w.truth.lost.add(("acme", "e1", "mail")),
+    "an effect": lambda w: w.observer.posted(("acme", "e1", "mail"), "key"),
+    "a note": lambda w: w.observer.lost.add(("acme", "e1", "mail")),
 }
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_has_changed_is_told_apart_and_put_back(change: str) -> None:
+def test_a_change_has_its_own_key_and_can_be_restored(change: str) -> None:
     world = midway()
     snapshot, key = world.snapshot(), world.key()
     CHANGES[change](world)
@@ -98,13 +98,13 @@ def test_a_snapshot_serves_any_number_of_times() -> None:
     assert len(ends) == 1
 
 
-def test_what_may_happen_next_is_the_same_once_it_is_put_back() -> None:
+def test_a_restored_world_offers_the_same_choices() -> None:
     world = midway()
     snapshot, options = world.snapshot(), list(choices(world))
     for option in options:
         world.restore(snapshot)
         assert list(choices(world)) == options
-        take(world, option)
+        apply(world, option)
 
 
 def test_the_same_schedule_gives_the_same_state_in_two_worlds() -> None:
@@ -113,18 +113,20 @@ def test_the_same_schedule_gives_the_same_state_in_two_worlds() -> None:
     for _ in range(2):
         world = World(with_budget(jumps=1), stepping)
         for choice in SCHEDULE:
-            take(world, choice)
+            apply(world, choice)
         keys.append(world.key())
     assert keys[0] == keys[1]
 
 
 def test_two_orders_that_come_to_the_same_are_one_state() -> None:
-    letters = (FIRST, Letter("second", event_id="e2"))
+    webhooks = (FIRST, Webhook("second", event_id="e2"))
     stepping, keys = Stepping(), []
-    for order in (letters, letters[::-1]):
-        world = World(replace(TINY, letters=letters, receivers=1, deployments=(NOBODY,)), stepping)
-        for letter in order:
-            invocations.deliver(world, letter)
+    for order in (webhooks, webhooks[::-1]):
+        world = World(
+            replace(TINY, webhooks=webhooks, receivers=1, deployments=(NOBODY,)), stepping
+        )
+        for webhook in order:
+            invocations.deliver(world, webhook)
             finish(world, INGEST)
         keys.append(world.key())
     assert keys[0] == keys[1]
@@ -133,7 +135,7 @@ def test_two_orders_that_come_to_the_same_are_one_state() -> None:
 NOBODY = replace(MAIL, manifest=replace(MAIL.manifest, handlers={}))
 
 
-def test_what_an_index_has_not_seen_yet_tells_worlds_apart() -> None:
+def test_the_key_includes_what_an_index_has_not_replicated() -> None:
     """The rows are equal; what an eventually consistent read finds is not."""
     keys = []
     for earlier in (1, 2):
@@ -152,7 +154,7 @@ def test_what_an_index_has_not_seen_yet_tells_worlds_apart() -> None:
 def test_time_jumps_to_the_end_of_the_message_s_delay() -> None:
     world = fresh(budget=with_budget(jumps=1).budget)
     world.aws.queues["default"].send([Outgoing("{}", 90)])
-    take(world, ("time",))
+    apply(world, ("time",))
     assert seconds(world) == 90
     assert world.left.jumps == 0
     assert offered(world, "time") == []
@@ -161,16 +163,16 @@ def test_time_jumps_to_the_end_of_the_message_s_delay() -> None:
 def test_time_jumps_to_the_moment_at_which_lambda_stops_a_worker() -> None:
     world = received(budget=with_budget(jumps=1).budget)
     assert world.jobs[WORKER].ends == world.clock.ms + 60_000
-    take(world, ("time",))
+    apply(world, ("time",))
     assert seconds(world) == 60
     assert world.jobs == {}
-    assert ("acme", "e1", "mail") in world.truth.troubled
+    assert ("acme", "e1", "mail") in world.observer.troubled
 
 
 def test_where_nothing_is_waited_for_no_time_passes() -> None:
     world = fresh(budget=with_budget(jumps=1).budget)
     key = world.key()
-    take(world, ("time",))
+    apply(world, ("time",))
     assert world.key() == key
 
 
@@ -204,7 +206,7 @@ def test_a_sleeping_program_does_nothing_until_it_wakes() -> None:
     job = world.jobs[WORKER]
     world.jobs[WORKER] = job._replace(wakes=world.clock.ms + 5_000)
     assert offered(world, "step", WORKER) == []
-    take(world, ("time",))
+    apply(world, ("time",))
     assert seconds(world) == 5
     assert offered(world, "step", WORKER) != []
 

@@ -1,15 +1,15 @@
-"""A destination is called where its circuit, its pause and its rate let it be."""
+"""A destination is called only as its circuit, its pause and its rate limit allow."""
 
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from simulation.engine.acting import Way
+from simulation.engine.acting import Behavior
 from simulation.engine.jobs import Job
 from simulation.engine.stepping import Call
 from simulation.engine.world import World
-from simulation.invariants.destinations import BELIEVED_MS, called, is_optional, looked
+from simulation.invariants.destinations import BELIEVED_MS, called, is_optional, note_circuit_read
 from simulation.invariants.observer import Violation
 from simulation.worlds.scenario import Deployment, handler, manifest
 from tests.simulation.tiny import TINY, WORKER, received
@@ -26,7 +26,7 @@ def calling(**settings: Any) -> World:
     sink = DestinationSpec("sink", "https://sink.example", **settings)
     mail = handler("mail", destinations=("sink",))
     deployed = Deployment(
-        "calling", manifest(mail, sink=sink), ways={"mail": Way(destination="sink")}
+        "calling", manifest(mail, sink=sink), behaviors={"mail": Behavior(destination="sink")}
     )
     return received(replace(TINY, deployments=(deployed,)))
 
@@ -35,13 +35,13 @@ def circuit(world: World, **values: int | str) -> None:
     """Writes the circuit's row, some time ago."""
     world.aws.table.update(ROW, Change(set=values))
     world.aws.table.written.clear()
-    number, _ = world.truth.circuits.get(ROW.pk, (0, 0))
-    world.truth.circuits[ROW.pk] = number + 1, world.clock.ms - BELIEVED_MS
+    number, _ = world.observer.circuits.get(ROW.pk, (0, 0))
+    world.observer.circuits[ROW.pk] = number + 1, world.clock.ms - BELIEVED_MS
 
 
 def job(world: World, **parts: Any) -> Job:
     """Returns the worker, which has just looked at the circuit."""
-    found = looked(world, world.jobs[WORKER], ROW)
+    found = note_circuit_read(world, world.jobs[WORKER], ROW)
     return found._replace(**{"entering": world.clock.ms, **parts})
 
 
@@ -53,18 +53,18 @@ def refused(world: World, one: Job, text: str) -> None:
 # -- the circuit
 
 
-def test_nobody_calls_while_it_is_open() -> None:
+def test_a_call_while_the_circuit_is_open_is_a_violation() -> None:
     world = calling()
     circuit(world, open_until=world.clock.ms + 1)
-    refused(world, job(world), "spare: sink is called and its circuit is open")
+    refused(world, job(world), "circuit: sink is called although its circuit is open")
 
 
-def test_who_looked_before_it_opened_goes_on_for_a_second() -> None:
+def test_a_circuit_read_before_it_opened_is_valid_for_a_second() -> None:
     world = calling()
     before = job(world)
     circuit(world, open_until=world.clock.ms + 60_000)
     called(world, before._replace(entering=world.clock.ms - 1), "sink")
-    refused(world, before, "spare: sink is called by what was read long ago")
+    refused(world, before, "circuit: sink is called on an outdated read of its circuit")
 
 
 def test_only_the_probe_calls_while_it_recovers() -> None:
@@ -73,8 +73,8 @@ def test_only_the_probe_calls_while_it_recovers() -> None:
     assert mine is not None
     circuit(world, open_until=world.clock.ms, probe=f"{mine.receipt}.0")
     called(world, job(world), "sink")
-    circuit(world, probe="somebody else's.0")
-    refused(world, job(world), "spare: sink is called beside its probe")
+    circuit(world, probe="another-receipt.0")
+    refused(world, job(world), "circuit: sink is called in addition to its probe")
 
 
 def test_a_destination_without_a_breaker_is_open_to_all() -> None:
@@ -83,18 +83,18 @@ def test_a_destination_without_a_breaker_is_open_to_all() -> None:
     called(world, job(world), "sink")
 
 
-def test_nobody_calls_while_it_is_paused() -> None:
+def test_a_call_while_the_destination_is_paused_is_a_violation() -> None:
     world = calling(breaker=None)
     circuit(world, paused_until=world.clock.ms + 1)
-    refused(world, job(world), "spare: sink is called and it is paused")
+    refused(world, job(world), "circuit: sink is called although it is paused")
 
 
 @pytest.mark.parametrize("excuse", ["blind", "overdue"])
-def test_who_cannot_know_may_call(excuse: str) -> None:
+def test_a_worker_that_cannot_read_the_circuit_may_call(excuse: str) -> None:
     world = calling()
     circuit(world, open_until=world.clock.ms + 60_000)
     called(world, job(world, **{excuse: True}), "sink")
-    assert world.truth.calls == {}
+    assert world.observer.calls == {}
 
 
 # -- the rate
@@ -113,14 +113,14 @@ def test_calls_are_forgotten_after_ten_seconds() -> None:
         called(world, job(world), "sink")
     world.clock.ms += 10_000
     called(world, job(world), "sink")
-    assert world.truth.calls == {"sink": (world.clock.ms,)}
+    assert world.observer.calls == {"sink": (world.clock.ms,)}
 
 
-def test_without_a_rate_nobody_counts() -> None:
+def test_calls_without_a_rate_are_not_limited() -> None:
     world = calling()
     for _ in range(100):
         called(world, job(world), "sink")
-    assert world.truth.calls == {}
+    assert world.observer.calls == {}
 
 
 # -- what a worker may go without

@@ -1,4 +1,4 @@
-"""A pass of the reconciler overlooks nothing, and whoever overlooks something is seen."""
+"""A reconciler pass that leaves due work undone is detected."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from simulation.engine import invocations
 from simulation.engine.virtual_time import next_pass
 from simulation.engine.world import World
 from simulation.invariants import convergence as healing
-from simulation.invariants.convergence import WINDOW_PASS_MS, heal
+from simulation.invariants.convergence import WINDOW_PASS_MS, converge
 from simulation.invariants.observer import Violation
 from tests.simulation.tiny import RUN, ingested, message_id, row
 from webhook_inbox.domain.ports import Change, Outgoing
@@ -15,7 +15,7 @@ from webhook_inbox.queue.message import RunMessage
 
 
 def change(world: World, **parts: object) -> None:
-    """Changes the run's row; it is nobody's doing."""
+    """Changes the run's row behind the observer's back."""
     world.aws.table.update(run_key(*RUN), Change(set=parts))
     world.aws.table.written.clear()
 
@@ -31,7 +31,7 @@ def due(world: World) -> World:
 def pending() -> World:
     """Returns a world with a run that is pending, watched, and without its message."""
     world = ingested()
-    heal(world)
+    converge(world)
     now = world.clock.ms
     parts = {"status": "pending", "due_bucket": "1", "due_at": now, "last_at": now}
     change(world, **parts)
@@ -44,18 +44,18 @@ def test_a_run_that_is_due_is_not_passed_over(monkeypatch: pytest.MonkeyPatch) -
     healing._pass(world)
     world.restore(snapshot)
     monkeypatch.setattr(invocations, "reconcile", lambda world: None)
-    with pytest.raises(Violation, match="was due and the reconciler passed it over"):
+    with pytest.raises(Violation, match="was due and the reconciler did not handle it"):
         healing._pass(world)
 
 
-def test_what_is_made_pending_is_sent() -> None:
+def test_a_pending_run_is_sent() -> None:
     world = pending()
     change(world, due_at=world.clock.ms + 3_600_000)
     snapshot = world.snapshot()
     world.aws.queues["default"].send([Outgoing(RunMessage(*RUN).encode())])
     healing._pass(world)
     world.restore(snapshot)
-    with pytest.raises(Violation, match="was made pending and is not sent"):
+    with pytest.raises(Violation, match="was made pending but not sent"):
         healing._pass(world)
 
 

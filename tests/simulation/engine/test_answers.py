@@ -1,4 +1,4 @@
-"""Answers are told apart: two that differ lead to two places."""
+"""Two answers that differ have different keys and lead to different nodes."""
 
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
