@@ -15,7 +15,6 @@ from webhook_inbox.providers import MODULES, load
 FILE: Final = Path(__file__).resolve().parents[1] / "docs" / "providers.md"
 # Every source declares its own scheme: there is no provider to tell of.
 DECLARED: Final = "hmac"
-RECALLED: Final = " *"
 COVERS: Final = {
     "whole": "the whole body",
     "partly": "some of the body; the rest can be changed on the way",
@@ -39,9 +38,8 @@ Written by `python -m scripts.providers` from the providers in `functions/webhoo
 a test keeps it fresh. To add one: [Adding a provider](adding-a-provider.md). A scheme that is not
 here and is an HMAC needs no code at all: `provider = "hmac"` in [Reference](reference.md).
 
-A fact with `*` was recalled rather than read at its source: take it as a claim. "Not documented" is
-what we found, not what there is. Header names are in lower case, as they arrive. A secret is set
-with `webhookctl secrets set SOURCE`; a secret of several parts is a JSON object of them.
+"Not documented" means that no source states the fact. Header names are in lower case. Set a secret
+with `webhookctl secrets set SOURCE`; a secret with several parts is a JSON object of them.
 
 Unless a provider's table says otherwise, an accepted event is answered 202, a duplicate 200, a
 wrong or missing signature 401, what cannot be judged (malformed, too old, from the future) 400, and
@@ -94,9 +92,7 @@ def _source(docstring: str) -> str:
 def _overview(entry: Entry) -> str:
     facts = entry.facts
     link = f"[`{entry.name}`](#{entry.name})"
-    shown = [_fact(facts, name) for name in ("scheme", "window", "handshake")]
-    cells = (link, facts.title, shown[0], facts.body, *shown[1:])
-    return _row(*cells)
+    return _row(link, facts.title, facts.scheme, facts.body, facts.window, facts.handshake)
 
 
 def _section(entry: Entry) -> str:
@@ -106,11 +102,11 @@ def _section(entry: Entry) -> str:
 
 def _rows(entry: Entry) -> Iterator[tuple[str, str]]:
     provider, facts = entry.provider, entry.facts
-    yield "signature", _fact(facts, "scheme")
+    yield "signature", facts.scheme
     yield "covers", COVERS[facts.body]
     yield "read from", _places(provider)
     for name, heading in FACTS:
-        yield heading, _fact(facts, name)
+        yield heading, getattr(facts, name)
     yield "verified with", _keys(provider)
     yield "keys in inbox.toml", _listed(entry.settings)
     yield "batches", "each item is an event of its own" if provider.batch else ""
@@ -118,11 +114,6 @@ def _rows(entry: Entry) -> Iterator[tuple[str, str]]:
     yield "volatile", _listed(provider.volatile)
     yield "answers", _answers(provider)
     yield "source", entry.source
-
-
-def _fact(facts: Facts, name: str) -> str:
-    text: str = getattr(facts, name)
-    return text + RECALLED if name in facts.recalled else text
 
 
 def _places(provider: Provider) -> str:

@@ -109,7 +109,6 @@ class Facts:
         retries: when it sends again.
         key_from: where the secret is found, and who makes it.
         resend: how one event is sent again from the provider's side.
-        recalled: which of these were recalled rather than read at the source.
     """
 
     title: str
@@ -122,7 +121,6 @@ class Facts:
     retries: str = "not documented"
     key_from: str
     resend: str = "not documented"
-    recalled: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -92,6 +92,5 @@ PROVIDER: Final = build_provider(
         answer_within="10 s",
         retries="3 at once, then every 2 minutes to 8 hours for 30 days",
         key_from="the HMAC key, generated on the webhook's page of the Customer Area",
-        recalled=("event_id", "answer_within", "retries"),
     ),
 )

@@ -37,6 +37,5 @@ PROVIDER: Final = build_provider(
         retries="13 in about a day, then disabled; a webhook expires after 7 days",
         key_from="`macSecretBase64`, which the API returns once, when the webhook is created",
         resend="none: pings are empty; `GET …/webhooks/{id}/payloads` lists what changed",
-        recalled=("resend",),
     ),
 )

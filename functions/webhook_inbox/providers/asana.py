@@ -51,7 +51,5 @@ PROVIDER: Final = build_provider(
         retries="24 hours, then the webhook is deleted",
         key_from="Asana makes it and delivers it: `webhookctl secrets enrol` before you create"
         " the webhook",
-        resend="none; `GET /events` with a sync token lists what changed",
-        recalled=("resend",),
     ),
 )

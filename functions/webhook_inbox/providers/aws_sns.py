@@ -51,14 +51,11 @@ FACTS: Final = Facts(
     title="AWS SNS",
     body="partly",
     scheme="RSA PKCS#1 v1.5 with SHA-1 or SHA-256 over fields of the body, certificate fetched",
-    window="none: AWS advises one hour",
     event_id="`MessageId`",
     handshake="SubscriptionConfirmation of the pinned topic: its `SubscribeURL` is fetched",
     answer_within="15 s",
     retries="about 50 in four phases by default",
     key_from="none: pin the topic with `topic_arn`",
-    resend="none, unless the subscription has a dead-letter queue",
-    recalled=("window", "resend"),
 )
 
 

@@ -49,7 +49,6 @@ FACTS: Final = Facts(
     retries="exponential, for up to 24 hours, then dead-lettered where you set that up",
     key_from="a long random token: `webhookctl secrets set`, and `?token=…` in the endpoint's URL",
     resend="none, unless the subscription dead-letters to a storage account",
-    recalled=("scheme", "retries", "key_from", "resend"),
 )
 
 

@@ -26,10 +26,7 @@ PROVIDER: Final = build_provider(
         title="Bitbucket Cloud",
         scheme="HMAC-SHA256 over the body, hex after `sha256=`",
         event_id="`X-Request-UUID`",
-        answer_within="10 s",
-        retries="2, after 5xx and timeouts",
         key_from="free text that you choose in the webhook's settings; optional there",
-        resend="the request's Resend button, under View requests of the webhook",
-        recalled=("handshake", "answer_within", "retries", "resend"),
+        resend="Resend request, on the webhook's request details page",
     ),
 )

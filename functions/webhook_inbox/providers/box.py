@@ -90,9 +90,6 @@ PROVIDER: Final = build_provider(
         scheme="HMAC-SHA256 over `{body}{time}`, base64, under two keys",
         window="10 minutes, nothing ahead of the clock",
         event_id="`id`, or `BOX-DELIVERY-ID`, which changes from retry to retry",
-        answer_within="30 s",
-        retries="10 within 12 hours",
         key_from="the app's primary and secondary signature key, made in the Developer Console",
-        recalled=("answer_within", "retries"),
     ),
 )

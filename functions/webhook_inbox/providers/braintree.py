@@ -46,10 +46,7 @@ FACTS: Final = Facts(
     scheme="HMAC-SHA1 over the form's `bt_payload`, hex, keyed with the private key's SHA-1",
     event_id="the payload's hash: it has none",
     handshake="`bt_challenge`: answered with its HMAC, where `public_id` is set",
-    answer_within="30 s",
-    retries="hourly, for up to 24 hours",
     key_from="the API's private key; `public_id` is the public key beside it",
-    recalled=("event_id", "answer_within", "retries"),
 )
 
 

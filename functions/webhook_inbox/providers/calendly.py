@@ -44,7 +44,7 @@ PROVIDER: Final = build_provider(
         window="3 minutes",
         event_id="`payload.uri`, `event` and `created_at`: there is no id",
         retries="for 24 hours, then the subscription is disabled",
+        answer_within="15 s",
         key_from="the signing key that the API returns, or that you give, when you subscribe",
-        recalled=("event_id", "retries"),
     ),
 )

@@ -44,7 +44,6 @@ FACTS: Final = Facts(
     retries="up to the sender",
     key_from="a long random token that you give the sender",
     resend="by the sender",
-    recalled=("event_id",),
 )
 
 

@@ -26,8 +26,6 @@ PROVIDER: Final = build_provider(
         title="Coinbase Commerce",
         scheme="HMAC-SHA256 over the body, hex",
         event_id="`event.id`; the outer `id` is the delivery's",
-        retries="hourly for up to 3 days",
         key_from="the webhook's shared secret, in the dashboard's notification settings",
-        recalled=("event_id", "handshake", "answer_within", "retries"),
     ),
 )

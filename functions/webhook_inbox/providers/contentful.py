@@ -65,10 +65,7 @@ FACTS: Final = Facts(
     scheme="HMAC-SHA256 over method, path, listed headers and body, hex",
     window="30 s",
     event_id="`X-Contentful-Idempotency-Key`, or topic, `sys.id` and `sys.revision`",
-    answer_within="30 s",
-    retries="2, about 30 s apart, after 429 and 5xx",
     key_from="the 64 characters of the webhooks' signing secret, made in the space's settings",
-    recalled=("event_id", "handshake", "answer_within", "retries"),
 )
 
 

@@ -62,7 +62,5 @@ PROVIDER: Final = build_provider(
         answer_within="3 s",
         retries="exponential for up to 10 minutes",
         key_from="the application's public key, in the developer portal",
-        resend="none",
-        recalled=("event_id", "resend"),
     ),
 )

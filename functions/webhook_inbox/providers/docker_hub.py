@@ -51,10 +51,7 @@ PROVIDER: Final = build_provider(
         body="none",
         event_id="repository, tag and time of the push",
         handshake="none; `callback_url` is not called",
-        retries="none",
         key_from="a long random token: `webhookctl secrets set`, and `?token=…` in the webhook's"
         " URL",
-        resend="none; read what was missed from the registry",
-        recalled=("scheme", "event_id", "handshake", "retries", "key_from", "resend"),
     ),
 )

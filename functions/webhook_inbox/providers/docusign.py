@@ -40,10 +40,8 @@ PROVIDER: Final = build_provider(
         title="DocuSign Connect",
         scheme="HMAC-SHA256 over the body, base64, one header for each key",
         event_id="`data.envelopeId`, `event` and `generatedDateTime`",
-        answer_within="100 s",
         retries="after about 5 minutes, doubling, for 15 days",
         key_from="Connect Keys, made by DocuSign in the account's settings; up to 100 are active",
-        resend="the Publish page of Connect, or its API",
-        recalled=("event_id", "answer_within", "resend"),
+        resend="`PUT …/connect/envelopes/retry_queue` in the API",
     ),
 )

@@ -37,9 +37,7 @@ PROVIDER: Final = build_provider(
         event_id="the body's hash and the time of arrival: equal notifications are different news",
         handshake="GET with `challenge`, echoed as plain text",
         answer_within="10 s",
-        retries="with backoff; disabled after long failure",
         key_from="the app secret, in the App Console",
         resend="none: notifications are empty; `list_folder/continue` lists what changed",
-        recalled=("event_id", "answer_within", "retries", "resend"),
     ),
 )

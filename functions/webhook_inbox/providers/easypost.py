@@ -27,9 +27,7 @@ PROVIDER: Final = build_provider(
         title="EasyPost",
         scheme="HMAC-SHA256 over the body, hex after `hmac-sha256-hex=`",
         event_id="`id`",
-        answer_within="7 s",
-        retries="6",
+        retries="after any answer but 2xx",
         key_from="the `webhook_secret` that you choose when you create the webhook",
-        recalled=("event_id", "handshake", "answer_within", "retries"),
     ),
 )

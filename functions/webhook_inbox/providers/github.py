@@ -62,6 +62,5 @@ PROVIDER: Final = Provider(
         retries="none by itself",
         key_from="free text that you choose in the webhook's settings",
         resend="the delivery's Redeliver button, or the API, for 3 days",
-        recalled=("event_id", "handshake", "answer_within", "retries"),
     ),
 )

@@ -48,11 +48,9 @@ FACTS: Final = Facts(
     scheme="HMAC-SHA256 over `{id}.{timestamp}.{body}`, base64; or the secret token",
     window="5 minutes",
     event_id="`webhook-id`, the same over retries",
-    answer_within="10 s",
-    retries="none to rely on: a hook that fails is disabled for a while, then for good",
+    answer_within="10 s on GitLab.com",
+    retries="none; a hook that keeps failing is disabled: for a while after 5xx, for good after 4xx",
     key_from="the hook's signing token, `whsec_…`, made by GitLab; the secret token is yours",
-    resend="the hook's Recent events, Resend request; or the API",
-    recalled=("event_id", "handshake", "answer_within", "retries", "resend"),
 )
 
 

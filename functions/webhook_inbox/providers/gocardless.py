@@ -34,10 +34,6 @@ PROVIDER: Final = build_provider(
         title="GoCardless",
         scheme="HMAC-SHA256 over the body, hex",
         event_id="`id` of each event in the list",
-        answer_within="10 s",
-        retries="8",
         key_from="the webhook endpoint's secret, in the dashboard's developer settings",
-        resend="Retry on the webhook's page in the dashboard, or the API",
-        recalled=("handshake", "answer_within", "retries", "resend"),
     ),
 )

@@ -45,18 +45,14 @@ FACTS: Final = Facts(
     title="Google Pub/Sub push",
     body="none",
     scheme="OIDC token, RS256, claims `iss`, `aud`, `email` and `exp`; covers no body",
-    window="as long as the token: 1 hour",
+    window="as long as the token",
     event_id="`message.messageId`",
     answer_within="the subscription's acknowledgement deadline, 10 to 600 s",
-    retries="until acknowledged, or for 7 days",
+    retries="until acknowledged, for 7 days by default",
     key_from="none: pin the push subscription's `service_account`, and its `audience` if it has one"
     " that is not the endpoint's URL",
     resend="`gcloud pubsub subscriptions seek`",
-    recalled=(
-        "scheme", "window", "event_id", "handshake", "answer_within", "retries", "key_from",
-        "resend",
-    ),
-)  # fmt: skip
+)
 
 
 def provider(settings: Mapping[str, Any]) -> Provider:

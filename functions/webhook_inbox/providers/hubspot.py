@@ -56,12 +56,11 @@ FACTS: Final = Facts(
     answer_within="5 s",
     retries="10 within 24 hours",
     key_from="the app's client secret, on its Auth page",
-    recalled=("handshake", "answer_within", "retries"),
 )
 
 
 def provider(settings: Mapping[str, Any]) -> Provider:
-    """Returns the provider of one version of the signature; `url` is the address without a query."""
+    """Returns the provider for one signature version; `url` is the address without a query."""
     base = given.public_url(settings)
     version = given.choice(settings, "version", of=VERSIONS)
     made = _newest(base) if version == "v3" else _older(version, base)

@@ -39,9 +39,8 @@ PROVIDER: Final = build_provider(
         scheme="HMAC-SHA1 over the body, hex",
         event_id="`id`",
         handshake="HEAD tries the URL; a signed `ping` when topics are saved",
-        answer_within="5 s",
-        retries="for a few hours, then deliveries pause",
+        retries="1,000 errors in a row pause deliveries for 15 minutes; 7 days of errors suspend"
+        " those of a private app",
         key_from="the app's client secret, on its Basic information page",
-        recalled=("answer_within", "retries"),
     ),
 )

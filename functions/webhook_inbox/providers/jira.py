@@ -42,10 +42,8 @@ FACTS: Final = Facts(
     title="Jira",
     scheme="HMAC-SHA256 over the body, hex; Connect apps: JWT, HS256, `qsh` of the request",
     event_id="`X-Atlassian-Webhook-Identifier`, the same over retries",
-    answer_within="20 to 30 s",
     retries="up to 5, 5 to 15 minutes apart",
     key_from="the secret that you give the webhook; of Connect apps the installation's shared one",
-    recalled=("handshake", "answer_within", "retries"),
 )
 
 

@@ -26,8 +26,6 @@ PROVIDER: Final = build_provider(
         scheme="HMAC-SHA256 over the body, hex",
         event_id="the body's hash: no id is documented",
         retries="3: after 5, 25 and 125 s",
-        key_from="the signing secret of 6 to 40 characters that you choose in the webhook's form",
-        resend="the delivery's Resend button, on the webhook's page",
-        recalled=("event_id", "handshake", "retries", "key_from", "resend"),
+        key_from="the signing secret that you choose in the webhook's form",
     ),
 )

@@ -48,10 +48,7 @@ PROVIDER: Final = build_provider(
         scheme="HMAC-SHA256 over the body, base64",
         event_id="`webhookEventId` of each event in `events`",
         handshake="Verify sends an empty list of events, signed: answered 200",
-        answer_within="2 s",
         retries="none unless redelivery is switched on for the channel",
-        key_from="the channel secret, on the channel's Basic settings page",
-        resend="none by hand; redelivery is switched on in the channel's settings",
-        recalled=("handshake", "answer_within", "key_from", "resend"),
+        key_from="the channel secret",
     ),
 )

@@ -72,9 +72,6 @@ PROVIDER: Final = build_provider(
         scheme="HMAC-SHA256 over the body, hex",
         window="60 s, by the body's `webhookTimestamp`",
         event_id="`Linear-Delivery`",
-        answer_within="5 s",
-        retries="3: after 1 minute, 1 hour and 6 hours; any answer but 200 is a failure",
-        key_from="`lin_wh_…`, on the webhook's page",
-        recalled=("handshake", "answer_within", "retries", "key_from"),
+        key_from="the webhook's signing secret",
     ),
 )

@@ -99,9 +99,7 @@ PROVIDER: Final = build_provider(
         scheme="HMAC-SHA256 over time and token inside the body, hex",
         window="1 day back, 15 minutes ahead",
         event_id="`event-data.id`",
-        retries="for 8 hours: after 10, 10, 15, 30 minutes, 1, 2 and 4 hours; 406 ends them",
+        retries="for 8 hours: after 5, 10, 15 minutes, 1, 2 and 4 hours; 406 ends them",
         key_from="the HTTP webhook signing key (not the API key), in the account's settings",
-        resend="none; the Events API lists what happened",
-        recalled=("event_id", "handshake", "retries", "resend"),
     ),
 )

@@ -41,7 +41,6 @@ FACTS: Final = Facts(
     event_id="the token's `jti`",
     key_from="the signing key, in the dashboard's developer settings; text, though it looks like"
     " hex",
-    recalled=("handshake",),
 )
 
 

@@ -115,11 +115,8 @@ PROVIDER: Final = build_provider(
         scheme="HMAC-SHA256 over the body, hex after `sha256=`",
         event_id="a message's `id` or `mid`, with its status where it is one; else the body's hash",
         handshake="GET with `hub.mode`, `hub.verify_token` and `hub.challenge`, which is sent back",
-        answer_within="5 to 10 s",
         retries="less and less often, for 36 hours; WhatsApp for up to 7 days",
         key_from='the app\'s secret and a verify token that you choose: `{"secret":"…",'
         '"verify_token":"…"}`',
-        resend="none; read what was missed through the API",
-        recalled=("event_id", "answer_within", "resend"),
     ),
 )

@@ -66,8 +66,6 @@ FACTS: Final = Facts(
     answer_within="3 s",
     retries="for up to 4 hours",
     key_from="the `clientState` that you choose when you create the subscription",
-    resend="none; a delta query lists what changed",
-    recalled=("resend",),
 )
 
 

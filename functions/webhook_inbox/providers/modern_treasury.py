@@ -36,6 +36,5 @@ PROVIDER: Final = build_provider(
         scheme="HMAC-SHA256 over the body, hex",
         event_id="`X-Event-ID`",
         key_from="the webhook key, in the dashboard's developer settings",
-        recalled=("event_id", "handshake"),
     ),
 )

@@ -32,8 +32,8 @@ FACTS: Final = Facts(
     event_id="`event.triggerUuid`",
     handshake="a `challenge` alone, unsigned, sent back as JSON",
     retries="once a minute for 30 minutes",
+    answer_within="3 minutes",
     key_from="the app's signing secret; webhooks made in the interface are not signed",
-    recalled=("answer_within",),
 )
 
 

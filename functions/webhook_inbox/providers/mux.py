@@ -30,9 +30,6 @@ PROVIDER: Final = build_provider(
         scheme="HMAC-SHA256 over `{timestamp}.{body}`, hex",
         window="5 minutes",
         event_id="`id`",
-        answer_within="5 s",
-        retries="for 24 hours",
         key_from="the webhook's signing secret, in the environment's settings",
-        recalled=("event_id", "handshake", "answer_within", "retries"),
     ),
 )

@@ -25,9 +25,6 @@ PROVIDER: Final = build_provider(
         title="Netlify",
         scheme="JWT, HS256, claims `iss` and the body's `sha256`",
         event_id="the body's hash: a deploy keeps its `id` from state to state",
-        answer_within="10 s",
-        retries="six failures in a row disable the hook",
         key_from="the JWS secret token that you choose in the notification's settings",
-        recalled=("event_id", "handshake", "answer_within", "retries"),
     ),
 )

@@ -45,9 +45,7 @@ PROVIDER: Final = build_provider(
         scheme="HMAC-SHA256 over the body, hex after `sha256=`",
         event_id="`id`",
         handshake="the first request delivers the secret as `verification_token`",
-        retries="8 over 24 hours",
         key_from="Notion makes it and delivers it: `webhookctl secrets enrol` before you create"
         " the subscription, then give Notion the same token in its form",
-        recalled=("event_id", "retries"),
     ),
 )

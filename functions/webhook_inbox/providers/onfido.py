@@ -25,6 +25,5 @@ PROVIDER: Final = build_provider(
         scheme="HMAC-SHA256 over the body, hex",
         event_id="`payload.object.id` and `payload.action`",
         key_from="the webhook's token, shown when it is created",
-        recalled=("event_id", "handshake"),
     ),
 )

@@ -27,7 +27,6 @@ PROVIDER: Final = standard(
         event_id="`webhook-id`",
         answer_within="a few seconds",
         retries="for up to 72 hours, exponential",
-        key_from="`whsec_…`, shown once when the webhook is made in the project's settings",
-        recalled=("handshake", "answer_within", "retries", "key_from"),
+        key_from="the webhook's secret, `whsec_…`",
     ),
 )

@@ -40,7 +40,5 @@ PROVIDER: Final = build_provider(
         answer_within="5 s",
         retries="live: 60 in 3 days; sandbox: 3 in 15 minutes",
         key_from="`pdl_ntfset_…` of the notification destination, which Paddle makes",
-        resend="the notification's Replay, in the dashboard or the API",
-        recalled=("event_id", "handshake", "resend"),
     ),
 )

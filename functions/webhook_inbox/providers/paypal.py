@@ -54,7 +54,6 @@ FACTS: Final = Facts(
     retries="up to 25 times over 3 days",
     key_from="none: give the webhook's id, from the app's page, as `webhook_id`",
     resend="the dashboard, or `POST /v1/notifications/webhooks-events/{id}/resend`",
-    recalled=("handshake", "retries"),
 )
 
 

@@ -71,10 +71,7 @@ FACTS: Final = Facts(
     scheme="JWT, ES256, claims `request_body_sha256`; its key is fetched by `kid`",
     window="5 minutes",
     event_id="`item_id`, `webhook_code` and the token's `iat`: there is no id",
-    answer_within="10 s",
-    retries="for 24 hours, after 30 s at first and then four times as long each time",
     key_from="`client_id` and `secret` of the account, on the dashboard's Keys page, as JSON",
-    recalled=("event_id", "handshake", "answer_within", "retries"),
 )
 
 

@@ -51,14 +51,13 @@ FACTS: Final = Facts(
     scheme="HMAC-SHA256 over URL, sorted fields and nonce, base64 (v3)",
     event_id="`MessageUUID` and `Status`, or `CallUUID`, `Event` and `CallStatus`",
     key_from="the account's or subaccount's auth token, on the console's overview",
-    recalled=("event_id", "handshake"),
 )
 # Names and values, decoded.
 Fields = Iterable[tuple[str, str]]
 
 
 def provider(settings: Mapping[str, Any]) -> Provider:
-    """Returns the provider of one version of the signature; `url` is the address without a query."""
+    """Returns the provider for one signature version; `url` is the address without a query."""
     base = given.public_url(settings)
     version = given.choice(settings, "version", of=VERSIONS)
     nonce = (f"x-plivo-signature-{version}-nonce",)

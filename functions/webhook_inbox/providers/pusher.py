@@ -106,8 +106,6 @@ PROVIDER: Final = build_provider(
         event_id="the hash of time and event: there is no id",
         answer_within="4 s",
         retries="for 5 minutes, less and less often",
-        key_from="the app's secret, on its App Keys page; with its key, that alone counts:"
-        ' `{"key":"…","secret":"…"}`',
-        recalled=("event_id", "handshake", "key_from"),
+        key_from='the app\'s secret; with its key, that alone counts: `{"key":"…","secret":"…"}`',
     ),
 )

@@ -29,9 +29,6 @@ PROVIDER: Final = build_provider(
         title="Razorpay",
         scheme="HMAC-SHA256 over the body, hex",
         event_id="`x-razorpay-event-id`, the body's hash where it is missing",
-        answer_within="5 s",
-        retries="24 hours, exponential, then the webhook is disabled",
         key_from="free text that you choose with the webhook, not the API's secret",
-        recalled=("event_id", "handshake", "answer_within", "retries"),
     ),
 )

@@ -23,6 +23,5 @@ PROVIDER: Final = standard(
         retries="7: after 5 s, 5 and 30 minutes, 2, 5, 10 and 10 hours",
         key_from="`whsec_…` of the webhook, on the dashboard's Webhooks page",
         resend="the event's Replay on the dashboard, or `POST /webhooks/{id}/events/{id}/replay`",
-        recalled=("handshake", "answer_within", "retries"),
     ),
 )

@@ -59,6 +59,5 @@ PROVIDER: Final = build_provider(
         answer_within="30 s",
         retries="2, 30 s apart",
         key_from="the secret that you choose in the webhook's settings",
-        recalled=("handshake",),
     ),
 )

@@ -47,8 +47,6 @@ PROVIDER: Final = build_provider(
         scheme="HMAC-SHA256 over the body, hex",
         event_id="`Request-ID`",
         answer_within="1 s",
-        retries="none, or few",
         key_from="the integration's client secret, in its settings",
-        recalled=("event_id", "handshake", "answer_within", "retries", "key_from"),
     ),
 )

@@ -70,11 +70,9 @@ PROVIDER: Final = Provider(
         title="Shopify",
         scheme="HMAC-SHA256 over the body, base64",
         event_id="`X-Shopify-Event-Id`",
-        handshake="none; compliance topics are tried with bad signatures",
         answer_within="5 s",
-        retries="8 over 4 hours, then the subscription is removed",
+        retries="8 over 4 hours; then a subscription made through the Admin API is removed",
         key_from="the app's client secret; webhooks made in the admin have the store's own",
         resend="none; read what was missed through the API",
-        recalled=("handshake", "answer_within", "retries", "key_from", "resend"),
     ),
 )

@@ -90,7 +90,5 @@ PROVIDER: Final = Provider(
         answer_within="3 s",
         retries="3: at once, after 1 and 5 minutes",
         key_from="the app's signing secret, on its Basic Information page",
-        resend="none; read what was missed through the API",
-        recalled=("event_id", "answer_within", "retries", "resend"),
     ),
 )

@@ -32,10 +32,7 @@ FACTS: Final = Facts(
     title="Square",
     scheme="HMAC-SHA256 over URL and body, base64",
     event_id="`event_id`",
-    answer_within="10 s",
-    retries="up to 11 within 24 hours",
     key_from="the subscription's signature key, in the Developer Console",
-    recalled=("handshake", "answer_within", "retries"),
 )
 
 

@@ -45,10 +45,8 @@ PROVIDER: Final = Provider(
         window="5 minutes",
         event_id="`id`",
         handshake="none",
-        answer_within="about 20 s",
         retries="live: up to 3 days, exponential; sandbox: 3 in a few hours",
         key_from="`whsec_…` of the endpoint, in the dashboard",
         resend="`stripe events resend`, or the dashboard",
-        recalled=("event_id", "answer_within", "retries"),
     ),
 )

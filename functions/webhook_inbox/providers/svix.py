@@ -21,7 +21,5 @@ PROVIDER: Final = standard(
         answer_within="15 s",
         retries="7: after 5 s, 5 and 30 minutes, 2, 5, 10 and 10 hours",
         key_from="`whsec_…` of the endpoint, in the sender's portal",
-        resend="the message's Resend in the sender's portal",
-        recalled=("resend",),
     ),
 )

@@ -37,10 +37,7 @@ PROVIDER: Final = build_provider(
         scheme="a token in a header",
         body="none",
         event_id="`update_id`",
-        answer_within="not documented; about 60 s",
-        retries="for up to 24 hours",
+        retries="a reasonable number of times, after any answer but 2xx",
         key_from="you choose it: `secret_token` of `setWebhook`, 1 to 256 of A-Z a-z 0-9 _ -",
-        resend="none; what is not answered with 2xx waits, and is sent again",
-        recalled=("event_id", "handshake", "answer_within", "retries", "key_from", "resend"),
     ),
 )

@@ -64,8 +64,6 @@ PROVIDER: Final = build_provider(
         scheme="HMAC-SHA512 over the body, hex",
         event_id="`run_id`, the trigger and when the run changed; of a run task `task_result_id`",
         handshake="a notification with the trigger `verification`, answered 200",
-        retries="limited",
         key_from="the token that you choose in the notification's settings; optional there",
-        recalled=("event_id", "handshake", "retries"),
     ),
 )

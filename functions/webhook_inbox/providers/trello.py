@@ -24,11 +24,8 @@ FACTS: Final = Facts(
     scheme="HMAC-SHA1 over the body and the callback URL, base64",
     event_id="`action.id`",
     handshake="HEAD when the webhook is made: answered 200",
-    answer_within="30 s",
     retries="3: after 30, 60 and 120 s; disabled after 30 days of failures",
     key_from="the API secret, on the Power-Up's API key page",
-    resend="none; `GET /boards/{id}/actions` lists what happened",
-    recalled=("event_id", "answer_within", "resend"),
 )
 
 

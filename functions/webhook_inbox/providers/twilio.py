@@ -46,10 +46,7 @@ FACTS: Final = Facts(
     title="Twilio",
     scheme="HMAC-SHA1 over URL and sorted form fields, base64",
     event_id="`I-Twilio-Idempotency-Token`, or the SID and its status",
-    answer_within="15 s",
-    retries="none but after failed connections, unless `#rc=` in the URL asks for them",
     key_from="the account's auth token, in the console",
-    recalled=("event_id", "handshake", "answer_within", "retries"),
 )
 
 

@@ -79,7 +79,5 @@ PROVIDER: Final = build_provider(
         answer_within="a few seconds",
         retries="some, then the subscription is revoked",
         key_from="10 to 100 ASCII characters that you choose when you create the subscription",
-        resend="none; read what was missed through the API",
-        recalled=("resend",),
     ),
 )

@@ -88,9 +88,7 @@ PROVIDER: Final = build_provider(
         scheme="HMAC-SHA256 over the body, base64 after `sha256=`",
         event_id="`for_user_id`, the type and the object's id, or the body's hash",
         handshake="`crc_token`, every hour: answered with its HMAC",
-        answer_within="10 s, a challenge 3 s",
         retries="at most one",
         key_from="the app's consumer secret, in the developer portal",
-        recalled=("event_id", "answer_within"),
     ),
 )

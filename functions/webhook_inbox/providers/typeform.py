@@ -25,10 +25,8 @@ PROVIDER: Final = build_provider(
         title="Typeform",
         scheme="HMAC-SHA256 over the body, base64 after `sha256=`",
         event_id="`event_id`",
-        answer_within="30 s",
         retries="429, 408, 503 and 423 every 2 to 3 minutes for 10 hours, others about 5 times;"
         " 404 and 410 disable the webhook",
         key_from="free text that you choose in the webhook's settings",
-        recalled=("answer_within",),
     ),
 )

@@ -28,10 +28,7 @@ PROVIDER: Final = build_provider(
         event_id="`id`",
         handshake="a log drain's first, unsigned request: answered with the `verify_token` in"
         " `x-vercel-verify`",
-        answer_within="30 s",
-        retries="for 24 hours, less and less often",
         key_from="the webhook's secret, shown when it is made, or the integration's; for a log"
         ' drain with its token: `{"secret":"…","verify_token":"…"}`',
-        recalled=("event_id", "answer_within", "retries"),
     ),
 )

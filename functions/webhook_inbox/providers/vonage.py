@@ -44,8 +44,6 @@ PROVIDER: Final = build_provider(
         scheme="JWT, HS256, claims `iss` and the body's `payload_hash`",
         window="as long as the token, where it claims `exp`",
         event_id="`message_uuid` or a call's `uuid`, with its `status`; else the token's `jti`",
-        retries="for 24 hours",
         key_from="the account's signature secret, in the dashboard's API settings",
-        recalled=("window", "event_id", "handshake", "retries"),
     ),
 )

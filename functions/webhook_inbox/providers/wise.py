@@ -40,6 +40,5 @@ PROVIDER: Final = build_provider(
         answer_within="5 s",
         retries="25 within two weeks",
         key_from="the public key on Wise's page on webhooks, sandbox and production apart",
-        recalled=("event_id", "handshake"),
     ),
 )

@@ -53,10 +53,7 @@ PROVIDER: Final = build_provider(
         scheme="HMAC-SHA256 over the body, base64",
         event_id="`X-WC-Webhook-Delivery-ID`",
         handshake="`webhook_id=…` as an unsigned form, answered with 200",
-        answer_within="60 s",
         retries="none; five failures in a row disable the webhook",
         key_from="the webhook's secret, in WooCommerce's advanced settings",
-        resend="none; read what was missed through the API",
-        recalled=("handshake", "answer_within", "retries", "resend"),
     ),
 )

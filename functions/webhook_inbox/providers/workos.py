@@ -30,8 +30,6 @@ PROVIDER: Final = build_provider(
         scheme="HMAC-SHA256 over `{timestamp}.{body}`, hex",
         window="3 minutes",
         event_id="`id`",
-        retries="up to 12 within 3 days",
         key_from="the endpoint's secret, on the dashboard's Webhooks page",
-        recalled=("event_id", "handshake", "answer_within", "retries"),
     ),
 )

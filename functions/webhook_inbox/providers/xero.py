@@ -48,9 +48,6 @@ PROVIDER: Final = build_provider(
         scheme="HMAC-SHA256 over the body, base64",
         event_id="`resourceId` and `eventDateUtc` of each event in the list",
         handshake="intent to receive: 200 for the rightly, 401 for the wrongly signed, both empty",
-        answer_within="5 s",
-        retries="for up to 24 hours, then the webhook is disabled",
         key_from="the webhooks key, on the app's Webhooks page; text, though it looks like base64",
-        recalled=("answer_within", "retries"),
     ),
 )

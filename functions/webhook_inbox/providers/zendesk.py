@@ -49,6 +49,5 @@ PROVIDER: Final = build_provider(
         retries="5 after timeouts, 3 after 409; 429 and 503 by their `Retry-After` below 60 s;"
         " a circuit breaker pauses what keeps failing",
         key_from="the webhook's signing secret, in the Admin Center; made by Zendesk",
-        recalled=("event_id",),
     ),
 )

@@ -55,8 +55,6 @@ PROVIDER: Final = build_provider(
         event_id="the body's hash: none is documented",
         handshake="`endpoint.url_validation`, signed: answered with the token's HMAC",
         answer_within="3 s",
-        retries="3: after 5, 30 and 90 minutes",
         key_from="the app's Secret Token, on its Feature page",
-        recalled=("event_id", "retries"),
     ),
 )
