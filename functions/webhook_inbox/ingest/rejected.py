@@ -13,12 +13,12 @@ from webhook_inbox.domain.errors import ConditionFailed, Reason, Rejected, Unava
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Blobs, Change, Item, Key, Table
 from webhook_inbox.domain.provider import Provider
+from webhook_inbox.domain.query import fields
 from webhook_inbox.domain.secrets import TOKEN_KEY, SecretCache
 from webhook_inbox.domain.timestamps import from_ms, from_seconds, to_ms, to_seconds
 from webhook_inbox.ingest.events import GENERAL_HEADERS
 from webhook_inbox.ledger import payloads
 from webhook_inbox.ledger.schema import live
-from webhook_inbox.providers.schemes.http.urls import fields
 
 LIFE: Final = timedelta(days=7)
 PER_MINUTE: Final = 60

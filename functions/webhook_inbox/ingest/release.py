@@ -19,6 +19,7 @@ from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery, StoredEvent
 from webhook_inbox.domain.ports import NOWHERE, Blobs, Change, Fetcher, Key, Table
 from webhook_inbox.domain.provider import Provider, Sample, Verified
+from webhook_inbox.domain.query import fields
 from webhook_inbox.domain.secrets import TOKEN_KEY, SecretCache
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ingest import events
@@ -26,7 +27,6 @@ from webhook_inbox.ingest.deduplication import IdempotentReceiver, Taken
 from webhook_inbox.ingest.rejected import HASHED, HIDDEN, RejectedDelivery, hashed
 from webhook_inbox.ingest.verification import PublishedKeys, verify
 from webhook_inbox.ledger import payloads
-from webhook_inbox.providers.schemes.http.urls import fields
 
 
 class ReleaseVerdict(StrEnum):

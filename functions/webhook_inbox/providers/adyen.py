@@ -13,7 +13,7 @@ from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.json_path import at
 from webhook_inbox.domain.provider import Answer, Facts, Sample, Sent
 from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.http.headers import encoded
+from webhook_inbox.providers.schemes.http import encoded
 from webhook_inbox.providers.schemes.identity.batches import elements, split_at
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, Reading, in_json, joined
 from webhook_inbox.providers.schemes.signatures import keys

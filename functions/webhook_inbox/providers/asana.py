@@ -11,7 +11,7 @@ from webhook_inbox.domain.json_path import document
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer, Facts, Offer
 from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.handshakes.handshakes import EMPTY, as_header
+from webhook_inbox.providers.schemes.handshakes import EMPTY, as_header
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
     content_hash,

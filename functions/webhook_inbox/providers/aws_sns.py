@@ -30,10 +30,10 @@ from webhook_inbox.domain.provider import (
 )
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
-from webhook_inbox.providers.schemes.http.key_urls import pinned
+from webhook_inbox.providers.schemes.http import pinned
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
 from webhook_inbox.providers.schemes.signatures.asymmetric import Rsa
-from webhook_inbox.providers.schemes.signatures.constant_time import matches
+from webhook_inbox.providers.schemes.signatures.encodings import matches
 from webhook_inbox.providers.schemes.signatures.per_item import sealed
 
 SETTINGS: Final = frozenset({"topic_arn"})

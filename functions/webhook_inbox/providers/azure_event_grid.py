@@ -21,10 +21,10 @@ from webhook_inbox.domain.ports import Fetch
 from webhook_inbox.domain.provider import Facts, Provider, Sample, Sent
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
-from webhook_inbox.providers.schemes.handshakes.handshakes import as_json, greets
+from webhook_inbox.providers.schemes.handshakes import as_json, greets
 from webhook_inbox.providers.schemes.identity.batches import split_at
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, Reading, header, in_json
-from webhook_inbox.providers.schemes.tokens.static_token import StaticToken
+from webhook_inbox.providers.schemes.tokens import StaticToken
 
 SETTINGS: Final = frozenset({"audience", "tenants"})
 # The second is how Azure calls its own keys.

@@ -15,7 +15,7 @@ from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Sample, Verified
 from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.http.headers import encoded, required
+from webhook_inbox.providers.schemes.http import encoded, required
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
 from webhook_inbox.providers.schemes.signatures.encodings import base64
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac

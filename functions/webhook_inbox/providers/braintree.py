@@ -20,10 +20,10 @@ from urllib.parse import urlencode
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer, Facts, Provider, Sample, Sent
+from webhook_inbox.domain.query import form_field
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
-from webhook_inbox.providers.schemes.handshakes.handshakes import as_text, computes
-from webhook_inbox.providers.schemes.http import urls
+from webhook_inbox.providers.schemes.handshakes import as_text, computes
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Finder,
     Naming,
@@ -76,7 +76,7 @@ def provider(settings: Mapping[str, Any]) -> Provider:
     """Returns the provider of one merchant; without `public_id` challenges are not answered."""
     public_id = given.text(settings, "public_id", default="")
     scheme = Hmac(
-        find=lambda delivery: urls.form_field(delivery, SIGNATURE),
+        find=lambda delivery: form_field(delivery, SIGNATURE),
         layout=KeyPairs(public_id),
         signs=_payloads,
         algorithm="sha1",
@@ -105,7 +105,7 @@ def provider(settings: Mapping[str, Any]) -> Provider:
 
 
 def _payloads(delivery: Delivery) -> Sequence[bytes]:
-    payload = urls.form_field(delivery, PAYLOAD)
+    payload = form_field(delivery, PAYLOAD)
     if not payload:
         raise Rejected(Reason.MALFORMED, f"the form has no {PAYLOAD}, or several")
     if CHALLENGE.fullmatch(payload):
@@ -119,7 +119,7 @@ def _in_xml(pattern: re.Pattern[str]) -> Finder:
 
     def find(reading: Reading) -> object:
         try:
-            raw = decodebytes((urls.form_field(reading.delivery, PAYLOAD) or "").encode())
+            raw = decodebytes((form_field(reading.delivery, PAYLOAD) or "").encode())
         except (binascii.Error, ValueError):
             return None
         found = pattern.search(raw.decode(errors="replace"))
@@ -132,5 +132,5 @@ def _hash(reading: Reading) -> object:
     """Names what is a notification by its payload."""
     if _in_xml(KIND)(reading) is None:
         return None
-    payload = (urls.form_field(reading.delivery, PAYLOAD) or "").rstrip("\n")
+    payload = (form_field(reading.delivery, PAYLOAD) or "").rstrip("\n")
     return "sha256:" + sha256(payload.encode()).hexdigest()

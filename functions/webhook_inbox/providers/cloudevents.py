@@ -18,10 +18,10 @@ from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer, Facts, Provider, Sample, Sent
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
-from webhook_inbox.providers.schemes.handshakes.handshakes import Greeting
+from webhook_inbox.providers.schemes.handshakes import Greeting
 from webhook_inbox.providers.schemes.identity.batches import split_at
 from webhook_inbox.providers.schemes.identity.event_identity import Finder, Naming, Reading, joined
-from webhook_inbox.providers.schemes.tokens.static_token import StaticToken, bearer
+from webhook_inbox.providers.schemes.tokens import StaticToken, bearer
 
 SETTINGS: Final = frozenset({"allowed_origins", "allowed_rate"})
 STRUCTURED: Final = "application/cloudevents"

@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Provider, Sample
+from webhook_inbox.providers.schemes import http
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
-from webhook_inbox.providers.schemes.http import urls
-from webhook_inbox.providers.schemes.http.headers import encoded, required
+from webhook_inbox.providers.schemes.http import encoded, required
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
     content_hash,
@@ -75,7 +75,7 @@ def provider(settings: Mapping[str, Any]) -> Provider:
 
     def signs(delivery: Delivery) -> Sequence[bytes]:
         path = urlsplit(base).path or "/" if base else delivery.path
-        parts = (delivery.method, urls.escaped(path, delivery.query), _listed(delivery.headers))
+        parts = (delivery.method, http.escaped(path, delivery.query), _listed(delivery.headers))
         return [b"\n".join((*map(encoded, parts), delivery.body))]
 
     scheme = Hmac(headers=(SIGNATURE,), signs=signs, window=WINDOW)

@@ -19,7 +19,7 @@ from webhook_inbox.providers.schemes.identity.event_identity import (
     in_json,
     joined,
 )
-from webhook_inbox.providers.schemes.tokens.static_token import StaticToken
+from webhook_inbox.providers.schemes.tokens import StaticToken
 
 FIELD: Final = "token"
 SCHEME: Final = StaticToken(fields=(FIELD,))

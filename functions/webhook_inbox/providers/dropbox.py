@@ -11,7 +11,7 @@ from typing import Final
 from webhook_inbox.domain.provider import Facts
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.handshakes.handshakes import greets
+from webhook_inbox.providers.schemes.handshakes import greets
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
     Reading,

@@ -24,8 +24,7 @@ from webhook_inbox.providers.schemes.generic.identity import (
 )
 from webhook_inbox.providers.schemes.jwt import keys as jwt_keys
 from webhook_inbox.providers.schemes.jwt import signing
-from webhook_inbox.providers.schemes.jwt.jwt import Jwt
-from webhook_inbox.providers.schemes.jwt.times import Times
+from webhook_inbox.providers.schemes.jwt.jwt import Jwt, Times
 from webhook_inbox.providers.schemes.signatures.encodings import base64url, hexadecimal
 
 SETTINGS: Final = frozenset(

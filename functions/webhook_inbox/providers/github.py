@@ -9,7 +9,7 @@ from typing import Final
 
 from webhook_inbox.domain.json_path import at
 from webhook_inbox.domain.provider import Facts, Provider, Sample
-from webhook_inbox.providers.schemes.http.headers import first
+from webhook_inbox.providers.schemes.http import first
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, Reading, header
 from webhook_inbox.providers.schemes.signatures.header_formats import Whole
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac

@@ -20,7 +20,7 @@ from webhook_inbox.providers.schemes.signatures.header_formats import VersionedS
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 from webhook_inbox.providers.schemes.signatures.signed_content import Template
 from webhook_inbox.providers.schemes.signatures.tolerance import Window
-from webhook_inbox.providers.schemes.tokens.static_token import StaticToken
+from webhook_inbox.providers.schemes.tokens import StaticToken
 
 SETTINGS: Final = frozenset({"proof"})
 PROOFS: Final = ("signature", "token")
@@ -49,7 +49,7 @@ FACTS: Final = Facts(
     window="5 minutes",
     event_id="`webhook-id`, the same over retries",
     answer_within="10 s on GitLab.com",
-    retries="none; a hook that keeps failing is disabled: for a while after 5xx, for good after 4xx",
+    retries="none; a failing hook is disabled, for a while after 5xx, for good after 4xx",
     key_from="the hook's signing token, `whsec_…`, made by GitLab; the secret token is yours",
 )
 

@@ -17,9 +17,8 @@ from webhook_inbox.domain.provider import Facts, Provider, Sample
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json, repeats
-from webhook_inbox.providers.schemes.jwt.jwt import Jwt
+from webhook_inbox.providers.schemes.jwt.jwt import Claims, Jwt
 from webhook_inbox.providers.schemes.jwt.keys import published
-from webhook_inbox.providers.schemes.jwt.times import Claims
 from webhook_inbox.providers.schemes.signatures.asymmetric import Rsa
 
 SETTINGS: Final = frozenset({"audience", "service_account", "url"})

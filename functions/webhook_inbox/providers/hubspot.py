@@ -21,10 +21,10 @@ from urllib.parse import unquote, unquote_to_bytes
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Provider, Sample, Verified
+from webhook_inbox.providers.schemes import http
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
-from webhook_inbox.providers.schemes.http import urls
-from webhook_inbox.providers.schemes.http.headers import encoded, required
+from webhook_inbox.providers.schemes.http import encoded, required
 from webhook_inbox.providers.schemes.identity.batches import split_at
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, in_json
 from webhook_inbox.providers.schemes.signatures.encodings import base64
@@ -71,7 +71,7 @@ def _newest(base: str) -> Provider:
     def signs(delivery: Delivery) -> Sequence[bytes]:
         stamp = encoded(required(delivery.headers, (TIME,)))
         method = encoded(delivery.method)
-        spellings = _spellings(urls.public(delivery, base))
+        spellings = _spellings(http.public(delivery, base))
         return [method + url + delivery.body + stamp for url in spellings]
 
     scheme = Hmac(

@@ -11,7 +11,7 @@ from webhook_inbox.domain.json_path import text_at
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer, Facts
 from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.handshakes.handshakes import EMPTY, probed
+from webhook_inbox.providers.schemes.handshakes import EMPTY, probed
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, in_json, repeats
 from webhook_inbox.providers.schemes.signatures.header_formats import Whole
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac

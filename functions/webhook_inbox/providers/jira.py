@@ -19,11 +19,11 @@ from urllib.parse import quote, urlsplit
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Provider, Sample
+from webhook_inbox.domain.query import fields
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
-from webhook_inbox.providers.schemes.http import urls
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
-from webhook_inbox.providers.schemes.signatures.constant_time import matches
+from webhook_inbox.providers.schemes.signatures.encodings import matches
 from webhook_inbox.providers.schemes.signatures.header_formats import Whole
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
@@ -61,8 +61,7 @@ def provider(settings: Mapping[str, Any]) -> Provider:
 
 def _connect(url: str, base_url: str) -> Provider:
     # Loaded where it is needed: the library behind it is large.
-    from webhook_inbox.providers.schemes.jwt.jwt import Jwt  # noqa: PLC0415
-    from webhook_inbox.providers.schemes.jwt.times import Claims  # noqa: PLC0415
+    from webhook_inbox.providers.schemes.jwt.jwt import Claims, Jwt  # noqa: PLC0415
 
     def check(claims: Claims, delivery: Delivery) -> None:
         signed = claims["qsh"]
@@ -99,7 +98,7 @@ def _hash(delivery: Delivery, url: str, base_url: str) -> str:
 
 def _query(delivery: Delivery) -> str:
     values: dict[str, list[str]] = defaultdict(list)
-    for name, value in urls.fields(delivery.query):
+    for name, value in fields(delivery.query):
         values[name].append(value)
     values.pop("jwt", None)
     return "&".join(

@@ -11,7 +11,7 @@ from webhook_inbox.domain.json_path import at, document
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer, Facts
 from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.handshakes.handshakes import EMPTY
+from webhook_inbox.providers.schemes.handshakes import EMPTY
 from webhook_inbox.providers.schemes.identity.batches import split_at
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, Reading, in_json
 from webhook_inbox.providers.schemes.signatures.encodings import base64

@@ -19,9 +19,9 @@ from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.json_path import at, document, text_at
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Sample, Sent, Verified
+from webhook_inbox.domain.query import form
 from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.http import urls
-from webhook_inbox.providers.schemes.http.headers import encoded
+from webhook_inbox.providers.schemes.http import encoded
 from webhook_inbox.providers.schemes.identity.event_identity import (
     LAST_SECOND,
     Naming,
@@ -42,7 +42,7 @@ WINDOW: Final = Window(
 def _field(delivery: Delivery, name: str) -> str | None:
     if document(delivery) is not None:
         return text_at(delivery, f"signature.{name}")
-    return next((value for key, value in urls.form(delivery) if key == name), None)
+    return next((value for key, value in form(delivery) if key == name), None)
 
 
 def _signs(delivery: Delivery) -> Sequence[bytes]:

@@ -16,10 +16,10 @@ from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Provider, Sample
 from webhook_inbox.domain.timestamps import to_ms
+from webhook_inbox.providers.schemes import http
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
-from webhook_inbox.providers.schemes.http import urls
-from webhook_inbox.providers.schemes.http.headers import encoded
+from webhook_inbox.providers.schemes.http import encoded
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
     content_hash,
@@ -27,9 +27,8 @@ from webhook_inbox.providers.schemes.identity.event_identity import (
     in_json,
     in_query,
 )
-from webhook_inbox.providers.schemes.jwt.jwt import Jwt
-from webhook_inbox.providers.schemes.jwt.times import Claims
-from webhook_inbox.providers.schemes.signatures.constant_time import matches
+from webhook_inbox.providers.schemes.jwt.jwt import Claims, Jwt
+from webhook_inbox.providers.schemes.signatures.encodings import matches
 
 SETTINGS: Final = frozenset({"url"})
 EXAMPLE: Final = {"url": "https://inbox.example/webhooks/messagebird"}
@@ -79,7 +78,7 @@ def _covers(base: str, claims: Claims, delivery: Delivery) -> None:
 
 
 def _hashes(base: str, delivery: Delivery) -> dict[str, str]:
-    found = {"url_hash": sha256(encoded(urls.public(delivery, base))).hexdigest()}
+    found = {"url_hash": sha256(encoded(http.public(delivery, base))).hexdigest()}
     if delivery.body:
         found["payload_hash"] = sha256(delivery.body).hexdigest()
     return found

@@ -17,7 +17,7 @@ from webhook_inbox.domain.json_path import at, document
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts
 from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.handshakes.handshakes import as_text, subscribes
+from webhook_inbox.providers.schemes.handshakes import as_text, subscribes
 from webhook_inbox.providers.schemes.identity.batches import elements
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,

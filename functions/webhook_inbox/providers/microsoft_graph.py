@@ -21,7 +21,7 @@ from webhook_inbox.domain.ports import Fetch
 from webhook_inbox.domain.provider import Facts, Provider, Sample, Sent, Verified
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
-from webhook_inbox.providers.schemes.handshakes.handshakes import greets
+from webhook_inbox.providers.schemes.handshakes import greets
 from webhook_inbox.providers.schemes.identity.batches import elements, split_at
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
@@ -31,7 +31,7 @@ from webhook_inbox.providers.schemes.identity.event_identity import (
     in_json,
     in_query,
 )
-from webhook_inbox.providers.schemes.tokens.static_token import StaticToken
+from webhook_inbox.providers.schemes.tokens import StaticToken
 
 SETTINGS: Final = frozenset({"audience", "tenants"})
 LIST: Final = "value"

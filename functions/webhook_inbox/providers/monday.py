@@ -12,7 +12,7 @@ from typing import Any, Final
 from webhook_inbox.domain.provider import Facts, Provider
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
-from webhook_inbox.providers.schemes.handshakes.handshakes import as_json, greets
+from webhook_inbox.providers.schemes.handshakes import as_json, greets
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, Reading, in_json
 from webhook_inbox.providers.schemes.jwt.jwt import Jwt
 

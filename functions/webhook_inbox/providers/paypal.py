@@ -24,8 +24,7 @@ from webhook_inbox.domain.ports import Fetch
 from webhook_inbox.domain.provider import Facts, Provider, Sample, Verified
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
-from webhook_inbox.providers.schemes.http.headers import encoded, required
-from webhook_inbox.providers.schemes.http.key_urls import pinned
+from webhook_inbox.providers.schemes.http import encoded, pinned, required
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, in_json
 from webhook_inbox.providers.schemes.signatures.asymmetric import Rsa
 from webhook_inbox.providers.schemes.signatures.tolerance import Window, iso

@@ -27,9 +27,8 @@ from webhook_inbox.providers.schemes.identity.event_identity import (
     in_json,
     joined,
 )
-from webhook_inbox.providers.schemes.jwt.jwt import Jwt
+from webhook_inbox.providers.schemes.jwt.jwt import Claims, Jwt, Times
 from webhook_inbox.providers.schemes.jwt.keys import JsonWebKey, published
-from webhook_inbox.providers.schemes.jwt.times import Claims, Times
 from webhook_inbox.providers.schemes.signatures import keys
 from webhook_inbox.providers.schemes.signatures.asymmetric import Ecdsa
 

@@ -16,10 +16,11 @@ from typing import Any, Final
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Provider
+from webhook_inbox.domain.query import fields, form
+from webhook_inbox.providers.schemes import http
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
-from webhook_inbox.providers.schemes.http import urls
-from webhook_inbox.providers.schemes.http.headers import encoded, required
+from webhook_inbox.providers.schemes.http import encoded, required
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
     content_hash,
@@ -63,11 +64,11 @@ def provider(settings: Mapping[str, Any]) -> Provider:
     nonce = (f"x-plivo-signature-{version}-nonce",)
 
     def address(delivery: Delivery) -> str:
-        return urls.public(replace(delivery, query=""), base)
+        return http.public(replace(delivery, query=""), base)
 
     def newest(delivery: Delivery) -> Sequence[bytes]:
         end = "." + required(delivery.headers, nonce)
-        url = _url(address(delivery), urls.fields(delivery.query), _form(delivery))
+        url = _url(address(delivery), fields(delivery.query), _form(delivery))
         return [encoded(url + end)]
 
     def older(delivery: Delivery) -> Sequence[bytes]:
@@ -89,10 +90,10 @@ def provider(settings: Mapping[str, Any]) -> Provider:
 
 
 def _form(delivery: Delivery) -> Fields:
-    form = urls.form(delivery)
-    if delivery.body and not any(map(any, form)):
+    pairs = form(delivery)
+    if delivery.body and not any(map(any, pairs)):
         raise Rejected(Reason.MALFORMED, "the body is no form, and nothing else of it is signed")
-    return form
+    return pairs
 
 
 def _url(address: str, query: Fields, form: Fields) -> str:

@@ -19,11 +19,11 @@ from webhook_inbox.domain.json_path import at, document, parse
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Sample, Sent, Verified
 from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.http.headers import required
+from webhook_inbox.providers.schemes.http import required
 from webhook_inbox.providers.schemes.identity.batches import elements
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, content_hash, in_json
 from webhook_inbox.providers.schemes.signatures import keys
-from webhook_inbox.providers.schemes.signatures.constant_time import matches
+from webhook_inbox.providers.schemes.signatures.encodings import matches
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 from webhook_inbox.providers.schemes.signatures.tolerance import Window, milliseconds
 

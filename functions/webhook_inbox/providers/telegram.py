@@ -10,9 +10,9 @@ from typing import Final
 from webhook_inbox.domain.json_path import at
 from webhook_inbox.domain.provider import Facts
 from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.handshakes.handshakes import EMPTY
+from webhook_inbox.providers.schemes.handshakes import EMPTY
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, Reading, in_json
-from webhook_inbox.providers.schemes.tokens.static_token import StaticToken
+from webhook_inbox.providers.schemes.tokens import StaticToken
 
 TOKEN: Final = "x-telegram-bot-api-secret-token"  # noqa: S105 - a header's name
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from webhook_inbox.domain.provider import Facts, Provider
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
-from webhook_inbox.providers.schemes.handshakes.handshakes import probed
+from webhook_inbox.providers.schemes.handshakes import probed
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, in_json
 from webhook_inbox.providers.schemes.signatures.encodings import base64
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac

@@ -15,10 +15,11 @@ from typing import Any, Final
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Provider
+from webhook_inbox.domain.query import form, query_field
+from webhook_inbox.providers.schemes import http
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
-from webhook_inbox.providers.schemes.http import urls
-from webhook_inbox.providers.schemes.http.headers import encoded
+from webhook_inbox.providers.schemes.http import encoded
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
     content_hash,
@@ -56,7 +57,7 @@ def provider(settings: Mapping[str, Any]) -> Provider:
 
     def signs(delivery: Delivery) -> Sequence[bytes]:
         suffix = _suffix(delivery)
-        return [encoded(url + suffix) for url in _spellings(urls.public(delivery, base))]
+        return [encoded(url + suffix) for url in _spellings(http.public(delivery, base))]
 
     scheme = Hmac(
         headers=("x-twilio-signature",), signs=signs, algorithm="sha1", encoding=base64, url=base
@@ -65,14 +66,14 @@ def provider(settings: Mapping[str, Any]) -> Provider:
 
 
 def _suffix(delivery: Delivery) -> str:
-    claimed = urls.query_field(delivery, HASH)
+    claimed = query_field(delivery, HASH)
     if claimed is not None:
         digest = sha256(delivery.body).hexdigest()
         if not hmac.compare_digest(claimed.encode(errors="replace"), digest.encode()):
             raise Rejected(Reason.INVALID_SIGNATURE, f"the body is not the one {HASH} names")
         return ""
     values: dict[str, set[str]] = defaultdict(set)
-    for name, value in urls.form(delivery):
+    for name, value in form(delivery):
         values[name].add(value)
     if delivery.body and not values:
         raise Rejected(Reason.MALFORMED, f"the body is no form, and no {HASH} covers it")
@@ -81,5 +82,5 @@ def _suffix(delivery: Delivery) -> str:
 
 def _spellings(url: str) -> Sequence[str]:
     """Returns the URL with its port as it is, with none, and with the default one."""
-    ported = (urls.with_port(url, written=written) for written in (False, True))
+    ported = (http.with_port(url, written=written) for written in (False, True))
     return list(dict.fromkeys((url, *ported)))

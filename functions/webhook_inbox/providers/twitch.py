@@ -11,7 +11,7 @@ from typing import Final
 from webhook_inbox.domain.json_path import at
 from webhook_inbox.domain.provider import Facts, Sample
 from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.handshakes.handshakes import echoes
+from webhook_inbox.providers.schemes.handshakes import echoes
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
     Reading,

@@ -11,7 +11,7 @@ from typing import Final
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer, Facts
 from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.handshakes.handshakes import EMPTY
+from webhook_inbox.providers.schemes.handshakes import EMPTY
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
 from webhook_inbox.providers.schemes.signatures.asymmetric import Rsa, spki
 

@@ -12,7 +12,7 @@ from typing import Final
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer, Facts, Identity
 from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.handshakes.handshakes import EMPTY
+from webhook_inbox.providers.schemes.handshakes import EMPTY
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json, utc
 from webhook_inbox.providers.schemes.signatures.encodings import base64
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac

@@ -13,7 +13,7 @@ from webhook_inbox.domain.json_path import at
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer, Facts
 from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.handshakes.handshakes import challenge_in, json_answer
+from webhook_inbox.providers.schemes.handshakes import challenge_in, json_answer
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
     Reading,

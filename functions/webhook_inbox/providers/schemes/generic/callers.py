@@ -12,14 +12,14 @@ from typing import Any
 from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Provider, Sample, Verified
+from webhook_inbox.providers.schemes import tokens
 from webhook_inbox.providers.schemes.generic.identity import (
     IN_BODY,
     headers_of,
     naming,
     sample_headers,
 )
-from webhook_inbox.providers.schemes.signatures.constant_time import matches
-from webhook_inbox.providers.schemes.tokens import agents
+from webhook_inbox.providers.schemes.signatures.encodings import matches
 
 
 def key(credential: str) -> str:
@@ -95,7 +95,7 @@ class CallerCredentials:
         return value[len(self.prefix) :]
 
     def _held(self, secret: str) -> list[tuple[str, str]]:
-        held = agents.credentials(secret)
+        held = tokens.credentials(secret)
         return [(agent, sent) for agent, text in held if (sent := self.write(text))]
 
 

@@ -10,7 +10,8 @@ from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.json_path import parse, text_at
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Sent
-from webhook_inbox.providers.schemes.http import headers, urls
+from webhook_inbox.domain.query import form_field, query_field
+from webhook_inbox.providers.schemes import http
 
 KINDS: Final = ("header", "json", "form", "query")
 
@@ -31,10 +32,10 @@ class Location:
     def read(self, delivery: Delivery) -> str | None:
         """Returns the text or whole number that stands there, or None."""
         if self.kind == "header":
-            return headers.first(delivery.headers, self.names)
+            return http.first(delivery.headers, self.names)
         if self.kind == "json":
             return text_at(delivery, self.names[0])
-        find = urls.form_field if self.kind == "form" else urls.query_field
+        find = form_field if self.kind == "form" else query_field
         return find(delivery, self.names[0])
 
     def write(self, sent: Sent, value: str) -> Sent:

@@ -10,8 +10,12 @@ from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Sent
 from webhook_inbox.providers.schemes.generic import hmac
 from webhook_inbox.providers.schemes.generic.locations import Location, place
-from webhook_inbox.providers.schemes.signatures.constant_time import matches
-from webhook_inbox.providers.schemes.signatures.encodings import ENCODINGS, Encoding, hexadecimal
+from webhook_inbox.providers.schemes.signatures.encodings import (
+    ENCODINGS,
+    Encoding,
+    hexadecimal,
+    matches,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,8 @@ from typing import Final, NamedTuple
 from webhook_inbox.domain.json_path import at
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer, Offer
-from webhook_inbox.providers.schemes.handshakes.handshakes import (
+from webhook_inbox.providers.schemes import http
+from webhook_inbox.providers.schemes.handshakes import (
     EMPTY,
     Greeting,
     as_header,
@@ -26,7 +27,6 @@ from webhook_inbox.providers.schemes.handshakes.handshakes import (
     says,
     subscribes,
 )
-from webhook_inbox.providers.schemes.http import urls
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Reading,
     header,
@@ -109,7 +109,7 @@ def _smartcars_challenge(reading: Reading) -> object:
 def _ebay(endpoint: Endpoint) -> Greeting:
     def answer(code: str, secret: str, delivery: Delivery) -> Answer:
         token = keys.part(secret, "verification_token", bare=True)
-        address = urls.public(replace(delivery, query=""), endpoint.url)
+        address = http.public(replace(delivery, query=""), endpoint.url)
         made = hashlib.sha256((code + token + address).encode(errors="replace")).hexdigest()
         return json_answer({"challengeResponse": made})
 

@@ -10,9 +10,8 @@ from typing import Final
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Fetch
-from webhook_inbox.providers.schemes.jwt.jwt import Jwt
+from webhook_inbox.providers.schemes.jwt.jwt import Claims, Jwt
 from webhook_inbox.providers.schemes.jwt.keys import published
-from webhook_inbox.providers.schemes.jwt.times import Claims
 
 # The keys of all tenants.
 KEYS: Final = Fetch("https://login.microsoftonline.com/common/discovery/v2.0/keys")

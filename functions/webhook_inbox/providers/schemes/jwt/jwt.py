@@ -18,22 +18,63 @@ from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
 from webhook_inbox.domain.json_path import parse
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Sample, Verified
-from webhook_inbox.domain.timestamps import to_ms
-from webhook_inbox.providers.schemes.http import urls
+from webhook_inbox.domain.timestamps import from_seconds, to_ms
+from webhook_inbox.providers.schemes import http, tokens
 from webhook_inbox.providers.schemes.identity.event_identity import Finder, Reading
 from webhook_inbox.providers.schemes.jwt.keys import SYMMETRIC, JsonWebKey, KeyFinder, shared
 from webhook_inbox.providers.schemes.jwt.signing import Signer, SignerFinder, as_it_is
-from webhook_inbox.providers.schemes.jwt.times import Claims, Times
-from webhook_inbox.providers.schemes.signatures.constant_time import matches
 from webhook_inbox.providers.schemes.signatures.encodings import (
     Encoding,
     base64url,
     decoded,
     hexadecimal,
+    matches,
 )
-from webhook_inbox.providers.schemes.tokens import agents
+
+Claims = Mapping[str, Any]
 
 LIFE: Final = timedelta(minutes=5)
+SKEW: Final = timedelta(minutes=1)
+# Until the year 33658: what is beyond is no date.
+LAST_SECOND: Final = 10**12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """How a token's times are judged.
+
+    Attributes:
+        ahead: how far `iat` and `nbf` may lie ahead of our clock.
+        grace: how long a token counts beyond its `exp`, for clocks that differ.
+        max_age: how old `iat` may be; None where it does not age.
+    """
+
+    ahead: timedelta = SKEW
+    grace: timedelta = timedelta(0)
+    max_age: timedelta | None = None
+
+    def judge(self, claims: Claims, now: datetime) -> datetime | None:
+        """Returns when the token was issued, None where it does not say.
+
+        Raises:
+            Rejected: it has expired or is too old (stale), has not begun (future), or says what
+                is no time (malformed).
+        """
+        issued, begins, ends = (_seconds(claims, name) for name in ("iat", "nbf", "exp"))
+        current = to_ms(now) / 1000
+        if ends is not None and current >= ends + self.grace.total_seconds():
+            raise Rejected(Reason.STALE, "the token has expired")
+        for begun in (issued, begins):
+            if begun is not None and begun - current > self.ahead.total_seconds():
+                raise Rejected(Reason.FUTURE, "the token begins ahead of our clock")
+        if self.max_age is not None:
+            if issued is None:
+                raise Rejected(Reason.MALFORMED, "the token does not claim iat")
+            if current - issued > self.max_age.total_seconds():
+                raise Rejected(Reason.STALE, "the token is too old")
+        return None if issued is None else from_seconds(issued)
+
+
 _TIMES: Final = Times()
 
 
@@ -56,7 +97,7 @@ class Jwt:
         agent_claim: the claim with the agent's name, for keys that are no agent's own.
         requires: claims that have to be there beside those above.
         check: looks at the rest of the claims; raises Rejected.
-        url: the configured address; see `urls.public`.
+        url: the configured address; see `http.public`.
     """
 
     header: str
@@ -203,7 +244,7 @@ class Jwt:
             digest = sha256(delivery.body).digest()
             yield self.body_hash, tuple(write(digest) for write in self.body_encodings)
         if self.audience:
-            yield "aud", (urls.public(delivery, self.url),)
+            yield "aud", (http.public(delivery, self.url),)
 
     def _claimed(self, claims: Claims, delivery: Delivery) -> None:
         expected = dict(self._expected(delivery))
@@ -226,7 +267,7 @@ class Jwt:
         name = claims.get(self.agent_claim)
         if name is None:
             raise Rejected(Reason.MALFORMED, f"the token does not claim {self.agent_claim}")
-        if not isinstance(name, str) or not agents.is_name(name):
+        if not isinstance(name, str) or not tokens.is_agent_name(name):
             raise Rejected(Reason.MALFORMED, f"the token's {self.agent_claim} is no agent's name")
         return name
 
@@ -237,3 +278,16 @@ def _written(payload: dict[str, Any], signer: Signer) -> str:
         # A provider's secrets are as long as the provider makes them.
         warnings.simplefilter("ignore", jwt.InsecureKeyLengthWarning)
         return jwt.encode(payload, key, algorithm=algorithm, headers={"kid": kid} if kid else None)
+
+
+def _seconds(claims: Claims, name: str) -> int | None:
+    value = claims.get(name)
+    if value is None:
+        return None
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not (0 <= value < LAST_SECOND)
+    ):
+        raise Rejected(Reason.MALFORMED, f"the token's {name} is no time")
+    return int(value)

@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from webhook_inbox.domain.json_path import parse
+from webhook_inbox.providers.schemes import tokens
 from webhook_inbox.providers.schemes.signatures.asymmetric import RSA_BITS, pem
-from webhook_inbox.providers.schemes.tokens import agents
 
 Head = Mapping[str, Any]
 PEM: Final = "-----BEGIN"
@@ -143,7 +143,7 @@ def signing(text: str) -> tuple[CachedKeys, ...]:
 
 def _held(text: str) -> list[CachedKeys]:
     """Returns every key in a text: PEM, base64, a JWK, a JWK set, or an object of agents."""
-    document = agents.document(text)
+    document = tokens.secret_document(text)
     if document is None:
         return _read(text.strip(), "")
     listed = document.get("keys")
@@ -152,11 +152,11 @@ def _held(text: str) -> list[CachedKeys]:
         return [key for jwk in listed for key in _read(jwk, _kid(jwk))]
     if "kty" in document:
         return _read(document, "")
-    return [key for agent, value in agents.named(document) for key in _read(value, agent)]
+    return [key for agent, value in tokens.named_agents(document) for key in _read(value, agent)]
 
 
 def _read(value: object, agent: str) -> list[CachedKeys]:
-    if isinstance(value, str) and (jwk := agents.document(value)) is not None:
+    if isinstance(value, str) and (jwk := tokens.secret_document(value)) is not None:
         value = jwk
     if not isinstance(value, dict):
         key = _material(value)
@@ -169,7 +169,7 @@ def _read(value: object, agent: str) -> list[CachedKeys]:
 
 def _kid(jwk: object) -> str:
     kid = jwk.get("kid") if isinstance(jwk, dict) else None
-    return kid if isinstance(kid, str) and agents.is_name(kid) else ""
+    return kid if isinstance(kid, str) and tokens.is_agent_name(kid) else ""
 
 
 def _material(value: object) -> Any | None:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Sample, Verified
-from webhook_inbox.providers.schemes.http import headers
+from webhook_inbox.providers.schemes import http
 from webhook_inbox.providers.schemes.signatures import signed_fields
 from webhook_inbox.providers.schemes.signatures.header_formats import Claim, Layout, Whole
 from webhook_inbox.providers.schemes.signatures.signed_content import Template
@@ -42,7 +42,7 @@ class Signed:
         ids: lower-case names of the header that `{id}` stands for, in order of preference.
         every: the signatures in all of `headers` count, not those in the first one only.
         find: finds the signature in the delivery, for providers that put it in no header.
-        url: the configured address that `{url}` begins with; see `urls.public`.
+        url: the configured address that `{url}` begins with; see `http.public`.
     """
 
     headers: tuple[str, ...] = ()
@@ -186,4 +186,4 @@ class Signed:
             return found
         if not window.headers:
             return claimed or ""
-        return headers.required(delivery.headers, window.headers)
+        return http.required(delivery.headers, window.headers)

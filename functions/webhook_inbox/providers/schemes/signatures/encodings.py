@@ -5,6 +5,7 @@ base64, stray bits in its last character.
 """
 
 import binascii
+import hmac
 from base64 import b64decode, b64encode, urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
 from typing import Final
@@ -49,3 +50,9 @@ def decoded(text: str, encoding: Encoding) -> bytes | None:
     except (ValueError, binascii.Error):
         return None
     return found if encoding(found) == text else None
+
+
+def matches(sent: str, expected: str) -> bool:
+    """Compares two texts in constant time, even those that have no valid UTF-8."""
+    ours, theirs = (text.encode(errors="surrogatepass") for text in (expected, sent))
+    return hmac.compare_digest(ours, theirs)

@@ -1,15 +1,56 @@
-"""Secrets that are sent as they are. They prove who sends, and nothing about what is sent."""
+"""Secrets that a delivery carries unchanged. They prove the sender, not the content.
+
+A secret may hold the credentials of several agents, as a JSON object by agent name. An agent is a
+caller with a credential of its own. Any other secret is one credential without an agent name.
+"""
 
 from base64 import b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, Final
 
 from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
+from webhook_inbox.domain.json_path import parse
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Sample, Verified
-from webhook_inbox.providers.schemes.http import urls
-from webhook_inbox.providers.schemes.signatures.constant_time import matches
+from webhook_inbox.domain.query import query_field
+from webhook_inbox.providers.schemes.signatures.encodings import matches
+
+NAME_LIMIT: Final = 128
+
+
+def is_agent_name(text: str) -> bool:
+    """Tells whether an agent can be called so: it is stored, shown, and asked for by policies."""
+    return 0 < len(text) <= NAME_LIMIT and text.isprintable() and text.strip() == text
+
+
+def secret_document(secret: str) -> dict[str, Any] | None:
+    """Returns the JSON object that a secret is; None where it is none, {} where it is broken."""
+    if not secret.lstrip().startswith("{"):
+        return None
+    try:
+        found = parse(secret)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def named_agents(entries: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yields agents with what the secret holds of them; not those that cannot be called so."""
+    return ((name, value) for name, value in entries.items() if is_agent_name(name))
+
+
+def credentials(secret: str) -> list[tuple[str, str]]:
+    """Returns (agent, credential) of all that a secret holds, the agent "" where it names none.
+
+    An empty credential is none: everybody has it.
+    """
+    entries = secret_document(secret)
+    if entries is None:
+        return [("", secret)] if secret else []
+    return [(name, text) for name, text in named_agents(entries) if isinstance(text, str) and text]
+
 
 # All values that a delivery carries where the token should be; () where it carries none.
 Carried = Callable[[Delivery], Sequence[str]]
@@ -86,5 +127,5 @@ class StaticToken:
         if found:
             return found[:1]
         # Compared as `write` sends it, which in a query is as it is.
-        values = [urls.query_field(delivery, name) for name in self.fields]
+        values = [query_field(delivery, name) for name in self.fields]
         return [self.write(value) for value in values if value][:1]
