@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from webhook_inbox.domain.json_path import fields
 from webhook_inbox.domain.provider import Provider
-from webhook_inbox.domain.query import fields
 from webhook_inbox.ingest.events import GENERAL_HEADERS
 from webhook_inbox.ingest.rejected import RejectedDelivery
 from webhook_inbox.ingest.release import ReleaseVerdict, ReverifiedDelivery

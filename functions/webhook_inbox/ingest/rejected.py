@@ -10,10 +10,10 @@ from urllib.parse import urlencode
 
 from webhook_inbox.domain.conditions import Absent, Less, either
 from webhook_inbox.domain.errors import ConditionFailed, Reason, Rejected, Unavailable
+from webhook_inbox.domain.json_path import fields
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Blobs, Change, Item, Key, Table
 from webhook_inbox.domain.provider import Provider
-from webhook_inbox.domain.query import fields
 from webhook_inbox.domain.secrets import TOKEN_KEY, SecretCache
 from webhook_inbox.domain.timestamps import from_ms, from_seconds, to_ms, to_seconds
 from webhook_inbox.ingest.events import GENERAL_HEADERS

@@ -15,11 +15,11 @@ from urllib.parse import urlencode
 
 from webhook_inbox.domain.conditions import Absent, Present, every
 from webhook_inbox.domain.errors import ConditionFailed, ConfigurationError, Permanent, Rejected
+from webhook_inbox.domain.json_path import fields
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery, StoredEvent
 from webhook_inbox.domain.ports import NOWHERE, Blobs, Change, Fetcher, Key, Table
 from webhook_inbox.domain.provider import Provider, Sample, Verified
-from webhook_inbox.domain.query import fields
 from webhook_inbox.domain.secrets import TOKEN_KEY, SecretCache
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ingest import events

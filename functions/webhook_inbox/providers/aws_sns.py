@@ -7,6 +7,7 @@ Source: aws/aws-js-sns-message-validator, aws/aws-php-sns-message-validator (whi
 UnsubscribeConfirmation, as we do).
 """
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -34,7 +35,6 @@ from webhook_inbox.providers.schemes.http import pinned
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
 from webhook_inbox.providers.schemes.signatures.asymmetric import Rsa
 from webhook_inbox.providers.schemes.signatures.encodings import matches
-from webhook_inbox.providers.schemes.signatures.per_item import sealed
 
 SETTINGS: Final = frozenset({"topic_arn"})
 EXAMPLE: Final = {"topic_arn": "arn:aws:sns:eu-west-1:123456789012:orders"}
@@ -76,7 +76,6 @@ def provider(settings: Mapping[str, Any]) -> Provider:
     return replace(
         made,
         verify=verify,
-        sign=lambda sample, secret, now: dict(compose(sample, secret, now).headers),
         compose=compose,
         needs_secret=False,
         fetches=_certificate,
@@ -142,4 +141,14 @@ def _sent(sample: Sample, secret: str, now: datetime, topic: str) -> Sent:
         "SigningCertURL": "https://sns.eu-west-1.amazonaws.com/sample.pem",
     }
     headers = {"content-type": PLAIN_TEXT, "x-amz-sns-message-type": NOTIFICATION}
-    return sealed(SHA256, message, "Signature", headers=headers, secret=secret, now=now)
+    return sealed(message, headers, secret, now)
+
+
+def sealed(
+    message: Mapping[str, object], headers: Mapping[str, str], secret: str, now: datetime
+) -> Sent:
+    """Returns a delivery of a message with its signature; raises ConfigurationError."""
+    body = json.dumps(message).encode()
+    delivery = Delivery("it", "POST", "/webhooks/it", "", headers, body, now)
+    signature = SHA256.signature(secret, SHA256.contents(delivery, "")[0])
+    return Sent(headers, json.dumps({**message, "Signature": signature}).encode())

@@ -18,9 +18,9 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.json_path import form_field
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer, Facts, Provider, Sample, Sent
-from webhook_inbox.domain.query import form_field
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.handshakes import as_text, computes
@@ -99,7 +99,6 @@ def provider(settings: Mapping[str, Any]) -> Provider:
         Naming(id=(_hash,), type=(_in_xml(KIND),), occurred_at=(_in_xml(TIME),)),
         facts=FACTS,
         compose=compose,
-        sign=lambda sample, secret, now: dict(compose(sample, secret, now).headers),
         greet=computes(in_query("bt_challenge"), answer, shape=CHALLENGE) if public_id else None,
     )
 

@@ -63,7 +63,6 @@ def provider(settings: Mapping[str, Any]) -> Provider:
         batch=_split,
         greet=_permits(origins, rate),
         compose=_compose,
-        sign=lambda sample, secret, now: dict(_compose(sample, secret, now).headers),
         kept_headers=frozenset(f"ce-{name}" for name in ATTRIBUTES),
         token_headers=SCHEME.reads,
         token_fields=frozenset(SCHEME.fields),

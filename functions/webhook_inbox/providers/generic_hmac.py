@@ -29,8 +29,8 @@ from webhook_inbox.providers.schemes.handshakes.presets import (
 )
 from webhook_inbox.providers.schemes.identity.batches import Parts, split_at
 from webhook_inbox.providers.schemes.signatures import signed_fields
+from webhook_inbox.providers.schemes.signatures.base import Verify, each_of
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
-from webhook_inbox.providers.schemes.signatures.per_item import Verify, each_of
 
 T = TypeVar("T")
 
@@ -104,7 +104,7 @@ class _Declared:
         return make(Endpoint(self.scheme.headers, self.scheme.url)) if make else None
 
     def compose(self, sample: Sample, secret: str, now: datetime) -> Sent:
-        """Returns a sample as the source's provider would send it; see `Recipe.compose`."""
+        """Returns a sample as the source's provider would send it; see `Provider.compose`."""
         scheme, window = self.scheme, self.scheme.window
         stamp = window.write(now) if window else ""
         sent = self._named(sample)

@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Final
 
 from webhook_inbox.domain.json_path import at
-from webhook_inbox.domain.provider import Facts, Provider, Sample
+from webhook_inbox.domain.provider import Facts, Sample
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.http import first
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, Reading, header
 from webhook_inbox.providers.schemes.signatures.header_formats import Whole
@@ -26,9 +27,6 @@ def _type(reading: Reading) -> str | None:
     return f"{event}.{action}" if event and action and isinstance(action, str) else event
 
 
-NAMING: Final = Naming(id=(header("x-github-delivery"),), type=(_type,))
-
-
 def _sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
     return SCHEME.sign(sample, secret, now) | {
         "x-github-delivery": sample.event_id,
@@ -37,16 +35,13 @@ def _sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
     }
 
 
-PROVIDER: Final = Provider(
-    name="github",
-    verify=SCHEME.verify,
-    signature_headers=SCHEME.reads,
-    identify=NAMING.identify,
+PROVIDER: Final = build_provider(
+    "github",
+    SCHEME,
+    Naming(id=(header("x-github-delivery"),), type=(_type,)),
     sign=_sign,
-    guard=lambda delivery, _: delivery.body,
     kept_headers=frozenset(
         {
-            "x-github-delivery",
             "x-github-event",
             "x-github-hook-id",
             "x-github-hook-installation-target-id",

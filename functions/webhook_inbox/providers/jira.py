@@ -17,9 +17,9 @@ from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.json_path import fields
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Provider, Sample
-from webhook_inbox.domain.query import fields
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json

@@ -16,10 +16,9 @@ from hashlib import sha256
 from typing import Final
 
 from webhook_inbox.domain.errors import Reason, Rejected
-from webhook_inbox.domain.json_path import at, document, text_at
+from webhook_inbox.domain.json_path import at, document, form, text_at
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Sample, Sent, Verified
-from webhook_inbox.domain.query import form
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.http import encoded
 from webhook_inbox.providers.schemes.identity.event_identity import (
@@ -92,7 +91,6 @@ PROVIDER: Final = build_provider(
     verify=_verify,
     guard=lambda delivery, _: SCHEME.content(delivery),
     compose=_compose,
-    sign=lambda sample, secret, now: dict(_compose(sample, secret, now).headers),
     facts=Facts(
         title="Mailgun",
         body="none",

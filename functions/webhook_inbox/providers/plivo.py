@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.json_path import fields, form
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Provider
-from webhook_inbox.domain.query import fields, form
 from webhook_inbox.providers.schemes import http
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given

@@ -98,7 +98,6 @@ PROVIDER: Final = build_provider(
     kept_headers=frozenset({KEY}),
     batch=_split,
     compose=_compose,
-    sign=lambda sample, secret, now: dict(_compose(sample, secret, now).headers),
     facts=Facts(
         title="Pusher Channels",
         scheme="HMAC-SHA256 over the body, hex",

@@ -10,8 +10,9 @@ from typing import Final
 
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.provider import STATUSES, Facts, Identity, Provider, Sample, Verified
+from webhook_inbox.domain.provider import STATUSES, Facts, Sample, Verified
 from webhook_inbox.domain.timestamps import from_ms, to_ms
+from webhook_inbox.providers.schemes.builder import build_provider, type_and_body
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header
 from webhook_inbox.providers.schemes.signatures.encodings import base64
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
@@ -35,16 +36,6 @@ def _verify(delivery: Delivery, secrets: Sequence[str]) -> Verified:
     return SCHEME.verify(delivery, secrets)
 
 
-def _guard(delivery: Delivery, identity: Identity) -> bytes:
-    """Returns topic and body: Shopify sends one body, byte for byte, under several topics.
-
-    A checkout gives `orders/create` and `orders/paid`; by the body alone the second would be
-    taken for a replay of the first. The price: whoever captured a delivery can send it once more
-    under a topic that it did not have.
-    """
-    return identity.type.encode() + b"\n" + delivery.body
-
-
 def _sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
     triggered_at = from_ms(to_ms(now)).isoformat(timespec="milliseconds")
     return SCHEME.sign(sample, secret, now) | {
@@ -56,13 +47,14 @@ def _sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
     }
 
 
-PROVIDER: Final = Provider(
-    name="shopify",
+PROVIDER: Final = build_provider(
+    "shopify",
+    SCHEME,
+    NAMING,
     verify=_verify,
-    signature_headers=SCHEME.reads,
-    identify=NAMING.identify,
     sign=_sign,
-    guard=_guard,
+    # A checkout sends one body as `orders/create` and as `orders/paid`.
+    guard=type_and_body,
     kept_headers=frozenset(f"{x}shopify-{name}" for name in _KEPT for x in ("", "x-")),
     # The compliance topics' review sends bad signatures and wants exactly this.
     statuses={**STATUSES, Reason.MALFORMED: 401},

@@ -13,9 +13,9 @@ from hashlib import sha256
 from typing import Any, Final
 
 from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.json_path import form, query_field
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Provider
-from webhook_inbox.domain.query import form, query_field
 from webhook_inbox.providers.schemes import http
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given

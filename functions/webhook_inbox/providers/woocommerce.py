@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.provider import Answer, Facts, Identity
-from webhook_inbox.providers.schemes.builder import build_provider
+from webhook_inbox.domain.provider import Answer, Facts
+from webhook_inbox.providers.schemes.builder import build_provider, type_and_body
 from webhook_inbox.providers.schemes.handshakes import EMPTY
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json, utc
 from webhook_inbox.providers.schemes.signatures.encodings import base64
@@ -29,14 +29,6 @@ def _ping(delivery: Delivery, _: Sequence[str]) -> Answer | None:
     return None
 
 
-def _guard(delivery: Delivery, identity: Identity) -> bytes:
-    """Returns topic and body: one order gives `created` and `updated` with the same body.
-
-    The price: whoever captured a delivery can send it once more under a topic it did not have.
-    """
-    return identity.type.encode() + b"\n" + delivery.body
-
-
 PROVIDER: Final = build_provider(
     "woocommerce",
     Hmac(headers=(SIGNATURE,), encoding=base64),
@@ -47,7 +39,8 @@ PROVIDER: Final = build_provider(
     ),
     kept_headers=frozenset({"x-wc-webhook-id", "x-wc-webhook-source"}),
     greet=_ping,
-    guard=_guard,
+    # One order gives `created` and `updated` with the same body.
+    guard=type_and_body,
     facts=Facts(
         title="WooCommerce",
         scheme="HMAC-SHA256 over the body, base64",

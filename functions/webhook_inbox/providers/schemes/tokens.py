@@ -11,10 +11,9 @@ from datetime import datetime
 from typing import Any, Final
 
 from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
-from webhook_inbox.domain.json_path import parse
+from webhook_inbox.domain.json_path import parse, query_field
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Sample, Verified
-from webhook_inbox.domain.query import query_field
 from webhook_inbox.providers.schemes.signatures.encodings import matches
 
 NAME_LIMIT: Final = 128

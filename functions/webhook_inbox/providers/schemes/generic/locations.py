@@ -7,10 +7,9 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.domain.json_path import parse, text_at
+from webhook_inbox.domain.json_path import form_field, parse, query_field, text_at
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Sent
-from webhook_inbox.domain.query import form_field, query_field
 from webhook_inbox.providers.schemes import http
 
 KINDS: Final = ("header", "json", "form", "query")

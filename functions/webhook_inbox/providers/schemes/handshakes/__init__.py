@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from webhook_inbox.domain.json_path import query_field
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer
-from webhook_inbox.domain.query import query_field
 from webhook_inbox.providers.schemes.identity.event_identity import Finder, Reading, in_query
 from webhook_inbox.providers.schemes.signatures import keys
 from webhook_inbox.providers.schemes.signatures.encodings import matches

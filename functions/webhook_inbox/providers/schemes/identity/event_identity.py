@@ -10,10 +10,9 @@ from typing import Final
 from urllib.parse import parse_qs
 
 from webhook_inbox.domain.errors import Reason, Rejected
-from webhook_inbox.domain.json_path import at, parse
+from webhook_inbox.domain.json_path import at, parse, query_field
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Identity
-from webhook_inbox.domain.query import query_field
 from webhook_inbox.domain.timestamps import from_ms, from_seconds
 from webhook_inbox.providers.schemes.http import first
 

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -20,6 +20,7 @@ _BODY: Final = Template.parse("{body}")
 # Of what a delivery's signature may have been made; more than one where providers differ from
 # request to request. Raises Rejected (malformed).
 Contents = Callable[[Delivery], Sequence[bytes]]
+Verify = Callable[[Delivery, Sequence[str]], Verified]
 
 
 class Match(NamedTuple):
@@ -187,3 +188,22 @@ class Signed:
         if not window.headers:
             return claimed or ""
         return http.required(delivery.headers, window.headers)
+
+
+def each_of(parts: Callable[[Delivery], Sequence[Delivery] | None], verify: Verify) -> Verify:
+    """Returns a function that verifies every part of a delivery under one secret."""
+
+    def all_under(delivery: Delivery, secrets: Sequence[str]) -> Verified:
+        refusals = [Rejected(Reason.NO_SECRET, "the source's secret is not set")]
+        for place, secret in enumerate(secrets):
+            try:
+                first, *_ = [verify(part, (secret,)) for part in parts(delivery) or (delivery,)]
+            except Rejected as error:
+                refusals.append(error)
+            else:
+                return replace(first, secret=place)
+        # The first usable secret's refusal says more than a secret that is unusable.
+        telling = [error for error in refusals if error.reason is not Reason.NO_SECRET]
+        raise (telling or refusals)[0]
+
+    return all_under

@@ -6,9 +6,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from webhook_inbox.domain.errors import Reason, Rejected
-from webhook_inbox.domain.json_path import at, document
+from webhook_inbox.domain.json_path import at, document, fields, form, form_field
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.query import fields, form, form_field
 from webhook_inbox.providers.schemes import http
 from webhook_inbox.providers.schemes.signatures.signed_content import Template
 
