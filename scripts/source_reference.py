@@ -1,4 +1,4 @@
-"""What the reference says of sources: keys of some providers, and the declared source."""
+"""The reference's sections on sources: provider-specific keys, and declared sources."""
 
 from collections.abc import Iterator
 from importlib import import_module
@@ -11,23 +11,23 @@ from webhook_inbox.providers.schemes.signatures import signed_content
 KEYS: Final = {
     "allowed_origins": "the origins that an OPTIONS request may ask for; none: any",
     "allowed_rate": "deliveries a minute that an OPTIONS request is granted",
-    "audience": "whom tokens have to be for",
+    "audience": "the required audience of tokens",
     "base_url": "the `baseUrl` of the app's descriptor",
-    "environment": "which of the provider's environments sends",
-    "proof": "which of its two proofs the provider sends",
-    "public_id": "the public key that the private one belongs to",
-    "service_account": "the e-mail address that tokens have to be of",
-    "tenants": "the ids of the tenants that tokens may be of",
-    "topic_arn": "the only topic that is listened to",
-    "url": "the address that the provider calls, without a query: it is signed, and a domain or"
-    " proxy of yours changes it",
-    "version": "which version of the signature counts",
+    "environment": "the provider's environment that sends",
+    "proof": "which of the provider's two proofs is required",
+    "public_id": "the public key of the private key",
+    "service_account": "the required e-mail address in tokens",
+    "tenants": "the accepted tenant ids of tokens",
+    "topic_arn": "the only accepted topic",
+    "url": "the address that the provider calls, without a query: it is signed, and a custom domain"
+    " or proxy changes it",
+    "version": "the accepted signature version",
     "webhook_id": "the webhook's id, which is signed",
 }
-# What may stand in `signs`, by the field's name.
+# The fields of `signs`.
 FIELDS: Final = {
     "body": "the body, as it was sent",
-    "timestamp": "the time, as it is written where `timestamp` says",
+    "timestamp": "the time, as written at the location in `timestamp`",
     "id": "the header that `event_id` names",
     "method": "`POST`",
     "url": "the address that was called, query included; see `url`",
@@ -36,18 +36,18 @@ FIELDS: Final = {
     "form": "all fields of a form: names and values, sorted, repeated ones once",
     "address": "the address without its query",
     "sorted_query": "the query's fields, decoded and sorted, with `=` and `&`",
-    "url_with_port": "`url` with its port, be it the default one",
+    "url_with_port": "`url` with its port, even the default one",
     "url_without_port": "`url` without its port",
-    "decoded_url": "`url` with what is escaped in it written plainly, but for the question mark",
+    "decoded_url": "`url` with all percent-encoding decoded except the question mark's",
     "escaped_path": "`path`, and the query escaped as one value, then the whole escaped as a URL",
     "header:NAME": "a header",
     "headers:NAME": "the headers that this header lists, as `name:value`, sorted, with `;`",
     "json:PATH": "a value in the body's JSON",
-    "json?:PATH": "the same, empty where it is not there",
-    "form:NAME": "one field of a form, which has to stand there once",
+    "json?:PATH": "the same; empty if it is missing",
+    "form:NAME": "one form field, which must occur once",
 }
 EXAMPLES: Final = """\
-# Agents of yours, each with a key of its own that is in the source's secret
+# Your agents, each with its own key in the source's secret
 [sources.agents]
 auth = "jwt"
 issuer = "https://agents.example"
@@ -55,7 +55,7 @@ audience = "https://hooks.example/webhooks/agents"
 event_id = { claim = "jti" }
 event_type = { json = "type" }
 
-# Agents that an issuer vouches for, in tokens that are good for one body
+# Agents of an issuer, with tokens that are valid for one body
 [sources.partners]
 auth = "jwt"
 issuer = "https://login.partner.example"
@@ -116,18 +116,18 @@ The secret of such a source is one credential, or a JSON object with one of each
 | `"api-key"` | the key | `{"planner": "KEY", "buyer": "KEY"}` |
 | `"basic"` | `user:password` | `{"planner": "user:password"}` |
 
-Whose credential it was is kept with the event: a handler and a policy see it as `event.agent`, `""`
-where the secret is of nobody in particular. Where a JWT's key is not an agent's own (`jwks`, or a
-bare key in the secret), the agent is the claim that `agent_claim` names, and has to be there.
+The credential's agent is stored with the event: handlers and policies read it as `event.agent`. It
+is `""` if the secret has no agent names. If a JWT's key belongs to no agent (`jwks`, or a bare key
+in the secret), the agent is the claim that `agent_claim` names, which is then required.
 
-A token has to have `exp`, `iss` and `aud`; `nbf` and `iat` are judged where they are there. Which
-algorithms count is fixed here, and a key is only used with those of its own kind.
+A token must have `exp`, `iss` and `aud`; `nbf` and `iat` are checked if present. `algorithms` lists
+the accepted algorithms, and a key is only used with algorithms of its own kind.
 
-Credentials prove who sends, not what: keep them to https, and prefer `body_claim`, with which a
-token is good for one body. Where the id stands in a header or the query, and so could be another
-one every time, a body that came before is known again: answered 200, and not run. With `body_claim`
-it is the token that is known again. An id in the body, or in the token, needs none of this. All
-agents of a source share its ids: one that must not take another's gets a source of its own.
+Credentials prove the sender, not the content: send them over https only, and prefer `body_claim`,
+which binds a token to one body. If the id is in a header or the query, a replay could have a new id
+every time; a known body is therefore answered 200 and not run. With `body_claim`, the token is
+checked instead of the body. An id in the body or in the token needs no such check. All agents of a
+source share its ids: an agent that must not use another's ids needs its own source.
 """
 
 
@@ -137,7 +137,7 @@ def keys() -> str:
         f"| `{key}` | {meaning} | {', '.join(f'`{name}`' for name in _takers(key))} |\n"
         for key, meaning in KEYS.items()
     )
-    intro = "`docs/providers.md` says more of each provider.\n\n"
+    intro = "`docs/providers.md` describes each provider.\n\n"
     return (
         f"### `[sources.NAME]`, some providers\n\n{intro}"
         f"| key | meaning | providers |\n|---|---|---|\n{rows}"

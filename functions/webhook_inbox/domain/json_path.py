@@ -11,7 +11,7 @@ FIELDS: Final = 1000
 
 
 def parse(raw: bytes | str) -> object:
-    """Returns the JSON value; raises ValueError for all that can be wrong with it."""
+    """Returns the JSON value; raises ValueError for any invalid JSON."""
     try:
         return json.loads(raw)
     except RecursionError as error:
@@ -19,13 +19,13 @@ def parse(raw: bytes | str) -> object:
 
 
 def document(delivery: Delivery) -> object:
-    """Returns the body's JSON, None where it is none."""
+    """Returns the body's JSON, None if it is not JSON."""
     return _parsed(delivery.body)
 
 
 @lru_cache(maxsize=1)
 def _parsed(body: bytes) -> object:
-    # A scheme with its signature in the body looks at it several times. Nobody changes it.
+    # A scheme with its signature in the body reads it several times. Callers never change it.
     try:
         return parse(body)
     except ValueError:

@@ -1,8 +1,10 @@
 """Adyen's payment webhooks: an HMAC inside each item of the body, over some of its fields.
 
-Every item is checked; an item without a signature, or no item at all, fails the whole. The key is
-hex. Fields are joined by colons without escaping, absent ones empty. Adyen wants `[accepted]`.
-Source: Adyen/adyen-python-api-library `util.py`, `test/UtilTest.py`.
+Every item is verified. An item without a signature, or a body without items, fails the delivery.
+The key is hex. Fields are joined by colons without escaping; absent fields are empty. Adyen expects
+`[accepted]`.
+Source: Adyen/adyen-python-api-library `util.py`, `test/UtilTest.py`; docs.adyen.com
+`webhooks/troubleshoot`.
 """
 
 import json

@@ -1,8 +1,9 @@
 """Adyen's webhooks for platforms and management: `HmacSignature: <base64>` over the body.
 
-Unlike those for payments, they are signed in a header, as a whole. The key is hex there too, and
-the answer is the same `[accepted]`. They have no id of their own.
-Source: Adyen/adyen-python-api-library `util.py`, `test/UtilTest.py`.
+The signature is in a header and covers the whole body, unlike in payment webhooks. The key is hex
+and the answer `[accepted]` in both. Events have no id.
+Source: Adyen/adyen-python-api-library `util.py`, `test/UtilTest.py`; docs.adyen.com
+`webhooks/troubleshoot`.
 """
 
 from typing import Final

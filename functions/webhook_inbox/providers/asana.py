@@ -1,7 +1,8 @@
 """Asana: `X-Hook-Signature: <hex>` over the body, under a secret that Asana delivers.
 
-The first request to a new webhook offers the secret in `X-Hook-Secret`, unsigned; it is taken while
-an operator waits for it. Events have no id. A heartbeat with no events comes every eight hours.
+The first request to a new webhook offers the secret in `X-Hook-Secret`, unsigned. It is accepted
+only while an operator is enrolling. Events have no id. Asana sends an empty heartbeat every eight
+hours.
 Source: hookdeck's notes and webhook-co's handshake code.
 """
 

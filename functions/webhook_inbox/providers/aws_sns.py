@@ -1,10 +1,10 @@
-"""AWS SNS: RSA over some fields of the body, under a certificate of SNS's own host.
+"""AWS SNS: RSA over some fields of the body, under a certificate from SNS's own host.
 
 `SignatureVersion` 1 is SHA-1, 2 is SHA-256. `MessageAttributes` are not signed. The topic is
-pinned: any AWS account can have SNS sign messages of a topic of its own. A subscription is
-confirmed by fetching `SubscribeURL`, for the pinned topic and SNS's host alone.
-Source: aws/aws-js-sns-message-validator, aws/aws-php-sns-message-validator (which also takes
-UnsubscribeConfirmation, as we do).
+pinned, because any AWS account can have SNS sign messages of its own topics. A subscription is
+confirmed by fetching `SubscribeURL`, only for the pinned topic and SNS's host.
+Source: aws/aws-js-sns-message-validator, aws/aws-php-sns-message-validator (which also accepts
+UnsubscribeConfirmation, as this provider does).
 """
 
 import json
@@ -44,7 +44,7 @@ FIELDS: Final = (
     "Message", "MessageId", "Subject", "SubscribeURL", "Timestamp", "Token", "TopicArn", "Type",
 )  # fmt: skip
 REQUIRED: Final = ("Message", "MessageId", "Timestamp", "TopicArn", "Type")
-# A notification has none of these, whatever its body holds.
+# A notification has neither, whatever its body holds.
 CONFIRMING: Final = frozenset({"SubscribeURL", "Token"})
 NOTIFICATION: Final = "Notification"
 FACTS: Final = Facts(
@@ -118,7 +118,7 @@ def _scheme(delivery: Delivery) -> Rsa:
 def _certificate(delivery: Delivery, _: Sequence[str]) -> Fetch:
     if not text_at(delivery, "Signature"):
         raise Rejected(Reason.MISSING_SIGNATURE, "the message has no Signature")
-    # Messages in the form that Lambda gets spell it otherwise.
+    # Messages in the form that Lambda receives use the other spelling.
     url = text_at(delivery, "SigningCertURL") or text_at(delivery, "SigningCertUrl")
     return pinned(url, host=HOST, path=CERTIFICATE)
 

@@ -1,8 +1,9 @@
 """Bitbucket Cloud: `X-Hub-Signature: sha256=<hex>` over the body; neither id nor time is signed.
 
-The header is called like GitHub's old one, which is SHA-1, and like Intercom's: the digest is told
-by the provider and not by the name. A webhook without a secret sends no signature and is refused.
-Source: Atlassian's vector for Bitbucket webhooks, as public code quotes it.
+GitHub (SHA-1) and Intercom (SHA-1) use the same header name, so the provider determines the hash,
+not the header. A webhook without a secret sends no signature and is rejected.
+Source: Atlassian's vector for Bitbucket webhooks, as public code quotes it; bitbucket.org
+`blog/2849`.
 """
 
 from typing import Final

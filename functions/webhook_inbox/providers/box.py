@@ -1,9 +1,10 @@
-r"""Box: base64 over `{body}{time}` in two headers, of the primary and the secondary key.
+"""Box: base64 over `{body}{time}` in two headers, of the primary and the secondary key.
 
-Box's own library takes the body as sent, or with non-ASCII and control characters escaped, and no
-time ahead of the clock. `BOX-DELIVERY-ID` was taken for the event's id, but Box's page on webhooks
-says that a retry changes it while the `id` in the body stays: that one is the event's, if there.
-Source: box/box-python-sdk `managers/webhooks.py`, `internal/utils.py`, `test/webhooks.py`.
+Box's library accepts the body as sent, or with non-ASCII and control characters escaped, and no
+time in the future. The event id is the `id` in the body, if present: `BOX-DELIVERY-ID` changes from
+retry to retry.
+Source: box/box-python-sdk `managers/webhooks.py`, `internal/utils.py`, `test/webhooks.py`; Box's
+page on webhooks.
 """
 
 import re
@@ -23,7 +24,7 @@ from webhook_inbox.providers.schemes.signatures.tolerance import Window, iso
 
 TIME: Final = "box-delivery-timestamp"
 ID: Final = "box-delivery-id"
-# What this provider is of; another version would be signed in another way.
+# The only supported version and algorithm.
 PINNED: Final[Mapping[str, str]] = {
     "box-signature-version": "1",
     "box-signature-algorithm": "HmacSHA256",

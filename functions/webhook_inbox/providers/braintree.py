@@ -1,9 +1,9 @@
 """Braintree: HMAC-SHA1 of the form's `bt_payload`, keyed with the SHA-1 of the private key.
 
 `bt_signature` lists `publicKey|<hex>` for each of the merchant's keys, joined by `&`. The payload
-is base64 of XML, in lines; the library also tries it with a last newline, which frameworks strip.
-A challenge is answered with an HMAC under the same key, so that is given of short hex only, and a
-payload of that shape is refused.
+is XML in base64, in lines; the library also tries it with a final newline, which frameworks strip.
+A challenge is answered with an HMAC under the same key, so only short hex is answered, and a
+payload of that form is rejected.
 Source: the package braintree, `webhook_notification_gateway.py` and `webhook_testing.py`.
 """
 
@@ -114,7 +114,7 @@ def _payloads(delivery: Delivery) -> Sequence[bytes]:
 
 
 def _in_xml(pattern: re.Pattern[str]) -> Finder:
-    """Finds what stands first: markup inside of a value is written with entities."""
+    """Finds the first match; markup inside a value is escaped, so it never matches."""
 
     def find(reading: Reading) -> object:
         try:
@@ -128,7 +128,7 @@ def _in_xml(pattern: re.Pattern[str]) -> Finder:
 
 
 def _hash(reading: Reading) -> object:
-    """Names what is a notification by its payload."""
+    """Identifies a notification by its payload's hash."""
     if _in_xml(KIND)(reading) is None:
         return None
     payload = (form_field(reading.delivery, PAYLOAD) or "").rstrip("\n")

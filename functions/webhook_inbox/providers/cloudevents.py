@@ -1,9 +1,8 @@
 """CloudEvents over HTTP: a bearer token, in `Authorization` or in the query; nothing is signed.
 
-An event comes structured (its attributes are in the body), binary (they are `ce-…` headers) or in a
-batch of structured ones; the content type says which. Ids are unique for one source alone. Before
-it sends, a sender may ask for permission by OPTIONS, with its origin and its rate per minute; its
-callback URL is never called.
+An event is structured (attributes in the body), binary (attributes in `ce-…` headers) or part of a
+batch; the content type says which. Ids are unique per source only. A sender may first request
+permission by OPTIONS, with its origin and its rate per minute; its callback URL is never called.
 Source: cloudevents/spec `http-webhook.md`, `bindings/http-protocol-binding.md`.
 """
 

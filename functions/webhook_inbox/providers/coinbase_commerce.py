@@ -1,7 +1,7 @@
 """Coinbase Commerce: `X-CC-Webhook-Signature: <hex>` over the body.
 
-The body is a delivery around an event: its own `id`, number of attempt and time change from retry
-to retry, the event inside does not, and its `id` is the one that counts.
+The body is a delivery that contains the event. The delivery's `id`, attempt number and time change
+with every retry; the event and its `id` do not.
 Source: coinbase/coinbase-commerce-python `webhook.py`, `tests/test_webhook.py`.
 """
 

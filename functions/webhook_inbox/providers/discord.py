@@ -1,7 +1,7 @@
 """Discord: Ed25519 over `{timestamp}{body}`, for webhook events and for interactions.
 
-Two products share an endpoint's form and collide on type 1: with an `event` it is an event, without
-one an interaction's ping. Discord probes with bad signatures and wants exactly 401.
+Both products send type 1: with an `event` it is an event, without one an interaction's ping.
+Discord probes endpoints with invalid signatures and expects exactly 401.
 Source: discord/discord-api-docs `developers/events/webhook-events.mdx` and
 `developers/interactions/overview.mdx`; the package discord-interactions.
 """
@@ -27,7 +27,7 @@ from webhook_inbox.providers.schemes.signatures.tolerance import Window
 SCHEME: Final = Ed25519(
     headers=("x-signature-ed25519",),
     signs=Template.parse("{timestamp}{body}"),
-    # Retries over ten minutes may carry their first time, and no bound is documented.
+    # Retries for ten minutes may have the first attempt's time, and no bound is documented.
     window=Window(headers=("x-signature-timestamp",), tolerance=None),
 )
 

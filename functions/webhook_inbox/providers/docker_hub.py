@@ -1,8 +1,8 @@
-"""Docker Hub signs nothing: all there is is a token that you put in the URL, `?token=…`.
+"""Docker Hub: a token that you add to the URL, `?token=…`; nothing is signed.
 
-A push has no id and no type. `callback_url` comes from whoever sent the request and is never
-called; what a body says is a hint to read the registry again.
-Source: recalled, and docs.docker.com `docker-hub/repos/manage/webhooks.md` for the fields.
+A push has no id and no type. `callback_url` is set by the sender and never called. Treat the body
+as a hint to read the registry again.
+Source: docker/docs `docker-hub/repos/manage/webhooks.md`.
 """
 
 from datetime import datetime

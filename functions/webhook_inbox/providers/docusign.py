@@ -1,7 +1,9 @@
 """DocuSign Connect: `X-DocuSign-Signature-1` to `-100`, base64 over the body, one for each key.
 
-Any of them counts. An envelope has the same event once for each recipient, so the time belongs to
-the key; a body that is XML is named by its hash. Source: webhook-co's provider, hookdeck's notes.
+Any one of them is sufficient. An envelope has the same event once for each recipient, so the time
+is part of the event id. An XML body is identified by its hash.
+Source: webhook-co's provider, hookdeck's notes; developers.docusign.com
+`connectevents/retryforenvelopes`.
 """
 
 from typing import Final

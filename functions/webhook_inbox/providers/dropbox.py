@@ -1,9 +1,10 @@
 """Dropbox: `X-Dropbox-Signature: <hex>` over the body; a challenge by GET is echoed.
 
-A notification says whose files changed and nothing else: no id, no time, and the next one for the
-same account is the same byte for byte. So each arrival is an event of its own. By its content it
-would be taken for a duplicate, and every change after the first be lost; what a repeated or a
-captured one costs is one look that finds nothing new. Source: dropbox/mdwebhook `app.py`.
+A notification names the accounts whose files changed, without id or time, and the next one for the
+same account is identical. Each arrival is therefore an event of its own: deduplicated by content,
+every change after the first would be lost. A repeated or replayed notification costs one look-up
+that finds no change.
+Source: dropbox/mdwebhook `app.py`; Dropbox's webhooks reference.
 """
 
 from typing import Final

@@ -1,7 +1,7 @@
 """GitHub: `X-Hub-Signature-256: sha256=<hex>` over the body; neither id nor time is signed.
 
-Source: GitHub's page on validating deliveries. The SHA-1 header `X-Hub-Signature`, which GitHub
-still sends beside it, never counts.
+GitHub also sends the SHA-1 header `X-Hub-Signature`, which never counts.
+Source: docs.github.com on validating deliveries and on handling failed deliveries.
 """
 
 from datetime import datetime

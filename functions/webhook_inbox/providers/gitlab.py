@@ -1,9 +1,9 @@
-"""GitLab: Standard Webhooks under a signing token, or a secret token sent as it is.
+"""GitLab: Standard Webhooks under a signing token, or a secret token sent as plain text.
 
-A hook may send both. A source takes the signature, unless `proof = "token"` says that its GitLab
-has none; then the token alone counts, which proves nothing about the body.
-Source: gitlab-org/gitlab!230944 and !231325 (the signing token is `whsec_` and base64 of 32
-bytes); gitlabhq/gitlabhq `doc/user/project/integrations/webhooks.md`.
+A hook may send both. The signature is required unless `proof = "token"` is set, for a GitLab that
+does not sign. Then only the token is checked, which does not cover the body.
+Source: gitlab-org/gitlab!230944 and !231325 (the signing token is `whsec_` and base64 of 32 bytes),
+epic 8083; gitlabhq/gitlabhq `doc/user/project/integrations/webhooks.md`.
 """
 
 from collections.abc import Mapping
@@ -37,8 +37,8 @@ SIGNATURE: Final = Hmac(
     ids=ID,
 )
 NAMING: Final = Naming(id=(header(*ID),), type=(header("x-gitlab-event"), in_json("object_kind")))
-# Older releases send no webhook-id. A hook that another hook set off shares the event's UUID, so
-# it comes last.
+# Older releases send no webhook-id. A hook that another hook triggered shares the event's UUID,
+# so the UUID is last.
 UNSIGNED: Final = replace(NAMING, id=(header(*ID, "idempotency-key", "x-gitlab-event-uuid"),))
 KEPT: Final = frozenset(
     {"idempotency-key", "x-gitlab-event-uuid", "x-gitlab-instance", "x-gitlab-webhook-uuid"}

@@ -1,7 +1,7 @@
 """GoCardless: `Webhook-Signature: <hex>` over the body; a body is a list of events.
 
-The header is called like that of Standard Webhooks and holds something else. GoCardless wants 498
-for a signature that is wrong.
+Standard Webhooks uses the same header name for another format. GoCardless expects 498 for an
+invalid signature.
 Source: gocardless/gocardless-pro-python `webhooks.py` and its tests.
 """
 

@@ -1,9 +1,10 @@
-"""Google Pub/Sub push: an OIDC token (RS256) in `Authorization`, which covers no byte of the body.
+"""Google Pub/Sub push: an OIDC token (RS256) in `Authorization`; the body is not covered.
 
-Any Google service account can have a token made for any audience, so the account is pinned: that
-claim is what tells who sends. Keys come from Google's JWK set. A subscription may also send the
-bare message, its metadata in headers.
-Source: recalled; Google's pages on push authentication and payload unwrapping.
+Any Google service account can obtain a token for any audience, so the account is pinned: its claim
+identifies the sender. Keys are from Google's JWK set. A subscription may also send the unwrapped
+message, with its metadata in headers.
+Source: Google's pages on push authentication and payload unwrapping; the API reference of
+`projects.subscriptions`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -74,7 +75,7 @@ def provider(settings: Mapping[str, Any]) -> Provider:
     )
 
     def keys(delivery: Delivery, _: Sequence[str]) -> Fetch:
-        scheme.token(delivery)  # nothing is fetched for a delivery without one
+        scheme.token(delivery)  # fetches nothing without a token
         return KEYS
 
     def sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
@@ -95,6 +96,6 @@ def provider(settings: Mapping[str, Any]) -> Provider:
 
 
 def _email_is_verified(claims: Claims, _: Delivery) -> None:
-    # Exactly true: as text it would also be "false".
+    # Exactly true: the text "false" would be truthy.
     if claims.get("email_verified") is not True:
         raise Rejected(Reason.INVALID_SIGNATURE, "the token's email is not verified")

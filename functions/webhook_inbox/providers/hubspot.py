@@ -1,14 +1,13 @@
 """HubSpot: base64 over method, URL, body and time (v3); hashes of secret and content (v1, v2).
 
-A request may carry an old signature beside the new one. Only that of the source's `version` is
-looked at: an old one that is right never makes up for a new one that is wrong. HubSpot writes some
-characters of the URL plainly that are sent encoded, so the URL is tried as sent, with those of
-HubSpot's table decoded, and with all of them but the question mark.
-`eventId` is not promised to be unique: what comes under a known one with other content is kept as
-a conflict, not dropped.
+A request may have an older signature beside the new one. Only the source's `version` is verified: a
+valid older signature does not replace an invalid new one. HubSpot signs some characters of the URL
+decoded that are sent encoded, so three forms are tried: as sent, with the characters of HubSpot's
+table decoded, and with all but the question mark decoded. `eventId` is not guaranteed to be unique:
+other content under a known id is recorded as a conflict, not dropped. The Python library accepts
+any time in the future; this provider does not.
 Source: HubSpot/hubspot-api-python `utils/signature.py` and its tests; HubSpot/hubspot-api-nodejs
-`signature.spec.ts`; HubSpot's page on validating requests. The Python library takes any time ahead
-of the clock; we do not.
+`signature.spec.ts`; HubSpot's pages on validating requests and on the webhooks API.
 """
 
 import re

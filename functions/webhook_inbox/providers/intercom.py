@@ -1,8 +1,9 @@
-"""Intercom: `X-Hub-Signature: sha1=<hex>` over the body, SHA-1 where others' header is SHA-256.
+"""Intercom: `X-Hub-Signature: sha1=<hex>` over the body; elsewhere this header is SHA-256.
 
-A `ping`, signed like an event and with or without an id, is sent when topics are saved and by the
-API at any time; the URL itself is tried with HEAD. Source: intercom/intercom-webhooks, its Node
-and Ruby samples; Intercom's pages on setting up webhooks and on pinging a subscription.
+A signed `ping`, with or without an id, is sent when topics are saved and by the API at any time.
+The URL is probed with HEAD.
+Source: intercom/intercom-webhooks, its Node and Ruby samples; Intercom's pages on setting up
+webhooks, on pinging a subscription and on webhook notifications.
 """
 
 from typing import Final
@@ -32,7 +33,7 @@ PROVIDER: Final = build_provider(
     ),
     greet=probed("HEAD"),
     handshake=_ping,
-    # They tell of the delivery, not of the event.
+    # These describe the delivery, not the event.
     volatile=("delivered_at", "delivery_attempts", "delivery_status"),
     facts=Facts(
         title="Intercom",

@@ -1,10 +1,9 @@
-"""Jira: `X-Hub-Signature: sha256=<hex>` over the body; to Connect apps a JWT in `Authorization`.
+"""Jira: `X-Hub-Signature: sha256=<hex>` over the body; for Connect apps a JWT in `Authorization`.
 
-The method before `=` may change one day. Any other than SHA-256 is refused until it is known here,
-SHA-1 for ever. Hooks without a secret are unsigned and never verified.
-With `proof = "connect"` a source is a Connect app's: HS256 under its shared secret, taken as text,
-over a hash of method, path and query (`qsh`). That leaves the body unsigned. A token of the
-frontend, whose `qsh` is `context-qsh`, counts for no request.
+Atlassian may change the method before `=`: any other than SHA-256 is rejected. Hooks without a
+secret are unsigned and never verified. With `proof = "connect"`, a source belongs to a Connect app:
+HS256 under its shared secret, as text, over a hash of method, path and query (`qsh`); the body is
+not signed. A frontend token, whose `qsh` is `context-qsh`, is not valid for a request.
 Source: Atlassian's pages on webhooks, on understanding JWT and on the query string hash.
 """
 

@@ -1,7 +1,7 @@
-"""Lemon Squeezy: `X-Signature: <hex>` over the body, which has no id and no time of sending.
+"""Lemon Squeezy: `X-Signature: <hex>` over the body, which has neither id nor sending time.
 
-The type stands in a header too, which is not signed: the body's is taken.
-Source: webhook-co's configuration.
+The type is also in a header, which is not signed: the body's type is used first.
+Source: webhook-co's configuration; Lemon Squeezy's page on webhook requests.
 """
 
 from typing import Final

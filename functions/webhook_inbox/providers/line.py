@@ -1,8 +1,9 @@
 """LINE: `X-Line-Signature: <base64>` over the body, which holds a list of events.
 
-The console's Verify button sends an empty list, signed. A redelivery says so in each event, and
-nothing else of it differs.
-Source: line/line-bot-sdk-python `v3/webhook.py` and its tests; @line/bot-sdk.
+The console's Verify button sends a signed empty list. A redelivered event differs only in its
+redelivery flag.
+Source: line/line-bot-sdk-python `v3/webhook.py` and its tests; @line/bot-sdk; developers.line.biz
+`verify-webhook-url`.
 """
 
 from typing import Final
@@ -25,7 +26,7 @@ def _verification(delivery: Delivery, _: str) -> Answer | None:
 
 
 def _retry(reading: Reading) -> int | None:
-    """LINE tells that an event comes again, not how often."""
+    """Returns 1 for a redelivery; LINE does not count them."""
     found = at(reading.document, REDELIVERED)
     return int(found) if isinstance(found, bool) else None
 

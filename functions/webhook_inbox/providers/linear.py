@@ -1,8 +1,8 @@
-"""Linear: `Linear-Signature: <hex>` over the body, which says when it was sent.
+"""Linear: `Linear-Signature: <hex>` over the body, which contains the sending time.
 
-The time is `webhookTimestamp`, in milliseconds and a number; the header `Linear-Timestamp` is not
-signed and never counts. A retry is stamped anew, so bodies of one delivery differ in it. Linear
-takes any answer but 200 for a failure.
+The time is `webhookTimestamp`, a number of milliseconds. The header `Linear-Timestamp` is not
+signed and never counts. A retry has a new time, so the bodies of one delivery differ. Linear treats
+any answer but 200 as a failure.
 Source: @linear/sdk 98 `webhooks`.
 """
 
@@ -24,7 +24,7 @@ TIMESTAMP: Final = "webhookTimestamp"
 
 def _timestamp(delivery: Delivery) -> str | None:
     found = at(document(delivery), TIMESTAMP)
-    # Not text: the SDK refuses that, however well it can be read.
+    # The SDK rejects text, even if it is a number.
     return str(found) if isinstance(found, int) and not isinstance(found, bool) else None
 
 
@@ -33,7 +33,7 @@ SCHEME: Final = Hmac(headers=("linear-signature",), window=WINDOW)
 
 
 def _compose(sample: Sample, secret: str, now: datetime) -> Sent:
-    """Returns the sample sent now: of another time, it would be refused."""
+    """Returns the sample with the current time; any other would be rejected."""
     try:
         event = parse(sample.body)
     except ValueError:

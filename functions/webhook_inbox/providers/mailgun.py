@@ -1,10 +1,11 @@
-"""Mailgun: an HMAC inside the body, over its own time and a random token and nothing else.
+"""Mailgun: an HMAC inside the body, over its own time and a random token only.
 
-Whoever saw one delivery could send any event with its signature, so the signed part is guarded
-and ages. Mailgun repeats for eight hours and may repeat a signature: a day is allowed, its library
-allows 15 minutes. `parent-signature` is that of a subaccount's parent. Older webhooks and routes
-send forms; one in parts (multipart) is not read.
-Source: mailgun (PyPI) `security.py`; hookdeck's notes.
+A captured signature is valid for any event, so the signed part is guarded and expires. Mailgun
+retries for eight hours and may repeat a signature: a day is allowed, while its library allows 15
+minutes. `parent-signature` is the signature of a subaccount's parent. Older webhooks and routes
+send forms; multipart forms are not read.
+Source: mailgun (PyPI) `security.py`; hookdeck's notes; documentation.mailgun.com
+`webhooks/webhook-retries`.
 """
 
 import json

@@ -1,8 +1,8 @@
-"""MessageBird (Bird): a JWT in `MessageBird-Signature-JWT` that claims hashes of URL and body.
+"""MessageBird (Bird): a JWT in `MessageBird-Signature-JWT` with hashes of URL and body.
 
-`url_hash` is the SHA-256 of the address as it was called, query included, in the order it has
-there; `payload_hash` that of the body, and is claimed exactly where there is one. The token lasts
-a minute. Set `url` wherever a proxy or a domain of your own changes what a request shows.
+`url_hash` is the SHA-256 of the called address with its query, in its order. `payload_hash` is the
+body's, present only if there is a body. A token is valid for one minute. Set `url` if a proxy or
+custom domain changes the address that a request shows.
 Source: messagebird/python-rest-api `request_validator.py` and its test data.
 """
 

@@ -1,4 +1,4 @@
-"""Modern Treasury: `X-Signature: <hex>` over the body; id and topic stand in unsigned headers.
+"""Modern Treasury: `X-Signature: <hex>` over the body; id and topic are in unsigned headers.
 
 Source: modern-treasury 1.80 (PyPI) `resources/webhooks.py`.
 """

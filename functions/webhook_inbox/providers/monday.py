@@ -1,9 +1,9 @@
-"""monday.com: a JWT (HS256) in `Authorization`, without `Bearer`; it covers no byte of the body.
+"""monday.com: a JWT (HS256) in `Authorization`, without `Bearer`; the body is not covered.
 
-It is for one endpoint (`aud`) and a few minutes: whoever takes one from a delivery can send another
-body with it for as long. Webhooks made in the interface carry none and are refused; make them with
-an app's token.
-Source: hookdeck's notes and webhook-co's adapter for monday.com.
+A token is valid for one endpoint (`aud`) and a few minutes; during that time a captured token can
+be sent with another body. Webhooks made in the interface have no token and are rejected; create
+them with an app's token.
+Source: hookdeck's notes and webhook-co's adapter for monday.com; developer.monday.com `changelog`.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """Notion: `X-Notion-Signature: sha256=<hex>` over the body, under a token that Notion delivers.
 
-The first request to a new subscription brings the token, with nothing to verify it by; it is taken
-while an operator waits for it. A retry counts itself in the body.
+The first request to a new subscription contains the token, unsigned. It is accepted only while an
+operator is enrolling. The body contains the attempt number.
 Source: hookdeck's notes and webhook-co's configuration.
 """
 

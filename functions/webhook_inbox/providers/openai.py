@@ -1,7 +1,8 @@
-"""OpenAI: Standard Webhooks. A secret without `whsec_` is the key as it stands.
+"""OpenAI: Standard Webhooks. A secret without `whsec_` is the key as text.
 
-Its library also takes a signature without a version; here only `v1` counts.
-Source: openai/openai-python `lib/_webhooks.py`, `tests/lib/test_webhooks.py`.
+OpenAI's library also accepts a signature without a version; here only `v1` counts.
+Source: openai/openai-python `lib/_webhooks.py`, `tests/lib/test_webhooks.py`; OpenAI's guide on
+webhooks.
 """
 
 from typing import Final

@@ -1,10 +1,10 @@
 """PayPal: RSA over `{id}|{time}|{webhook id}|{CRC-32 of the body}`, certificate fetched.
 
-The certificate comes from PayPal's own host over TLS, which stands for a check of its chain; its
-name and its dates are checked. A CRC-32 is no hash: whoever saw a delivery can make another body
-for its signature. So the body has to be JSON, and what is signed runs under one event id only.
-The library would also take SHA-1; `PAYPAL-AUTH-ALGO` has to be SHA-256 here.
-Source: paypal/PayPal-Python-SDK `notifications.py` and its tests.
+The certificate is fetched from PayPal's own host over TLS, which replaces checking its chain; its
+name and dates are checked. A CRC-32 is not a cryptographic hash: a captured signature fits other
+bodies. The body must therefore be JSON, and a signature runs under one event id only. The library
+also accepts SHA-1; here `PAYPAL-AUTH-ALGO` must be SHA-256.
+Source: paypal/PayPal-Python-SDK `notifications.py` and its tests; PayPal's page on webhooks.
 """
 
 import re
@@ -106,12 +106,12 @@ def _certificate(delivery: Delivery, _: Sequence[str]) -> Fetch:
 
 
 def _certified(text: str, now: datetime) -> None:
-    """Checks whose a certificate is and when; raises Rejected."""
+    """Checks the owner and the dates of a certificate; raises Rejected."""
     try:
         certificate = load_pem_x509_certificate(text.encode())
         named = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     except ValueError:
-        return  # no certificate: whether it is a key is the scheme's to say
+        return  # not a certificate; the scheme decides whether it is a key
     if not any(OWNER.fullmatch(str(name.value)) for name in named):
         raise Rejected(Reason.INVALID_SIGNATURE, "the certificate is not that of PayPal's messages")
     if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:

@@ -1,10 +1,10 @@
-"""Plaid: an ES256 JWT in `Plaid-Verification` that claims the body's SHA-256 and when it was made.
+"""Plaid: an ES256 JWT in `Plaid-Verification` with the body's SHA-256 and its issue time.
 
-Its key is asked for by `kid` with the account's credentials, so the secret has two parts:
-`{"client_id": "…", "secret": "…"}`. A key that Plaid calls expired is none.
-There is no id. An item says the same again (`SYNC_UPDATES_AVAILABLE`) whenever there is news, so
-item and code alone, once thought to be a key, would lose all but the first: the token's time
-belongs to it. Source: Plaid's page on verifying webhooks; webhook-co's adapter.
+Its key is requested by `kid` with the account's credentials, so the secret has two parts:
+`{"client_id": "…", "secret": "…"}`. An expired key is rejected. Events have no id. An item repeats
+a webhook (`SYNC_UPDATES_AVAILABLE`) for every update, so item and code alone would drop all but the
+first: the token's time is part of the event id.
+Source: Plaid's page on verifying webhooks; webhook-co's adapter.
 """
 
 import json
@@ -35,7 +35,7 @@ from webhook_inbox.providers.schemes.signatures.asymmetric import Ecdsa
 SETTINGS: Final = frozenset({"environment"})
 ENVIRONMENTS: Final = ("production", "sandbox")
 WINDOW: Final = timedelta(minutes=5)
-# A stranger's token chooses what is asked of Plaid; its own are UUIDs.
+# An unverified token selects the key to request; Plaid's own ids are UUIDs.
 KEY_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 
 
@@ -59,7 +59,7 @@ _MADE_AT: Final = SCHEME.claim("iat")
 NAMING: Final = Naming(
     id=(
         joined(in_json("item_id"), in_json("webhook_code"), _MADE_AT),
-        # Not every webhook is about an item.
+        # Some webhooks have no item.
         joined(content_hash, _MADE_AT),
         content_hash,
     ),

@@ -1,11 +1,10 @@
 """Plivo: base64 over the public URL, sorted fields and a nonce (v3), or over URL and nonce (v2).
 
-Of v3 the query's fields are sorted and written anew, decoded; those of a form follow, as name and
-value, with a question mark and a dot in front that depend on which of the two there are. The
-header may hold signatures under several tokens, with commas between them.
-v2 covers neither query nor form: whoever sees one request can send another under its nonce, and
-a nonce is therefore good for one event. A request may carry both: only the source's `version`
-counts. Source: plivo 4 (PyPI) `utils/signature_v3.py`; plivo/plivo-python's tests.
+For v3, the query's fields are decoded and sorted; a form's fields follow as name and value, after a
+question mark and a dot that depend on which of the two are present. The header may hold signatures
+under several tokens, separated by commas. v2 covers neither query nor form: a captured request can
+be changed under its nonce, so a nonce is valid for one event. Only the source's `version` counts.
+Source: plivo 4 (PyPI) `utils/signature_v3.py`; plivo/plivo-python's tests.
 """
 
 from collections import defaultdict

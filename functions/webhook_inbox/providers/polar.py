@@ -1,4 +1,4 @@
-"""Polar: Standard Webhooks, but the key is the secret's text as it stands, nothing of it base64.
+"""Polar: Standard Webhooks, but the key is the secret as text, without base64.
 
 Source: @polar-sh/sdk `webhooks.ts`, which encodes the secret before the library decodes it.
 """

@@ -1,10 +1,11 @@
-"""Pusher Channels: `X-Pusher-Signature: <hex>` over the body, which says when it was sent.
+"""Pusher Channels: `X-Pusher-Signature: <hex>` over the body, which contains the sending time.
 
-`X-Pusher-Key` names the app's key that signed; a secret of `{"key":"…","secret":"…"}` counts for
-that key alone. A body holds one event or, where the app sends batches, many: these are split into
-deliveries of the same form. Events have no id and may be alike, so time, content and which of its
-likes it is name one.
-Source: pusher 3 (PyPI) `authentication_client.py`, which refuses what is 5 minutes off.
+`X-Pusher-Key` names the app key that signed; a secret of `{"key":"…","secret":"…"}` is valid for
+that key only. A body holds one event or, if the app sends batches, many; these are split into
+deliveries of the same form. Events have no id and may be identical, so time, content and position
+among identical events identify one.
+Source: pusher 3 (PyPI) `authentication_client.py`, which rejects times that are 5 minutes off;
+docs.bird.com `channels-webhook-timeouts-and-retries`.
 """
 
 import json
@@ -29,7 +30,7 @@ from webhook_inbox.providers.schemes.signatures.tolerance import Window, millise
 
 KEY: Final = "x-pusher-key"
 TIME: Final = "time_ms"
-# Tells from the first of a batch's events that are alike its second, third, …
+# Numbers the second, third, … of identical events in a batch.
 LIKE: Final = "like"
 
 
@@ -44,7 +45,7 @@ SCHEME: Final = Hmac(headers=("x-pusher-signature",), key=keys.of_part("secret")
 
 def _verify(delivery: Delivery, secrets: Sequence[str]) -> Verified:
     named = required(delivery.headers, (KEY,))
-    # In place: which secret it was is told by its place.
+    # Replaced in place: the position identifies the secret.
     live = [secret if _is_of(secret, named) else "" for secret in secrets]
     if any(secrets) and not any(live):
         raise Rejected(Reason.INVALID_SIGNATURE, "the key is another app's")
@@ -78,13 +79,13 @@ def _written(part: dict[str, Any]) -> str:
 
 
 def _compose(sample: Sample, secret: str, now: datetime) -> Sent:
-    """Returns the sample sent now: of another time, it would be refused."""
+    """Returns the sample with the current time; any other would be rejected."""
     try:
         body = parse(sample.body)
     except ValueError:
         body = None
     if not isinstance(body, dict):
-        raise ConfigurationError("what Pusher sends are JSON objects; give one")
+        raise ConfigurationError("Pusher sends JSON objects; give one")
     stamped = _written({**body, TIME: int(WINDOW.write(now))}).encode()
     signed = SCHEME.sign(Sample(sample.event_id, sample.type, stamped), secret, now)
     return Sent({**signed, KEY: keys.part(secret, "key") or "sample"}, stamped)

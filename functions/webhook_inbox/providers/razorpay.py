@@ -1,7 +1,7 @@
-"""Razorpay: `X-Razorpay-Signature: <hex>` over the body; the id is in a header and not signed.
+"""Razorpay: `X-Razorpay-Signature: <hex>` over the body; the id is in an unsigned header.
 
-The key is the webhook's secret and not that of the API. A delivery that Razorpay sends again is
-signed with the secret of its day, so keep the previous one for a day when you change it.
+The key is the webhook's secret, not the API's. Razorpay signs a retry with the secret of the first
+attempt: after a change, keep the previous secret for a day.
 Source: razorpay/razorpay-python `utility.py`, `tests/test_client_utility.py`.
 """
 

@@ -1,7 +1,7 @@
 """Resend: Standard Webhooks, sent by Svix under its header names.
 
-Its library does not look at the versions of signatures; here only `v1` counts.
-Source: resend (PyPI) `webhooks/_webhooks.py`.
+Resend's library ignores the versions of signatures; here only `v1` counts.
+Source: resend (PyPI) `webhooks/_webhooks.py`; svix/svix-docs `retries.mdx`.
 """
 
 from typing import Final

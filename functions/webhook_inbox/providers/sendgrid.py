@@ -1,7 +1,7 @@
 """SendGrid's event webhook: ECDSA P-256 over `{timestamp}{body}`; a body is a list of events.
 
-The body ends in CRLF, and that is signed. The library checks no window, and retries go on for a
-day: none is kept.
+The body ends in CRLF, which is signed. The library checks no window, and neither does this
+provider.
 Source: sendgrid/sendgrid-python `helpers/eventwebhook`, `test_eventwebhook.py`.
 """
 

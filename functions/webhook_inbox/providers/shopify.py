@@ -1,7 +1,8 @@
-"""Shopify: `X-Shopify-Hmac-Sha256: <base64>` over the body; neither id, topic nor time is signed.
+"""Shopify: `X-Shopify-Hmac-Sha256: <base64>` over the body; id, topic and time are not signed.
 
 The Events product sends the same under `shopify-*` names and without an event id.
-Source: @shopify/shopify-api `lib/utils/hmac-validator` and `lib/webhooks/types`.
+Source: @shopify/shopify-api `lib/utils/hmac-validator` and `lib/webhooks/types`; shopify.dev on
+webhooks.
 """
 
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 SCHEME: Final = Hmac(headers=("x-shopify-hmac-sha256", "shopify-hmac-sha256"), encoding=base64)
 NAMING: Final = Naming(
     id=(
-        # Stays the same over every subscription and retry of one event.
+        # The same for every subscription and retry of an event.
         header("x-shopify-event-id", "shopify-event-id"),
         header("x-shopify-webhook-id", "shopify-webhook-id"),
     ),
@@ -56,7 +57,7 @@ PROVIDER: Final = build_provider(
     # A checkout sends one body as `orders/create` and as `orders/paid`.
     guard=type_and_body,
     kept_headers=frozenset(f"{x}shopify-{name}" for name in _KEPT for x in ("", "x-")),
-    # The compliance topics' review sends bad signatures and wants exactly this.
+    # The review of compliance topics sends invalid signatures and expects 401.
     statuses={**STATUSES, Reason.MALFORMED: 401},
     facts=Facts(
         title="Shopify",

@@ -1,8 +1,8 @@
-"""Slack: `X-Slack-Signature: v0=<hex>` over `v0:<seconds>:<body>`, an answer within 3 s.
+"""Slack: `X-Slack-Signature: v0=<hex>` over `v0:<seconds>:<body>`.
 
-One endpoint gets events as JSON, and slash commands and interactions as forms. Only events have
-an id; a command has its `trigger_id`; what has neither is named by its content.
-Source: slack-sdk `signature/`, and Slack's page on verifying requests.
+One endpoint receives events as JSON, and slash commands and interactions as forms. Only events have
+an id. A command or interaction is identified by its `trigger_id`, anything else by its content.
+Source: slack-sdk `signature/`; Slack's pages on verifying requests and on the Events API.
 """
 
 from datetime import datetime

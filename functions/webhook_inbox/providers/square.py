@@ -1,8 +1,8 @@
 """Square: `x-square-hmacsha256-signature: <base64>` over the notification URL and the body.
 
-The URL is the one that the subscription was made with, so set `url` wherever a proxy or a domain
-of your own changes what a request shows. Square's libraries refuse an empty body. The older
-`x-square-signature` is SHA-1 and never counts.
+The URL is the one in the subscription: set `url` if a proxy or custom domain changes the address
+that a request shows. Square's libraries reject an empty body. The older `x-square-signature` is
+SHA-1 and never counts.
 Source: square/square-python-sdk `webhooks_helper.py` and its tests; square/square-nodejs-sdk.
 """
 

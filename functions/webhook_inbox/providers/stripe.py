@@ -1,6 +1,7 @@
-"""Stripe: `Stripe-Signature: t=<seconds>,v1=<hex>`, more `v1` while a secret is rolled.
+"""Stripe: `Stripe-Signature: t=<seconds>,v1=<hex>`, more `v1` during a secret rotation.
 
-Source: stripe-python `_webhook.py`, which takes any time in the future; we do not.
+Source: stripe-python `_webhook.py`, which accepts any time in the future (this provider does not);
+docs.stripe.com `webhooks`.
 """
 
 from typing import Final

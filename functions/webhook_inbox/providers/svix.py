@@ -1,6 +1,6 @@
-"""Svix, which sends the webhooks of many others: Standard Webhooks under its own header names.
+"""Svix, which sends the webhooks of many providers: Standard Webhooks under its own header names.
 
-Source: svix/svix-webhooks, whose libraries take `webhook-…` for the same headers; svix/svix-docs
+Source: svix/svix-webhooks, whose libraries accept `webhook-…` for the same headers; svix/svix-docs
 `retries.mdx`.
 """
 

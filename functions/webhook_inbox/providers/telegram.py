@@ -1,8 +1,8 @@
-"""Telegram's bot updates: the token in `X-Telegram-Bot-Api-Secret-Token` is the one you chose.
+"""Telegram's bot updates: a token that you choose, in `X-Telegram-Bot-Api-Secret-Token`.
 
-Nothing is signed. An update is one object beside `update_id`, and its name is the type. What is
-answered may be taken for a call of the Bot API, so the answer is empty.
-Source: webhook-co's table of tokens; Telegram's `setWebhook`, recalled.
+Nothing is signed. An update is one object beside `update_id`, and the object's name is the type.
+Telegram may execute a response body as a Bot API call, so the response is empty.
+Source: webhook-co's table of tokens; the Bot API's `setWebhook`.
 """
 
 from typing import Final

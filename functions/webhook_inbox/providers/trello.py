@@ -1,7 +1,7 @@
-"""Trello: `X-Trello-Webhook: <base64>`, HMAC-SHA1 over the body and then the callback URL.
+"""Trello: `X-Trello-Webhook: <base64>`, HMAC-SHA1 over the body, then the callback URL.
 
-The URL is the one that the webhook was made with, query included. Before a webhook is made,
-Trello tries it with HEAD, unsigned.
+The URL is the one that the webhook was created with, query included. Trello first probes it with an
+unsigned HEAD.
 Source: hookdeck's notes; webhook-co's configuration; Atlassian's page on Trello's webhooks.
 """
 

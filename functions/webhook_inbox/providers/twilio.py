@@ -1,8 +1,8 @@
 """Twilio: HMAC-SHA1 over the public URL and, for forms, the sorted fields.
 
-Fields are joined as name and value, repeated values once and sorted. Of a JSON body only its hash
-is covered, by `bodySHA256` in the signed URL. The signer may or may not have written the default
-port, so both ways are tried, as the library does.
+Fields are joined as name and value; repeated values are sorted and used once. A JSON body is
+covered by its hash only, `bodySHA256` in the signed URL. The signed URL may include the default
+port, so both forms are tried, as in the library.
 Source: twilio/twilio-python `request_validator.py` and its tests.
 """
 

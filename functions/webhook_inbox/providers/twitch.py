@@ -1,7 +1,7 @@
 """Twitch EventSub: `Twitch-Eventsub-Message-Signature: sha256=<hex>` over id, time and body.
 
-Nothing stands between the three, but a time has one form, so neither can borrow from the other. The
-message's type is not signed: events and verifications are told apart by their bodies.
+The three are concatenated without separators, but the time has a fixed form, so no part can extend
+into another. The message type is not signed: the body distinguishes events from verifications.
 Source: hookdeck's notes and webhook-co's configuration.
 """
 

@@ -1,7 +1,7 @@
-"""Typeform: `Typeform-Signature: sha256=<base64>` over the body. Base64, whatever the prefix says.
+"""Typeform: `Typeform-Signature: sha256=<base64>` over the body; base64 in spite of the prefix.
 
-Source: hookdeck's notes on Typeform; webhook-co's provider. Answers 404 and 410 end a webhook, so
-none of ours is one of them.
+Responses 404 and 410 disable a webhook; the inbox sends neither.
+Source: hookdeck's notes on Typeform; webhook-co's provider.
 """
 
 from typing import Final

@@ -1,8 +1,8 @@
 """Vercel: `x-vercel-signature: <hex>`, HMAC-SHA1 over the body.
 
-A log drain first sends an unsigned request, and wants the token that Vercel shows beside the
-endpoint in a header of the answer. Give it with the secret, and only while the drain is set up: an
-unsigned delivery is otherwise refused.
+A log drain first sends an unsigned request and expects the token that Vercel shows beside the
+endpoint in a response header. Store the token with the secret only while you set up the drain:
+otherwise an unsigned delivery is rejected.
 Source: hookdeck's notes on Vercel.
 """
 

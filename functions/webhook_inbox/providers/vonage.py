@@ -1,7 +1,7 @@
-"""Vonage: a JWT (HS256) in `Authorization: Bearer …` that claims the body's SHA-256.
+"""Vonage: a JWT (HS256) in `Authorization: Bearer …` with the body's SHA-256.
 
-Vonage's library checks the token's signature alone, so a body could be changed under it; here the
-claim `payload_hash` is required. A message's states come under its own id.
+Vonage's library verifies only the token's signature, so the body could be changed; here the claim
+`payload_hash` is required. All states of a message share its id.
 Source: vonage-jwt 1 (PyPI) `verify_jwt.py`.
 """
 

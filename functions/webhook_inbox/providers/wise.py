@@ -1,7 +1,7 @@
 """Wise: `X-Signature-SHA256`, RSA with SHA-256 over the body, under a key that Wise publishes.
 
-Production and sandbox have a key each. A test notification, marked by an unsigned header, is
-answered and not kept. The older `X-Signature` is SHA-1 and never counts.
+Production and sandbox have different keys. A test notification, marked by an unsigned header, is
+acknowledged and not stored. The older `X-Signature` is SHA-1 and never counts.
 Source: transferwise/digital-signatures-examples `verify-webhook-signature`; Wise's page on event
 handling.
 """

@@ -1,8 +1,8 @@
-"""WooCommerce: `X-WC-Webhook-Signature: <base64>` over the body; neither id nor topic is signed.
+"""WooCommerce: `X-WC-Webhook-Signature: <base64>` over the body; id and topic are not signed.
 
-When a webhook is saved, its endpoint is tried with an unsigned form, `webhook_id=<number>`. Times
-in bodies are UTC and do not say so.
-Source: hookdeck/webhook-skills `woocommerce-webhooks`.
+When a webhook is saved, WooCommerce sends an unsigned form, `webhook_id=<number>`. Times in bodies
+are UTC without an offset.
+Source: hookdeck/webhook-skills `woocommerce-webhooks`; WooCommerce's page on webhooks.
 """
 
 import re
@@ -22,7 +22,7 @@ PING: Final = re.compile(rb"webhook_id=[0-9]{1,20}")
 
 
 def _ping(delivery: Delivery, _: Sequence[str]) -> Answer | None:
-    """Answers what says nothing but a webhook's number; an event is JSON and signed."""
+    """Answers an unsigned form with only a webhook's number; events are signed JSON."""
     unsigned = SIGNATURE not in delivery.headers
     if delivery.method == "POST" and unsigned and PING.fullmatch(delivery.body):
         return EMPTY

@@ -1,7 +1,7 @@
 """WorkOS: `WorkOS-Signature: t=<milliseconds>, v1=<hex>` over `{t}.{body}`.
 
-Between time and signature stand a comma and a blank, and WorkOS's SDK refuses a header of any
-other number of parts: there is never a second signature.
+A comma and a space separate time and signature. WorkOS's SDK rejects any other number of parts, so
+there is never a second signature.
 Source: workos 10 (PyPI) `webhooks/_verification.py`.
 """
 

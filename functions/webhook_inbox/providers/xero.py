@@ -1,8 +1,8 @@
 """Xero: `x-xero-signature: <base64>` over the body; a body is a list of events.
 
-The key looks like base64 and is text. Before it sends, Xero tries the endpoint with an empty list,
-rightly and wrongly signed (intent to receive), and wants 200 or exactly 401, with nothing in the
-body. Events have no id; their times are UTC and do not say so.
+The key looks like base64 and is text. Xero first probes the endpoint with an empty list, with valid
+and invalid signatures (intent to receive), and expects 200 or exactly 401 with an empty body.
+Events have no id; their times are UTC without an offset.
 Source: hookdeck's notes and webhook-co's configuration for Xero.
 """
 

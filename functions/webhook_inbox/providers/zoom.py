@@ -1,8 +1,9 @@
 """Zoom: `x-zm-signature: v0=<hex>` over `v0:{timestamp}:{body}`.
 
-The validation of an endpoint is itself signed, and wants the HMAC of a token of Zoom's under the
-same key: a token with a colon could be `v0:…:…`, so one is never computed of it.
-Source: zoom/webhook-sample `index.js`; @zoom/rivet's event verifier. Neither checks an age.
+Endpoint validation is itself signed, and expects the HMAC of a token under the same key. A token
+with a colon could be `v0:…:…`, so it is never signed. Zoom's samples do not check the age; this
+provider allows 5 minutes.
+Source: zoom/webhook-sample `index.js`; @zoom/rivet's event verifier.
 """
 
 import hmac

@@ -1,4 +1,4 @@
-"""Puts a provider together, with what follows from its scheme and its naming."""
+"""Builds a provider from its scheme and its naming."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -40,8 +40,8 @@ def build_provider(
         name: as inbox.toml spells it.
         scheme: how a delivery is verified and signed.
         naming: how an event is named.
-        facts: what a person has to know.
-        more: any other attributes of the provider.
+        facts: its facts.
+        more: other attributes of the provider.
     """
     provider = Provider(
         name=name,
@@ -80,7 +80,7 @@ def _named(naming: Naming) -> frozenset[str]:
 
 
 def _needs_guard(scheme: Scheme, naming: Naming) -> bool:
-    """Tells whether a captured delivery could come again under another id."""
+    """Returns whether a captured delivery could be sent again under another id."""
     id_ = naming.id[0]
     if not isinstance(id_, InHeader) or not isinstance(scheme, Signed):
         return False

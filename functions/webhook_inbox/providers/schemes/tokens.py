@@ -20,12 +20,12 @@ NAME_LIMIT: Final = 128
 
 
 def is_agent_name(text: str) -> bool:
-    """Tells whether an agent can be called so: it is stored, shown, and asked for by policies."""
+    """Returns whether a text is a valid agent name: stored, printed, and read by policies."""
     return 0 < len(text) <= NAME_LIMIT and text.isprintable() and text.strip() == text
 
 
 def secret_document(secret: str) -> dict[str, Any] | None:
-    """Returns the JSON object that a secret is; None where it is none, {} where it is broken."""
+    """Returns a secret's JSON object; None if it is not one, {} if it is invalid."""
     if not secret.lstrip().startswith("{"):
         return None
     try:
@@ -36,14 +36,14 @@ def secret_document(secret: str) -> dict[str, Any] | None:
 
 
 def named_agents(entries: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yields agents with what the secret holds of them; not those that cannot be called so."""
+    """Yields the agents with valid names and their entries in the secret."""
     return ((name, value) for name, value in entries.items() if is_agent_name(name))
 
 
 def credentials(secret: str) -> list[tuple[str, str]]:
-    """Returns (agent, credential) of all that a secret holds, the agent "" where it names none.
+    """Returns the (agent, credential) pairs of a secret; the agent is "" if it has none.
 
-    An empty credential is none: everybody has it.
+    An empty credential is ignored: anyone has it.
     """
     entries = secret_document(secret)
     if entries is None:
@@ -51,12 +51,12 @@ def credentials(secret: str) -> list[tuple[str, str]]:
     return [(name, text) for name, text in named_agents(entries) if isinstance(text, str) and text]
 
 
-# All values that a delivery carries where the token should be; () where it carries none.
+# All values at the token's location in a delivery; () if there are none.
 Carried = Callable[[Delivery], Sequence[str]]
 
 
 def plain(secret: str) -> str:
-    """Sends the secret as it is."""
+    """Sends the secret unchanged."""
     return secret
 
 
@@ -72,14 +72,14 @@ def basic(secret: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticToken:
-    """A token that has to equal the secret.
+    """A token that must equal the secret.
 
     Attributes:
         headers: lower-case names of the header with it, in order of preference.
-        fields: names of query fields with it, looked at where no header has it.
-        find: finds it elsewhere; where it finds several, every one has to be right, though while
-            the secret is rotated one may be the current and another the previous.
-        write: how a secret is sent.
+        fields: names of query fields with it, read if no header has it.
+        find: finds it elsewhere. All values it finds must be valid; during a rotation, one may
+            be the current and another the previous secret.
+        write: encodes the secret as it is sent.
     """
 
     headers: tuple[str, ...] = ()
@@ -101,13 +101,13 @@ class StaticToken:
         carried = self._carried(delivery)
         if not carried:
             raise Rejected(Reason.MISSING_SIGNATURE, "no token where this provider sends it")
-        # An empty token is none: everybody has it.
+        # An empty token is ignored: anyone has it.
         live = [(place, self.write(secret)) for place, secret in enumerate(secrets) if secret]
         if not live:
             raise Rejected(Reason.NO_SECRET, "the source's token is not set")
         found = [{place for place, right in live if matches(token, right)} for token in carried]
         if all(found):
-            # The oldest that is still in use.
+            # The oldest secret in use.
             place = max(min(places) for places in found)
             return Verified(place, self.write(secrets[place]))
         raise Rejected(Reason.INVALID_SIGNATURE, "the token is not the source's")
@@ -125,6 +125,6 @@ class StaticToken:
         found = [value for name in self.headers if (value := delivery.headers.get(name))]
         if found:
             return found[:1]
-        # Compared as `write` sends it, which in a query is as it is.
+        # In a query the secret is unchanged; compared in its encoded form.
         values = [query_field(delivery, name) for name in self.fields]
         return [self.write(value) for value in values if value][:1]

@@ -1,1 +1,1 @@
-"""To be described."""
+"""Declared sources: schemes that the tables of inbox.toml define."""

@@ -1,8 +1,8 @@
-"""Answers to what providers ask before they send: challenges, validations, probes.
+"""Answers to the requests that providers send before events: challenges, validations, probes.
 
-What is echoed is short text, sent as text that no browser takes for a page. What is computed
-with a key is computed only of challenges of a shape that no delivery has: an endpoint that signs
-whatever it is given would sign events for anyone.
+An echoed challenge is short text, with a content type that browsers do not render. An answer is
+computed with a key only for challenges of a form that no delivery has: otherwise anyone could have
+the endpoint sign an event.
 """
 
 import json
@@ -49,7 +49,7 @@ def json_answer(document: dict[str, Any]) -> Answer:
 
 
 def challenge_in(delivery: Delivery, find: Finder) -> str | None:
-    """Returns a challenge that may be sent back: short text without control characters."""
+    """Returns a challenge that may be echoed: short text without control characters."""
     found = find(Reading(delivery))
     if not isinstance(found, str) or not found or len(found) > LIMIT or not found.isprintable():
         return None
@@ -75,20 +75,20 @@ def greets(
 
 
 def probed(method: str, answer: Answer = EMPTY) -> Greeting:
-    """Answers a probe that says nothing, such as HEAD."""
+    """Answers a probe without content, such as HEAD."""
     return lambda delivery, _: answer if delivery.method == method else None
 
 
 def computes(
     find: Finder, answer: Computation, *, shape: re.Pattern[str], method: str = "GET"
 ) -> Greeting:
-    """Answers a challenge that is sent unsigned with what the current secret makes of it.
+    """Answers an unsigned challenge with a value computed from the current secret.
 
     Args:
         find: finds the challenge.
         answer: makes (challenge, secret, delivery) the answer.
-        shape: what a challenge looks like, and nothing that the key signs elsewhere.
-        method: how it is sent.
+        shape: the form of a challenge, which no signed content has.
+        method: its HTTP method.
     """
 
     def greet(delivery: Delivery, secrets: Sequence[str]) -> Answer | None:
@@ -103,7 +103,7 @@ def computes(
 
 
 def subscribes(answer: Maker) -> Greeting:
-    """Echoes `hub.challenge` to whoever knows the secret's part `verify_token`; else 403."""
+    """Echoes `hub.challenge` if the request has the secret's part `verify_token`; else 403."""
 
     def greet(delivery: Delivery, secrets: Sequence[str]) -> Answer | None:
         if delivery.method != "GET" or query_field(delivery, "hub.mode") != "subscribe":
@@ -131,5 +131,5 @@ def echoes(find: Finder, answer: Maker = as_text, *, when: Callable[[Reading], b
 
 
 def says(find: Finder, value: object) -> Callable[[Reading], bool]:
-    """Tells whether a finder finds exactly this."""
+    """Returns a test whether a finder finds exactly this value."""
     return lambda reading: find(reading) == value

@@ -1,1 +1,1 @@
-"""To be described."""
+"""Event identity: ids, types, times, and batches of events."""

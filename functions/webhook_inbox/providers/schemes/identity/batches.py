@@ -14,7 +14,7 @@ from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.json_path import at, document
 from webhook_inbox.domain.model import Delivery
 
-# Ten times what any provider of ours sends at once.
+# Ten times the largest batch of any provider.
 LIMIT: Final = 10_000
 
 Parts = Callable[[Delivery], Sequence[Delivery] | None]
@@ -38,13 +38,13 @@ def elements(delivery: Delivery, path: str = "") -> list[object]:
 def split_at(path: str = "", *, inside: str = "", content_type: str = "") -> Parts:
     """Splits a delivery into one for each element of a list.
 
-    The body of each is its element as it stands in the whole: numbers to the last digit, blanks,
-    escapes, the order of names. What surrounds the list is in no part; the headers are in all.
+    The body of each is its element as written: numbers to the last digit, blanks,
+    escapes, the order of names. All parts have the headers, none has the text around the list.
 
     Args:
-        path: where the list stands; names of objects, with dots between them.
-        inside: where the event stands in an element, likewise.
-        content_type: what an element is sent as, where that differs from the whole.
+        path: the dotted path of the list.
+        inside: the dotted path of the event in an element.
+        content_type: the content type of a part, if it differs from the batch's.
     """
 
     def split(delivery: Delivery) -> Sequence[Delivery]:
@@ -79,7 +79,7 @@ _BLANK: Final = re.compile(r"[ \t\n\r]*")
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A value of a text that is known to be JSON, and where it stands there."""
+    """A value in a text that is valid JSON, with its position."""
 
     text: str
     start: int
@@ -87,26 +87,23 @@ class Excerpt:
 
     @property
     def is_object(self) -> bool:
-        """Whether the value is an object."""
+        """True if the value is an object."""
         return self.text[self.start] == "{"
 
     @property
     def raw(self) -> bytes:
-        """The value as it is written, in UTF-8; byte for byte where the whole came in UTF-8."""
+        """The value as written, in UTF-8; byte for byte if the text was UTF-8."""
         return self.text[self.start : self.end].encode(errors="surrogatepass")
 
     def at(self, path: str) -> "Excerpt | None":
-        """Returns the value that a dotted path of names leads to, None where there is none.
-
-        Of several members of one name it is the last, as for a parser.
-        """
+        """Returns the value at a dotted path, or None; of duplicate members the last."""
         found: Excerpt | None = self
         for name in path.split(".") if path else ():
             found = dict(found.members()).get(name) if found else None
         return found
 
     def elements(self) -> Iterator["Excerpt"]:
-        """Yields the elements of a list; where the value is none, nothing."""
+        """Yields the elements of a list; nothing for another value."""
         place = _past_blanks(self.text, self.start + 1)
         while self.text[self.start] == "[" and self.text[place] != "]":
             element = _value(self.text, place)
@@ -114,7 +111,7 @@ class Excerpt:
             place = _past_joint(self.text, element.end)
 
     def members(self) -> Iterator[tuple[str, "Excerpt"]]:
-        """Yields the members of an object; where the value is none, nothing."""
+        """Yields the members of an object; nothing for another value."""
         place = _past_blanks(self.text, self.start + 1)
         while self.is_object and self.text[place] != "}":
             name, end = _DECODER.raw_decode(self.text, place)
@@ -125,7 +122,7 @@ class Excerpt:
 
 
 def excerpt(body: bytes) -> Excerpt:
-    """Returns the whole of a body, which has to be JSON in an encoding that JSON may have."""
+    """Returns the entire body, which must be JSON in one of its encodings."""
     text = body.decode(json.detect_encoding(body), errors="surrogatepass")
     return Excerpt(text, _past_blanks(text, 0), len(text))
 

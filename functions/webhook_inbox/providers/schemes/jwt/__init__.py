@@ -1,1 +1,1 @@
-"""To be described."""
+"""JSON Web Tokens; imported only by sources that use them, because the library is large."""

@@ -1,7 +1,4 @@
-"""Signatures that are JSON Web Tokens; algorithms are pinned, times are judged by our clock.
-
-Imported by the providers that need it alone: the library behind it is large.
-"""
+"""Signatures that are JSON Web Tokens; algorithms are pinned, times are checked by our clock."""
 
 import json
 import warnings
@@ -35,18 +32,18 @@ Claims = Mapping[str, Any]
 
 LIFE: Final = timedelta(minutes=5)
 SKEW: Final = timedelta(minutes=1)
-# Until the year 33658: what is beyond is no date.
+# The year 33658; later values are not dates.
 LAST_SECOND: Final = 10**12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
-    """How a token's times are judged.
+    """How a token's times are checked.
 
     Attributes:
-        ahead: how far `iat` and `nbf` may lie ahead of our clock.
-        grace: how long a token counts beyond its `exp`, for clocks that differ.
-        max_age: how old `iat` may be; None where it does not age.
+        ahead: how far `iat` and `nbf` may be ahead of our clock.
+        grace: how long a token is accepted after its `exp`, for clock differences.
+        max_age: the maximum age of `iat`; None for no limit.
     """
 
     ahead: timedelta = SKEW
@@ -54,11 +51,11 @@ class Times:
     max_age: timedelta | None = None
 
     def judge(self, claims: Claims, now: datetime) -> datetime | None:
-        """Returns when the token was issued, None where it does not say.
+        """Returns the time of issue, or None.
 
         Raises:
-            Rejected: it has expired or is too old (stale), has not begun (future), or says what
-                is no time (malformed).
+            Rejected: it has expired or is too old (stale), is not valid yet (future), or has an
+                invalid time (malformed).
         """
         issued, begins, ends = (_seconds(claims, name) for name in ("iat", "nbf", "exp"))
         current = to_ms(now) / 1000
@@ -84,19 +81,18 @@ class Jwt:
 
     Attributes:
         header: the lower-case name of the header.
-        prefix: what stands before the token, in capitals or not.
-        algorithms: those that count; any other is refused before a key is looked for.
-        keys: finds the keys in the secrets, or in what was fetched.
-        signer: finds what signs in the secret of whoever signs.
-        claims: what has to be claimed, literally; of several values any may be. Of the audiences
-            that a token names one has to be there.
-        body_hash: the claim with the SHA-256 of the body; "" where none covers it.
-        body_encodings: how that may be written.
-        audience: the claim `aud` has to be the source's URL.
-        times: how its times are judged.
-        agent_claim: the claim with the agent's name, for keys that are no agent's own.
-        requires: claims that have to be there beside those above.
-        check: looks at the rest of the claims; raises Rejected.
+        prefix: the text before the token; case is ignored.
+        algorithms: the accepted algorithms; any other is rejected before the key look-up.
+        keys: finds the keys in the secrets, or in the fetched key set.
+        signer: finds the signing key in a secret, for samples.
+        claims: required claims and their accepted values. One of a token's audiences must match.
+        body_hash: the claim with the SHA-256 of the body, or "".
+        body_encodings: the accepted encodings of that hash.
+        audience: the claim `aud` must be the source's URL.
+        times: how its times are checked.
+        agent_claim: the claim with the agent's name, for keys that belong to no agent.
+        requires: other required claims.
+        check: checks the other claims; raises Rejected.
         url: the configured address; see `http.public`.
     """
 
@@ -121,7 +117,7 @@ class Jwt:
         return frozenset({self.header})
 
     def verify(self, delivery: Delivery, secrets: Sequence[str]) -> Verified:
-        """Checks the signature, then what is claimed, then its times.
+        """Checks the signature, then the claims, then the times.
 
         Raises:
             Rejected: always with a reason, whatever the input; nothing else is ever raised.
@@ -150,7 +146,7 @@ class Jwt:
         return value[len(self.prefix) :]
 
     def readable(self, delivery: Delivery) -> None:
-        """Raises Rejected where there is no token that any key could have made."""
+        """Raises Rejected if the token cannot be read."""
         self._head(self.token(delivery))
 
     def kid(self, delivery: Delivery) -> str:
@@ -161,7 +157,7 @@ class Jwt:
         return kid
 
     def claim(self, name: str) -> Finder:
-        """Returns a finder of a claim, for naming a verified delivery; None where there is none."""
+        """Returns a finder of a claim of a verified delivery."""
 
         def find(reading: Reading) -> object:
             try:
@@ -180,7 +176,7 @@ class Jwt:
     def issue(
         self, sample: Sample, secret: str, now: datetime, claims: Claims | None = None
     ) -> dict[str, str]:
-        """Returns the headers of a delivery with a token that claims more.
+        """Returns the headers of a delivery with a token that has additional claims.
 
         Raises:
             ConfigurationError: the secret is not of the form that the algorithm needs.
@@ -201,13 +197,13 @@ class Jwt:
 
     @property
     def _wanted(self) -> str:
-        """What signs, for a remedy."""
+        """The required form of the secret, for error messages."""
         kind = "the shared secret" if self.algorithms[0] in SYMMETRIC else "the private key as PEM"
         return f"{kind}, which signs {self.algorithms[0]}"
 
     def _head(self, token: str) -> Claims:
         if any(decoded(part, base64url) is None for part in token.split(".")):
-            # The library forgives stray bits and padding.
+            # The library accepts stray bits and padding.
             raise Rejected(Reason.MALFORMED, "the token is not written as it has to be")
         try:
             head = jwt.get_unverified_header(token)
@@ -217,12 +213,12 @@ class Jwt:
             known = ", ".join(self.algorithms)
             raise Rejected(Reason.MALFORMED, f"the token's algorithm is none that counts: {known}")
         if "crit" in head:
-            # It names what has to be understood, and nothing of that kind is.
+            # `crit` requires extensions, and none is supported.
             raise Rejected(Reason.MALFORMED, "the token asks for an extension")
         return head
 
     def _opened(self, token: str, key: Any) -> Claims | None:
-        """Returns what a token claims, None where another key made it; raises Rejected."""
+        """Returns the token's claims, None if another key made it; raises Rejected."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", jwt.InsecureKeyLengthWarning)
@@ -237,7 +233,7 @@ class Jwt:
         return claims
 
     def _expected(self, delivery: Delivery) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yields what has to be claimed, with the values of which any may be."""
+        """Yields the required claims with their accepted values."""
         for name, value in self.claims.items():
             yield name, (value,) if isinstance(value, str) else value
         if self.body_hash:
@@ -261,7 +257,7 @@ class Jwt:
             self.check(claims, delivery)
 
     def _agent(self, claims: Claims, key: JsonWebKey) -> str:
-        """Returns whose token it is, "" where that is not asked for; raises Rejected."""
+        """Returns the token's agent, "" if the source has none; raises Rejected."""
         if key.agent or not self.agent_claim:
             return key.agent
         name = claims.get(self.agent_claim)
@@ -275,7 +271,7 @@ class Jwt:
 def _written(payload: dict[str, Any], signer: Signer) -> str:
     key, algorithm, kid = signer
     with warnings.catch_warnings():
-        # A provider's secrets are as long as the provider makes them.
+        # The provider determines the length of its secrets.
         warnings.simplefilter("ignore", jwt.InsecureKeyLengthWarning)
         return jwt.encode(payload, key, algorithm=algorithm, headers={"kid": kid} if kid else None)
 

@@ -1,1 +1,1 @@
-"""To be described."""
+"""Signatures over a delivery, and the keys, encodings and times that belong to them."""

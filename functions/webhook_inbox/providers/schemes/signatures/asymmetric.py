@@ -1,6 +1,6 @@
-"""Signatures with a provider's private key; a source's secret is then the public one.
+"""Signatures with a provider's private key; the source's secret is the public key.
 
-Imported by the providers that need it alone: the library behind it is large.
+Imported only by providers that need it: the library is large.
 """
 
 import binascii
@@ -24,7 +24,7 @@ from webhook_inbox.providers.schemes.signatures.encodings import (
     hexadecimal,
 )
 
-# Shorter ones can be broken.
+# Shorter keys can be broken.
 RSA_BITS: Final = 2048
 
 # A secret's text to a key; raises ValueError.
@@ -61,8 +61,8 @@ class Asymmetric(Signed):
     """A signature with a private key.
 
     Attributes:
-        encoding: how the signature is written.
-        load: how a secret's text is read as a public key.
+        encoding: the signature's encoding.
+        load: reads a secret's text as a public key.
     """
 
     encoding: Encoding = base64
@@ -109,7 +109,7 @@ class Asymmetric(Signed):
         return True
 
     def _fitting(self, key: Any) -> Any | None:
-        """Returns the key, None where it is of another algorithm."""
+        """Returns the key, None if it is for another algorithm."""
         raise NotImplementedError
 
     def _verify(self, key: Any, signature: bytes, content: bytes) -> None:

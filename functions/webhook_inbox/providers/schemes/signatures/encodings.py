@@ -1,7 +1,6 @@
-"""How a digest is written. Signatures are compared as written, so only one spelling passes.
+"""Encodings of digests. Signatures are compared as text, so only one spelling is accepted.
 
-Decoding what was sent would let in what decoders forgive: spaces and upper case in hex, junk in
-base64, stray bits in its last character.
+Decoders are lenient: they accept spaces and upper case in hex, and junk and stray bits in base64.
 """
 
 import binascii
@@ -41,9 +40,9 @@ _DECODERS: Final[dict[Encoding, Callable[[str], bytes]]] = {
 
 
 def decoded(text: str, encoding: Encoding) -> bytes | None:
-    """Returns the bytes of a text that the encoding itself could have written; otherwise None.
+    """Returns the decoded bytes, or None if the encoding would not write this text.
 
-    For signatures that cannot be made again to compare them.
+    For signatures that cannot be recomputed and compared.
     """
     try:
         found = _DECODERS[encoding](text)

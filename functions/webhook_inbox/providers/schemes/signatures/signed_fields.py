@@ -1,4 +1,4 @@
-"""What the fields of a template stand for in a delivery."""
+"""Values of a template's fields in a delivery."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Fields:
     Attributes:
         delivery: the delivery.
         stamp: the time as the provider wrote it.
-        ids: lower-case names of the header that `{id}` stands for, in order of preference.
+        ids: lower-case names of the `{id}` header, in order of preference.
         url: the configured address; see `http.public`.
     """
 
@@ -37,7 +37,7 @@ class Fields:
     url: str
 
     def __getitem__(self, field: str) -> bytes:
-        """Returns a field's bytes; raises Rejected (malformed) where it is missing or no text."""
+        """Returns a field's bytes; raises Rejected (malformed) if it is missing or not text."""
         kind, _, name = field.partition(":")
         if kind == "body":
             return self.delivery.body
@@ -61,7 +61,7 @@ def _path(delivery: Delivery, url: str) -> str:
 def _form(delivery: Delivery, _: str) -> str:
     pairs = sorted(set(form(delivery)))
     if delivery.body and not pairs:
-        # Nothing of it would be signed.
+        # No part of it would be signed.
         raise Rejected(Reason.MALFORMED, "the body is no form")
     return "".join(key + value for key, value in pairs)
 
@@ -101,7 +101,7 @@ def _listed(delivery: Delivery, name: str) -> str:
     """Returns the headers that a header lists, as `name:value`, sorted, joined by semicolons.
 
     Raises:
-        Rejected: the list is missing, or does not list itself, so that anyone could cut it.
+        Rejected: the list is missing, or does not list itself: anyone could shorten it.
     """
     names = sorted(each.strip().lower() for each in _in_header(delivery, name).split(","))
     if name not in names:
