@@ -53,7 +53,7 @@ def _text(value: object) -> str:
     if isinstance(value, int):
         return format(value, "d") if abs(value) < 10**100 else ""
     if not isinstance(value, str):
-        raise Rejected(Reason.MALFORMED, "a signed field of an item is no text")
+        raise Rejected(Reason.MALFORMED, "a signed field of an item is not text")
     return value
 
 

@@ -87,11 +87,11 @@ def provider(settings: Mapping[str, Any]) -> Provider:
 def _content(delivery: Delivery) -> Sequence[bytes]:
     body = document(delivery)
     if not isinstance(body, dict):
-        raise Rejected(Reason.MALFORMED, "the body is no message of SNS")
+        raise Rejected(Reason.MALFORMED, "the body is not an SNS message")
     signed = [n for n in FIELDS if body.get("Type") != NOTIFICATION or n not in CONFIRMING]
     values = {name: body[name] for name in signed if body.get(name) is not None}
     if not all(isinstance(value, str) for value in values.values()):
-        raise Rejected(Reason.MALFORMED, "a signed field of the message is no text")
+        raise Rejected(Reason.MALFORMED, "a signed field of the message is not text")
     if not values.keys() >= set(REQUIRED):
         raise Rejected(Reason.MALFORMED, "a signed field of the message is missing")
     text = "".join(f"{name}\n{value}\n" for name, value in values.items())

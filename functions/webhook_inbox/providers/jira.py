@@ -65,7 +65,7 @@ def _connect(url: str, base_url: str) -> Provider:
     def check(claims: Claims, delivery: Delivery) -> None:
         signed = claims["qsh"]
         if not isinstance(signed, str) or not matches(signed, _hash(delivery, url, base_url)):
-            raise Rejected(Reason.INVALID_SIGNATURE, "the token is of another request")
+            raise Rejected(Reason.INVALID_SIGNATURE, "the token is for another request")
 
     scheme = Jwt(
         header="authorization",

@@ -74,7 +74,7 @@ def _covers(base: str, claims: Claims, delivery: Delivery) -> None:
     for name in ("url_hash", "payload_hash"):
         claimed, right = claims.get(name, ""), expected.get(name, "")
         if not isinstance(claimed, str) or not matches(claimed, right):
-            raise Rejected(Reason.INVALID_SIGNATURE, f"the token claims another {name}")
+            raise Rejected(Reason.INVALID_SIGNATURE, f"the token's {name} does not match")
 
 
 def _hashes(base: str, delivery: Delivery) -> dict[str, str]:

@@ -51,7 +51,7 @@ def _split(delivery: Delivery) -> Sequence[Delivery] | None:
 
 def _parts_of(entry: object) -> Iterator[dict[str, Any]]:
     if not isinstance(entry, dict):
-        raise Rejected(Reason.MALFORMED, "an entry of the delivery is no object")
+        raise Rejected(Reason.MALFORMED, "an entry of the delivery is not an object")
     for part in _one_each(entry, LISTS):
         change = at(part, "changes.0")
         value = at(change, "value")

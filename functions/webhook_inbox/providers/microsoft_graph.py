@@ -121,9 +121,9 @@ def _tokens(delivery: Delivery) -> Sequence[str]:
     found = at(document(delivery), TOKENS)
     tokens = found if isinstance(found, list) else []
     if not tokens:
-        raise Rejected(Reason.MISSING_SIGNATURE, f"rich notifications come without {TOKENS}")
+        raise Rejected(Reason.MISSING_SIGNATURE, f"rich notifications have no {TOKENS}")
     if not all(isinstance(token, str) and token for token in tokens):
-        raise Rejected(Reason.MALFORMED, f"{TOKENS} holds what is no token")
+        raise Rejected(Reason.MALFORMED, f"{TOKENS} holds an invalid token")
     return tokens
 
 

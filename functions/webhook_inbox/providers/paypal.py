@@ -95,7 +95,7 @@ def _verify(scheme: Rsa, delivery: Delivery, keys: Sequence[str]) -> Verified:
         _certified(text, delivery.received_at)
     verified = scheme.verify(delivery, keys)
     if not isinstance(document(delivery), dict):
-        raise Rejected(Reason.MALFORMED, "the body is no event of PayPal")
+        raise Rejected(Reason.MALFORMED, "the body is not a PayPal event")
     return verified
 
 
@@ -113,6 +113,8 @@ def _certified(text: str, now: datetime) -> None:
     except ValueError:
         return  # not a certificate; the scheme decides whether it is a key
     if not any(OWNER.fullmatch(str(name.value)) for name in named):
-        raise Rejected(Reason.INVALID_SIGNATURE, "the certificate is not that of PayPal's messages")
+        raise Rejected(
+            Reason.INVALID_SIGNATURE, "the certificate is not PayPal's message certificate"
+        )
     if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
         raise Rejected(Reason.INVALID_SIGNATURE, "the certificate is not valid at this time")

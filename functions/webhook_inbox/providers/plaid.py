@@ -81,7 +81,7 @@ def provider(settings: Mapping[str, Any]) -> Provider:
     def key(delivery: Delivery, secrets: Sequence[str]) -> Fetch:
         kid = SCHEME.kid(delivery)
         if KEY_ID.fullmatch(kid) is None:
-            raise Rejected(Reason.MALFORMED, "the token's key is none that Plaid could have")
+            raise Rejected(Reason.MALFORMED, "the token's key id is not a Plaid key id")
         return _question(environment, kid, secrets)
 
     return build_provider(

@@ -91,7 +91,7 @@ def provider(settings: Mapping[str, Any]) -> Provider:
 def _form(delivery: Delivery) -> Fields:
     pairs = form(delivery)
     if delivery.body and not any(map(any, pairs)):
-        raise Rejected(Reason.MALFORMED, "the body is no form, and nothing else of it is signed")
+        raise Rejected(Reason.MALFORMED, "the body is not a form, so it is not signed")
     return pairs
 
 

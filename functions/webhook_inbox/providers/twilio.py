@@ -76,7 +76,7 @@ def _suffix(delivery: Delivery) -> str:
     for name, value in form(delivery):
         values[name].add(value)
     if delivery.body and not values:
-        raise Rejected(Reason.MALFORMED, f"the body is no form, and no {HASH} covers it")
+        raise Rejected(Reason.MALFORMED, f"the body is not a form, and no {HASH} covers it")
     return "".join(name + value for name in sorted(values) for value in sorted(values[name]))
 
 

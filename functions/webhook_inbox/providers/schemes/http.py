@@ -88,12 +88,12 @@ def pinned(url: object, *, host: re.Pattern[str], path: re.Pattern[str] | None =
             (malformed).
     """
     if not isinstance(url, str) or len(url) > URL_LIMIT or not url.isascii() or not _clean(url):
-        raise Rejected(Reason.MALFORMED, "the URL of the key is no URL")
+        raise Rejected(Reason.MALFORMED, "the URL of the key is not a valid URL")
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise Rejected(Reason.MALFORMED, "the URL of the key is no URL") from error
+        raise Rejected(Reason.MALFORMED, "the URL of the key is not a valid URL") from error
     expected = parts.scheme == "https" and host.fullmatch(parts.netloc) and port is None
     if not expected or (path is not None and not path.fullmatch(parts.path)):
         raise Rejected(Reason.MALFORMED, "the URL of the key is not one of the provider's")

@@ -100,7 +100,7 @@ class StaticToken:
         """
         carried = self._carried(delivery)
         if not carried:
-            raise Rejected(Reason.MISSING_SIGNATURE, "no token where this provider sends it")
+            raise Rejected(Reason.MISSING_SIGNATURE, "no token at the provider's location")
         # An empty token is ignored: anyone has it.
         live = [(place, self.write(secret)) for place, secret in enumerate(secrets) if secret]
         if not live:

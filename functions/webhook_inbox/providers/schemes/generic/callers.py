@@ -90,7 +90,8 @@ class CallerCredentials:
             raise Rejected(Reason.MISSING_SIGNATURE, f"no {self.header} header")
         if value[: len(self.prefix)].lower() != self.prefix.lower():
             raise Rejected(
-                Reason.MALFORMED, f"the {self.header} header is no {self.prefix.strip()}"
+                Reason.MALFORMED,
+                f"the {self.header} header does not begin with {self.prefix.strip()}",
             )
         return value[len(self.prefix) :]
 

@@ -84,7 +84,7 @@ def templates(tables: Tables) -> tuple[Template, ...]:
     _check_time(tables, signs)
     _check_batch(tables, signs)
     if any("id" in each for each in signs) and not _ids(tables):
-        raise ConfigurationError("event_id.header: missing; name the header that {id} stands for")
+        raise ConfigurationError("event_id.header: missing; name the header of {id}")
     return signs
 
 
@@ -113,9 +113,7 @@ def _check_time(tables: Tables, signs: tuple[Template, ...]) -> None:
         )
     if "timestamp" not in tables:
         if beside == {True}:
-            raise ConfigurationError(
-                "timestamp: missing; name the header that {timestamp} stands for"
-            )
+            raise ConfigurationError("timestamp: missing; name the header of {timestamp}")
     elif beside == {False} and not all(_dates(each, tables) for each in signs):
         raise ConfigurationError(
             "timestamp: not signed, so it proves nothing; add {timestamp} to signature.signs,"
@@ -137,7 +135,7 @@ def _check_batch(tables: Tables, signs: tuple[Template, ...]) -> None:
     for path in [paths] if isinstance(paths, str) else paths or [""]:
         if not all({f"json:{path}", f"json?:{path}"} & set(each.fields) for each in signs):
             raise ConfigurationError(
-                "event_id: not signed, so one event could come under many ids; give"
+                "event_id: not signed, so one event could have many ids; give"
                 " { json = … } of fields that signature.signs names"
             )
 

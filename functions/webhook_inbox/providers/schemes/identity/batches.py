@@ -69,7 +69,7 @@ def _bodies(body: bytes, path: str, inside: str) -> Iterator[bytes]:
     for element in whole.elements() if whole else ():
         event = element.at(inside)
         if event is None or not event.is_object:
-            raise Rejected(Reason.MALFORMED, "an event of the batch is no object")
+            raise Rejected(Reason.MALFORMED, "an event of the batch is not an object")
         yield event.raw
 
 

@@ -167,7 +167,7 @@ class Naming:
         found = _find(self.id, reading)
         if found is None:
             reason = Reason.MALFORMED if reading.unreadable else Reason.MISSING_EVENT_ID
-            raise Rejected(reason, "the delivery has no event id where this provider puts it")
+            raise Rejected(reason, "the delivery has no event id at the provider's location")
         return Identity(
             event_id=event_id(found),
             type=event_type(_find(self.type, reading)),

@@ -63,10 +63,10 @@ class Times:
             raise Rejected(Reason.STALE, "the token has expired")
         for begun in (issued, begins):
             if begun is not None and begun - current > self.ahead.total_seconds():
-                raise Rejected(Reason.FUTURE, "the token begins ahead of our clock")
+                raise Rejected(Reason.FUTURE, "the token is not valid yet")
         if self.max_age is not None:
             if issued is None:
-                raise Rejected(Reason.MALFORMED, "the token does not claim iat")
+                raise Rejected(Reason.MALFORMED, "the token has no iat")
             if current - issued > self.max_age.total_seconds():
                 raise Rejected(Reason.STALE, "the token is too old")
         return None if issued is None else from_seconds(issued)
@@ -133,7 +133,7 @@ class Jwt:
                 self._claimed(claims, delivery)
                 signed_at = self.times.judge(claims, delivery.received_at)
                 return Verified(place, token, signed_at, self._agent(claims, key))
-        raise Rejected(Reason.INVALID_SIGNATURE, "no live key made this token")
+        raise Rejected(Reason.INVALID_SIGNATURE, "no live key verifies this token")
 
     def token(self, delivery: Delivery) -> str:
         """Returns the token as it was sent; raises Rejected."""
@@ -153,7 +153,7 @@ class Jwt:
         """Returns the id of the key that the token names; raises Rejected (malformed)."""
         kid = self._head(self.token(delivery)).get("kid")
         if not isinstance(kid, str):
-            raise Rejected(Reason.MALFORMED, "the token names no key")
+            raise Rejected(Reason.MALFORMED, "the token has no kid")
         return kid
 
     def claim(self, name: str) -> Finder:
@@ -191,7 +191,7 @@ class Jwt:
             token = _written(payload | dict(claims or {}), self.signer(secret, self.algorithms))
         except (jwt.PyJWTError, ValueError, TypeError) as error:
             raise ConfigurationError(
-                f"the secret is not of the form the algorithm needs; give {self._wanted}"
+                f"the secret does not have the form of the algorithm; give {self._wanted}"
             ) from error
         return {"content-type": "application/json", self.header: self.prefix + token}
 
@@ -204,17 +204,17 @@ class Jwt:
     def _head(self, token: str) -> Claims:
         if any(decoded(part, base64url) is None for part in token.split(".")):
             # The library accepts stray bits and padding.
-            raise Rejected(Reason.MALFORMED, "the token is not written as it has to be")
+            raise Rejected(Reason.MALFORMED, "the token is not encoded correctly")
         try:
             head = jwt.get_unverified_header(token)
         except (jwt.PyJWTError, ValueError, RecursionError) as error:
             raise Rejected(Reason.MALFORMED, "the token cannot be read") from error
         if head.get("alg") not in self.algorithms:
             known = ", ".join(self.algorithms)
-            raise Rejected(Reason.MALFORMED, f"the token's algorithm is none that counts: {known}")
+            raise Rejected(Reason.MALFORMED, f"the token's algorithm is not one of {known}")
         if "crit" in head:
             # `crit` requires extensions, and none is supported.
-            raise Rejected(Reason.MALFORMED, "the token asks for an extension")
+            raise Rejected(Reason.MALFORMED, "the token requires an extension")
         return head
 
     def _opened(self, token: str, key: Any) -> Claims | None:
@@ -229,7 +229,7 @@ class Jwt:
         except (jwt.PyJWTError, ValueError, RecursionError) as error:
             raise Rejected(Reason.MALFORMED, "the token cannot be read") from error
         if not isinstance(claims, dict):
-            raise Rejected(Reason.MALFORMED, "the token claims nothing")
+            raise Rejected(Reason.MALFORMED, "the token has no claims")
         return claims
 
     def _expected(self, delivery: Delivery) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -246,13 +246,13 @@ class Jwt:
         expected = dict(self._expected(delivery))
         for name in (*expected, *self.requires):
             if claims.get(name) is None:
-                raise Rejected(Reason.MALFORMED, f"the token does not claim {name}")
+                raise Rejected(Reason.MALFORMED, f"the token has no {name}")
         for name, values in expected.items():
             several = name == "aud" and isinstance(claims[name], list)
             given = claims[name] if several else [claims[name]]
             texts = [text for text in given if isinstance(text, str)]
             if not any(matches(text, value) for text in texts for value in values):
-                raise Rejected(Reason.INVALID_SIGNATURE, f"the token claims another {name}")
+                raise Rejected(Reason.INVALID_SIGNATURE, f"the token's {name} does not match")
         if self.check is not None:
             self.check(claims, delivery)
 
@@ -262,9 +262,11 @@ class Jwt:
             return key.agent
         name = claims.get(self.agent_claim)
         if name is None:
-            raise Rejected(Reason.MALFORMED, f"the token does not claim {self.agent_claim}")
+            raise Rejected(Reason.MALFORMED, f"the token has no {self.agent_claim}")
         if not isinstance(name, str) or not tokens.is_agent_name(name):
-            raise Rejected(Reason.MALFORMED, f"the token's {self.agent_claim} is no agent's name")
+            raise Rejected(
+                Reason.MALFORMED, f"the token's {self.agent_claim} is not a valid agent name"
+            )
         return name
 
 
@@ -285,5 +287,5 @@ def _seconds(claims: Claims, name: str) -> int | None:
         or not isinstance(value, int | float)
         or not (0 <= value < LAST_SECOND)
     ):
-        raise Rejected(Reason.MALFORMED, f"the token's {name} is no time")
+        raise Rejected(Reason.MALFORMED, f"the token's {name} is not a time")
     return int(value)

@@ -79,14 +79,14 @@ class Asymmetric(Signed):
         written = [(text, raw) for text in candidates if (raw := decoded(text, self.encoding))]
         live = [(place, key) for place, text in enumerate(secrets) if (key := self._usable(text))]
         if not live:
-            raise Rejected(Reason.NO_SECRET, "no live key is of the form this provider gives")
+            raise Rejected(Reason.NO_SECRET, "no live key has the form of this provider")
         if not written:
-            raise Rejected(Reason.MALFORMED, "the signature is not written as it has to be")
+            raise Rejected(Reason.MALFORMED, "the signature is not encoded correctly")
         for place, key in live:
             for text, raw in written:
                 if any(self._checks(key, raw, content) for content in contents):
                     return Match(place, text)
-        raise Rejected(Reason.INVALID_SIGNATURE, "no live key made this signature")
+        raise Rejected(Reason.INVALID_SIGNATURE, "no live key verifies this signature")
 
     def _made(self, secret: str, content: bytes) -> str | None:
         try:

@@ -143,7 +143,7 @@ class Signed:
         made = self._made(secret, content)
         if made is None:
             raise ConfigurationError(
-                f"the secret is not of the form that this provider gives; give {self.signed_with}"
+                f"the secret does not have the form of this provider; give {self.signed_with}"
             )
         return made
 

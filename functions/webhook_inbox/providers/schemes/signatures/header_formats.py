@@ -63,7 +63,7 @@ class Pairs:
         pairs = [item.partition("=") for item in value.split(self.separator)]
         if any(name and not mark for name, mark, _ in pairs):
             # Providers' own libraries reject the entire header.
-            raise Rejected(Reason.MALFORMED, "an entry of the signature header is no name=value")
+            raise Rejected(Reason.MALFORMED, "an entry of the signature header is not name=value")
         if self.sole and [name for name, _, _ in pairs] != [self.timestamp, self.signature]:
             raise Rejected(Reason.MALFORMED, "the signature header is not a time and a signature")
         signatures = tuple(text for name, _, text in pairs if name == self.signature and text)

@@ -32,13 +32,13 @@ class Hmac(Signed):
         sent = [candidate.encode(errors="surrogatepass") for candidate in candidates]
         live = [(place, key) for place, text in enumerate(secrets) if (key := self._usable(text))]
         if not live:
-            raise Rejected(Reason.NO_SECRET, "no live secret is of the form this provider gives")
+            raise Rejected(Reason.NO_SECRET, "no live secret has the form of this provider")
         for place, key in live:
             for content in contents:
                 expected = self._digest(key, content)
                 if any(hmac.compare_digest(expected.encode(), candidate) for candidate in sent):
                     return Match(place, expected)
-        raise Rejected(Reason.INVALID_SIGNATURE, "no live secret made this signature")
+        raise Rejected(Reason.INVALID_SIGNATURE, "no live secret verifies this signature")
 
     def _made(self, secret: str, content: bytes) -> str | None:
         key = self._usable(secret)

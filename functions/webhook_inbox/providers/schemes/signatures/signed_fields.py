@@ -62,7 +62,7 @@ def _form(delivery: Delivery, _: str) -> str:
     pairs = sorted(set(form(delivery)))
     if delivery.body and not pairs:
         # No part of it would be signed.
-        raise Rejected(Reason.MALFORMED, "the body is no form")
+        raise Rejected(Reason.MALFORMED, "the body is not a form")
     return "".join(key + value for key, value in pairs)
 
 
@@ -89,7 +89,7 @@ def _in_json_or_not(delivery: Delivery, path: str) -> str:
     if isinstance(found, int) and abs(found) < LARGEST:
         return str(found)
     if not isinstance(found, str):
-        raise Rejected(Reason.MALFORMED, f"{path} of the body, which is signed, is no text")
+        raise Rejected(Reason.MALFORMED, f"{path} of the body, which is signed, is not text")
     return found
 
 
