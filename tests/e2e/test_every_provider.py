@@ -15,8 +15,7 @@ from tests.e2e.waiting import eventually
 from tests.unit.providers.cases import NAMES, pair_of
 from webhook_inbox.domain.manifest import SPLIT
 from webhook_inbox.ingest import enrolment
-from webhook_inbox.providers.aws_sns import SHA256
-from webhook_inbox.providers.schemes.signatures.per_item import sealed
+from webhook_inbox.providers.aws_sns import sealed
 
 # As many as the front lets through at a time.
 AT_ONCE = 4
@@ -111,9 +110,7 @@ def test_a_topic_of_sns_is_subscribed_to(inbox: EveryProvider) -> None:
         "SigningCertURL": "https://sns.eu-west-1.amazonaws.com/sample.pem",
     }
     headers = {"content-type": "text/plain"}
-    made = sealed(
-        SHA256, message, "Signature", headers=headers, secret=pair_of("aws-sns")[0], now=now
-    )
+    made = sealed(message, headers, pair_of("aws-sns")[0], now)
 
     assert inbox.take("aws-sns", made).status == 200
 

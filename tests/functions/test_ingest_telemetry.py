@@ -58,7 +58,7 @@ def test_a_rejected_delivery_is_one_line_that_says_why(inbox: Inbox) -> None:
     assert (line["level"], line["outcome"], line["status"]) == ("INFO", "rejected", 401)
     assert (line["reason"], line["detail"]) == (
         "invalid-signature",
-        "no live secret made this signature",
+        "no live secret verifies this signature",
     )
 
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from tests.unit.providers.cases import NAMES, Case, recorded, signed, valid_vectors
 from tests.unit.providers.test_bad_input import assert_taken_or_refused
 from webhook_inbox.domain.errors import Reason
+from webhook_inbox.domain.json_path import form_field
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Verified
-from webhook_inbox.providers.schemes.http.urls import form_field
 
 EXAMPLES = 2_000
 # Half of a text's characters are what schemes cut texts at; lone surrogates cannot be written.

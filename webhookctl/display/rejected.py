@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from webhook_inbox.domain.json_path import fields
 from webhook_inbox.domain.provider import Provider
 from webhook_inbox.ingest.events import GENERAL_HEADERS
 from webhook_inbox.ingest.rejected import RejectedDelivery
 from webhook_inbox.ingest.release import ReleaseVerdict, ReverifiedDelivery
-from webhook_inbox.providers.schemes.http.urls import fields
 from webhookctl.display.output import GAP, Output, counted
 from webhookctl.display.times import iso
 from webhookctl.invocation import Invocation

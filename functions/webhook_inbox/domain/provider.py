@@ -1,4 +1,4 @@
-"""What a provider's module gives: how a delivery is verified, named, split and answered."""
+"""The interface of a provider module: verify, identify, split and answer deliveries."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from webhook_inbox.domain.errors import Reason
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Fetch
 
-# A wrong signature is 401, a delivery that cannot be judged 400; a provider may differ.
+# An invalid signature is 401, an unverifiable delivery 400; a provider may differ.
 STATUSES: Final[Mapping[Reason, int]] = {
     Reason.MISSING_SIGNATURE: 401,
     Reason.INVALID_SIGNATURE: 401,
@@ -26,11 +26,10 @@ PLAIN_TEXT: Final = "text/plain; charset=utf-8"
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """A delivery's signature was made with a live secret.
+    """A live secret verified the delivery.
 
-    `secret` is that secret's place in the sequence (0: current, 1: previous), `signature` the
-    signature that matched, `signed_at` the signed time where the scheme has one, `agent` whose
-    key it was made with where the source knows its callers apart.
+    `secret` is its position (0: current, 1: previous), `signature` the signature that matched,
+    `signed_at` the signed time, if the scheme has one, `agent` the caller's agent, or "".
     """
 
     secret: int
@@ -41,10 +40,10 @@ class Verified:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """An event's name: what it is deduplicated by, its type, and when the provider made it.
+    """The id that an event is deduplicated by, its type, and its time.
 
-    `retry` counts the provider's repetitions of this delivery (0: none), None where it does
-    not say; `retry_reason` is its word for why.
+    `retry` is the provider's retry count (0: first attempt), None if not sent; `retry_reason` is
+    the provider's text.
     """
 
     event_id: str
@@ -56,9 +55,9 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The HTTP answer to a handshake, or a provider's own form of any other answer.
+    """The HTTP answer to a handshake, or a provider-specific answer.
 
-    `visit` is an address at the provider that has to be fetched before this is answered.
+    `visit` is a URL of the provider that must be fetched before this is sent.
     """
 
     status: int
@@ -78,7 +77,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What `sign` is given to make a delivery of: the provider's id, type and body."""
+    """The input of `sign`: event id, type and body."""
 
     event_id: str
     type: str
@@ -96,20 +95,19 @@ class Sent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What a person has to know of a provider; the source of `docs/providers.md`.
+    """A provider's facts for operators; the source of `docs/providers.md`.
 
     Attributes:
-        title: the provider's own name.
-        scheme: the signature in a few words.
-        body: how much of the body it covers: whole, partly or none.
-        window: how old a delivery may be.
-        event_id: what an event is deduplicated by.
-        handshake: what the provider asks before it sends.
-        answer_within: how long it waits for an answer.
-        retries: when it sends again.
-        key_from: where the secret is found, and who makes it.
-        resend: how one event is sent again from the provider's side.
-        recalled: which of these were recalled rather than read at the source.
+        title: the provider's name.
+        scheme: a summary of the signature.
+        body: the signed part of the body: whole, partly or none.
+        window: the maximum age of a delivery.
+        event_id: the id that an event is deduplicated by.
+        handshake: the endpoint validation.
+        answer_within: its response timeout.
+        retries: its retry schedule.
+        key_from: where the secret is shown, and its origin.
+        resend: how to resend one event from the provider.
     """
 
     title: str
@@ -122,7 +120,6 @@ class Facts:
     retries: str = "not documented"
     key_from: str
     resend: str = "not documented"
-    recalled: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,42 +127,41 @@ class Provider:
     """One provider's scheme.
 
     Attributes:
-        name: as `provider = "…"` in inbox.toml spells it.
-        verify: (delivery, live secrets) to Verified; raises Rejected and nothing else. The
-            delivery's `received_at` is the time it is judged at. Where the provider publishes
-            its key, what was fetched stands for the secrets.
-        identify: verified delivery to Identity; raises Rejected and nothing else.
-        sign: (sample, secret, now) to the headers a provider would send, content type
-            included; for `webhookctl send` and tests.
-        compose: like `sign`, where more than headers depends on the signature.
-        pair: makes (what `sign` takes, what `verify` takes), where the two differ.
-        needs_secret: False where nothing secret is shared with the provider.
-        fetches: (delivery, live secrets) to what has to be fetched to verify it, its host
-            pinned, or to None where the secrets alone verify it; raises Rejected and nothing
-            else.
-        greet: (delivery of any method, live secrets) to the answer of what the provider sends
-            unsigned to try an endpoint; None if it is nothing of that kind.
-        handshake: (verified delivery, the secret that verified it) to the answer of a
-            challenge, or None if it is an event.
+        name: the value of `provider` in inbox.toml.
+        verify: (delivery, live secrets) to Verified; raises only Rejected. Times are compared
+            with the delivery's `received_at`. If the provider publishes its key, the fetched
+            text replaces the secrets.
+        identify: verified delivery to Identity; raises only Rejected.
+        sign: (sample, secret, now) to the headers of a delivery, content type included; for
+            `webhookctl send` and tests.
+        compose: like `sign`, if body or query depend on the signature.
+        pair: makes (input of `sign`, input of `verify`), if the two differ.
+        needs_secret: False if no secret is shared with the provider.
+        fetches: (delivery, live secrets) to the key request, its host pinned, or to None if the
+            secrets verify the delivery; raises only Rejected.
+        greet: (delivery of any method, live secrets) to the answer to an unsigned endpoint
+            validation, or None.
+        handshake: (verified delivery, its secret) to the answer to a challenge, or None for an
+            event.
         offer: delivery to the secret that the provider delivers with it, or None.
-        batch: verified delivery to one delivery for each event in it, or None where it is an
-            event itself; raises Rejected where it holds none.
-        window: how far the signed time may lie in the past; None where none is judged.
+        batch: verified delivery to one delivery per event, or None if it is a single event;
+            raises Rejected if it holds none.
+        window: the maximum age of the signed time; None if it is not checked.
         guard: verified delivery and identity to the signed content that must not run twice
-            under another id; None where id or time are signed.
-        volatile: JSON fields, by dotted path, that change between honest retries of one event.
+            under another id; None if id or time is signed.
+        volatile: JSON fields, by dotted path, that change between retries of one event.
         kept_headers: lower-case names stored with the event, beside the general ones.
-        signature_headers: lower-case names that `verify` reads; stored with a delivery that
-            could not be verified, so that it can be later, and with nothing else (G10).
-        token_headers: those of them that hold a bearer token: kept as a keyed hash only.
-        token_fields: names of query fields that hold one.
-        tokens: secret to all that its token headers may hold, where that is more than a sample's.
+        signature_headers: lower-case names that `verify` reads; stored with a rejected delivery,
+            for re-verification, and with nothing else (G10).
+        token_headers: those with a bearer token: stored as a keyed hash only.
+        token_fields: names of query fields with a bearer token.
+        tokens: secret to all values of its token headers, if more than a sample's.
         statuses: HTTP status for each reason of a rejection.
         conflict_status: HTTP status for a known id with other content (G7).
         accepted_status: HTTP status for an accepted event.
-        acknowledgement: the answer to every event that is not refused, instead of ours.
-        refusal: the body of the answer to a delivery that is refused, instead of ours.
-        facts: what a person has to know.
+        acknowledgement: the answer to every event that is not rejected, instead of the default.
+        refusal: the answer's body for a rejected delivery, instead of the default.
+        facts: the provider's facts.
     """
 
     name: str
@@ -197,7 +193,7 @@ class Provider:
 
     @property
     def bears_tokens(self) -> bool:
-        """Whether a delivery carries what proves its sender to whoever reads it."""
+        """True if a delivery contains a reusable credential."""
         return bool(self.token_headers or self.token_fields)
 
     def send(self, sample: Sample, secret: str, now: datetime) -> Sent:

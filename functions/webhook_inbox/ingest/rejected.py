@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 from webhook_inbox.domain.conditions import Absent, Less, either
 from webhook_inbox.domain.errors import ConditionFailed, Reason, Rejected, Unavailable
+from webhook_inbox.domain.json_path import fields
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Blobs, Change, Item, Key, Table
 from webhook_inbox.domain.provider import Provider
@@ -18,7 +19,6 @@ from webhook_inbox.domain.timestamps import from_ms, from_seconds, to_ms, to_sec
 from webhook_inbox.ingest.events import GENERAL_HEADERS
 from webhook_inbox.ledger import payloads
 from webhook_inbox.ledger.schema import live
-from webhook_inbox.providers.schemes.http.urls import fields
 
 LIFE: Final = timedelta(days=7)
 PER_MINUTE: Final = 60

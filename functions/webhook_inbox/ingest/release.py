@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 
 from webhook_inbox.domain.conditions import Absent, Present, every
 from webhook_inbox.domain.errors import ConditionFailed, ConfigurationError, Permanent, Rejected
+from webhook_inbox.domain.json_path import fields
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery, StoredEvent
 from webhook_inbox.domain.ports import NOWHERE, Blobs, Change, Fetcher, Key, Table
@@ -26,7 +27,6 @@ from webhook_inbox.ingest.deduplication import IdempotentReceiver, Taken
 from webhook_inbox.ingest.rejected import HASHED, HIDDEN, RejectedDelivery, hashed
 from webhook_inbox.ingest.verification import PublishedKeys, verify
 from webhook_inbox.ledger import payloads
-from webhook_inbox.providers.schemes.http.urls import fields
 
 
 class ReleaseVerdict(StrEnum):

@@ -1,123 +1,36 @@
-"""Every provider there is, by the name that inbox.toml gives it.
+"""All providers, by the name that inbox.toml uses.
 
-A provider's module has a `PROVIDER`; or, where its sources take keys of their own, names them in
-`SETTINGS` and has `provider(settings) -> Recipe`, with an `EXAMPLE` of the keys that are required.
+A provider module has a `PROVIDER`. If its sources take keys of their own, it lists them in
+`SETTINGS` and has `provider(settings) -> Provider` instead, with the required keys in `EXAMPLE`.
 Only the modules of configured providers are imported.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import Final
 
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.provider import Provider
 
-
-def registry(entries: Iterable[tuple[str, str]]) -> Mapping[str, str]:
-    """Returns provider names to module names; raises ConfigurationError for a name used twice."""
-    modules: dict[str, str] = {}
-    for name, module in entries:
-        if name in modules:
-            raise ConfigurationError(f'provider "{name}" is registered twice; remove one')
-        modules[name] = module
-    return modules
-
-
-MODULES: Final = registry(
-    (
-        ("adyen", "adyen"),
-        ("adyen-platform", "adyen_platform"),
-        ("airtable", "airtable"),
-        ("asana", "asana"),
-        ("api-key", "generic_api_key"),
-        ("aws-sns", "aws_sns"),
-        ("azure-event-grid", "azure_event_grid"),
-        ("basic", "generic_basic"),
-        ("bitbucket", "bitbucket"),
-        ("box", "box"),
-        ("braintree", "braintree"),
-        ("calendly", "calendly"),
-        ("circleci", "circleci"),
-        ("clerk", "clerk"),
-        ("cloudevents", "cloudevents"),
-        ("coinbase-commerce", "coinbase_commerce"),
-        ("contentful", "contentful"),
-        ("cycles", "cycles"),
-        ("discord", "discord"),
-        ("docker-hub", "docker_hub"),
-        ("docusign", "docusign"),
-        ("dropbox", "dropbox"),
-        ("easypost", "easypost"),
-        ("finch", "finch"),
-        ("github", "github"),
-        ("gitlab", "gitlab"),
-        ("gocardless", "gocardless"),
-        ("google-pubsub", "google_pubsub"),
-        ("hmac", "generic_hmac"),
-        ("hubspot", "hubspot"),
-        ("intercom", "intercom"),
-        ("jira", "jira"),
-        ("jwt", "generic_jwt"),
-        ("lemonsqueezy", "lemonsqueezy"),
-        ("line", "line"),
-        ("linear", "linear"),
-        ("mailgun", "mailgun"),
-        ("messagebird", "messagebird"),
-        ("meta", "meta"),
-        ("microsoft-graph", "microsoft_graph"),
-        ("modern-treasury", "modern_treasury"),
-        ("monday", "monday"),
-        ("mux", "mux"),
-        ("netlify", "netlify"),
-        ("notion", "notion"),
-        ("onfido", "onfido"),
-        ("openai", "openai"),
-        ("paddle", "paddle"),
-        ("pagerduty", "pagerduty"),
-        ("paypal", "paypal"),
-        ("plaid", "plaid"),
-        ("plivo", "plivo"),
-        ("polar", "polar"),
-        ("pusher", "pusher"),
-        ("razorpay", "razorpay"),
-        ("resend", "resend"),
-        ("sanity", "sanity"),
-        ("sendgrid", "sendgrid"),
-        ("sentry", "sentry"),
-        ("shopify", "shopify"),
-        ("slack", "slack"),
-        ("square", "square"),
-        ("standard-webhooks", "standard_webhooks"),
-        ("stripe", "stripe"),
-        ("svix", "svix"),
-        ("telegram", "telegram"),
-        ("terraform-cloud", "terraform_cloud"),
-        ("trello", "trello"),
-        ("twilio", "twilio"),
-        ("twitch", "twitch"),
-        ("twitter", "twitter"),
-        ("typeform", "typeform"),
-        ("vercel", "vercel"),
-        ("vonage", "vonage"),
-        ("wise", "wise"),
-        ("woocommerce", "woocommerce"),
-        ("workos", "workos"),
-        ("xero", "xero"),
-        ("zendesk", "zendesk"),
-        ("zoom", "zoom"),
-    )
-)
-# Schemes that a source's own tables declare: nobody in particular sends by them.
-DECLARED: Final = frozenset({"api-key", "basic", "hmac", "jwt"})
+GENERIC: Final = "generic_"
+# Provider names to module names: `aws-sns` to `aws_sns`, `hmac` to `generic_hmac`.
+MODULES: Final[Mapping[str, str]] = {
+    module.name.removeprefix(GENERIC).replace("_", "-"): module.name
+    for module in iter_modules(__path__)
+    if not module.ispkg
+}
+# Schemes that a source's own tables declare; they belong to no particular provider.
+DECLARED: Final = frozenset(name for name in MODULES if MODULES[name].startswith(GENERIC))
 
 
 def load(spec: SourceSpec) -> Provider:
-    """Returns the provider of a source's provider, with the source's own volatile fields.
+    """Returns a source's provider, with the source's own volatile fields added.
 
     Raises:
-        ConfigurationError: there is no such provider, or it cannot use these settings.
+        ConfigurationError: the provider is unknown, or cannot use these settings.
     """
     try:
         provider = _provider(spec)

@@ -1,25 +1,29 @@
 """Adyen's payment webhooks: an HMAC inside each item of the body, over some of its fields.
 
-Every item is checked; an item without a signature, or no item at all, fails the whole. The key is
-hex. Fields are joined by colons without escaping, absent ones empty. Adyen wants `[accepted]`.
-Source: Adyen/adyen-python-api-library `util.py`, `test/UtilTest.py`.
+Every item is verified. An item without a signature, or a body without items, fails the delivery.
+The key is hex. Fields are joined by colons without escaping; absent fields are empty. Adyen expects
+`[accepted]`.
+Source: Adyen/adyen-python-api-library `util.py`, `test/UtilTest.py`; docs.adyen.com
+`webhooks/troubleshoot`.
 """
 
 import json
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
 from webhook_inbox.domain.errors import Reason, Rejected
-from webhook_inbox.domain.json_path import at
+from webhook_inbox.domain.json_path import at, document
+from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer, Facts, Sample, Sent
 from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.http.headers import encoded
-from webhook_inbox.providers.schemes.identity.batches import elements, split_at
+from webhook_inbox.providers.schemes.http import encoded
+from webhook_inbox.providers.schemes.identity.batches import split_at
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, Reading, in_json, joined
 from webhook_inbox.providers.schemes.signatures import keys
+from webhook_inbox.providers.schemes.signatures.base import each_of
 from webhook_inbox.providers.schemes.signatures.encodings import base64
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
-from webhook_inbox.providers.schemes.signatures.per_item import EachItem
 
 LIST: Final = "notificationItems"
 ITEM: Final = "NotificationRequestItem"
@@ -30,8 +34,15 @@ FIELDS: Final = (
 )  # fmt: skip
 
 
-def _signed(item: object) -> bytes:
-    return encoded(":".join(_text(at(item, f"{ITEM}.{field}")) for field in FIELDS))
+def _signature(item: Delivery) -> str:
+    found = at(document(item), SIGNATURE)
+    if not isinstance(found, str) or not found:
+        raise Rejected(Reason.MALFORMED, "an item of the delivery has no signature")
+    return found
+
+
+def _signed(item: Delivery) -> Sequence[bytes]:
+    return [encoded(":".join(_text(at(document(item), field)) for field in FIELDS))]
 
 
 def _text(value: object) -> str:
@@ -42,7 +53,7 @@ def _text(value: object) -> str:
     if isinstance(value, int):
         return format(value, "d") if abs(value) < 10**100 else ""
     if not isinstance(value, str):
-        raise Rejected(Reason.MALFORMED, "a signed field of an item is no text")
+        raise Rejected(Reason.MALFORMED, "a signed field of an item is not text")
     return value
 
 
@@ -51,18 +62,19 @@ def _success(reading: Reading) -> str:
     return _text(at(reading.document, "success"))
 
 
-SCHEME: Final = EachItem(
-    mac=Hmac(encoding=base64, key=keys.of_part("hmac", keys.hexadecimal)),
-    items=lambda delivery: elements(delivery, LIST),
-    signature=lambda item: at(item, f"{ITEM}.{SIGNATURE}"),
+SCHEME: Final = Hmac(
+    find=_signature,
     signs=_signed,
+    encoding=base64,
+    key=keys.of_part("hmac", keys.hexadecimal),
 )
+ITEMS: Final = split_at(LIST, inside=ITEM)
 
 
 def _compose(sample: Sample, secret: str, now: datetime) -> Sent:
-    del now  # neither signed nor sent
     item = json.loads(sample.body)
-    signature = SCHEME.mac.signature(secret, _signed({ITEM: item}))
+    delivery = Delivery("it", "POST", "/webhooks/it", "", {}, sample.body, now)
+    signature = SCHEME.signature(secret, SCHEME.content(delivery))
     item["additionalData"] = {**item.get("additionalData", {}), "hmacSignature": signature}
     body = json.dumps({"live": "false", LIST: [{ITEM: item}]}).encode()
     return Sent({"content-type": "application/json"}, body)
@@ -79,9 +91,9 @@ PROVIDER: Final = build_provider(
         type=(in_json("eventCode"),),
         occurred_at=(in_json("eventDate"),),
     ),
-    batch=split_at(LIST, inside=ITEM),
+    verify=each_of(ITEMS, SCHEME.verify),
+    batch=ITEMS,
     compose=_compose,
-    sign=lambda sample, secret, now: dict(_compose(sample, secret, now).headers),
     acknowledgement=Answer(200, b"[accepted]"),
     facts=Facts(
         title="Adyen (payments)",
@@ -92,6 +104,5 @@ PROVIDER: Final = build_provider(
         answer_within="10 s",
         retries="3 at once, then every 2 minutes to 8 hours for 30 days",
         key_from="the HMAC key, generated on the webhook's page of the Customer Area",
-        recalled=("event_id", "answer_within", "retries"),
     ),
 )

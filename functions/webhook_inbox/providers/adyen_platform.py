@@ -1,8 +1,9 @@
 """Adyen's webhooks for platforms and management: `HmacSignature: <base64>` over the body.
 
-Unlike those for payments, they are signed in a header, as a whole. The key is hex there too, and
-the answer is the same `[accepted]`. They have no id of their own.
-Source: Adyen/adyen-python-api-library `util.py`, `test/UtilTest.py`.
+The signature is in a header and covers the whole body, unlike in payment webhooks. The key is hex
+and the answer `[accepted]` in both. Events have no id.
+Source: Adyen/adyen-python-api-library `util.py`, `test/UtilTest.py`; docs.adyen.com
+`webhooks/troubleshoot`.
 """
 
 from typing import Final
@@ -35,6 +36,5 @@ PROVIDER: Final = build_provider(
         answer_within="10 s",
         retries="3 at once, then every 2 minutes to 8 hours for 30 days",
         key_from="the HMAC key, generated on the webhook's page of the Customer Area",
-        recalled=("event_id", "handshake", "answer_within", "retries"),
     ),
 )

@@ -1,7 +1,7 @@
 """Airtable: `X-Airtable-Content-MAC: hmac-sha256=<hex>` over the body; the key is base64.
 
-A delivery says only that something changed: its consumer fetches the payloads with a cursor of its
-own. It has neither id nor type, and its `timestamp` is that of the delivery.
+A delivery only announces a change; the consumer fetches the payloads with its own cursor. It has
+neither id nor type, and its `timestamp` is the time of the delivery.
 Source: hookdeck's notes and webhook-co's configuration for Airtable.
 """
 
@@ -37,6 +37,5 @@ PROVIDER: Final = build_provider(
         retries="13 in about a day, then disabled; a webhook expires after 7 days",
         key_from="`macSecretBase64`, which the API returns once, when the webhook is created",
         resend="none: pings are empty; `GET …/webhooks/{id}/payloads` lists what changed",
-        recalled=("resend",),
     ),
 )

@@ -1,7 +1,8 @@
 """Asana: `X-Hook-Signature: <hex>` over the body, under a secret that Asana delivers.
 
-The first request to a new webhook offers the secret in `X-Hook-Secret`, unsigned; it is taken while
-an operator waits for it. Events have no id. A heartbeat with no events comes every eight hours.
+The first request to a new webhook offers the secret in `X-Hook-Secret`, unsigned. It is accepted
+only while an operator is enrolling. Events have no id. Asana sends an empty heartbeat every eight
+hours.
 Source: hookdeck's notes and webhook-co's handshake code.
 """
 
@@ -11,7 +12,7 @@ from webhook_inbox.domain.json_path import document
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer, Facts, Offer
 from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.handshakes.handshakes import EMPTY, as_header
+from webhook_inbox.providers.schemes.handshakes import EMPTY, as_header
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
     content_hash,
@@ -51,7 +52,5 @@ PROVIDER: Final = build_provider(
         retries="24 hours, then the webhook is deleted",
         key_from="Asana makes it and delivers it: `webhookctl secrets enrol` before you create"
         " the webhook",
-        resend="none; `GET /events` with a sync token lists what changed",
-        recalled=("resend",),
     ),
 )

@@ -1,12 +1,13 @@
-"""AWS SNS: RSA over some fields of the body, under a certificate of SNS's own host.
+"""AWS SNS: RSA over some fields of the body, under a certificate from SNS's own host.
 
 `SignatureVersion` 1 is SHA-1, 2 is SHA-256. `MessageAttributes` are not signed. The topic is
-pinned: any AWS account can have SNS sign messages of a topic of its own. A subscription is
-confirmed by fetching `SubscribeURL`, for the pinned topic and SNS's host alone.
-Source: aws/aws-js-sns-message-validator, aws/aws-php-sns-message-validator (which also takes
-UnsubscribeConfirmation, as we do).
+pinned, because any AWS account can have SNS sign messages of its own topics. A subscription is
+confirmed by fetching `SubscribeURL`, only for the pinned topic and SNS's host.
+Source: aws/aws-js-sns-message-validator, aws/aws-php-sns-message-validator (which also accepts
+UnsubscribeConfirmation, as this provider does).
 """
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -30,11 +31,10 @@ from webhook_inbox.domain.provider import (
 )
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
-from webhook_inbox.providers.schemes.http.key_urls import pinned
+from webhook_inbox.providers.schemes.http import pinned
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
 from webhook_inbox.providers.schemes.signatures.asymmetric import Rsa
-from webhook_inbox.providers.schemes.signatures.constant_time import matches
-from webhook_inbox.providers.schemes.signatures.per_item import sealed
+from webhook_inbox.providers.schemes.signatures.encodings import matches
 
 SETTINGS: Final = frozenset({"topic_arn"})
 EXAMPLE: Final = {"topic_arn": "arn:aws:sns:eu-west-1:123456789012:orders"}
@@ -44,21 +44,18 @@ FIELDS: Final = (
     "Message", "MessageId", "Subject", "SubscribeURL", "Timestamp", "Token", "TopicArn", "Type",
 )  # fmt: skip
 REQUIRED: Final = ("Message", "MessageId", "Timestamp", "TopicArn", "Type")
-# A notification has none of these, whatever its body holds.
+# A notification has neither, whatever its body holds.
 CONFIRMING: Final = frozenset({"SubscribeURL", "Token"})
 NOTIFICATION: Final = "Notification"
 FACTS: Final = Facts(
     title="AWS SNS",
     body="partly",
     scheme="RSA PKCS#1 v1.5 with SHA-1 or SHA-256 over fields of the body, certificate fetched",
-    window="none: AWS advises one hour",
     event_id="`MessageId`",
     handshake="SubscriptionConfirmation of the pinned topic: its `SubscribeURL` is fetched",
     answer_within="15 s",
     retries="about 50 in four phases by default",
     key_from="none: pin the topic with `topic_arn`",
-    resend="none, unless the subscription has a dead-letter queue",
-    recalled=("window", "resend"),
 )
 
 
@@ -79,7 +76,6 @@ def provider(settings: Mapping[str, Any]) -> Provider:
     return replace(
         made,
         verify=verify,
-        sign=lambda sample, secret, now: dict(compose(sample, secret, now).headers),
         compose=compose,
         needs_secret=False,
         fetches=_certificate,
@@ -91,11 +87,11 @@ def provider(settings: Mapping[str, Any]) -> Provider:
 def _content(delivery: Delivery) -> Sequence[bytes]:
     body = document(delivery)
     if not isinstance(body, dict):
-        raise Rejected(Reason.MALFORMED, "the body is no message of SNS")
+        raise Rejected(Reason.MALFORMED, "the body is not an SNS message")
     signed = [n for n in FIELDS if body.get("Type") != NOTIFICATION or n not in CONFIRMING]
     values = {name: body[name] for name in signed if body.get(name) is not None}
     if not all(isinstance(value, str) for value in values.values()):
-        raise Rejected(Reason.MALFORMED, "a signed field of the message is no text")
+        raise Rejected(Reason.MALFORMED, "a signed field of the message is not text")
     if not values.keys() >= set(REQUIRED):
         raise Rejected(Reason.MALFORMED, "a signed field of the message is missing")
     text = "".join(f"{name}\n{value}\n" for name, value in values.items())
@@ -122,7 +118,7 @@ def _scheme(delivery: Delivery) -> Rsa:
 def _certificate(delivery: Delivery, _: Sequence[str]) -> Fetch:
     if not text_at(delivery, "Signature"):
         raise Rejected(Reason.MISSING_SIGNATURE, "the message has no Signature")
-    # Messages in the form that Lambda gets spell it otherwise.
+    # Messages in the form that Lambda receives use the other spelling.
     url = text_at(delivery, "SigningCertURL") or text_at(delivery, "SigningCertUrl")
     return pinned(url, host=HOST, path=CERTIFICATE)
 
@@ -145,4 +141,14 @@ def _sent(sample: Sample, secret: str, now: datetime, topic: str) -> Sent:
         "SigningCertURL": "https://sns.eu-west-1.amazonaws.com/sample.pem",
     }
     headers = {"content-type": PLAIN_TEXT, "x-amz-sns-message-type": NOTIFICATION}
-    return sealed(SHA256, message, "Signature", headers=headers, secret=secret, now=now)
+    return sealed(message, headers, secret, now)
+
+
+def sealed(
+    message: Mapping[str, object], headers: Mapping[str, str], secret: str, now: datetime
+) -> Sent:
+    """Returns a delivery of a message with its signature; raises ConfigurationError."""
+    body = json.dumps(message).encode()
+    delivery = Delivery("it", "POST", "/webhooks/it", "", headers, body, now)
+    signature = SHA256.signature(secret, SHA256.contents(delivery, "")[0])
+    return Sent(headers, json.dumps({**message, "Signature": signature}).encode())

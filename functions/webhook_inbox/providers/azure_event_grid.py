@@ -1,11 +1,11 @@
-"""Azure Event Grid in its own schema: a token that you put in the endpoint's URL, or Entra's.
+"""Azure Event Grid, its own schema: a token in the endpoint's URL, or a Microsoft Entra token.
 
-Nothing is signed. With `audience` and `tenants` set, deliveries bear a token of Entra's that was
-issued to Event Grid, and the URL needs none. A subscription is validated by the code that it sends;
-`validationUrl`, which comes from whoever sent the request, is never called. In the CloudEvents
-schema Event Grid is the provider cloudevents.
-Source: MicrosoftDocs/azure-docs `event-grid/webhook-event-delivery.md` and
-`event-grid/secure-webhook-delivery.md`.
+Nothing is signed. With `audience` and `tenants`, deliveries have a token that Entra issued to Event
+Grid, and the URL needs none. A subscription is validated with the code in the request;
+`validationUrl` is set by the sender and never called. For the CloudEvents schema, use the provider
+cloudevents.
+Source: MicrosoftDocs/azure-docs `event-grid/webhook-event-delivery.md`,
+`event-grid/secure-webhook-delivery.md`, `event-grid/delivery-and-retry.md`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,13 +21,13 @@ from webhook_inbox.domain.ports import Fetch
 from webhook_inbox.domain.provider import Facts, Provider, Sample, Sent
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
-from webhook_inbox.providers.schemes.handshakes.handshakes import as_json, greets
+from webhook_inbox.providers.schemes.handshakes import as_json, greets
 from webhook_inbox.providers.schemes.identity.batches import split_at
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, Reading, header, in_json
-from webhook_inbox.providers.schemes.tokens.static_token import StaticToken
+from webhook_inbox.providers.schemes.tokens import StaticToken
 
 SETTINGS: Final = frozenset({"audience", "tenants"})
-# The second is how Azure calls its own keys.
+# Azure names its own keys `code`.
 FIELDS: Final = ("token", "code")
 VALIDATION: Final = "Microsoft.EventGrid.SubscriptionValidationEvent"
 # Microsoft.EventGrid, in every tenant.
@@ -49,7 +49,6 @@ FACTS: Final = Facts(
     retries="exponential, for up to 24 hours, then dead-lettered where you set that up",
     key_from="a long random token: `webhookctl secrets set`, and `?token=…` in the endpoint's URL",
     resend="none, unless the subscription dead-letters to a storage account",
-    recalled=("scheme", "retries", "key_from", "resend"),
 )
 
 
@@ -87,7 +86,7 @@ def _with_entra(made: Provider, audience: str, tenants: tuple[str, ...]) -> Prov
     )
 
     def fetches(delivery: Delivery, _: Sequence[str]) -> Fetch:
-        scheme.kid(delivery)  # what holds no token is refused before anything is fetched
+        scheme.kid(delivery)  # rejects a delivery without a token before the fetch
         return KEYS
 
     return replace(

@@ -1,8 +1,9 @@
 """Bitbucket Cloud: `X-Hub-Signature: sha256=<hex>` over the body; neither id nor time is signed.
 
-The header is called like GitHub's old one, which is SHA-1, and like Intercom's: the digest is told
-by the provider and not by the name. A webhook without a secret sends no signature and is refused.
-Source: Atlassian's vector for Bitbucket webhooks, as public code quotes it.
+GitHub (SHA-1) and Intercom (SHA-1) use the same header name, so the provider determines the hash,
+not the header. A webhook without a secret sends no signature and is rejected.
+Source: Atlassian's vector for Bitbucket webhooks, as public code quotes it; bitbucket.org
+`blog/2849`.
 """
 
 from typing import Final
@@ -26,10 +27,7 @@ PROVIDER: Final = build_provider(
         title="Bitbucket Cloud",
         scheme="HMAC-SHA256 over the body, hex after `sha256=`",
         event_id="`X-Request-UUID`",
-        answer_within="10 s",
-        retries="2, after 5xx and timeouts",
         key_from="free text that you choose in the webhook's settings; optional there",
-        resend="the request's Resend button, under View requests of the webhook",
-        recalled=("handshake", "answer_within", "retries", "resend"),
+        resend="Resend request, on the webhook's request details page",
     ),
 )

@@ -1,9 +1,10 @@
-r"""Box: base64 over `{body}{time}` in two headers, of the primary and the secondary key.
+"""Box: base64 over `{body}{time}` in two headers, of the primary and the secondary key.
 
-Box's own library takes the body as sent, or with non-ASCII and control characters escaped, and no
-time ahead of the clock. `BOX-DELIVERY-ID` was taken for the event's id, but Box's page on webhooks
-says that a retry changes it while the `id` in the body stays: that one is the event's, if there.
-Source: box/box-python-sdk `managers/webhooks.py`, `internal/utils.py`, `test/webhooks.py`.
+Box's library accepts the body as sent, or with non-ASCII and control characters escaped, and no
+time in the future. The event id is the `id` in the body, if present: `BOX-DELIVERY-ID` changes from
+retry to retry.
+Source: box/box-python-sdk `managers/webhooks.py`, `internal/utils.py`, `test/webhooks.py`; Box's
+page on webhooks.
 """
 
 import re
@@ -15,7 +16,7 @@ from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Sample, Verified
 from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.http.headers import encoded, required
+from webhook_inbox.providers.schemes.http import encoded, required
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
 from webhook_inbox.providers.schemes.signatures.encodings import base64
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
@@ -23,7 +24,7 @@ from webhook_inbox.providers.schemes.signatures.tolerance import Window, iso
 
 TIME: Final = "box-delivery-timestamp"
 ID: Final = "box-delivery-id"
-# What this provider is of; another version would be signed in another way.
+# The only supported version and algorithm.
 PINNED: Final[Mapping[str, str]] = {
     "box-signature-version": "1",
     "box-signature-algorithm": "HmacSHA256",
@@ -90,9 +91,6 @@ PROVIDER: Final = build_provider(
         scheme="HMAC-SHA256 over `{body}{time}`, base64, under two keys",
         window="10 minutes, nothing ahead of the clock",
         event_id="`id`, or `BOX-DELIVERY-ID`, which changes from retry to retry",
-        answer_within="30 s",
-        retries="10 within 12 hours",
         key_from="the app's primary and secondary signature key, made in the Developer Console",
-        recalled=("answer_within", "retries"),
     ),
 )

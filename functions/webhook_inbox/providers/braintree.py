@@ -1,9 +1,9 @@
 """Braintree: HMAC-SHA1 of the form's `bt_payload`, keyed with the SHA-1 of the private key.
 
 `bt_signature` lists `publicKey|<hex>` for each of the merchant's keys, joined by `&`. The payload
-is base64 of XML, in lines; the library also tries it with a last newline, which frameworks strip.
-A challenge is answered with an HMAC under the same key, so that is given of short hex only, and a
-payload of that shape is refused.
+is XML in base64, in lines; the library also tries it with a final newline, which frameworks strip.
+A challenge is answered with an HMAC under the same key, so only short hex is answered, and a
+payload of that form is rejected.
 Source: the package braintree, `webhook_notification_gateway.py` and `webhook_testing.py`.
 """
 
@@ -18,12 +18,12 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.json_path import form_field
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer, Facts, Provider, Sample, Sent
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
-from webhook_inbox.providers.schemes.handshakes.handshakes import as_text, computes
-from webhook_inbox.providers.schemes.http import urls
+from webhook_inbox.providers.schemes.handshakes import as_text, computes
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Finder,
     Naming,
@@ -46,10 +46,7 @@ FACTS: Final = Facts(
     scheme="HMAC-SHA1 over the form's `bt_payload`, hex, keyed with the private key's SHA-1",
     event_id="the payload's hash: it has none",
     handshake="`bt_challenge`: answered with its HMAC, where `public_id` is set",
-    answer_within="30 s",
-    retries="hourly, for up to 24 hours",
     key_from="the API's private key; `public_id` is the public key beside it",
-    recalled=("event_id", "answer_within", "retries"),
 )
 
 
@@ -79,7 +76,7 @@ def provider(settings: Mapping[str, Any]) -> Provider:
     """Returns the provider of one merchant; without `public_id` challenges are not answered."""
     public_id = given.text(settings, "public_id", default="")
     scheme = Hmac(
-        find=lambda delivery: urls.form_field(delivery, SIGNATURE),
+        find=lambda delivery: form_field(delivery, SIGNATURE),
         layout=KeyPairs(public_id),
         signs=_payloads,
         algorithm="sha1",
@@ -102,13 +99,12 @@ def provider(settings: Mapping[str, Any]) -> Provider:
         Naming(id=(_hash,), type=(_in_xml(KIND),), occurred_at=(_in_xml(TIME),)),
         facts=FACTS,
         compose=compose,
-        sign=lambda sample, secret, now: dict(compose(sample, secret, now).headers),
         greet=computes(in_query("bt_challenge"), answer, shape=CHALLENGE) if public_id else None,
     )
 
 
 def _payloads(delivery: Delivery) -> Sequence[bytes]:
-    payload = urls.form_field(delivery, PAYLOAD)
+    payload = form_field(delivery, PAYLOAD)
     if not payload:
         raise Rejected(Reason.MALFORMED, f"the form has no {PAYLOAD}, or several")
     if CHALLENGE.fullmatch(payload):
@@ -118,11 +114,11 @@ def _payloads(delivery: Delivery) -> Sequence[bytes]:
 
 
 def _in_xml(pattern: re.Pattern[str]) -> Finder:
-    """Finds what stands first: markup inside of a value is written with entities."""
+    """Finds the first match; markup inside a value is escaped, so it never matches."""
 
     def find(reading: Reading) -> object:
         try:
-            raw = decodebytes((urls.form_field(reading.delivery, PAYLOAD) or "").encode())
+            raw = decodebytes((form_field(reading.delivery, PAYLOAD) or "").encode())
         except (binascii.Error, ValueError):
             return None
         found = pattern.search(raw.decode(errors="replace"))
@@ -132,8 +128,8 @@ def _in_xml(pattern: re.Pattern[str]) -> Finder:
 
 
 def _hash(reading: Reading) -> object:
-    """Names what is a notification by its payload."""
+    """Identifies a notification by its payload's hash."""
     if _in_xml(KIND)(reading) is None:
         return None
-    payload = (urls.form_field(reading.delivery, PAYLOAD) or "").rstrip("\n")
+    payload = (form_field(reading.delivery, PAYLOAD) or "").rstrip("\n")
     return "sha256:" + sha256(payload.encode()).hexdigest()

@@ -1,8 +1,9 @@
 """Calendly: `Calendly-Webhook-Signature: t=<seconds>,v1=<hex>` over `{t}.{body}`.
 
-Events have no id: the object's URI and the event's name are one, and the time tells apart what
-happens to an object again and again (`event_type.updated`).
-Source: hookdeck's notes on Calendly; webhook-co's provider.
+Events have no id. The key is the object's URI, the event's name and the time, because the same
+event can happen to an object repeatedly (`event_type.updated`).
+Source: hookdeck's notes on Calendly; webhook-co's provider; developer.calendly.com
+`webhook-errors`, `webhook-timeouts`.
 """
 
 from datetime import timedelta
@@ -44,7 +45,7 @@ PROVIDER: Final = build_provider(
         window="3 minutes",
         event_id="`payload.uri`, `event` and `created_at`: there is no id",
         retries="for 24 hours, then the subscription is disabled",
+        answer_within="15 s",
         key_from="the signing key that the API returns, or that you give, when you subscribe",
-        recalled=("event_id", "retries"),
     ),
 )

@@ -1,6 +1,6 @@
-"""CircleCI: `circleci-signature: v1=<hex>` over the body, a list of versions of which v1 is known.
+"""CircleCI: `circleci-signature: v1=<hex>` over the body; only version v1 of the list counts.
 
-The body says the event's type as the header does, and is signed.
+The type is read from the body, which is signed, before the header.
 Source: circleci/circleci-docs `outbound-webhooks.adoc`.
 """
 

@@ -20,7 +20,5 @@ PROVIDER: Final = standard(
         answer_within="15 s",
         retries="7: after 5 s, 5 and 30 minutes, 2, 5, 10 and 10 hours",
         key_from="`whsec_…` of the endpoint, on the dashboard's Webhooks page",
-        resend="the message's Resend on the dashboard's Webhooks page",
-        recalled=("answer_within", "retries", "resend"),
     ),
 )

@@ -1,9 +1,8 @@
 """CloudEvents over HTTP: a bearer token, in `Authorization` or in the query; nothing is signed.
 
-An event comes structured (its attributes are in the body), binary (they are `ce-…` headers) or in a
-batch of structured ones; the content type says which. Ids are unique for one source alone. Before
-it sends, a sender may ask for permission by OPTIONS, with its origin and its rate per minute; its
-callback URL is never called.
+An event is structured (attributes in the body), binary (attributes in `ce-…` headers) or part of a
+batch; the content type says which. Ids are unique per source only. A sender may first request
+permission by OPTIONS, with its origin and its rate per minute; its callback URL is never called.
 Source: cloudevents/spec `http-webhook.md`, `bindings/http-protocol-binding.md`.
 """
 
@@ -18,10 +17,10 @@ from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer, Facts, Provider, Sample, Sent
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
-from webhook_inbox.providers.schemes.handshakes.handshakes import Greeting
+from webhook_inbox.providers.schemes.handshakes import Greeting
 from webhook_inbox.providers.schemes.identity.batches import split_at
 from webhook_inbox.providers.schemes.identity.event_identity import Finder, Naming, Reading, joined
-from webhook_inbox.providers.schemes.tokens.static_token import StaticToken, bearer
+from webhook_inbox.providers.schemes.tokens import StaticToken, bearer
 
 SETTINGS: Final = frozenset({"allowed_origins", "allowed_rate"})
 STRUCTURED: Final = "application/cloudevents"
@@ -44,7 +43,6 @@ FACTS: Final = Facts(
     retries="up to the sender",
     key_from="a long random token that you give the sender",
     resend="by the sender",
-    recalled=("event_id",),
 )
 
 
@@ -64,7 +62,6 @@ def provider(settings: Mapping[str, Any]) -> Provider:
         batch=_split,
         greet=_permits(origins, rate),
         compose=_compose,
-        sign=lambda sample, secret, now: dict(_compose(sample, secret, now).headers),
         kept_headers=frozenset(f"ce-{name}" for name in ATTRIBUTES),
         token_headers=SCHEME.reads,
         token_fields=frozenset(SCHEME.fields),

@@ -1,7 +1,7 @@
 """Coinbase Commerce: `X-CC-Webhook-Signature: <hex>` over the body.
 
-The body is a delivery around an event: its own `id`, number of attempt and time change from retry
-to retry, the event inside does not, and its `id` is the one that counts.
+The body is a delivery that contains the event. The delivery's `id`, attempt number and time change
+with every retry; the event and its `id` do not.
 Source: coinbase/coinbase-commerce-python `webhook.py`, `tests/test_webhook.py`.
 """
 
@@ -26,8 +26,6 @@ PROVIDER: Final = build_provider(
         title="Coinbase Commerce",
         scheme="HMAC-SHA256 over the body, hex",
         event_id="`event.id`; the outer `id` is the delivery's",
-        retries="hourly for up to 3 days",
         key_from="the webhook's shared secret, in the dashboard's notification settings",
-        recalled=("event_id", "handshake", "answer_within", "retries"),
     ),
 )

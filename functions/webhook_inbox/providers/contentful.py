@@ -1,8 +1,8 @@
-"""Contentful: HMAC-SHA256 over method, path, some headers and body, one under the other, in hex.
+"""Contentful: HMAC-SHA256 over method, path, listed headers and body, one per line, in hex.
 
-`x-contentful-signed-headers` lists the headers; the list and the time are always among them, so
-none can be left out. The query is escaped as one block, and then the whole path once more. What is
-exactly 30 s old is too old. The toolkit takes any time in the future; we do not.
+`x-contentful-signed-headers` lists the headers. The list and the time are always signed, so none
+can be removed. The query is escaped as one value, then the whole path again. An age of exactly 30 s
+is rejected. The toolkit accepts any time in the future; this provider does not.
 Source: contentful/node-apps-toolkit `src/requests`.
 """
 
@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Provider, Sample
+from webhook_inbox.providers.schemes import http
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
-from webhook_inbox.providers.schemes.http import urls
-from webhook_inbox.providers.schemes.http.headers import encoded, required
+from webhook_inbox.providers.schemes.http import encoded, required
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
     content_hash,
@@ -37,7 +37,7 @@ TIMESTAMP: Final = "x-contentful-timestamp"
 LIST: Final = "x-contentful-signed-headers"
 ATTEMPT: Final = "x-contentful-webhook-request-attempt"
 TOPIC: Final = "x-contentful-topic"
-# Headers that may be signed: a rejected delivery can be verified again only with them.
+# Headers that may be signed: re-verifying a rejected delivery needs them.
 KEPT: Final = frozenset(
     {ATTEMPT}
     | {
@@ -65,20 +65,17 @@ FACTS: Final = Facts(
     scheme="HMAC-SHA256 over method, path, listed headers and body, hex",
     window="30 s",
     event_id="`X-Contentful-Idempotency-Key`, or topic, `sys.id` and `sys.revision`",
-    answer_within="30 s",
-    retries="2, about 30 s apart, after 429 and 5xx",
     key_from="the 64 characters of the webhooks' signing secret, made in the space's settings",
-    recalled=("event_id", "handshake", "answer_within", "retries"),
 )
 
 
 def provider(settings: Mapping[str, Any]) -> Provider:
-    """Returns Contentful's provider; of `url` the path counts."""
+    """Returns Contentful's provider; only the path of `url` is signed."""
     base = given.public_url(settings)
 
     def signs(delivery: Delivery) -> Sequence[bytes]:
         path = urlsplit(base).path or "/" if base else delivery.path
-        parts = (delivery.method, urls.escaped(path, delivery.query), _listed(delivery.headers))
+        parts = (delivery.method, http.escaped(path, delivery.query), _listed(delivery.headers))
         return [b"\n".join((*map(encoded, parts), delivery.body))]
 
     scheme = Hmac(headers=(SIGNATURE,), signs=signs, window=WINDOW)
@@ -99,7 +96,7 @@ def provider(settings: Mapping[str, Any]) -> Provider:
 
 
 def _listed(headers: Mapping[str, str]) -> str:
-    """Returns the listed headers that are there, in order, the list written anew.
+    """Returns the listed headers that are present, sorted, with a sorted list.
 
     Raises:
         Rejected: it lists less than itself and the time, which are always signed (malformed).

@@ -3,37 +3,23 @@
 Source: the webhook event delivery protocol of runcycles/docs.
 """
 
-from datetime import datetime
 from typing import Final
 
-from webhook_inbox.domain.provider import Facts, Provider, Sample
+from webhook_inbox.domain.provider import Facts
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
 from webhook_inbox.providers.schemes.signatures.header_formats import Whole
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
-SCHEME: Final = Hmac(headers=("x-cycles-signature",), layout=Whole("sha256="))
-NAMING: Final = Naming(
-    id=(header("x-cycles-event-id"),),
-    type=(header("x-cycles-event-type"),),
-    occurred_at=(in_json("timestamp"),),
-)
-
-
-def _sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
-    return SCHEME.sign(sample, secret, now) | {
-        "x-cycles-event-id": sample.event_id,
-        "x-cycles-event-type": sample.type,
-    }
-
-
-PROVIDER: Final = Provider(
-    name="cycles",
-    verify=SCHEME.verify,
-    signature_headers=SCHEME.reads,
-    identify=NAMING.identify,
-    sign=_sign,
-    guard=lambda delivery, _: delivery.body,
-    kept_headers=frozenset({"x-cycles-event-id", "x-cycles-event-type", "x-cycles-trace-id"}),
+PROVIDER: Final = build_provider(
+    "cycles",
+    Hmac(headers=("x-cycles-signature",), layout=Whole("sha256=")),
+    Naming(
+        id=(header("x-cycles-event-id"),),
+        type=(header("x-cycles-event-type"),),
+        occurred_at=(in_json("timestamp"),),
+    ),
+    kept_headers=frozenset({"x-cycles-trace-id"}),
     facts=Facts(
         title="Cycles",
         scheme="HMAC-SHA256 over the body, hex",

@@ -1,7 +1,7 @@
 """Discord: Ed25519 over `{timestamp}{body}`, for webhook events and for interactions.
 
-Two products share an endpoint's form and collide on type 1: with an `event` it is an event, without
-one an interaction's ping. Discord probes with bad signatures and wants exactly 401.
+Both products send type 1: with an `event` it is an event, without one an interaction's ping.
+Discord probes endpoints with invalid signatures and expects exactly 401.
 Source: discord/discord-api-docs `developers/events/webhook-events.mdx` and
 `developers/interactions/overview.mdx`; the package discord-interactions.
 """
@@ -13,7 +13,7 @@ from webhook_inbox.domain.json_path import document
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import STATUSES, Answer, Facts
 from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.handshakes.handshakes import JSON, json_answer
+from webhook_inbox.providers.schemes.handshakes import JSON, json_answer
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
     content_hash,
@@ -27,7 +27,7 @@ from webhook_inbox.providers.schemes.signatures.tolerance import Window
 SCHEME: Final = Ed25519(
     headers=("x-signature-ed25519",),
     signs=Template.parse("{timestamp}{body}"),
-    # Retries over ten minutes may carry their first time, and no bound is documented.
+    # Retries for ten minutes may have the first attempt's time, and no bound is documented.
     window=Window(headers=("x-signature-timestamp",), tolerance=None),
 )
 
@@ -62,7 +62,5 @@ PROVIDER: Final = build_provider(
         answer_within="3 s",
         retries="exponential for up to 10 minutes",
         key_from="the application's public key, in the developer portal",
-        resend="none",
-        recalled=("event_id", "resend"),
     ),
 )

@@ -1,8 +1,8 @@
-"""Docker Hub signs nothing: all there is is a token that you put in the URL, `?token=…`.
+"""Docker Hub: a token that you add to the URL, `?token=…`; nothing is signed.
 
-A push has no id and no type. `callback_url` comes from whoever sent the request and is never
-called; what a body says is a hint to read the registry again.
-Source: recalled, and docs.docker.com `docker-hub/repos/manage/webhooks.md` for the fields.
+A push has no id and no type. `callback_url` is set by the sender and never called. Treat the body
+as a hint to read the registry again.
+Source: docker/docs `docker-hub/repos/manage/webhooks.md`.
 """
 
 from datetime import datetime
@@ -19,7 +19,7 @@ from webhook_inbox.providers.schemes.identity.event_identity import (
     in_json,
     joined,
 )
-from webhook_inbox.providers.schemes.tokens.static_token import StaticToken
+from webhook_inbox.providers.schemes.tokens import StaticToken
 
 FIELD: Final = "token"
 SCHEME: Final = StaticToken(fields=(FIELD,))
@@ -51,10 +51,7 @@ PROVIDER: Final = build_provider(
         body="none",
         event_id="repository, tag and time of the push",
         handshake="none; `callback_url` is not called",
-        retries="none",
         key_from="a long random token: `webhookctl secrets set`, and `?token=…` in the webhook's"
         " URL",
-        resend="none; read what was missed from the registry",
-        recalled=("scheme", "event_id", "handshake", "retries", "key_from", "resend"),
     ),
 )

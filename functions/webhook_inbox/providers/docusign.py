@@ -1,7 +1,9 @@
 """DocuSign Connect: `X-DocuSign-Signature-1` to `-100`, base64 over the body, one for each key.
 
-Any of them counts. An envelope has the same event once for each recipient, so the time belongs to
-the key; a body that is XML is named by its hash. Source: webhook-co's provider, hookdeck's notes.
+Any one of them is sufficient. An envelope has the same event once for each recipient, so the time
+is part of the event id. An XML body is identified by its hash.
+Source: webhook-co's provider, hookdeck's notes; developers.docusign.com
+`connectevents/retryforenvelopes`.
 """
 
 from typing import Final
@@ -40,10 +42,8 @@ PROVIDER: Final = build_provider(
         title="DocuSign Connect",
         scheme="HMAC-SHA256 over the body, base64, one header for each key",
         event_id="`data.envelopeId`, `event` and `generatedDateTime`",
-        answer_within="100 s",
         retries="after about 5 minutes, doubling, for 15 days",
         key_from="Connect Keys, made by DocuSign in the account's settings; up to 100 are active",
-        resend="the Publish page of Connect, or its API",
-        recalled=("event_id", "answer_within", "resend"),
+        resend="`PUT …/connect/envelopes/retry_queue` in the API",
     ),
 )

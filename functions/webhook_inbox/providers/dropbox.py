@@ -1,9 +1,10 @@
 """Dropbox: `X-Dropbox-Signature: <hex>` over the body; a challenge by GET is echoed.
 
-A notification says whose files changed and nothing else: no id, no time, and the next one for the
-same account is the same byte for byte. So each arrival is an event of its own. By its content it
-would be taken for a duplicate, and every change after the first be lost; what a repeated or a
-captured one costs is one look that finds nothing new. Source: dropbox/mdwebhook `app.py`.
+A notification names the accounts whose files changed, without id or time, and the next one for the
+same account is identical. Each arrival is therefore an event of its own: deduplicated by content,
+every change after the first would be lost. A repeated or replayed notification costs one look-up
+that finds no change.
+Source: dropbox/mdwebhook `app.py`; Dropbox's webhooks reference.
 """
 
 from typing import Final
@@ -11,7 +12,7 @@ from typing import Final
 from webhook_inbox.domain.provider import Facts
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.handshakes.handshakes import greets
+from webhook_inbox.providers.schemes.handshakes import greets
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
     Reading,
@@ -37,9 +38,7 @@ PROVIDER: Final = build_provider(
         event_id="the body's hash and the time of arrival: equal notifications are different news",
         handshake="GET with `challenge`, echoed as plain text",
         answer_within="10 s",
-        retries="with backoff; disabled after long failure",
         key_from="the app secret, in the App Console",
         resend="none: notifications are empty; `list_folder/continue` lists what changed",
-        recalled=("event_id", "answer_within", "retries", "resend"),
     ),
 )

@@ -1,7 +1,7 @@
 """EasyPost: `X-Hmac-Signature: hmac-sha256-hex=<hex>` over the body.
 
-The key is the secret in Unicode's form NFKD: one with accents is not the bytes that were typed.
-Source: EasyPost/easypost-python `util.py`.
+The key is the secret in Unicode normalization form NFKD, which changes accented characters.
+Source: EasyPost/easypost-python `util.py`; docs.easypost.com `guides/webhooks-guide`.
 """
 
 from typing import Final
@@ -21,15 +21,13 @@ PROVIDER: Final = build_provider(
         type=(in_json("description"),),
         occurred_at=(in_json("created_at"),),
     ),
-    # An event tells to whom it was delivered, this endpoint included.
+    # An event lists its deliveries, including the one to this endpoint.
     volatile=("status", "pending_urls", "completed_urls", "updated_at"),
     facts=Facts(
         title="EasyPost",
         scheme="HMAC-SHA256 over the body, hex after `hmac-sha256-hex=`",
         event_id="`id`",
-        answer_within="7 s",
-        retries="6",
+        retries="after any answer but 2xx",
         key_from="the `webhook_secret` that you choose when you create the webhook",
-        recalled=("event_id", "handshake", "answer_within", "retries"),
     ),
 )

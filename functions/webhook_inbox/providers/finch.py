@@ -19,7 +19,6 @@ PROVIDER: Final = standard(
         scheme="Standard Webhooks: HMAC-SHA256 over `{id}.{timestamp}.{body}`, base64",
         window="5 minutes",
         event_id="`Finch-Event-Id`",
-        key_from="the webhook secret, in the developer dashboard",
-        recalled=("handshake", "answer_within", "retries", "key_from"),
+        key_from="the webhook secret: base64 without a prefix",
     ),
 )

@@ -1,7 +1,7 @@
-"""`auth = "api-key"`: callers send a key in a header; each agent may have one of its own.
+"""`auth = "api-key"`: callers send a key in a header; each agent may have its own.
 
-The secret is the key, or a JSON object of agents and their keys. A key says nothing of the body.
-Source: your own; no standard says how keys are sent.
+The secret is the key, or a JSON object of agents and their keys. A key does not cover the body.
+Source: your own callers; no standard defines how keys are sent.
 """
 
 from collections.abc import Mapping

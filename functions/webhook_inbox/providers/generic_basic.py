@@ -1,6 +1,6 @@
-"""`auth = "basic"`: callers send user and password, as RFC 7617 says; each agent its own.
+"""`auth = "basic"`: callers send user and password (RFC 7617); each agent may have its own.
 
-The secret is `user:password`, or a JSON object of agents and theirs. It says nothing of the body.
+The secret is `user:password`, or a JSON object of agents and theirs. It does not cover the body.
 Source: RFC 7617.
 """
 

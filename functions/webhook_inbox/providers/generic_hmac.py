@@ -1,4 +1,4 @@
-"""`provider = "hmac"`: any scheme with an HMAC, declared in inbox.toml."""
+"""`provider = "hmac"`: any HMAC scheme, declared in inbox.toml."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -29,8 +29,8 @@ from webhook_inbox.providers.schemes.handshakes.presets import (
 )
 from webhook_inbox.providers.schemes.identity.batches import Parts, split_at
 from webhook_inbox.providers.schemes.signatures import signed_fields
+from webhook_inbox.providers.schemes.signatures.base import Verify, each_of
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
-from webhook_inbox.providers.schemes.signatures.per_item import Verify, each_of
 
 T = TypeVar("T")
 
@@ -40,11 +40,7 @@ SETTINGS: Final = frozenset(
 
 
 def provider(settings: Mapping[str, Any]) -> Provider:
-    """Returns the provider that the tables declare.
-
-    Raises:
-        ConfigurationError: tables do not go together.
-    """
+    """Returns the provider that the tables declare; raises ConfigurationError if they conflict."""
     source = _Declared(settings, hmac.scheme(settings), demands(settings))
     window = source.scheme.window
     return Provider(
@@ -96,7 +92,7 @@ class _Declared:
         return verified
 
     def preset(self, presets: Mapping[str, Callable[[Endpoint], T]]) -> T | None:
-        """Returns the one that the source's `handshake` names, None where it names no such one."""
+        """Returns the preset that the source's `handshake` names, or None."""
         if "handshake" not in self.settings:
             return None
         name = given.choice(self.settings, "handshake", of=NAMES)
@@ -104,7 +100,7 @@ class _Declared:
         return make(Endpoint(self.scheme.headers, self.scheme.url)) if make else None
 
     def compose(self, sample: Sample, secret: str, now: datetime) -> Sent:
-        """Returns a sample as the source's provider would send it; see `Recipe.compose`."""
+        """See `Provider.compose`."""
         scheme, window = self.scheme, self.scheme.window
         stamp = window.write(now) if window else ""
         sent = self._named(sample)
@@ -124,13 +120,13 @@ class _Declared:
         return self._whole(sent) if self.settings["signature"].get("each") else sent
 
     def _named(self, sample: Sample) -> Sent:
-        # What else is signed, such as a nonce, is new for every event.
+        # Other signed headers, such as a nonce, are new for every event.
         named = [name for each in self.scheme.templates for name in signed_fields.headers_of(each)]
         headers = {**dict.fromkeys(named, sample.event_id), "content-type": "application/json"}
         return Sent(headers | sample_headers(self.settings, sample), sample.body)
 
     def _whole(self, sent: Sent) -> Sent:
-        """Returns the batch that a signed event comes in."""
+        """Returns a batch that contains the signed event."""
         table = self.settings["batch"]
         event = parse(sent.body)
         item = nested(table["inside"], event) if table.get("inside") else event
@@ -140,7 +136,7 @@ class _Declared:
 def _guard(
     settings: Mapping[str, Any], scheme: Hmac
 ) -> Callable[[Delivery, Identity], bytes] | None:
-    """Returns what is guarded where a captured delivery could come again under another id."""
+    """Returns the guard, if a captured delivery could be replayed under another id."""
     partial, each = (settings["signature"].get(key) for key in ("partial", "each"))
     judged = scheme.window is not None and scheme.window.tolerance is not None
     pinned = all(template.pins("id") for template in scheme.templates)

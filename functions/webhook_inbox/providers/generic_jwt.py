@@ -1,8 +1,8 @@
 """`auth = "jwt"`: callers send a JSON Web Token of an issuer that inbox.toml names.
 
-The key is an agent's own, from the source's secret, or the issuer's, who publishes it; then a claim
-names the agent. A token says nothing of the body, unless a claim has its hash.
-Source: RFC 7515, RFC 7517, RFC 7519; RFC 8725 on what goes wrong with them.
+The key is an agent's own, from the source's secret, or published by the issuer; then a claim names
+the agent. A token does not cover the body, unless a claim has its hash.
+Source: RFC 7515, RFC 7517, RFC 7519; RFC 8725 on attacks against them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,8 +24,7 @@ from webhook_inbox.providers.schemes.generic.identity import (
 )
 from webhook_inbox.providers.schemes.jwt import keys as jwt_keys
 from webhook_inbox.providers.schemes.jwt import signing
-from webhook_inbox.providers.schemes.jwt.jwt import Jwt
-from webhook_inbox.providers.schemes.jwt.times import Times
+from webhook_inbox.providers.schemes.jwt.jwt import Jwt, Times
 from webhook_inbox.providers.schemes.signatures.encodings import base64url, hexadecimal
 
 SETTINGS: Final = frozenset(
@@ -43,7 +42,7 @@ EXAMPLE: Final = {
 HEADER: Final = "Authorization"
 AGENT_CLAIM: Final = "sub"
 TOLERANCE: Final = "1m"
-# Without those of a shared secret, which a source has to ask for.
+# Shared-secret algorithms are opt-in.
 ALGORITHMS: Final = ("RS256", "PS256", "ES256", "EdDSA")
 FACTS: Final = Facts(
     title="Your own callers, by token",
@@ -57,7 +56,7 @@ FACTS: Final = Facts(
     " keys in base64; none with `jwks`",
     resend="as your callers do",
 )
-# Who sends a sample that is signed with an issuer's key.
+# The agent of a sample that is signed with an issuer's key.
 SAMPLE: Final = "sample"
 
 
@@ -67,12 +66,12 @@ def provider(settings: Mapping[str, Any]) -> Provider:
     names, token = naming(settings, claim=scheme.claim), frozenset({scheme.header})
 
     def keys(delivery: Delivery, _: Sequence[str]) -> Fetch:
-        scheme.readable(delivery)  # nothing is fetched for what is no token of this kind
+        scheme.readable(delivery)  # fetches nothing without a readable token
         return Fetch(jwks)
 
     def verify(delivery: Delivery, secrets: Sequence[str]) -> Verified:
         verified = scheme.verify(delivery, secrets)
-        # A token that is good for any body tells when it was issued, not when anything happened.
+        # A token without a body hash dates itself, not the event.
         return verified if scheme.body_hash else replace(verified, signed_at=None)
 
     def sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
@@ -132,7 +131,7 @@ def _algorithms(settings: Mapping[str, Any]) -> tuple[str, ...]:
             )
         if name in jwt_keys.SYMMETRIC and "jwks" in settings:
             raise ConfigurationError(
-                f"algorithms: the key of {name} is shared, so nobody publishes it; remove it, or"
+                f"algorithms: the key of {name} is shared, so it is never published; remove it, or"
                 " remove jwks and put the keys into the source's secret"
             )
     return listed or ALGORITHMS
@@ -147,10 +146,10 @@ def _claims(settings: Mapping[str, Any], sample: Sample) -> dict[str, str]:
 def _guard(
     settings: Mapping[str, Any], scheme: Jwt
 ) -> Callable[[Delivery, Identity], bytes] | None:
-    """Returns what is guarded where a captured delivery could come again under another id.
+    """Returns the guard, if a captured delivery could be replayed under another id.
 
-    A token that has the body's hash is of one delivery. Any other may be sent with every one, so
-    it is the body that is known again.
+    A token with the body's hash belongs to one delivery and is guarded. Any other token may be
+    reused, so the body is guarded.
     """
     if "claim" in settings["event_id"] or not IN_BODY.isdisjoint(settings["event_id"]):
         return None
@@ -160,7 +159,7 @@ def _guard(
 
 
 def _pair(algorithms: tuple[str, ...], *, published: bool) -> Callable[[], tuple[str, str]] | None:
-    """Returns what makes a key pair for the first algorithm; None where its key is shared."""
+    """Returns a key pair factory for the first algorithm; None if its key is shared."""
     if algorithms[0] in jwt_keys.SYMMETRIC:
         return None
     return lambda: signing.pair(algorithms[0], agent="" if published else SAMPLE)

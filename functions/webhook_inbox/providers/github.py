@@ -1,15 +1,16 @@
 """GitHub: `X-Hub-Signature-256: sha256=<hex>` over the body; neither id nor time is signed.
 
-Source: GitHub's page on validating deliveries. The SHA-1 header `X-Hub-Signature`, which GitHub
-still sends beside it, never counts.
+GitHub also sends the SHA-1 header `X-Hub-Signature`, which never counts.
+Source: docs.github.com on validating deliveries and on handling failed deliveries.
 """
 
 from datetime import datetime
 from typing import Final
 
 from webhook_inbox.domain.json_path import at
-from webhook_inbox.domain.provider import Facts, Provider, Sample
-from webhook_inbox.providers.schemes.http.headers import first
+from webhook_inbox.domain.provider import Facts, Sample
+from webhook_inbox.providers.schemes.builder import build_provider
+from webhook_inbox.providers.schemes.http import first
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, Reading, header
 from webhook_inbox.providers.schemes.signatures.header_formats import Whole
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
@@ -26,9 +27,6 @@ def _type(reading: Reading) -> str | None:
     return f"{event}.{action}" if event and action and isinstance(action, str) else event
 
 
-NAMING: Final = Naming(id=(header("x-github-delivery"),), type=(_type,))
-
-
 def _sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
     return SCHEME.sign(sample, secret, now) | {
         "x-github-delivery": sample.event_id,
@@ -37,16 +35,13 @@ def _sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
     }
 
 
-PROVIDER: Final = Provider(
-    name="github",
-    verify=SCHEME.verify,
-    signature_headers=SCHEME.reads,
-    identify=NAMING.identify,
+PROVIDER: Final = build_provider(
+    "github",
+    SCHEME,
+    Naming(id=(header("x-github-delivery"),), type=(_type,)),
     sign=_sign,
-    guard=lambda delivery, _: delivery.body,
     kept_headers=frozenset(
         {
-            "x-github-delivery",
             "x-github-event",
             "x-github-hook-id",
             "x-github-hook-installation-target-id",
@@ -62,6 +57,5 @@ PROVIDER: Final = Provider(
         retries="none by itself",
         key_from="free text that you choose in the webhook's settings",
         resend="the delivery's Redeliver button, or the API, for 3 days",
-        recalled=("event_id", "handshake", "answer_within", "retries"),
     ),
 )

@@ -1,9 +1,9 @@
-"""GitLab: Standard Webhooks under a signing token, or a secret token sent as it is.
+"""GitLab: Standard Webhooks under a signing token, or a secret token sent as plain text.
 
-A hook may send both. A source takes the signature, unless `proof = "token"` says that its GitLab
-has none; then the token alone counts, which proves nothing about the body.
-Source: gitlab-org/gitlab!230944 and !231325 (the signing token is `whsec_` and base64 of 32
-bytes); gitlabhq/gitlabhq `doc/user/project/integrations/webhooks.md`.
+A hook may send both. The signature is required unless `proof = "token"` is set, for a GitLab that
+does not sign. Then only the token is checked, which does not cover the body.
+Source: gitlab-org/gitlab!230944 and !231325 (the signing token is `whsec_` and base64 of 32 bytes),
+epic 8083; gitlabhq/gitlabhq `doc/user/project/integrations/webhooks.md`.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from webhook_inbox.providers.schemes.signatures.header_formats import VersionedS
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 from webhook_inbox.providers.schemes.signatures.signed_content import Template
 from webhook_inbox.providers.schemes.signatures.tolerance import Window
-from webhook_inbox.providers.schemes.tokens.static_token import StaticToken
+from webhook_inbox.providers.schemes.tokens import StaticToken
 
 SETTINGS: Final = frozenset({"proof"})
 PROOFS: Final = ("signature", "token")
@@ -37,8 +37,8 @@ SIGNATURE: Final = Hmac(
     ids=ID,
 )
 NAMING: Final = Naming(id=(header(*ID),), type=(header("x-gitlab-event"), in_json("object_kind")))
-# Older releases send no webhook-id. A hook that another hook set off shares the event's UUID, so
-# it comes last.
+# Older releases send no webhook-id. A hook that another hook triggered shares the event's UUID,
+# so the UUID is last.
 UNSIGNED: Final = replace(NAMING, id=(header(*ID, "idempotency-key", "x-gitlab-event-uuid"),))
 KEPT: Final = frozenset(
     {"idempotency-key", "x-gitlab-event-uuid", "x-gitlab-instance", "x-gitlab-webhook-uuid"}
@@ -48,11 +48,9 @@ FACTS: Final = Facts(
     scheme="HMAC-SHA256 over `{id}.{timestamp}.{body}`, base64; or the secret token",
     window="5 minutes",
     event_id="`webhook-id`, the same over retries",
-    answer_within="10 s",
-    retries="none to rely on: a hook that fails is disabled for a while, then for good",
+    answer_within="10 s on GitLab.com",
+    retries="none; a failing hook is disabled, for a while after 5xx, for good after 4xx",
     key_from="the hook's signing token, `whsec_…`, made by GitLab; the secret token is yours",
-    resend="the hook's Recent events, Resend request; or the API",
-    recalled=("event_id", "handshake", "answer_within", "retries", "resend"),
 )
 
 

@@ -1,7 +1,7 @@
 """GoCardless: `Webhook-Signature: <hex>` over the body; a body is a list of events.
 
-The header is called like that of Standard Webhooks and holds something else. GoCardless wants 498
-for a signature that is wrong.
+Standard Webhooks uses the same header name for another format. GoCardless expects 498 for an
+invalid signature.
 Source: gocardless/gocardless-pro-python `webhooks.py` and its tests.
 """
 
@@ -34,10 +34,6 @@ PROVIDER: Final = build_provider(
         title="GoCardless",
         scheme="HMAC-SHA256 over the body, hex",
         event_id="`id` of each event in the list",
-        answer_within="10 s",
-        retries="8",
         key_from="the webhook endpoint's secret, in the dashboard's developer settings",
-        resend="Retry on the webhook's page in the dashboard, or the API",
-        recalled=("handshake", "answer_within", "retries", "resend"),
     ),
 )

@@ -1,9 +1,10 @@
-"""Google Pub/Sub push: an OIDC token (RS256) in `Authorization`, which covers no byte of the body.
+"""Google Pub/Sub push: an OIDC token (RS256) in `Authorization`; the body is not covered.
 
-Any Google service account can have a token made for any audience, so the account is pinned: that
-claim is what tells who sends. Keys come from Google's JWK set. A subscription may also send the
-bare message, its metadata in headers.
-Source: recalled; Google's pages on push authentication and payload unwrapping.
+Any Google service account can obtain a token for any audience, so the account is pinned: its claim
+identifies the sender. Keys are from Google's JWK set. A subscription may also send the unwrapped
+message, with its metadata in headers.
+Source: Google's pages on push authentication and payload unwrapping; the API reference of
+`projects.subscriptions`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,9 +18,8 @@ from webhook_inbox.domain.provider import Facts, Provider, Sample
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json, repeats
-from webhook_inbox.providers.schemes.jwt.jwt import Jwt
+from webhook_inbox.providers.schemes.jwt.jwt import Claims, Jwt
 from webhook_inbox.providers.schemes.jwt.keys import published
-from webhook_inbox.providers.schemes.jwt.times import Claims
 from webhook_inbox.providers.schemes.signatures.asymmetric import Rsa
 
 SETTINGS: Final = frozenset({"audience", "service_account", "url"})
@@ -45,18 +45,14 @@ FACTS: Final = Facts(
     title="Google Pub/Sub push",
     body="none",
     scheme="OIDC token, RS256, claims `iss`, `aud`, `email` and `exp`; covers no body",
-    window="as long as the token: 1 hour",
+    window="as long as the token",
     event_id="`message.messageId`",
     answer_within="the subscription's acknowledgement deadline, 10 to 600 s",
-    retries="until acknowledged, or for 7 days",
+    retries="until acknowledged, for 7 days by default",
     key_from="none: pin the push subscription's `service_account`, and its `audience` if it has one"
     " that is not the endpoint's URL",
     resend="`gcloud pubsub subscriptions seek`",
-    recalled=(
-        "scheme", "window", "event_id", "handshake", "answer_within", "retries", "key_from",
-        "resend",
-    ),
-)  # fmt: skip
+)
 
 
 def provider(settings: Mapping[str, Any]) -> Provider:
@@ -79,7 +75,7 @@ def provider(settings: Mapping[str, Any]) -> Provider:
     )
 
     def keys(delivery: Delivery, _: Sequence[str]) -> Fetch:
-        scheme.token(delivery)  # nothing is fetched for a delivery without one
+        scheme.token(delivery)  # fetches nothing without a token
         return KEYS
 
     def sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
@@ -100,6 +96,6 @@ def provider(settings: Mapping[str, Any]) -> Provider:
 
 
 def _email_is_verified(claims: Claims, _: Delivery) -> None:
-    # Exactly true: as text it would also be "false".
+    # Exactly true: the text "false" would be truthy.
     if claims.get("email_verified") is not True:
         raise Rejected(Reason.INVALID_SIGNATURE, "the token's email is not verified")

@@ -1,14 +1,13 @@
 """HubSpot: base64 over method, URL, body and time (v3); hashes of secret and content (v1, v2).
 
-A request may carry an old signature beside the new one. Only that of the source's `version` is
-looked at: an old one that is right never makes up for a new one that is wrong. HubSpot writes some
-characters of the URL plainly that are sent encoded, so the URL is tried as sent, with those of
-HubSpot's table decoded, and with all of them but the question mark.
-`eventId` is not promised to be unique: what comes under a known one with other content is kept as
-a conflict, not dropped.
+A request may have an older signature beside the new one. Only the source's `version` is verified: a
+valid older signature does not replace an invalid new one. HubSpot signs some characters of the URL
+decoded that are sent encoded, so three forms are tried: as sent, with the characters of HubSpot's
+table decoded, and with all but the question mark decoded. `eventId` is not guaranteed to be unique:
+other content under a known id is recorded as a conflict, not dropped. The Python library accepts
+any time in the future; this provider does not.
 Source: HubSpot/hubspot-api-python `utils/signature.py` and its tests; HubSpot/hubspot-api-nodejs
-`signature.spec.ts`; HubSpot's page on validating requests. The Python library takes any time ahead
-of the clock; we do not.
+`signature.spec.ts`; HubSpot's pages on validating requests and on the webhooks API.
 """
 
 import re
@@ -21,10 +20,10 @@ from urllib.parse import unquote, unquote_to_bytes
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Provider, Sample, Verified
+from webhook_inbox.providers.schemes import http
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
-from webhook_inbox.providers.schemes.http import urls
-from webhook_inbox.providers.schemes.http.headers import encoded, required
+from webhook_inbox.providers.schemes.http import encoded, required
 from webhook_inbox.providers.schemes.identity.batches import split_at
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, in_json
 from webhook_inbox.providers.schemes.signatures.encodings import base64
@@ -56,12 +55,11 @@ FACTS: Final = Facts(
     answer_within="5 s",
     retries="10 within 24 hours",
     key_from="the app's client secret, on its Auth page",
-    recalled=("handshake", "answer_within", "retries"),
 )
 
 
 def provider(settings: Mapping[str, Any]) -> Provider:
-    """Returns the provider of one version of the signature; `url` is the address without a query."""
+    """Returns the provider for one signature version; `url` is the address without a query."""
     base = given.public_url(settings)
     version = given.choice(settings, "version", of=VERSIONS)
     made = _newest(base) if version == "v3" else _older(version, base)
@@ -72,7 +70,7 @@ def _newest(base: str) -> Provider:
     def signs(delivery: Delivery) -> Sequence[bytes]:
         stamp = encoded(required(delivery.headers, (TIME,)))
         method = encoded(delivery.method)
-        spellings = _spellings(urls.public(delivery, base))
+        spellings = _spellings(http.public(delivery, base))
         return [method + url + delivery.body + stamp for url in spellings]
 
     scheme = Hmac(

@@ -1,8 +1,9 @@
-"""Intercom: `X-Hub-Signature: sha1=<hex>` over the body, SHA-1 where others' header is SHA-256.
+"""Intercom: `X-Hub-Signature: sha1=<hex>` over the body; elsewhere this header is SHA-256.
 
-A `ping`, signed like an event and with or without an id, is sent when topics are saved and by the
-API at any time; the URL itself is tried with HEAD. Source: intercom/intercom-webhooks, its Node
-and Ruby samples; Intercom's pages on setting up webhooks and on pinging a subscription.
+A signed `ping`, with or without an id, is sent when topics are saved and by the API at any time.
+The URL is probed with HEAD.
+Source: intercom/intercom-webhooks, its Node and Ruby samples; Intercom's pages on setting up
+webhooks, on pinging a subscription and on webhook notifications.
 """
 
 from typing import Final
@@ -11,7 +12,7 @@ from webhook_inbox.domain.json_path import text_at
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer, Facts
 from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.handshakes.handshakes import EMPTY, probed
+from webhook_inbox.providers.schemes.handshakes import EMPTY, probed
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, in_json, repeats
 from webhook_inbox.providers.schemes.signatures.header_formats import Whole
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
@@ -32,16 +33,15 @@ PROVIDER: Final = build_provider(
     ),
     greet=probed("HEAD"),
     handshake=_ping,
-    # They tell of the delivery, not of the event.
+    # These describe the delivery, not the event.
     volatile=("delivered_at", "delivery_attempts", "delivery_status"),
     facts=Facts(
         title="Intercom",
         scheme="HMAC-SHA1 over the body, hex",
         event_id="`id`",
         handshake="HEAD tries the URL; a signed `ping` when topics are saved",
-        answer_within="5 s",
-        retries="for a few hours, then deliveries pause",
+        retries="1,000 errors in a row pause deliveries for 15 minutes; 7 days of errors suspend"
+        " those of a private app",
         key_from="the app's client secret, on its Basic information page",
-        recalled=("answer_within", "retries"),
     ),
 )

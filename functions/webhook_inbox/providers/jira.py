@@ -1,10 +1,9 @@
-"""Jira: `X-Hub-Signature: sha256=<hex>` over the body; to Connect apps a JWT in `Authorization`.
+"""Jira: `X-Hub-Signature: sha256=<hex>` over the body; for Connect apps a JWT in `Authorization`.
 
-The method before `=` may change one day. Any other than SHA-256 is refused until it is known here,
-SHA-1 for ever. Hooks without a secret are unsigned and never verified.
-With `proof = "connect"` a source is a Connect app's: HS256 under its shared secret, taken as text,
-over a hash of method, path and query (`qsh`). That leaves the body unsigned. A token of the
-frontend, whose `qsh` is `context-qsh`, counts for no request.
+Atlassian may change the method before `=`: any other than SHA-256 is rejected. Hooks without a
+secret are unsigned and never verified. With `proof = "connect"`, a source belongs to a Connect app:
+HS256 under its shared secret, as text, over a hash of method, path and query (`qsh`); the body is
+not signed. A frontend token, whose `qsh` is `context-qsh`, is not valid for a request.
 Source: Atlassian's pages on webhooks, on understanding JWT and on the query string hash.
 """
 
@@ -17,13 +16,13 @@ from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.json_path import fields
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Provider, Sample
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
-from webhook_inbox.providers.schemes.http import urls
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
-from webhook_inbox.providers.schemes.signatures.constant_time import matches
+from webhook_inbox.providers.schemes.signatures.encodings import matches
 from webhook_inbox.providers.schemes.signatures.header_formats import Whole
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
@@ -42,10 +41,8 @@ FACTS: Final = Facts(
     title="Jira",
     scheme="HMAC-SHA256 over the body, hex; Connect apps: JWT, HS256, `qsh` of the request",
     event_id="`X-Atlassian-Webhook-Identifier`, the same over retries",
-    answer_within="20 to 30 s",
     retries="up to 5, 5 to 15 minutes apart",
     key_from="the secret that you give the webhook; of Connect apps the installation's shared one",
-    recalled=("handshake", "answer_within", "retries"),
 )
 
 
@@ -63,13 +60,12 @@ def provider(settings: Mapping[str, Any]) -> Provider:
 
 def _connect(url: str, base_url: str) -> Provider:
     # Loaded where it is needed: the library behind it is large.
-    from webhook_inbox.providers.schemes.jwt.jwt import Jwt  # noqa: PLC0415
-    from webhook_inbox.providers.schemes.jwt.times import Claims  # noqa: PLC0415
+    from webhook_inbox.providers.schemes.jwt.jwt import Claims, Jwt  # noqa: PLC0415
 
     def check(claims: Claims, delivery: Delivery) -> None:
         signed = claims["qsh"]
         if not isinstance(signed, str) or not matches(signed, _hash(delivery, url, base_url)):
-            raise Rejected(Reason.INVALID_SIGNATURE, "the token is of another request")
+            raise Rejected(Reason.INVALID_SIGNATURE, "the token is for another request")
 
     scheme = Jwt(
         header="authorization",
@@ -101,7 +97,7 @@ def _hash(delivery: Delivery, url: str, base_url: str) -> str:
 
 def _query(delivery: Delivery) -> str:
     values: dict[str, list[str]] = defaultdict(list)
-    for name, value in urls.fields(delivery.query):
+    for name, value in fields(delivery.query):
         values[name].append(value)
     values.pop("jwt", None)
     return "&".join(

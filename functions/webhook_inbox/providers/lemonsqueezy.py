@@ -1,7 +1,7 @@
-"""Lemon Squeezy: `X-Signature: <hex>` over the body, which has no id and no time of sending.
+"""Lemon Squeezy: `X-Signature: <hex>` over the body, which has neither id nor sending time.
 
-The type stands in a header too, which is not signed: the body's is taken.
-Source: webhook-co's configuration.
+The type is also in a header, which is not signed: the body's type is used first.
+Source: webhook-co's configuration; Lemon Squeezy's page on webhook requests.
 """
 
 from typing import Final
@@ -26,8 +26,6 @@ PROVIDER: Final = build_provider(
         scheme="HMAC-SHA256 over the body, hex",
         event_id="the body's hash: no id is documented",
         retries="3: after 5, 25 and 125 s",
-        key_from="the signing secret of 6 to 40 characters that you choose in the webhook's form",
-        resend="the delivery's Resend button, on the webhook's page",
-        recalled=("event_id", "handshake", "retries", "key_from", "resend"),
+        key_from="the signing secret that you choose in the webhook's form",
     ),
 )

@@ -1,8 +1,9 @@
 """LINE: `X-Line-Signature: <base64>` over the body, which holds a list of events.
 
-The console's Verify button sends an empty list, signed. A redelivery says so in each event, and
-nothing else of it differs.
-Source: line/line-bot-sdk-python `v3/webhook.py` and its tests; @line/bot-sdk.
+The console's Verify button sends a signed empty list. A redelivered event differs only in its
+redelivery flag.
+Source: line/line-bot-sdk-python `v3/webhook.py` and its tests; @line/bot-sdk; developers.line.biz
+`verify-webhook-url`.
 """
 
 from typing import Final
@@ -11,7 +12,7 @@ from webhook_inbox.domain.json_path import at, document
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer, Facts
 from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.handshakes.handshakes import EMPTY
+from webhook_inbox.providers.schemes.handshakes import EMPTY
 from webhook_inbox.providers.schemes.identity.batches import split_at
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, Reading, in_json
 from webhook_inbox.providers.schemes.signatures.encodings import base64
@@ -25,7 +26,7 @@ def _verification(delivery: Delivery, _: str) -> Answer | None:
 
 
 def _retry(reading: Reading) -> int | None:
-    """LINE tells that an event comes again, not how often."""
+    """Returns 1 for a redelivery; LINE does not count them."""
     found = at(reading.document, REDELIVERED)
     return int(found) if isinstance(found, bool) else None
 
@@ -48,10 +49,7 @@ PROVIDER: Final = build_provider(
         scheme="HMAC-SHA256 over the body, base64",
         event_id="`webhookEventId` of each event in `events`",
         handshake="Verify sends an empty list of events, signed: answered 200",
-        answer_within="2 s",
         retries="none unless redelivery is switched on for the channel",
-        key_from="the channel secret, on the channel's Basic settings page",
-        resend="none by hand; redelivery is switched on in the channel's settings",
-        recalled=("handshake", "answer_within", "key_from", "resend"),
+        key_from="the channel secret",
     ),
 )

@@ -1,8 +1,8 @@
-"""Linear: `Linear-Signature: <hex>` over the body, which says when it was sent.
+"""Linear: `Linear-Signature: <hex>` over the body, which contains the sending time.
 
-The time is `webhookTimestamp`, in milliseconds and a number; the header `Linear-Timestamp` is not
-signed and never counts. A retry is stamped anew, so bodies of one delivery differ in it. Linear
-takes any answer but 200 for a failure.
+The time is `webhookTimestamp`, a number of milliseconds. The header `Linear-Timestamp` is not
+signed and never counts. A retry has a new time, so the bodies of one delivery differ. Linear treats
+any answer but 200 as a failure.
 Source: @linear/sdk 98 `webhooks`.
 """
 
@@ -24,7 +24,7 @@ TIMESTAMP: Final = "webhookTimestamp"
 
 def _timestamp(delivery: Delivery) -> str | None:
     found = at(document(delivery), TIMESTAMP)
-    # Not text: the SDK refuses that, however well it can be read.
+    # The SDK rejects text, even if it is a number.
     return str(found) if isinstance(found, int) and not isinstance(found, bool) else None
 
 
@@ -33,7 +33,7 @@ SCHEME: Final = Hmac(headers=("linear-signature",), window=WINDOW)
 
 
 def _compose(sample: Sample, secret: str, now: datetime) -> Sent:
-    """Returns the sample sent now: of another time, it would be refused."""
+    """Returns the sample with the current time; any other would be rejected."""
     try:
         event = parse(sample.body)
     except ValueError:
@@ -65,16 +65,12 @@ PROVIDER: Final = build_provider(
     kept_headers=frozenset({"linear-event"}),
     volatile=(TIMESTAMP,),
     compose=_compose,
-    sign=lambda sample, secret, now: dict(_compose(sample, secret, now).headers),
     accepted_status=200,
     facts=Facts(
         title="Linear",
         scheme="HMAC-SHA256 over the body, hex",
         window="60 s, by the body's `webhookTimestamp`",
         event_id="`Linear-Delivery`",
-        answer_within="5 s",
-        retries="3: after 1 minute, 1 hour and 6 hours; any answer but 200 is a failure",
-        key_from="`lin_wh_…`, on the webhook's page",
-        recalled=("handshake", "answer_within", "retries", "key_from"),
+        key_from="the webhook's signing secret",
     ),
 )

@@ -1,10 +1,11 @@
-"""Mailgun: an HMAC inside the body, over its own time and a random token and nothing else.
+"""Mailgun: an HMAC inside the body, over its own time and a random token only.
 
-Whoever saw one delivery could send any event with its signature, so the signed part is guarded
-and ages. Mailgun repeats for eight hours and may repeat a signature: a day is allowed, its library
-allows 15 minutes. `parent-signature` is that of a subaccount's parent. Older webhooks and routes
-send forms; one in parts (multipart) is not read.
-Source: mailgun (PyPI) `security.py`; hookdeck's notes.
+A captured signature is valid for any event, so the signed part is guarded and expires. Mailgun
+retries for eight hours and may repeat a signature: a day is allowed, while its library allows 15
+minutes. `parent-signature` is the signature of a subaccount's parent. Older webhooks and routes
+send forms; multipart forms are not read.
+Source: mailgun (PyPI) `security.py`; hookdeck's notes; documentation.mailgun.com
+`webhooks/webhook-retries`.
 """
 
 import json
@@ -16,12 +17,11 @@ from hashlib import sha256
 from typing import Final
 
 from webhook_inbox.domain.errors import Reason, Rejected
-from webhook_inbox.domain.json_path import at, document, text_at
+from webhook_inbox.domain.json_path import at, document, form, text_at
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Sample, Sent, Verified
 from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.http import urls
-from webhook_inbox.providers.schemes.http.headers import encoded
+from webhook_inbox.providers.schemes.http import encoded
 from webhook_inbox.providers.schemes.identity.event_identity import (
     LAST_SECOND,
     Naming,
@@ -42,7 +42,7 @@ WINDOW: Final = Window(
 def _field(delivery: Delivery, name: str) -> str | None:
     if document(delivery) is not None:
         return text_at(delivery, f"signature.{name}")
-    return next((value for key, value in urls.form(delivery) if key == name), None)
+    return next((value for key, value in form(delivery) if key == name), None)
 
 
 def _signs(delivery: Delivery) -> Sequence[bytes]:
@@ -92,16 +92,13 @@ PROVIDER: Final = build_provider(
     verify=_verify,
     guard=lambda delivery, _: SCHEME.content(delivery),
     compose=_compose,
-    sign=lambda sample, secret, now: dict(_compose(sample, secret, now).headers),
     facts=Facts(
         title="Mailgun",
         body="none",
         scheme="HMAC-SHA256 over time and token inside the body, hex",
         window="1 day back, 15 minutes ahead",
         event_id="`event-data.id`",
-        retries="for 8 hours: after 10, 10, 15, 30 minutes, 1, 2 and 4 hours; 406 ends them",
+        retries="for 8 hours: after 5, 10, 15 minutes, 1, 2 and 4 hours; 406 ends them",
         key_from="the HTTP webhook signing key (not the API key), in the account's settings",
-        resend="none; the Events API lists what happened",
-        recalled=("event_id", "handshake", "retries", "resend"),
     ),
 )

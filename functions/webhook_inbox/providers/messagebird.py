@@ -1,8 +1,8 @@
-"""MessageBird (Bird): a JWT in `MessageBird-Signature-JWT` that claims hashes of URL and body.
+"""MessageBird (Bird): a JWT in `MessageBird-Signature-JWT` with hashes of URL and body.
 
-`url_hash` is the SHA-256 of the address as it was called, query included, in the order it has
-there; `payload_hash` that of the body, and is claimed exactly where there is one. The token lasts
-a minute. Set `url` wherever a proxy or a domain of your own changes what a request shows.
+`url_hash` is the SHA-256 of the called address with its query, in its order. `payload_hash` is the
+body's, present only if there is a body. A token is valid for one minute. Set `url` if a proxy or
+custom domain changes the address that a request shows.
 Source: messagebird/python-rest-api `request_validator.py` and its test data.
 """
 
@@ -16,10 +16,10 @@ from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Provider, Sample
 from webhook_inbox.domain.timestamps import to_ms
+from webhook_inbox.providers.schemes import http
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
-from webhook_inbox.providers.schemes.http import urls
-from webhook_inbox.providers.schemes.http.headers import encoded
+from webhook_inbox.providers.schemes.http import encoded
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
     content_hash,
@@ -27,9 +27,8 @@ from webhook_inbox.providers.schemes.identity.event_identity import (
     in_json,
     in_query,
 )
-from webhook_inbox.providers.schemes.jwt.jwt import Jwt
-from webhook_inbox.providers.schemes.jwt.times import Claims
-from webhook_inbox.providers.schemes.signatures.constant_time import matches
+from webhook_inbox.providers.schemes.jwt.jwt import Claims, Jwt
+from webhook_inbox.providers.schemes.signatures.encodings import matches
 
 SETTINGS: Final = frozenset({"url"})
 EXAMPLE: Final = {"url": "https://inbox.example/webhooks/messagebird"}
@@ -41,7 +40,6 @@ FACTS: Final = Facts(
     event_id="the token's `jti`",
     key_from="the signing key, in the dashboard's developer settings; text, though it looks like"
     " hex",
-    recalled=("handshake",),
 )
 
 
@@ -76,11 +74,11 @@ def _covers(base: str, claims: Claims, delivery: Delivery) -> None:
     for name in ("url_hash", "payload_hash"):
         claimed, right = claims.get(name, ""), expected.get(name, "")
         if not isinstance(claimed, str) or not matches(claimed, right):
-            raise Rejected(Reason.INVALID_SIGNATURE, f"the token claims another {name}")
+            raise Rejected(Reason.INVALID_SIGNATURE, f"the token's {name} does not match")
 
 
 def _hashes(base: str, delivery: Delivery) -> dict[str, str]:
-    found = {"url_hash": sha256(encoded(urls.public(delivery, base))).hexdigest()}
+    found = {"url_hash": sha256(encoded(http.public(delivery, base))).hexdigest()}
     if delivery.body:
         found["payload_hash"] = sha256(delivery.body).hexdigest()
     return found

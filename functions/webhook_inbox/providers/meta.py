@@ -1,9 +1,9 @@
 """Meta (Facebook, Instagram, WhatsApp): `X-Hub-Signature-256: sha256=<hex>` over the body.
 
-The body escapes what is not ASCII, so parsed and written again it is another. The SHA-1 header
-`X-Hub-Signature`, sent beside it, never counts. A delivery holds up to 1,000 changes; where it
-holds several, it is split into deliveries of the same form with one change or message each. The
-endpoint is subscribed by a GET with a token that you choose, which is not the app's secret.
+The body escapes non-ASCII characters, so it must not be parsed and written again before
+verification. The SHA-1 header `X-Hub-Signature` never counts. A delivery holds up to 1,000 changes;
+several are split into deliveries of the same form with one change or message each. The endpoint is
+subscribed by a GET with a token that you choose, which is not the app's secret.
 Source: hookdeck's notes and webhook-co's handshake code.
 """
 
@@ -17,7 +17,7 @@ from webhook_inbox.domain.json_path import at, document
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts
 from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.handshakes.handshakes import as_text, subscribes
+from webhook_inbox.providers.schemes.handshakes import as_text, subscribes
 from webhook_inbox.providers.schemes.identity.batches import elements
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
@@ -33,7 +33,7 @@ from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
 VALUE: Final = "entry.0.changes.0.value"
 MESSAGE: Final = "entry.0.messaging.0.message"
-# What an entry lists, and what the value of a change lists (WhatsApp).
+# The lists in an entry, and in the value of a change (WhatsApp).
 LISTS: Final = ("changes", "messaging", "standby")
 INNER_LISTS: Final = ("messages", "statuses")
 
@@ -51,7 +51,7 @@ def _split(delivery: Delivery) -> Sequence[Delivery] | None:
 
 def _parts_of(entry: object) -> Iterator[dict[str, Any]]:
     if not isinstance(entry, dict):
-        raise Rejected(Reason.MALFORMED, "an entry of the delivery is no object")
+        raise Rejected(Reason.MALFORMED, "an entry of the delivery is not an object")
     for part in _one_each(entry, LISTS):
         change = at(part, "changes.0")
         value = at(change, "value")
@@ -71,7 +71,7 @@ def _one_each(holder: Mapping[str, Any], names: Sequence[str]) -> list[dict[str,
 
 
 def _field(reading: Reading) -> object:
-    """Finds what changed; of Messenger's events, which name no field, the list they stand in."""
+    """Finds the changed field; for Messenger's events, which have none, the name of their list."""
     entry = at(reading.document, "entry.0")
     listed = (name for name in LISTS[1:] if isinstance(entry, dict) and name in entry)
     return at(entry, "changes.0.field") or next(listed, None)
@@ -91,7 +91,7 @@ PROVIDER: Final = build_provider(
     Naming(
         id=(
             in_json(f"{VALUE}.messages.0.id"),
-            # A message's states come under its own id.
+            # All states of a message share its id.
             joined(in_json(f"{VALUE}.statuses.0.id"), in_json(f"{VALUE}.statuses.0.status")),
             joined(in_json(f"{MESSAGE}.mid"), _deleted),
             in_json(f"{MESSAGE}.mid"),
@@ -115,11 +115,8 @@ PROVIDER: Final = build_provider(
         scheme="HMAC-SHA256 over the body, hex after `sha256=`",
         event_id="a message's `id` or `mid`, with its status where it is one; else the body's hash",
         handshake="GET with `hub.mode`, `hub.verify_token` and `hub.challenge`, which is sent back",
-        answer_within="5 to 10 s",
         retries="less and less often, for 36 hours; WhatsApp for up to 7 days",
         key_from='the app\'s secret and a verify token that you choose: `{"secret":"…",'
         '"verify_token":"…"}`',
-        resend="none; read what was missed through the API",
-        recalled=("event_id", "answer_within", "resend"),
     ),
 )

@@ -1,9 +1,8 @@
 """Microsoft Graph: every notification of a request repeats your subscription's `clientState`.
 
-Nothing is signed. One request mixes notifications of several subscriptions, of which every one has
-to be right, made before a rotation of the secret or after it. Rich notifications, which hold the
-resource, come with tokens of Entra's for each application and tenant; these are checked too where
-`audience`, the application's id, is set.
+Nothing is signed. One request mixes notifications of several subscriptions, and each must be valid
+under the current or the previous secret. Rich notifications, which contain the resource, have Entra
+tokens for each application and tenant; set `audience`, the application's id, to check these too.
 Source: microsoftgraph/microsoft-graph-docs-contrib `change-notifications-delivery-webhooks.md` and
 `change-notifications-with-resource-data.md`.
 """
@@ -21,7 +20,7 @@ from webhook_inbox.domain.ports import Fetch
 from webhook_inbox.domain.provider import Facts, Provider, Sample, Sent, Verified
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
-from webhook_inbox.providers.schemes.handshakes.handshakes import greets
+from webhook_inbox.providers.schemes.handshakes import greets
 from webhook_inbox.providers.schemes.identity.batches import elements, split_at
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
@@ -31,7 +30,7 @@ from webhook_inbox.providers.schemes.identity.event_identity import (
     in_json,
     in_query,
 )
-from webhook_inbox.providers.schemes.tokens.static_token import StaticToken
+from webhook_inbox.providers.schemes.tokens import StaticToken
 
 SETTINGS: Final = frozenset({"audience", "tenants"})
 LIST: Final = "value"
@@ -39,7 +38,7 @@ STATE: Final = "clientState"
 TOKENS: Final = "validationTokens"
 # Microsoft Graph Change Tracking, in every tenant.
 PUBLISHER: Final = "0bf30f3b-4a52-48df-9a82-234910c4a086"
-# Where a token is put for the scheme that reads one from a header.
+# The header from which the scheme reads each token.
 PLACE: Final = "validation-token"
 
 
@@ -53,7 +52,7 @@ def _states(delivery: Delivery) -> Sequence[str]:
 
 SCHEME: Final = StaticToken(find=_states)
 NAMING: Final = Naming(
-    # A resource may change twice in one way, so subscription, resource and change name no event.
+    # A resource may change twice in the same way: subscription, resource and change are no id.
     id=(in_json("id"), content_hash),
     type=(in_json("lifecycleEvent"), dotted(in_json("changeType"), in_json("resource"))),
 )
@@ -66,8 +65,6 @@ FACTS: Final = Facts(
     answer_within="3 s",
     retries="for up to 4 hours",
     key_from="the `clientState` that you choose when you create the subscription",
-    resend="none; a delta query lists what changed",
-    recalled=("resend",),
 )
 
 
@@ -95,7 +92,7 @@ def _with_tokens(made: Provider, audience: str, tenants: tuple[str, ...]) -> Pro
     scheme = entra(PLACE, audience=audience, tenants=tenants, publisher=PUBLISHER)
 
     def fetches(delivery: Delivery, secrets: Sequence[str]) -> Fetch | None:
-        # What is fetched stands for the secrets, so they are asked before.
+        # The fetched keys replace the secrets, so the secret is checked first.
         SCHEME.verify(delivery, secrets)
         return KEYS if _is_rich(delivery) and _tokens(delivery) else None
 
@@ -124,9 +121,9 @@ def _tokens(delivery: Delivery) -> Sequence[str]:
     found = at(document(delivery), TOKENS)
     tokens = found if isinstance(found, list) else []
     if not tokens:
-        raise Rejected(Reason.MISSING_SIGNATURE, f"rich notifications come without {TOKENS}")
+        raise Rejected(Reason.MISSING_SIGNATURE, f"rich notifications have no {TOKENS}")
     if not all(isinstance(token, str) and token for token in tokens):
-        raise Rejected(Reason.MALFORMED, f"{TOKENS} holds what is no token")
+        raise Rejected(Reason.MALFORMED, f"{TOKENS} holds an invalid token")
     return tokens
 
 

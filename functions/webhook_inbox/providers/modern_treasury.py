@@ -1,4 +1,4 @@
-"""Modern Treasury: `X-Signature: <hex>` over the body; id and topic stand in unsigned headers.
+"""Modern Treasury: `X-Signature: <hex>` over the body; id and topic are in unsigned headers.
 
 Source: modern-treasury 1.80 (PyPI) `resources/webhooks.py`.
 """
@@ -36,6 +36,5 @@ PROVIDER: Final = build_provider(
         scheme="HMAC-SHA256 over the body, hex",
         event_id="`X-Event-ID`",
         key_from="the webhook key, in the dashboard's developer settings",
-        recalled=("event_id", "handshake"),
     ),
 )

@@ -1,9 +1,9 @@
-"""monday.com: a JWT (HS256) in `Authorization`, without `Bearer`; it covers no byte of the body.
+"""monday.com: a JWT (HS256) in `Authorization`, without `Bearer`; the body is not covered.
 
-It is for one endpoint (`aud`) and a few minutes: whoever takes one from a delivery can send another
-body with it for as long. Webhooks made in the interface carry none and are refused; make them with
-an app's token.
-Source: hookdeck's notes and webhook-co's adapter for monday.com.
+A token is valid for one endpoint (`aud`) and a few minutes; during that time a captured token can
+be sent with another body. Webhooks made in the interface have no token and are rejected; create
+them with an app's token.
+Source: hookdeck's notes and webhook-co's adapter for monday.com; developer.monday.com `changelog`.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from typing import Any, Final
 from webhook_inbox.domain.provider import Facts, Provider
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
-from webhook_inbox.providers.schemes.handshakes.handshakes import as_json, greets
+from webhook_inbox.providers.schemes.handshakes import as_json, greets
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, Reading, in_json
 from webhook_inbox.providers.schemes.jwt.jwt import Jwt
 
@@ -32,8 +32,8 @@ FACTS: Final = Facts(
     event_id="`event.triggerUuid`",
     handshake="a `challenge` alone, unsigned, sent back as JSON",
     retries="once a minute for 30 minutes",
+    answer_within="3 minutes",
     key_from="the app's signing secret; webhooks made in the interface are not signed",
-    recalled=("answer_within",),
 )
 
 

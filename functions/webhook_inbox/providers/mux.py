@@ -1,6 +1,6 @@
 """Mux: `Mux-Signature: t=<seconds>,v1=<hex>` over `{t}.{body}`.
 
-Mux's SDK refuses what is older than 5 minutes, and takes any time ahead of the clock; we do not.
+Mux's SDK rejects an age above 5 minutes and accepts any time in the future; this provider does not.
 Source: @mux/mux-node 15 `resources/webhooks`.
 """
 
@@ -23,16 +23,13 @@ PROVIDER: Final = build_provider(
         window=Window(),
     ),
     Naming(id=(in_json("id"),), type=(in_json("type"),), occurred_at=(in_json("created_at"),)),
-    # Counts the tries of this very delivery.
+    # Lists the attempts of this delivery.
     volatile=("attempts",),
     facts=Facts(
         title="Mux",
         scheme="HMAC-SHA256 over `{timestamp}.{body}`, hex",
         window="5 minutes",
         event_id="`id`",
-        answer_within="5 s",
-        retries="for 24 hours",
         key_from="the webhook's signing secret, in the environment's settings",
-        recalled=("event_id", "handshake", "answer_within", "retries"),
     ),
 )

@@ -1,6 +1,6 @@
-"""Netlify: a JWT (HS256) in `X-Webhook-Signature` that claims the body's SHA-256.
+"""Netlify: a JWT (HS256) in `X-Webhook-Signature` with the body's SHA-256.
 
-It has neither time nor id, so it stays good for ever.
+It has neither time nor id, so it never expires.
 Source: webhook-co's adapter for Netlify.
 """
 
@@ -19,15 +19,12 @@ from webhook_inbox.providers.schemes.jwt.jwt import Jwt
 PROVIDER: Final = build_provider(
     "netlify",
     Jwt(header="x-webhook-signature", claims={"iss": "netlify"}, body_hash="sha256"),
-    # One deploy passes through several states under one id, so the content names the event.
+    # A deploy keeps its id in every state, so the content identifies the event.
     Naming(id=(content_hash,), type=(header("x-netlify-event"), in_json("state"))),
     facts=Facts(
         title="Netlify",
         scheme="JWT, HS256, claims `iss` and the body's `sha256`",
         event_id="the body's hash: a deploy keeps its `id` from state to state",
-        answer_within="10 s",
-        retries="six failures in a row disable the hook",
         key_from="the JWS secret token that you choose in the notification's settings",
-        recalled=("event_id", "handshake", "answer_within", "retries"),
     ),
 )

@@ -1,7 +1,7 @@
 """Notion: `X-Notion-Signature: sha256=<hex>` over the body, under a token that Notion delivers.
 
-The first request to a new subscription brings the token, with nothing to verify it by; it is taken
-while an operator waits for it. A retry counts itself in the body.
+The first request to a new subscription contains the token, unsigned. It is accepted only while an
+operator is enrolling. The body contains the attempt number.
 Source: hookdeck's notes and webhook-co's configuration.
 """
 
@@ -11,7 +11,7 @@ from webhook_inbox.domain.json_path import document
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Offer
 from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.handshakes.handshakes import EMPTY
+from webhook_inbox.providers.schemes.handshakes import EMPTY
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, in_json, repeats
 from webhook_inbox.providers.schemes.signatures.header_formats import Whole
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
@@ -45,9 +45,7 @@ PROVIDER: Final = build_provider(
         scheme="HMAC-SHA256 over the body, hex after `sha256=`",
         event_id="`id`",
         handshake="the first request delivers the secret as `verification_token`",
-        retries="8 over 24 hours",
         key_from="Notion makes it and delivers it: `webhookctl secrets enrol` before you create"
         " the subscription, then give Notion the same token in its form",
-        recalled=("event_id", "retries"),
     ),
 )

@@ -1,7 +1,7 @@
 """Onfido: `X-SHA2-Signature: <hex>` over the body.
 
-There is no event id, so what happened to which object names the event: an object to which the
-same happens twice, as a check that is reopened and completed again, comes as a conflict.
+Events have no id: object and action identify one. If the same action happens twice to an object,
+such as a check that is reopened and completed again, the second is recorded as a conflict.
 Source: onfido-python 6 `webhook_event_verifier.py`.
 """
 
@@ -25,6 +25,5 @@ PROVIDER: Final = build_provider(
         scheme="HMAC-SHA256 over the body, hex",
         event_id="`payload.object.id` and `payload.action`",
         key_from="the webhook's token, shown when it is created",
-        recalled=("event_id", "handshake"),
     ),
 )

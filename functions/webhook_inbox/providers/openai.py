@@ -1,7 +1,8 @@
-"""OpenAI: Standard Webhooks. A secret without `whsec_` is the key as it stands.
+"""OpenAI: Standard Webhooks. A secret without `whsec_` is the key as text.
 
-Its library also takes a signature without a version; here only `v1` counts.
-Source: openai/openai-python `lib/_webhooks.py`, `tests/lib/test_webhooks.py`.
+OpenAI's library also accepts a signature without a version; here only `v1` counts.
+Source: openai/openai-python `lib/_webhooks.py`, `tests/lib/test_webhooks.py`; OpenAI's guide on
+webhooks.
 """
 
 from typing import Final
@@ -27,7 +28,6 @@ PROVIDER: Final = standard(
         event_id="`webhook-id`",
         answer_within="a few seconds",
         retries="for up to 72 hours, exponential",
-        key_from="`whsec_…`, shown once when the webhook is made in the project's settings",
-        recalled=("handshake", "answer_within", "retries", "key_from"),
+        key_from="the webhook's secret, `whsec_…`",
     ),
 )

@@ -1,9 +1,9 @@
-"""Paddle Billing: `Paddle-Signature: ts=<seconds>;h1=<hex>`, more `h1` while a secret is rotated.
+"""Paddle Billing: `Paddle-Signature: ts=<seconds>;h1=<hex>`, more `h1` during a secret rotation.
 
-The window is the library's: five seconds, both ways, since every attempt is signed afresh. A replay
-from the dashboard has the same `event_id` under another `notification_id`.
-Source: PaddleHQ/paddle-python-sdk `Notifications/Verifier.py` and its tests. Paddle Classic signs
-otherwise, with RSA, and is not taken.
+The window is the library's: five seconds, both ways, since every attempt is signed again. A replay
+from the dashboard has the same `event_id` under another `notification_id`. Paddle Classic signs
+with RSA and is not supported.
+Source: PaddleHQ/paddle-python-sdk `Notifications/Verifier.py` and its tests.
 """
 
 from datetime import timedelta
@@ -40,7 +40,5 @@ PROVIDER: Final = build_provider(
         answer_within="5 s",
         retries="live: 60 in 3 days; sandbox: 3 in 15 minutes",
         key_from="`pdl_ntfset_…` of the notification destination, which Paddle makes",
-        resend="the notification's Replay, in the dashboard or the API",
-        recalled=("event_id", "handshake", "resend"),
     ),
 )

@@ -1,7 +1,7 @@
-"""PagerDuty v3: `X-PagerDuty-Signature: v1=<hex>,v1=<hex>` over the body, one for each live secret.
+"""PagerDuty v3: `X-PagerDuty-Signature: v1=<hex>,v1=<hex>` over the body, one per live secret.
 
-Its library decodes the hex and so takes upper case; here a signature counts as PagerDuty writes
-it. An empty body is malformed. The statuses are those that the library advises.
+PagerDuty's library also accepts upper-case hex; this provider accepts lower case only. An empty
+body is malformed. The statuses are those that the library recommends.
 Source: PagerDuty/go-pagerduty `webhookv3/webhookv3.go` and its test.
 """
 
@@ -37,16 +37,12 @@ PROVIDER: Final = build_provider(
     ),
     verify=_verify,
     kept_headers=frozenset({"x-webhook-id", "x-webhook-subscription"}),
-    # Either stops PagerDuty from sending again; the rejected delivery is kept here.
+    # Either stops PagerDuty's retries; the rejected delivery is stored here.
     statuses={**STATUSES, Reason.INVALID_SIGNATURE: 403, Reason.MISSING_SIGNATURE: 400},
     facts=Facts(
         title="PagerDuty v3",
         scheme="HMAC-SHA256 over the body, hex, one signature for each live secret",
         event_id="`event.id`",
-        handshake="none; the test sends `pagey.ping`, an event like any other",
-        answer_within="5 s",
-        retries="up to 10 tries; a 4xx other than 429 ends them",
-        key_from="shown once when the webhook subscription is made",
-        recalled=("event_id", "handshake", "answer_within", "retries", "key_from"),
+        key_from="the webhook subscription's secret",
     ),
 )

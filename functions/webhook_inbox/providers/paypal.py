@@ -1,10 +1,10 @@
 """PayPal: RSA over `{id}|{time}|{webhook id}|{CRC-32 of the body}`, certificate fetched.
 
-The certificate comes from PayPal's own host over TLS, which stands for a check of its chain; its
-name and its dates are checked. A CRC-32 is no hash: whoever saw a delivery can make another body
-for its signature. So the body has to be JSON, and what is signed runs under one event id only.
-The library would also take SHA-1; `PAYPAL-AUTH-ALGO` has to be SHA-256 here.
-Source: paypal/PayPal-Python-SDK `notifications.py` and its tests.
+The certificate is fetched from PayPal's own host over TLS, which replaces checking its chain; its
+name and dates are checked. A CRC-32 is not a cryptographic hash: a captured signature fits other
+bodies. The body must therefore be JSON, and a signature runs under one event id only. The library
+also accepts SHA-1; here `PAYPAL-AUTH-ALGO` must be SHA-256.
+Source: paypal/PayPal-Python-SDK `notifications.py` and its tests; PayPal's page on webhooks.
 """
 
 import re
@@ -24,8 +24,7 @@ from webhook_inbox.domain.ports import Fetch
 from webhook_inbox.domain.provider import Facts, Provider, Sample, Verified
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
-from webhook_inbox.providers.schemes.http.headers import encoded, required
-from webhook_inbox.providers.schemes.http.key_urls import pinned
+from webhook_inbox.providers.schemes.http import encoded, pinned, required
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, in_json
 from webhook_inbox.providers.schemes.signatures.asymmetric import Rsa
 from webhook_inbox.providers.schemes.signatures.tolerance import Window, iso
@@ -54,7 +53,6 @@ FACTS: Final = Facts(
     retries="up to 25 times over 3 days",
     key_from="none: give the webhook's id, from the app's page, as `webhook_id`",
     resend="the dashboard, or `POST /v1/notifications/webhooks-events/{id}/resend`",
-    recalled=("handshake", "retries"),
 )
 
 
@@ -97,7 +95,7 @@ def _verify(scheme: Rsa, delivery: Delivery, keys: Sequence[str]) -> Verified:
         _certified(text, delivery.received_at)
     verified = scheme.verify(delivery, keys)
     if not isinstance(document(delivery), dict):
-        raise Rejected(Reason.MALFORMED, "the body is no event of PayPal")
+        raise Rejected(Reason.MALFORMED, "the body is not a PayPal event")
     return verified
 
 
@@ -108,13 +106,15 @@ def _certificate(delivery: Delivery, _: Sequence[str]) -> Fetch:
 
 
 def _certified(text: str, now: datetime) -> None:
-    """Checks whose a certificate is and when; raises Rejected."""
+    """Checks the owner and the dates of a certificate; raises Rejected."""
     try:
         certificate = load_pem_x509_certificate(text.encode())
         named = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     except ValueError:
-        return  # no certificate: whether it is a key is the scheme's to say
+        return  # not a certificate; the scheme decides whether it is a key
     if not any(OWNER.fullmatch(str(name.value)) for name in named):
-        raise Rejected(Reason.INVALID_SIGNATURE, "the certificate is not that of PayPal's messages")
+        raise Rejected(
+            Reason.INVALID_SIGNATURE, "the certificate is not PayPal's message certificate"
+        )
     if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
         raise Rejected(Reason.INVALID_SIGNATURE, "the certificate is not valid at this time")

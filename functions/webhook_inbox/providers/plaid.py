@@ -1,10 +1,10 @@
-"""Plaid: an ES256 JWT in `Plaid-Verification` that claims the body's SHA-256 and when it was made.
+"""Plaid: an ES256 JWT in `Plaid-Verification` with the body's SHA-256 and its issue time.
 
-Its key is asked for by `kid` with the account's credentials, so the secret has two parts:
-`{"client_id": "…", "secret": "…"}`. A key that Plaid calls expired is none.
-There is no id. An item says the same again (`SYNC_UPDATES_AVAILABLE`) whenever there is news, so
-item and code alone, once thought to be a key, would lose all but the first: the token's time
-belongs to it. Source: Plaid's page on verifying webhooks; webhook-co's adapter.
+Its key is requested by `kid` with the account's credentials, so the secret has two parts:
+`{"client_id": "…", "secret": "…"}`. An expired key is rejected. Events have no id. An item repeats
+a webhook (`SYNC_UPDATES_AVAILABLE`) for every update, so item and code alone would drop all but the
+first: the token's time is part of the event id.
+Source: Plaid's page on verifying webhooks; webhook-co's adapter.
 """
 
 import json
@@ -27,16 +27,15 @@ from webhook_inbox.providers.schemes.identity.event_identity import (
     in_json,
     joined,
 )
-from webhook_inbox.providers.schemes.jwt.jwt import Jwt
+from webhook_inbox.providers.schemes.jwt.jwt import Claims, Jwt, Times
 from webhook_inbox.providers.schemes.jwt.keys import JsonWebKey, published
-from webhook_inbox.providers.schemes.jwt.times import Claims, Times
 from webhook_inbox.providers.schemes.signatures import keys
 from webhook_inbox.providers.schemes.signatures.asymmetric import Ecdsa
 
 SETTINGS: Final = frozenset({"environment"})
 ENVIRONMENTS: Final = ("production", "sandbox")
 WINDOW: Final = timedelta(minutes=5)
-# A stranger's token chooses what is asked of Plaid; its own are UUIDs.
+# An unverified token selects the key to request; Plaid's own ids are UUIDs.
 KEY_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 
 
@@ -60,7 +59,7 @@ _MADE_AT: Final = SCHEME.claim("iat")
 NAMING: Final = Naming(
     id=(
         joined(in_json("item_id"), in_json("webhook_code"), _MADE_AT),
-        # Not every webhook is about an item.
+        # Some webhooks have no item.
         joined(content_hash, _MADE_AT),
         content_hash,
     ),
@@ -71,10 +70,7 @@ FACTS: Final = Facts(
     scheme="JWT, ES256, claims `request_body_sha256`; its key is fetched by `kid`",
     window="5 minutes",
     event_id="`item_id`, `webhook_code` and the token's `iat`: there is no id",
-    answer_within="10 s",
-    retries="for 24 hours, after 30 s at first and then four times as long each time",
     key_from="`client_id` and `secret` of the account, on the dashboard's Keys page, as JSON",
-    recalled=("event_id", "handshake", "answer_within", "retries"),
 )
 
 
@@ -85,7 +81,7 @@ def provider(settings: Mapping[str, Any]) -> Provider:
     def key(delivery: Delivery, secrets: Sequence[str]) -> Fetch:
         kid = SCHEME.kid(delivery)
         if KEY_ID.fullmatch(kid) is None:
-            raise Rejected(Reason.MALFORMED, "the token's key is none that Plaid could have")
+            raise Rejected(Reason.MALFORMED, "the token's key id is not a Plaid key id")
         return _question(environment, kid, secrets)
 
     return build_provider(

@@ -1,11 +1,10 @@
 """Plivo: base64 over the public URL, sorted fields and a nonce (v3), or over URL and nonce (v2).
 
-Of v3 the query's fields are sorted and written anew, decoded; those of a form follow, as name and
-value, with a question mark and a dot in front that depend on which of the two there are. The
-header may hold signatures under several tokens, with commas between them.
-v2 covers neither query nor form: whoever sees one request can send another under its nonce, and
-a nonce is therefore good for one event. A request may carry both: only the source's `version`
-counts. Source: plivo 4 (PyPI) `utils/signature_v3.py`; plivo/plivo-python's tests.
+For v3, the query's fields are decoded and sorted; a form's fields follow as name and value, after a
+question mark and a dot that depend on which of the two are present. The header may hold signatures
+under several tokens, separated by commas. v2 covers neither query nor form: a captured request can
+be changed under its nonce, so a nonce is valid for one event. Only the source's `version` counts.
+Source: plivo 4 (PyPI) `utils/signature_v3.py`; plivo/plivo-python's tests.
 """
 
 from collections import defaultdict
@@ -14,12 +13,13 @@ from dataclasses import replace
 from typing import Any, Final
 
 from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.json_path import fields, form
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Provider
+from webhook_inbox.providers.schemes import http
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
-from webhook_inbox.providers.schemes.http import urls
-from webhook_inbox.providers.schemes.http.headers import encoded, required
+from webhook_inbox.providers.schemes.http import encoded, required
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
     content_hash,
@@ -51,24 +51,23 @@ FACTS: Final = Facts(
     scheme="HMAC-SHA256 over URL, sorted fields and nonce, base64 (v3)",
     event_id="`MessageUUID` and `Status`, or `CallUUID`, `Event` and `CallStatus`",
     key_from="the account's or subaccount's auth token, on the console's overview",
-    recalled=("event_id", "handshake"),
 )
 # Names and values, decoded.
 Fields = Iterable[tuple[str, str]]
 
 
 def provider(settings: Mapping[str, Any]) -> Provider:
-    """Returns the provider of one version of the signature; `url` is the address without a query."""
+    """Returns the provider for one signature version; `url` is the address without a query."""
     base = given.public_url(settings)
     version = given.choice(settings, "version", of=VERSIONS)
     nonce = (f"x-plivo-signature-{version}-nonce",)
 
     def address(delivery: Delivery) -> str:
-        return urls.public(replace(delivery, query=""), base)
+        return http.public(replace(delivery, query=""), base)
 
     def newest(delivery: Delivery) -> Sequence[bytes]:
         end = "." + required(delivery.headers, nonce)
-        url = _url(address(delivery), urls.fields(delivery.query), _form(delivery))
+        url = _url(address(delivery), fields(delivery.query), _form(delivery))
         return [encoded(url + end)]
 
     def older(delivery: Delivery) -> Sequence[bytes]:
@@ -90,10 +89,10 @@ def provider(settings: Mapping[str, Any]) -> Provider:
 
 
 def _form(delivery: Delivery) -> Fields:
-    form = urls.form(delivery)
-    if delivery.body and not any(map(any, form)):
-        raise Rejected(Reason.MALFORMED, "the body is no form, and nothing else of it is signed")
-    return form
+    pairs = form(delivery)
+    if delivery.body and not any(map(any, pairs)):
+        raise Rejected(Reason.MALFORMED, "the body is not a form, so it is not signed")
+    return pairs
 
 
 def _url(address: str, query: Fields, form: Fields) -> str:

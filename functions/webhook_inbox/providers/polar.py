@@ -1,4 +1,4 @@
-"""Polar: Standard Webhooks, but the key is the secret's text as it stands, nothing of it base64.
+"""Polar: Standard Webhooks, but the key is the secret as text, without base64.
 
 Source: @polar-sh/sdk `webhooks.ts`, which encodes the secret before the library decodes it.
 """
@@ -20,8 +20,6 @@ PROVIDER: Final = standard(
         event_id="`webhook-id`",
         answer_within="10 s",
         retries="10; disabled after 10 failures",
-        key_from="the endpoint's secret, in the organization's settings; keep its prefix",
-        resend="the delivery's Redeliver in the organization's settings",
-        recalled=("key_from", "resend"),
+        key_from="the endpoint's secret; keep its prefix",
     ),
 )

@@ -1,10 +1,11 @@
-"""Pusher Channels: `X-Pusher-Signature: <hex>` over the body, which says when it was sent.
+"""Pusher Channels: `X-Pusher-Signature: <hex>` over the body, which contains the sending time.
 
-`X-Pusher-Key` names the app's key that signed; a secret of `{"key":"…","secret":"…"}` counts for
-that key alone. A body holds one event or, where the app sends batches, many: these are split into
-deliveries of the same form. Events have no id and may be alike, so time, content and which of its
-likes it is name one.
-Source: pusher 3 (PyPI) `authentication_client.py`, which refuses what is 5 minutes off.
+`X-Pusher-Key` names the app key that signed; a secret of `{"key":"…","secret":"…"}` is valid for
+that key only. A body holds one event or, if the app sends batches, many; these are split into
+deliveries of the same form. Events have no id and may be identical, so time, content and position
+among identical events identify one.
+Source: pusher 3 (PyPI) `authentication_client.py`, which rejects times that are 5 minutes off;
+docs.bird.com `channels-webhook-timeouts-and-retries`.
 """
 
 import json
@@ -19,17 +20,17 @@ from webhook_inbox.domain.json_path import at, document, parse
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Sample, Sent, Verified
 from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.http.headers import required
+from webhook_inbox.providers.schemes.http import required
 from webhook_inbox.providers.schemes.identity.batches import elements
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, content_hash, in_json
 from webhook_inbox.providers.schemes.signatures import keys
-from webhook_inbox.providers.schemes.signatures.constant_time import matches
+from webhook_inbox.providers.schemes.signatures.encodings import matches
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 from webhook_inbox.providers.schemes.signatures.tolerance import Window, milliseconds
 
 KEY: Final = "x-pusher-key"
 TIME: Final = "time_ms"
-# Tells from the first of a batch's events that are alike its second, third, …
+# Numbers the second, third, … of identical events in a batch.
 LIKE: Final = "like"
 
 
@@ -44,7 +45,7 @@ SCHEME: Final = Hmac(headers=("x-pusher-signature",), key=keys.of_part("secret")
 
 def _verify(delivery: Delivery, secrets: Sequence[str]) -> Verified:
     named = required(delivery.headers, (KEY,))
-    # In place: which secret it was is told by its place.
+    # Replaced in place: the position identifies the secret.
     live = [secret if _is_of(secret, named) else "" for secret in secrets]
     if any(secrets) and not any(live):
         raise Rejected(Reason.INVALID_SIGNATURE, "the key is another app's")
@@ -78,13 +79,13 @@ def _written(part: dict[str, Any]) -> str:
 
 
 def _compose(sample: Sample, secret: str, now: datetime) -> Sent:
-    """Returns the sample sent now: of another time, it would be refused."""
+    """Returns the sample with the current time; any other would be rejected."""
     try:
         body = parse(sample.body)
     except ValueError:
         body = None
     if not isinstance(body, dict):
-        raise ConfigurationError("what Pusher sends are JSON objects; give one")
+        raise ConfigurationError("Pusher sends JSON objects; give one")
     stamped = _written({**body, TIME: int(WINDOW.write(now))}).encode()
     signed = SCHEME.sign(Sample(sample.event_id, sample.type, stamped), secret, now)
     return Sent({**signed, KEY: keys.part(secret, "key") or "sample"}, stamped)
@@ -98,7 +99,6 @@ PROVIDER: Final = build_provider(
     kept_headers=frozenset({KEY}),
     batch=_split,
     compose=_compose,
-    sign=lambda sample, secret, now: dict(_compose(sample, secret, now).headers),
     facts=Facts(
         title="Pusher Channels",
         scheme="HMAC-SHA256 over the body, hex",
@@ -106,8 +106,6 @@ PROVIDER: Final = build_provider(
         event_id="the hash of time and event: there is no id",
         answer_within="4 s",
         retries="for 5 minutes, less and less often",
-        key_from="the app's secret, on its App Keys page; with its key, that alone counts:"
-        ' `{"key":"…","secret":"…"}`',
-        recalled=("event_id", "handshake", "key_from"),
+        key_from='the app\'s secret; with its key, that alone counts: `{"key":"…","secret":"…"}`',
     ),
 )

@@ -1,7 +1,7 @@
-"""Razorpay: `X-Razorpay-Signature: <hex>` over the body; the id is in a header and not signed.
+"""Razorpay: `X-Razorpay-Signature: <hex>` over the body; the id is in an unsigned header.
 
-The key is the webhook's secret and not that of the API. A delivery that Razorpay sends again is
-signed with the secret of its day, so keep the previous one for a day when you change it.
+The key is the webhook's secret, not the API's. Razorpay signs a retry with the secret of the first
+attempt: after a change, keep the previous secret for a day.
 Source: razorpay/razorpay-python `utility.py`, `tests/test_client_utility.py`.
 """
 
@@ -29,9 +29,6 @@ PROVIDER: Final = build_provider(
         title="Razorpay",
         scheme="HMAC-SHA256 over the body, hex",
         event_id="`x-razorpay-event-id`, the body's hash where it is missing",
-        answer_within="5 s",
-        retries="24 hours, exponential, then the webhook is disabled",
         key_from="free text that you choose with the webhook, not the API's secret",
-        recalled=("event_id", "handshake", "answer_within", "retries"),
     ),
 )

@@ -1,7 +1,7 @@
 """Resend: Standard Webhooks, sent by Svix under its header names.
 
-Its library does not look at the versions of signatures; here only `v1` counts.
-Source: resend (PyPI) `webhooks/_webhooks.py`.
+Resend's library ignores the versions of signatures; here only `v1` counts.
+Source: resend (PyPI) `webhooks/_webhooks.py`; svix/svix-docs `retries.mdx`.
 """
 
 from typing import Final
@@ -23,6 +23,5 @@ PROVIDER: Final = standard(
         retries="7: after 5 s, 5 and 30 minutes, 2, 5, 10 and 10 hours",
         key_from="`whsec_…` of the webhook, on the dashboard's Webhooks page",
         resend="the event's Replay on the dashboard, or `POST /webhooks/{id}/events/{id}/replay`",
-        recalled=("handshake", "answer_within", "retries"),
     ),
 )

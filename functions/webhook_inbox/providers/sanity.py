@@ -1,9 +1,9 @@
 """Sanity: `sanity-webhook-signature: t=<milliseconds>,v1=<base64url>` over `{t}.{body}`.
 
-The signature's header is a time and one signature, in this order. The time is signed and never
-too old; what is dated before 2021, when Sanity began to sign, is refused, and so is an empty body,
-as by the toolkit. What a body holds is decided by the webhook's projection. The id stands in an
-unsigned header, so a captured delivery is known again by its signature, which dates the body.
+The header is a time and one signature, in this order. The time is signed and never too old. A time
+before 2021, when Sanity started to sign, and an empty body are rejected, as by the toolkit. The
+webhook's projection defines the body. The id is in an unsigned header, so a replayed delivery is
+detected by its signature, which includes the time.
 Source: sanity-io/webhook-toolkit `src/signature.ts` and its tests.
 """
 
@@ -59,6 +59,5 @@ PROVIDER: Final = build_provider(
         answer_within="30 s",
         retries="2, 30 s apart",
         key_from="the secret that you choose in the webhook's settings",
-        recalled=("handshake",),
     ),
 )

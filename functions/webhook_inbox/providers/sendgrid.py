@@ -1,7 +1,7 @@
 """SendGrid's event webhook: ECDSA P-256 over `{timestamp}{body}`; a body is a list of events.
 
-The body ends in CRLF, and that is signed. The library checks no window, and retries go on for a
-day: none is kept.
+The body ends in CRLF, which is signed. The library checks no window, and neither does this
+provider.
 Source: sendgrid/sendgrid-python `helpers/eventwebhook`, `test_eventwebhook.py`.
 """
 
@@ -33,9 +33,6 @@ PROVIDER: Final = build_provider(
         scheme="ECDSA P-256 with SHA-256 over timestamp and body, base64 of DER",
         window="signed, no bound",
         event_id="`sg_event_id` of each event in the list",
-        answer_within="10 s",
-        retries="for up to 24 hours",
         key_from="the verification key from the event webhook's settings",
-        recalled=("handshake", "answer_within", "retries"),
     ),
 )

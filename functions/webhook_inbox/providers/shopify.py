@@ -1,7 +1,8 @@
-"""Shopify: `X-Shopify-Hmac-Sha256: <base64>` over the body; neither id, topic nor time is signed.
+"""Shopify: `X-Shopify-Hmac-Sha256: <base64>` over the body; id, topic and time are not signed.
 
 The Events product sends the same under `shopify-*` names and without an event id.
-Source: @shopify/shopify-api `lib/utils/hmac-validator` and `lib/webhooks/types`.
+Source: @shopify/shopify-api `lib/utils/hmac-validator` and `lib/webhooks/types`; shopify.dev on
+webhooks.
 """
 
 from collections.abc import Sequence
@@ -10,8 +11,9 @@ from typing import Final
 
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.provider import STATUSES, Facts, Identity, Provider, Sample, Verified
+from webhook_inbox.domain.provider import STATUSES, Facts, Sample, Verified
 from webhook_inbox.domain.timestamps import from_ms, to_ms
+from webhook_inbox.providers.schemes.builder import build_provider, type_and_body
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header
 from webhook_inbox.providers.schemes.signatures.encodings import base64
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
@@ -19,7 +21,7 @@ from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 SCHEME: Final = Hmac(headers=("x-shopify-hmac-sha256", "shopify-hmac-sha256"), encoding=base64)
 NAMING: Final = Naming(
     id=(
-        # Stays the same over every subscription and retry of one event.
+        # The same for every subscription and retry of an event.
         header("x-shopify-event-id", "shopify-event-id"),
         header("x-shopify-webhook-id", "shopify-webhook-id"),
     ),
@@ -35,16 +37,6 @@ def _verify(delivery: Delivery, secrets: Sequence[str]) -> Verified:
     return SCHEME.verify(delivery, secrets)
 
 
-def _guard(delivery: Delivery, identity: Identity) -> bytes:
-    """Returns topic and body: Shopify sends one body, byte for byte, under several topics.
-
-    A checkout gives `orders/create` and `orders/paid`; by the body alone the second would be
-    taken for a replay of the first. The price: whoever captured a delivery can send it once more
-    under a topic that it did not have.
-    """
-    return identity.type.encode() + b"\n" + delivery.body
-
-
 def _sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
     triggered_at = from_ms(to_ms(now)).isoformat(timespec="milliseconds")
     return SCHEME.sign(sample, secret, now) | {
@@ -56,25 +48,24 @@ def _sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
     }
 
 
-PROVIDER: Final = Provider(
-    name="shopify",
+PROVIDER: Final = build_provider(
+    "shopify",
+    SCHEME,
+    NAMING,
     verify=_verify,
-    signature_headers=SCHEME.reads,
-    identify=NAMING.identify,
     sign=_sign,
-    guard=_guard,
+    # A checkout sends one body as `orders/create` and as `orders/paid`.
+    guard=type_and_body,
     kept_headers=frozenset(f"{x}shopify-{name}" for name in _KEPT for x in ("", "x-")),
-    # The compliance topics' review sends bad signatures and wants exactly this.
+    # The review of compliance topics sends invalid signatures and expects 401.
     statuses={**STATUSES, Reason.MALFORMED: 401},
     facts=Facts(
         title="Shopify",
         scheme="HMAC-SHA256 over the body, base64",
         event_id="`X-Shopify-Event-Id`",
-        handshake="none; compliance topics are tried with bad signatures",
         answer_within="5 s",
-        retries="8 over 4 hours, then the subscription is removed",
+        retries="8 over 4 hours; then a subscription made through the Admin API is removed",
         key_from="the app's client secret; webhooks made in the admin have the store's own",
         resend="none; read what was missed through the API",
-        recalled=("handshake", "answer_within", "retries", "key_from", "resend"),
     ),
 )

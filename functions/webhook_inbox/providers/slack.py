@@ -1,8 +1,8 @@
-"""Slack: `X-Slack-Signature: v0=<hex>` over `v0:<seconds>:<body>`, an answer within 3 s.
+"""Slack: `X-Slack-Signature: v0=<hex>` over `v0:<seconds>:<body>`.
 
-One endpoint gets events as JSON, and slash commands and interactions as forms. Only events have
-an id; a command has its `trigger_id`; what has neither is named by its content.
-Source: slack-sdk `signature/`, and Slack's page on verifying requests.
+One endpoint receives events as JSON, and slash commands and interactions as forms. Only events have
+an id. A command or interaction is identified by its `trigger_id`, anything else by its content.
+Source: slack-sdk `signature/`; Slack's pages on verifying requests and on the Events API.
 """
 
 from datetime import datetime
@@ -10,18 +10,20 @@ from typing import Final
 
 from webhook_inbox.domain.json_path import at
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.provider import Answer, Facts, Provider, Sample
+from webhook_inbox.domain.provider import Answer, Facts, Sample
+from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
     Reading,
     content_hash,
     header,
+    in_form,
     in_json,
 )
 from webhook_inbox.providers.schemes.signatures.header_formats import Whole
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 from webhook_inbox.providers.schemes.signatures.signed_content import Template
-from webhook_inbox.providers.schemes.signatures.tolerance import DEFAULT_TOLERANCE, Window
+from webhook_inbox.providers.schemes.signatures.tolerance import Window
 
 SCHEME: Final = Hmac(
     headers=("x-slack-signature",),
@@ -32,18 +34,14 @@ SCHEME: Final = Hmac(
 
 
 def _handshake(delivery: Delivery, _: str) -> Answer | None:
-    """Answers `url_verification`, which Slack signs like every event."""
-    if b"url_verification" not in delivery.body:  # spares every other body a parse
+    """Answers `url_verification`, which Slack signs like an event."""
+    if b"url_verification" not in delivery.body:  # avoids parsing every other body twice
         return None
     document = Reading(delivery).document
     challenge = at(document, "challenge")
     if at(document, "type") != "url_verification" or not isinstance(challenge, str):
         return None
     return Answer(200, challenge.encode(errors="replace"))
-
-
-def _command(reading: Reading) -> str | None:
-    return reading.form.get("command")
 
 
 def _trigger(reading: Reading) -> object:
@@ -55,7 +53,7 @@ NAMING: Final = Naming(
     type=(
         in_json("event.type"),
         in_json("type"),
-        _command,
+        in_form("command"),
         lambda reading: at(reading.payload, "type"),
     ),
     occurred_at=(in_json("event_time"),),
@@ -70,17 +68,14 @@ def _sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
     return SCHEME.sign(sample, secret, now) | {"content-type": kind}
 
 
-PROVIDER: Final = Provider(
-    name="slack",
-    verify=SCHEME.verify,
-    signature_headers=SCHEME.reads,
-    identify=NAMING.identify,
+PROVIDER: Final = build_provider(
+    "slack",
+    SCHEME,
+    NAMING,
     sign=_sign,
     handshake=_handshake,
-    kept_headers=frozenset({"x-slack-retry-num", "x-slack-retry-reason"}),
     # A slash command shows the user an error for any status but 200.
     accepted_status=200,
-    window=DEFAULT_TOLERANCE,
     facts=Facts(
         title="Slack",
         scheme="HMAC-SHA256 over `v0:{timestamp}:{body}`, hex",
@@ -90,7 +85,5 @@ PROVIDER: Final = Provider(
         answer_within="3 s",
         retries="3: at once, after 1 and 5 minutes",
         key_from="the app's signing secret, on its Basic Information page",
-        resend="none; read what was missed through the API",
-        recalled=("event_id", "answer_within", "retries", "resend"),
     ),
 )

@@ -1,8 +1,8 @@
 """Square: `x-square-hmacsha256-signature: <base64>` over the notification URL and the body.
 
-The URL is the one that the subscription was made with, so set `url` wherever a proxy or a domain
-of your own changes what a request shows. Square's libraries refuse an empty body. The older
-`x-square-signature` is SHA-1 and never counts.
+The URL is the one in the subscription: set `url` if a proxy or custom domain changes the address
+that a request shows. Square's libraries reject an empty body. The older `x-square-signature` is
+SHA-1 and never counts.
 Source: square/square-python-sdk `webhooks_helper.py` and its tests; square/square-nodejs-sdk.
 """
 
@@ -32,10 +32,7 @@ FACTS: Final = Facts(
     title="Square",
     scheme="HMAC-SHA256 over URL and body, base64",
     event_id="`event_id`",
-    answer_within="10 s",
-    retries="up to 11 within 24 hours",
     key_from="the subscription's signature key, in the Developer Console",
-    recalled=("handshake", "answer_within", "retries"),
 )
 
 

@@ -1,6 +1,6 @@
-"""Svix, which sends the webhooks of many others: Standard Webhooks under its own header names.
+"""Svix, which sends the webhooks of many providers: Standard Webhooks under its own header names.
 
-Source: svix/svix-webhooks, whose libraries take `webhook-…` for the same headers; svix/svix-docs
+Source: svix/svix-webhooks, whose libraries accept `webhook-…` for the same headers; svix/svix-docs
 `retries.mdx`.
 """
 
@@ -21,7 +21,5 @@ PROVIDER: Final = standard(
         answer_within="15 s",
         retries="7: after 5 s, 5 and 30 minutes, 2, 5, 10 and 10 hours",
         key_from="`whsec_…` of the endpoint, in the sender's portal",
-        resend="the message's Resend in the sender's portal",
-        recalled=("resend",),
     ),
 )

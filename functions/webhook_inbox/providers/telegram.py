@@ -1,8 +1,8 @@
-"""Telegram's bot updates: the token in `X-Telegram-Bot-Api-Secret-Token` is the one you chose.
+"""Telegram's bot updates: a token that you choose, in `X-Telegram-Bot-Api-Secret-Token`.
 
-Nothing is signed. An update is one object beside `update_id`, and its name is the type. What is
-answered may be taken for a call of the Bot API, so the answer is empty.
-Source: webhook-co's table of tokens; Telegram's `setWebhook`, recalled.
+Nothing is signed. An update is one object beside `update_id`, and the object's name is the type.
+Telegram may execute a response body as a Bot API call, so the response is empty.
+Source: webhook-co's table of tokens; the Bot API's `setWebhook`.
 """
 
 from typing import Final
@@ -10,9 +10,9 @@ from typing import Final
 from webhook_inbox.domain.json_path import at
 from webhook_inbox.domain.provider import Facts
 from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.handshakes.handshakes import EMPTY
+from webhook_inbox.providers.schemes.handshakes import EMPTY
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, Reading, in_json
-from webhook_inbox.providers.schemes.tokens.static_token import StaticToken
+from webhook_inbox.providers.schemes.tokens import StaticToken
 
 TOKEN: Final = "x-telegram-bot-api-secret-token"  # noqa: S105 - a header's name
 
@@ -37,10 +37,7 @@ PROVIDER: Final = build_provider(
         scheme="a token in a header",
         body="none",
         event_id="`update_id`",
-        answer_within="not documented; about 60 s",
-        retries="for up to 24 hours",
+        retries="a reasonable number of times, after any answer but 2xx",
         key_from="you choose it: `secret_token` of `setWebhook`, 1 to 256 of A-Z a-z 0-9 _ -",
-        resend="none; what is not answered with 2xx waits, and is sent again",
-        recalled=("event_id", "handshake", "answer_within", "retries", "key_from", "resend"),
     ),
 )

@@ -1,10 +1,10 @@
-"""HCP Terraform's notifications: `X-TFE-Notification-Signature: <hex>`, HMAC-SHA512 over the body.
+"""HCP Terraform: `X-TFE-Notification-Signature: <hex>`, HMAC-SHA512 over the body.
 
-Run tasks are signed alike under a name of their own, and want exactly 200. A notification has no
-id: one run triggers `run:needs_attention` more than once, so the time at which the run changed is
-part of the name. Saving a configuration sends a notification of no run, unsigned while it has no
+Run tasks are signed in the same way under another header, and expect exactly 200. A notification
+has no id. A run can trigger `run:needs_attention` more than once, so the run's update time is part
+of the event id. Saving a configuration sends a notification without a run, unsigned if it has no
 token.
-Source: public handlers; what is said of run tasks and of the first notification is recalled.
+Source: public handlers; hashicorp/terraform-docs-common `api-docs/notification-configurations.mdx`.
 """
 
 from typing import Final
@@ -13,7 +13,7 @@ from webhook_inbox.domain.json_path import at, document
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer, Facts
 from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.handshakes.handshakes import EMPTY
+from webhook_inbox.providers.schemes.handshakes import EMPTY
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
     content_hash,
@@ -35,7 +35,7 @@ def _verification(delivery: Delivery, _: object) -> Answer | None:
 
 
 def _unsigned(delivery: Delivery, _: object) -> Answer | None:
-    # A signed one has to be signed well, or a wrong token would show at the first run only.
+    # A signed one is verified: otherwise a wrong token would only show at the first run.
     if delivery.method != "POST" or SCHEME.reads & delivery.headers.keys():
         return None
     return _verification(delivery, _)
@@ -57,15 +57,13 @@ PROVIDER: Final = build_provider(
     greet=_unsigned,
     handshake=_verification,
     accepted_status=200,
-    # Two configurations of a workspace tell of the same change.
+    # Two configurations of a workspace report the same change.
     volatile=("notification_configuration_id", "notification_configuration_url"),
     facts=Facts(
         title="HCP Terraform",
         scheme="HMAC-SHA512 over the body, hex",
         event_id="`run_id`, the trigger and when the run changed; of a run task `task_result_id`",
         handshake="a notification with the trigger `verification`, answered 200",
-        retries="limited",
         key_from="the token that you choose in the notification's settings; optional there",
-        recalled=("event_id", "handshake", "retries"),
     ),
 )

@@ -1,7 +1,7 @@
-"""Trello: `X-Trello-Webhook: <base64>`, HMAC-SHA1 over the body and then the callback URL.
+"""Trello: `X-Trello-Webhook: <base64>`, HMAC-SHA1 over the body, then the callback URL.
 
-The URL is the one that the webhook was made with, query included. Before a webhook is made,
-Trello tries it with HEAD, unsigned.
+The URL is the one that the webhook was created with, query included. Trello first probes it with an
+unsigned HEAD.
 Source: hookdeck's notes; webhook-co's configuration; Atlassian's page on Trello's webhooks.
 """
 
@@ -11,7 +11,7 @@ from typing import Any, Final
 from webhook_inbox.domain.provider import Facts, Provider
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
-from webhook_inbox.providers.schemes.handshakes.handshakes import probed
+from webhook_inbox.providers.schemes.handshakes import probed
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, in_json
 from webhook_inbox.providers.schemes.signatures.encodings import base64
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
@@ -24,11 +24,8 @@ FACTS: Final = Facts(
     scheme="HMAC-SHA1 over the body and the callback URL, base64",
     event_id="`action.id`",
     handshake="HEAD when the webhook is made: answered 200",
-    answer_within="30 s",
     retries="3: after 30, 60 and 120 s; disabled after 30 days of failures",
     key_from="the API secret, on the Power-Up's API key page",
-    resend="none; `GET /boards/{id}/actions` lists what happened",
-    recalled=("event_id", "answer_within", "resend"),
 )
 
 

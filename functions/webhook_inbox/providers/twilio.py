@@ -1,8 +1,8 @@
 """Twilio: HMAC-SHA1 over the public URL and, for forms, the sorted fields.
 
-Fields are joined as name and value, repeated values once and sorted. Of a JSON body only its hash
-is covered, by `bodySHA256` in the signed URL. The signer may or may not have written the default
-port, so both ways are tried, as the library does.
+Fields are joined as name and value; repeated values are sorted and used once. A JSON body is
+covered by its hash only, `bodySHA256` in the signed URL. The signed URL may include the default
+port, so both forms are tried, as in the library.
 Source: twilio/twilio-python `request_validator.py` and its tests.
 """
 
@@ -13,12 +13,13 @@ from hashlib import sha256
 from typing import Any, Final
 
 from webhook_inbox.domain.errors import Reason, Rejected
+from webhook_inbox.domain.json_path import form, query_field
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Provider
+from webhook_inbox.providers.schemes import http
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
-from webhook_inbox.providers.schemes.http import urls
-from webhook_inbox.providers.schemes.http.headers import encoded
+from webhook_inbox.providers.schemes.http import encoded
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
     content_hash,
@@ -46,10 +47,7 @@ FACTS: Final = Facts(
     title="Twilio",
     scheme="HMAC-SHA1 over URL and sorted form fields, base64",
     event_id="`I-Twilio-Idempotency-Token`, or the SID and its status",
-    answer_within="15 s",
-    retries="none but after failed connections, unless `#rc=` in the URL asks for them",
     key_from="the account's auth token, in the console",
-    recalled=("event_id", "handshake", "answer_within", "retries"),
 )
 
 
@@ -59,7 +57,7 @@ def provider(settings: Mapping[str, Any]) -> Provider:
 
     def signs(delivery: Delivery) -> Sequence[bytes]:
         suffix = _suffix(delivery)
-        return [encoded(url + suffix) for url in _spellings(urls.public(delivery, base))]
+        return [encoded(url + suffix) for url in _spellings(http.public(delivery, base))]
 
     scheme = Hmac(
         headers=("x-twilio-signature",), signs=signs, algorithm="sha1", encoding=base64, url=base
@@ -68,21 +66,21 @@ def provider(settings: Mapping[str, Any]) -> Provider:
 
 
 def _suffix(delivery: Delivery) -> str:
-    claimed = urls.query_field(delivery, HASH)
+    claimed = query_field(delivery, HASH)
     if claimed is not None:
         digest = sha256(delivery.body).hexdigest()
         if not hmac.compare_digest(claimed.encode(errors="replace"), digest.encode()):
             raise Rejected(Reason.INVALID_SIGNATURE, f"the body is not the one {HASH} names")
         return ""
     values: dict[str, set[str]] = defaultdict(set)
-    for name, value in urls.form(delivery):
+    for name, value in form(delivery):
         values[name].add(value)
     if delivery.body and not values:
-        raise Rejected(Reason.MALFORMED, f"the body is no form, and no {HASH} covers it")
+        raise Rejected(Reason.MALFORMED, f"the body is not a form, and no {HASH} covers it")
     return "".join(name + value for name in sorted(values) for value in sorted(values[name]))
 
 
 def _spellings(url: str) -> Sequence[str]:
     """Returns the URL with its port as it is, with none, and with the default one."""
-    ported = (urls.with_port(url, written=written) for written in (False, True))
+    ported = (http.with_port(url, written=written) for written in (False, True))
     return list(dict.fromkeys((url, *ported)))

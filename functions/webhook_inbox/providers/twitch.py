@@ -1,7 +1,7 @@
 """Twitch EventSub: `Twitch-Eventsub-Message-Signature: sha256=<hex>` over id, time and body.
 
-Nothing stands between the three, but a time has one form, so neither can borrow from the other. The
-message's type is not signed: events and verifications are told apart by their bodies.
+The three are concatenated without separators, but the time has a fixed form, so no part can extend
+into another. The message type is not signed: the body distinguishes events from verifications.
 Source: hookdeck's notes and webhook-co's configuration.
 """
 
@@ -11,7 +11,7 @@ from typing import Final
 from webhook_inbox.domain.json_path import at
 from webhook_inbox.domain.provider import Facts, Sample
 from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.handshakes.handshakes import echoes
+from webhook_inbox.providers.schemes.handshakes import echoes
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
     Reading,
@@ -79,7 +79,5 @@ PROVIDER: Final = build_provider(
         answer_within="a few seconds",
         retries="some, then the subscription is revoked",
         key_from="10 to 100 ASCII characters that you choose when you create the subscription",
-        resend="none; read what was missed through the API",
-        recalled=("resend",),
     ),
 )

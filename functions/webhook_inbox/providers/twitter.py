@@ -1,9 +1,8 @@
 """Twitter / X: `x-twitter-webhooks-signature: sha256=<base64>` over the body.
 
-Every hour X sends a token and wants its HMAC under the key that signs deliveries. Tokens and
-deliveries therefore never look alike: of what is no token no HMAC is given, and a body that is one
-is nobody's delivery. An event has no id but its object's, and one object is told of to several
-users.
+Every hour X sends a token and expects its HMAC under the key that signs deliveries. Tokens and
+deliveries must never look alike: an HMAC is returned for tokens only, and a body in the form of a
+token is rejected. An event has no id except its object's, and one object is sent for several users.
 Source: hookdeck's notes, webhook-co's handshake code and its vector.
 """
 
@@ -17,7 +16,7 @@ from webhook_inbox.domain.json_path import at
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer, Facts
 from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.handshakes.handshakes import computes, json_answer
+from webhook_inbox.providers.schemes.handshakes import computes, json_answer
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Finder,
     Naming,
@@ -55,7 +54,7 @@ def _kind(reading: Reading) -> object:
 
 
 def _of_the_object(*paths: str) -> Finder:
-    """Finds a value in the only object; nothing where there are several."""
+    """Finds a value in the only object; None if there are several."""
 
     def find(reading: Reading) -> object:
         listed = at(reading.document, str(_kind(reading)))
@@ -88,9 +87,7 @@ PROVIDER: Final = build_provider(
         scheme="HMAC-SHA256 over the body, base64 after `sha256=`",
         event_id="`for_user_id`, the type and the object's id, or the body's hash",
         handshake="`crc_token`, every hour: answered with its HMAC",
-        answer_within="10 s, a challenge 3 s",
         retries="at most one",
         key_from="the app's consumer secret, in the developer portal",
-        recalled=("event_id", "answer_within"),
     ),
 )

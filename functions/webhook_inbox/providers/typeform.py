@@ -1,7 +1,7 @@
-"""Typeform: `Typeform-Signature: sha256=<base64>` over the body. Base64, whatever the prefix says.
+"""Typeform: `Typeform-Signature: sha256=<base64>` over the body; base64 in spite of the prefix.
 
-Source: hookdeck's notes on Typeform; webhook-co's provider. Answers 404 and 410 end a webhook, so
-none of ours is one of them.
+Responses 404 and 410 disable a webhook; the inbox sends neither.
+Source: hookdeck's notes on Typeform; webhook-co's provider.
 """
 
 from typing import Final
@@ -25,10 +25,8 @@ PROVIDER: Final = build_provider(
         title="Typeform",
         scheme="HMAC-SHA256 over the body, base64 after `sha256=`",
         event_id="`event_id`",
-        answer_within="30 s",
         retries="429, 408, 503 and 423 every 2 to 3 minutes for 10 hours, others about 5 times;"
         " 404 and 410 disable the webhook",
         key_from="free text that you choose in the webhook's settings",
-        recalled=("answer_within",),
     ),
 )

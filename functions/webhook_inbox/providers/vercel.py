@@ -1,8 +1,8 @@
 """Vercel: `x-vercel-signature: <hex>`, HMAC-SHA1 over the body.
 
-A log drain first sends an unsigned request, and wants the token that Vercel shows beside the
-endpoint in a header of the answer. Give it with the secret, and only while the drain is set up: an
-unsigned delivery is otherwise refused.
+A log drain first sends an unsigned request and expects the token that Vercel shows beside the
+endpoint in a response header. Store the token with the secret only while you set up the drain:
+otherwise an unsigned delivery is rejected.
 Source: hookdeck's notes on Vercel.
 """
 
@@ -28,10 +28,7 @@ PROVIDER: Final = build_provider(
         event_id="`id`",
         handshake="a log drain's first, unsigned request: answered with the `verify_token` in"
         " `x-vercel-verify`",
-        answer_within="30 s",
-        retries="for 24 hours, less and less often",
         key_from="the webhook's secret, shown when it is made, or the integration's; for a log"
         ' drain with its token: `{"secret":"…","verify_token":"…"}`',
-        recalled=("event_id", "answer_within", "retries"),
     ),
 )

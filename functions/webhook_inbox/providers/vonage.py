@@ -1,7 +1,7 @@
-"""Vonage: a JWT (HS256) in `Authorization: Bearer …` that claims the body's SHA-256.
+"""Vonage: a JWT (HS256) in `Authorization: Bearer …` with the body's SHA-256.
 
-Vonage's library checks the token's signature alone, so a body could be changed under it; here the
-claim `payload_hash` is required. A message's states come under its own id.
+Vonage's library verifies only the token's signature, so the body could be changed; here the claim
+`payload_hash` is required. All states of a message share its id.
 Source: vonage-jwt 1 (PyPI) `verify_jwt.py`.
 """
 
@@ -44,8 +44,6 @@ PROVIDER: Final = build_provider(
         scheme="JWT, HS256, claims `iss` and the body's `payload_hash`",
         window="as long as the token, where it claims `exp`",
         event_id="`message_uuid` or a call's `uuid`, with its `status`; else the token's `jti`",
-        retries="for 24 hours",
         key_from="the account's signature secret, in the dashboard's API settings",
-        recalled=("window", "event_id", "handshake", "retries"),
     ),
 )

@@ -1,7 +1,7 @@
 """Wise: `X-Signature-SHA256`, RSA with SHA-256 over the body, under a key that Wise publishes.
 
-Production and sandbox have a key each. A test notification, marked by an unsigned header, is
-answered and not kept. The older `X-Signature` is SHA-1 and never counts.
+Production and sandbox have different keys. A test notification, marked by an unsigned header, is
+acknowledged and not stored. The older `X-Signature` is SHA-1 and never counts.
 Source: transferwise/digital-signatures-examples `verify-webhook-signature`; Wise's page on event
 handling.
 """
@@ -11,7 +11,7 @@ from typing import Final
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer, Facts
 from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.handshakes.handshakes import EMPTY
+from webhook_inbox.providers.schemes.handshakes import EMPTY
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
 from webhook_inbox.providers.schemes.signatures.asymmetric import Rsa, spki
 
@@ -40,6 +40,5 @@ PROVIDER: Final = build_provider(
         answer_within="5 s",
         retries="25 within two weeks",
         key_from="the public key on Wise's page on webhooks, sandbox and production apart",
-        recalled=("event_id", "handshake"),
     ),
 )

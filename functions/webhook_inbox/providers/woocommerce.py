@@ -1,8 +1,8 @@
-"""WooCommerce: `X-WC-Webhook-Signature: <base64>` over the body; neither id nor topic is signed.
+"""WooCommerce: `X-WC-Webhook-Signature: <base64>` over the body; id and topic are not signed.
 
-When a webhook is saved, its endpoint is tried with an unsigned form, `webhook_id=<number>`. Times
-in bodies are UTC and do not say so.
-Source: hookdeck/webhook-skills `woocommerce-webhooks`.
+When a webhook is saved, WooCommerce sends an unsigned form, `webhook_id=<number>`. Times in bodies
+are UTC without an offset.
+Source: hookdeck/webhook-skills `woocommerce-webhooks`; WooCommerce's page on webhooks.
 """
 
 import re
@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.provider import Answer, Facts, Identity
-from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.handshakes.handshakes import EMPTY
+from webhook_inbox.domain.provider import Answer, Facts
+from webhook_inbox.providers.schemes.builder import build_provider, type_and_body
+from webhook_inbox.providers.schemes.handshakes import EMPTY
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json, utc
 from webhook_inbox.providers.schemes.signatures.encodings import base64
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
@@ -22,19 +22,11 @@ PING: Final = re.compile(rb"webhook_id=[0-9]{1,20}")
 
 
 def _ping(delivery: Delivery, _: Sequence[str]) -> Answer | None:
-    """Answers what says nothing but a webhook's number; an event is JSON and signed."""
+    """Answers an unsigned form with only a webhook's number; events are signed JSON."""
     unsigned = SIGNATURE not in delivery.headers
     if delivery.method == "POST" and unsigned and PING.fullmatch(delivery.body):
         return EMPTY
     return None
-
-
-def _guard(delivery: Delivery, identity: Identity) -> bytes:
-    """Returns topic and body: one order gives `created` and `updated` with the same body.
-
-    The price: whoever captured a delivery can send it once more under a topic it did not have.
-    """
-    return identity.type.encode() + b"\n" + delivery.body
 
 
 PROVIDER: Final = build_provider(
@@ -47,16 +39,14 @@ PROVIDER: Final = build_provider(
     ),
     kept_headers=frozenset({"x-wc-webhook-id", "x-wc-webhook-source"}),
     greet=_ping,
-    guard=_guard,
+    # One order gives `created` and `updated` with the same body.
+    guard=type_and_body,
     facts=Facts(
         title="WooCommerce",
         scheme="HMAC-SHA256 over the body, base64",
         event_id="`X-WC-Webhook-Delivery-ID`",
         handshake="`webhook_id=…` as an unsigned form, answered with 200",
-        answer_within="60 s",
         retries="none; five failures in a row disable the webhook",
         key_from="the webhook's secret, in WooCommerce's advanced settings",
-        resend="none; read what was missed through the API",
-        recalled=("handshake", "answer_within", "retries", "resend"),
     ),
 )

@@ -1,7 +1,7 @@
 """WorkOS: `WorkOS-Signature: t=<milliseconds>, v1=<hex>` over `{t}.{body}`.
 
-Between time and signature stand a comma and a blank, and WorkOS's SDK refuses a header of any
-other number of parts: there is never a second signature.
+A comma and a space separate time and signature. WorkOS's SDK rejects any other number of parts, so
+there is never a second signature.
 Source: workos 10 (PyPI) `webhooks/_verification.py`.
 """
 
@@ -30,8 +30,6 @@ PROVIDER: Final = build_provider(
         scheme="HMAC-SHA256 over `{timestamp}.{body}`, hex",
         window="3 minutes",
         event_id="`id`",
-        retries="up to 12 within 3 days",
         key_from="the endpoint's secret, on the dashboard's Webhooks page",
-        recalled=("event_id", "handshake", "answer_within", "retries"),
     ),
 )

@@ -1,8 +1,8 @@
 """Xero: `x-xero-signature: <base64>` over the body; a body is a list of events.
 
-The key looks like base64 and is text. Before it sends, Xero tries the endpoint with an empty list,
-rightly and wrongly signed (intent to receive), and wants 200 or exactly 401, with nothing in the
-body. Events have no id; their times are UTC and do not say so.
+The key looks like base64 and is text. Xero first probes the endpoint with an empty list, with valid
+and invalid signatures (intent to receive), and expects 200 or exactly 401 with an empty body.
+Events have no id; their times are UTC without an offset.
 Source: hookdeck's notes and webhook-co's configuration for Xero.
 """
 
@@ -13,7 +13,7 @@ from webhook_inbox.domain.json_path import at, document
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import STATUSES, Answer, Facts
 from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.handshakes.handshakes import EMPTY
+from webhook_inbox.providers.schemes.handshakes import EMPTY
 from webhook_inbox.providers.schemes.identity.batches import split_at
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
@@ -48,9 +48,6 @@ PROVIDER: Final = build_provider(
         scheme="HMAC-SHA256 over the body, base64",
         event_id="`resourceId` and `eventDateUtc` of each event in the list",
         handshake="intent to receive: 200 for the rightly, 401 for the wrongly signed, both empty",
-        answer_within="5 s",
-        retries="for up to 24 hours, then the webhook is disabled",
         key_from="the webhooks key, on the app's Webhooks page; text, though it looks like base64",
-        recalled=("answer_within", "retries"),
     ),
 )

@@ -1,8 +1,8 @@
 """Zendesk: `X-Zendesk-Webhook-Signature: <base64>` over `{timestamp}{body}`.
 
-The secret looks like base64 and is text. The time is signed, but no window is prescribed, so it
-is not judged; with the body it tells a captured delivery from a trigger that says the same again.
-Zendesk repeats what is answered with 409, which a conflict is therefore not.
+The secret looks like base64 and is text. The time is signed, but Zendesk prescribes no window, so
+its age is not checked. Time and body together distinguish a replayed delivery from a trigger that
+fires again. Zendesk retries after 409, so a conflict has another status.
 Source: Zendesk's pages on verifying webhooks and on the anatomy of a request.
 """
 
@@ -49,6 +49,5 @@ PROVIDER: Final = build_provider(
         retries="5 after timeouts, 3 after 409; 429 and 503 by their `Retry-After` below 60 s;"
         " a circuit breaker pauses what keeps failing",
         key_from="the webhook's signing secret, in the Admin Center; made by Zendesk",
-        recalled=("event_id",),
     ),
 )

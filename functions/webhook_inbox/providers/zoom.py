@@ -1,8 +1,9 @@
 """Zoom: `x-zm-signature: v0=<hex>` over `v0:{timestamp}:{body}`.
 
-The validation of an endpoint is itself signed, and wants the HMAC of a token of Zoom's under the
-same key: a token with a colon could be `v0:…:…`, so one is never computed of it.
-Source: zoom/webhook-sample `index.js`; @zoom/rivet's event verifier. Neither checks an age.
+Endpoint validation is itself signed, and expects the HMAC of a token under the same key. A token
+with a colon could be `v0:…:…`, so it is never signed. Zoom's samples do not check the age; this
+provider allows 5 minutes.
+Source: zoom/webhook-sample `index.js`; @zoom/rivet's event verifier.
 """
 
 import hmac
@@ -13,7 +14,7 @@ from webhook_inbox.domain.json_path import at
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer, Facts
 from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.handshakes.handshakes import challenge_in, json_answer
+from webhook_inbox.providers.schemes.handshakes import challenge_in, json_answer
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
     Reading,
@@ -55,8 +56,6 @@ PROVIDER: Final = build_provider(
         event_id="the body's hash: none is documented",
         handshake="`endpoint.url_validation`, signed: answered with the token's HMAC",
         answer_within="3 s",
-        retries="3: after 5, 30 and 90 minutes",
         key_from="the app's Secret Token, on its Feature page",
-        recalled=("event_id", "retries"),
     ),
 )

@@ -134,7 +134,7 @@ def test_a_keys_header_is_its_own() -> None:
         (JWT + "algorithms = []", "[sources.agents] algorithms: "),
         (JWT + 'algorithms = "RS256"', "[sources.agents] algorithms: must be a list; give the"),
         (JWT + 'algorithms = ["HS256"]\njwks = "https://a.example/k"',
-         "[sources.agents] algorithms: the key of HS256 is shared, so nobody publishes it; remove"
+         "[sources.agents] algorithms: the key of HS256 is shared, so it is never published; remove"
          " it, or remove jwks"),
         (JWT + 'jwks = "http://a.example/k"', "[sources.agents] jwks: \"http://a.example/k\" is not"
          " encrypted; use https"),
@@ -150,15 +150,15 @@ def test_a_keys_header_is_its_own() -> None:
         (JWT + 'agent_claim = ""', "[sources.agents] agent_claim: "),
         (JWT + 'signature = { header = "S" }', "[sources.agents] signature: unknown key"),
         (JWT.replace("X-Event-Id", "authorization"),
-         "[sources.agents] event_id.header: authorization holds what proves the sender, which is"
+         "[sources.agents] event_id.header: authorization holds the sender's credential, which is"
          " never stored; name another header"),
         (KEY.replace("json", "claim"), "[sources.agents] event_id.claim: unknown key"),
         (KEY + 'jwks = "https://a.example/k"', "[sources.agents] jwks: unknown key"),
         (KEY.replace('{ json = "id" }', '{ header = "x-api-key" }'),
-         "[sources.agents] event_id.header: x-api-key holds what proves the sender"),
+         "[sources.agents] event_id.header: x-api-key holds the sender's credential"),
         (BASIC + 'header = "X-User"', "[sources.agents] header: unknown key; remove it"),
         (BASIC + 'event_type = { header = "Authorization" }',
-         "[sources.agents] event_type.header: authorization holds what proves the sender"),
+         "[sources.agents] event_type.header: authorization holds the sender's credential"),
     ],
     ids=range(32),
 )  # fmt: skip

@@ -264,7 +264,7 @@ def test_a_mistake_is_one_line_with_table_key_and_remedy(text: str, words: str) 
         ('"X-Acme-Signature"', '"S", sign = "{body}"',
          'signature.sign: unknown key; did you mean "signs"?'),
         ('"X-Acme-Signature"', '"S", signs = "{timestamp}.{body}"',
-         "timestamp: missing; name the header that {timestamp} stands for"),
+         "timestamp: missing; name the header of {timestamp}"),
         ('"X-Acme-Signature"', '"S", signs = "{uri}{body}"',
          "signature.signs: {uri} is not a field; choose from {body}, {timestamp}, {id}, {method}"),
         ("event_id =", 'timestamp = { header = "T" }\nevent_id =',

@@ -95,7 +95,7 @@ def example(provider_name: str) -> Mapping[str, Any]:
 
 
 def provider_of(provider_name: str) -> Provider:
-    """Returns a provider's provider with its example's settings."""
+    """Returns a provider with its example's settings."""
     return providers.load(SourceSpec("it", provider_name, "it", settings=example(provider_name)))
 
 

@@ -194,7 +194,7 @@ def test_a_credential_is_never_kept_as_an_id_or_a_type(auth: str) -> None:
 
 @both
 def test_without_an_id_there_is_no_source(auth: str) -> None:
-    with pytest.raises(ConfigurationError, match="event_id: missing; say where it stands"):
+    with pytest.raises(ConfigurationError, match="event_id: missing; say where it is"):
         provider_of(auth, {})
 
 

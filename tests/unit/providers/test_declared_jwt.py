@@ -134,7 +134,7 @@ def test_a_key_without_a_name_lets_nobody_in_among_agents_own() -> None:
 def test_of_an_issuers_key_the_claim_tells_the_agent(held: str) -> None:
     assert agent_of(VALID, held) == "planner"
     assert agent_of(sent(token(PLANNER, sub=None, azp="a")), held, agent_claim="azp") == "a"
-    assert "does not claim azp" in why(VALID, held, agent_claim="azp")
+    assert "has no azp" in why(VALID, held, agent_claim="azp")
 
 
 @pytest.mark.parametrize("name", ["", " ", "a\n", " a", "x" * 129, 7, ["planner"], True, "\ud800"])
@@ -198,22 +198,22 @@ def test_what_is_published_may_be_anything(published: object) -> None:
 @pytest.mark.parametrize(
     ("changed", "reason", "words"),
     [
-        ({"iss": f"{ISSUER}/"}, Reason.INVALID_SIGNATURE, "claims another iss"),
-        ({"iss": None}, Reason.MALFORMED, "does not claim iss"),
-        ({"aud": "https://other.example"}, Reason.INVALID_SIGNATURE, "claims another aud"),
-        ({"aud": []}, Reason.INVALID_SIGNATURE, "claims another aud"),
-        ({"aud": [7, AUDIENCE.upper()]}, Reason.INVALID_SIGNATURE, "claims another aud"),
-        ({"aud": None}, Reason.MALFORMED, "does not claim aud"),
-        ({"exp": None}, Reason.MALFORMED, "does not claim exp"),
+        ({"iss": f"{ISSUER}/"}, Reason.INVALID_SIGNATURE, "iss does not match"),
+        ({"iss": None}, Reason.MALFORMED, "has no iss"),
+        ({"aud": "https://other.example"}, Reason.INVALID_SIGNATURE, "aud does not match"),
+        ({"aud": []}, Reason.INVALID_SIGNATURE, "aud does not match"),
+        ({"aud": [7, AUDIENCE.upper()]}, Reason.INVALID_SIGNATURE, "aud does not match"),
+        ({"aud": None}, Reason.MALFORMED, "has no aud"),
+        ({"exp": None}, Reason.MALFORMED, "has no exp"),
         ({"exp": SECONDS - 60}, Reason.STALE, "has expired"),
-        ({"exp": True}, Reason.MALFORMED, "exp is no time"),
-        ({"exp": -1}, Reason.MALFORMED, "exp is no time"),
-        ({"exp": 10**13}, Reason.MALFORMED, "exp is no time"),
-        ({"exp": float("nan")}, Reason.MALFORMED, "exp is no time"),
-        ({"nbf": SECONDS + 61}, Reason.FUTURE, "begins ahead"),
-        ({"nbf": [SECONDS]}, Reason.MALFORMED, "nbf is no time"),
-        ({"iat": SECONDS + 61}, Reason.FUTURE, "begins ahead"),
-        ({"iat": {}}, Reason.MALFORMED, "iat is no time"),
+        ({"exp": True}, Reason.MALFORMED, "exp is not a time"),
+        ({"exp": -1}, Reason.MALFORMED, "exp is not a time"),
+        ({"exp": 10**13}, Reason.MALFORMED, "exp is not a time"),
+        ({"exp": float("nan")}, Reason.MALFORMED, "exp is not a time"),
+        ({"nbf": SECONDS + 61}, Reason.FUTURE, "is not valid yet"),
+        ({"nbf": [SECONDS]}, Reason.MALFORMED, "nbf is not a time"),
+        ({"iat": SECONDS + 61}, Reason.FUTURE, "is not valid yet"),
+        ({"iat": {}}, Reason.MALFORMED, "iat is not a time"),
     ],
 )
 def test_a_wrong_claim_is_refused_for_what_it_is(
@@ -235,7 +235,7 @@ def signed_by_hand(changed: dict[str, Any]) -> Delivery:
 def test_a_claim_that_is_null_is_none() -> None:
     payload = json.dumps({**tokens.claims(), "exp": None}).encode()
 
-    assert "does not claim exp" in why(sent(jwt.PyJWS().encode(payload, PLANNER, "RS256")))
+    assert "has no exp" in why(sent(jwt.PyJWS().encode(payload, PLANNER, "RS256")))
 
 
 def test_of_several_audiences_and_issuers_one_has_to_fit() -> None:
@@ -263,7 +263,7 @@ def test_clocks_may_differ_as_far_as_it_is_said(tolerance: str, seconds: int) ->
 def test_a_token_ages_by_its_iat_where_that_is_asked_for() -> None:
     assert agent_of(later(VALID, 250), max_age="5m") == "planner"
     assert "too old" in why(later(VALID, 250), max_age="4m")
-    assert "does not claim iat" in why(sent(token(PLANNER, iat=None)), max_age="4m")
+    assert "has no iat" in why(sent(token(PLANNER, iat=None)), max_age="4m")
     assert provider(max_age="4m").window is not None
 
 

@@ -161,7 +161,7 @@ def test_a_sample_is_sent_as_the_source_verifies_it(name: str, sample: Sample, s
 def test_a_sample_that_lacks_what_is_signed_cannot_be_sent() -> None:
     with pytest.raises(ConfigurationError, match=r"signature\.token, which is signed"):
         declared("mailgun").send(Sample("1", "a", b"{}"), SECRET, NOW)
-    with pytest.raises(ConfigurationError, match="is no JSON"):
+    with pytest.raises(ConfigurationError, match="is not JSON"):
         declared("mailgun").send(Sample("1", "a", b"text"), SECRET, NOW)
     with pytest.raises(ConfigurationError, match=r"no room for signature\.timestamp"):
         declared("mailgun").send(Sample("1", "a", b'{"signature":1}'), SECRET, NOW)

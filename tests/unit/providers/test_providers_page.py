@@ -1,12 +1,9 @@
 """docs/providers.md says what the providers do."""
 
-from dataclasses import fields
-
 import pytest
 
 from scripts import providers
 from scripts.providers import Entry
-from webhook_inbox.domain.provider import Facts
 from webhook_inbox.providers import MODULES
 
 ENTRIES = providers.entries()
@@ -32,11 +29,6 @@ def test_a_provider_names_the_source_of_its_facts(entry: Entry) -> None:
 
 
 @pytest.mark.parametrize("entry", EVERY)
-def test_what_was_recalled_is_a_fact(entry: Entry) -> None:
-    assert set(entry.facts.recalled) <= {field.name for field in fields(Facts)}
-
-
-@pytest.mark.parametrize("entry", EVERY)
 def test_a_window_that_is_judged_is_told(entry: Entry) -> None:
     if entry.provider.window is not None:
         assert entry.facts.window != "none", f"providers/{MODULES[entry.name]}.py: tells no window"
@@ -47,15 +39,6 @@ def test_a_handshake_that_is_answered_is_told(entry: Entry) -> None:
     provider = entry.provider
     if provider.greet or provider.handshake or provider.offer:
         assert entry.facts.handshake.partition(" ")[0] != "none"
-
-
-def test_a_fact_that_was_recalled_is_marked_and_one_that_was_read_is_not() -> None:
-    [stripe] = [entry for entry in ENTRIES if entry.name == "stripe"]
-    text = providers.render().partition("\n## stripe\n")[2].partition("\n## ")[0]
-
-    assert "retries" in stripe.facts.recalled
-    assert f"| sends again | {stripe.facts.retries} * |" in text
-    assert f"| signature | {stripe.facts.scheme} |" in text
 
 
 def test_answers_that_differ_from_the_usual_are_told() -> None:

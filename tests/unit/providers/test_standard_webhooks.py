@@ -65,7 +65,7 @@ def test_the_secret_is_base64_with_or_without_prefix_and_padding(secret: str) ->
 def test_a_secret_that_is_no_base64_is_no_secret(secret: str) -> None:
     assert verdict(PROVIDER, SENT, (secret,)) is Reason.NO_SECRET
     assert PROVIDER.verify(SENT, (secret, SECRET)).secret == 1
-    with pytest.raises(ConfigurationError, match="provider gives; give it exactly as"):
+    with pytest.raises(ConfigurationError, match="this provider; give it exactly as"):
         PROVIDER.sign(SAMPLES["standard-webhooks"], secret, NOW)
 
 

@@ -116,7 +116,7 @@ def test_one_is_shown_without_what_proves_who_sent_it(cli: Cli, inbox: Inbox) ->
     (id_,) = ids(cli)
     shown = cli("rejected", "show", id_)
     assert shown.code == 0
-    assert "no live secret made this signature" in shown.out
+    assert "no live secret verifies this signature" in shown.out
     signature = inbox.rows("rejected#acme")[0]["headers"]["x-acme-signature"]
     assert signature not in shown.out
     lines = [" ".join(line.split()) for line in shown.out.splitlines()]
@@ -168,7 +168,7 @@ def test_what_still_fails_says_why_and_exits_with_1(cli: Cli, inbox: Inbox) -> N
     reject(inbox)
     shown = cli("rejected", "reverify")
     assert shown.code == 1
-    assert "invalid-signature: no live secret made this signature" in shown.out
+    assert "invalid-signature: no live secret verifies this signature" in shown.out
     assert "1 delivery: 1 invalid." in shown.out
     assert "not made with its secrets of today" in shown.err
 

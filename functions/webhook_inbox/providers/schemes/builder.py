@@ -1,4 +1,4 @@
-"""Puts a provider together, with what follows from its scheme and its naming."""
+"""Builds a provider from its scheme and its naming."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.provider import Facts, Provider, Sample, Verified
+from webhook_inbox.domain.provider import Facts, Identity, Provider, Sample, Verified
 from webhook_inbox.providers.schemes.identity.event_identity import InHeader, Naming
 from webhook_inbox.providers.schemes.signatures.base import Signed
 from webhook_inbox.providers.schemes.signatures.signed_content import Template
@@ -29,19 +29,19 @@ class Scheme(Protocol):
 def build_provider(
     name: str, scheme: Scheme, naming: Naming, *, facts: Facts, **more: Any
 ) -> Provider:
-    """Returns a provider's provider.
+    """Returns a provider.
 
-    Two things follow from what is given, unless `more` says otherwise:
+    Defaults, unless `more` overrides them:
 
-    - Where neither the time nor the id is signed, the body is guarded (G6).
-    - A sample carries its id and type in the headers that the naming looks at first.
+    - If neither the time nor the id is signed, the body is guarded (G6).
+    - A sample has its id and type in the headers that the naming looks at first.
 
     Args:
         name: as inbox.toml spells it.
         scheme: how a delivery is verified and signed.
         naming: how an event is named.
-        facts: what a person has to know.
-        more: any other attributes of the provider.
+        facts: its facts.
+        more: other attributes of the provider.
     """
     provider = Provider(
         name=name,
@@ -57,6 +57,8 @@ def build_provider(
         provider = replace(provider, guard=lambda delivery, _: delivery.body)
     if isinstance(pair := getattr(scheme, "pair", None), Callable):  # type: ignore[arg-type]
         provider = replace(provider, pair=pair)
+    if compose := more.get("compose"):
+        more.setdefault("sign", lambda *sample: dict(compose(*sample).headers))
     kept = provider.kept_headers | more.pop("kept_headers", frozenset())
     return replace(provider, kept_headers=kept, **more)
 
@@ -78,7 +80,7 @@ def _named(naming: Naming) -> frozenset[str]:
 
 
 def _needs_guard(scheme: Scheme, naming: Naming) -> bool:
-    """Tells whether a captured delivery could come again under another id."""
+    """Returns whether a captured delivery could be sent again under another id."""
     id_ = naming.id[0]
     if not isinstance(id_, InHeader) or not isinstance(scheme, Signed):
         return False
@@ -87,3 +89,11 @@ def _needs_guard(scheme: Scheme, naming: Naming) -> bool:
         isinstance(scheme.signs, Template) and scheme.ids == id_.names and scheme.signs.pins("id")
     )
     return not timed and not pinned
+
+
+def type_and_body(delivery: Delivery, identity: Identity) -> bytes:
+    """Guards the type with the body, for providers that send one body under several types.
+
+    A captured delivery can therefore be sent once more under a type that it did not have.
+    """
+    return identity.type.encode() + b"\n" + delivery.body

@@ -1,10 +1,9 @@
-"""Standard Webhooks, which many providers send, some of them under names of their own.
+"""Standard Webhooks, which many providers send, some under their own header names.
 
-`v1,<base64>` entries over `<id>.<seconds>.<body>`, so that id and time are signed; entries of
-unknown versions are passed over. A secret that begins with `whpk_` is a public key: under it the
-entries `v1a` count (Ed25519), and `v1` never does, since everybody has that key.
-Source: the specification; the reference library also takes fractions of a second, which the
-specification does not.
+`v1,<base64>` entries over `<id>.<seconds>.<body>`: id and time are signed; unknown versions are
+ignored. A secret with the prefix `whpk_` is a public key: it verifies `v1a` entries (Ed25519), and
+never `v1`, because a public key is known to anyone.
+Source: the specification; unlike the reference library, it has no fractions of a second.
 """
 
 from collections.abc import Sequence
@@ -26,7 +25,7 @@ from webhook_inbox.providers.schemes.signatures.tolerance import Window
 
 
 class Names(NamedTuple):
-    """What a provider calls the three headers, in lower case."""
+    """A provider's names of the three headers, in lower case."""
 
     id: str
     timestamp: str
@@ -45,15 +44,15 @@ def standard(
     type_at: str = "type",
     occurred_at: str = "timestamp",
 ) -> Provider:
-    """Returns the provider of a provider that sends Standard Webhooks.
+    """Returns a provider that sends Standard Webhooks.
 
     Args:
         name: as inbox.toml spells it.
-        names: the sets of header names it uses, in order of preference.
-        facts: what a person has to know.
-        key: how its secret becomes key bytes.
-        type_at: where the body has the event's type.
-        occurred_at: where the body has the event's time.
+        names: its sets of header names, in order of preference.
+        facts: its facts.
+        key: converts its secret to key bytes.
+        type_at: the path of the type in the body.
+        occurred_at: the path of the time in the body.
     """
     scheme = Hmac(
         headers=tuple(each.signature for each in names),
@@ -69,7 +68,7 @@ def standard(
         type=(in_json(type_at),),
         occurred_at=(in_json(occurred_at),),
     )
-    # A secret that is the key as it stands may begin with anything.
+    # With another reader, a secret may begin with any text.
     verify = partial(_verify, scheme) if key is keys.whsec else scheme.verify
     return build_provider(name, scheme, naming, facts=facts, verify=verify)
 
@@ -78,7 +77,7 @@ def _verify(shared: Hmac, delivery: Delivery, secrets: Sequence[str]) -> Verifie
     public = [text if text.startswith(keys.PUBLIC) else "" for text in secrets]
     if not any(public):
         return shared.verify(delivery, secrets)
-    # While a source changes from one to the other, both kinds are live.
+    # Both kinds are live while a source changes from one to the other.
     private = ["" if text.startswith(keys.PUBLIC) else text for text in secrets]
     try:
         return _asymmetric(shared).verify(delivery, public)
@@ -89,7 +88,7 @@ def _verify(shared: Hmac, delivery: Delivery, secrets: Sequence[str]) -> Verifie
 
 
 def _asymmetric(shared: Hmac) -> Signed:
-    # The library behind it is large, and few sources have such a key.
+    # The library is large, and few sources have a public key.
     from webhook_inbox.providers.schemes.signatures.asymmetric import Ed25519, whpk  # noqa: PLC0415
 
     return Ed25519(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook_inbox.domain.errors import Reason, Rejected
-from webhook_inbox.providers.schemes.jwt.times import LAST_SECOND, Times
+from webhook_inbox.providers.schemes.jwt.jwt import LAST_SECOND, Times
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 S = int(NOW.timestamp())

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.providers.schemes.identity.batches import LIMIT, split_at
-from webhook_inbox.providers.schemes.identity.raw_json import excerpt
+from webhook_inbox.providers.schemes.identity.batches import LIMIT, excerpt, split_at
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HEADERS = {"content-type": "application/json"}

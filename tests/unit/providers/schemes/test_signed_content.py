@@ -33,7 +33,7 @@ def test_literals_and_fields_are_joined_in_order(text: str, content: bytes) -> N
     [
         ("", "{body} is not signed"),
         ("{timestamp}", "{body} is not signed"),
-        ("{body}{body}", "stands twice"),
+        ("{body}{body}", "signed twice"),
         ("{Body}", "{Body} is not a field; choose from {body}, {timestamp}, {id}, {method}"),
         ("{}", "{} is not a field"),
         ("{0}{body}", "{0} is not a field"),

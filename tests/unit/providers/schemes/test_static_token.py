@@ -5,7 +5,7 @@ import pytest
 
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.providers.schemes.tokens.static_token import StaticToken
+from webhook_inbox.providers.schemes.tokens import StaticToken
 
 NOW = datetime(2026, 11, 21, 8, 0, 0, tzinfo=UTC)
 MANY = StaticToken(find=lambda delivery: delivery.body.decode().split())

@@ -1,1 +1,1 @@
-"""The schemes of declared sources, whose settings are in inbox.toml."""
+"""Declared sources: schemes that the tables of inbox.toml define."""

@@ -1,6 +1,6 @@
-"""Credentials that callers send as they are: API keys, users with passwords.
+"""Credentials that callers send unchanged: API keys, users with passwords.
 
-They prove who sends, and nothing about what is sent.
+They prove the sender, not the content.
 """
 
 from base64 import b64encode
@@ -12,23 +12,23 @@ from typing import Any
 from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Provider, Sample, Verified
+from webhook_inbox.providers.schemes import tokens
 from webhook_inbox.providers.schemes.generic.identity import (
     IN_BODY,
     headers_of,
     naming,
     sample_headers,
 )
-from webhook_inbox.providers.schemes.signatures.constant_time import matches
-from webhook_inbox.providers.schemes.tokens import agents
+from webhook_inbox.providers.schemes.signatures.encodings import matches
 
 
 def key(credential: str) -> str:
-    """Writes an API key: as it is."""
+    """Returns an API key unchanged."""
     return credential
 
 
 def user_and_password(credential: str) -> str:
-    """Writes `user:password` in base64; "" where it is none."""
+    """Returns `user:password` in base64; "" if it has no colon."""
     try:
         return b64encode(credential.encode()).decode() if ":" in credential else ""
     except UnicodeEncodeError:
@@ -37,13 +37,13 @@ def user_and_password(credential: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallerCredentials:
-    """A header whose value has to be a credential of the secret's.
+    """A header whose value must be a credential in the secret.
 
     Attributes:
         header: its lower-case name.
-        prefix: what stands before the credential, in capitals or not.
-        write: how a credential is sent; "" for what is none.
-        wanted: what the secret has to hold, for a remedy.
+        prefix: the text before the credential; case is ignored.
+        write: encodes a credential; returns "" if it is invalid.
+        wanted: the form of the secret, for error messages.
     """
 
     header: str
@@ -90,12 +90,13 @@ class CallerCredentials:
             raise Rejected(Reason.MISSING_SIGNATURE, f"no {self.header} header")
         if value[: len(self.prefix)].lower() != self.prefix.lower():
             raise Rejected(
-                Reason.MALFORMED, f"the {self.header} header is no {self.prefix.strip()}"
+                Reason.MALFORMED,
+                f"the {self.header} header does not begin with {self.prefix.strip()}",
             )
         return value[len(self.prefix) :]
 
     def _held(self, secret: str) -> list[tuple[str, str]]:
-        held = agents.credentials(secret)
+        held = tokens.credentials(secret)
         return [(agent, sent) for agent, text in held if (sent := self.write(text))]
 
 
@@ -105,12 +106,12 @@ def provider(
     """Returns the provider of a source whose callers send credentials.
 
     Raises:
-        ConfigurationError: an id or a type would stand where the credential does, or there is
+        ConfigurationError: an id or a type is read from the credential's header, or there is
             no id.
     """
     names = naming(settings)
     sent = frozenset({scheme.header})
-    # Whoever saw one delivery could send its body again, under another id (G6).
+    # A captured delivery could be sent again under another id (G6).
     bare = IN_BODY.isdisjoint(settings["event_id"])
 
     def sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:

@@ -1,7 +1,6 @@
 """The HMAC scheme that the tables of a declared source describe.
 
-Their shape was validated when the configuration was read; here they are given their meaning, and
-what does not go together is refused.
+The configuration validates the form of the tables; this module rejects combinations that conflict.
 """
 
 from collections.abc import Mapping
@@ -40,14 +39,14 @@ CLOCKWORKS: Final[Mapping[str, Clockwork]] = {
     "iso": iso,
 }
 NEVER: Final = "none"
-# The fields that hold the query, whole.
+# The fields that contain the entire query.
 QUERIES: Final = URLS | {"query", "sorted_query"}
-# What a `*` at the end of a header's name stands for.
+# The numbers that a `*` at the end of a header name is replaced by.
 NUMBERS: Final = range(1, 101)
 
 
 def scheme(tables: Tables) -> Hmac:
-    """Returns the scheme; raises ConfigurationError where tables do not go together."""
+    """Returns the scheme; raises ConfigurationError if tables conflict."""
     signature, signs = tables["signature"], templates(tables)
     where = place(signature)
     in_headers = where is not None and where.kind == "header"
@@ -55,7 +54,7 @@ def scheme(tables: Tables) -> Hmac:
     kind = PlainHash if signature.get("mac", "hmac") == "hash" else Hmac
     return kind(
         headers=_numbered(where.names) if where and in_headers else (),
-        # Every header's signatures count, unless each has a time of its own.
+        # The signatures of all headers count, unless each has its own time.
         every=not beside,
         find=None if where is None or in_headers else where.read,
         layout=_layout(signature, tables.get("timestamp", {})),
@@ -70,7 +69,7 @@ def scheme(tables: Tables) -> Hmac:
 
 
 def templates(tables: Tables) -> tuple[Template, ...]:
-    """Returns what may be signed; raises ConfigurationError."""
+    """Returns the templates of the signed content; raises ConfigurationError."""
     signature = tables["signature"]
     texts = signature.get("signs", "{body}")
     partial = bool(signature.get("partial", False))
@@ -85,7 +84,7 @@ def templates(tables: Tables) -> tuple[Template, ...]:
     _check_time(tables, signs)
     _check_batch(tables, signs)
     if any("id" in each for each in signs) and not _ids(tables):
-        raise ConfigurationError("event_id.header: missing; name the header that {id} stands for")
+        raise ConfigurationError("event_id.header: missing; name the header of {id}")
     return signs
 
 
@@ -102,7 +101,7 @@ def _check_body(signature: Tables, signs: tuple[Template, ...]) -> None:
         )
     if signature.get("each") and "json" not in signature:
         raise ConfigurationError(
-            "signature.each: only a signature in JSON can stand in each event; give signature.json"
+            "signature.each: each event can have a signature only in JSON; give signature.json"
         )
 
 
@@ -110,13 +109,11 @@ def _check_time(tables: Tables, signs: tuple[Template, ...]) -> None:
     beside = {"timestamp" in each for each in signs}
     if len(beside) > 1:
         raise ConfigurationError(
-            "signature.signs: {timestamp} stands in some of it only; put it into all, or into none"
+            "signature.signs: {timestamp} is in some templates only; put it into all, or into none"
         )
     if "timestamp" not in tables:
         if beside == {True}:
-            raise ConfigurationError(
-                "timestamp: missing; name the header that {timestamp} stands for"
-            )
+            raise ConfigurationError("timestamp: missing; name the header of {timestamp}")
     elif beside == {False} and not all(_dates(each, tables) for each in signs):
         raise ConfigurationError(
             "timestamp: not signed, so it proves nothing; add {timestamp} to signature.signs,"
@@ -127,7 +124,7 @@ def _check_time(tables: Tables, signs: tuple[Template, ...]) -> None:
 def _check_batch(tables: Tables, signs: tuple[Template, ...]) -> None:
     event_id, each = tables["event_id"], tables["signature"].get("each")
     if each and "batch" not in tables:
-        raise ConfigurationError("batch: missing; say where the list of events stands")
+        raise ConfigurationError("batch: missing; say where the list of events is")
     if "batch" in tables and event_id.keys().isdisjoint({"json", "body"}):
         raise ConfigurationError(
             "event_id: the events of a batch share its headers; give { json = … }, { body = … }"
@@ -138,13 +135,13 @@ def _check_batch(tables: Tables, signs: tuple[Template, ...]) -> None:
     for path in [paths] if isinstance(paths, str) else paths or [""]:
         if not all({f"json:{path}", f"json?:{path}"} & set(each.fields) for each in signs):
             raise ConfigurationError(
-                "event_id: not signed, so one event could come under many ids; give"
+                "event_id: not signed, so one event could have many ids; give"
                 " { json = … } of fields that signature.signs names"
             )
 
 
 def _dates(template: Template, tables: Tables) -> bool:
-    """Tells whether a template covers the time as a part of something else."""
+    """Returns whether a template covers the time inside another field."""
     where = place(tables["timestamp"])
     if where is None:
         return False

@@ -1,4 +1,4 @@
-"""How a declared source's tables name its events."""
+"""Event ids and types of a declared source."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -19,7 +19,7 @@ from webhook_inbox.providers.schemes.identity.event_identity import (
 )
 
 Settings = Mapping[str, Any]
-# What stands in the body, so that a body under another id is another body.
+# Sources inside the body: another id means another body.
 IN_BODY = frozenset({"json", "form", "body"})
 
 
@@ -28,13 +28,13 @@ def naming(settings: Settings, *, claim: Callable[[str], Finder] | None = None) 
 
     Args:
         settings: the source's tables.
-        claim: makes a finder of a token's claim, where there is a token.
+        claim: makes a finder for a claim of the token, if the scheme has one.
 
     Raises:
-        ConfigurationError: nothing says what an event is called.
+        ConfigurationError: `event_id` is missing.
     """
     if "event_id" not in settings:
-        raise ConfigurationError('event_id: missing; say where it stands: { header = "…" }')
+        raise ConfigurationError('event_id: missing; say where it is: { header = "…" }')
     id_, type_ = settings["event_id"], settings.get("event_type", {})
     return Naming(id=(_finder(id_, claim),), type=(_finder(type_, claim),))
 
@@ -44,17 +44,17 @@ def headers_of(settings: Settings, *, besides: frozenset[str] = frozenset()) -> 
 
     Args:
         settings: the source's tables.
-        besides: headers with what must not be stored.
+        besides: headers that must not be stored.
 
     Raises:
-        ConfigurationError: an id or a type stands in one of those.
+        ConfigurationError: an id or a type is read from one of `besides`.
     """
     found: set[str] = set()
     for table in ("event_id", "event_type"):
         names = names_of(settings.get(table, {}).get("header", []))
         for name in besides.intersection(names):
             raise ConfigurationError(
-                f"{table}.header: {name} holds what proves the sender, which is never stored; name"
+                f"{table}.header: {name} holds the sender's credential, which is never stored; name"
                 " another header"
             )
         found.update(names)

@@ -1,4 +1,4 @@
-"""Where a value stands in a delivery: read from there, and written there for a sample."""
+"""Locations of values in a delivery: read from it, and written for a sample."""
 
 import json
 from collections.abc import Mapping
@@ -7,17 +7,17 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.domain.json_path import parse, text_at
+from webhook_inbox.domain.json_path import form_field, parse, query_field, text_at
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Sent
-from webhook_inbox.providers.schemes.http import headers, urls
+from webhook_inbox.providers.schemes import http
 
 KINDS: Final = ("header", "json", "form", "query")
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """One place of a delivery.
+    """One location in a delivery.
 
     Attributes:
         kind: `header`, `json`, `form` or `query`.
@@ -29,16 +29,16 @@ class Location:
     names: tuple[str, ...]
 
     def read(self, delivery: Delivery) -> str | None:
-        """Returns the text or whole number that stands there, or None."""
+        """Returns the text or whole number at the location, or None."""
         if self.kind == "header":
-            return headers.first(delivery.headers, self.names)
+            return http.first(delivery.headers, self.names)
         if self.kind == "json":
             return text_at(delivery, self.names[0])
-        find = urls.form_field if self.kind == "form" else urls.query_field
+        find = form_field if self.kind == "form" else query_field
         return find(delivery, self.names[0])
 
     def write(self, sent: Sent, value: str) -> Sent:
-        """Returns what is sent with the value there.
+        """Returns the sent delivery with the value at the location.
 
         Raises:
             ConfigurationError: the body is of another kind.
@@ -56,7 +56,7 @@ class Location:
 
 
 def place(table: Mapping[str, Any]) -> Location | None:
-    """Returns the place that a table names; None where it names none of these."""
+    """Returns the location that a table names, or None."""
     kind = next((kind for kind in KINDS if kind in table), None)
     if kind is None:
         return None
@@ -72,7 +72,7 @@ def names_of(given: str | list[str]) -> tuple[str, ...]:
 
 
 def nested(path: str, value: object) -> dict[str, Any]:
-    """Returns objects in one another such that the value stands at a dotted path."""
+    """Returns nested objects with the value at a dotted path."""
     first, _, rest = path.partition(".")
     return {first: nested(rest, value) if rest else value}
 
@@ -81,7 +81,7 @@ def _with(body: bytes, path: str, value: str) -> bytes:
     try:
         document = parse(body)
     except ValueError as error:
-        raise ConfigurationError("the sample is no JSON, where this source has a value") from error
+        raise ConfigurationError("the sample is not JSON, which this source needs") from error
     names = path.split(".")
     place = document
     for name in names[:-1]:

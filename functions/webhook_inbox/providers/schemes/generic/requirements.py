@@ -1,4 +1,4 @@
-"""What a declared source asks of a delivery beside its signature."""
+"""Requirements of a declared source beside the signature."""
 
 import hashlib
 from collections.abc import Mapping
@@ -10,19 +10,23 @@ from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Sent
 from webhook_inbox.providers.schemes.generic import hmac
 from webhook_inbox.providers.schemes.generic.locations import Location, place
-from webhook_inbox.providers.schemes.signatures.constant_time import matches
-from webhook_inbox.providers.schemes.signatures.encodings import ENCODINGS, Encoding, hexadecimal
+from webhook_inbox.providers.schemes.signatures.encodings import (
+    ENCODINGS,
+    Encoding,
+    hexadecimal,
+    matches,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequiredDigest:
-    """A hash that is signed in the place of the body it is of, where a delivery has one.
+    """A hash of the body that is signed instead of the body, if the delivery has one.
 
     Attributes:
-        where: where it stands.
-        alone: nothing else covers a body, so every delivery has to have one.
+        where: its location.
+        alone: nothing else covers the body, so every delivery must have the hash.
         algorithm: the hash, as `hashlib` names it.
-        encoding: how it is written.
+        encoding: its encoding.
     """
 
     where: Location
@@ -37,12 +41,12 @@ class RequiredDigest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demands:
-    """What must be so, beside the signature.
+    """Requirements on a delivery beside its signature.
 
     Attributes:
-        requires: values of headers, by lower-case name, that say how a delivery was signed.
-        digest: the body's hash, for deliveries whose body is signed by it.
-        lists: the header that lists the signed ones, and those it has to list.
+        requires: required header values, by lower-case name.
+        digest: the signed hash of the body.
+        lists: the header that lists the signed headers, and the names it must contain.
     """
 
     requires: Mapping[str, str] = field(default_factory=dict)
@@ -51,13 +55,13 @@ class Demands:
 
     @property
     def reads(self) -> frozenset[str]:
-        """The lower-case names of the headers that are looked at."""
+        """The lower-case names of the headers that are read."""
         digest = self.digest.where if self.digest else None
         named = digest.names if digest and digest.kind == "header" else ()
         return frozenset((*self.requires, *named))
 
     def bare(self, delivery: Delivery) -> Delivery:
-        """Returns what the signature is over: without the body, where its hash is signed.
+        """Returns the delivery to verify: without its body, if the body's hash is signed.
 
         Raises:
             Rejected: nothing covers the body (malformed).
@@ -71,20 +75,20 @@ class Demands:
         return delivery
 
     def check(self, delivery: Delivery) -> None:
-        """Raises Rejected where something is not so."""
+        """Raises Rejected if a requirement is not met."""
         for name, value in self.requires.items():
             if delivery.headers.get(name) != value:
                 raise Rejected(Reason.MALFORMED, f"{name} is not {value}")
         listed, needed = self.lists
         names = {name.strip().lower() for name in delivery.headers.get(listed, "").split(",")}
         if not needed <= names:
-            raise Rejected(Reason.MALFORMED, f"{listed} does not list the time, which it has to")
+            raise Rejected(Reason.MALFORMED, f"{listed} does not list the time, which it must")
         claimed = self.digest and self.digest.where.read(delivery)
         if self.digest and claimed and not matches(claimed, self.digest.of(delivery.body)):
-            raise Rejected(Reason.INVALID_SIGNATURE, "the body is not the one its hash names")
+            raise Rejected(Reason.INVALID_SIGNATURE, "the body does not match its signed hash")
 
     def meet(self, sent: Sent) -> Sent:
-        """Returns what is sent such that all is so; JSON with its hash, where that is signed."""
+        """Returns the sent delivery with all requirements met."""
         sent = replace(sent, headers={**sent.headers, **self.requires})
         if self.digest:
             sent = self.digest.where.write(sent, self.digest.of(sent.body))
@@ -95,7 +99,7 @@ class Demands:
 
 
 def demands(settings: hmac.Tables) -> Demands:
-    """Returns what a source's tables ask for; raises ConfigurationError."""
+    """Returns a source's requirements; raises ConfigurationError."""
     given = settings["signature"].get("requires", {})
     return Demands(
         requires={name.lower(): value for name, value in given.items()},
@@ -125,7 +129,7 @@ def _digest(settings: hmac.Tables) -> RequiredDigest | None:
 
 
 def _lists(settings: hmac.Tables) -> tuple[str, frozenset[str]]:
-    """A time that is signed because a list names its header has to be in that list."""
+    """Returns the list of signed headers, which must name a time that nothing else covers."""
     templates = hmac.templates(settings)
     lists = {f.partition(":")[2] for t in templates for f in t.fields if f.startswith("headers:")}
     stamp: Any = place(settings.get("timestamp", {}))

@@ -1,4 +1,4 @@
-"""What a source's table in inbox.toml may say to its provider's module."""
+"""Reads a source's own keys in inbox.toml, for its provider's module."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,7 +22,7 @@ def text(settings: Mapping[str, Any], key: str, *, default: str | None = None) -
 
 
 def texts(settings: Mapping[str, Any], key: str, *, default: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns a setting's list of texts; raises ConfigurationError where it is none."""
+    """Returns a setting's list of texts; raises ConfigurationError."""
     value = settings.get(key, default)
     if isinstance(value, str) or not isinstance(value, list | tuple):
         raise ConfigurationError(f'{key}: must be a list; write {key} = ["…"]')
@@ -48,7 +48,7 @@ def choice(settings: Mapping[str, Any], key: str, *, of: tuple[str, ...]) -> str
 
 
 def whole(settings: Mapping[str, Any], key: str) -> int | None:
-    """Returns a setting's number, None where it is not given.
+    """Returns a setting's number, or None.
 
     Raises:
         ConfigurationError: it is no whole number above zero.
@@ -62,10 +62,10 @@ def whole(settings: Mapping[str, Any], key: str) -> int | None:
 
 
 def public_url(settings: Mapping[str, Any], key: str = "url") -> str:
-    """Returns an address without a query, by default the source's own; "" where it is not given.
+    """Returns an address without a query; "" if it is not set.
 
     Raises:
-        ConfigurationError: it is no such address.
+        ConfigurationError: it is not an http(s) address, or has a query.
     """
     value = text(settings, key, default="")
     if value and not _is_address(value):

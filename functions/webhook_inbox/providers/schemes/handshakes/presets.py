@@ -1,7 +1,6 @@
-"""How providers try an endpoint whose deliveries a declared source can verify.
+"""Endpoint validation of providers that a declared source can verify: `handshake = "okta"`.
 
-`handshake = "okta"` in the table of a source names one of these. A challenge answered with what
-the source's key makes of it is taken only in a shape that no signed body has.
+A challenge whose answer is computed with the source's key must have a form that no signed body has.
 """
 
 import hashlib
@@ -14,7 +13,8 @@ from typing import Final, NamedTuple
 from webhook_inbox.domain.json_path import at
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer, Offer
-from webhook_inbox.providers.schemes.handshakes.handshakes import (
+from webhook_inbox.providers.schemes import http
+from webhook_inbox.providers.schemes.handshakes import (
     EMPTY,
     Greeting,
     as_header,
@@ -26,7 +26,6 @@ from webhook_inbox.providers.schemes.handshakes.handshakes import (
     says,
     subscribes,
 )
-from webhook_inbox.providers.schemes.http import urls
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Reading,
     header,
@@ -36,23 +35,23 @@ from webhook_inbox.providers.schemes.identity.event_identity import (
 from webhook_inbox.providers.schemes.signatures import keys
 
 UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
-# What no JSON object is.
+# No JSON object has this form.
 WORD: Final = re.compile(r"[A-Za-z0-9_-]{1,128}", re.ASCII)
 
 
 class Endpoint(NamedTuple):
-    """What an answer may depend on, beside the secret.
+    """The endpoint's properties that an answer may depend on.
 
     Attributes:
-        signatures: lower-case names of the headers with a signature; () where it stands elsewhere.
-        url: the source's configured address, "" where it has none.
+        signatures: lower-case names of the headers with a signature; () if it is elsewhere.
+        url: the source's configured address, or "".
     """
 
     signatures: tuple[str, ...]
     url: str = ""
 
     def shows_none(self, delivery: Delivery) -> bool:
-        """Tells whether a delivery has none of the headers that every signed one has."""
+        """Returns whether a delivery has no signature header."""
         return bool(self.signatures) and not any(map(delivery.headers.get, self.signatures))
 
 
@@ -61,9 +60,9 @@ OfferFinder = Callable[[Delivery], Offer | None]
 
 
 def shows_token(name: str, endpoint: Endpoint) -> Greeting:
-    """Shows the secret's part `verify_token` in a header to whoever sends no signature.
+    """Answers an unsigned request with the secret's part `verify_token` in a header.
 
-    The token only tells whose the endpoint is. Without one, what has no signature is refused.
+    The token only identifies the endpoint's owner. Without one, an unsigned request is rejected.
     """
 
     def greet(delivery: Delivery, secrets: Sequence[str]) -> Answer | None:
@@ -76,7 +75,7 @@ def shows_token(name: str, endpoint: Endpoint) -> Greeting:
 
 
 def offers_in(name: str, endpoint: Endpoint) -> OfferFinder:
-    """Finds a secret that is offered in a header of a request that has no signature."""
+    """Finds a secret in a header of an unsigned request."""
 
     def offer(delivery: Delivery) -> Offer | None:
         secret = delivery.headers.get(name, "")
@@ -109,7 +108,7 @@ def _smartcars_challenge(reading: Reading) -> object:
 def _ebay(endpoint: Endpoint) -> Greeting:
     def answer(code: str, secret: str, delivery: Delivery) -> Answer:
         token = keys.part(secret, "verification_token", bare=True)
-        address = urls.public(replace(delivery, query=""), endpoint.url)
+        address = http.public(replace(delivery, query=""), endpoint.url)
         made = hashlib.sha256((code + token + address).encode(errors="replace")).hexdigest()
         return json_answer({"challengeResponse": made})
 
@@ -132,7 +131,7 @@ def _always(greeting: Greeting) -> Preset:
     return lambda _: greeting
 
 
-# By the name that a source's `handshake` gives; each as its provider documents it.
+# By the value of `handshake`; each as its provider documents it.
 PRESETS: Final[Mapping[str, Preset]] = {
     "adobe-sign": _always(
         greets(header("x-adobesign-clientid"), as_header("x-adobesign-clientid"), method="GET")
@@ -158,6 +157,6 @@ PRESETS: Final[Mapping[str, Preset]] = {
 OFFERS: Final[Mapping[str, Callable[[Endpoint], OfferFinder]]] = {
     "clio": lambda endpoint: offers_in("x-hook-secret", endpoint),
 }
-# Of those whose answer is what the key makes of a challenge: what anyone can have signed.
+# The challenges that anyone can have signed, by preset.
 SIGNED_SHAPES: Final[Mapping[str, re.Pattern[str]]] = {"linkedin": UUID, "smartcar": WORD}
 NAMES: Final = tuple(sorted({*PRESETS, *OFFERS}))

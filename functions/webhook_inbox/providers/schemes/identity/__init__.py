@@ -1,1 +1,1 @@
-"""Event ids, types and times of verified deliveries, and the items of batches."""
+"""Event identity: ids, types, times, and batches of events."""

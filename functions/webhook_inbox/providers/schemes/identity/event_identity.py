@@ -1,4 +1,4 @@
-"""How a verified delivery is named: its event id, its type, and when the event happened."""
+"""The event id, type and time of a verified delivery."""
 
 import re
 from collections.abc import Callable
@@ -10,12 +10,11 @@ from typing import Final
 from urllib.parse import parse_qs
 
 from webhook_inbox.domain.errors import Reason, Rejected
-from webhook_inbox.domain.json_path import at, parse
+from webhook_inbox.domain.json_path import at, parse, query_field
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Identity
 from webhook_inbox.domain.timestamps import from_ms, from_seconds
-from webhook_inbox.providers.schemes.http.headers import first
-from webhook_inbox.providers.schemes.http.urls import query_field
+from webhook_inbox.providers.schemes.http import first
 
 UNKNOWN: Final = "unknown"
 TYPE_LIMIT: Final = 256
@@ -27,13 +26,12 @@ LAST_SECOND: Final = 10**11
 
 # Epoch seconds or milliseconds as text; no date of ISO 8601 has as many digits in a row.
 _EPOCH: Final = re.compile(r"[0-9]{10}([0-9]{3})?", re.ASCII)
-# Control characters spoil logs and terminals; a lone surrogate, which JSON can spell, is not
-# text that any store accepts.
+# Control characters corrupt logs and terminals; stores reject lone surrogates, which JSON allows.
 _UNFIT: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class Reading:
-    """A verified delivery, its body parsed when first asked for and at most once."""
+    """A verified delivery whose body is parsed on first use, at most once."""
 
     def __init__(self, delivery: Delivery) -> None:
         self.delivery = delivery
@@ -41,7 +39,7 @@ class Reading:
 
     @cached_property
     def document(self) -> object:
-        """The body as JSON; None, and `unreadable`, where it is not."""
+        """The body as JSON; None, with `unreadable` set, if it is not JSON."""
         try:
             return parse(self.delivery.body)
         except ValueError:
@@ -50,7 +48,7 @@ class Reading:
 
     @cached_property
     def form(self) -> dict[str, str]:
-        """The body as a form, the first value of each field; empty where it is none."""
+        """The first value of each form field; empty if the body is not a form."""
         try:
             fields = parse_qs(self.delivery.body.decode(), max_num_fields=FORM_FIELDS)
         except ValueError:
@@ -59,7 +57,7 @@ class Reading:
 
     @cached_property
     def payload(self) -> object:
-        """The JSON inside a form's `payload` field; None where there is none."""
+        """The JSON in a form's `payload` field, or None."""
         try:
             return parse(self.form.get("payload", "null"))
         except ValueError:
@@ -67,13 +65,13 @@ class Reading:
 
 
 Finder = Callable[[Reading], object]
-# Joins the parts of a composite key; a part that holds it is escaped, so that no two keys meet.
+# Joins the parts of a composite key; it is escaped inside a part, so that keys stay distinct.
 JOINT: Final = "|"
 
 
 @dataclass(frozen=True, slots=True)
 class InHeader:
-    """Finds the first of these headers that is there."""
+    """Finds the first of these headers that is present."""
 
     names: tuple[str, ...]
 
@@ -83,12 +81,12 @@ class InHeader:
 
 
 def header(*names: str) -> InHeader:
-    """Finds the first of these headers that is there."""
+    """Finds the first of these headers that is present."""
     return InHeader(names)
 
 
 def joined(*finders: Finder) -> Finder:
-    """Finds a composite key, where one field is not enough; only where each part is found."""
+    """Finds a composite key; None unless each part is found."""
 
     def find(reading: Reading) -> object:
         parts = [_plain(finder(reading)) for finder in finders]
@@ -100,7 +98,7 @@ def joined(*finders: Finder) -> Finder:
 
 
 def dotted(*finders: Finder) -> Finder:
-    """Finds a type of several words: those that are there, with dots between them."""
+    """Finds a type of several parts, joined by dots; absent parts are omitted."""
     return lambda reading: ".".join(filter(None, (_plain(f(reading)) for f in finders)))
 
 
@@ -120,7 +118,7 @@ def in_json(path: str) -> Finder:
 
 
 def utc(finder: Finder) -> Finder:
-    """Finds a time that is UTC where it is written without an offset."""
+    """Finds a time, as UTC if it has no offset."""
 
     def find(reading: Reading) -> object:
         found = finder(reading)
@@ -130,7 +128,7 @@ def utc(finder: Finder) -> Finder:
 
 
 def repeats(attempt: Finder) -> Finder:
-    """Finds how often a delivery was repeated: its attempt's number, from 1 on, less one."""
+    """Finds the number of retries: the attempt's number, which begins at 1, minus one."""
 
     def find(reading: Reading) -> object:
         number = count(attempt(reading))
@@ -140,7 +138,7 @@ def repeats(attempt: Finder) -> Finder:
 
 
 def content_hash(reading: Reading) -> object:
-    """Names a body by its content, where a provider gives no id: equal bodies are one event."""
+    """Identifies a body by its content, for providers without ids: equal bodies are one event."""
     return "sha256:" + sha256(reading.delivery.body).hexdigest()
 
 
@@ -151,7 +149,7 @@ def fixed(value: str) -> Finder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Naming:
-    """Where the id, the type and the time stand; of several finders the first that finds one."""
+    """The finders of id, type and time; the first that finds a value counts."""
 
     id: tuple[Finder, ...]
     type: tuple[Finder, ...]
@@ -160,16 +158,16 @@ class Naming:
     retry_reason: tuple[Finder, ...] = ()
 
     def identify(self, delivery: Delivery) -> Identity:
-        """Names the event.
+        """Returns the event's identity.
 
         Raises:
-            Rejected: there is no id, or none that can be kept; nothing else is ever raised.
+            Rejected: the id is missing or cannot be stored; no other error is raised.
         """
         reading = Reading(delivery)
         found = _find(self.id, reading)
         if found is None:
             reason = Reason.MALFORMED if reading.unreadable else Reason.MISSING_EVENT_ID
-            raise Rejected(reason, "the delivery has no event id where this provider puts it")
+            raise Rejected(reason, "the delivery has no event id at the provider's location")
         return Identity(
             event_id=event_id(found),
             type=event_type(_find(self.type, reading)),
@@ -184,9 +182,9 @@ def _find(finders: tuple[Finder, ...], reading: Reading) -> object:
 
 
 def event_id(value: object) -> str:
-    """Returns the id as text; raises Rejected (malformed) where it is no name for an event.
+    """Returns the id as text; raises Rejected (malformed) if it cannot be an id.
 
-    A float is refused because two of them can be spelled alike.
+    A float is rejected because two floats can have the same text.
     """
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
@@ -196,7 +194,7 @@ def event_id(value: object) -> str:
 
 
 def event_type(value: object) -> str:
-    """Returns the type as text; `unknown` where there is none, since no event is lost for it."""
+    """Returns the type as text; `unknown` if there is none, so that no event is lost."""
     return _plain(value)[:TYPE_LIMIT] or UNKNOWN
 
 
@@ -207,7 +205,7 @@ def count(value: object) -> int | None:
 
 
 def _plain(value: object) -> str:
-    """Returns text that can be stored and shown, "" where it is none."""
+    """Returns text that can be stored and printed, else ""."""
     if isinstance(value, int) and not isinstance(value, bool):
         value = _decimal(value)
     if not isinstance(value, str) or not value.strip() or _UNFIT.search(value):
@@ -216,12 +214,12 @@ def _plain(value: object) -> str:
 
 
 def _decimal(value: int) -> str:
-    # str() refuses numbers of more than 4,300 digits with an exception of its own.
+    # str() raises for numbers of more than 4,300 digits.
     return str(value) if abs(value) < LARGEST else ""
 
 
 def instant(value: object) -> datetime | None:
-    """Returns the time that epoch seconds, epoch milliseconds or ISO 8601 text give, or None."""
+    """Returns the time from epoch seconds, epoch milliseconds or ISO 8601 text, or None."""
     if isinstance(value, str) and _EPOCH.fullmatch(value):
         value = int(value)
     try:

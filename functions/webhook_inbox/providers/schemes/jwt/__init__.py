@@ -1,1 +1,1 @@
-"""Verification of JSON Web Tokens, their keys and times, and signing for tests."""
+"""JSON Web Tokens; imported only by sources that use them, because the library is large."""

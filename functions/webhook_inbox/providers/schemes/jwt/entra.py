@@ -1,6 +1,5 @@
 """Tokens that Microsoft Entra issues to Microsoft's own services.
 
-Imported by the sources that need it alone: the library behind it is large.
 Source: microsoftgraph/microsoft-graph-docs-contrib `change-notifications-with-resource-data.md`;
 MicrosoftDocs/azure-docs `event-grid/secure-webhook-delivery.md`.
 """
@@ -10,9 +9,8 @@ from typing import Final
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Fetch
-from webhook_inbox.providers.schemes.jwt.jwt import Jwt
+from webhook_inbox.providers.schemes.jwt.jwt import Claims, Jwt
 from webhook_inbox.providers.schemes.jwt.keys import published
-from webhook_inbox.providers.schemes.jwt.times import Claims
 
 # The keys of all tenants.
 KEYS: Final = Fetch("https://login.microsoftonline.com/common/discovery/v2.0/keys")
@@ -21,14 +19,14 @@ KEYS: Final = Fetch("https://login.microsoftonline.com/common/discovery/v2.0/key
 def entra(
     header: str, *, audience: str, tenants: tuple[str, ...], publisher: str, prefix: str = ""
 ) -> Jwt:
-    """Returns the scheme of a token for us.
+    """Returns the scheme of an Entra token.
 
     Args:
-        header: the lower-case name of the header that it stands in.
-        audience: who it is for, as the application is registered.
-        tenants: whose tokens count; those of every tenant where there are none.
-        publisher: the application that it was issued to.
-        prefix: what stands before it.
+        header: the lower-case name of its header.
+        audience: the registered application that it is for.
+        tenants: the accepted tenants; () accepts all.
+        publisher: the application it was issued to.
+        prefix: the text before it.
     """
 
     def check(claims: Claims, _: Delivery) -> None:

@@ -1,7 +1,4 @@
-"""Signatures that are JSON Web Tokens; algorithms are pinned, times are judged by our clock.
-
-Imported by the providers that need it alone: the library behind it is large.
-"""
+"""Signatures that are JSON Web Tokens; algorithms are pinned, times are checked by our clock."""
 
 import json
 import warnings
@@ -18,22 +15,63 @@ from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
 from webhook_inbox.domain.json_path import parse
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Sample, Verified
-from webhook_inbox.domain.timestamps import to_ms
-from webhook_inbox.providers.schemes.http import urls
+from webhook_inbox.domain.timestamps import from_seconds, to_ms
+from webhook_inbox.providers.schemes import http, tokens
 from webhook_inbox.providers.schemes.identity.event_identity import Finder, Reading
 from webhook_inbox.providers.schemes.jwt.keys import SYMMETRIC, JsonWebKey, KeyFinder, shared
 from webhook_inbox.providers.schemes.jwt.signing import Signer, SignerFinder, as_it_is
-from webhook_inbox.providers.schemes.jwt.times import Claims, Times
-from webhook_inbox.providers.schemes.signatures.constant_time import matches
 from webhook_inbox.providers.schemes.signatures.encodings import (
     Encoding,
     base64url,
     decoded,
     hexadecimal,
+    matches,
 )
-from webhook_inbox.providers.schemes.tokens import agents
+
+Claims = Mapping[str, Any]
 
 LIFE: Final = timedelta(minutes=5)
+SKEW: Final = timedelta(minutes=1)
+# The year 33658; later values are not dates.
+LAST_SECOND: Final = 10**12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """How a token's times are checked.
+
+    Attributes:
+        ahead: how far `iat` and `nbf` may be ahead of our clock.
+        grace: how long a token is accepted after its `exp`, for clock differences.
+        max_age: the maximum age of `iat`; None for no limit.
+    """
+
+    ahead: timedelta = SKEW
+    grace: timedelta = timedelta(0)
+    max_age: timedelta | None = None
+
+    def judge(self, claims: Claims, now: datetime) -> datetime | None:
+        """Returns the time of issue, or None.
+
+        Raises:
+            Rejected: it has expired or is too old (stale), is not valid yet (future), or has an
+                invalid time (malformed).
+        """
+        issued, begins, ends = (_seconds(claims, name) for name in ("iat", "nbf", "exp"))
+        current = to_ms(now) / 1000
+        if ends is not None and current >= ends + self.grace.total_seconds():
+            raise Rejected(Reason.STALE, "the token has expired")
+        for begun in (issued, begins):
+            if begun is not None and begun - current > self.ahead.total_seconds():
+                raise Rejected(Reason.FUTURE, "the token is not valid yet")
+        if self.max_age is not None:
+            if issued is None:
+                raise Rejected(Reason.MALFORMED, "the token has no iat")
+            if current - issued > self.max_age.total_seconds():
+                raise Rejected(Reason.STALE, "the token is too old")
+        return None if issued is None else from_seconds(issued)
+
+
 _TIMES: Final = Times()
 
 
@@ -43,20 +81,19 @@ class Jwt:
 
     Attributes:
         header: the lower-case name of the header.
-        prefix: what stands before the token, in capitals or not.
-        algorithms: those that count; any other is refused before a key is looked for.
-        keys: finds the keys in the secrets, or in what was fetched.
-        signer: finds what signs in the secret of whoever signs.
-        claims: what has to be claimed, literally; of several values any may be. Of the audiences
-            that a token names one has to be there.
-        body_hash: the claim with the SHA-256 of the body; "" where none covers it.
-        body_encodings: how that may be written.
-        audience: the claim `aud` has to be the source's URL.
-        times: how its times are judged.
-        agent_claim: the claim with the agent's name, for keys that are no agent's own.
-        requires: claims that have to be there beside those above.
-        check: looks at the rest of the claims; raises Rejected.
-        url: the configured address; see `urls.public`.
+        prefix: the text before the token; case is ignored.
+        algorithms: the accepted algorithms; any other is rejected before the key look-up.
+        keys: finds the keys in the secrets, or in the fetched key set.
+        signer: finds the signing key in a secret, for samples.
+        claims: required claims and their accepted values. One of a token's audiences must match.
+        body_hash: the claim with the SHA-256 of the body, or "".
+        body_encodings: the accepted encodings of that hash.
+        audience: the claim `aud` must be the source's URL.
+        times: how its times are checked.
+        agent_claim: the claim with the agent's name, for keys that belong to no agent.
+        requires: other required claims.
+        check: checks the other claims; raises Rejected.
+        url: the configured address; see `http.public`.
     """
 
     header: str
@@ -80,7 +117,7 @@ class Jwt:
         return frozenset({self.header})
 
     def verify(self, delivery: Delivery, secrets: Sequence[str]) -> Verified:
-        """Checks the signature, then what is claimed, then its times.
+        """Checks the signature, then the claims, then the times.
 
         Raises:
             Rejected: always with a reason, whatever the input; nothing else is ever raised.
@@ -96,7 +133,7 @@ class Jwt:
                 self._claimed(claims, delivery)
                 signed_at = self.times.judge(claims, delivery.received_at)
                 return Verified(place, token, signed_at, self._agent(claims, key))
-        raise Rejected(Reason.INVALID_SIGNATURE, "no live key made this token")
+        raise Rejected(Reason.INVALID_SIGNATURE, "no live key verifies this token")
 
     def token(self, delivery: Delivery) -> str:
         """Returns the token as it was sent; raises Rejected."""
@@ -109,18 +146,18 @@ class Jwt:
         return value[len(self.prefix) :]
 
     def readable(self, delivery: Delivery) -> None:
-        """Raises Rejected where there is no token that any key could have made."""
+        """Raises Rejected if the token cannot be read."""
         self._head(self.token(delivery))
 
     def kid(self, delivery: Delivery) -> str:
         """Returns the id of the key that the token names; raises Rejected (malformed)."""
         kid = self._head(self.token(delivery)).get("kid")
         if not isinstance(kid, str):
-            raise Rejected(Reason.MALFORMED, "the token names no key")
+            raise Rejected(Reason.MALFORMED, "the token has no kid")
         return kid
 
     def claim(self, name: str) -> Finder:
-        """Returns a finder of a claim, for naming a verified delivery; None where there is none."""
+        """Returns a finder of a claim of a verified delivery."""
 
         def find(reading: Reading) -> object:
             try:
@@ -139,7 +176,7 @@ class Jwt:
     def issue(
         self, sample: Sample, secret: str, now: datetime, claims: Claims | None = None
     ) -> dict[str, str]:
-        """Returns the headers of a delivery with a token that claims more.
+        """Returns the headers of a delivery with a token that has additional claims.
 
         Raises:
             ConfigurationError: the secret is not of the form that the algorithm needs.
@@ -154,34 +191,34 @@ class Jwt:
             token = _written(payload | dict(claims or {}), self.signer(secret, self.algorithms))
         except (jwt.PyJWTError, ValueError, TypeError) as error:
             raise ConfigurationError(
-                f"the secret is not of the form the algorithm needs; give {self._wanted}"
+                f"the secret does not have the form of the algorithm; give {self._wanted}"
             ) from error
         return {"content-type": "application/json", self.header: self.prefix + token}
 
     @property
     def _wanted(self) -> str:
-        """What signs, for a remedy."""
+        """The required form of the secret, for error messages."""
         kind = "the shared secret" if self.algorithms[0] in SYMMETRIC else "the private key as PEM"
         return f"{kind}, which signs {self.algorithms[0]}"
 
     def _head(self, token: str) -> Claims:
         if any(decoded(part, base64url) is None for part in token.split(".")):
-            # The library forgives stray bits and padding.
-            raise Rejected(Reason.MALFORMED, "the token is not written as it has to be")
+            # The library accepts stray bits and padding.
+            raise Rejected(Reason.MALFORMED, "the token is not encoded correctly")
         try:
             head = jwt.get_unverified_header(token)
         except (jwt.PyJWTError, ValueError, RecursionError) as error:
             raise Rejected(Reason.MALFORMED, "the token cannot be read") from error
         if head.get("alg") not in self.algorithms:
             known = ", ".join(self.algorithms)
-            raise Rejected(Reason.MALFORMED, f"the token's algorithm is none that counts: {known}")
+            raise Rejected(Reason.MALFORMED, f"the token's algorithm is not one of {known}")
         if "crit" in head:
-            # It names what has to be understood, and nothing of that kind is.
-            raise Rejected(Reason.MALFORMED, "the token asks for an extension")
+            # `crit` requires extensions, and none is supported.
+            raise Rejected(Reason.MALFORMED, "the token requires an extension")
         return head
 
     def _opened(self, token: str, key: Any) -> Claims | None:
-        """Returns what a token claims, None where another key made it; raises Rejected."""
+        """Returns the token's claims, None if another key made it; raises Rejected."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", jwt.InsecureKeyLengthWarning)
@@ -192,48 +229,63 @@ class Jwt:
         except (jwt.PyJWTError, ValueError, RecursionError) as error:
             raise Rejected(Reason.MALFORMED, "the token cannot be read") from error
         if not isinstance(claims, dict):
-            raise Rejected(Reason.MALFORMED, "the token claims nothing")
+            raise Rejected(Reason.MALFORMED, "the token has no claims")
         return claims
 
     def _expected(self, delivery: Delivery) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yields what has to be claimed, with the values of which any may be."""
+        """Yields the required claims with their accepted values."""
         for name, value in self.claims.items():
             yield name, (value,) if isinstance(value, str) else value
         if self.body_hash:
             digest = sha256(delivery.body).digest()
             yield self.body_hash, tuple(write(digest) for write in self.body_encodings)
         if self.audience:
-            yield "aud", (urls.public(delivery, self.url),)
+            yield "aud", (http.public(delivery, self.url),)
 
     def _claimed(self, claims: Claims, delivery: Delivery) -> None:
         expected = dict(self._expected(delivery))
         for name in (*expected, *self.requires):
             if claims.get(name) is None:
-                raise Rejected(Reason.MALFORMED, f"the token does not claim {name}")
+                raise Rejected(Reason.MALFORMED, f"the token has no {name}")
         for name, values in expected.items():
             several = name == "aud" and isinstance(claims[name], list)
             given = claims[name] if several else [claims[name]]
             texts = [text for text in given if isinstance(text, str)]
             if not any(matches(text, value) for text in texts for value in values):
-                raise Rejected(Reason.INVALID_SIGNATURE, f"the token claims another {name}")
+                raise Rejected(Reason.INVALID_SIGNATURE, f"the token's {name} does not match")
         if self.check is not None:
             self.check(claims, delivery)
 
     def _agent(self, claims: Claims, key: JsonWebKey) -> str:
-        """Returns whose token it is, "" where that is not asked for; raises Rejected."""
+        """Returns the token's agent, "" if the source has none; raises Rejected."""
         if key.agent or not self.agent_claim:
             return key.agent
         name = claims.get(self.agent_claim)
         if name is None:
-            raise Rejected(Reason.MALFORMED, f"the token does not claim {self.agent_claim}")
-        if not isinstance(name, str) or not agents.is_name(name):
-            raise Rejected(Reason.MALFORMED, f"the token's {self.agent_claim} is no agent's name")
+            raise Rejected(Reason.MALFORMED, f"the token has no {self.agent_claim}")
+        if not isinstance(name, str) or not tokens.is_agent_name(name):
+            raise Rejected(
+                Reason.MALFORMED, f"the token's {self.agent_claim} is not a valid agent name"
+            )
         return name
 
 
 def _written(payload: dict[str, Any], signer: Signer) -> str:
     key, algorithm, kid = signer
     with warnings.catch_warnings():
-        # A provider's secrets are as long as the provider makes them.
+        # The provider determines the length of its secrets.
         warnings.simplefilter("ignore", jwt.InsecureKeyLengthWarning)
         return jwt.encode(payload, key, algorithm=algorithm, headers={"kid": kid} if kid else None)
+
+
+def _seconds(claims: Claims, name: str) -> int | None:
+    value = claims.get(name)
+    if value is None:
+        return None
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not (0 <= value < LAST_SECOND)
+    ):
+        raise Rejected(Reason.MALFORMED, f"the token's {name} is not a time")
+    return int(value)

@@ -1,7 +1,7 @@
-"""The keys that JSON Web Tokens are verified with: shared, published, or each of one agent.
+"""Keys that verify JSON Web Tokens: shared, published, or one agent's own.
 
-A key's own form says what it is, and the algorithms that fit it follow from that alone: a token
-cannot have a public key taken for a shared one.
+The form of a key alone determines its algorithms: a token cannot make a public key act as a shared
+secret.
 Source: RFC 7517, RFC 7518 section 3, RFC 8725 section 3.1.
 """
 
@@ -17,12 +17,12 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from webhook_inbox.domain.json_path import parse
+from webhook_inbox.providers.schemes import tokens
 from webhook_inbox.providers.schemes.signatures.asymmetric import RSA_BITS, pem
-from webhook_inbox.providers.schemes.tokens import agents
 
 Head = Mapping[str, Any]
 PEM: Final = "-----BEGIN"
-# RFC 7518 asks for as many bits as the hash has; below these any of them can be guessed.
+# RFC 7518 requires as many bits as the hash has; shorter keys can be guessed.
 SHARED_BYTES: Final = 32
 CURVES: Final[Mapping[str, type[ec.EllipticCurve]]] = {
     "ES256": ec.SECP256R1,
@@ -38,26 +38,26 @@ ASYMMETRIC: Final = (
 
 
 class JsonWebKey(NamedTuple):
-    """A key that may have made a token, and whose own it is; "" where it is its issuer's."""
+    """A key that may have made a token, and its agent; "" for an issuer's key."""
 
     material: Any
     agent: str = ""
 
 
-# (a secret's text or what was fetched, the token's header) to the keys that may have made it;
-# () where none of them has, None where the text holds no key at all.
+# (a secret's text or the fetched text, the token's header) to the keys that may have made it;
+# () if none can, None if the text holds no key.
 KeyFinder = Callable[[str, Head], Sequence[JsonWebKey] | None]
 
 
 def shared(secret: str, _: Head) -> Sequence[JsonWebKey] | None:
-    """Takes the secret's text as the key; an empty one is none, since everybody has it."""
+    """Takes the secret's text as the key; an empty one is rejected, since anyone has it."""
     return (JsonWebKey(secret),) if secret else None
 
 
 def published(material: str, header: Head) -> Sequence[JsonWebKey]:
-    """Takes from a JWK, a JWK set or PEM the key that the token's `kid` names.
+    """Returns the key in a JWK, a JWK set or PEM that the token's `kid` names.
 
-    PEM names no key, so it stands for the one that was asked for.
+    PEM has no `kid`, so it is used for any.
     """
     if material.startswith(PEM):
         return (JsonWebKey(material),)
@@ -77,9 +77,9 @@ class CachedKeys(NamedTuple):
 
     Attributes:
         material: a public or private key's object, or the bytes of a shared one.
-        agent: whose it is, "" where the text does not say.
-        kid: what tokens call it, None where the text does not say.
-        alg: the only algorithm it is for, None where the text does not say.
+        agent: its agent, or "".
+        kid: its id in tokens, or None.
+        alg: its only algorithm, or None.
     """
 
     material: Any
@@ -88,7 +88,7 @@ class CachedKeys(NamedTuple):
     alg: object = None
 
     def fits(self, alg: str) -> bool:
-        """Tells whether tokens of this algorithm can be verified, or signed, with the key."""
+        """Returns whether the key can verify, or sign, tokens of this algorithm."""
         key = self.material
         if self.alg not in (None, alg):
             return False
@@ -102,10 +102,10 @@ class CachedKeys(NamedTuple):
 
 
 def of_agents(secret: str, head: Head) -> Sequence[JsonWebKey] | None:
-    """Takes from a secret the keys that may have made a token, each with its agent.
+    """Returns the keys in a secret that may have made a token, each with its agent.
 
-    Where some keys are agents' own, one without a name counts for nothing: its tokens could claim
-    to be any agent's.
+    If some keys belong to agents, a key without a name is ignored: its tokens could claim any
+    agent.
     """
     every = verifying(secret)
     held = [key for key in every if key.agent] or every
@@ -115,12 +115,12 @@ def of_agents(secret: str, head: Head) -> Sequence[JsonWebKey] | None:
 
 
 def of_issuer(text: str, head: Head) -> Sequence[JsonWebKey]:
-    """Takes from what an issuer publishes the keys that may have made a token."""
+    """Returns an issuer's published keys that may have made a token."""
     return [JsonWebKey(key.material) for key in _candidates(verifying(text), head)]
 
 
 def _candidates(held: Sequence[CachedKeys], head: Head) -> list[CachedKeys]:
-    """Returns the key that the token's `kid` names, or all that have no name of their own."""
+    """Returns the key that the token's `kid` names, or all keys without a name."""
     kid = head.get("kid")
     fitting = [key for key in held if key.fits(head["alg"])]
     named = [key for key in fitting if kid is not None and kid in (key.kid, key.agent)]
@@ -143,20 +143,20 @@ def signing(text: str) -> tuple[CachedKeys, ...]:
 
 def _held(text: str) -> list[CachedKeys]:
     """Returns every key in a text: PEM, base64, a JWK, a JWK set, or an object of agents."""
-    document = agents.document(text)
+    document = tokens.secret_document(text)
     if document is None:
         return _read(text.strip(), "")
     listed = document.get("keys")
     if isinstance(listed, list):
-        # In a secret the key's name is the agent's; of an issuer's keys nobody looks at it.
+        # In a secret the key's name is the agent's; for an issuer's keys it is not used.
         return [key for jwk in listed for key in _read(jwk, _kid(jwk))]
     if "kty" in document:
         return _read(document, "")
-    return [key for agent, value in agents.named(document) for key in _read(value, agent)]
+    return [key for agent, value in tokens.named_agents(document) for key in _read(value, agent)]
 
 
 def _read(value: object, agent: str) -> list[CachedKeys]:
-    if isinstance(value, str) and (jwk := agents.document(value)) is not None:
+    if isinstance(value, str) and (jwk := tokens.secret_document(value)) is not None:
         value = jwk
     if not isinstance(value, dict):
         key = _material(value)
@@ -169,11 +169,11 @@ def _read(value: object, agent: str) -> list[CachedKeys]:
 
 def _kid(jwk: object) -> str:
     kid = jwk.get("kid") if isinstance(jwk, dict) else None
-    return kid if isinstance(kid, str) and agents.is_name(kid) else ""
+    return kid if isinstance(kid, str) and tokens.is_agent_name(kid) else ""
 
 
 def _material(value: object) -> Any | None:
-    """Returns the key that PEM or base64 stands for, None where it is none."""
+    """Returns the key in PEM or base64, or None."""
     if not isinstance(value, str):
         return None
     if PEM in value:
@@ -195,7 +195,7 @@ def _from_pem(value: str) -> Any | None:
 
 
 def _is_public(raw: bytes) -> bool:
-    # A public key whose PEM lost its first and last line: as a shared key everybody would have it.
+    # A public key whose PEM lost its first and last line: anyone has it, so it is no shared key.
     try:
         serialization.load_der_public_key(raw)
     except (ValueError, UnsupportedAlgorithm):
@@ -204,7 +204,7 @@ def _is_public(raw: bytes) -> bool:
 
 
 def _imported(jwk: dict[str, Any]) -> Any | None:
-    """Returns the key that a JWK is, as bytes where it is shared; None where it is none."""
+    """Returns the key in a JWK, as bytes if it is shared; None if it is invalid."""
     try:
         if jwk.get("kty") == "oct":
             raw = urlsafe_b64decode(_padded(jwk["k"]))

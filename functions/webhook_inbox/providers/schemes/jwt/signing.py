@@ -1,4 +1,4 @@
-"""What signs JSON Web Tokens: for `webhookctl send`, the local inbox and tests."""
+"""Signing keys of JSON Web Tokens: for `webhookctl send`, the local inbox and tests."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -15,24 +15,24 @@ KID: Final = "sample"
 
 
 class Signer(NamedTuple):
-    """What signs a token, by which algorithm, and what the token calls it; "" for nothing."""
+    """A signing key, its algorithm, and its `kid`, which may be ""."""
 
     material: Any
     algorithm: str
     kid: str
 
 
-# (a secret's text, the algorithms that count) to what signs; raises ConfigurationError.
+# (a secret's text, the accepted algorithms) to the signing key; raises ConfigurationError.
 SignerFinder = Callable[[str, Sequence[str]], Signer]
 
 
 def as_it_is(secret: str, algorithms: Sequence[str]) -> Signer:
-    """Takes the secret's text as what signs."""
+    """Uses the secret's text as the signing key."""
     return Signer(secret, algorithms[0], KID)
 
 
 def first_that_signs(secret: str, algorithms: Sequence[str]) -> Signer:
-    """Takes the first key of a secret that can sign by one of the algorithms."""
+    """Returns the first key in a secret that can sign with one of the algorithms."""
     for key in signing(secret):
         for alg in filter(key.fits, algorithms):
             return Signer(key.material, alg, key.agent or str(key.kid or ""))
@@ -43,10 +43,7 @@ def first_that_signs(secret: str, algorithms: Sequence[str]) -> Signer:
 
 
 def pair(algorithm: str, *, agent: str) -> tuple[str, str]:
-    """Makes a private and a public key for an algorithm that has both.
-
-    Each is PEM; where there is an agent, in a JSON object under its name.
-    """
+    """Makes a private and a public key as PEM; with an agent, in a JSON object by its name."""
     key = _made(algorithm)
     private = key.private_bytes(
         serialization.Encoding.PEM,

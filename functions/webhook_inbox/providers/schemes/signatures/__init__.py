@@ -1,1 +1,1 @@
-"""HMAC and asymmetric signatures: formats, encodings, signed content and tolerance."""
+"""Signatures over a delivery, and the keys, encodings and times that belong to them."""

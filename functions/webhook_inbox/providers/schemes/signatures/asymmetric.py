@@ -1,6 +1,6 @@
-"""Signatures with a provider's private key; a source's secret is then the public one.
+"""Signatures with a provider's private key; the source's secret is the public key.
 
-Imported by the providers that need it alone: the library behind it is large.
+Imported only by providers that need it: the library is large.
 """
 
 import binascii
@@ -24,7 +24,7 @@ from webhook_inbox.providers.schemes.signatures.encodings import (
     hexadecimal,
 )
 
-# Shorter ones can be broken.
+# Shorter keys can be broken.
 RSA_BITS: Final = 2048
 
 # A secret's text to a key; raises ValueError.
@@ -61,8 +61,8 @@ class Asymmetric(Signed):
     """A signature with a private key.
 
     Attributes:
-        encoding: how the signature is written.
-        load: how a secret's text is read as a public key.
+        encoding: the signature's encoding.
+        load: reads a secret's text as a public key.
     """
 
     encoding: Encoding = base64
@@ -79,14 +79,14 @@ class Asymmetric(Signed):
         written = [(text, raw) for text in candidates if (raw := decoded(text, self.encoding))]
         live = [(place, key) for place, text in enumerate(secrets) if (key := self._usable(text))]
         if not live:
-            raise Rejected(Reason.NO_SECRET, "no live key is of the form this provider gives")
+            raise Rejected(Reason.NO_SECRET, "no live key has the form of this provider")
         if not written:
-            raise Rejected(Reason.MALFORMED, "the signature is not written as it has to be")
+            raise Rejected(Reason.MALFORMED, "the signature is not encoded correctly")
         for place, key in live:
             for text, raw in written:
                 if any(self._checks(key, raw, content) for content in contents):
                     return Match(place, text)
-        raise Rejected(Reason.INVALID_SIGNATURE, "no live key made this signature")
+        raise Rejected(Reason.INVALID_SIGNATURE, "no live key verifies this signature")
 
     def _made(self, secret: str, content: bytes) -> str | None:
         try:
@@ -109,7 +109,7 @@ class Asymmetric(Signed):
         return True
 
     def _fitting(self, key: Any) -> Any | None:
-        """Returns the key, None where it is of another algorithm."""
+        """Returns the key, None if it is for another algorithm."""
         raise NotImplementedError
 
     def _verify(self, key: Any, signature: bytes, content: bytes) -> None:

@@ -1,15 +1,15 @@
-"""What schemes with a signature have in common: where it stands, what it covers, and when."""
+"""The common part of signature schemes: location, signed content, and time."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, NamedTuple
 
 from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Sample, Verified
-from webhook_inbox.providers.schemes.http import headers
+from webhook_inbox.providers.schemes import http
 from webhook_inbox.providers.schemes.signatures import signed_fields
 from webhook_inbox.providers.schemes.signatures.header_formats import Claim, Layout, Whole
 from webhook_inbox.providers.schemes.signatures.signed_content import Template
@@ -17,9 +17,10 @@ from webhook_inbox.providers.schemes.signatures.tolerance import Window
 
 _WHOLE: Final = Whole()
 _BODY: Final = Template.parse("{body}")
-# Of what a delivery's signature may have been made; more than one where providers differ from
-# request to request. Raises Rejected (malformed).
+# The possible signed contents of a delivery; several if a provider varies between requests.
+# Raises Rejected (malformed).
 Contents = Callable[[Delivery], Sequence[bytes]]
+Verify = Callable[[Delivery, Sequence[str]], Verified]
 
 
 class Match(NamedTuple):
@@ -35,14 +36,14 @@ class Signed:
 
     Attributes:
         headers: lower-case names of the signature header, in order of preference.
-        layout: how its value holds the signatures.
-        signs: what is signed, as a template, as several of which any may be the one, or as a
-            function of the delivery.
-        window: where the signed time stands, and how far it may be off.
-        ids: lower-case names of the header that `{id}` stands for, in order of preference.
-        every: the signatures in all of `headers` count, not those in the first one only.
-        find: finds the signature in the delivery, for providers that put it in no header.
-        url: the configured address that `{url}` begins with; see `urls.public`.
+        layout: the format of its value.
+        signs: the signed content: a template, several alternative templates, or a function of
+            the delivery.
+        window: the location of the signed time, and its tolerance.
+        ids: lower-case names of the `{id}` header, in order of preference.
+        every: the signatures in all `headers` count, not only in the first.
+        find: finds a signature that is not in a header.
+        url: the configured address that `{url}` begins with; see `http.public`.
     """
 
     headers: tuple[str, ...] = ()
@@ -63,7 +64,7 @@ class Signed:
 
     @property
     def templates(self) -> tuple[Template, ...]:
-        """What is signed, as templates; () where a function tells it."""
+        """The templates of the signed content; () if a function returns it."""
         if isinstance(self.signs, Template):
             return (self.signs,)
         return self.signs if isinstance(self.signs, tuple) else ()
@@ -71,7 +72,7 @@ class Signed:
     def verify(self, delivery: Delivery, secrets: Sequence[str]) -> Verified:
         """Checks the signature, then its time.
 
-        In this order: a forged delivery is called forged, however old it claims to be.
+        In this order, so that a forged delivery is reported as forged, whatever its time.
 
         Raises:
             Rejected: always with a reason, whatever the input; nothing else is ever raised.
@@ -81,7 +82,7 @@ class Signed:
         if window is None:
             return Verified(*self._match(self.contents(delivery, ""), claim.signatures, secrets))
         if self._dated_by_body(window):
-            # What was not signed is not asked for its time.
+            # The body's time is read only after the body is verified.
             match = self._match(self.contents(delivery, ""), claim.signatures, secrets)
             moment = window.read(self._stamp(delivery, window, None))
             return Verified(*match, window.judge(moment, now=delivery.received_at))
@@ -102,8 +103,8 @@ class Signed:
         """Returns the bytes that the signature may cover; raises Rejected (malformed).
 
         Args:
-            delivery: the delivery they are taken from.
-            stamp: the time as the provider wrote it, where the time is signed.
+            delivery: the delivery.
+            stamp: the signed time as the provider wrote it.
         """
         if not isinstance(self.signs, Template | tuple):
             return self.signs(delivery)
@@ -142,13 +143,13 @@ class Signed:
         made = self._made(secret, content)
         if made is None:
             raise ConfigurationError(
-                f"the secret is not of the form that this provider gives; give {self.signed_with}"
+                f"the secret does not have the form of this provider; give {self.signed_with}"
             )
         return made
 
     @property
     def signed_with(self) -> str:
-        """What signs, for a remedy."""
+        """The required form of the secret, for error messages."""
         return "it exactly as the provider shows it: docs/providers.md says where"
 
     @abstractmethod
@@ -174,7 +175,7 @@ class Signed:
         return Claim(tuple(s for value in found for s in self.layout.read(value).signatures))
 
     def _dated_by_body(self, window: Window) -> bool:
-        """Tells whether the time is signed as a part of the body, and not beside it."""
+        """Returns whether the time is signed as a part of the body, and not beside it."""
         beside = any("timestamp" in template for template in self.templates)
         return window.find is not None and not beside
 
@@ -186,4 +187,23 @@ class Signed:
             return found
         if not window.headers:
             return claimed or ""
-        return headers.required(delivery.headers, window.headers)
+        return http.required(delivery.headers, window.headers)
+
+
+def each_of(parts: Callable[[Delivery], Sequence[Delivery] | None], verify: Verify) -> Verify:
+    """Returns a function that verifies every part of a delivery under one secret."""
+
+    def all_under(delivery: Delivery, secrets: Sequence[str]) -> Verified:
+        refusals = [Rejected(Reason.NO_SECRET, "the source's secret is not set")]
+        for place, secret in enumerate(secrets):
+            try:
+                first, *_ = [verify(part, (secret,)) for part in parts(delivery) or (delivery,)]
+            except Rejected as error:
+                refusals.append(error)
+            else:
+                return replace(first, secret=place)
+        # The first usable secret's refusal says more than a secret that is unusable.
+        telling = [error for error in refusals if error.reason is not Reason.NO_SECRET]
+        raise (telling or refusals)[0]
+
+    return all_under

@@ -1,10 +1,10 @@
-"""How a digest is written. Signatures are compared as written, so only one spelling passes.
+"""Encodings of digests. Signatures are compared as text, so only one spelling is accepted.
 
-Decoding what was sent would let in what decoders forgive: spaces and upper case in hex, junk in
-base64, stray bits in its last character.
+Decoders are lenient: they accept spaces and upper case in hex, and junk and stray bits in base64.
 """
 
 import binascii
+import hmac
 from base64 import b64decode, b64encode, urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
 from typing import Final
@@ -40,12 +40,18 @@ _DECODERS: Final[dict[Encoding, Callable[[str], bytes]]] = {
 
 
 def decoded(text: str, encoding: Encoding) -> bytes | None:
-    """Returns the bytes of a text that the encoding itself could have written; otherwise None.
+    """Returns the decoded bytes, or None if the encoding would not write this text.
 
-    For signatures that cannot be made again to compare them.
+    For signatures that cannot be recomputed and compared.
     """
     try:
         found = _DECODERS[encoding](text)
     except (ValueError, binascii.Error):
         return None
     return found if encoding(found) == text else None
+
+
+def matches(sent: str, expected: str) -> bool:
+    """Compares two texts in constant time, even those that have no valid UTF-8."""
+    ours, theirs = (text.encode(errors="surrogatepass") for text in (expected, sent))
+    return hmac.compare_digest(ours, theirs)

@@ -1,4 +1,4 @@
-"""How a signature header's value holds its signatures, and sometimes their time."""
+"""Formats of a signature header: its signatures, and sometimes their time."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -7,17 +7,17 @@ from webhook_inbox.domain.errors import Reason, Rejected
 
 
 class Claim(NamedTuple):
-    """What a header claims: any of these signatures, made at this time if it names one."""
+    """The signatures in a header, of which one must be valid, and their time, if present."""
 
     signatures: tuple[str, ...]
     timestamp: str | None = None
 
 
 class Layout(Protocol):
-    """One way to write signatures into a header."""
+    """One format of a signature header."""
 
     def read(self, value: str) -> Claim:
-        """Returns what the header's value claims; raises Rejected when it claims nothing."""
+        """Returns the header's signatures and time; raises Rejected if there is no signature."""
 
     def write(self, signature: str, timestamp: str) -> str:
         """Returns the value a provider would send."""
@@ -44,13 +44,13 @@ class Whole:
 class Pairs:
     """The value is a list of `name=value`, the time among them: `t=<seconds>,v1=<signature>`.
 
-    Entries of another version never count, or a weaker scheme would be as good as the real one.
+    Entries of other versions never count: a weaker scheme must not replace the current one.
 
     Attributes:
         signature: the name of a signature.
         timestamp: the name of the time.
-        separator: what stands between two entries.
-        sole: the value is the time and one signature, in this order, and nothing else counts.
+        separator: the text between two entries.
+        sole: the value must be the time and one signature, in this order.
     """
 
     signature: str
@@ -62,8 +62,8 @@ class Pairs:
         """See `Layout`."""
         pairs = [item.partition("=") for item in value.split(self.separator)]
         if any(name and not mark for name, mark, _ in pairs):
-            # Providers' own libraries refuse the whole, be the rest of it right.
-            raise Rejected(Reason.MALFORMED, "an entry of the signature header is no name=value")
+            # Providers' own libraries reject the entire header.
+            raise Rejected(Reason.MALFORMED, "an entry of the signature header is not name=value")
         if self.sole and [name for name, _, _ in pairs] != [self.timestamp, self.signature]:
             raise Rejected(Reason.MALFORMED, "the signature header is not a time and a signature")
         signatures = tuple(text for name, _, text in pairs if name == self.signature and text)

@@ -1,4 +1,4 @@
-"""Signatures made with a shared secret: most providers differ only in the values given here."""
+"""Signatures with a shared secret; most providers differ only in these values."""
 
 import hashlib
 import hmac
@@ -13,27 +13,17 @@ from webhook_inbox.providers.schemes.signatures.encodings import Encoding, hexad
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hmac(Signed):
-    """An HMAC over what is signed.
+    """An HMAC over the signed content.
 
     Attributes:
         algorithm: the hash, as `hashlib` names it.
-        encoding: how the digest is written.
-        key: how the secret becomes key bytes.
+        encoding: the digest's encoding.
+        key: converts the secret to key bytes.
     """
 
     algorithm: str = "sha256"
     encoding: Encoding = hexadecimal
     key: keys.KeyReader = keys.text
-
-    def usable(self, secret: str) -> bool:
-        """Tells whether a secret is of the form that the scheme's keys have."""
-        return self._usable(secret) is not None
-
-    def made(self, secret: str, content: bytes, signature: str) -> bool:
-        """Tells in constant time whether a secret made this signature."""
-        expected = self._made(secret, content)
-        sent = signature.encode(errors="surrogatepass")
-        return expected is not None and hmac.compare_digest(expected.encode(), sent)
 
     def _match(
         self, contents: Sequence[bytes], candidates: Sequence[str], secrets: Sequence[str]
@@ -42,20 +32,20 @@ class Hmac(Signed):
         sent = [candidate.encode(errors="surrogatepass") for candidate in candidates]
         live = [(place, key) for place, text in enumerate(secrets) if (key := self._usable(text))]
         if not live:
-            raise Rejected(Reason.NO_SECRET, "no live secret is of the form this provider gives")
+            raise Rejected(Reason.NO_SECRET, "no live secret has the form of this provider")
         for place, key in live:
             for content in contents:
                 expected = self._digest(key, content)
                 if any(hmac.compare_digest(expected.encode(), candidate) for candidate in sent):
                     return Match(place, expected)
-        raise Rejected(Reason.INVALID_SIGNATURE, "no live secret made this signature")
+        raise Rejected(Reason.INVALID_SIGNATURE, "no live secret verifies this signature")
 
     def _made(self, secret: str, content: bytes) -> str | None:
         key = self._usable(secret)
         return None if key is None else self._digest(key, content)
 
     def _usable(self, secret: str) -> bytes | None:
-        """An empty key is none: everybody can sign with it."""
+        """Returns the key bytes; None for an empty key, which anyone could sign with."""
         try:
             return self.key(secret) or None
         except ValueError:
@@ -67,9 +57,9 @@ class Hmac(Signed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainHash(Hmac):
-    """A hash of the secret and what is signed, one after the other; HubSpot's first two schemes.
+    """A hash of the secret followed by the signed content; HubSpot v1 and v2.
 
-    Weaker than an HMAC: whoever has one signature can lengthen what was signed.
+    Weaker than an HMAC: a captured signature can be extended to longer content.
     """
 
     def _digest(self, key: bytes, content: bytes) -> str:

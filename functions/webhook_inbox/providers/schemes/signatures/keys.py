@@ -1,7 +1,7 @@
-"""How a secret's text becomes key bytes. Each reader raises ValueError where it cannot.
+"""Readers that convert a secret's text to key bytes; each raises ValueError.
 
-The same `whsec_…` is plain text at one provider and base64 at the next, so a provider always
-names its reader and nothing is guessed.
+The same `whsec_…` is plain text for one provider and base64 for the next, so every provider names
+its reader.
 """
 
 import binascii
@@ -13,7 +13,7 @@ from typing import Final
 from unicodedata import normalize
 
 KeyReader = Callable[[str], bytes]
-# What a public key of Standard Webhooks begins with; a shared secret never does.
+# The prefix of a Standard Webhooks public key; a shared secret never has it.
 PUBLIC: Final = "whpk_"
 
 
@@ -23,12 +23,12 @@ def text(secret: str) -> bytes:
 
 
 def hexadecimal(secret: str) -> bytes:
-    """Returns what the hex digits, of either case, stand for."""
+    """Returns the bytes of hex digits in either case."""
     return binascii.unhexlify(secret)
 
 
 def base64(secret: str) -> bytes:
-    """Returns what the base64 stands for; its padding may be missing."""
+    """Returns the bytes of base64; its padding may be missing."""
     bare = secret.rstrip("=")
     return b64decode(bare + "=" * (-len(bare) % 4), validate=True)
 
@@ -49,10 +49,9 @@ def nfkd(secret: str) -> bytes:
 
 
 def part(secret: str, name: str, *, bare: bool = False) -> str:
-    """Returns one part of a secret of several: `{"client_id": "…", "secret": "…"}`.
+    """Returns one part of a JSON secret, `{"client_id": "…", "secret": "…"}`, or "".
 
-    A secret that is no JSON object has one part, the one that is asked for with `bare`.
-    Returns "" where the part is missing.
+    With `bare`, returns a secret that is not a JSON object unchanged.
     """
     try:
         parts = json.loads(secret) if secret.startswith("{") else None
@@ -65,7 +64,7 @@ def part(secret: str, name: str, *, bare: bool = False) -> str:
 
 
 def of_part(name: str, reader: KeyReader = text) -> KeyReader:
-    """Returns a reader of one part of a secret, or of the whole where it has no parts."""
+    """Returns a reader of one part of a secret, or of a secret without parts."""
     return lambda secret: reader(part(secret, name, bare=True))
 
 

@@ -1,4 +1,4 @@
-"""What is signed: literals and fields in a row, as in `v0:{timestamp}:{body}`."""
+"""Templates of signed content: literals and fields, as in `v0:{timestamp}:{body}`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ FIELDS: Final = (
     "body", "timestamp", "id", "method", "url", "path", "query", "form",
     "address", "sorted_query", "url_with_port", "url_without_port", "decoded_url", "escaped_path",
 )  # fmt: skip
-# `{header:X-Nonce}`, `{json:data.token}`: what stands under that name in the delivery; `{json?:…}`
-# is empty where nothing does; `{headers:X-List}` are the headers that X-List names.
+# `{header:X-Nonce}`, `{json:data.token}`: the value of that name in the delivery; `{json?:…}` is
+# empty if there is none; `{headers:X-List}` are the headers that X-List names.
 NAMED: Final = {
     "header": "NAME", "headers": "NAME", "json": "PATH", "json?": "PATH", "form": "NAME",
 }  # fmt: skip
-# Of two neighbours one may hold what stands between them: the body and a form are not looked at.
+# These two may contain their separators.
 FREE: Final = frozenset({"body", "form"})
 URLS: Final = frozenset({"url", "url_with_port", "url_without_port", "decoded_url", "escaped_path"})
 
@@ -34,9 +34,9 @@ class Template:
         """Reads `{field}` and literals; a brace itself is written twice.
 
         Args:
-            text: what is signed.
-            without_body: the provider does not sign the body, and that is known. Whoever has one
-                signature can then change events, and fields may hold their separators.
+            text: the template.
+            without_body: the provider does not sign the body. One captured signature then fits
+                other events, and fields may contain their separators.
 
         Raises:
             ConfigurationError: a field is unknown or used twice, or the body is not signed.
@@ -51,10 +51,10 @@ class Template:
                 parts.append((field, b""))
         names = [name for name, _ in parts]
         if len(set(names)) < len(names):
-            raise ConfigurationError("a field stands twice in what is signed; name each once")
+            raise ConfigurationError("a field is signed twice; name each once")
         if "body" not in names and "form" not in names and not without_body:
             raise ConfigurationError(
-                "{body} is not signed; add it, since anyone could change a body that is not"
+                "{body} is not signed; add it, since anyone could change an unsigned body"
             )
         return cls(head, tuple(parts), covers=not without_body)
 
@@ -67,9 +67,9 @@ class Template:
         return any(name == field for name, _ in self.parts)
 
     def pins(self, field: str) -> bool:
-        """Tells whether a signature fixes this field, with a literal or an end on either side.
+        """Returns whether the field has a literal or an end on both sides.
 
-        Of `{id}{body}`, some of the id can be moved into the body under the same signature.
+        With `{id}{body}`, a part of the id can be moved into the body under the same signature.
         """
         before = b""
         for place, (name, after) in enumerate(self.parts):
@@ -83,8 +83,8 @@ class Template:
         """Returns the signed bytes.
 
         Raises:
-            Rejected: a field holds the literal beside it, so that the same bytes could be read
-                as another id and another body.
+            Rejected: a field contains the literal beside it, so the same bytes could be another id
+                and another body.
         """
         pieces, before = [self.head], b""
         for name, after in self.parts:
@@ -98,7 +98,7 @@ class Template:
 
 def _meets(name: str, value: bytes, before: bytes, after: bytes) -> bool:
     if name in URLS:
-        # Of a URL only the query is the sender's to choose.
+        # The sender controls only the query of a URL.
         value = value.partition(b"?")[2]
     return _within(before, before[1:] + value) or _within(after, value + after[:-1])
 

@@ -1,4 +1,4 @@
-"""What the fields of a template stand for in a delivery."""
+"""Values of a template's fields in a delivery."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -6,9 +6,9 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from webhook_inbox.domain.errors import Reason, Rejected
-from webhook_inbox.domain.json_path import at, document
+from webhook_inbox.domain.json_path import at, document, fields, form, form_field
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.providers.schemes.http import headers, urls
+from webhook_inbox.providers.schemes import http
 from webhook_inbox.providers.schemes.signatures.signed_content import Template
 
 LARGEST: Final = 10**100
@@ -27,8 +27,8 @@ class Fields:
     Attributes:
         delivery: the delivery.
         stamp: the time as the provider wrote it.
-        ids: lower-case names of the header that `{id}` stands for, in order of preference.
-        url: the configured address; see `urls.public`.
+        ids: lower-case names of the `{id}` header, in order of preference.
+        url: the configured address; see `http.public`.
     """
 
     delivery: Delivery
@@ -37,21 +37,21 @@ class Fields:
     url: str
 
     def __getitem__(self, field: str) -> bytes:
-        """Returns a field's bytes; raises Rejected (malformed) where it is missing or no text."""
+        """Returns a field's bytes; raises Rejected (malformed) if it is missing or not text."""
         kind, _, name = field.partition(":")
         if kind == "body":
             return self.delivery.body
         if kind == "timestamp":
-            return headers.encoded(self.stamp)
+            return http.encoded(self.stamp)
         if kind == "id":
-            return headers.encoded(headers.required(self.delivery.headers, self.ids))
+            return http.encoded(http.required(self.delivery.headers, self.ids))
         if name:
-            return headers.encoded(_NAMED[kind](self.delivery, name))
-        return headers.encoded(_PARTS[kind](self.delivery, self.url))
+            return http.encoded(_NAMED[kind](self.delivery, name))
+        return http.encoded(_PARTS[kind](self.delivery, self.url))
 
 
 def _sorted_query(delivery: Delivery, _: str) -> str:
-    return "&".join(f"{key}={value}" for key, value in sorted(urls.fields(delivery.query)))
+    return "&".join(f"{key}={value}" for key, value in sorted(fields(delivery.query)))
 
 
 def _path(delivery: Delivery, url: str) -> str:
@@ -59,15 +59,15 @@ def _path(delivery: Delivery, url: str) -> str:
 
 
 def _form(delivery: Delivery, _: str) -> str:
-    pairs = sorted(set(urls.form(delivery)))
+    pairs = sorted(set(form(delivery)))
     if delivery.body and not pairs:
-        # Nothing of it would be signed.
-        raise Rejected(Reason.MALFORMED, "the body is no form")
+        # No part of it would be signed.
+        raise Rejected(Reason.MALFORMED, "the body is not a form")
     return "".join(key + value for key, value in pairs)
 
 
 def _in_form(delivery: Delivery, name: str) -> str:
-    found = urls.form_field(delivery, name)
+    found = form_field(delivery, name)
     if found is None:
         raise Rejected(Reason.MALFORMED, f"the form has no {name}, which is signed, or several")
     return found
@@ -89,19 +89,19 @@ def _in_json_or_not(delivery: Delivery, path: str) -> str:
     if isinstance(found, int) and abs(found) < LARGEST:
         return str(found)
     if not isinstance(found, str):
-        raise Rejected(Reason.MALFORMED, f"{path} of the body, which is signed, is no text")
+        raise Rejected(Reason.MALFORMED, f"{path} of the body, which is signed, is not text")
     return found
 
 
 def _in_header(delivery: Delivery, name: str) -> str:
-    return headers.required(delivery.headers, (name,))
+    return http.required(delivery.headers, (name,))
 
 
 def _listed(delivery: Delivery, name: str) -> str:
     """Returns the headers that a header lists, as `name:value`, sorted, joined by semicolons.
 
     Raises:
-        Rejected: the list is missing, or does not list itself, so that anyone could cut it.
+        Rejected: the list is missing, or does not list itself: anyone could shorten it.
     """
     names = sorted(each.strip().lower() for each in _in_header(delivery, name).split(","))
     if name not in names:
@@ -119,14 +119,14 @@ _NAMED: Final[Mapping[str, Callable[[Delivery, str], str]]] = {
 }
 _PARTS: Final[Mapping[str, Callable[[Delivery, str], str]]] = {
     "method": lambda delivery, _: delivery.method,
-    "url": urls.public,
-    "url_with_port": lambda delivery, url: urls.with_port(urls.public(delivery, url), written=True),
-    "url_without_port": lambda delivery, url: urls.with_port(
-        urls.public(delivery, url), written=False
+    "url": http.public,
+    "url_with_port": lambda delivery, url: http.with_port(http.public(delivery, url), written=True),
+    "url_without_port": lambda delivery, url: http.with_port(
+        http.public(delivery, url), written=False
     ),
-    "decoded_url": lambda delivery, url: urls.decoded(urls.public(delivery, url)),
-    "escaped_path": lambda delivery, url: urls.escaped(_path(delivery, url), delivery.query),
-    "address": lambda delivery, url: urls.public(delivery, url).partition("?")[0],
+    "decoded_url": lambda delivery, url: http.decoded(http.public(delivery, url)),
+    "escaped_path": lambda delivery, url: http.escaped(_path(delivery, url), delivery.query),
+    "address": lambda delivery, url: http.public(delivery, url).partition("?")[0],
     "path": _path,
     "query": lambda delivery, _: delivery.query,
     "sorted_query": _sorted_query,

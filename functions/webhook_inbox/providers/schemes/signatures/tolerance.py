@@ -1,4 +1,4 @@
-"""How far a signed time may lie from ours."""
+"""Signed times: formats and tolerance."""
 
 import re
 from collections.abc import Callable
@@ -10,8 +10,8 @@ from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.timestamps import from_ms, to_ms
 
-# ASCII digits alone: int() would also take signs, spaces, underscores and other scripts' digits,
-# and refuses more than 4,300 of them with an exception of its own.
+# ASCII digits only: int() also accepts signs, spaces, underscores and other scripts' digits, and
+# raises for more than 4,300 digits.
 DIGITS: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 # RFC 3339; Twitch writes nanoseconds, Box an offset.
 ISO: Final = re.compile(
@@ -61,18 +61,18 @@ WRITERS: Final[dict[Clockwork, Callable[[datetime], str]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """Where the signed time stands, how it is written, and how far it may be off.
+    """The location, format and tolerance of the signed time.
 
     Attributes:
         headers: lower-case names of the header with the time, in order of preference. Without
-            them it stands in the signature's own header, or where `find` finds it.
-        tolerance: how far it may be off, both ways; None where the provider names no bound and
-            honest retries carry their first time.
-        clockwork: how it is written.
-        find: finds it in the delivery's body.
-        ahead: how far it may lie in the future, where that differs. The future is refused like
-            the past: a signature dated ahead would stay good for that much longer.
-        exclusive: what is exactly as old as the tolerance is too old already.
+            them, the time is in the signature's header, or found by `find`.
+        tolerance: the maximum difference, both ways; None if the provider defines no bound and
+            its retries keep the first time.
+        clockwork: its format.
+        find: finds it in the body.
+        ahead: the maximum time in the future, if it differs. The future is limited because a
+            signature dated ahead would stay valid for longer.
+        exclusive: an age of exactly the tolerance is too old.
     """
 
     headers: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ class Window:
         return WRITERS[self.clockwork](now)
 
     def judge(self, moment: int, *, now: datetime) -> datetime | None:
-        """Returns the signed time, None where there is no such date.
+        """Returns the signed time, None if it is not a valid date.
 
         Raises:
             Rejected: it is stale or in the future.

@@ -1,22 +1,62 @@
-"""Secrets that are sent as they are. They prove who sends, and nothing about what is sent."""
+"""Secrets that a delivery carries unchanged. They prove the sender, not the content.
+
+A secret may hold the credentials of several agents, as a JSON object by agent name. An agent is a
+caller with a credential of its own. Any other secret is one credential without an agent name.
+"""
 
 from base64 import b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, Final
 
 from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
+from webhook_inbox.domain.json_path import parse, query_field
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Sample, Verified
-from webhook_inbox.providers.schemes.http import urls
-from webhook_inbox.providers.schemes.signatures.constant_time import matches
+from webhook_inbox.providers.schemes.signatures.encodings import matches
 
-# All values that a delivery carries where the token should be; () where it carries none.
+NAME_LIMIT: Final = 128
+
+
+def is_agent_name(text: str) -> bool:
+    """Returns whether a text is a valid agent name: stored, printed, and read by policies."""
+    return 0 < len(text) <= NAME_LIMIT and text.isprintable() and text.strip() == text
+
+
+def secret_document(secret: str) -> dict[str, Any] | None:
+    """Returns a secret's JSON object; None if it is not one, {} if it is invalid."""
+    if not secret.lstrip().startswith("{"):
+        return None
+    try:
+        found = parse(secret)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def named_agents(entries: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yields the agents with valid names and their entries in the secret."""
+    return ((name, value) for name, value in entries.items() if is_agent_name(name))
+
+
+def credentials(secret: str) -> list[tuple[str, str]]:
+    """Returns the (agent, credential) pairs of a secret; the agent is "" if it has none.
+
+    An empty credential is ignored: anyone has it.
+    """
+    entries = secret_document(secret)
+    if entries is None:
+        return [("", secret)] if secret else []
+    return [(name, text) for name, text in named_agents(entries) if isinstance(text, str) and text]
+
+
+# All values at the token's location in a delivery; () if there are none.
 Carried = Callable[[Delivery], Sequence[str]]
 
 
 def plain(secret: str) -> str:
-    """Sends the secret as it is."""
+    """Sends the secret unchanged."""
     return secret
 
 
@@ -32,14 +72,14 @@ def basic(secret: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticToken:
-    """A token that has to equal the secret.
+    """A token that must equal the secret.
 
     Attributes:
         headers: lower-case names of the header with it, in order of preference.
-        fields: names of query fields with it, looked at where no header has it.
-        find: finds it elsewhere; where it finds several, every one has to be right, though while
-            the secret is rotated one may be the current and another the previous.
-        write: how a secret is sent.
+        fields: names of query fields with it, read if no header has it.
+        find: finds it elsewhere. All values it finds must be valid; during a rotation, one may
+            be the current and another the previous secret.
+        write: encodes the secret as it is sent.
     """
 
     headers: tuple[str, ...] = ()
@@ -60,14 +100,14 @@ class StaticToken:
         """
         carried = self._carried(delivery)
         if not carried:
-            raise Rejected(Reason.MISSING_SIGNATURE, "no token where this provider sends it")
-        # An empty token is none: everybody has it.
+            raise Rejected(Reason.MISSING_SIGNATURE, "no token at the provider's location")
+        # An empty token is ignored: anyone has it.
         live = [(place, self.write(secret)) for place, secret in enumerate(secrets) if secret]
         if not live:
             raise Rejected(Reason.NO_SECRET, "the source's token is not set")
         found = [{place for place, right in live if matches(token, right)} for token in carried]
         if all(found):
-            # The oldest that is still in use.
+            # The oldest secret in use.
             place = max(min(places) for places in found)
             return Verified(place, self.write(secrets[place]))
         raise Rejected(Reason.INVALID_SIGNATURE, "the token is not the source's")
@@ -85,6 +125,6 @@ class StaticToken:
         found = [value for name in self.headers if (value := delivery.headers.get(name))]
         if found:
             return found[:1]
-        # Compared as `write` sends it, which in a query is as it is.
-        values = [urls.query_field(delivery, name) for name in self.fields]
+        # In a query the secret is unchanged; compared in its encoded form.
+        values = [query_field(delivery, name) for name in self.fields]
         return [self.write(value) for value in values if value][:1]

@@ -1,1 +1,0 @@
-"""Header, URL and public-key lookups that verification needs."""

@@ -1,1 +1,0 @@
-"""Static tokens and the credentials of agents."""
