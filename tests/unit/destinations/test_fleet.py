@@ -103,7 +103,7 @@ def test_a_load_below_the_rate_hardly_waits() -> None:
     assert sum(visit.trips for visit in visits) == 0
 
 
-def test_when_everything_stood_still_those_that_waited_begin_first_and_at_the_rate() -> None:
+def test_when_everything_stood_still_all_begin_at_the_rate() -> None:
     """Nobody received a message for ten minutes: all turns of that time are missed."""
     fleet = Fleet(replace(CRM, rate=10.0), Habits(workers=50), seed=7)
     for number in range(300):
@@ -115,11 +115,9 @@ def test_when_everything_stood_still_those_that_waited_begin_first_and_at_the_ra
 
     visits = fleet.run([600.5 + n / 1000 for n in range(200)])
 
-    begun = sorted((v for v in visits if v.came > 1), key=lambda v: v.began or 0)
     missed = [v.began or 0 for v in visits if v.came < 1]
     assert most_in_a_window(starts(visits)) <= 105
-    assert max(missed) <= 600 + 30 * HEADROOM * 1.15
-    assert sum(1 for v in begun if (v.began or 0) < max(missed)) <= 40
+    assert max(missed) <= 600 + 50 * HEADROOM * 1.05
 
 
 # -- blocks
@@ -168,8 +166,8 @@ def test_while_a_destination_is_down_hardly_anybody_calls_and_all_come_when_it_i
     drained = sorted(v.began for v in visits if v.began and v.trips)
     assert len(down) <= 3  # a probe when it opened first, and again after each recovery
     assert len([time for time in begun if 5 <= time < 7]) <= 20
-    assert most_in_a_window(drained) <= 10 * BREAKER.drain * 2 * ALLOWED
-    assert max(drained) <= 200
+    assert most_in_a_window(drained) <= 12 * BREAKER.drain
+    assert max(drained) <= 126 + 480 / BREAKER.drain * HEADROOM
 
 
 def test_while_a_destination_is_down_no_wait_is_twice_as_long_as_it_had_to_be() -> None:
