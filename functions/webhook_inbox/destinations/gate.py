@@ -80,7 +80,7 @@ class Gate:
     def enter(
         self, spec: DestinationSpec, reservations: dict[str, int], *, until: datetime
     ) -> None:
-        """Waits for the slot of a call, for up to five seconds.
+        """Waits for the slot of a call, for up to eight seconds.
 
         Args:
             spec: the destination.

@@ -26,8 +26,9 @@ RESERVATION: Final = "next_reservation"
 LEAD: Final = SECOND
 # A new run begins at once if its reservation is nearer than this.
 NEAR: Final = 2 * SECOND
-# How long a call waits in its process for its slot; its run is deferred for a later one.
-PATIENCE: Final = 5 * SECOND
+# How long a call waits in its process for its slot; its run is deferred for a later one. A run
+# that returns begins if slots are NEAR less than this ahead: its own calls need the difference.
+PATIENCE: Final = 8 * SECOND
 # How long after its slot a call may still begin.
 TOLERANCE: Final = SECOND // 5
 # A duplicate message may arrive long before the reservation; clocks differ by less than this.
@@ -92,7 +93,7 @@ class RateLimiter:
         if place is not None:
             return place
         earliest, near = max(floor, pace.resumes_at, now), now if floor else now + NEAR
-        if reservation and earliest <= near and self._slot(pace) <= now + PATIENCE:
+        if reservation and earliest <= near and self._slot(pace) <= now + PATIENCE - NEAR:
             return Place(go=True, reservation=now)
         return self._queue(pace, earliest, near=near)
 
@@ -125,7 +126,7 @@ class RateLimiter:
     def _unlimited(self, pace: Pace, reservation: int, now: int, floor: int) -> Place | None:
         """Returns the place of a run for which nothing has to be reserved."""
         earliest = max(floor, pace.resumes_at, now)
-        if reservation > max(now + PATIENCE + SKEW, earliest):
+        if reservation > max(now + NEAR + SKEW, earliest):
             return Place(go=False, reservation=reservation)
         if earliest == now and not pace.limits(now):
             return Place(go=True, reservation=reservation)

@@ -196,10 +196,10 @@ def test_a_clock_that_is_set_back_is_read_anew_and_sleeps_for_no_negative_time()
     site = Site(LIMITED)
     for _ in range(5):
         site.enter(site.admitted())
-    site.clock.advance(seconds=-6)
+    site.clock.advance(seconds=-9)
 
     site.put_off(site.admitted())
-    site.clock.advance(seconds=6)
+    site.clock.advance(seconds=9)
     site.enter(site.admitted())
 
     assert min(site.clock.slept) > 0

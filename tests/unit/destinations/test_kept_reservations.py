@@ -21,7 +21,7 @@ def world() -> World:
 
 def test_a_call_that_is_put_off_names_its_turn_and_its_destination() -> None:
     site = Site(LIMITED)
-    site.take(60)
+    site.take(90)
     reservations = site.admitted()
 
     with pytest.raises(Deferred) as put_off:

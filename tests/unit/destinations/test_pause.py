@@ -45,11 +45,11 @@ def begun(site: Site, seconds: float) -> list[float]:
 
 def test_nobody_calls_until_it_is_over(paused: Site) -> None:
     first = paused.admit()
-    for _ in range(27):
+    for _ in range(23):
         assert paused.wait(paused.admit(gate=paused.worker())) > 0
         assert paused.put_off(paused.admitted()) >= 0
         paused.clock.advance(seconds=0.9)
-    paused.clock.advance(seconds=12)
+    paused.clock.advance(seconds=16)
 
     assert paused.admit(first.reservations, gate=paused.worker()).go
 

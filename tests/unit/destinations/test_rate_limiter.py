@@ -156,7 +156,7 @@ def test_when_many_return_late_at_once_the_rest_get_reservations_before_new_runs
             again.append(admission)
 
     turns = [one.reservations["crm"] for one in again]
-    assert began == pytest.approx(PATIENCE / SECOND / STEP, abs=1)
+    assert began == pytest.approx((PATIENCE - NEAR) / SECOND / STEP, abs=1)
     assert turns == sorted(turns)
     assert site.seconds(turns[0]) == pytest.approx(began * STEP, abs=STEP)
     assert site.seconds(turns[-1]) == pytest.approx(100 * STEP, rel=0.02)
@@ -196,18 +196,18 @@ def test_calls_of_one_moment_begin_one_after_the_other(site: Site) -> None:
     assert site.clock.slept == [pytest.approx(STEP, abs=0.002)] * 4
 
 
-def test_a_call_never_sleeps_longer_than_five_seconds_nor_past_the_deadline(site: Site) -> None:
+def test_a_call_never_sleeps_longer_than_eight_seconds_nor_past_the_deadline(site: Site) -> None:
     site.take(19)
     started = site.limit_row()["next_slot"]
     assert site.put_off(site.admitted(), seconds=1.5) == pytest.approx(
         19 * STEP - LEAD_SECONDS, abs=0.01
     )
-    site.take(30)
+    site.take(60)
     reservations = site.admitted()
-    assert site.put_off(reservations) == pytest.approx(49 * STEP - LEAD_SECONDS, abs=STEP)
+    assert site.put_off(reservations) == pytest.approx(79 * STEP - LEAD_SECONDS, abs=STEP)
 
     assert site.clock.slept == []
-    assert site.limit_row()["next_slot"] == started + 30 * STEP * SECOND  # no start was taken in vain
+    assert site.limit_row()["next_slot"] == started + 60 * STEP * SECOND  # no start was taken in vain
     assert list(reservations) == ["crm"]
 
 
@@ -298,7 +298,7 @@ def test_a_second_call_is_dropped_too_if_it_exceeds_the_rate(site: Site) -> None
     site.spec = replace(LIMITED, on_limit="drop")
     reservations = dict(site.admit().reservations)
     site.enter(reservations)
-    site.take(50)
+    site.take(80)
 
     with pytest.raises(Skipped):
         site.enter(reservations)
