@@ -16,10 +16,10 @@ from webhook_inbox.domain.timestamps import to_ms
 
 @dataclass(frozen=True, slots=True)
 class DestinationAdmission:
-    """Whether a run may begin now.
+    """The decision on a run before it is leased.
 
     Attributes:
-        go: whether it may.
+        go: whether it may begin.
         due: when it returns; None where it may go.
         reservations: its reservations, for `enter`, or for `admit` when it returns.
         destination: the destination that it waits for; "" where it may go.

@@ -38,7 +38,7 @@ def moment(at: int) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """A destination's rate over time: its own, slower after a pause and while its circuit drains."""
+    """The rate of a destination over time: slower after a pause and while its circuit drains."""
 
     spec: DestinationSpec
     circuit: Circuit

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from webhook_inbox.destinations.circuit import expiry, limit_key
 from webhook_inbox.destinations.rate import SECOND, WRITES, Pace, microseconds
-from webhook_inbox.domain.conditions import Absent, Less, Present, either, every
+from webhook_inbox.domain.conditions import Absent, Condition, Less, Present, either, every
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.ports import Change, Clock, Table
 
@@ -137,14 +137,13 @@ class RateLimiter:
         # `on_limit` does not apply to a run that waits for a pause or a circuit.
         queues = pace.spec.on_limit == "queue" or earliest > near
         first = max(earliest, self._seen(pace, SLOT))
-        at = self._reserve(
-            RESERVATION, pace, first, late=earliest, below=None if queues else near
-        )
+        at = self._reserve(RESERVATION, pace, first, late=earliest, below=None if queues else near)
         if at is None:
             return Place(go=False, retry_at=max(first, self._seen(pace, RESERVATION)))
         # The write has returned the row: calls may have taken slots since it was read.
         at = max(at, self._seen(pace, SLOT))
-        return Place(go=True, reservation=self._now()) if at < near else Place(False, at)
+        go = at < near
+        return Place(go=go, reservation=self._now() if go else at)
 
     def _seen(self, pace: Pace, value: str) -> int:
         """Returns a value as it was at most a second ago; 0 where it was not read since."""
@@ -194,7 +193,8 @@ class RateLimiter:
         # No value moves back: one that was seen beyond the floor is there still, unless its row
         # was deleted. An ADD cannot fail because of another worker's; of several SETs one wins.
         if known.row.get(value, 0) >= floor:
-            change, when = Change(set=expires, add={value: size * step}), Present(value)
+            change = Change(set=expires, add={value: size * step})
+            when: Condition = Present(value)
         else:
             change = Change(set={value: at + size * step, **expires})
             when = either(Absent(value), Less(value, floor))

@@ -7,8 +7,7 @@ from itertools import pairwise
 import pytest
 
 from tests.unit.destinations.site import CRM, LIMITED, Site
-from webhook_inbox.adapters.memory.system import START
-from webhook_inbox.destinations.circuit import UNKNOWN, CallOutcome, Circuit
+from webhook_inbox.destinations.circuit import UNKNOWN, CallOutcome
 from webhook_inbox.destinations.gate import _spelled
 from webhook_inbox.destinations.rate import HEADROOM, SECOND, Pace, microseconds
 from webhook_inbox.destinations.rate_limiter import LEAD, NEAR, PATIENCE, SLOT
@@ -207,7 +206,7 @@ def test_a_call_never_sleeps_longer_than_eight_seconds_nor_past_the_deadline(sit
     assert site.put_off(reservations) == pytest.approx(79 * STEP - LEAD_SECONDS, abs=STEP)
 
     assert site.clock.slept == []
-    assert site.limit_row()["next_slot"] == started + 60 * STEP * SECOND  # no start was taken in vain
+    assert site.limit_row()["next_slot"] == started + 60 * STEP * SECOND  # no new slot
     assert list(reservations) == ["crm"]
 
 
