@@ -47,12 +47,6 @@ class Probe:
     called: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    circuit: Circuit
-    at: int
-
-
 class CircuitBreaker:
     """The circuits of all destinations, as one execution environment knows them."""
 
@@ -60,7 +54,7 @@ class CircuitBreaker:
         self._table = table
         self._clock = clock
         self._randomness = randomness
-        self._seen: dict[str, _Seen] = {}
+        self._seen: dict[str, tuple[Circuit, int]] = {}  # and when it was read
         self._probes: dict[str, Probe] = {}
 
     def look(self, spec: DestinationSpec) -> Circuit:
@@ -74,10 +68,10 @@ class CircuitBreaker:
         now = self._clock.now()
         seen = self._seen.get(spec.name)
         # If the clock was set back, the age of the cached read is negative.
-        if seen is None or not 0 <= to_ms(now) - seen.at < BELIEVED // MILLISECOND:
+        if seen is None or not 0 <= to_ms(now) - seen[1] < BELIEVED // MILLISECOND:
             self._remember(spec, live(self._table.get(breaker_key(spec.name)), now))
-            seen = self._seen[spec.name]
-        return seen.circuit if spec.breaker else replace(seen.circuit, open_until=0)
+        circuit, _ = self._seen[spec.name]
+        return circuit if spec.breaker else replace(circuit, open_until=0)
 
     def acquire(self, spec: DestinationSpec) -> bool:
         """Leases the probe of a recovering circuit; True for one run only.
@@ -144,12 +138,12 @@ class CircuitBreaker:
     def _count(self, spec: DestinationSpec, breaker: BreakerSpec) -> None:
         # Calls in flight when the circuit opened fail as well, and must not change the row.
         counted = self._write(spec, Change(add={"failures": 1}), when=_CLOSED)
-        if counted and self._seen[spec.name].circuit.failures >= breaker.failures:
+        if counted and self._seen[spec.name][0].failures >= breaker.failures:
             self._write(spec, Change(set=self._opening(breaker)), when=_CLOSED)
 
     def _forgive(self, spec: DestinationSpec) -> None:
         seen = self._seen.get(spec.name)
-        if seen is not None and seen.circuit.failures:
+        if seen is not None and seen[0].failures:
             self._write(spec, Change(set={"failures": 0}), when=_CLOSED)
 
     def _pause(self, spec: DestinationSpec, retry_after: timedelta | None) -> None:
@@ -180,7 +174,7 @@ class CircuitBreaker:
         return True
 
     def _remember(self, spec: DestinationSpec, row: Mapping[str, Any] | None) -> None:
-        self._seen[spec.name] = _Seen(circuit_from(row), to_ms(self._clock.now()))
+        self._seen[spec.name] = circuit_from(row), to_ms(self._clock.now())
 
 
 def _probe_time(spec: DestinationSpec) -> timedelta:

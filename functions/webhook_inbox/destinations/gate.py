@@ -6,8 +6,18 @@ from datetime import datetime
 
 from webhook_inbox.destinations.circuit import CallOutcome, Circuit, Phase
 from webhook_inbox.destinations.circuit_breaker import CircuitBreaker
-from webhook_inbox.destinations.rate import MILLISECOND, SECOND, Pace, microseconds, moment
-from webhook_inbox.destinations.rate_limiter import LEAD, PATIENCE, TOLERANCE, Place, RateLimiter
+from webhook_inbox.destinations.rate_limiter import (
+    LEAD,
+    MILLISECOND,
+    PATIENCE,
+    SECOND,
+    TOLERANCE,
+    Pace,
+    Place,
+    RateLimiter,
+    microseconds,
+    moment,
+)
 from webhook_inbox.domain.errors import Deferred, InboxError, Skipped, Transient, Unavailable
 from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.domain.ports import Clock, Randomness, Table

@@ -4,21 +4,35 @@ The row `destination#{name}` / `limit` has two values. `next_slot` is when the n
 begin: each call takes a slot when it is made and waits for it in its process, so no window has
 more calls than the rate allows. `next_reservation` is when the next waiting run returns. A run
 keeps its reservation until it returns, and makes its calls from then on. Decision 19 says why
-one value cannot serve both purposes.
+one value cannot serve both purposes. Times are whole epoch microseconds.
 """
 
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from math import ceil
 from typing import Any, Final
 
-from webhook_inbox.destinations.circuit import expiry, limit_key
-from webhook_inbox.destinations.rate import SECOND, WRITES, Pace, microseconds
+from webhook_inbox.destinations.circuit import Circuit, expiry, limit_key
 from webhook_inbox.domain.conditions import Absent, Condition, Less, Present, either, every
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
+from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
 from webhook_inbox.domain.ports import Change, Clock, Table
+from webhook_inbox.domain.timestamps import EPOCH
 
+SECOND: Final = 1_000_000
+MILLISECOND: Final = 1_000
+# Slots are this much further apart than the rate requires: a call may begin TOLERANCE after its
+# slot, and clocks differ by up to 50 ms. The slots of 10.25 s begin within ten seconds.
+HEADROOM: Final = 1.025
+# Above this rate, a worker reserves blocks of slots. The two values of a row then take at most
+# 800 writes a second; one DynamoDB partition takes 1,000. Larger blocks lapse in workers that
+# call less than once in TOLERANCE.
+WRITES: Final = 400
+# The slow start after a pause: its end, the share of the rate, and the multiple of the drain rate
+# where the destination has no rate.
+SLOW: Final = ((30 * SECOND, 0.5, 1), (60 * SECOND, 0.75, 2))
 SLOT: Final = "next_slot"
 RESERVATION: Final = "next_reservation"
 # How long before its reservation a run returns. SQS delays whole seconds, so the run arrives up
@@ -35,6 +49,45 @@ TOLERANCE: Final = SECOND // 5
 SKEW: Final = 5 * SECOND
 # A write fails only if the value crossed the present since it was read.
 TRIES: Final = 8
+
+
+def microseconds(moment: datetime) -> int:
+    """Returns epoch microseconds."""
+    return (moment - EPOCH) // timedelta(microseconds=1)
+
+
+def moment(at: int) -> datetime:
+    """Returns the aware UTC time of epoch microseconds."""
+    return EPOCH + timedelta(microseconds=at)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The rate of a destination over time: slower after a pause and while its circuit drains."""
+
+    spec: DestinationSpec
+    circuit: Circuit
+
+    @property
+    def resumes_at(self) -> int:
+        """When the last pause ends or ended."""
+        return self.circuit.paused_until * MILLISECOND
+
+    def limits(self, now: int) -> bool:
+        """Returns whether calls need a slot at this time."""
+        return self.spec.rate is not None or now < self.resumes_at + SLOW[-1][0]
+
+    def step(self, at: int) -> int:
+        """Returns the microseconds from a slot at this time to the next one."""
+        drain = (self.spec.breaker or BreakerSpec()).drain
+        # Without a rate, only runs that waited for a pause or a circuit need a slot.
+        rate = SLOW[-1][2] * drain if self.spec.rate is None else self.spec.rate
+        for lasts, share, drains in reversed(SLOW):
+            if at < self.resumes_at + lasts:
+                rate = drains * drain if self.spec.rate is None else share * self.spec.rate
+        if self.circuit.open_until:
+            rate = min(rate, drain)
+        return ceil(HEADROOM * SECOND / rate)
 
 
 @dataclass(frozen=True, slots=True)

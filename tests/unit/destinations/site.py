@@ -10,7 +10,7 @@ from webhook_inbox.adapters.memory.system import ManualClock, SeededRandomness
 from webhook_inbox.adapters.memory.table import MemoryTable
 from webhook_inbox.destinations.circuit import UNKNOWN, CallOutcome, breaker_key, limit_key
 from webhook_inbox.destinations.gate import DestinationAdmission, Gate
-from webhook_inbox.destinations.rate import Pace
+from webhook_inbox.destinations.rate_limiter import Pace
 from webhook_inbox.domain.errors import Deferred
 from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
 from webhook_inbox.domain.ports import Item

@@ -18,7 +18,7 @@ from tests.unit.destinations.fleet import (
 )
 from tests.unit.destinations.site import BREAKER, CRM
 from webhook_inbox.destinations.circuit import CallOutcome
-from webhook_inbox.destinations.rate import HEADROOM
+from webhook_inbox.destinations.rate_limiter import HEADROOM
 
 # What no twice of a short wait could cover: SQS delays whole seconds, and who comes late itself
 # takes a reservation from the next ones.

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.destinations.site import BREAKER, CRM, FRAGILE, LIMITED, Site
 from webhook_inbox.destinations.circuit import CallOutcome
 from webhook_inbox.destinations.circuit_breaker import DEFAULT_PAUSE, LONGEST_PAUSE, SHORTEST_PAUSE
-from webhook_inbox.destinations.rate import HEADROOM, SECOND, SLOW
+from webhook_inbox.destinations.rate_limiter import HEADROOM, SECOND, SLOW
 
 SLOWEST, SLOWER = (ends / SECOND for ends, _, _ in SLOW)
 

@@ -9,8 +9,16 @@ import pytest
 from tests.unit.destinations.site import CRM, LIMITED, Site
 from webhook_inbox.destinations.circuit import UNKNOWN, CallOutcome
 from webhook_inbox.destinations.gate import _spelled
-from webhook_inbox.destinations.rate import HEADROOM, SECOND, Pace, microseconds
-from webhook_inbox.destinations.rate_limiter import LEAD, NEAR, PATIENCE, SLOT
+from webhook_inbox.destinations.rate_limiter import (
+    HEADROOM,
+    LEAD,
+    NEAR,
+    PATIENCE,
+    SECOND,
+    SLOT,
+    Pace,
+    microseconds,
+)
 from webhook_inbox.domain.errors import Skipped, Transient
 
 STEP = HEADROOM / 10

@@ -333,7 +333,7 @@ def test_a_built_request_that_is_not_safe_needs_an_effect(method: str) -> None:
     with pytest.raises(Permanent, match=r"without the journal: call request\(…, effect=…\)"):
         crm.send(request)
     with (
-        pytest.raises(Permanent, match="past the journal"),
+        pytest.raises(Permanent, match="without the journal"),
         crm.stream(method, "/notes"),
     ):
         raise AssertionError
