@@ -1,4 +1,4 @@
-"""What may become of a destination's circuit, write by write."""
+"""Invariants of each write to the circuit of a destination."""
 
 from typing import Final
 
@@ -10,20 +10,20 @@ CIRCUIT: Final = ("open_until", "probe", "paused_until")
 
 
 def is_circuit(key: Key) -> bool:
-    """Tells whether a row is a destination's circuit."""
+    """Returns whether a row is the circuit of a destination."""
     return key.pk.startswith(DESTINATION) and key.sk == "breaker"
 
 
 def changed(truth: Truth, key: Key, old: Item, new: Item, *, now: int, apart: int) -> None:
-    """Checks one write of a circuit's row, and notes that it has changed.
+    """Checks one write to the row of a circuit, and records the change.
 
     Args:
-        truth: the world's notes.
-        key: whose row.
+        truth: the notes of the world.
+        key: the key of the row.
         old: the row before; empty where there was none.
         new: the row after.
         now: the time, in ms.
-        apart: how far the workers' clocks are apart, in ms.
+        apart: the skew of the clocks of the workers, in ms.
     """
     if all(old.get(name) == new.get(name) for name in CIRCUIT):
         return

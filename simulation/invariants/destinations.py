@@ -1,7 +1,7 @@
-"""What has to hold when a destination is called.
+"""Invariants of each call to a destination.
 
-A worker that knows the circuit as it is calls only where that is closed, or where it is the
-probe. One that has looked at it before it changed may go on, if that was a moment ago.
+A worker that has read the current circuit calls only if the circuit is closed, or as the probe.
+A worker that read it before it changed may call for a second after the change.
 """
 
 from typing import Final
@@ -16,21 +16,21 @@ from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.domain.ports import Key
 from webhook_inbox.ledger.pauses import CONTROL_PK
 
-# For so long a worker believes what it has read of a circuit.
+# How long a worker caches a circuit.
 BELIEVED_MS: Final = 1_000
-# In any such time so much more than the rate may be called, and one call.
+# No window has more calls than the rate times this, and one.
 WINDOW_MS: Final = 10_000
 EXCESS: Final = 1.05
 
 
 def is_optional(call: Call) -> bool:
-    """Tells whether a worker goes on without an answer to this call."""
+    """Returns whether a worker proceeds if this call fails."""
     named = call.args[0] if call.port == "table" and call.args else None
     return isinstance(named, Key) and (named.pk.startswith(DESTINATION) or named.pk == CONTROL_PK)
 
 
 def looked(world: World, job: Job, key: Key) -> Job:
-    """Notes that a worker has just read or written a circuit."""
+    """Records that a worker has just read or written a circuit."""
     return job._replace(looked=world.truth.circuits.get(key.pk, (0, 0))[0])
 
 
@@ -38,7 +38,7 @@ def called(world: World, job: Job, name: str) -> None:
     """Checks that a handler may begin to call a destination now."""
     spec = world.deployment.manifest.destinations[name]
     if job.overdue or job.blind:
-        return  # Who thaws after its time cannot know, and who cannot ask may go.
+        return  # It was frozen past its deadline, or it failed open.
     _check_circuit(world, job, spec)
     _check_rate(world, spec)
 
