@@ -22,7 +22,7 @@ from webhook_inbox.destinations.client import (
     recording,
 )
 from webhook_inbox.destinations.propagation import DEPTH_LIMIT
-from webhook_inbox.destinations.rate import SECOND, SLOW
+from webhook_inbox.destinations.rate_limiter import SECOND, SLOW
 from webhook_inbox.destinations.responses import (
     LIMIT,
     MILLISECONDS,

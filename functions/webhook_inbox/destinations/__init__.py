@@ -1,4 +1,4 @@
-"""What spares a destination: a circuit breaker and a rate limit that all workers share.
+"""Calls to destinations: a circuit breaker and a rate limit that all workers share, and the client.
 
-`Gate` is what the rest of the inbox uses. Decisions 14 and 15 say why it is as it is.
+Other packages use `Gate` and the client. Decisions 18 and 19 give the reasons.
 """

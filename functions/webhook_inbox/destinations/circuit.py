@@ -1,7 +1,7 @@
-"""How a destination answered a call, as far as sparing it goes."""
+"""The circuit of a destination: the outcomes of calls that change it, and its row."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
@@ -11,59 +11,59 @@ from webhook_inbox.domain.timestamps import to_seconds
 
 
 class Health(StrEnum):
-    """What an answer says of the destination's health."""
+    """The health of a destination, as one response shows it."""
 
-    OK = "ok"  # it answered, whatever it thinks of the request
-    FAILED = "failed"  # it did not answer, or with an error of its own
-    LIMITED = "limited"  # it wants to be called less often
+    OK = "ok"  # it answered; the request itself may be wrong
+    FAILED = "failed"  # no response, or a server error
+    LIMITED = "limited"  # it was called too often
 
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """How a call ended; `retry_after` is what a destination that is limited asked for."""
+    """The outcome of a call; `retry_after` is the pause that a limited destination requested."""
 
     kind: Health
     retry_after: timedelta | None = None
 
     @classmethod
     def ok(cls) -> "CallOutcome":
-        """Returns the answer of a destination that works."""
+        """Returns the outcome at a destination that works."""
         return cls(Health.OK)
 
     @classmethod
     def failed(cls) -> "CallOutcome":
-        """Returns the answer of one that does not."""
+        """Returns the outcome at a destination that does not work."""
         return cls(Health.FAILED)
 
     @classmethod
     def limited(cls, retry_after: timedelta | None = None) -> "CallOutcome":
-        """Returns the answer of one that is called too often."""
+        """Returns the outcome at a destination that is called too often."""
         return cls(Health.LIMITED, retry_after)
 
 
-# Far longer than any circuit is open and any run is kept waiting; a destination that nobody
-# calls any more vanishes after it.
+# The rows of a destination expire this long after their last write: far longer than any circuit
+# is open or any run waits.
 LIFE: Final = timedelta(days=35)
 
 
 class Phase(StrEnum):
-    """Who may call."""
+    """The phase of a circuit."""
 
-    CLOSED = "closed"  # everybody
-    OPEN = "open"  # nobody
-    RECOVERING = "recovering"  # one run, the probe
+    CLOSED = "closed"  # all runs may call
+    OPEN = "open"  # no run may call
+    RECOVERING = "recovering"  # one run may call, the probe
 
 
 @dataclass(frozen=True, slots=True)
 class Circuit:
-    """What is known of a destination's health; times in epoch milliseconds, 0 for never.
+    """The circuit of a destination; times in epoch milliseconds, 0 for never.
 
     Attributes:
-        failures: how many calls failed since the last one that did not.
+        failures: the calls that failed since the last success.
         open_until: when one run may probe; 0 while the circuit is closed.
         probe: the lease of the run that probes, "" for none.
-        probe_until: when another run may probe in its stead.
-        paused_until: when the pause ends, or ended, that a 429 began.
+        probe_until: when the lease of the probe expires, and another run may probe.
+        paused_until: when the pause after the last 429 ends, or ended.
     """
 
     failures: int = 0
@@ -73,7 +73,7 @@ class Circuit:
     paused_until: int = 0
 
     def phase(self, now: int) -> Phase:
-        """Returns who may call at this time."""
+        """Returns the phase at this time."""
         if not self.open_until:
             return Phase.CLOSED
         return Phase.OPEN if now < self.open_until else Phase.RECOVERING
@@ -83,28 +83,21 @@ UNKNOWN: Final = Circuit()
 
 
 def circuit_from(row: Mapping[str, Any] | None) -> Circuit:
-    """Reads a destination's breaker row; without one its circuit is closed."""
-    if row is None:
-        return UNKNOWN
-    return Circuit(
-        failures=row.get("failures", 0),
-        open_until=row.get("open_until", 0),
-        probe=row.get("probe", ""),
-        probe_until=row.get("probe_until", 0),
-        paused_until=row.get("paused_until", 0),
-    )
+    """Reads the row of a circuit; without a row, the circuit is closed."""
+    known = {each.name for each in fields(Circuit)}
+    return Circuit(**{name: value for name, value in (row or {}).items() if name in known})
 
 
 def breaker_key(destination: str) -> Key:
-    """Returns the key of the row that holds a destination's circuit."""
+    """Returns the key of the row that holds the circuit of a destination."""
     return Key(f"destination#{destination}", "breaker")
 
 
 def limit_key(destination: str) -> Key:
-    """Returns the key of the row that holds a destination's timelines."""
+    """Returns the key of the row that holds the rate limit of a destination."""
     return Key(f"destination#{destination}", "limit")
 
 
 def expiry(now: datetime) -> dict[str, int]:
-    """Returns the attribute by which DynamoDB deletes a row that nobody writes any more."""
+    """Returns the TTL attribute of a row."""
     return {"expires_at": to_seconds(now + LIFE)}

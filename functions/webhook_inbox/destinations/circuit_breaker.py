@@ -1,7 +1,7 @@
-"""Circuit breaker: counts failures over all workers, opens once, lets one run probe.
+"""Circuit breaker: counts failures across all workers, opens once, and admits one probe.
 
-A healthy destination costs no write: a failure is one ADD, and a success writes only if
-failures were seen. What is read is kept for a second.
+A healthy destination costs no write: a failure is one ADD, and a success writes only if the
+cached row has failures. Reads are cached for one second.
 """
 
 from collections.abc import Mapping
@@ -25,12 +25,12 @@ from webhook_inbox.domain.ports import Change, Clock, Randomness, Table
 from webhook_inbox.domain.timestamps import MILLISECOND, to_ms
 from webhook_inbox.ledger.schema import carries, live
 
-# How long what was read is believed, and so how long a worker may miss that a circuit opened.
+# How long a read is cached, and so how long a worker may miss that a circuit opened.
 BELIEVED: Final = timedelta(seconds=1)
-# How much longer than one call a probe has: from its admission to its answer. A worker that
-# died is given up after it.
+# The lease of a probe lasts the timeout of a call and this margin, from admission to response.
+# When it expires, the worker counts as dead.
 PROBE_MARGIN: Final = timedelta(seconds=20)
-# A 429 that names no time, one in the past, and the longest that is obeyed.
+# The pause after a 429 without `Retry-After`, and the bounds of a pause.
 DEFAULT_PAUSE: Final = timedelta(seconds=10)
 SHORTEST_PAUSE: Final = timedelta(seconds=1)
 LONGEST_PAUSE: Final = timedelta(hours=1)
@@ -40,17 +40,11 @@ _CLOSED: Final = Absent("open_until")
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """The right to make the one call by which a circuit recovers; `until` in epoch ms."""
+    """The lease for the one call that decides a recovery; `until` in epoch milliseconds."""
 
     id: str
     until: int
     called: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    circuit: Circuit
-    at: int
 
 
 class CircuitBreaker:
@@ -60,27 +54,27 @@ class CircuitBreaker:
         self._table = table
         self._clock = clock
         self._randomness = randomness
-        self._seen: dict[str, _Seen] = {}
+        self._seen: dict[str, tuple[Circuit, int]] = {}  # and when it was read
         self._probes: dict[str, Probe] = {}
 
     def look(self, spec: DestinationSpec) -> Circuit:
-        """Returns the destination's circuit as it was at most a second ago.
+        """Returns the circuit of a destination as it was at most one second ago.
 
-        Without a breaker it is never open; a pause holds for every destination.
+        Without a breaker it is never open. A pause applies to every destination.
 
         Raises:
             Unavailable: the table failed.
         """
         now = self._clock.now()
         seen = self._seen.get(spec.name)
-        # A clock that was set back makes what was read look younger than new.
-        if seen is None or not 0 <= to_ms(now) - seen.at < BELIEVED // MILLISECOND:
+        # If the clock was set back, the age of the cached read is negative.
+        if seen is None or not 0 <= to_ms(now) - seen[1] < BELIEVED // MILLISECOND:
             self._remember(spec, live(self._table.get(breaker_key(spec.name)), now))
-            seen = self._seen[spec.name]
-        return seen.circuit if spec.breaker else replace(seen.circuit, open_until=0)
+        circuit, _ = self._seen[spec.name]
+        return circuit if spec.breaker else replace(circuit, open_until=0)
 
     def acquire(self, spec: DestinationSpec) -> bool:
-        """Tries to become the probe of a recovering circuit; True for one run only.
+        """Leases the probe of a recovering circuit; True for one run only.
 
         Raises:
             Unavailable: the table failed.
@@ -90,7 +84,7 @@ class CircuitBreaker:
         if taken or circuit.phase(now) is not Phase.RECOVERING:
             return False
         probe = Probe(self._randomness.token(), now + _probe_time(spec) // MILLISECOND)
-        # By the time of opening, too: another probe may have failed since this was read.
+        # The condition includes `open_until`: another probe may have failed since the read.
         free = either(Absent("probe"), Less("probe_until", now))
         lease = {"probe": probe.id, "probe_until": probe.until}
         if not self._write(
@@ -101,7 +95,7 @@ class CircuitBreaker:
         return True
 
     def begin_probe(self, spec: DestinationSpec) -> bool:
-        """Tells whether the next call is the probe's, which one is acquired for if need be.
+        """Returns whether the next call is the probe; leases the probe if necessary.
 
         Raises:
             Unavailable: the table failed.
@@ -112,7 +106,7 @@ class CircuitBreaker:
         return True
 
     def report(self, spec: DestinationSpec, answer: CallOutcome) -> None:
-        """Notes how a call ended.
+        """Records the outcome of a call.
 
         Raises:
             Unavailable: the table failed.
@@ -136,20 +130,20 @@ class CircuitBreaker:
         if answer.kind is Health.FAILED:
             change = Change(set=self._opening(breaker), remove=("probe", "probe_until"))
         else:
-            # One that is called too often is there, at least.
+            # A destination that answers 429 is up.
             change = Change(set={"failures": 0}, remove=("open_until", "probe", "probe_until"))
-        # Unless the lease was taken over: then another run's probe decides.
+        # If the lease was taken over, the probe of the other run decides.
         self._write(spec, change, when=Equals("probe", probe.id))
 
     def _count(self, spec: DestinationSpec, breaker: BreakerSpec) -> None:
-        # Calls that were under way when it opened fail as well, and change nothing any more.
+        # Calls in flight when the circuit opened fail as well, and must not change the row.
         counted = self._write(spec, Change(add={"failures": 1}), when=_CLOSED)
-        if counted and self._seen[spec.name].circuit.failures >= breaker.failures:
+        if counted and self._seen[spec.name][0].failures >= breaker.failures:
             self._write(spec, Change(set=self._opening(breaker)), when=_CLOSED)
 
     def _forgive(self, spec: DestinationSpec) -> None:
         seen = self._seen.get(spec.name)
-        if seen is not None and seen.circuit.failures:
+        if seen is not None and seen[0].failures:
             self._write(spec, Change(set={"failures": 0}), when=_CLOSED)
 
     def _pause(self, spec: DestinationSpec, retry_after: timedelta | None) -> None:
@@ -169,18 +163,18 @@ class CircuitBreaker:
         return self.look(spec).probe == probe.id
 
     def _write(self, spec: DestinationSpec, change: Change, *, when: Condition) -> bool:
-        """Writes the row and remembers it as it is then; False if the condition failed."""
-        kept = replace(change, set={**change.set, **expiry(self._clock.now())})
+        """Writes the row and caches the result; False if the condition failed."""
+        extended = replace(change, set={**change.set, **expiry(self._clock.now())})
         try:
-            self._remember(spec, self._table.update(breaker_key(spec.name), kept, when=when))
+            self._remember(spec, self._table.update(breaker_key(spec.name), extended, when=when))
         except ConditionFailed as error:
             self._remember(spec, error.old)
-            # An earlier try of this call succeeded, and its answer was lost.
+            # An earlier attempt of this write may have succeeded, with its response lost.
             return carries(error.old, change.set) and bool(change.set)
         return True
 
     def _remember(self, spec: DestinationSpec, row: Mapping[str, Any] | None) -> None:
-        self._seen[spec.name] = _Seen(circuit_from(row), to_ms(self._clock.now()))
+        self._seen[spec.name] = circuit_from(row), to_ms(self._clock.now())
 
 
 def _probe_time(spec: DestinationSpec) -> timedelta:

@@ -1,7 +1,7 @@
-"""What calls to a destination prove themselves with: credentials, and a signature.
+"""Credentials and signatures of calls to a destination.
 
-Secrets are read at each call, so that a rotated one is used at once, and never shown: whatever
-form one was sent in is taken out of what a destination answers.
+Secrets are read at each call, so that a rotated one is used at once. They are never shown: every
+form in which one was sent is redacted from the responses of the destination.
 """
 
 import hmac
@@ -18,14 +18,14 @@ from webhook_inbox.domain.errors import Transient, Unavailable
 from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.providers.schemes.signatures import keys
 
-# A shorter text is part of many words.
+# A shorter text is part of many words, and is not redacted.
 REDACTED_FROM: Final = 4
 _ID_LIMIT: Final = 255
 
 
 @dataclass(frozen=True, slots=True)
 class Authorization:
-    """What is added to a call when it is sent, and to nothing that anybody sees."""
+    """The headers and parameters that are added when a call is sent, and are never logged."""
 
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     query: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -36,7 +36,7 @@ class DestinationCredentials:
 
     Args:
         spec: the destination.
-        secrets: gives the live values of a secret by its name, the current one first.
+        secrets: returns the live values of a secret by its name, the current one first.
     """
 
     def __init__(self, spec: DestinationSpec, secrets: Callable[[str], tuple[str, ...]]) -> None:
@@ -45,11 +45,10 @@ class DestinationCredentials:
         self._shown_never: set[str] = set()
 
     def authorization(self) -> Authorization:
-        """Returns what authenticates a call that is made now.
+        """Returns the credentials of a call that is made now.
 
         Raises:
-            Transient: a secret is not set, is of another form, or cannot be read; nothing was
-                done.
+            Transient: a secret is not set, is malformed, or cannot be read; the call is not sent.
         """
         match dict(self._spec.auth):
             case {"bearer": name}:
@@ -64,11 +63,11 @@ class DestinationCredentials:
                 return Authorization()
 
     def signature(self, id_: str, body: bytes, now: datetime) -> Mapping[str, str]:
-        """Returns the headers that sign a call as Standard Webhooks; none where nothing signs.
+        """Returns the headers that sign a call as Standard Webhooks; none without `sign`.
 
-        One signature by each live value of the secret, so that either side may rotate first. The
-        id is written as in a URL, without a full stop: part of it comes from strangers, who could
-        otherwise move the borders between what is signed.
+        There is one signature for each live value of the secret, so that either side may rotate
+        first. The id is percent-encoded, without a full stop: part of it comes from senders, who
+        could otherwise shift the boundaries between the signed parts.
         https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
 
         Raises:
@@ -89,15 +88,15 @@ class DestinationCredentials:
         return {"webhook-id": id_, "webhook-timestamp": seconds, "webhook-signature": made}
 
     def redact(self, text: str, *, cut: bool = False, shortest: int = REDACTED_FROM) -> str:
-        """Returns a text without what any call has proved itself with (G10).
+        """Returns a text without the credentials of any call (G10).
 
         Args:
-            text: what may be shown afterwards.
+            text: the text.
             cut: whether it is the beginning of a longer one, and may end within a secret.
-            shortest: of how many characters on a secret is one; a shorter text is part of words.
+            shortest: the length from which a secret is redacted; shorter ones are part of words.
         """
         forms = sorted(self._shown_never, key=len, reverse=True)
-        while cut and (end := max((_begun(form, text) for form in forms), default=0)):
+        while cut and (end := max((_overlap(form, text) for form in forms), default=0)):
             text = text[:-end]
         for form in forms:
             text = text.replace(form, "[secret]") if len(form) >= shortest else text
@@ -105,9 +104,9 @@ class DestinationCredentials:
 
     def _in_header(self, header: str, prefix: str, name: str) -> Authorization:
         value = self._live(name)[0]
-        # The HTTP library would show the value in its error.
+        # The error of the HTTP library would show the value.
         if not (value.isascii() and value.isprintable()) or value != value.strip():
-            raise self._unfit(name, "cannot stand in a header")
+            raise self._unfit(name, "cannot be sent in a header")
         return Authorization({header: prefix + value})
 
     def _basic(self, name: str) -> Authorization:
@@ -125,7 +124,7 @@ class DestinationCredentials:
             except ValueError:
                 continue
         if not any(found):
-            raise self._unfit(self._spec.sign, "is no key of Standard Webhooks (whsec_, base64)")
+            raise self._unfit(self._spec.sign, "is not a Standard Webhooks key (whsec_, base64)")
         return [key for key in found if key]
 
     def _live(self, name: str) -> tuple[str, ...]:
@@ -145,7 +144,7 @@ class DestinationCredentials:
 
 
 def _forms(value: str) -> set[str]:
-    """Returns the ways in which a destination may tell a secret back."""
+    """Returns the forms in which a destination may return a secret."""
     quoted = {quote(value, safe=safe, errors="replace") for safe in ("/", "")}
     return {
         value,
@@ -160,7 +159,7 @@ def _base64(value: str) -> str:
     return b64encode(value.encode(errors="replace")).decode()
 
 
-def _begun(form: str, text: str) -> int:
-    """Returns how many of the last characters of a text are the first of a form."""
+def _overlap(form: str, text: str) -> int:
+    """Returns the length of the longest end of a text that begins a form."""
     most = min(len(form) - 1, len(text))
     return next((size for size in range(most, 0, -1) if text.endswith(form[:size])), 0)

@@ -1,45 +1,41 @@
-"""The gate before a destination: may a run begin, may a call be made, and what came of it."""
+"""The gate before a destination: admits runs, lets calls begin, and records their outcomes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final, NoReturn
 
 from webhook_inbox.destinations.circuit import CallOutcome, Circuit, Phase
 from webhook_inbox.destinations.circuit_breaker import CircuitBreaker
-from webhook_inbox.destinations.rate import (
+from webhook_inbox.destinations.rate_limiter import (
+    LEAD,
     MILLISECOND,
+    PATIENCE,
     SECOND,
     TOLERANCE,
     Pace,
+    Place,
+    RateLimiter,
     microseconds,
     moment,
 )
-from webhook_inbox.destinations.rate_limiter import LEAD, Place, RateLimiter, Turn
-from webhook_inbox.destinations.reservations import Timelines
-from webhook_inbox.domain.errors import Deferred, Skipped, Transient, Unavailable
+from webhook_inbox.domain.errors import Deferred, InboxError, Skipped, Transient, Unavailable
 from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.domain.ports import Clock, Randomness, Table
 from webhook_inbox.domain.timestamps import to_ms
 
-# When a run comes again that found another one probing. Nearly all probes are over by then.
-PROBE_PATIENCE: Final = SECOND
-# The most that a call waits because its handler took so long to come to it.
-LONGEST_PATIENCE: Final = 20 * SECOND
-
 
 @dataclass(frozen=True, slots=True)
 class DestinationAdmission:
-    """Whether a run may begin now.
+    """The decision on a run before it is leased.
 
     Attributes:
-        go: whether it may.
-        due: when it is to come again; None where it may go.
-        reservations: what it keeps, to be handed to `enter`, or to `admit` when it comes again.
-        destination: the one that it waits for; "" where it may go.
-        why: why it waits, for people; "" where it may go.
-        on_limit: "queue", "drop" or "error" where the rate is why it may not go, else "".
-        degraded: what could not be asked, and let the run pass.
+        go: whether it may begin.
+        due: when it returns; None where it may go.
+        reservations: its reservations, for `enter`, or for `admit` when it returns.
+        destination: the destination that it waits for; "" where it may go.
+        why: the reason for the wait, as text; "" where it may go.
+        on_limit: "queue", "drop" or "error" where the rate is the reason, else "".
+        degraded: the reads and writes that failed, and were skipped.
     """
 
     go: bool
@@ -52,35 +48,35 @@ class DestinationAdmission:
 
 
 class Gate:
-    """Spares destinations. One for each execution environment: what it reads it keeps a second.
+    """Protects destinations. One for each execution environment: it caches reads for a second.
 
-    A table that cannot be reached stops nobody: the run goes, and what failed is named in
-    `Admission.degraded` or by `degraded`.
+    It fails open: if the table cannot be reached, runs and calls proceed, and
+    `DestinationAdmission.degraded` or `degraded` names the failure.
     """
 
     def __init__(self, *, table: Table, clock: Clock, randomness: Randomness) -> None:
         self._clock = clock
         self._breaker = CircuitBreaker(table=table, clock=clock, randomness=randomness)
-        self._limiter = RateLimiter(timelines=Timelines(table=table, clock=clock), clock=clock)
+        self._limiter = RateLimiter(table=table, clock=clock)
         self._degraded: list[str] = []
 
     def degraded(self) -> tuple[str, ...]:
-        """Returns what `enter` and `report` could not ask or note since this was asked last."""
+        """Returns the failures that `enter` and `report` skipped since the last call."""
         failed, self._degraded = tuple(self._degraded), []
         return failed
 
     def admit(
         self, specs: Sequence[DestinationSpec], *, kept: Mapping[str, int]
     ) -> DestinationAdmission:
-        """Tells, before a run is claimed, whether it may begin now. Never raises.
+        """Decides, before a run is leased, whether it may begin now. Never raises.
 
         Args:
             specs: the destinations that it declares.
-            kept: the reservations that it was given earlier.
+            kept: its earlier reservations.
         """
         reservations, degraded = dict(kept), list[str]()
-        # First what costs no reservation: a reservation of one destination is lost while the run waits
-        # for another. Last the probe, which nobody else makes meanwhile.
+        # Destinations that are down go first: a reservation at another one would lapse during
+        # the wait. The probe goes last: it blocks all others until its call ends.
         for spec in sorted(specs, key=self._rank):
             try:
                 wait = self._admit(spec, reservations)
@@ -94,20 +90,17 @@ class Gate:
     def enter(
         self, spec: DestinationSpec, reservations: dict[str, int], *, until: datetime
     ) -> None:
-        """Lets a call begin, in its turn: it may wait here for two seconds (`Pace.patience`).
-
-        A handler that took long to come here waits as much longer, up to 20 s, since to come
-        again would cost as much.
+        """Waits for the slot of a call, for up to eight seconds.
 
         Args:
             spec: the destination.
             reservations: the reservations of the run, which are changed.
-            until: when there is no time left to begin a call.
+            until: when it is too late to begin a call.
 
         Raises:
-            Deferred: the destination is down or paused, or its rate is used up for longer.
-            Skipped: its rate is used up, and it is declared that runs are dropped then.
-            Transient: its rate is used up, and it is declared that runs fail then.
+            Deferred: the destination is down or paused, or no slot is near.
+            Skipped: no slot is near, and `on_limit` is "drop".
+            Transient: no slot is near, and `on_limit` is "error".
         """
         try:
             self._enter(spec, reservations, until)
@@ -115,7 +108,7 @@ class Gate:
             self._degraded.append(f"{spec.name}: {error}")
 
     def report(self, spec: DestinationSpec, answer: CallOutcome) -> None:
-        """Notes how a call ended. Never raises."""
+        """Records the outcome of a call. Never raises."""
         try:
             self._breaker.report(spec, answer)
         except Unavailable as error:
@@ -124,16 +117,16 @@ class Gate:
     def _admit(
         self, spec: DestinationSpec, reservations: dict[str, int]
     ) -> DestinationAdmission | None:
-        """Returns why the run has to wait for this destination, and until when, or None."""
+        """Returns the wait of a run for this destination, None for none."""
         circuit = self._look(spec, self._breaker.acquire)
         if circuit is None:
             return None
-        turn = Turn.of(spec.name, reservations)
+        reservation = reservations.get(spec.name, 0) * MILLISECOND
         if circuit.open_until:
-            place = self._bar(spec, circuit, turn)
+            place = self._defer(spec, circuit, reservation)
         else:
-            place = self._limiter.admit(Pace(spec, circuit), turn)
-        place.turn.keep(spec.name, reservations)
+            place = self._limiter.admit(Pace(spec, circuit), reservation)
+        _keep(spec, reservations, place.reservation)
         if place.go:
             return None
         why, on_limit = _reason(spec, circuit, place, to_ms(self._clock.now()))
@@ -142,50 +135,46 @@ class Gate:
         )
 
     def _enter(self, spec: DestinationSpec, reservations: dict[str, int], until: datetime) -> None:
-        turn, start = Turn.of(spec.name, reservations), 0
-        came, took = self._now(), _took(turn, self._now())
+        start, latest = 0, min(self._now() + PATIENCE, microseconds(until))
         while (circuit := self._look(spec, self._breaker.begin_probe)) is not None:
+            pace, reservation = Pace(spec, circuit), reservations.get(spec.name, 0) * MILLISECOND
             if circuit.open_until:
-                self._put_off(spec, circuit, self._bar(spec, circuit, turn), reservations)
-            pace = Pace(spec, circuit)
-            # Whoever has slept looks again, and begins if nothing has changed. Asleep for too
-            # long it has missed its reservation.
-            if start and start >= max(self._now() - TOLERANCE, pace.resumes_at):
-                return
-            patience = took + pace.patience(came, again=turn.again)
-            latest = min(came + patience, microseconds(until))
-            place = self._limiter.begin(pace, turn, latest=latest)
+                place = self._defer(spec, circuit, reservation)
+            elif start and start >= max(self._now() - TOLERANCE, pace.resumes_at):
+                return  # Nothing has changed during the sleep, and it was not too long.
+            else:
+                place = self._limiter.begin(pace, reservation, latest=latest)
+            if not place.retry_at:
+                _keep(spec, reservations, place.reservation)
             if not place.go:
-                self._put_off(spec, circuit, place, reservations)
-            place.turn.keep(spec.name, reservations)
-            start, turn = place.start, place.turn
-            wait = start - self._now()
-            if wait <= 0:
+                raise self._refusal(spec, circuit, place, reservations)
+            start = place.start
+            if start <= self._now():
                 return
-            self._clock.sleep(wait / SECOND)
-        # Who probes need not queue for its next call.
-        replace(turn, at=self._now()).keep(spec.name, reservations)
+            self._clock.sleep((start - self._now()) / SECOND)
+        # The later calls of a probe need not queue.
+        _keep(spec, reservations, self._now())
 
-    def _bar(self, spec: DestinationSpec, circuit: Circuit, turn: Turn) -> Place:
-        """Returns when a run is to come that finds the circuit open."""
-        # It comes LEAD before its turn: when the circuit may be probed, and no earlier.
-        probed = max(circuit.open_until * MILLISECOND, self._now() + PROBE_PATIENCE)
-        return self._limiter.admit(Pace(spec, circuit), turn, floor=probed + LEAD)
+    def _defer(self, spec: DestinationSpec, circuit: Circuit, reservation: int) -> Place:
+        """Returns the reservation of a run that finds the circuit open."""
+        # It returns when the circuit may be probed. One that found another run probing returns
+        # a second later: nearly all probes are over by then.
+        probed = max(circuit.open_until * MILLISECOND, self._now() + SECOND)
+        return self._limiter.admit(Pace(spec, circuit), reservation, floor=probed + LEAD)
 
-    def _put_off(
+    def _refusal(
         self, spec: DestinationSpec, circuit: Circuit, place: Place, reservations: dict[str, int]
-    ) -> NoReturn:
-        """Raises what a call raises that may not be made now."""
+    ) -> InboxError:
+        """Returns the error of a call that may not be made now."""
         now = self._clock.now()
         why, on_limit = _reason(spec, circuit, place, to_ms(now))
         due = max(moment(place.due), now)
         if not place.retry_at:
-            place.turn.keep(spec.name, reservations)
             waits_for = f"destination {spec.name}"
-            raise Deferred(due, why, waits_for=waits_for, reservations=reservations)
+            return Deferred(due, why, waits_for=waits_for, reservations=reservations)
         if on_limit == "drop":
-            raise Skipped(why)
-        raise Transient(why, retry_after=due - now, refused=True)
+            return Skipped(why)
+        return Transient(why, retry_after=due - now, refused=True)
 
     def _look(
         self, spec: DestinationSpec, probes: Callable[[DestinationSpec], bool]
@@ -194,7 +183,7 @@ class Gate:
         circuit = self._breaker.look(spec)
         if circuit.phase(to_ms(self._clock.now())) is not Phase.RECOVERING:
             return circuit
-        # Whoever was refused has seen who probes, or that it is over.
+        # A failed attempt to probe has read the row again.
         return None if probes(spec) else self._breaker.look(spec)
 
     def _rank(self, spec: DestinationSpec) -> int:
@@ -210,13 +199,15 @@ class Gate:
         return microseconds(self._clock.now())
 
 
-def _took(turn: Turn, now: int) -> int:
-    """Returns how long a handler took from its admission to its call."""
-    return min(max(now - turn.at, 0), LONGEST_PATIENCE) if turn.at else 0
+def _keep(spec: DestinationSpec, reservations: dict[str, int], reservation: int) -> None:
+    """Stores a reservation in a run's, in milliseconds."""
+    reservations.pop(spec.name, None)
+    if reservation:
+        reservations[spec.name] = reservation // MILLISECOND
 
 
 def _reason(spec: DestinationSpec, circuit: Circuit, place: Place, now: int) -> tuple[str, str]:
-    """Returns why a run waits, for people, and what it does where the rate is why."""
+    """Returns the reason for a wait as text, and `on_limit` where it is the rate."""
     if circuit.open_until:
         return f"destination {spec.name}: its circuit is open", ""
     if not place.retry_at and circuit.paused_until > now:

@@ -1,8 +1,8 @@
-"""Callbacks between agents: who has called whom, so that a loop ends.
+"""Trace context and the agent call chain, which detects loops of agents.
 
-An agent that calls another one says on whose behalf: `x-agent-call-chain` names all that are
-waiting, separated by commas, `x-agent-call-depth` how many these are, `x-agent-trace-id` what
-belongs together. What an event came with is extended on every call that its handler makes.
+An agent that calls another one sends `x-agent-call-chain`, the names of all waiting agents
+separated by commas; `x-agent-call-depth`, their number; and `x-agent-trace-id`, the id of the
+whole interaction. Each call of a handler extends the values of its event.
 """
 
 import re
@@ -20,15 +20,14 @@ _NO_SPAN: Final = "0" * 16
 
 
 def onward(traceparent: str, *, span: str, origin: str) -> str:
-    """Returns the `traceparent` of a call that is made because of an event.
+    """Returns the `traceparent` of a call made for an event: the trace of the event, a new span.
 
-    The event's trace with a span of its own. An event without a trace, or with nonsense, gets
-    one by its origin: all calls for it share that, in every attempt.
+    The trace of an event without a valid one derives from its origin, the same in every attempt.
 
     Args:
-        traceparent: what the event came with, "" for nothing.
+        traceparent: the header of the event, "" for none.
         span: 16 random hex digits.
-        origin: what the event is known by.
+        origin: identifies the event.
     """
     known = _TRACEPARENT.fullmatch(traceparent.strip())
     made_up = sha256(origin.encode(errors="replace")).hexdigest()[:32]
@@ -41,7 +40,7 @@ DEPTH: Final = "x-agent-call-depth"
 TRACE: Final = "x-agent-trace-id"
 DEPTH_LIMIT: Final = 8
 _NAME_LIMIT: Final = 128
-# Of what is kept of a header with an event.
+# The length to which the header of a stored event is cut.
 _CHAIN_LIMIT: Final = 1024
 _TRACE_ID: Final = re.compile(r"[A-Za-z0-9_.:-]{1,128}", re.ASCII)
 _UNFIT: Final = re.compile(r"[^!-~]", re.ASCII)
@@ -54,8 +53,8 @@ class CallChain:
 
     Attributes:
         agents: their names, the first caller first.
-        depth: how many calls deep this is; at least as many as there are names.
-        trace_id: what belongs together, "" where nobody said.
+        depth: the number of nested calls; at least the number of names.
+        trace_id: the id of the whole interaction, "" for none.
     """
 
     agents: tuple[str, ...] = ()
@@ -64,36 +63,36 @@ class CallChain:
 
     @classmethod
     def read(cls, headers: Mapping[str, str]) -> "CallChain":
-        """Returns what an event's headers say; nonsense says nothing."""
+        """Returns the chain in the headers of an event; invalid values are ignored."""
         chain = headers.get(CHAIN, "")
-        # It goes on in a header, and must be fit for one.
+        # The names are sent on in a header: other characters are replaced.
         named = (_UNFIT.sub("?", name.strip())[:_NAME_LIMIT] for name in chain.split(","))
         agents = tuple(name for name in named if name)
-        told = headers.get(DEPTH, "").strip()
-        # A number that is longer than any is too deep, and not nonsense.
-        number = _NUMBER.fullmatch(told)
+        given = headers.get(DEPTH, "").strip()
+        # A number with too many digits is valid, and too deep.
+        number = _NUMBER.fullmatch(given)
         depth = int(number[1][:6]) if number else 0
         if len(chain) >= _CHAIN_LIMIT:
-            # It was cut when the event was stored: who stands in the rest, nobody knows.
+            # The header was cut when the event was stored, so further names are unknown.
             depth = max(depth, DEPTH_LIMIT + 1)
         trace_id = headers.get(TRACE, "").strip()
         known = trace_id if _TRACE_ID.fullmatch(trace_id) else ""
         return cls(agents, max(depth, len(agents)), known)
 
     def check(self, handler: str) -> None:
-        """Lets a handler begin unless it has been here before, or the chain is too long.
+        """Checks that a handler is not in the chain, and that the chain is not too long.
 
         Raises:
-            Skipped: it is a loop, or more than 8 calls deep.
+            Skipped: there is a loop, or more than 8 nested calls.
         """
         if handler in self.agents:
             chain = " → ".join((*self.agents, handler))
             raise Skipped(f"agent loop: {chain[-512:]}")
         if self.depth > DEPTH_LIMIT:
-            raise Skipped(f"agent call depth {self.depth}, and {DEPTH_LIMIT} is the limit")
+            raise Skipped(f"agent call depth {self.depth} exceeds the limit of {DEPTH_LIMIT}")
 
     def onward(self, handler: str, *, source: str, event_id: str) -> dict[str, str]:
-        """Returns the headers of a call that a handler makes because of this event."""
+        """Returns the headers of a call that a handler makes for this event."""
         fresh = sha256(f"{source}\0{event_id}".encode(errors="replace")).hexdigest()[:32]
         return {
             CHAIN: ",".join((*self.agents, handler)),

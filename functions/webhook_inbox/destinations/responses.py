@@ -1,13 +1,13 @@
-"""What a destination's answer means: for the run, and for the destination's circuit and limit.
+"""Classifies the response of a destination: for the run, and for its circuit and rate limit.
 
-    2xx                           ok
-    3xx, other 4xx                permanent: repeating it changes nothing
-    401, 403                      permanent, and somebody is woken: every call will fail
-    409                           transient under a key: an earlier call under it is still at work
-    408, 425, 429, 5xx, silence   transient
+    2xx                               ok
+    3xx, other 4xx                    permanent: retrying will not change the response
+    401, 403                          permanent, and pages: every call will fail
+    409                               transient under a key: an earlier call is in progress
+    408, 425, 429, 5xx, no response   transient
 
-Where a call was certainly not carried out, a transient failure is `refused`, and its effect has
-failed; otherwise the effect is in doubt. `[destinations.NAME] responses` overrides any status.
+A transient failure is `refused` if the call was certainly not executed: its effect has failed.
+Otherwise the effect is in doubt. `[destinations.NAME] responses` overrides the class of a status.
 """
 
 import re
@@ -22,13 +22,13 @@ from webhook_inbox.destinations.circuit import CallOutcome
 from webhook_inbox.domain.errors import Permanent, Transient
 from webhook_inbox.domain.manifest import DestinationSpec
 
-# Nobody who asks for more is taken at their word.
+# A longer `Retry-After` is cut to this.
 LIMIT: Final = timedelta(hours=24)
 MILLISECONDS: Final = ("retry-after-ms", "x-ms-retry-after-ms")
-# How long the window of HubSpot's limit is: after a 429 it is over by then.
+# The window of HubSpot's limit: after a 429, the window has ended by then.
 WINDOW: Final = "x-hubspot-ratelimit-interval-milliseconds"
-# HubSpot's windows are 1 s and 10 s. A larger number beside one, read as seconds, would be a
-# quarter of an hour; taken for milliseconds wrongly, it costs one more 429.
+# HubSpot's windows are 1 s and 10 s. Beside this header, a number of 1000 or more is taken for
+# milliseconds: as seconds it would be 17 minutes, and a wrong guess costs one more 429.
 _SURELY_MILLISECONDS: Final = 1000
 _NUMBER: Final = re.compile(r"[0-9]{1,15}(\.[0-9]{1,15})?", re.ASCII)
 
@@ -36,12 +36,12 @@ _NUMBER: Final = re.compile(r"[0-9]{1,15}(\.[0-9]{1,15})?", re.ASCII)
 def retry_after(
     headers: Mapping[str, str], *, unit: str, limited: bool, now: datetime
 ) -> timedelta | None:
-    """Returns the time that a destination wants to be left alone, 0 to 24 h, None for any.
+    """Returns the pause that a response requests, 0 to 24 h, or None.
 
     Args:
-        headers: the answer's, by names in lower case.
-        unit: what a number counts at this destination, "seconds" or "milliseconds".
-        limited: whether the answer is a 429.
+        headers: of the response, by names in lower case.
+        unit: the unit of a number, "seconds" or "milliseconds".
+        limited: whether the status is 429.
         now: the time.
     """
     for name in MILLISECONDS:
@@ -71,7 +71,7 @@ def _span(seconds: float) -> timedelta:
 def _date(text: str) -> datetime | None:
     try:
         moment = parsedate_to_datetime(text)
-        # asctime's format names no zone, and always means UTC.
+        # The format of asctime has no zone, and is always UTC.
         return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
@@ -83,14 +83,14 @@ TOO_MANY_REQUESTS: Final = 429
 SERVICE_UNAVAILABLE: Final = 503
 UNAUTHORIZED: Final = frozenset({401, 403})
 WORTH_ANOTHER_TRY: Final = frozenset({REQUEST_TIMEOUT, 425, TOO_MANY_REQUESTS})
-# Only these of all 4xx leave open whether the call was carried out.
+# After any other 4xx, the call was certainly not executed.
 DOUBTFUL: Final = frozenset({REQUEST_TIMEOUT, CONFLICT})
-# A name that cannot be resolved is a mistake in inbox.toml far more often than an outage.
+# A name that cannot be resolved is usually a mistake in inbox.toml, not an outage.
 DNS_ATTEMPTS: Final = 3
 
 
 class Meaning(StrEnum):
-    """What an answer means for the run; the words of inbox.toml."""
+    """The class of a response, as inbox.toml spells it."""
 
     OK = "ok"
     TRANSIENT = "transient"
@@ -98,7 +98,7 @@ class Meaning(StrEnum):
 
 
 class Trouble(StrEnum):
-    """Why there is no answer."""
+    """Why there is no response."""
 
     DNS = "its name cannot be resolved"
     UNREACHED = "no connection could be made"
@@ -107,21 +107,21 @@ class Trouble(StrEnum):
     CUT = "the connection broke before the answer was complete"
 
 
-# Those after which it is certain that the call never arrived.
+# After these, the call certainly never arrived.
 _NEVER_SENT: Final = frozenset({Trouble.DNS, Trouble.UNREACHED, Trouble.TLS})
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseVerdict:
-    """What an answer means.
+    """The class of a response.
 
     Attributes:
         meaning: for the run.
-        answer: for the destination's circuit and limit.
-        refused: whether it is certain that nothing was done.
-        page: whether somebody is woken.
-        retry_after: the time that the destination wants to be left alone.
-        max_attempts: gives up after so many, where the handler allows more.
+        answer: for the circuit and the rate limit.
+        refused: whether the call was certainly not executed.
+        page: whether to page the on-call engineer.
+        retry_after: the pause that the destination requested.
+        max_attempts: the limit of attempts, where the handler allows more.
     """
 
     meaning: Meaning
@@ -132,9 +132,9 @@ class ResponseVerdict:
     max_attempts: int | None = None
 
     def error(self, text: str) -> Transient | Permanent:
-        """Returns what to raise where the answer is not ok."""
+        """Returns the error for a response that is not ok."""
         if self.meaning is Meaning.PERMANENT:
-            # Who was not let in learns nothing of an earlier call.
+            # A 401 or 403 shows that this call was not executed, and nothing of an earlier one.
             return Permanent(text, page=self.page, refused=self.page)
         return Transient(
             text,
@@ -148,7 +148,7 @@ class ResponseVerdict:
 def judge(
     status: int, headers: Mapping[str, str], *, spec: DestinationSpec, keyed: bool, now: datetime
 ) -> ResponseVerdict:
-    """Returns what an answer means.
+    """Classifies a response.
 
     Args:
         status: its status.
@@ -172,7 +172,7 @@ def judge(
 
 
 def unanswered(trouble: Trouble) -> ResponseVerdict:
-    """Returns what it means that there is no answer."""
+    """Classifies a call without a response."""
     dns = trouble is Trouble.DNS
     return ResponseVerdict(
         Meaning.TRANSIENT,
@@ -194,6 +194,6 @@ def _meaning(status: int, *, keyed: bool) -> Meaning:
 def _answer(status: int, meaning: Meaning, asked: timedelta | None) -> CallOutcome:
     if status == TOO_MANY_REQUESTS or (status == SERVICE_UNAVAILABLE and asked is not None):
         return CallOutcome.limited(asked)
-    # A 5xx that inbox.toml takes for an answer is one: some APIs say so what is wrong with a call.
+    # An override of a 5xx says that the destination works: some APIs report bad requests as 5xx.
     failed = status >= 500 and meaning is Meaning.TRANSIENT
     return CallOutcome.failed() if failed else CallOutcome.ok()

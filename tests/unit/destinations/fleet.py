@@ -34,6 +34,7 @@ class Visit:
     began: float | None = None
     own: float = 0.0  # seconds that it was late itself, or its handler took until its call
     trips: int = 0
+    calls: list[float] = field(default_factory=list)
 
     @property
     def waited(self) -> float:
@@ -67,6 +68,7 @@ class Habits:
     jitter: float = 0.3
     late_share: float = 0.0
     late: float = 20.0
+    calls: int = 1  # by a handler, and all of them again after it was deferred
 
 
 class Fleet:
@@ -135,7 +137,7 @@ class Fleet:
         if admission.go:
             took = self.randomness.uniform(0, self.habits.handler)
             visit.own += took
-            self._at(time + took, lambda then: self._enter(then, worker, visit))
+            self._at(time + took, lambda then: self._enter(then, worker, visit, self.habits.calls))
             return
         assert admission.due is not None
         self._postpone(time, worker, visit, admission.due)
@@ -151,15 +153,19 @@ class Fleet:
         self._at(time + wait + late, self._comes(visit))
         self._at(time + 0.01, self._frees(worker))
 
-    def _enter(self, time: float, worker: Worker, visit: Visit) -> None:
+    def _enter(self, time: float, worker: Worker, visit: Visit, calls: int) -> None:
         worker.set(time)
         try:
             worker.gate.enter(self.spec, visit.reservations, until=worker.clock.now() + PATIENT)
         except Deferred as deferred:
             self._postpone(time, worker, visit, deferred.until)
             return
+        visit.calls.append(worker.time())
+        ended = worker.time() + self.randomness.uniform(0, self.habits.call)
+        if calls > 1:
+            self._at(ended, lambda then: self._enter(then, worker, visit, calls - 1))
+            return
         visit.began = worker.time()
-        ended = visit.began + self.randomness.uniform(0, self.habits.call)
         self._at(ended, lambda then: self._report(then, worker))
 
     def _report(self, time: float, worker: Worker) -> None:

@@ -10,8 +10,7 @@ from webhook_inbox.adapters.memory.system import ManualClock, SeededRandomness
 from webhook_inbox.adapters.memory.table import MemoryTable
 from webhook_inbox.destinations.circuit import UNKNOWN, CallOutcome, breaker_key, limit_key
 from webhook_inbox.destinations.gate import DestinationAdmission, Gate
-from webhook_inbox.destinations.rate import Pace
-from webhook_inbox.destinations.rate_limiter import Turn
+from webhook_inbox.destinations.rate_limiter import Pace
 from webhook_inbox.domain.errors import Deferred
 from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
 from webhook_inbox.domain.ports import Item
@@ -105,9 +104,9 @@ class Site:
 
     def take(self, starts: int) -> None:
         """Lets as many calls take their time to begin, at once."""
-        pace, turn = Pace(self.spec, UNKNOWN), Turn.of(self.spec.name, self.admitted())
+        pace, kept = Pace(self.spec, UNKNOWN), to_ms(self.clock.now()) * 1000
         for _ in range(starts):
-            assert self.gate._limiter.begin(pace, turn, latest=1 << 62).go
+            assert self.gate._limiter.begin(pace, kept, latest=1 << 62).go
 
     def wait(self, admission: DestinationAdmission) -> float:
         """Returns for how many seconds a run is put off."""

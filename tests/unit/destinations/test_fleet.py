@@ -18,7 +18,7 @@ from tests.unit.destinations.fleet import (
 )
 from tests.unit.destinations.site import BREAKER, CRM
 from webhook_inbox.destinations.circuit import CallOutcome
-from webhook_inbox.destinations.rate import HEADROOM
+from webhook_inbox.destinations.rate_limiter import HEADROOM
 
 # What no twice of a short wait could cover: SQS delays whole seconds, and who comes late itself
 # takes a reservation from the next ones.
@@ -59,7 +59,7 @@ def excess(visits: list[Visit], rate: float) -> float:
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(rate=rates, habits=habits, shape=bursts, seed=st.integers(0, 1000))
-def test_the_rate_is_kept_and_nobody_waits_twice_as_long_as_in_strict_order(
+def test_the_rate_is_kept_and_no_run_waits_three_times_as_long_as_in_strict_order(
     rate: float, habits: Habits, shape: list[tuple[float, int, float]], seed: int
 ) -> None:
     fleet = Fleet(replace(CRM, rate=rate), habits, seed=seed)
@@ -69,7 +69,7 @@ def test_the_rate_is_kept_and_nobody_waits_twice_as_long_as_in_strict_order(
     assert most_in_a_window(starts(visits)) <= floor(ALLOWED * 10 * rate)
     in_order = sorted(visits, key=lambda one: one.came)
     for visit, strict in zip(in_order, strict_waits(visits, rate / HEADROOM), strict=True):
-        assert visit.waited <= 2 * strict + GRAIN_SECONDS + GRAIN_STEPS / rate
+        assert visit.waited <= 3 * strict + GRAIN_SECONDS + GRAIN_STEPS / rate
 
 
 @settings(max_examples=20, deadline=None, derandomize=True)
@@ -81,6 +81,22 @@ def test_a_rate_below_one_a_second_is_kept_as_well(rate: float, seed: int) -> No
 
     # An even schedule has so many in its busiest window.
     assert most_in_a_window(starts(visits)) <= max(1, -(-10 * rate // 1))
+
+
+@pytest.mark.parametrize(("calls", "handler"), [(2, 0.1), (5, 0.1), (1, 3.0)])
+@pytest.mark.parametrize("workers", [40, 100])
+def test_handlers_with_several_calls_or_a_late_one_waste_no_slot(
+    calls: int, handler: float, workers: int
+) -> None:
+    habits = Habits(workers=workers, handler=handler, call=0.4, calls=calls)
+    fleet = Fleet(replace(CRM, rate=10.0), habits, seed=1)
+
+    visits = fleet.run([n / 1000 for n in range(300)])
+
+    made = sorted(time for visit in visits for time in visit.calls)
+    assert most_in_a_window(made) <= 105
+    assert len(made) <= 300 * calls * 1.05
+    assert made[-1] - made[0] <= 30 * calls * HEADROOM * 1.1
 
 
 @pytest.mark.parametrize("workers", [4, 30])
@@ -103,7 +119,7 @@ def test_a_load_below_the_rate_hardly_waits() -> None:
     assert sum(visit.trips for visit in visits) == 0
 
 
-def test_when_everything_stood_still_those_that_waited_begin_first_and_at_the_rate() -> None:
+def test_when_everything_stood_still_all_begin_at_the_rate() -> None:
     """Nobody received a message for ten minutes: all turns of that time are missed."""
     fleet = Fleet(replace(CRM, rate=10.0), Habits(workers=50), seed=7)
     for number in range(300):
@@ -115,11 +131,9 @@ def test_when_everything_stood_still_those_that_waited_begin_first_and_at_the_ra
 
     visits = fleet.run([600.5 + n / 1000 for n in range(200)])
 
-    begun = sorted((v for v in visits if v.came > 1), key=lambda v: v.began or 0)
     missed = [v.began or 0 for v in visits if v.came < 1]
     assert most_in_a_window(starts(visits)) <= 105
-    assert max(missed) <= 600 + 30 * HEADROOM * 1.15
-    assert sum(1 for v in begun if (v.began or 0) < max(missed)) <= 40
+    assert max(missed) <= 600 + 50 * HEADROOM * 1.05
 
 
 # -- blocks
@@ -168,8 +182,8 @@ def test_while_a_destination_is_down_hardly_anybody_calls_and_all_come_when_it_i
     drained = sorted(v.began for v in visits if v.began and v.trips)
     assert len(down) <= 3  # a probe when it opened first, and again after each recovery
     assert len([time for time in begun if 5 <= time < 7]) <= 20
-    assert most_in_a_window(drained) <= 10 * BREAKER.drain * 2 * ALLOWED
-    assert max(drained) <= 200
+    assert most_in_a_window(drained) <= 12 * BREAKER.drain
+    assert max(drained) <= 126 + 480 / BREAKER.drain * HEADROOM
 
 
 def test_while_a_destination_is_down_no_wait_is_twice_as_long_as_it_had_to_be() -> None:

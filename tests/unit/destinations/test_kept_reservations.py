@@ -21,7 +21,7 @@ def world() -> World:
 
 def test_a_call_that_is_put_off_names_its_turn_and_its_destination() -> None:
     site = Site(LIMITED)
-    site.take(60)
+    site.take(90)
     reservations = site.admitted()
 
     with pytest.raises(Deferred) as put_off:
@@ -33,12 +33,12 @@ def test_a_call_that_is_put_off_names_its_turn_and_its_destination() -> None:
 
 def test_a_deferred_run_keeps_the_turns_it_was_given_until_it_is_claimed(world: World) -> None:
     due = world.now + timedelta(minutes=1)
-    world.script("acme.fulfil", Deferred(due, "full", reservations={"crm#again": 7, "shop": 9}))
+    world.script("acme.fulfil", Deferred(due, "full", reservations={"crm": 7, "shop": 9}))
     world.deliver()
 
     assert world.work() == [RunOutcome.DEFERRED]
 
-    assert world.run().reservations == {"crm#again": 7, "shop": 9}
+    assert world.run().reservations == {"crm": 7, "shop": 9}
     world.clock.advance(seconds=61)
     assert world.work() == [RunOutcome.DONE]
     assert world.run().reservations == {}
@@ -60,8 +60,8 @@ def test_a_run_that_its_call_put_off_goes_before_those_who_came_later(world: Wor
         world.work()
         world.clock.advance(seconds=1)
 
-    for _ in range(40):
-        world.clock.advance(seconds=5)
+    for _ in range(200):
+        world.clock.advance(seconds=1)
         world.work()
 
     assert called == [f"evt-{number}" for number in range(10)]

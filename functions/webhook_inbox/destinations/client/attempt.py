@@ -1,45 +1,32 @@
-"""What calls to destinations are made for, as far as they have to know it."""
+"""The attempt for which calls to destinations are made, as the client sees it."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from webhook_inbox.destinations.circuit import CallOutcome
+from webhook_inbox.destinations.gate import Gate
 from webhook_inbox.destinations.propagation import CallChain
 from webhook_inbox.domain.idempotency import IdempotencyKey
-from webhook_inbox.domain.manifest import DestinationSpec
-
-
-class Gate(Protocol):
-    """What spares destinations; see destinations/gate.py."""
-
-    def enter(
-        self, spec: DestinationSpec, reservations: dict[str, int], *, until: datetime
-    ) -> None:
-        """Lets a call begin, or raises what the run does instead."""
-
-    def report(self, spec: DestinationSpec, answer: CallOutcome) -> None:
-        """Notes how a call ended."""
 
 
 class Running(Protocol):
-    """The effects of an attempt; see effects/once.py."""
+    """The effects of an attempt; `handlers.effects` implements it."""
 
     def current_key(self) -> str:
-        """Returns the key of the effect that is being run, "" outside of any."""
+        """Returns the key of the running effect, "" outside of any."""
 
     def calling(self, what: str) -> None:
-        """Notes the call that is about to be made under that key; refuses a second one."""
+        """Records the call that is about to be made under that key; rejects a second one."""
 
     def called(self) -> None:
-        """Notes that this call succeeded."""
+        """Records that this call succeeded."""
 
     def redact(self, text: str) -> str:
-        """Returns a text as it may be recorded, without any secret that is known (G10)."""
+        """Returns a text without the known secrets (G10)."""
 
 
 class OutboundCall(Protocol):
-    """The attempt that calls are made for: a handler's `Context`."""
+    """The attempt for which calls are made: the `Context` of a handler."""
 
     @property
     def source(self) -> str:
@@ -55,7 +42,7 @@ class OutboundCall(Protocol):
 
     @property
     def deadline(self) -> datetime:
-        """When the attempt is ended."""
+        """When the attempt times out."""
 
     @property
     def traceparent(self) -> str:
@@ -63,19 +50,19 @@ class OutboundCall(Protocol):
 
     @property
     def call_chain(self) -> CallChain:
-        """The agents that have called one another up to here."""
+        """The agents that wait for this attempt."""
 
     @property
     def secrets(self) -> Callable[[str], tuple[str, ...]]:
-        """Gives a secret's live values, the current one first."""
+        """Returns the live values of a secret by its name, the current one first."""
 
     @property
     def reservations(self) -> dict[str, int]:
-        """When the run may call its destinations."""
+        """The reservations of the run at its destinations, in epoch milliseconds."""
 
     @property
     def gate(self) -> Gate:
-        """What spares destinations."""
+        """Admits the calls."""
 
     @property
     def effects(self) -> Running:
@@ -90,4 +77,4 @@ class OutboundCall(Protocol):
         in_doubt: str | None = None,
         key_lifetime: str | timedelta = "24h",
     ) -> Any:
-        """Lets an effect happen once and returns its result; see `Context.effect`."""
+        """Runs an effect once and returns its result; see `Context.effect`."""

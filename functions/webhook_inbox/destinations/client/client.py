@@ -1,9 +1,9 @@
-"""`ctx.http("crm")`: an httpx client that knows its destination.
+"""`ctx.http("crm")`: an httpx client for one destination.
 
-    built ──► effect started ──► dressed ──► gate ──► sent ──► judged ──► effect recorded
+    built ──► effect started ──► completed ──► gate ──► sent ──► classified ──► effect recorded
 
-A POST, PUT, PATCH or DELETE is an effect: what it was answered is recorded, and a repetition is
-given that. Whatever is no success is raised as what happens next, see responses.py.
+A POST, PUT, PATCH or DELETE is an effect: its response is recorded, and a later attempt gets the
+recorded one. A response that is not a success is raised as an error, see responses.py.
 """
 
 from contextlib import suppress
@@ -16,7 +16,7 @@ import httpx
 from httpx import USE_CLIENT_DEFAULT
 
 from webhook_inbox.destinations.client.attempt import OutboundCall
-from webhook_inbox.destinations.client.exchange import Answered, Exchange, named
+from webhook_inbox.destinations.client.exchange import Exchange, ReadResponse, named
 from webhook_inbox.destinations.client.recording import (
     BODY_LIMIT,
     arguments,
@@ -33,16 +33,16 @@ from webhook_inbox.domain.ports import Clock, Randomness
 from webhook_inbox.domain.secrets import REDACTED_FROM, redacted
 
 ANSWER_LIMIT: Final = 4 * 1024 * 1024
-# What is only read can be read again at any time.
+# A safe request under an effect can be repeated at any time.
 READ_AGAIN: Final = timedelta(days=365)
-# What httpx takes when it sends, not when it builds a request.
+# Options that httpx takes when it sends a request, not when it builds one.
 _SENDING: Final = frozenset({"auth", "follow_redirects"})
-# Of an answer whose body was read and decoded.
+# Headers that no longer apply to a response whose body was read and decoded.
 _UNPACKED: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
 
 class ByMethod:
-    """The default of `effect`: "POST /notes" and the like, and none where the method is safe."""
+    """The default of `effect`: a name such as "POST /notes", and none for a safe method."""
 
 
 BY_METHOD: Final = ByMethod()
@@ -57,8 +57,8 @@ class DestinationClient(httpx.Client):
         spec: the destination.
         call: the attempt.
         clock: the time.
-        randomness: gives the spans of calls.
-        transport: what sends.
+        randomness: generates the spans of calls.
+        transport: sends the requests.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class DestinationClient(httpx.Client):
         self._spec = spec
         self._call = call
         self._credentials = credentials = DestinationCredentials(spec, call.secrets)
-        self._dressing = RequestBuilder(
+        self._builder = RequestBuilder(
             spec, call, credentials=credentials, clock=clock, randomness=randomness
         )
         self._exchange = Exchange(spec, call, credentials=credentials, clock=clock)
@@ -88,19 +88,19 @@ class DestinationClient(httpx.Client):
     def request(
         self, method: str, url: Url, *, effect: Naming = BY_METHOD, **options: Any
     ) -> httpx.Response:
-        """Sends a request and returns its answer, which is a success.
+        """Sends a request and returns its response, which is a success.
 
         Args:
             method: the HTTP method.
             url: a path, joined to the base URL; or a URL of the same host.
-            effect: what the call is named in the journal. By default "POST /notes" and the like
-                for what is not safe; None sends it past the journal, without a key. Within
-                `ctx.effect` it is a part of that effect, and sent under its key.
-            options: as `httpx.Client.request` takes them.
+            effect: the name of the call in the journal, by default such as "POST /notes" for an
+                unsafe method. None sends it without journal and key. Within `ctx.effect` the
+                call is part of that effect, and is sent under its key.
+            options: those of `httpx.Client.request`.
 
         Raises:
-            Permanent: no repetition changes the answer, or the request cannot be sent.
-            Transient: it may be answered otherwise later.
+            Permanent: retrying will not change the response, or the request cannot be sent.
+            Transient: a later attempt may succeed.
             Deferred: the destination is down or at its limit.
         """
         sending = {name: options.pop(name) for name in _SENDING & options.keys()}
@@ -111,7 +111,7 @@ class DestinationClient(httpx.Client):
         if within or (isinstance(effect, ByMethod) and request.method in SAFE):
             return self._whole(request, within, sending)
         path = effect_name(self._spec, request)
-        # Some APIs want their token in the path.
+        # Some APIs take their token in the path.
         name = effect if isinstance(effect, str) else self._call.effects.redact(path)
         return self._journalled(name, request, sending)
 
@@ -147,14 +147,14 @@ class DestinationClient(httpx.Client):
         """Returns a request to this destination; see `httpx.Client.build_request`.
 
         Raises:
-            Permanent: the URL is none, or leads elsewhere.
+            Permanent: the URL is invalid, or of another host.
         """
-        # httpx would end the base URL in a slash, which is another URL.
+        # httpx would append a slash to the base URL, which is another URL.
         url = url or self._spec.base_url
         try:
             request = super().build_request(method.upper(), url, **options)
         except httpx.InvalidURL as error:
-            raise Permanent(f"{self._spec.name}: this is no URL: {error}") from error
+            raise Permanent(f"{self._spec.name}: invalid URL: {error}") from error
         self._require_ours(url, request)
         return request
 
@@ -166,15 +166,15 @@ class DestinationClient(httpx.Client):
         auth: Any = USE_CLIENT_DEFAULT,
         follow_redirects: Any = USE_CLIENT_DEFAULT,
     ) -> httpx.Response:
-        """Sends a request that was built, past the journal; see `httpx.Client.send`.
+        """Sends a built request without the journal; see `httpx.Client.send`.
 
         Raises:
-            Permanent: it is not safe, and outside of any effect; and as `request`.
+            Permanent: its method is unsafe, outside of any effect; and as `request`.
         """
         key = self._call.effects.current_key()
         if request.method not in SAFE and not key:
             raise Permanent(
-                f"{named(self._spec, request)} would be sent past the journal: call"
+                f"{named(self._spec, request)} would be sent without the journal: call"
                 " request(…, effect=…), or send it within ctx.effect"
             )
         sending = {"auth": auth, "follow_redirects": follow_redirects}
@@ -185,12 +185,12 @@ class DestinationClient(httpx.Client):
     def _journalled(
         self, name: str, request: httpx.Request, sending: dict[str, Any]
     ) -> httpx.Response:
-        self._dressing.check(request)
+        self._builder.check(request)
 
         def happen(key: str) -> dict[str, Any]:
             answered = self._sent(request, key, sending, limit=BODY_LIMIT)
             record = to_record(answered.response, answered.body)
-            # What it tells back of the call is recorded without what authenticated that (G10).
+            # The response may repeat the credentials of the call: they are not recorded (G10).
             redact = partial(self._credentials.redact, shortest=REDACTED_FROM)
             return {name: redacted(part, redact) for name, part in record.items()}
 
@@ -202,7 +202,7 @@ class DestinationClient(httpx.Client):
             in_doubt="retry" if safe or spec.key_header or spec.key_field else "hold",
             key_lifetime=READ_AGAIN if safe else timedelta(seconds=spec.key_lifetime),
         )
-        # The first time as well: a handler gets the same from either.
+        # The first attempt reads the record too: a handler gets the same response in all.
         return from_record(record, request)
 
     def _whole(self, request: httpx.Request, key: str, sending: dict[str, Any]) -> httpx.Response:
@@ -210,7 +210,7 @@ class DestinationClient(httpx.Client):
         response = answered.response
         if answered.body is None:
             raise self._too_large(request, response)
-        # A HEAD is answered with the length of what a GET would have.
+        # The content-length of a response to HEAD is that of the GET.
         dropped = _UNPACKED - {"content-length"} if request.method == "HEAD" else _UNPACKED
         whole = httpx.Response(
             response.status_code,
@@ -219,7 +219,7 @@ class DestinationClient(httpx.Client):
             request=response.request,
             history=response.history,
         )
-        with suppress(RuntimeError):  # httpx measures what a socket answered, not what a test did
+        with suppress(RuntimeError):  # httpx measures responses of sockets, not of test doubles
             whole.elapsed = response.elapsed
         return whole
 
@@ -228,37 +228,37 @@ class DestinationClient(httpx.Client):
             f"{named(self._spec, request)} answered {response.status_code} with more than"
             f" {ANSWER_LIMIT // 2**20} MB: ask for less, or stream it"
         )
-        # What was done within an effect is done: a permanent failure would say that it was not.
+        # The effect was executed: a permanent failure would say that it was not.
         done = request.method not in SAFE and self._call.effects.current_key()
         return Transient(text) if done else Permanent(text)
 
     def _sent(
         self, request: httpx.Request, key: str, sending: dict[str, Any], *, limit: int | None
-    ) -> Answered:
+    ) -> ReadResponse:
         acts = bool(key) and request.method not in SAFE
         if acts:
             self._call.effects.calling(f"{self._spec.name} {arguments(self._spec, request)}")
-        dressed = self._dressing.on(request, key)
+        complete = self._builder.complete(request, key)
         send = partial(super().send, stream=True, **sending)
-        keyed = self._dressing.keyed(dressed, key)
-        answered = self._exchange.make(dressed, send, keyed=keyed, limit=limit)
+        keyed = self._builder.keyed(complete, key)
+        answered = self._exchange.make(complete, send, keyed=keyed, limit=limit)
         if acts:
             self._call.effects.called()
         return answered
 
     def _require_ours(self, given: Url, request: httpx.Request) -> None:
-        """Refuses a URL that would take the credentials elsewhere."""
+        """Rejects a URL that would send the credentials to another host."""
         url = httpx.URL(given)
         elsewhere = origin(request.url) != origin(self.base_url)
         if elsewhere or url.userinfo or (url.host and not url.scheme):
-            there, here = (f"{u.scheme}://{u.netloc.decode()}" for u in (url, self.base_url))
+            found, ours = (f"{u.scheme}://{u.netloc.decode()}" for u in (url, self.base_url))
             raise Permanent(
-                f"{self._spec.name}: {there} is not {here}: give a path, or configure a destination"
-                " of its own"
+                f"{self._spec.name}: {found} is not {ours}: pass a path, or configure another"
+                " destination"
             )
         path = unquote(str(given).partition("?")[0]).replace("\\", "/")
         if not {".", ".."}.isdisjoint(path.split("/")):
             raise Permanent(
-                f'{self._spec.name}: a path with "." or ".." between its slashes may lead anywhere:'
-                " see what the handler puts into it"
+                f'{self._spec.name}: a path segment "." or ".." may lead to any resource: check the'
+                " values that the handler inserts"
             )

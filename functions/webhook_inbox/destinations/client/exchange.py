@@ -1,7 +1,4 @@
-"""One call to a destination and its answer.
-
-dressed ──► gate ──► sent ──► judged ──► gate told
-"""
+"""One call to a destination: gate ──► sent ──► classified ──► reported to the gate."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,23 +15,23 @@ from webhook_inbox.domain.errors import Permanent, Transient
 from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.domain.ports import Clock
 
-# Left of an attempt for settling what a call began.
+# The end of an attempt is reserved for settling it.
 MARGIN: Final = timedelta(seconds=1)
-# With less than this a call is not begun: it would hardly be answered, and be in doubt.
+# With less time left, a call is not begun: it would time out, and its effect be in doubt.
 SHORTEST: Final = timedelta(seconds=1)
-# What is read of an answer that is no success, and what of that is told.
+# The bytes that are read of an unsuccessful response, and the characters in the error.
 EXCERPT_BYTES: Final = 4096
 EXCERPT: Final = 200
 TEXT: Final = 500
-# What went wrong before anything was sent can be told as the system tells it.
+# The error of the system is shown where nothing was sent: it contains no secret.
 _CONNECTING: Final = frozenset({Trouble.DNS, Trouble.UNREACHED, Trouble.TLS})
 
 Send = Callable[[httpx.Request], httpx.Response]
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """An answer and its body, which is None where it is larger than what was asked for."""
+class ReadResponse:
+    """A response and its body, which is None if it exceeds the limit or was not read."""
 
     response: httpx.Response
     body: bytes | None
@@ -58,18 +55,18 @@ class Exchange:
 
     def make(
         self, request: httpx.Request, send: Send, *, keyed: bool, limit: int | None
-    ) -> Answered:
-        """Makes a call and returns its answer, which is a success.
+    ) -> ReadResponse:
+        """Makes a call and returns its response, which is a success.
 
         Args:
-            request: with all that it carries but its credentials.
-            send: sends it; returns an answer whose body is not read.
-            keyed: whether it carries an idempotency key.
-            limit: how many bytes of the answer are read at most; None leaves it unread.
+            request: complete but for its credentials.
+            send: sends it; returns a response with an unread body.
+            keyed: whether it has an idempotency key.
+            limit: the bytes of the body to read at most; None leaves it unread.
 
         Raises:
-            Permanent: no repetition changes the answer, or the request cannot be sent.
-            Transient: it may be answered otherwise later.
+            Permanent: retrying will not change the response, or the request cannot be sent.
+            Transient: a later attempt may succeed.
             Deferred: the destination is down or at its limit.
         """
         spec, call = self._spec, self._call
@@ -83,13 +80,13 @@ class Exchange:
             AUTHORIZATION: authorization,
         }
         try:
-            return self._answered(request, send(request), keyed=keyed, limit=limit, end=end)
+            return self._response(request, send(request), keyed=keyed, limit=limit, end=end)
         except httpx.RequestError as error:
             raise self._failure(request, error) from None
         finally:
             request.extensions = own
 
-    def _answered(
+    def _response(
         self,
         request: httpx.Request,
         response: httpx.Response,
@@ -97,7 +94,7 @@ class Exchange:
         keyed: bool,
         limit: int | None,
         end: datetime,
-    ) -> Answered:
+    ) -> ReadResponse:
         verdict = judge(
             response.status_code,
             response.headers,
@@ -107,10 +104,10 @@ class Exchange:
         )
         if verdict.meaning is not Meaning.OK:
             self._call.gate.report(self._spec, verdict.answer)
-            raise verdict.error(self._told(request, response, end))
+            raise verdict.error(self._description(request, response, end))
         body = None if limit is None else self._read(response, limit, end)
         self._call.gate.report(self._spec, verdict.answer)
-        return Answered(response, body)
+        return ReadResponse(response, body)
 
     def _read(self, response: httpx.Response, limit: int, end: datetime) -> bytes | None:
         body = bytearray()
@@ -120,12 +117,12 @@ class Exchange:
                 if len(body) > limit:
                     return None
                 if self._clock.now() >= end:
-                    raise httpx.ReadTimeout("the body took too long")
+                    raise httpx.ReadTimeout("the body exceeded the time limit")
         finally:
             response.close()
         return bytes(body)
 
-    # -- its time
+    # -- time limits
 
     def _end(self, request: httpx.Request) -> datetime:
         now = self._clock.now()
@@ -143,12 +140,12 @@ class Exchange:
     def _left(self, end: datetime) -> float:
         return (end - self._clock.now()).total_seconds()
 
-    # -- what is said of it
+    # -- errors
 
     def _failure(self, request: httpx.Request, error: httpx.RequestError) -> Exception:
         trouble = trouble_of(error)
         if trouble is None:
-            # Its text may show a header's value, so its class has to do.
+            # The text of the error may show the value of a header, so only its class is named.
             why = type(error).__name__
             return Permanent(f"{self._named(request)} cannot be sent: {why}", refused=True)
         verdict = unanswered(trouble)
@@ -156,10 +153,10 @@ class Exchange:
         why = f"{trouble} ({error})" if trouble in _CONNECTING else str(trouble)
         return verdict.error(f"{self._named(request)}: {why}"[:TEXT])
 
-    def _told(self, request: httpx.Request, response: httpx.Response, end: datetime) -> str:
-        said = f"{self._named(request)} answered {response.status_code}"
+    def _description(self, request: httpx.Request, response: httpx.Response, end: datetime) -> str:
+        text = f"{self._named(request)} answered {response.status_code}"
         excerpt = self._excerpt(response, end)
-        return f"{said}: {excerpt}" if excerpt else said
+        return f"{text}: {excerpt}" if excerpt else text
 
     def _excerpt(self, response: httpx.Response, end: datetime) -> str:
         read, whole = bytearray(), False
@@ -171,12 +168,12 @@ class Exchange:
             else:
                 whole = True
         except httpx.RequestError:
-            pass  # What is there will do.
+            pass  # A partial body is enough.
         finally:
             response.close()
         text = bytes(read[:EXCERPT_BYTES]).decode(errors="replace")
         shown = self._credentials.redact(text, cut=not whole)
-        # Nothing in it may pass for a line of ours, or move a terminal's cursor.
+        # A line break could forge a log line, and a control character moves the cursor.
         plain = "".join(letter if letter.isprintable() else " " for letter in shown)
         return " ".join(plain.split())[:EXCERPT]
 
@@ -185,6 +182,6 @@ class Exchange:
 
 
 def named(spec: DestinationSpec, request: httpx.Request) -> str:
-    """Returns a call as errors name it."""
+    """Returns the name of a call in errors."""
     path = request.url.raw_path.partition(b"?")[0].decode()
     return f"{spec.name}: {request.method} {path}"

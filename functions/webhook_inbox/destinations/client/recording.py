@@ -1,4 +1,4 @@
-"""What a call is named in the journal, and what a repetition has to have in common with it."""
+"""Names, arguments and recorded responses of calls in the journal."""
 
 import json
 from base64 import b64decode, b64encode
@@ -11,9 +11,9 @@ import httpx
 from webhook_inbox.domain.errors import Permanent
 from webhook_inbox.domain.manifest import DestinationSpec
 
-# As JSON; an effect's result may have 300 KB (effects/results.py).
+# As JSON; the result of an effect is limited to 300 KB (effects/results.py).
 BODY_LIMIT: Final = 256 * 1024
-# What handlers read, and support asks for. Cookies and the like are secrets, and stay out.
+# The recorded headers: handlers read them, or support asks for them. Cookies are secrets.
 HEADERS: Final = (
     "cf-ray",
     "content-disposition",
@@ -37,13 +37,13 @@ HEADERS: Final = (
 
 
 def to_record(response: httpx.Response, body: bytes | None) -> dict[str, Any]:
-    """Returns an answer as JSON data; `body` is None for one that is too large to be kept."""
+    """Returns a response as JSON data; `body` is None for one that is too large to record."""
     headers = {name: response.headers[name] for name in HEADERS if name in response.headers}
     return {"status": response.status_code, "headers": headers, **_body(body)}
 
 
 def from_record(record: Mapping[str, Any], request: httpx.Request) -> httpx.Response:
-    """Returns the recorded answer, the same in the first attempt and in every later one."""
+    """Returns the recorded response, the same in every attempt."""
     status, headers = record["status"], record["headers"]
     if "base64" in record:
         content = b64decode(record["base64"])
@@ -56,7 +56,7 @@ def from_record(record: Mapping[str, Any], request: httpx.Request) -> httpx.Resp
 
 
 class BodilessResponse(httpx.Response):
-    """An answer whose body was too large to be recorded: reading it is a permanent failure."""
+    """A response whose body was too large to record: reading it is a permanent failure."""
 
     @property
     def content(self) -> bytes:
@@ -66,8 +66,8 @@ class BodilessResponse(httpx.Response):
     def iter_raw(self, chunk_size: int | None = None) -> Iterator[bytes]:  # noqa: ARG002 - httpx's
         """Raises `Permanent`."""
         raise Permanent(
-            f"the answer's body has more than {BODY_LIMIT // 1024} KB, so it was not recorded:"
-            " do not read it, ask the destination for less, or fetch it with a GET"
+            f"the response body exceeds {BODY_LIMIT // 1024} KB and was not recorded:"
+            " do not read it, request less, or fetch it with a GET"
         )
 
 
@@ -78,7 +78,7 @@ def _body(body: bytes | None) -> dict[str, str]:
         text = {"text": body.decode()}
     except UnicodeDecodeError:
         text = {"base64": b64encode(body).decode()}
-    # Control characters take six in JSON.
+    # A control character takes six bytes in JSON.
     return text if len(json.dumps(text, ensure_ascii=False).encode()) <= BODY_LIMIT else {}
 
 
@@ -86,7 +86,7 @@ NAME_LIMIT: Final = 128
 
 
 def effect_name(spec: DestinationSpec, request: httpx.Request) -> str:
-    """Returns "POST /notes" and the like: an effect's name is short, and printable ASCII."""
+    """Returns a name such as "POST /notes": short, and printable ASCII."""
     name = f"{request.method} {_path(spec, request)}"
     if len(name) <= NAME_LIMIT:
         return name
@@ -94,15 +94,15 @@ def effect_name(spec: DestinationSpec, request: httpx.Request) -> str:
 
 
 def arguments(spec: DestinationSpec, request: httpx.Request) -> dict[str, str]:
-    """Returns what says whether a call is the same as before."""
-    told = {
+    """Returns the arguments that identify a call across attempts."""
+    found = {
         "method": request.method,
         "path": _path(spec, request),
         "params": request.url.query.decode(),
         "body": _body_argument(request),
     }
     key = request.headers.get(spec.key_header, "") if spec.key_header else ""
-    return {**told, "key": key} if key else told
+    return {**found, "key": key} if key else found
 
 
 def _path(spec: DestinationSpec, request: httpx.Request) -> str:
@@ -113,7 +113,7 @@ def _path(spec: DestinationSpec, request: httpx.Request) -> str:
 
 
 def _body_argument(request: httpx.Request) -> str:
-    """Returns the JSON of a body, its keys in order; or its hash without a random boundary."""
+    """Returns the JSON of a body with sorted keys, or its hash without a random boundary."""
     body, type_ = request.read(), request.headers.get("content-type", "")
     if not body:
         return ""

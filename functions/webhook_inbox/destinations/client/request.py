@@ -1,4 +1,4 @@
-"""What a call to a destination carries beside its content: key, trace, call chain, signature."""
+"""Completes requests: idempotency key, trace, call chain and signature."""
 
 import json
 import string
@@ -16,23 +16,23 @@ from webhook_inbox.domain.idempotency import IdempotencyKey
 from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.domain.ports import Clock, Randomness
 
-# What changes nothing at a destination: it needs neither journal nor key.
+# Methods that change nothing at a destination need neither journal nor key.
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
-# What may stand in a header; the rest is written as in a URL.
+# Other characters are percent-encoded in a header.
 _PLAIN: Final = f"{string.punctuation} "
 _AGENT_LIMIT: Final = 256
-# What tells how long a body is: the one that is sent may be longer.
+# Headers with the length of the body: it may grow by the key.
 _MEASURES: Final = frozenset({b"content-length", b"transfer-encoding"})
 
 
 def user_agent(call: OutboundCall) -> str:
-    """Returns what a call says of itself: which event it is made for."""
+    """Returns the user agent of a call, which names its event."""
     event = quote(f"{call.source}/{call.event_id}", errors="replace")
     return f"webhook-inbox ({event[:_AGENT_LIMIT]})"
 
 
 class RequestBuilder:
-    """Dresses the calls of one attempt to one destination."""
+    """Completes the requests of one attempt to one destination."""
 
     def __init__(
         self,
@@ -50,31 +50,31 @@ class RequestBuilder:
         self._randomness = randomness
 
     def check(self, request: httpx.Request) -> None:
-        """Refuses a request that could not carry its key, before its effect begins.
+        """Rejects a request that has no place for its key, before its effect begins.
 
         Raises:
-            Permanent: as `on`.
+            Permanent: as `complete`.
         """
         if self._spec.key_field and request.method not in SAFE:
             self._with_field(request, "")
 
     def keyed(self, request: httpx.Request, key: str) -> bool:
-        """Tells whether a dressed request carries a key, be it the handler's own."""
+        """Returns whether a complete request has a key, its own or one that the handler set."""
         in_field = bool(self._spec.key_field and key and request.method not in SAFE)
         return in_field or (
             bool(self._spec.key_header) and self._spec.key_header in request.headers
         )
 
-    def on(self, request: httpx.Request, key: str) -> httpx.Request:
-        """Returns a request as it is sent, but for its credentials.
+    def complete(self, request: httpx.Request, key: str) -> httpx.Request:
+        """Returns a request as it is sent, without its credentials.
 
         Args:
             request: as the handler made it.
-            key: the effect's, "" for none.
+            key: the key of the effect, "" for none.
 
         Raises:
-            Permanent: its body cannot carry the key.
-            Transient: what signs it cannot be read.
+            Permanent: its body has no place for the key.
+            Transient: the secret that signs it cannot be read.
         """
         spec, call = self._spec, self._call
         headers, content = request.headers.copy(), request.read()
@@ -83,8 +83,8 @@ class RequestBuilder:
         if spec.key_field and key:
             content = self._with_field(request, written)
         if spec.key_header and key:
-            # What the handler wrote itself is a business key: the arguments have it, so that
-            # another one in a later attempt holds the run.
+            # A key that the handler set is a business key. It is one of the arguments, so that a
+            # different key in a later attempt holds the run.
             headers.setdefault(spec.key_header, written)
         origin = f"{call.source}\0{call.event_id}"
         span = self._randomness.token()[:16]
@@ -104,8 +104,8 @@ class RequestBuilder:
     def _with_field(self, request: httpx.Request, key: str) -> bytes:
         """Returns a JSON body with the key in the field that the destination reads.
 
-        A field that the handler filled itself stays: PagerDuty resolves an alert by the key that
-        triggered it.
+        A value that the handler set stays: PagerDuty resolves an alert by the key that triggered
+        it.
         """
         try:
             body = json.loads(request.read())
@@ -113,7 +113,7 @@ class RequestBuilder:
             body = None
         if not isinstance(body, dict):
             raise Permanent(
-                f"{named(self._spec, request)}: its key goes into {self._spec.key_field!r}, and the"
-                " body is no JSON object: give json={…}, or effect=None to send it without a key"
+                f"{named(self._spec, request)}: its key is sent in {self._spec.key_field!r}, and"
+                " the body is not a JSON object: pass json={…}, or effect=None to send no key"
             )
         return json.dumps({self._spec.key_field: key, **body}).encode()

@@ -1,4 +1,4 @@
-"""How calls to a destination are sent: with its credentials, in time, and nowhere else."""
+"""Sends calls to one origin, with credentials and within a time limit."""
 
 import socket
 import ssl
@@ -11,16 +11,15 @@ from webhook_inbox.destinations.credentials import Authorization
 from webhook_inbox.destinations.responses import Trouble
 from webhook_inbox.domain.errors import Permanent
 
-# Where a request carries its authorization to the transport.
+# The extension of a request that holds its authorization.
 AUTHORIZATION: Final = "webhook_inbox.authorization"
 _NOT_SENT: Final = (httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
 class Authorizing(httpx.BaseTransport):
-    """Adds the credentials where nothing sees them any more, no log and no error.
+    """Adds the credentials after the last place that logs or raises a request.
 
-    It also sends to one origin alone, whatever it is asked for: a redirect to another host takes
-    no credentials there.
+    It sends to one origin only: a redirect cannot send the credentials to another host.
     """
 
     def __init__(self, inner: httpx.BaseTransport, base_url: str) -> None:
@@ -30,7 +29,7 @@ class Authorizing(httpx.BaseTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """See `httpx.BaseTransport`."""
         if origin(request.url) != origin(self._base):
-            raise Permanent(f"{request.url.host} is not {self._base.host}: nothing is sent there")
+            raise Permanent(f"{request.url.host} is not {self._base.host}: not sent")
         granted = request.extensions.get(AUTHORIZATION, Authorization())
         headers = request.headers.copy()
         for name, value in granted.headers.items():
@@ -43,26 +42,26 @@ class Authorizing(httpx.BaseTransport):
         return self._inner.handle_request(sent)
 
     def close(self) -> None:
-        """Does nothing: other clients send through the same transport."""
+        """Does nothing: other clients share the transport."""
 
 
 def origin(url: httpx.URL) -> tuple[str, str, int | None]:
-    """Returns scheme, host and port, the port None where it is the scheme's own."""
+    """Returns scheme, host and port; the port is None for the default of the scheme."""
     return url.scheme, url.host, url.port
 
 
 def in_time(
     wanted: Mapping[str, float | None], *, seconds: float, left: Callable[[], float]
 ) -> dict[str, Any]:
-    """Returns the extensions of a request that may take so many seconds in all.
+    """Returns the extensions of a request that may take this many seconds in total.
 
-    httpx limits each step by itself. Connecting counts twice, for TCP and for TLS, so it has half
-    of the time; each later step has what is left when it begins.
+    httpx limits each step separately. Connecting has half of the time, since TCP and TLS each
+    take it; each later step has the time that is left when it begins.
 
     Args:
-        wanted: the limits of the steps as the request has them.
-        seconds: the limit of all.
-        left: gives the seconds that are left of it.
+        wanted: the limits of the steps in the request.
+        seconds: the limit in total.
+        left: returns the seconds that are left.
     """
     limits = {step: min(limit or seconds, seconds) for step, limit in wanted.items()}
     limits["connect"] = min(limits.get("connect", seconds), seconds / 2)
@@ -76,7 +75,7 @@ def in_time(
 
 
 def trouble_of(error: httpx.RequestError) -> Trouble | None:
-    """Returns why there is no answer; None where the request itself cannot be sent."""
+    """Returns why there is no response; None where the request itself cannot be sent."""
     if isinstance(error, _NOT_SENT):
         return Trouble.UNREACHED
     if isinstance(error, httpx.ConnectError):

@@ -12,6 +12,7 @@ from webhook_inbox.adapters.memory import ManualClock
 from webhook_inbox.destinations.circuit import CallOutcome
 from webhook_inbox.destinations.client.client import DestinationClient
 from webhook_inbox.destinations.client.factory import HttpClients
+from webhook_inbox.destinations.gate import Gate
 from webhook_inbox.destinations.propagation import CallChain
 from webhook_inbox.domain.idempotency import IdempotencyKey
 from webhook_inbox.domain.manifest import DestinationSpec
@@ -22,8 +23,8 @@ TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
 
 @dataclass
-class Gate:
-    """Lets everything through, unless it is told what to raise."""
+class RecordingGate(Gate):
+    """Lets all calls begin, or raises `refusal`."""
 
     refusal: Exception | None = None
     entered: list[tuple[str, datetime]] = field(default_factory=list)
@@ -88,7 +89,7 @@ class Attempt:
     call_chain: CallChain = field(default_factory=CallChain)
     values: dict[str, Any] = field(default_factory=dict)
     reservations: dict[str, int] = field(default_factory=dict)
-    gate: Gate = field(default_factory=Gate)
+    gate: RecordingGate = field(default_factory=RecordingGate)
     effects: Effects = field(default_factory=Effects)
 
     def secrets(self, name: str) -> tuple[str, ...]:

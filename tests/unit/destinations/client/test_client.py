@@ -71,9 +71,9 @@ def test_no_url_takes_the_credentials_to_another_place(url: str) -> None:
     sink = Sink()
     crm = client(sink, Attempt(values={"crm": "token-1"}), auth={"bearer": "crm"})
 
-    with pytest.raises(Permanent, match="give a path, or configure a destination of its own"):
+    with pytest.raises(Permanent, match="pass a path, or configure another destination"):
         crm.post(url)
-    with pytest.raises(Permanent, match="give a path"):
+    with pytest.raises(Permanent, match="pass a path"):
         crm.get(httpx.URL(url))
 
     assert sink.requests == []
@@ -85,7 +85,7 @@ def test_no_url_takes_the_credentials_to_another_place(url: str) -> None:
 def test_no_path_climbs_out_of_where_it_is_put(path: str) -> None:
     sink = Sink()
 
-    with pytest.raises(Permanent, match="between its slashes may lead anywhere"):
+    with pytest.raises(Permanent, match="may lead to any resource"):
         client(sink).get(path)
 
     assert sink.requests == []
@@ -93,7 +93,7 @@ def test_no_path_climbs_out_of_where_it_is_put(path: str) -> None:
 
 @pytest.mark.parametrize("path", ["/a\nb", "/" + "a" * 70_000, "https://crm.example:x/"])
 def test_what_is_no_url_is_a_permanent_failure(path: str) -> None:
-    with pytest.raises(Permanent, match="crm: this is no URL: "):
+    with pytest.raises(Permanent, match="crm: invalid URL: "):
         client(Sink()).post(path)
 
 
@@ -268,7 +268,7 @@ def test_a_body_without_room_for_the_key_is_refused_before_anything_happens(
     sink, attempt = Sink(), Attempt()
     pager = client(sink, attempt, key_header="", key_field="dedup_key")
 
-    with pytest.raises(Permanent, match=r"its key goes into 'dedup_key'.*effect=None"):
+    with pytest.raises(Permanent, match=r"its key is sent in 'dedup_key'.*effect=None"):
         pager.post("/notes", **body)
 
     assert (sink.requests, attempt.effects.begun, attempt.gate.entered) == ([], [], [])

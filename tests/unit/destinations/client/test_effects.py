@@ -276,7 +276,7 @@ def test_a_body_that_is_too_large_to_be_recorded_is_missed_only_where_it_is_read
     for got in (first, again):
         assert got.status_code == 201
         for read in (lambda g: g.content, lambda g: g.text, lambda g: g.json(), lambda g: g.read()):
-            with pytest.raises(Permanent, match="more than 256 KB, so it was not recorded"):
+            with pytest.raises(Permanent, match="exceeds 256 KB and was not recorded"):
                 read(got)
 
 
@@ -330,10 +330,10 @@ def test_a_built_request_that_is_not_safe_needs_an_effect(method: str) -> None:
     crm = client(sink, attempt)
     request = crm.build_request(method, "/notes")
 
-    with pytest.raises(Permanent, match=r"past the journal: call request\(…, effect=…\)"):
+    with pytest.raises(Permanent, match=r"without the journal: call request\(…, effect=…\)"):
         crm.send(request)
     with (
-        pytest.raises(Permanent, match="past the journal"),
+        pytest.raises(Permanent, match="without the journal"),
         crm.stream(method, "/notes"),
     ):
         raise AssertionError

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.destinations.client.calling import CRM, NOW, Attempt, Gate, Sink, client
+from tests.unit.destinations.client.calling import CRM, NOW, Attempt, RecordingGate, Sink, client
 from webhook_inbox.adapters.memory import ManualClock
 from webhook_inbox.destinations.circuit import CallOutcome
 from webhook_inbox.domain.errors import InboxError, Permanent, Transient, Unavailable
@@ -212,7 +212,7 @@ def test_the_gate_is_entered_before_every_call_and_leaves_it_time() -> None:
 def test_what_is_answered_from_the_journal_does_not_trouble_the_gate() -> None:
     attempt = Attempt()
     client(Sink(), attempt).post("/notes")
-    attempt.gate = Gate()
+    attempt.gate = RecordingGate()
 
     client(Sink(), attempt).post("/notes")
 
@@ -266,7 +266,7 @@ def test_a_call_is_not_begun_without_time_to_be_answered(left: float) -> None:
 def test_what_the_gate_took_of_the_time_is_gone() -> None:
     clock, sink, attempt = ManualClock(NOW), Sink(), Attempt(deadline=NOW + timedelta(seconds=11))
 
-    class Waiting(Gate):
+    class Waiting(RecordingGate):
         def enter(self, *_: Any, **__: Any) -> None:
             clock.sleep(6.0)
 
@@ -330,12 +330,12 @@ def test_a_secret_that_is_missing_leaves_nothing_in_doubt(auth: dict[str, str], 
 @pytest.mark.parametrize(
     ("spec", "value", "why"),
     [
-        ({"auth": {"bearer": "crm"}}, "tok\nen", "cannot stand in a header"),
-        ({"auth": {"bearer": "crm"}}, "tok\u00e4n-1", "cannot stand in a header"),
-        ({"auth": {"bearer": "crm"}}, "token-1 ", "cannot stand in a header"),
+        ({"auth": {"bearer": "crm"}}, "tok\nen", "cannot be sent in a header"),
+        ({"auth": {"bearer": "crm"}}, "tok\u00e4n-1", "cannot be sent in a header"),
+        ({"auth": {"bearer": "crm"}}, "token-1 ", "cannot be sent in a header"),
         ({"auth": {"basic": "crm"}}, "token-1", 'is not of the form "user:password"'),
-        ({"sign": "crm"}, "not base64!", "is no key of Standard Webhooks"),
-        ({"sign": "crm"}, "whsec_==", "is no key of Standard Webhooks"),
+        ({"sign": "crm"}, "not base64!", "is not a Standard Webhooks key"),
+        ({"sign": "crm"}, "whsec_==", "is not a Standard Webhooks key"),
     ],
 )
 def test_a_secret_of_another_form_is_refused_without_being_shown(

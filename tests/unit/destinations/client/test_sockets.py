@@ -306,5 +306,5 @@ def test_a_redirect_elsewhere_takes_nothing_there(listener: Listener) -> None:
     )
     crm = client(listener.port, attempt(crm="token-1"), auth={"bearer": "crm"})
 
-    with pytest.raises(Permanent, match=r"localhost is not 127\.0\.0\.1: nothing is sent there"):
+    with pytest.raises(Permanent, match=r"localhost is not 127\.0\.0\.1: not sent"):
         crm.get("/x", follow_redirects=True)
