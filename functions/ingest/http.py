@@ -8,7 +8,8 @@ from typing import Any, Final
 from webhook_inbox.adapters.aws.lambda_events import delivery_from
 from webhook_inbox.domain.errors import Rejected
 from webhook_inbox.domain.provider import STATUSES, Answer
-from webhook_inbox.ingest.ingest import Ingest, IngestOutcome, Receipt
+from webhook_inbox.ingest.ingest import Ingest
+from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
 
 # Seconds that a provider is asked to wait: a throttled table recovers in seconds, a person who
 # sets a secret does not.

@@ -5,7 +5,7 @@ from typing import Final
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
-from webhook_inbox.ingest.ingest import IngestOutcome, Receipt
+from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
 
 _ERRORS: Final = {
     IngestOutcome.BROKEN,
