@@ -21,7 +21,7 @@ USE_CASES = [
     "ingest.ingest",
     "processor.processor",
     "reconciler.reconciler",
-    "replay.search",
+    "replay.replay",
     "adapters.memory",
     "handlers",
 ]
@@ -90,7 +90,7 @@ def test_nothing_that_ships_sees_the_simulation() -> None:
 @pytest.mark.parametrize("module", USE_CASES)
 def test_a_use_case_brings_nothing_heavy_along(module: str) -> None:
     """Only replay's request and the configuration are read by pydantic."""
-    heavy = HEAVY - {"pydantic"} if module == "replay.search" else HEAVY
+    heavy = HEAVY - {"pydantic"} if module == "replay.replay" else HEAVY
     script = (
         f"import sys, webhook_inbox.{module}\n"
         f"print(*sorted({heavy!r} & {{name.partition('.')[0] for name in sys.modules}}))"

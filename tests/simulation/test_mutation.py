@@ -119,7 +119,9 @@ def test_a_hunt_counts_the_schedules_it_needs() -> None:
 
 
 def test_a_library_that_cannot_be_loaded_is_told_apart_from_a_caught_fault(copies: Path) -> None:
-    spoiled = replace(mutant(CAUGHT[0]), edits=(Edit('"""Records', 'import nowhere\n"""'),))
+    spoiled = replace(
+        mutant(CAUGHT[0]), edits=(Edit('"""Records an event once and', 'import nowhere\n"""'),)
+    )
     with pytest.raises(HuntDied, match="nowhere"):
         list(hunted([spoiled]))
     assert list(copies.iterdir()) == []
