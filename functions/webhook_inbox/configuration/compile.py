@@ -1,6 +1,6 @@
-"""Makes the manifest: the configuration, and what every handlers module declares.
+"""Compiles the manifest from the configuration and the declarations of the handlers modules.
 
-Runs when the inbox is built or checked, never in a Lambda.
+Runs in builds and checks, never in a Lambda.
 """
 
 import ast
@@ -32,12 +32,12 @@ def compile_manifest(root: Path, *, stage: str, import_timeout: float = IMPORT_T
 
     Args:
         root: the directory with `inbox.toml` and `handlers/`.
-        stage: the stage whose values of `inbox.toml` count.
+        stage: the stage.
         import_timeout: seconds that a handlers module may take to be imported.
 
     Raises:
-        ConfigurationError: `inbox.toml` or a handlers module cannot be used; one line that
-            names the file and the remedy.
+        ConfigurationError: `inbox.toml` or a handlers module is invalid; one line names the file
+            and the remedy.
     """
     root = root.resolve()
     settings = inbox_toml.load(root / "inbox.toml", stage=stage)
@@ -64,8 +64,8 @@ def collect_handlers(
     """Returns every handler by name, in order of registration and declaration.
 
     Raises:
-        ConfigurationError: a module is broken, missing or not registered, or a name is bad or
-            taken.
+        ConfigurationError: a module is broken, missing or not registered, or a name is invalid or
+            used twice.
     """
     modules = registered_modules(root)
     found: dict[str, HandlerSpec] = {}
@@ -84,7 +84,7 @@ def write_module(manifest: Manifest, directory: Path) -> Path:
     """Writes the manifest as the module `compiled_manifest`; the same text for the same data.
 
     Raises:
-        ConfigurationError: a setting is of a type that has no literal, such as a date.
+        ConfigurationError: a setting has a type without a literal, such as a date.
     """
     literal = pprint.pformat(manifest.to_data(), width=100, sort_dicts=False)
     try:
@@ -125,7 +125,7 @@ def _check_destinations(
 
 
 def _check_mentions(*, known: Mapping[str, Any], root: Path) -> None:
-    """Refuses a misspelled destination in the code of a handler, as far as it can be read."""
+    """Rejects an unknown destination in the code of a handler, as far as it can be read."""
     for module in registered_modules(root):
         file = module_file(root, module)
         files = sorted(file.parent.rglob("*.py")) if file.name == "__init__.py" else [file]
@@ -140,7 +140,7 @@ def _check_mentions(*, known: Mapping[str, Any], root: Path) -> None:
 
 
 def _check_lanes(handlers: Iterable[HandlerSpec], *, root: Path) -> None:
-    """Refuses a lane that would have to be a FIFO queue and a standard one."""
+    """Rejects a lane with serial and other handlers."""
     first: dict[str, HandlerSpec] = {}
     for spec in handlers:
         other = first.setdefault(spec.lane, spec)

@@ -1,4 +1,4 @@
-"""The shape of a destination: a downstream system that handlers call."""
+"""The table of a destination: a downstream system that handlers call."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -7,8 +7,14 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from webhook_inbox.configuration.table import ConfigTable, ExactlyOneOf, Header, Name, Text
-from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.configuration.table import (
+    ConfigTable,
+    ExactlyOneOf,
+    Header,
+    Name,
+    Text,
+    duration_up_to,
+)
 from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
 from webhook_inbox.domain.timestamps import duration
 
@@ -20,7 +26,7 @@ FASTEST: Final = 10_000.0
 _RATE: Final = re.compile(r"([1-9][0-9]{0,5})/([smh])", re.ASCII)
 _PERIODS: Final = {"s": 1, "m": 60, "h": 3600}
 _STATUS: Final = re.compile(r"[2-5]([0-9]{2}|xx)", re.ASCII)
-# What httpx writes itself, and what would change where a call goes or how long it is.
+# Headers that httpx writes, and those that change the target or the length of a call.
 _TAKEN: Final = frozenset(
     {"connection", "content-length", "content-type", "host", "traceparent", "transfer-encoding"}
 )
@@ -32,7 +38,7 @@ def _base_url(value: str) -> str:
     if not host or parts.port == 0:
         raise ValueError(f'"{value}" is not a URL; write it like "https://api.example"')
     if parts.username is not None or parts.query or parts.fragment:
-        raise ValueError("no credentials, query or fragment may stand in it; remove them")
+        raise ValueError("credentials, a query and a fragment are not allowed; remove them")
     if parts.scheme != "https" and not (parts.scheme == "http" and host in LOOPBACK):
         raise ValueError(f'"{value}" is not encrypted; use https (http on this machine only)')
     return value.rstrip("/")
@@ -40,21 +46,12 @@ def _base_url(value: str) -> str:
 
 def _seconds(longest: str) -> Callable[[Any], float]:
     """Returns a reader of durations of up to `longest`."""
-
-    def read(value: Any) -> float:
-        try:
-            given = duration(value if isinstance(value, str) else str(value))
-        except ConfigurationError as error:
-            raise ValueError(str(error)) from error
-        if given > duration(longest):
-            raise ValueError(f'"{value}" is too long; give at most "{longest}"')
-        return given.total_seconds()
-
-    return read
+    check = duration_up_to(longest)
+    return lambda value: duration(check(str(value))).total_seconds()
 
 
 def _rate(value: Any) -> float:
-    """Returns calls a second."""
+    """Returns calls per second."""
     match = _RATE.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         raise ValueError(f'"{value}" is not a rate; write it like "10/s", "600/m" or "1000/h"')
@@ -66,18 +63,18 @@ def _rate(value: Any) -> float:
 
 def _status(value: str) -> str:
     if _STATUS.fullmatch(value) is None:
-        raise ValueError(f'"{value}" is no status; write it like "409" or "5xx"')
+        raise ValueError(f'"{value}" is not a status; write it like "409" or "5xx"')
     return value
 
 
 def _ours(value: str) -> str:
     if value.lower() in _TAKEN:
-        raise ValueError(f'"{value}" is not free for this; name another header')
+        raise ValueError(f'"{value}" is reserved; name another header')
     return value
 
 
 def _none(value: Any) -> Any:
-    """Accepts `false` and "none" for what a destination does without."""
+    """Accepts `false` and "none" for None."""
     return None if value is False or value == "none" else value
 
 
@@ -96,17 +93,15 @@ class Auth(ExactlyOneOf):
     basic: Name | None = Field(
         default=None, description='the name of the secret with "user:password", for basic auth'
     )
-    header: Free | None = Field(
-        default=None, description="the name of the header that carries the secret"
-    )
+    header: Free | None = Field(default=None, description="the name of the header with the secret")
     query: Text | None = Field(
-        default=None, description="the query's field that carries it, where no header can"
+        default=None, description="the query's field with the secret, if no header is possible"
     )
     secret: Name | None = Field(
         default=None, description="with `header` or `query`, the secret's name"
     )
     prefix: str = Field(
-        default="", description='with `header`, what stands before the secret, like "Token "'
+        default="", description='with `header`, the text before the secret, like "Token "'
     )
 
     @model_validator(mode="after")
@@ -122,46 +117,46 @@ class Auth(ExactlyOneOf):
 
     @property
     def secret_name(self) -> str:
-        """The name of the secret, however calls are authenticated."""
+        """The name of the secret."""
         return self.bearer or self.basic or self.secret or ""
 
     def parts(self) -> Mapping[str, str]:
-        """Returns what the manifest holds."""
+        """Returns the setting of the manifest."""
         return {key: value for key, value in self.model_dump().items() if value}
 
 
 class Idempotency(ExactlyOneOf):
-    """Where an effect's key goes, by which the destination knows a repetition."""
+    """The location of an effect's idempotency key."""
 
     places = ("header", "field")
 
-    header: Free | None = Field(default=None, description="the header that carries the key")
+    header: Free | None = Field(default=None, description="the header with the key")
     field: Text | None = Field(
         default=None, description='a field of a JSON body instead, like "dedup_key"'
     )
     format: Literal["text", "uuid"] = Field(
-        default="text", description="how the key is written; text is readable"
+        default="text", description="the format of the key; text is readable"
     )
 
 
 class BreakerTable(ConfigTable):
-    """When the circuit opens."""
+    """The circuit breaker of a destination."""
 
     failures: int = Field(default=5, ge=1, le=1000, description="failed calls in a row, 1 to 1000")
     recovery: Annotated[float, BeforeValidator(_seconds(LONGEST_RECOVERY))] = Field(
-        default="60s", validate_default=True, description='how long it stays open, like "60s"'
+        default="60s", validate_default=True, description='the time that it stays open, like "60s"'
     )
     drain: Rate = Field(
         default="5/s",
         validate_default=True,
-        description='how fast what waited is let through afterwards, like "5/s"',
+        description='the rate at which waiting runs resume after it has closed, like "5/s"',
     )
 
 
 class Destination(ConfigTable):
     """A downstream system that handlers call."""
 
-    base_url: Annotated[str, AfterValidator(_base_url)] = Field(description="where it is")
+    base_url: Annotated[str, AfterValidator(_base_url)] = Field(description="its URL")
     auth: Annotated[Auth | None, BeforeValidator(_none)] = Field(
         default=None,
         description='one of { bearer = "…" }, { basic = "…" }, { header = "…", secret = "…" },'
@@ -169,43 +164,44 @@ class Destination(ConfigTable):
     )
     idempotency: Annotated[Idempotency | None, BeforeValidator(_none)] = Field(
         default=Idempotency(header="Idempotency-Key"),
-        description='{ header = "…" }, { field = "…" }, or false for a destination that knows no'
-        " keys: what is in doubt there is held",
+        description='{ header = "…" }, { field = "…" }, or false for a destination without keys:'
+        " an effect in doubt is then held",
     )
     key_lifetime: Annotated[float, BeforeValidator(_seconds(LONGEST_LIFETIME))] = Field(
         default="24h",
         validate_default=True,
-        description=f'how long it knows a key, at most "{LONGEST_LIFETIME}"',
+        description=f'the time that it remembers a key, at most "{LONGEST_LIFETIME}"',
     )
     timeout: Annotated[float, BeforeValidator(_seconds(LONGEST_TIMEOUT))] = Field(
         default="10s",
         validate_default=True,
-        description=f'how long a call may take, at most "{LONGEST_TIMEOUT}"',
+        description=f'the time limit of a call, at most "{LONGEST_TIMEOUT}"',
     )
     rate: Rate | None = Field(
-        default=None, description='calls a second, minute or hour, like "10/s"; no limit if absent'
+        default=None,
+        description='calls per second, minute or hour, like "10/s"; no limit if absent',
     )
     on_limit: Literal["queue", "drop", "error"] = Field(
-        default="queue", description="what a run does that would exceed the rate"
+        default="queue", description="the action of a run that would exceed the rate"
     )
     breaker: Annotated[BreakerTable | None, BeforeValidator(_none)] = Field(
         default=BreakerTable(),
-        description="{ failures = …, recovery = …, drain = … } where they differ, or false: its"
-        " circuit never opens",
+        description="{ failures = …, recovery = …, drain = … } where they differ, or false for no"
+        " circuit breaker",
     )
     sign: Name | None = Field(
         default=None,
-        description="the name of the secret that calls are signed with, as Standard Webhooks",
+        description="the name of the secret for signatures as in Standard Webhooks",
     )
     responses: dict[
         Annotated[str, AfterValidator(_status)], Literal["ok", "transient", "permanent"]
     ] = Field(
         default={},
-        description='what a status means where that differs, like { "404" = "ok",'
+        description='the meaning of statuses that differ, like { "404" = "ok",'
         ' "5xx" = "permanent" }: ok, transient or permanent',
     )
     retry_after: Literal["seconds", "milliseconds"] = Field(
-        default="seconds", description="what a number in its `Retry-After` counts"
+        default="seconds", description="the unit of a number in its `Retry-After`"
     )
 
     @model_validator(mode="after")
@@ -219,12 +215,12 @@ class Destination(ConfigTable):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The names of the secrets that calls need."""
+        """The names of the secrets of its calls."""
         named = (self.auth.secret_name if self.auth else "", self.sign or "")
         return tuple(name for name in named if name)
 
     def spec(self, name: str) -> DestinationSpec:
-        """Returns what the manifest holds."""
+        """Returns the destination of the manifest."""
         key, breaker = self.idempotency, self.breaker
         return DestinationSpec(
             name=name,

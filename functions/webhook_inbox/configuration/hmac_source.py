@@ -1,4 +1,4 @@
-"""The shape of a source of the provider `hmac`: where its signature stands and what it signs."""
+"""The table of a source of the provider `hmac`: the location and content of its signature."""
 
 from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Final, Literal
@@ -7,12 +7,17 @@ from pydantic import AfterValidator, ConfigDict, Field, PlainValidator
 from pydantic_core import PydanticCustomError
 
 from webhook_inbox.configuration.document import Source
-from webhook_inbox.configuration.table import ConfigTable, ExactlyOneOf, Header, Text, header
-from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.domain.timestamps import duration
+from webhook_inbox.configuration.table import (
+    ConfigTable,
+    ExactlyOneOf,
+    Header,
+    Text,
+    duration_up_to,
+    header,
+)
 from webhook_inbox.providers.schemes.handshakes.presets import NAMES
 
-# A signed time keeps captured deliveries out for no longer than this.
+# A longer tolerance would accept captured deliveries for too long.
 LONGEST_TOLERANCE: Final = "24h"
 NO_TOLERANCE: Final = "none"
 
@@ -24,7 +29,7 @@ def _text(value: str) -> str:
 
 
 def _some(check: Callable[[str], str]) -> Callable[[Any], Any]:
-    """Accepts one text or a list of them; a plain union would report every branch."""
+    """Accepts a text or a list of texts; the error of a union would name every branch."""
 
     def several(value: Any) -> Any:
         if value is None:
@@ -38,15 +43,7 @@ def _some(check: Callable[[str], str]) -> Callable[[Any], Any]:
 
 
 def _tolerance(value: str) -> str:
-    if value == NO_TOLERANCE:
-        return value
-    try:
-        given = duration(value)
-    except ConfigurationError as error:
-        raise ValueError(str(error)) from error
-    if given > duration(LONGEST_TOLERANCE):
-        raise ValueError(f'"{value}" is too long; give at most "{LONGEST_TOLERANCE}"')
-    return value
+    return value if value == NO_TOLERANCE else duration_up_to(LONGEST_TOLERANCE)(value)
 
 
 Headers = Annotated[Any, PlainValidator(_some(header))]
@@ -57,51 +54,51 @@ Encoding = Literal["hex", "base64", "base64url"]
 
 
 class Signature(ExactlyOneOf):
-    """Where the signature stands and how it is made."""
+    """The location and the scheme of the signature."""
 
     places = ("header", "json", "form", "query")
     asked = "header"
 
     header: Headers = Field(
         default=None,
-        description="the name of the header that carries the signature, or several of which any"
-        " may; a last * stands for 1 to 100",
+        description="the name of the header with the signature, or a list of alternatives; a final"
+        " * stands for 1 to 100",
     )
     in_json: Text | None = Field(
         default=None, alias="json", description="instead, the path to it in the body's JSON"
     )
-    form: Text | None = Field(default=None, description="instead, the form's field that holds it")
+    form: Text | None = Field(default=None, description="instead, the form's field with it")
     query: Text | None = Field(default=None, description="instead, the query's field")
-    prefix: str = Field(default="", description='what stands before the signature, like "sha256="')
+    prefix: str = Field(default="", description='the text before the signature, like "sha256="')
     entry: Text | None = Field(
         default=None,
-        description="where the value is a list of named signatures, the name of those that count,"
+        description="the name of the signatures to verify, if the value is a list of named ones,"
         ' like "v1" in "t=…,v1=…"',
     )
     separator: Text | None = Field(
-        default=None, description='what stands between signatures; with `entry` "," if absent'
+        default=None, description='the text between signatures; "," if absent and with `entry`'
     )
-    mark: Text = Field(default="=", description="what stands between an entry's name and value")
+    mark: Text = Field(default="=", description="the text between an entry's name and value")
     signs: Texts = Field(
         default="{body}",
-        description='what is signed, like "{timestamp}.{body}", or a list of which any may be',
+        description='the signed content, like "{timestamp}.{body}", or a list of alternatives',
     )
     partial: bool = Field(
         default=False,
-        description="true where the provider does not sign the whole body: whoever has one"
-        " signature can change events, and each signed content is let in once",
+        description="true if the provider does not sign the whole body: anyone with one signature"
+        " can change events, and each signed content is accepted once",
     )
     each: bool = Field(
-        default=False, description="true where every event of the batch has its own signature"
+        default=False, description="true if every event of the batch has its own signature"
     )
     mac: Literal["hmac", "hash"] = Field(
-        default="hmac", description="hash: of the secret and what is signed, one after the other"
+        default="hmac", description="hash: of the secret followed by the signed content"
     )
     algorithm: Hash = Field(default="sha256", description="the hash")
-    encoding: Encoding = Field(default="hex", description="how the signature is written")
+    encoding: Encoding = Field(default="hex", description="the encoding of the signature")
     key: Literal["text", "hex", "base64", "whsec", "sha1", "nfkd"] = Field(
         default="text",
-        description="how the secret is read; whsec: base64 after whsec_, sha1: its hash is the"
+        description="the format of the secret; whsec: base64 after whsec_, sha1: its hash is the"
         " key, nfkd: text in that form of Unicode",
     )
     requires: dict[Header, Text] = Field(
@@ -110,13 +107,13 @@ class Signature(ExactlyOneOf):
 
 
 class Timestamp(ExactlyOneOf):
-    """Where the signed time stands, how it is written, and how far it may be off."""
+    """The location, format and tolerance of the signed time."""
 
     places = ("header", "json", "form", "query", "entry")
     asked = "header"
 
     header: Headers = Field(
-        default=None, description="the name of the header that carries the time, or several"
+        default=None, description="the name of the header with the time, or a list of names"
     )
     in_json: Text | None = Field(
         default=None, alias="json", description="instead, the path to it in the body's JSON"
@@ -127,21 +124,21 @@ class Timestamp(ExactlyOneOf):
         default=None, description='instead, its name beside the signatures, like "t"'
     )
     format: Literal["seconds", "milliseconds", "iso"] = Field(
-        default="seconds", description="how it is written: since 1970, or ISO 8601"
+        default="seconds", description="its format: since 1970, or ISO 8601"
     )
     tolerance: Tolerance = Field(
         default="5m",
-        description='how far the time may be off, both ways, at most "24h"; "none": it is signed'
-        " and not judged",
+        description='the allowed difference, both ways, at most "24h"; "none": it is signed and not'
+        " checked",
     )
     ahead: Tolerance | None = Field(
         default=None,
-        description='how far it may be ahead of our clock, where that differs; "none": not at all',
+        description='the allowed difference into the future, if another; "none": no difference',
     )
 
 
 class EventId(ExactlyOneOf):
-    """What an event is deduplicated by."""
+    """The location of the event id."""
 
     places: ClassVar[tuple[str, ...]] = ("header", "json", "body", "form", "query")
 
@@ -157,7 +154,7 @@ class EventId(ExactlyOneOf):
 
 
 class EventType(ExactlyOneOf):
-    """What kind of event it is."""
+    """The location of the event type."""
 
     places: ClassVar[tuple[str, ...]] = ("header", "json", "value", "form", "query")
 

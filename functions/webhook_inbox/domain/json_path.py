@@ -1,4 +1,4 @@
-"""Reading a body as JSON, whatever it is."""
+"""Reads values of a body's JSON by dotted paths."""
 
 import json
 from functools import lru_cache
@@ -7,7 +7,7 @@ from webhook_inbox.domain.model import Delivery
 
 
 def parse(raw: bytes | str) -> object:
-    """Returns the JSON value; raises ValueError for all that can be wrong with it."""
+    """Returns the JSON value; raises ValueError for any invalid text."""
     try:
         return json.loads(raw)
     except RecursionError as error:
@@ -15,13 +15,13 @@ def parse(raw: bytes | str) -> object:
 
 
 def document(delivery: Delivery) -> object:
-    """Returns the body's JSON, None where it is none."""
+    """Returns the body's JSON, or None if it is not JSON."""
     return _parsed(delivery.body)
 
 
 @lru_cache(maxsize=1)
 def _parsed(body: bytes) -> object:
-    # A scheme with its signature in the body looks at it several times. Nobody changes it.
+    # Cached for schemes that read the body several times; the value must not be changed.
     try:
         return parse(body)
     except ValueError:
@@ -29,7 +29,7 @@ def _parsed(body: bytes) -> object:
 
 
 def at(document: object, path: str) -> object:
-    """Returns the value that the dotted path leads to, or None; `items.0.id` goes into lists."""
+    """Returns the value at a dotted path, or None; `items.0.id` indexes a list."""
     for name in path.split("."):
         if isinstance(document, dict):
             document = document.get(name)
