@@ -75,9 +75,7 @@ def _value(kind: Any, field: str, environ: Mapping[str, str]) -> Any:
 def _number(name: str, text: str) -> int:
     # int() also accepts "1_0", " 7" and digits of other scripts.
     if not (text.isascii() and text.isdecimal()) or int(text) == 0:
-        raise ConfigurationError(
-            f"the variable {name} is not a whole number above 0: {text[:40]!r}"
-        )
+        raise ConfigurationError(f"the variable {name} is not a positive number: {text[:40]!r}")
     return int(text)
 
 

@@ -70,7 +70,7 @@ class JwtSource(CallerSource):
     algorithms: list[Algorithm] = Field(
         default=["RS256", "PS256", "ES256", "EdDSA"],
         min_length=1,
-        description="the accepted algorithms; HS256, HS384 and HS512 only for shared keys in the secret",
+        description="the accepted algorithms; HS256, HS384, HS512 only for shared keys",
     )
     jwks: Annotated[str, AfterValidator(_published)] | None = Field(
         default=None,

@@ -28,12 +28,7 @@ IMPORT_TIMEOUT: Final = 30.0
 
 
 def compile_manifest(root: Path, *, stage: str, import_timeout: float = IMPORT_TIMEOUT) -> Manifest:
-    """Returns the manifest of a stage.
-
-    Args:
-        root: the directory with `inbox.toml` and `handlers/`.
-        stage: the stage.
-        import_timeout: seconds that a handlers module may take to be imported.
+    """Returns the manifest of a stage; `root` has `inbox.toml` and `handlers/`.
 
     Raises:
         ConfigurationError: `inbox.toml` or a handlers module is invalid; one line names the file
@@ -106,8 +101,7 @@ def _check_sources(
         if spec.source not in known:
             raise ConfigurationError(
                 f"{shown(module_file(root, spec.module))}: handler {spec.name!r} is for the"
-                f" source {spec.source!r}, which inbox.toml does not have"
-                f" (it has: {', '.join(known) or 'none'}); add [sources.{spec.source}]"
+                f" source {spec.source!r}, {_missing('sources', spec.source, known)}"
             )
 
 
@@ -119,8 +113,7 @@ def _check_destinations(
             if name not in known:
                 raise ConfigurationError(
                     f"{shown(module_file(root, spec.module))}: handler {spec.name!r} calls the"
-                    f" destination {name!r}, which inbox.toml does not have"
-                    f" (it has: {', '.join(known) or 'none'}); add [destinations.{name}]"
+                    f" destination {name!r}, {_missing('destinations', name, known)}"
                 )
 
 
@@ -133,10 +126,14 @@ def _check_mentions(*, known: Mapping[str, Any], root: Path) -> None:
             for name, line in mentioned(each):
                 if name not in known:
                     raise ConfigurationError(
-                        f"{shown(each)}:{line}: calls the destination {name!r}, which inbox.toml"
-                        f" does not have (it has: {', '.join(known) or 'none'}); add"
-                        f" [destinations.{name}]"
+                        f"{shown(each)}:{line}: calls the destination {name!r},"
+                        f" {_missing('destinations', name, known)}"
                     )
+
+
+def _missing(table: str, name: str, known: Mapping[str, Any]) -> str:
+    has = ", ".join(known) or "none"
+    return f"which inbox.toml does not have (it has: {has}); add [{table}.{name}]"
 
 
 def _check_lanes(handlers: Iterable[HandlerSpec], *, root: Path) -> None:

@@ -109,17 +109,11 @@ class SourceSpec:
 
 @dataclass(frozen=True, slots=True)
 class BreakerSpec:
-    """The circuit breaker of a destination.
+    """The circuit breaker of a destination."""
 
-    Attributes:
-        failures: the consecutive failures, of all workers, that open it.
-        recovery: seconds that it stays open before one run probes.
-        drain: runs per second that resume after it has closed.
-    """
-
-    failures: int = 5
-    recovery: float = 60.0
-    drain: float = 5.0
+    failures: int = 5  # consecutive ones, of all workers, open it
+    recovery: float = 60.0  # seconds that it stays open before one run probes
+    drain: float = 5.0  # runs per second that resume after it has closed
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ def text_size(text: str) -> int:
 
 
 def sendable(body: str) -> bool:
-    """Returns whether SQS accepts a message body: not empty, no control characters, not too long."""
+    """Returns whether SQS accepts a body: not empty, no control characters, not too long."""
     return _TEXT.fullmatch(body) is not None and text_size(body) <= MESSAGE_BYTES
 
 

@@ -65,7 +65,7 @@ class SecretCache:
             return None
 
     def conceal(self, value: str) -> None:
-        """Adds a secret that the library created, such as a token, to those that `redact` removes."""
+        """Adds a secret that the library created, such as a token, for `redact`."""
         if value not in self._concealed:
             self._concealed.append(value)
 

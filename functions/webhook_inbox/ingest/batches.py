@@ -36,12 +36,7 @@ TOLD_LENGTH: Final = 160
 
 @dataclass(slots=True)
 class BatchProgress:
-    """The result of an attempt, however it ends.
-
-    Attributes:
-        progress: the position in the batch; stored with the run.
-        items: the number of items by outcome, once a pass over the batch is complete.
-    """
+    """The result of an attempt, however it ends; `items` counts outcomes of a complete pass."""
 
     progress: Mapping[str, Any]
     items: Mapping[str, int] = field(default_factory=dict)
@@ -49,14 +44,7 @@ class BatchProgress:
 
 @dataclass(slots=True)
 class Tally:
-    """The position of a pass over a batch.
-
-    Attributes:
-        of: the number of items in the batch.
-        next: the index of the first item that is not yet recorded.
-        counts: the number of items by outcome.
-        faults: the first items that failed, and why.
-    """
+    """The position of a pass: `next` of so many items, outcomes so far, and the first faults."""
 
     of: int
     next: int = 0
@@ -119,13 +107,7 @@ class Splitter:
     def split(
         self, batch: StoredEvent, journal: BatchProgress, *, lease: str, end: datetime
     ) -> None:
-        """Records the items of a batch, from where its last attempt stopped.
-
-        Args:
-            batch: the event with its body.
-            journal: the progress of earlier attempts; updated with that of this one.
-            lease: the attempt's lease id.
-            end: the attempt's deadline.
+        """Records the items of a batch, from where its last attempt stopped; updates the journal.
 
         Raises:
             Deferred: the deadline is near, and there are more items.

@@ -71,12 +71,6 @@ def verify(
 ) -> Verified:
     """Verifies a delivery as of the time it was received.
 
-    Args:
-        provider: the provider of its source.
-        delivery: the delivery.
-        secrets: the source's live secrets, the current one first.
-        keys: the cache of published keys.
-
     Raises:
         Rejected: the delivery fails verification; no input raises another error.
     """

@@ -32,14 +32,7 @@ ANSWER_MARGIN: Final = timedelta(seconds=15)
 SAMPLE: Final = 10
 REPLAYS_KEPT: Final = 10
 _OPEN: Final = tuple(
-    str(status)
-    for status in (
-        Status.PENDING,
-        Status.FAILED,
-        Status.DEFERRED,
-        Status.HELD,
-        Status.DEAD_LETTER,
-    )
+    map(str, (Status.PENDING, Status.FAILED, Status.DEFERRED, Status.HELD, Status.DEAD_LETTER))
 )
 _FINISHED: Final = (str(Status.DONE), str(Status.SKIPPED))
 

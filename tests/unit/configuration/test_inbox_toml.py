@@ -164,7 +164,7 @@ def test_a_stage_may_complete_what_the_file_leaves_open() -> None:
     text = '[destinations.crm]\n[stages.prod.destinations.crm]\nbase_url = "https://crm.example"\n'
 
     assert load(text, stage="prod").destinations["crm"].base_url == "https://crm.example"
-    assert fault(text, stage="dev") == "[destinations.crm] base_url: missing; give where it is"
+    assert fault(text, stage="dev") == "[destinations.crm] base_url: missing; give its URL"
 
 
 @pytest.mark.parametrize("stage", ["prod", "dev"])
@@ -193,7 +193,7 @@ def test_a_mistake_that_no_stage_made_is_not_blamed_on_one() -> None:
          "title: unknown key; remove it (the keys here are alarms, destinations, handler_secrets,"),
         ("sources = 1", "[sources] must be a table; give tables [sources.NAME]"),
         ("[sources]\nacme = 1", "[sources.acme] must be a table; give tables"),
-        ("[sources.acme]", '[sources.acme] provider: missing; give who sends, like "stripe"'),
+        ("[sources.acme]", '[sources.acme] provider: missing; give the sender, like "stripe"'),
         ("[sources.acme]\nprovider = 1", "[sources.acme] provider: must be text in quotes"),
         ('[sources.acme]\nprovider = "nobody"',
          '[sources.acme] provider: "nobody" is not known; choose one of '
@@ -209,7 +209,7 @@ def test_a_mistake_that_no_stage_made_is_not_blamed_on_one() -> None:
         ('[sources.a]\nprovider = "github"\ntypes = [""]', "[sources.a] types.0: "),
         ('[sources.a]\nprovider = "github"\nvolatile = [1]', "[sources.a] volatile.0: "),
         ('[sources.a]\nprovider = "github"\ntype = ["push"]', "[sources.a] type: unknown key; "),
-        ("[destinations.d]", "[destinations.d] base_url: missing; give where it is"),
+        ("[destinations.d]", "[destinations.d] base_url: missing; give its URL"),
         ('[alarms]\nwho = []',
          "[alarms] who: unknown key; remove it (the keys here are notify, page)"),
         ('[destinations.d]\nbase_url = "https://d.example"\nrates = "10/s"',
@@ -219,8 +219,8 @@ def test_a_mistake_that_no_stage_made_is_not_blamed_on_one() -> None:
         ('[destinations.d]\nbase_url = "http://d.example"', "is not encrypted; use https"),
         ('[destinations.d]\nbase_url = "http://127.0.0.1.evil.example"', "is not encrypted"),
         ('[destinations.d]\nbase_url = "ftp://d.example"', "is not encrypted"),
-        ('[destinations.d]\nbase_url = "https://u:p@d.example"', "no credentials, query or"),
-        ('[destinations.d]\nbase_url = "https://d.example?a=1"', "no credentials, query or"),
+        ('[destinations.d]\nbase_url = "https://u:p@d.example"', "credentials, a query and"),
+        ('[destinations.d]\nbase_url = "https://d.example?a=1"', "credentials, a query and"),
         ('[destinations.d]\nbase_url = "https://d.example:x"', "[destinations.d] base_url: "),
         ('[destinations.d]\nbase_url = "https://[d"', "[destinations.d] base_url: "),
         ('[alarms]\nnotify = ["team@example.com"]', '[alarms] notify.0: "team@example.com" is no'),
@@ -243,7 +243,7 @@ def test_a_mistake_is_one_line_with_table_key_and_remedy(text: str, words: str) 
     ("old", "new", "words"),
     [
         ('{ header = "X-Acme-Signature" }', "{}",
-         "signature.header: missing; give the name of the header that carries the signature"),
+         "signature.header: missing; give the name of the header with the signature"),
         ('signature = { header = "X-Acme-Signature" }\n', "",
          "signature: missing; give where the signature stands and what it signs"),
         ('event_id = { header = "X-Acme-Event-Id" }\n', "",
@@ -294,7 +294,7 @@ def test_a_declared_source_is_told_what_it_lacks(old: str, new: str, words: str)
 @pytest.mark.parametrize(
     ("table", "words"),
     [
-        ("signature = {}", "signature.header: missing; give the name of the header that carries"),
+        ("signature = {}", "signature.header: missing; give the name of the header with"),
         ('signature = { header = "S", json = "s" }',
          "signature: give exactly one of header, json, form, query"),
         ("signature = { header = [] }",
@@ -307,7 +307,7 @@ def test_a_declared_source_is_told_what_it_lacks(old: str, new: str, words: str)
         ('signature = { header = "S", partial = "yes" }', "signature.partial: input should be a"),
         ('signature = { header = "S", requires = { "a b" = "1" } }',
          "signature.requires.a b: \"a b\" is not a header's name"),
-        ('timestamp = {}', "timestamp.header: missing; give the name of the header that carries"),
+        ('timestamp = {}', "timestamp.header: missing; give the name of the header with"),
         ('timestamp = { entry = "t", header = "T" }', "timestamp: give exactly one of header, "),
         ('timestamp = { header = "T", format = "days" }', "timestamp.format: input should be"),
         ('timestamp = { header = "T", ahead = "0s" }', 'timestamp.ahead: "0s" is not a duration'),

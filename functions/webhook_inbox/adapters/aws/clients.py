@@ -36,12 +36,6 @@ class TimeBudget:
     time whatever fails. A transient error is retried once. Botocore's time-outs do not cover name
     resolution, a host with many unreachable addresses, or a response that arrives byte by byte;
     the function's own time-out ends those.
-
-    Args:
-        total: seconds from `begin` to the latest end of the last attempt.
-        monotonic: a monotonic clock, in seconds.
-        sleep: waits so many seconds.
-        jitter: returns a random number between two.
     """
 
     def __init__(

@@ -32,14 +32,7 @@ Wire = dict[str, Any]
 
 
 class DynamoTable:
-    """The port `Table` over one table.
-
-    Args:
-        client: a low-level DynamoDB client.
-        name: the table's name.
-        call: makes the calls; `errors.once`, or `clients.quick_caller`.
-        sleep: waits so many seconds.
-    """
+    """The port `Table` over one table."""
 
     def __init__(
         self,

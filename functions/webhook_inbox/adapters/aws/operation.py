@@ -82,6 +82,7 @@ class AwsOperation:
     ) -> None:
         self._service = service
         self._operation = operation
+        self._name = f"{service} {operation}"
         self._right = right
         self._given = client
         self._timeout = timeout
@@ -127,10 +128,6 @@ class AwsOperation:
         if isinstance(error, _MISTAKES):
             return Permanent(text, refused=True)
         return Transient(text, refused=isinstance(error, _NEVER_SENT))
-
-    @property
-    def _name(self) -> str:
-        return f"{self._service} {self._operation}"
 
     @cached_property
     def _client(self) -> Any:

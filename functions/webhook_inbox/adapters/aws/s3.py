@@ -10,11 +10,6 @@ class S3Blobs:
 
     A reader needs s3:ListBucket and s3:GetObject: without s3:ListBucket, S3 answers "access
     denied" for a missing object, which counts as a failure of the service.
-
-    Args:
-        client: a low-level S3 client.
-        bucket: the bucket's name.
-        call: makes the calls; `errors.once`, or `clients.quick_caller`.
     """
 
     def __init__(self, client: Any, bucket: str, *, call: errors.Caller = errors.once) -> None:

@@ -9,13 +9,7 @@ STAGES: Final = ("AWSCURRENT", "AWSPREVIOUS")
 
 
 class SecretsManagerStore:
-    """The ports `SecretStore` and `Vault` over the secrets of one stage.
-
-    Args:
-        client: a low-level Secrets Manager client.
-        prefix: the prefix of a secret's name, e.g. "webhook-inbox/dev/".
-        call: makes the calls; `errors.once`, or `clients.quick_caller`.
-    """
+    """The ports `SecretStore` and `Vault`; `prefix` is that of a stage, "webhook-inbox/dev/"."""
 
     def __init__(self, client: Any, prefix: str, *, call: errors.Caller = errors.once) -> None:
         self._client = client

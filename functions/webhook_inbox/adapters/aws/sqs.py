@@ -16,14 +16,7 @@ Age = Callable[[str], timedelta | None]
 
 
 class SqsQueue:
-    """The port `Queue` over one queue.
-
-    Args:
-        client: a low-level SQS client.
-        url: the queue's URL; a FIFO queue's ends in ".fifo".
-        age: returns the age of its oldest message, which SQS does not report.
-        call: makes the calls; `errors.once`, or `clients.quick_caller`.
-    """
+    """The port `Queue`; `age` returns the age of the oldest message, which SQS does not report."""
 
     def __init__(
         self,
@@ -136,12 +129,7 @@ LOOK_BACK: Final = timedelta(minutes=10)
 
 
 class OldestMessage:
-    """The age of the oldest message of a queue, as of some minutes ago.
-
-    Args:
-        client: a low-level CloudWatch client.
-        clock: the current time.
-    """
+    """The age of the oldest message of a queue, as of some minutes ago."""
 
     def __init__(self, client: Any, clock: Clock, *, call: errors.Caller = errors.once) -> None:
         self._client = client

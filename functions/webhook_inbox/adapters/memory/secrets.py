@@ -6,12 +6,7 @@ from webhook_inbox.adapters.memory.faults import Faults, FaultyCall, no_faults
 
 
 class MemorySecrets:
-    """Secrets with a current and a previous value.
-
-    Args:
-        values: each secret's live values, the current one first.
-        faults: the faults of its calls.
-    """
+    """Secrets with a current and a previous value."""
 
     def __init__(
         self, values: Mapping[str, tuple[str, ...]] | None = None, *, faults: Faults = no_faults

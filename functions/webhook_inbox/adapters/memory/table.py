@@ -39,12 +39,8 @@ Snapshot = tuple[
 class MemoryTable:
     """DynamoDB as the port `Table` uses it.
 
-    Stored rows are never changed in place, so a read copies containers only.
-
-    Args:
-        indexes: the table's indexes; by default the ledger's.
-        faults: the faults of its calls.
-        lag: called at every eventually consistent read; by default nothing lags.
+    Stored rows are never changed in place, so a read copies containers only. `lag` is called at
+    every eventually consistent read.
     """
 
     def __init__(
