@@ -20,7 +20,6 @@ class Ingest(InboxFunction):
             bucket_name=boxes.bodies.bucket.bucket_name,
             queue_urls=boxes.queue_urls,
             secret_prefix=boxes.secrets.prefix,
-            code_version=bundle.version,
         )
         shape = Shape(
             name="ingest",

@@ -16,7 +16,6 @@ class Resender(InboxFunction):
             table_name=boxes.ledger.table.table_name,
             queue_urls=boxes.queue_urls,
             dlq_urls=boxes.dlq_urls,
-            code_version=bundle.version,
         )
         shape = Shape(
             name=name,

@@ -1,4 +1,4 @@
-"""POST /completions/{token}: HTTP on both sides of a completion. Loaded with the first of them."""
+"""POST /completions/{token}: HTTP for completions. Loaded with the first completion."""
 
 import json
 from collections.abc import Mapping
@@ -32,14 +32,14 @@ STATUSES: Final = {
     CompletionOutcome.UNAVAILABLE: 503,
     CompletionOutcome.BROKEN: 503,
 }
-# Seconds; sent again, a completion does what is left to do.
+# Seconds; a repeated completion finishes an interrupted one.
 RETRY_AFTER: Final = "5"
 _ERRORS: Final = {
     CompletionOutcome.BROKEN,
     CompletionOutcome.CONFLICT,
     CompletionOutcome.UNAVAILABLE,
 }
-# What a stranger is told of our own faults.
+# The reasons that are answered for faults of this software.
 _OUR_OWN: Final = {CompletionOutcome.BROKEN: "", CompletionOutcome.UNAVAILABLE: "try again"}
 
 
@@ -97,7 +97,7 @@ def _token(event: Mapping[str, Any]) -> str:
     named = (event.get("pathParameters") or {}).get("token")
     if named is not None:
         return str(named)
-    # A stage other than $default stands before the route in rawPath.
+    # rawPath begins with the stage unless that is $default.
     return unquote(str(event.get("rawPath")).partition(PREFIX)[2])
 
 

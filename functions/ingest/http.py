@@ -1,4 +1,4 @@
-"""HTTP on both sides of ingest: what came becomes a delivery, a receipt becomes an answer."""
+"""HTTP for deliveries: an event becomes a delivery, a receipt becomes a response."""
 
 import json
 from collections.abc import Mapping
@@ -8,10 +8,10 @@ from typing import Any, Final
 from webhook_inbox.adapters.aws.lambda_events import delivery_from
 from webhook_inbox.domain.errors import Rejected
 from webhook_inbox.domain.provider import STATUSES, Answer
-from webhook_inbox.ingest.ingest import Ingest, IngestOutcome, Receipt
+from webhook_inbox.ingest.ingest import Ingest
+from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
 
-# Seconds that a provider is asked to wait: a throttled table recovers in seconds, a person who
-# sets a secret does not.
+# Seconds: a throttled table recovers in seconds; setting a secret takes an operator longer.
 RETRY_AFTER: Final = {
     IngestOutcome.UNAVAILABLE: "5",
     IngestOutcome.BROKEN: "60",
@@ -20,7 +20,7 @@ RETRY_AFTER: Final = {
 
 
 def receive(ingest: Ingest, event: Mapping[str, Any], now: datetime) -> Receipt:
-    """Takes in what API Gateway handed over; never raises."""
+    """Receives the delivery of an HTTP API event; never raises."""
     try:
         delivery = delivery_from(event, received_at=now)
     except Rejected as error:

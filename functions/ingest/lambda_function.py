@@ -8,12 +8,11 @@ from compiled_manifest import MANIFEST
 
 from ingest.routes import Routes
 from webhook_inbox import providers
-from webhook_inbox.adapters.aws.clients import Lazy, quick, quick_caller
+from webhook_inbox.adapters.aws.clients import Lazy, TimeBudget, quick, quick_caller
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable
 from webhook_inbox.adapters.aws.s3 import S3Blobs
 from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
 from webhook_inbox.adapters.aws.sqs import SqsQueue
-from webhook_inbox.adapters.aws.time_budget import TimeBudget
 from webhook_inbox.adapters.environment import IngestEnvironment
 from webhook_inbox.adapters.https import LONGEST, HttpsFetcher
 from webhook_inbox.adapters.system import SystemClock
@@ -26,20 +25,18 @@ environment: Final = IngestEnvironment.read()
 logger: Final = Logger()
 metrics: Final = Metrics()
 clock: Final = SystemClock()
-patience: Final = TimeBudget()
+budget: Final = TimeBudget()
 dynamodb, sqs, secretsmanager = map(quick, ("dynamodb", "sqs", "secretsmanager"))
-# Only a large body needs it.
+# Only large bodies need it.
 s3: Final = Lazy(partial(quick, "s3"))
 store: Final = SecretsManagerStore(
-    secretsmanager, environment.secret_prefix, call=quick_caller("secretsmanager", patience)
+    secretsmanager, environment.secret_prefix, call=quick_caller("secretsmanager", budget)
 )
 manifest: Final = Manifest.from_data(MANIFEST)
-table: Final = DynamoTable(
-    dynamodb, environment.table_name, call=quick_caller("dynamodb", patience)
-)
+table: Final = DynamoTable(dynamodb, environment.table_name, call=quick_caller("dynamodb", budget))
 lanes: Final = Lanes(
     {
-        lane: SqsQueue(sqs, url, call=quick_caller("sqs", patience))
+        lane: SqsQueue(sqs, url, call=quick_caller("sqs", budget))
         for lane, url in environment.queue_urls.items()
     }
 )
@@ -48,9 +45,9 @@ ingest: Final = Ingest(
     providers=providers.load,
     table=table,
     lanes=lanes,
-    blobs=S3Blobs(s3, environment.bucket_name, call=quick_caller("s3", patience)),
+    blobs=S3Blobs(s3, environment.bucket_name, call=quick_caller("s3", budget)),
     secrets=SecretCache(store=store, clock=clock),
-    fetcher=HttpsFetcher(call=patience.attempts_of(LONGEST)),
+    fetcher=HttpsFetcher(call=budget.attempts_of(LONGEST)),
     vault=store,
 )
 routes: Final = Routes(
@@ -65,9 +62,9 @@ routes: Final = Routes(
 
 
 @metrics.log_metrics(capture_cold_start_metric=True)
-# Whatever the environment says: an event holds signatures and other people's data.
+# Never, whatever the environment says: an event holds signatures and personal data.
 @logger.inject_lambda_context(log_event=False)
 def lambda_handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """Answers one delivery, or the completion of a job."""
-    patience.begin()
+    budget.begin()
     return routes.answer(event)

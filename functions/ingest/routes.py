@@ -1,4 +1,4 @@
-"""Which of the two a request is: a delivery, or the completion of a job."""
+"""Routes a request: a delivery, or the completion of a job."""
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -20,7 +20,7 @@ Answer = Callable[[Mapping[str, Any]], dict[str, Any]]
 
 
 class Routes:
-    """Answers what API Gateway hands over."""
+    """Answers HTTP API events."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Routes:
 
     def answer(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the HTTP API response (payload format 2.0); never raises."""
-        # By hand a function may be invoked with anything.
+        # A manual invocation may send any payload.
         if isinstance(event, Mapping) and COMPLETIONS in str(event.get("rawPath")):
             return self._complete(event)
         receipt = receive(self._ingest, event, self._clock.now())
@@ -49,7 +49,7 @@ class Routes:
 
     @cached_property
     def _complete(self) -> Answer:
-        # Loaded when it is first needed: deliveries do without, and come first of all.
+        # Loaded at the first completion, since deliveries do not need it.
         completing = import_module("ingest.completions").Completing(
             **self._parts, clock=self._clock, logger=self._logger, metrics=self._metrics
         )

@@ -1,11 +1,11 @@
-"""One log line and one metric a delivery."""
+"""One log line and one metric per delivery."""
 
 from typing import Final
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
-from webhook_inbox.ingest.ingest import IngestOutcome, Receipt
+from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
 
 _ERRORS: Final = {
     IngestOutcome.BROKEN,
@@ -17,7 +17,7 @@ _ERRORS: Final = {
 
 def observe(logger: Logger, metrics: Metrics, receipt: Receipt) -> Receipt:
     """Logs and counts a receipt, and returns it."""
-    # What is not a source of ours is somebody's guess, and guesses make no dimensions.
+    # An unknown source makes no dimension: its name is arbitrary text of the caller.
     metrics.add_dimension(name="source", value=receipt.source or "none")
     metrics.add_dimension(name="outcome", value=str(receipt.outcome))
     metrics.add_metric(name="Deliveries", unit=MetricUnit.Count, value=1)

@@ -1,1 +1,1 @@
-"""What fell between two calls."""
+"""The reconciler's Lambda function."""

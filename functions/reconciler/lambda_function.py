@@ -1,4 +1,4 @@
-"""What fell between two calls: invoked every minute by the schedule."""
+"""Finds lost and overdue runs; a schedule invokes it every minute."""
 
 from datetime import timedelta
 from typing import Any, Final
@@ -38,6 +38,6 @@ reconciler: Final = Reconciler(
 
 @logger.inject_lambda_context
 def lambda_handler(_event: object, context: Any) -> dict[str, Any]:
-    """Does what is due this minute and returns the report."""
+    """Runs the passes that are due this minute and returns the report."""
     left = timedelta(milliseconds=context.get_remaining_time_in_millis())
     return observe(logger, metrics, reconciler.run(deadline=clock.now() + left))

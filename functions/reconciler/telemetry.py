@@ -1,4 +1,4 @@
-"""One log line a pass, and a metric for each thing it did."""
+"""One log line per pass, and a metric per action."""
 
 from dataclasses import asdict
 from typing import Any

@@ -1,4 +1,4 @@
-"""Dead or chosen runs → queue again, invoked by an operator: console or CLI."""
+"""Dead or chosen runs → queue; an operator invokes it from the console or the CLI."""
 
 from datetime import timedelta
 from typing import Any, Final
@@ -37,7 +37,7 @@ replay: Final = Replay(
 
 @logger.inject_lambda_context
 def lambda_handler(payload: object, context: Any) -> dict[str, Any]:
-    """Replays what the payload names and returns the report; a bad payload is an error."""
+    """Replays the runs that the payload selects; raises InvalidRequestError for a bad one."""
     request = ReplayRequest.read(payload)
     left = timedelta(milliseconds=context.get_remaining_time_in_millis())
     report = replay.run(request, deadline=clock.now() + left)

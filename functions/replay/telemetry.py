@@ -1,4 +1,4 @@
-"""One log line a replay, and a metric for each of its outcomes."""
+"""One log line per replay, and a metric per outcome."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ def observe(
     """Logs and counts a replay, and returns its report as JSON data."""
     data = report.to_data()
     metrics.add_metric(name="ReplayMatched", unit=MetricUnit.Count, value=report.matched)
-    # What a dry run would do is not done.
+    # A dry run replays nothing, so its outcomes are not counted.
     for outcome, number in ({} if report.dry_run else report.counts).items():
         name = f"Replay{str(outcome).title().replace('_', '')}"
         metrics.add_metric(name=name, unit=MetricUnit.Count, value=number)

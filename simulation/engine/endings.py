@@ -9,7 +9,7 @@ from simulation.invariants.message_deletion import deleted
 from simulation.invariants.observer import Violation, must
 from simulation.worlds.scenario import Webhook
 from webhook_inbox.domain.ports import Item
-from webhook_inbox.ingest.ingest import IngestOutcome
+from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.ledger.schema import event_key, run_key
 
 # A duplicate re-sends runs of younger events only; the reconciler covers older ones.

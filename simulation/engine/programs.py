@@ -26,7 +26,8 @@ from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.handlers.approvals import ApprovalRequest, Approvals
 from webhook_inbox.handlers.effects.manual_commit import NoDoubt
 from webhook_inbox.handlers.router import Registered
-from webhook_inbox.ingest.ingest import Ingest, Receipt
+from webhook_inbox.ingest.ingest import Ingest
+from webhook_inbox.ingest.receipt import Receipt
 from webhook_inbox.ledger.pauses import PauseRequest, pause, resume
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import run_from

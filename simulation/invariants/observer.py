@@ -12,7 +12,7 @@ from typing import Any, Final
 from simulation.worlds.scenario import Webhook
 from webhook_inbox.adapters.memory import MemoryBlobs
 from webhook_inbox.domain.ports import Item, Key, Message
-from webhook_inbox.ingest.ingest import IngestOutcome, Receipt
+from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
 from webhook_inbox.ledger import payloads
 from webhook_inbox.ledger.schema import RUN_PREFIX, identify
 from webhook_inbox.queue.message import RunMessage

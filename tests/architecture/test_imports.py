@@ -21,7 +21,7 @@ USE_CASES = [
     "ingest.ingest",
     "processor.processor",
     "reconciler.reconciler",
-    "replay.search",
+    "replay.replay",
     "adapters.memory",
     "handlers",
 ]
@@ -82,7 +82,7 @@ def test_no_shipped_package_imports_the_simulation() -> None:
 @pytest.mark.parametrize("module", USE_CASES)
 def test_a_use_case_imports_no_heavy_module(module: str) -> None:
     """Only the replay request and the configuration use pydantic."""
-    heavy = HEAVY - {"pydantic"} if module == "replay.search" else HEAVY
+    heavy = HEAVY - {"pydantic"} if module == "replay.replay" else HEAVY
     script = (
         f"import sys, webhook_inbox.{module}\n"
         f"print(*sorted({heavy!r} & {{name.partition('.')[0] for name in sys.modules}}))"

@@ -13,7 +13,8 @@ from webhook_inbox.adapters.system import SystemClock
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Outgoing
 from webhook_inbox.domain.secrets import SecretCache
-from webhook_inbox.ingest.ingest import Ingest, IngestOutcome
+from webhook_inbox.ingest.ingest import Ingest
+from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.queue.lanes import Lanes
 
 EVERY_FIFTH = "0,5,10,15,20,25,30,35,40,45,50,55"

@@ -128,7 +128,7 @@ def start(
             module = start_cold(function)
             if function == "ingest" and not hurried:
                 # A busy machine must not fail tests that are not about time.
-                module.patience._total = 60.0
+                module.budget._total = 60.0
             return module
 
         return Inbox(account, manifest, cold, output)

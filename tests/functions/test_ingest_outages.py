@@ -196,7 +196,7 @@ def test_calls_that_all_take_long_still_end_in_time(
 
     asks_again_in_time(inbox.deliver("lab.fine"))
 
-    inbox.module("ingest").patience._total = 60.0
+    inbox.module("ingest").budget._total = 60.0
     heals(inbox, faults, lambda: inbox.deliver("lab.fine"))
 
 

@@ -13,7 +13,7 @@ from typer.main import get_command
 from processor.telemetry import observe
 from tests.infra.conftest import INBOX, Synthesize, write_functions
 from tests.infra.template import Properties, Template, named
-from webhook_inbox.ingest.ingest import IngestOutcome
+from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.queue.outcomes import RunOutcome, RunResult
 from webhook_inbox.reconciler.report import Action
 from webhookctl.app import app

@@ -13,6 +13,7 @@ from webhook_inbox.domain.errors import Reason, Unavailable
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.ingest.deduplication import IdempotentReceiver
+from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.ingest.rejected import RejectedDelivery, RejectedFilter, find
 from webhook_inbox.ingest.release import ReleaseVerdict, Reverification, ReverifiedDelivery
 from webhookctl.checkout import Checkout
@@ -27,9 +28,9 @@ COLUMNS: Final = ("RECEIVED", "SOURCE", "ID", "REASON", "BYTES", "STATE")
 # The event is in, by this release or before it.
 IN: Final = frozenset(
     {
-        ReleaseVerdict.ACCEPTED,
-        ReleaseVerdict.DUPLICATE,
-        ReleaseVerdict.REPLAYED,
+        IngestOutcome.ACCEPTED,
+        IngestOutcome.DUPLICATE,
+        IngestOutcome.REPLAYED,
         ReleaseVerdict.RELEASED,
     }
 )
@@ -179,7 +180,7 @@ def release(
         ) from error
     print_checked(call, results, limit)
     verdicts = {result.verdict for result in results}
-    if ReleaseVerdict.CONFLICT in verdicts or (results and verdicts.isdisjoint(FINE)):
+    if IngestOutcome.CONFLICT in verdicts or (results and verdicts.isdisjoint(FINE)):
         raise typer.Exit(1)
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 from webhook_inbox.domain.json_path import fields
 from webhook_inbox.domain.provider import Provider
 from webhook_inbox.ingest.events import GENERAL_HEADERS
+from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.ingest.rejected import RejectedDelivery
 from webhook_inbox.ingest.release import ReleaseVerdict, ReverifiedDelivery
 from webhookctl.display.output import GAP, Output, counted
@@ -83,9 +84,9 @@ def print_checked(call: Invocation, results: Sequence[ReverifiedDelivery], limit
 def _checked_object(checked: ReverifiedDelivery) -> dict[str, Any]:
     event = checked.event
     return {
-        "id": checked.kept.id,
-        "source": checked.kept.source,
-        "received_at": iso(checked.kept.received_at),
+        "id": checked.rejected.id,
+        "source": checked.rejected.source,
+        "received_at": iso(checked.rejected.received_at),
         "result": str(checked.verdict),
         "reason": checked.reason or None,
         "detail": checked.detail or None,
@@ -97,23 +98,23 @@ def _checked_object(checked: ReverifiedDelivery) -> dict[str, Any]:
 
 def _row(result: ReverifiedDelivery) -> tuple[object, ...]:
     why = ": ".join(filter(None, (result.reason, result.detail)))
-    kept, event_id = result.kept, result.event_id or "-"
+    kept, event_id = result.rejected, result.event_id or "-"
     return (kept.source, kept.id, iso(kept.received_at), result.verdict, event_id, why or "-")
 
 
 def _next_steps(
-    results: Sequence[ReverifiedDelivery], counts: Counter[ReleaseVerdict]
+    results: Sequence[ReverifiedDelivery], counts: Counter[ReleaseVerdict | IngestOutcome]
 ) -> Iterator[str]:
     if counts[ReleaseVerdict.VALID]:
         yield "Let the valid ones in with `webhookctl rejected release`."
-    if counts[ReleaseVerdict.ACCEPTED]:
+    if counts[IngestOutcome.ACCEPTED]:
         yield "See `webhookctl inbox list --since 10m` for what became of them."
     for result in results:
-        if result.verdict is ReleaseVerdict.CONFLICT and result.event:
+        if result.verdict is IngestOutcome.CONFLICT and result.event:
             event_id = result.event.event_id
             command = f"webhookctl inbox inspect {event_id}"
             yield f"{event_id} came before with other content: `{command}`."
-    for source in sorted({result.kept.source for result in results if result.reason}):
+    for source in sorted({result.rejected.source for result in results if result.reason}):
         yield (
             f"What still fails of {source} was not made with its secrets of today, or was not sent"
             " by its provider. Compare them, `webhookctl secrets set` the right one, and repeat."

@@ -1,4 +1,4 @@
-"""The ports over AWS, the process's environment, and what Lambda hands over.
+"""Implementations of the ports: over AWS, over the process, and in memory.
 
-One file per port. Nothing is imported here: each function loads what it uses and no more.
+Nothing is imported here, so that each function loads only the modules it uses.
 """

@@ -1,4 +1,4 @@
-"""What each function is told by its environment; the stacks set it from the same classes."""
+"""The environment variables of each function; the stacks set them from the same classes."""
 
 import json
 import os
@@ -14,7 +14,7 @@ Urls = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Environment:
-    """Reads and writes variables named as the fields are, in capitals."""
+    """Reads and writes variables; a name is the field's, in capitals."""
 
     @classmethod
     def read(cls, environ: Mapping[str, str] = os.environ) -> Self:
@@ -26,7 +26,7 @@ class _Environment:
         return cls(**{field.name: _value(field.type, field.name, environ) for field in fields(cls)})
 
     def variables(self) -> dict[str, str]:
-        """Returns the variables from which `read` makes this again."""
+        """Returns the variables for `read`."""
         return {field.name.upper(): _text(getattr(self, field.name)) for field in fields(self)}
 
 
@@ -38,12 +38,11 @@ class IngestEnvironment(_Environment):
     bucket_name: str
     queue_urls: Urls
     secret_prefix: str
-    code_version: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessorEnvironment(_Environment):
-    """One lane's processor; `queue_urls` has its own queue, and all where it splits batches."""
+    """One lane's processor; `queue_urls` has its own queue, or all queues if it splits batches."""
 
     table_name: str
     bucket_name: str
@@ -56,12 +55,11 @@ class ProcessorEnvironment(_Environment):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenanceEnvironment(_Environment):
-    """Replay and reconciler: change runs, send them again, tidy the dead-letter queues."""
+    """Replay and reconciler: change runs, send them again, clear the DLQs."""
 
     table_name: str
     queue_urls: Urls
     dlq_urls: Urls
-    code_version: str
 
 
 def _value(kind: Any, field: str, environ: Mapping[str, str]) -> Any:
@@ -75,9 +73,9 @@ def _value(kind: Any, field: str, environ: Mapping[str, str]) -> Any:
 
 
 def _number(name: str, text: str) -> int:
-    # Not int(): that takes "1_0", " 7" and digits of other alphabets as well.
+    # int() also accepts "1_0", " 7" and digits of other scripts.
     if not (text.isascii() and text.isdecimal()) or int(text) == 0:
-        raise ConfigurationError(f"the variable {name} is no whole number above 0: {text[:40]!r}")
+        raise ConfigurationError(f"the variable {name} is not a positive number: {text[:40]!r}")
     return int(text)
 
 
@@ -87,7 +85,7 @@ def _urls(name: str, text: str) -> Urls:
     except ValueError as error:
         raise ConfigurationError(f"the variable {name} is not JSON: {error}") from error
     if not isinstance(urls, dict) or not all(isinstance(u, str) and u for u in urls.values()):
-        raise ConfigurationError(f"the variable {name} is no JSON object of URLs by lane")
+        raise ConfigurationError(f"the variable {name} is not a JSON object of URLs by lane")
     return urls
 
 

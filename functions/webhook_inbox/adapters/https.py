@@ -1,4 +1,4 @@
-"""Fetching what providers publish, over https."""
+"""Fetches keys and certificates that providers publish."""
 
 from functools import cached_property
 from typing import Final
@@ -11,17 +11,13 @@ from webhook_inbox.domain.ports import Fetch
 
 CONNECT: Final = 0.5
 READ: Final = 0.8
-# As `Patience` counts: the time-out of connecting counts twice, for TCP and for TLS.
+# The connect time-out applies twice, to TCP and to TLS.
 LONGEST: Final = 2 * CONNECT + READ
 LIMIT: Final = 64 * 1024
 
 
 class HttpsFetcher:
-    """The port `Fetcher`.
-
-    Args:
-        call: how calls are made; `calls.once`, or one of a `Patience`.
-    """
+    """The port `Fetcher`; `call` makes its calls, within a `TimeBudget` for ingest."""
 
     def __init__(self, *, call: errors.Caller = errors.once) -> None:
         self._call = call
@@ -35,7 +31,7 @@ class HttpsFetcher:
 
     @cached_property
     def _pool(self) -> urllib3.PoolManager:
-        # Made when first needed: loading the system's certificates takes milliseconds.
+        # Created at first use: loading the system's certificates takes milliseconds.
         return urllib3.PoolManager(cert_reqs="CERT_REQUIRED", retries=False)
 
     def _once(self, wanted: Fetch) -> tuple[int, bytes]:

@@ -1,4 +1,4 @@
-"""The system's randomness."""
+"""The clock, randomness and threads of the process."""
 
 import secrets
 import time
@@ -23,7 +23,7 @@ class SystemClock:
 
 
 class SystemRandomness:
-    """The port `Chance`, unpredictable to others."""
+    """The port `Randomness`, cryptographically secure."""
 
     def __init__(self) -> None:
         self._random = secrets.SystemRandom()
@@ -40,9 +40,9 @@ class SystemRandomness:
 class ThreadExecutor:
     """Runs a handler in a thread of its own while the caller waits.
 
-    Python cannot end a thread. One that is still running after its time is abandoned, and
-    `alive` tells so: the process has to end before it takes another run, or the handler would
-    go on behind the back of its lost lease.
+    Python cannot end a thread. One that is still running after its time-out is abandoned, and
+    `alive` is True: the process has to end before it takes another run, or the handler would
+    continue without its lease.
     """
 
     def __init__(self) -> None:
@@ -50,14 +50,11 @@ class ThreadExecutor:
 
     @property
     def alive(self) -> bool:
-        """Whether a handler that has timed out is still running."""
+        """True while a handler that has timed out is still running."""
         return any(thread.is_alive() for thread in self._abandoned)
 
     def run(self, work: Callable[[], None], *, seconds: float) -> None:
-        """See the port.
-
-        What the handler raises is raised here as it was, SystemExit and RecursionError included.
-        """
+        """See the port; raises whatever the handler raises, SystemExit and others included."""
         if seconds <= 0:
             raise HandlerTimedOut("no time was left to begin")
         raised: list[BaseException] = []
@@ -65,10 +62,10 @@ class ThreadExecutor:
         def guarded() -> None:
             try:
                 work()
-            except BaseException as error:  # noqa: BLE001 - handed over to the waiting caller
+            except BaseException as error:  # noqa: BLE001 - re-raised in the calling thread
                 raised.append(error)
 
-        # Contextvars carry the log's keys; a new thread begins without them.
+        # The logger's keys are contextvars, which a new thread does not inherit.
         thread = Thread(target=copy_context().run, args=(guarded,), name="handler", daemon=True)
         thread.start()
         thread.join(seconds)
@@ -76,5 +73,5 @@ class ThreadExecutor:
             self._abandoned.append(thread)
             raise HandlerTimedOut(f"still running after {seconds:g} s")
         if raised:
-            # Popped, so that the traceback's frame does not refer back to the error.
+            # Popped, so that the traceback's frame does not reference the error.
             raise raised.pop()

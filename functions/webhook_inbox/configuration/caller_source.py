@@ -1,6 +1,5 @@
-"""The shape of sources whose callers are your own: `auth = "jwt"`, `"api-key"`, `"basic"`."""
+"""The tables of sources with `auth = "jwt"`, `"api-key"` or `"basic"`."""
 
-from collections.abc import Callable
 from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
 
@@ -9,14 +8,12 @@ from pydantic import AfterValidator, ConfigDict, Field
 from webhook_inbox.configuration.destination import LOOPBACK
 from webhook_inbox.configuration.document import Source
 from webhook_inbox.configuration.hmac_source import EventId, EventType, Texts
-from webhook_inbox.configuration.table import Header, Text
-from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.domain.timestamps import duration
+from webhook_inbox.configuration.table import Header, Text, duration_up_to
 
-# Clocks that differ by more are wrong, and a token's end would mean little.
+# With a larger tolerance a token's expiry would mean little.
 LONGEST_TOLERANCE: Final = "10m"
 LONGEST_AGE: Final = "24h"
-# Imported from where they are used, the library behind them would be loaded to read a file.
+# Copied, since importing them would load the JWT library to read a file.
 Algorithm = Literal[
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA",
     "HS256", "HS384", "HS512",
@@ -29,27 +26,14 @@ def _published(value: str) -> str:
     if not host or not value.isascii() or not value.isprintable() or " " in value:
         raise ValueError(f'"{value}" is not a URL; write it like "https://issuer.example/jwks"')
     if parts.username is not None or parts.fragment:
-        raise ValueError("no credentials or fragment may stand in it; remove them")
+        raise ValueError("credentials and fragments are not allowed; remove them")
     if parts.scheme != "https" and not (parts.scheme == "http" and host in LOOPBACK):
         raise ValueError(f'"{value}" is not encrypted; use https (http on this machine only)')
     return value
 
 
-def _span(longest: str) -> Callable[[str], str]:
-    def check(value: str) -> str:
-        try:
-            given = duration(value)
-        except ConfigurationError as error:
-            raise ValueError(str(error)) from error
-        if given > duration(longest):
-            raise ValueError(f'"{value}" is too long; give at most "{longest}"')
-        return value
-
-    return check
-
-
 class CallerSource(Source):
-    """A source that declares how its callers prove who they are."""
+    """A source that declares the authentication of its callers."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -60,7 +44,7 @@ class CallerSource(Source):
 
 
 class TokenEventId(EventId):
-    """What an event is deduplicated by, where its token may say it."""
+    """The location of the event id, which may be a claim of the token."""
 
     places = (*EventId.places, "claim")
 
@@ -68,7 +52,7 @@ class TokenEventId(EventId):
 
 
 class TokenEventType(EventType):
-    """What kind of event it is, where its token may say it."""
+    """The location of the event type, which may be a claim of the token."""
 
     places = (*EventType.places, "claim")
 
@@ -108,11 +92,11 @@ class JwtSource(CallerSource):
         default=None,
         description='the text before the token; "Bearer " in `Authorization`, nothing elsewhere',
     )
-    tolerance: Annotated[str, AfterValidator(_span(LONGEST_TOLERANCE))] = Field(
+    tolerance: Annotated[str, AfterValidator(duration_up_to(LONGEST_TOLERANCE))] = Field(
         default="1m",
         description='the allowed clock difference for `exp`, `nbf` and `iat`, at most "10m"',
     )
-    max_age: Annotated[str, AfterValidator(_span(LONGEST_AGE))] | None = Field(
+    max_age: Annotated[str, AfterValidator(duration_up_to(LONGEST_AGE))] | None = Field(
         default=None,
         description='the validity of a token after its `iat`, at most "24h"; until `exp` if absent',
     )
@@ -132,4 +116,4 @@ class ApiKeySource(CallerSource):
 
 
 class BasicSource(CallerSource):
-    """A source with `auth = "basic"`: nothing more to say."""
+    """A source with `auth = "basic"`; it has no further keys."""

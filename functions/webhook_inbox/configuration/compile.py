@@ -1,6 +1,6 @@
-"""Makes the manifest: the configuration, and what every handlers module declares.
+"""Compiles the manifest from the configuration and the declarations of the handlers modules.
 
-Runs when the inbox is built or checked, never in a Lambda.
+Runs in builds and checks, never in a Lambda.
 """
 
 import ast
@@ -28,16 +28,11 @@ IMPORT_TIMEOUT: Final = 30.0
 
 
 def compile_manifest(root: Path, *, stage: str, import_timeout: float = IMPORT_TIMEOUT) -> Manifest:
-    """Returns the manifest of a stage.
-
-    Args:
-        root: the directory with `inbox.toml` and `handlers/`.
-        stage: the stage whose values of `inbox.toml` count.
-        import_timeout: seconds that a handlers module may take to be imported.
+    """Returns the manifest of a stage; `root` has `inbox.toml` and `handlers/`.
 
     Raises:
-        ConfigurationError: `inbox.toml` or a handlers module cannot be used; one line that
-            names the file and the remedy.
+        ConfigurationError: `inbox.toml` or a handlers module is invalid; one line names the file
+            and the remedy.
     """
     root = root.resolve()
     settings = inbox_toml.load(root / "inbox.toml", stage=stage)
@@ -64,8 +59,8 @@ def collect_handlers(
     """Returns every handler by name, in order of registration and declaration.
 
     Raises:
-        ConfigurationError: a module is broken, missing or not registered, or a name is bad or
-            taken.
+        ConfigurationError: a module is broken, missing or not registered, or a name is invalid or
+            used twice.
     """
     modules = registered_modules(root)
     found: dict[str, HandlerSpec] = {}
@@ -84,7 +79,7 @@ def write_module(manifest: Manifest, directory: Path) -> Path:
     """Writes the manifest as the module `compiled_manifest`; the same text for the same data.
 
     Raises:
-        ConfigurationError: a setting is of a type that has no literal, such as a date.
+        ConfigurationError: a setting has a type without a literal, such as a date.
     """
     literal = pprint.pformat(manifest.to_data(), width=100, sort_dicts=False)
     try:
@@ -106,8 +101,7 @@ def _check_sources(
         if spec.source not in known:
             raise ConfigurationError(
                 f"{shown(module_file(root, spec.module))}: handler {spec.name!r} is for the"
-                f" source {spec.source!r}, which inbox.toml does not have"
-                f" (it has: {', '.join(known) or 'none'}); add [sources.{spec.source}]"
+                f" source {spec.source!r}, {_missing('sources', spec.source, known)}"
             )
 
 
@@ -119,13 +113,12 @@ def _check_destinations(
             if name not in known:
                 raise ConfigurationError(
                     f"{shown(module_file(root, spec.module))}: handler {spec.name!r} calls the"
-                    f" destination {name!r}, which inbox.toml does not have"
-                    f" (it has: {', '.join(known) or 'none'}); add [destinations.{name}]"
+                    f" destination {name!r}, {_missing('destinations', name, known)}"
                 )
 
 
 def _check_mentions(*, known: Mapping[str, Any], root: Path) -> None:
-    """Refuses a misspelled destination in the code of a handler, as far as it can be read."""
+    """Rejects an unknown destination in the code of a handler, as far as it can be read."""
     for module in registered_modules(root):
         file = module_file(root, module)
         files = sorted(file.parent.rglob("*.py")) if file.name == "__init__.py" else [file]
@@ -133,14 +126,18 @@ def _check_mentions(*, known: Mapping[str, Any], root: Path) -> None:
             for name, line in mentioned(each):
                 if name not in known:
                     raise ConfigurationError(
-                        f"{shown(each)}:{line}: calls the destination {name!r}, which inbox.toml"
-                        f" does not have (it has: {', '.join(known) or 'none'}); add"
-                        f" [destinations.{name}]"
+                        f"{shown(each)}:{line}: calls the destination {name!r},"
+                        f" {_missing('destinations', name, known)}"
                     )
 
 
+def _missing(table: str, name: str, known: Mapping[str, Any]) -> str:
+    has = ", ".join(known) or "none"
+    return f"which inbox.toml does not have (it has: {has}); add [{table}.{name}]"
+
+
 def _check_lanes(handlers: Iterable[HandlerSpec], *, root: Path) -> None:
-    """Refuses a lane that would have to be a FIFO queue and a standard one."""
+    """Rejects a lane with serial and other handlers."""
     first: dict[str, HandlerSpec] = {}
     for spec in handlers:
         other = first.setdefault(spec.lane, spec)

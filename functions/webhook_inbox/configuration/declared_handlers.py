@@ -1,8 +1,7 @@
-"""What one module of `handlers/` declares, learned by importing it in a fresh interpreter.
+"""Reads the handlers of one module of `handlers/` by importing it in a new interpreter.
 
-So a broken module is named by file and line instead of breaking the build in a place of its
-choosing, and none sees another's globals. The report is a file of its own: what a module prints
-while it is imported does not matter.
+The error of a broken module names its file and line, and modules do not share globals. The report
+is a file, so that a module may print while it is imported.
 """
 
 import importlib
@@ -30,7 +29,7 @@ def declared_by(
 
     Raises:
         ConfigurationError: it cannot be imported within `timeout` seconds, has no Router, or a
-            handler has a bad name.
+            handler has an invalid name.
     """
     file = module_file(root, module)
     report = _report(module, root=root, timeout=timeout)
@@ -46,13 +45,13 @@ def declared_by(
             raise ConfigurationError(
                 f"{shown(file)}: handler {spec.name!r}: a name is 1-64 of a-z 0-9 _ . -"
             )
-        # A router may be shared: what another registered module adds to it is that module's.
+        # A router may be shared; handlers of another registered module belong to that module.
         if spec.module == module or spec.module not in registered:
             yield replace(spec, module=module)
 
 
 def _report(module: str, *, root: Path, timeout: float) -> Mapping[str, Any]:
-    """Runs this file as a program for one module and returns what that wrote down."""
+    """Runs this module as a program for one handlers module and returns its report."""
     file = shown(module_file(root, module))
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch, "report.json")
@@ -83,8 +82,8 @@ def _report(module: str, *, root: Path, timeout: float) -> Mapping[str, Any]:
 def _child_environment(root: Path) -> dict[str, str]:
     path = os.pathsep.join(filter(None, (str(root), os.environ.get("PYTHONPATH"))))
     return {
-        # Modules make AWS clients at import: those need a region, and must not ask the host's
-        # metadata service for credentials.
+        # Modules create AWS clients at import: those need a region, and must not read credentials
+        # from the host's metadata service.
         "AWS_DEFAULT_REGION": "us-east-1",
         **os.environ,
         "AWS_EC2_METADATA_DISABLED": "true",
@@ -99,7 +98,7 @@ def _import_failure(file: Path, failure: Mapping[str, Any]) -> str:
     message = " ".join(failure["message"].split())
     if error == ConfigurationError.__name__:
         return f"{place}: {message}"
-    remedy = "mend it, or take it out of MODULES in handlers/__init__.py"
+    remedy = "fix it, or take it out of MODULES in handlers/__init__.py"
     if error == ModuleNotFoundError.__name__:
         remedy = "install it, and add it to the `handlers` dependency group"
     return f"{place}: cannot be imported: {error}: {message}; {remedy}"
@@ -123,7 +122,7 @@ def _failure(error: BaseException) -> dict[str, Any]:
 
 
 def _place(error: BaseException) -> tuple[str, int]:
-    """Returns the deepest line of the user's own code, which is where a remedy begins."""
+    """Returns the deepest line of the user's code."""
     if isinstance(error, SyntaxError) and error.filename:
         return error.filename, error.lineno or 0
     handlers = Path.cwd() / "handlers"

@@ -1,4 +1,4 @@
-"""The shape of a destination: a downstream system that handlers call."""
+"""The table of a destination: a downstream system that handlers call."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -7,8 +7,14 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from webhook_inbox.configuration.table import ConfigTable, ExactlyOneOf, Header, Name, Text
-from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.configuration.table import (
+    ConfigTable,
+    ExactlyOneOf,
+    Header,
+    Name,
+    Text,
+    duration_up_to,
+)
 from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
 from webhook_inbox.domain.timestamps import duration
 
@@ -20,7 +26,7 @@ FASTEST: Final = 10_000.0
 _RATE: Final = re.compile(r"([1-9][0-9]{0,5})/([smh])", re.ASCII)
 _PERIODS: Final = {"s": 1, "m": 60, "h": 3600}
 _STATUS: Final = re.compile(r"[2-5]([0-9]{2}|xx)", re.ASCII)
-# What httpx writes itself, and what would change where a call goes or how long it is.
+# Headers that httpx writes, and those that change the target or the length of a call.
 _TAKEN: Final = frozenset(
     {"connection", "content-length", "content-type", "host", "traceparent", "transfer-encoding"}
 )
@@ -32,7 +38,7 @@ def _base_url(value: str) -> str:
     if not host or parts.port == 0:
         raise ValueError(f'"{value}" is not a URL; write it like "https://api.example"')
     if parts.username is not None or parts.query or parts.fragment:
-        raise ValueError("no credentials, query or fragment may stand in it; remove them")
+        raise ValueError("credentials, a query and a fragment are not allowed; remove them")
     if parts.scheme != "https" and not (parts.scheme == "http" and host in LOOPBACK):
         raise ValueError(f'"{value}" is not encrypted; use https (http on this machine only)')
     return value.rstrip("/")
@@ -40,21 +46,12 @@ def _base_url(value: str) -> str:
 
 def _seconds(longest: str) -> Callable[[Any], float]:
     """Returns a reader of durations of up to `longest`."""
-
-    def read(value: Any) -> float:
-        try:
-            given = duration(value if isinstance(value, str) else str(value))
-        except ConfigurationError as error:
-            raise ValueError(str(error)) from error
-        if given > duration(longest):
-            raise ValueError(f'"{value}" is too long; give at most "{longest}"')
-        return given.total_seconds()
-
-    return read
+    check = duration_up_to(longest)
+    return lambda value: duration(check(str(value))).total_seconds()
 
 
 def _rate(value: Any) -> float:
-    """Returns calls a second."""
+    """Returns calls per second."""
     match = _RATE.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         raise ValueError(f'"{value}" is not a rate; write it like "10/s", "600/m" or "1000/h"')
@@ -66,18 +63,18 @@ def _rate(value: Any) -> float:
 
 def _status(value: str) -> str:
     if _STATUS.fullmatch(value) is None:
-        raise ValueError(f'"{value}" is no status; write it like "409" or "5xx"')
+        raise ValueError(f'"{value}" is not a status; write it like "409" or "5xx"')
     return value
 
 
 def _ours(value: str) -> str:
     if value.lower() in _TAKEN:
-        raise ValueError(f'"{value}" is not free for this; name another header')
+        raise ValueError(f'"{value}" is reserved; name another header')
     return value
 
 
 def _none(value: Any) -> Any:
-    """Accepts `false` and "none" for what a destination does without."""
+    """Accepts `false` and "none" for None."""
     return None if value is False or value == "none" else value
 
 
@@ -121,16 +118,16 @@ class Auth(ExactlyOneOf):
 
     @property
     def secret_name(self) -> str:
-        """The name of the secret, however calls are authenticated."""
+        """The name of the secret."""
         return self.bearer or self.basic or self.secret or ""
 
     def parts(self) -> Mapping[str, str]:
-        """Returns what the manifest holds."""
+        """Returns the setting of the manifest."""
         return {key: value for key, value in self.model_dump().items() if value}
 
 
 class Idempotency(ExactlyOneOf):
-    """Where an effect's key goes, by which the destination knows a repetition."""
+    """The location of an effect's idempotency key."""
 
     places = ("header", "field")
 
@@ -144,7 +141,7 @@ class Idempotency(ExactlyOneOf):
 
 
 class BreakerTable(ConfigTable):
-    """When the circuit opens."""
+    """The circuit breaker of a destination."""
 
     failures: int = Field(default=5, ge=1, le=1000, description="failed calls in a row, 1 to 1000")
     recovery: Annotated[float, BeforeValidator(_seconds(LONGEST_RECOVERY))] = Field(
@@ -220,12 +217,12 @@ class Destination(ConfigTable):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The names of the secrets that calls need."""
+        """The names of the secrets of its calls."""
         named = (self.auth.secret_name if self.auth else "", self.sign or "")
         return tuple(name for name in named if name)
 
     def spec(self, name: str) -> DestinationSpec:
-        """Returns what the manifest holds."""
+        """Returns the destination of the manifest."""
         key, breaker = self.idempotency, self.breaker
         return DestinationSpec(
             name=name,

@@ -1,4 +1,4 @@
-"""The shape of inbox.toml. A field's description completes "give …" in an error's remedy."""
+"""The tables of inbox.toml. A field's description completes "give …" in an error's remedy."""
 
 import re
 from typing import Annotated, Any, Literal
@@ -14,7 +14,7 @@ def _address(value: str) -> str:
     mail = re.fullmatch(r"mailto:[^@\s]+@[^@\s]+", value)
     web = value.startswith("https://") and urlsplit(value).hostname
     if not mail and not web:
-        raise ValueError(f'"{value}" is no address; write "mailto:…@…" or "https://…"')
+        raise ValueError(f'"{value}" is not an address; write "mailto:…@…" or "https://…"')
     return value
 
 
@@ -22,7 +22,7 @@ Address = Annotated[str, AfterValidator(_address)]
 
 
 class Source(ConfigTable):
-    """One endpoint; the provider's module judges the keys that are not named here."""
+    """One endpoint; the provider's module validates all other keys."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -42,7 +42,7 @@ class Source(ConfigTable):
 
 
 class Alarms(ConfigTable):
-    """Whom to tell."""
+    """The recipients of alarms."""
 
     notify: list[Address] = Field(default=[], description="the addresses that receive every alarm")
     page: list[Address] = Field(
@@ -51,7 +51,7 @@ class Alarms(ConfigTable):
 
 
 class Overrides(ConfigTable):
-    """What one stage changes: parts of the file's tables, judged once they are merged."""
+    """The changes of one stage to the file's tables, validated after they are merged."""
 
     sources: dict[str, Any] = Field(default={}, description="tables [stages.STAGE.sources.NAME]")
     destinations: dict[str, Any] = Field(

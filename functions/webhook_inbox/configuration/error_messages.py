@@ -1,4 +1,4 @@
-"""Turns what pydantic finds into one line: table, key, what is wrong, and the remedy."""
+"""Turns pydantic's errors into one line: table, key, mistake and remedy."""
 
 from difflib import get_close_matches
 from typing import Any, Final, get_args
@@ -9,7 +9,7 @@ from pydantic_core import ErrorDetails
 
 from webhook_inbox.configuration.table import ConfigTable
 
-# How many parts of a path name the table itself, by its first part.
+# The number of a path's parts that name the table, by its first part.
 _TABLES: Final = {"sources": 2, "destinations": 2, "stages": 2, "alarms": 1}
 
 # TOML's words in place of Python's.
@@ -22,7 +22,7 @@ _KINDS: Final = {
 
 
 def line(model: type[ConfigTable], error: ValidationError, table: tuple[str, ...]) -> str:
-    """Returns the first mistake in words, and how many more there are."""
+    """Returns the first mistake, and the number of others."""
     found = error.errors(include_url=False, include_input=False)
     first = found[0]
     path = [str(part) for part in (*table, *first["loc"]) if part != "[key]"]
@@ -55,7 +55,7 @@ def _unknown(key: str, known: list[str]) -> str:
 def _locate(
     model: type[ConfigTable], path: tuple[int | str, ...]
 ) -> tuple[type[ConfigTable], FieldInfo | None]:
-    """Returns the model that a path ends in and the last field that it names."""
+    """Returns the last model and the last field of a path."""
     field = None
     for part in path:
         field = _fields(model).get(str(part), field)

@@ -1,8 +1,8 @@
-"""Which destinations a module of `handlers/` names in its code, as far as that can be read.
+"""The registered modules of `handlers/`, and the destinations that their code names.
 
     ctx.http("crm")          ctx.destination("crm")
 
-A name that is misspelled is found when the inbox is built, and not by the first event.
+A misspelled name fails the build instead of the first event.
 """
 
 import ast
@@ -19,13 +19,13 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 def mentioned(file: Path) -> Iterator[tuple[str, int]]:
     """Yields (destination, line) for each literal name in a module.
 
-    A context is what a function takes as its second argument, or whatever is called `ctx`; names
-    that are computed are not seen.
+    A context is the second argument of a function, or any variable named `ctx`; computed names are
+    ignored.
     """
     try:
         tree = ast.parse(file.read_bytes())
     except (OSError, SyntaxError, ValueError):
-        return  # Importing it says what is wrong.
+        return  # The import reports the error.
     contexts = {"ctx", *_second_arguments(tree)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and (name := _named(node, contexts)):
@@ -55,7 +55,7 @@ def registered_modules(root: Path) -> tuple[str, ...]:
     """Returns `MODULES` of `handlers/__init__.py`, without importing it.
 
     Raises:
-        ConfigurationError: there is none, or it and the files in `handlers/` differ.
+        ConfigurationError: it is missing, or differs from the files in `handlers/`.
     """
     registry = root / "handlers" / "__init__.py"
     modules = _literal_modules(registry)
@@ -77,19 +77,19 @@ def registered_modules(root: Path) -> tuple[str, ...]:
 
 
 def module_file(root: Path, module: str) -> Path:
-    """Returns where a module of `handlers/` is, or would be."""
+    """Returns the path of a module of `handlers/`, which may not exist."""
     package = root / "handlers" / module / "__init__.py"
     return package if package.is_file() else root / "handlers" / f"{module}.py"
 
 
 def shown(path: Path) -> str:
-    """Returns a path in `handlers/` as a person at the top of the repository would type it."""
+    """Returns a path in `handlers/` relative to the repository."""
     places = [place for place, part in enumerate(path.parts) if part == "handlers"]
     return str(Path(*path.parts[max(places[-1] - 1, 0) :])) if places else str(path)
 
 
 def _literal_modules(registry: Path) -> tuple[str, ...]:
-    """Reads MODULES from the syntax tree, so that nothing of the user's runs in the build."""
+    """Reads MODULES from the syntax tree, without running the user's code."""
     shape = f'{shown(registry)}: needs a line such as MODULES = ("github_issues",)'
     try:
         tree = ast.parse(registry.read_bytes())

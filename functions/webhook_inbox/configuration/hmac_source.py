@@ -1,4 +1,4 @@
-"""The shape of a source of the provider `hmac`: where its signature stands and what it signs."""
+"""The table of a source of the provider `hmac`: the location and content of its signature."""
 
 from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Final, Literal
@@ -7,12 +7,17 @@ from pydantic import AfterValidator, ConfigDict, Field, PlainValidator
 from pydantic_core import PydanticCustomError
 
 from webhook_inbox.configuration.document import Source
-from webhook_inbox.configuration.table import ConfigTable, ExactlyOneOf, Header, Text, header
-from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.domain.timestamps import duration
+from webhook_inbox.configuration.table import (
+    ConfigTable,
+    ExactlyOneOf,
+    Header,
+    Text,
+    duration_up_to,
+    header,
+)
 from webhook_inbox.providers.schemes.handshakes.presets import NAMES
 
-# A signed time keeps captured deliveries out for no longer than this.
+# A longer tolerance would accept captured deliveries for too long.
 LONGEST_TOLERANCE: Final = "24h"
 NO_TOLERANCE: Final = "none"
 
@@ -24,7 +29,7 @@ def _text(value: str) -> str:
 
 
 def _some(check: Callable[[str], str]) -> Callable[[Any], Any]:
-    """Accepts one text or a list of them; a plain union would report every branch."""
+    """Accepts a text or a list of texts; the error of a union would name every branch."""
 
     def several(value: Any) -> Any:
         if value is None:
@@ -38,15 +43,7 @@ def _some(check: Callable[[str], str]) -> Callable[[Any], Any]:
 
 
 def _tolerance(value: str) -> str:
-    if value == NO_TOLERANCE:
-        return value
-    try:
-        given = duration(value)
-    except ConfigurationError as error:
-        raise ValueError(str(error)) from error
-    if given > duration(LONGEST_TOLERANCE):
-        raise ValueError(f'"{value}" is too long; give at most "{LONGEST_TOLERANCE}"')
-    return value
+    return value if value == NO_TOLERANCE else duration_up_to(LONGEST_TOLERANCE)(value)
 
 
 Headers = Annotated[Any, PlainValidator(_some(header))]
@@ -57,7 +54,7 @@ Encoding = Literal["hex", "base64", "base64url"]
 
 
 class Signature(ExactlyOneOf):
-    """Where the signature stands and how it is made."""
+    """The location and the scheme of the signature."""
 
     places = ("header", "json", "form", "query")
     asked = "header"
@@ -110,7 +107,7 @@ class Signature(ExactlyOneOf):
 
 
 class Timestamp(ExactlyOneOf):
-    """Where the signed time stands, how it is written, and how far it may be off."""
+    """The location, format and tolerance of the signed time."""
 
     places = ("header", "json", "form", "query", "entry")
     asked = "header"
@@ -141,7 +138,7 @@ class Timestamp(ExactlyOneOf):
 
 
 class EventId(ExactlyOneOf):
-    """What an event is deduplicated by."""
+    """The location of the event id."""
 
     places: ClassVar[tuple[str, ...]] = ("header", "json", "body", "form", "query")
 
@@ -157,7 +154,7 @@ class EventId(ExactlyOneOf):
 
 
 class EventType(ExactlyOneOf):
-    """What kind of event it is."""
+    """The location of the event type."""
 
     places: ClassVar[tuple[str, ...]] = ("header", "json", "value", "form", "query")
 

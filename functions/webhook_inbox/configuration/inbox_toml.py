@@ -1,6 +1,6 @@
 """Reads inbox.toml: at synth, in tests and in the CLI; never in a Lambda.
 
-Whatever is wrong with the file is a ConfigurationError of one line: file, table, key, remedy.
+Any mistake in the file is a ConfigurationError of one line: file, table, key, remedy.
 """
 
 import tomllib
@@ -22,7 +22,7 @@ from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import DestinationSpec, SourceSpec
 
 Model = TypeVar("Model", bound=ConfigTable)
-# The shapes of sources that declare their own scheme, by the provider that stands for it.
+# The tables of sources that declare their own scheme, by provider.
 DECLARED: Final[Mapping[str, type[Source]]] = {
     "api-key": ApiKeySource,
     "basic": BasicSource,
@@ -33,7 +33,7 @@ DECLARED: Final[Mapping[str, type[Source]]] = {
 
 @dataclass(frozen=True, slots=True)
 class AlarmSpec:
-    """Whom alarms tell: `notify` in the morning, `page` at once; addresses as URLs."""
+    """The recipients of alarms, as URLs; `page` is the on-call engineer."""
 
     notify: tuple[str, ...] = ()
     page: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class AlarmSpec:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What inbox.toml says for one stage; `secrets` names all of them."""
+    """The configuration of one stage; `secrets` are the names of all secrets."""
 
     sources: Mapping[str, SourceSpec]
     destinations: Mapping[str, DestinationSpec]
@@ -53,12 +53,11 @@ def load(path: Path, *, stage: str) -> Configuration:
     """Returns the configuration of a stage: the file, and over it the stage's own tables.
 
     Raises:
-        ConfigurationError: the file is missing or wrong, in this stage or in another one: a
-            mistake for production is found on the laptop.
+        ConfigurationError: the file is missing or invalid, in this stage or in another one.
     """
     document = _read(path)
     try:
-        # Only the stages yet: what the file leaves open, a stage may complete.
+        # The stages first, since a stage may complete the tables of the file.
         stages = document.get("stages", {})
         _validated(InboxDocument, {"stages": stages})
         shared = {key: value for key, value in document.items() if key != "stages"}
@@ -108,7 +107,7 @@ def _fault(document: dict[str, Any]) -> str:
 
 
 def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Tables merge key by key; every other value, lists too, is replaced."""
+    """Merges tables key by key; any other value, including a list, is replaced."""
     both = {
         key: _merged(base[key], value)
         for key, value in over.items()
@@ -143,25 +142,25 @@ def _source(name: str, table: dict[str, Any]) -> SourceSpec:
         volatile=tuple(source.volatile),
         settings={key: value for key, value in table.items() if key not in Source.model_fields},
     )
-    providers.load(spec)  # judges the settings, as the Lambda will
+    providers.load(spec)  # validates the settings, as the Lambda will
     return spec
 
 
 def _identified(name: str, table: dict[str, Any]) -> dict[str, Any]:
-    """Returns a source's table with the provider that its `auth` stands for."""
+    """Returns a source's table with `auth` as its provider."""
     auth = table.get("auth")
     if auth is None:
         return table
     if table.get("provider", auth) != auth:
         raise ConfigurationError(
-            f'[sources.{name}] auth: "{auth}" stands in the place of provider, and'
-            f' "{table["provider"]}" is another one; remove either'
+            f'[sources.{name}] auth: "{auth}" replaces provider, but provider is'
+            f' "{table["provider"]}"; remove either'
         )
     return {**table, "provider": str(auth)}
 
 
 def _check_apart(name: str, table: Destination, verifying: Mapping[str, str]) -> None:
-    """Refuses a secret that deliveries are verified with: what calls handlers cannot read it."""
+    """Rejects a secret that verifies deliveries: the processor cannot read it."""
     for secret in table.secrets:
         if secret in verifying:
             raise ConfigurationError(

@@ -1,17 +1,20 @@
-"""What every table of inbox.toml has in common."""
+"""The base of every table of inbox.toml, and its common types."""
 
 import re
+from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Final
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
-from pydantic import model_validator as validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints, model_validator
+
+from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.domain.timestamps import duration
 
 NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}", re.ASCII)
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}", re.ASCII)
 
 
 def name(value: str) -> str:
-    """Accepts the name of a source, secret, destination or stage."""
+    """Validates the name of a source, secret, destination or stage."""
     if NAME.fullmatch(value) is None:
         raise ValueError(
             f'"{value}" is not a name; use lower-case letters, digits and dashes, at most 63,'
@@ -21,10 +24,25 @@ def name(value: str) -> str:
 
 
 def header(value: str) -> str:
-    """Accepts the name of a header."""
+    """Validates the name of a header."""
     if _HEADER.fullmatch(value) is None:
         raise ValueError(f'"{value}" is not a header\'s name; write it as the provider does')
     return value
+
+
+def duration_up_to(longest: str) -> Callable[[str], str]:
+    """Returns a validator of durations up to `longest`."""
+
+    def check(value: str) -> str:
+        try:
+            given = duration(value)
+        except ConfigurationError as error:
+            raise ValueError(str(error)) from error
+        if given > duration(longest):
+            raise ValueError(f'"{value}" is too long; give at most "{longest}"')
+        return value
+
+    return check
 
 
 Name = Annotated[str, AfterValidator(name)]
@@ -33,21 +51,21 @@ Text = Annotated[str, StringConstraints(min_length=1)]
 
 
 class ConfigTable(BaseModel):
-    """A table in which every key is known and every value has its type exactly."""
+    """A table that rejects unknown keys and does not convert types."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class ExactlyOneOf(ConfigTable):
-    """A table with exactly one of these keys, beside others that it may have.
+    """A table with exactly one of the keys in `places`.
 
-    Where none is given, `asked` is the one to ask for.
+    If it has none, the error asks for the key `asked`.
     """
 
     places: ClassVar[tuple[str, ...]]
     asked: ClassVar[str] = ""
 
-    @validator(mode="before")
+    @model_validator(mode="before")
     @classmethod
     def _one(cls, data: Any) -> Any:
         known = {field.alias or key for key, field in cls.model_fields.items()}

@@ -1,1 +1,1 @@
-"""The words that everything else speaks; imports nothing of ours but itself."""
+"""Records, errors and ports; imports no other package of the library."""

@@ -1,7 +1,6 @@
 """Conditions of conditional writes, as data.
 
-The adapter renders them as DynamoDB expressions and the in-memory table evaluates them, so
-the protocol's conditions are written once, in the core, and can be simulated.
+The adapter renders them as DynamoDB expressions; the in-memory table evaluates them.
 """
 
 from collections.abc import Mapping
@@ -11,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """The attribute is not there."""
+    """The attribute is absent."""
 
     name: str
 
@@ -21,7 +20,7 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """The attribute is there."""
+    """The attribute is present."""
 
     name: str
 
@@ -31,7 +30,7 @@ class Present:
 
 @dataclass(frozen=True, slots=True)
 class Equals:
-    """The attribute is there, of this type, and has this value."""
+    """The attribute has this type and value."""
 
     name: str
     value: str | int
@@ -43,7 +42,7 @@ class Equals:
 
 @dataclass(frozen=True, slots=True)
 class Less:
-    """The attribute is a number and smaller; DynamoDB compares with nothing else."""
+    """The attribute is a number below this one."""
 
     name: str
     value: int
@@ -55,7 +54,7 @@ class Less:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """The attribute is there and has one of these values."""
+    """The attribute has one of these values."""
 
     name: str
     values: tuple[str, ...]
@@ -98,7 +97,7 @@ def either(*clauses: Condition) -> Either:
 
 
 def number(name: str, value: int) -> Condition:
-    """Returns the condition that a number is this one; one that is not there is 0."""
+    """Returns the condition that an attribute is this number; an absent one counts as 0."""
     if value == 0:
         return either(Absent(name), Equals(name, 0))
     return Equals(name, value)

@@ -1,4 +1,4 @@
-"""What can go wrong, each class saying what happens next. Imports nothing of ours."""
+"""The errors of the library, and how each is handled."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -11,24 +11,24 @@ class InboxError(Exception):
 
 
 class Reason(StrEnum):
-    """Why a delivery is not let in; the value is the metric's dimension."""
+    """The reason for a rejection; the metric's dimension."""
 
     MISSING_SIGNATURE = "missing-signature"  # no signature header, or an empty one
-    INVALID_SIGNATURE = "invalid-signature"  # no live secret made it
-    MALFORMED = "malformed"  # a header or the body cannot be read as the scheme demands
+    INVALID_SIGNATURE = "invalid-signature"  # no live secret verifies it
+    MALFORMED = "malformed"  # a header or the body is not in the scheme's format
     STALE = "stale"  # signed too long ago
-    FUTURE = "future"  # signed too far ahead of our clock
-    MISSING_EVENT_ID = "missing-event-id"  # nothing to deduplicate by
+    FUTURE = "future"  # signed too far in the future
+    MISSING_EVENT_ID = "missing-event-id"  # no id to deduplicate by
     NO_SECRET = "no-secret"  # the source's secret is not set yet
     KEY_UNAVAILABLE = "key-unavailable"  # the provider's published key cannot be fetched now
-    NOT_ENROLLING = "not-enrolling"  # a secret was offered, and no operator is waiting for one
+    NOT_ENROLLING = "not-enrolling"  # a secret was offered, and no operator has opened the source
 
 
 class Rejected(InboxError):
-    """The delivery failed verification. Nothing of it becomes an event.
+    """The delivery failed verification and creates no event.
 
-    Remedy: compare the source's secret with the provider's, and see that nothing on the way
-    rewrites the body.
+    Remedy: compare the source's secret with the provider's, and check that no proxy rewrites the
+    body.
     """
 
     def __init__(self, reason: Reason, detail: str) -> None:
@@ -38,15 +38,15 @@ class Rejected(InboxError):
 
 
 class Transient(InboxError):
-    """The attempt failed and may succeed later: the run is tried again.
+    """The attempt failed and may succeed later: the run is retried.
 
     Attributes:
-        retry_after: the earliest useful delay, given as a number of seconds or a timedelta;
-            without it the handler's backoff decides.
-        refused: whether it is certain that nothing was done (a 429, a connection that was never
-            made); an effect is then known to have failed, and is not in doubt.
-        max_attempts: gives up after so many attempts, where the handler allows more.
-        page: whether somebody is woken when it gives up.
+        retry_after: the minimum delay, in seconds or as a timedelta; without it the handler's
+            backoff applies.
+        refused: whether the call certainly had no effect (a 429, no connection); the effect has
+            then failed and is not in doubt.
+        max_attempts: a limit of attempts below the handler's own.
+        page: whether to page the on-call engineer when the run is given up.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Transient(InboxError):
     ) -> None:
         super().__init__(message)
         if isinstance(retry_after, int | float):
-            # A year, beyond any limit: an absurd number must not become another error.
+            # A year is beyond any limit; a larger number could overflow.
             retry_after = timedelta(seconds=min(max(retry_after, 0.0), 31_536_000.0))
         self.retry_after: timedelta | None = retry_after
         self.refused = refused
@@ -69,12 +69,12 @@ class Transient(InboxError):
 
 
 class Permanent(InboxError):
-    """The attempt failed and no repetition will help: the run goes to the dead letters.
+    """The attempt failed and a retry will not help: the run is moved to the DLQ.
 
     Attributes:
-        page: whether somebody is woken.
-        refused: whether a call was turned away before anybody looked at what it asks for (a 401);
-            an effect that an earlier call left in doubt then stays so.
+        page: whether to page the on-call engineer.
+        refused: whether the call was rejected before its content was processed (a 401); an effect
+            that an earlier call left in doubt then stays in doubt.
     """
 
     def __init__(self, message: str, *, page: bool = False, refused: bool = False) -> None:
@@ -84,34 +84,33 @@ class Permanent(InboxError):
 
 
 class Skipped(InboxError):
-    """There is nothing to do, and why: the run is finished as skipped, and not attempted again."""
+    """The handler has nothing to do: the run is finished as skipped."""
 
 
 class Held(InboxError):
-    """The run waits for a person's decision; no attempt is spent.
+    """The run waits for a person's decision; no attempt is counted.
 
-    `webhookctl hold approve` lets it go on, `webhookctl hold deny` ends it as skipped.
+    `webhookctl hold approve` resumes it, `webhookctl hold deny` ends it as skipped.
 
     Attributes:
-        subject: what is decided, like "policy" or "effect:refund"; an approval is for this.
-        shows: what the person decides about, as text; at most 1 KB of it is kept.
-        fingerprint: of what the person sees; an approval of other content does not count.
+        subject: the subject of the approval, like "policy" or "effect:refund".
+        shows: the text that the person sees; at most 1 KB of it is stored.
+        fingerprint: the hash of that content; an approval of other content is ignored.
     """
 
     def __init__(
         self, message: str, *, subject: str = "handler", shows: str = "", fingerprint: str = ""
     ) -> None:
         super().__init__(message)
-        # Handlers give what they have at hand, and what is no text could not be recorded.
+        # Handlers may pass other types, which could not be stored.
         self.subject, self.shows, self.fingerprint = str(subject), str(shows), str(fingerprint)
 
 
 class Deferred(InboxError):
-    """The run waits until `until` for something outside it; no attempt is spent.
+    """The run waits until `until`; no attempt is counted.
 
-    `parked` waits without a message, for somebody who wakes it earlier; `waits_for` is what an
-    operator is told, like "destination crm"; `reservations` is what the run keeps of its turns at
-    destinations, see `Run.reservations`.
+    A `parked` run waits without a message and can be resumed earlier; `waits_for` is shown to an
+    operator, like "destination crm"; `reservations` are stored as `Run.reservations`.
     """
 
     def __init__(
@@ -133,7 +132,7 @@ class Deferred(InboxError):
 
 
 class Superseded(InboxError):
-    """A later attempt has taken over: this one may begin nothing any more."""
+    """A later attempt holds the lease: this one may not begin another effect."""
 
 
 class HandlerTimedOut(InboxError):
@@ -141,10 +140,10 @@ class HandlerTimedOut(InboxError):
 
 
 class Unavailable(InboxError):
-    """An AWS service did not answer, throttled, or failed; the call may or may not have happened.
+    """An AWS service did not answer, throttled, or failed; the call may have had an effect.
 
-    Remedy: none by hand. Ingest answers 503 and the provider retries; the processor's message
-    comes back.
+    No manual remedy: ingest answers 503 and the provider retries; the processor's message becomes
+    visible again.
     """
 
     def __init__(self, service: str, operation: str, cause: str) -> None:
@@ -154,16 +153,16 @@ class Unavailable(InboxError):
 
 
 class ConditionFailed(InboxError):
-    """A conditional write found another state than it asked for; `old` is the row it found."""
+    """The condition of a write failed; `old` is the row as it is."""
 
     def __init__(self, old: dict[str, Any] | None) -> None:
-        super().__init__("the row is not in the state this write asked for")
+        super().__init__("the condition of the write failed")
         self.old = old
 
 
 class ForeignMessage(InboxError):
-    """A queue message that no inbox wrote, or one of a version this code does not know."""
+    """A queue message that the inbox did not write, or of an unknown version."""
 
 
 class ConfigurationError(InboxError):
-    """`inbox.toml` or a handler's declaration cannot be used; the text names the remedy."""
+    """`inbox.toml` or a handler's declaration is invalid; the text names the remedy."""

@@ -8,7 +8,7 @@ KEY_LIMIT: Final = 255
 
 NAME_LIMIT: Final = 128
 
-# The namespace of keys as UUIDs: any fixed one; another would change every key.
+# The namespace of keys as UUIDs; a change would change every key.
 _KEYS: Final = bytes.fromhex("6f1d3f0c6a5e5c0e9d3b9d0f6c5b7a11")
 
 
@@ -19,7 +19,7 @@ class IdempotencyKey(str):
 
     @property
     def uuid(self) -> str:
-        """The key as a UUID (version 5), for downstreams that take nothing else."""
+        """The key as a UUID (version 5), for destinations that need one."""
         # https://www.rfc-editor.org/rfc/rfc9562#section-5.5
         digits = sha1(_KEYS + self.encode(), usedforsecurity=False).hexdigest()[:32]
         variant = "89ab"[int(digits[16], 16) % 4]
@@ -31,8 +31,7 @@ class IdempotencyKey(str):
 def key_of(name: str, *rest: str) -> IdempotencyKey:
     """Returns an effect's key: `create-order:stripe.fulfil:stripe:evt_1`, or with a business key.
 
-    It fits an HTTP header: at most 255 printable ASCII characters, the tail hashed where the
-    whole would not be.
+    It is at most 255 printable ASCII characters; a longer or other text is hashed.
     """
     key = ":".join((name, *rest))
     if len(key) <= KEY_LIMIT and key.isascii() and key.isprintable():

@@ -33,7 +33,7 @@ def _parsed(body: bytes) -> object:
 
 
 def at(document: object, path: str) -> object:
-    """Returns the value that the dotted path leads to, or None; `items.0.id` goes into lists."""
+    """Returns the value at a dotted path, or None; `items.0.id` indexes a list."""
     for name in path.split("."):
         if isinstance(document, dict):
             document = document.get(name)

@@ -1,7 +1,7 @@
 """The manifest: configuration and handler declarations, compiled into every bundle as data.
 
-Ingest learns from it which runs an event has without importing a handler, pydantic or a TOML
-parser; the stacks, the reconciler, replay and the CLI read the same one.
+Ingest reads from it which runs an event has, without importing a handler, pydantic or a TOML
+parser; the stacks, the reconciler, replay and the CLI read the same manifest.
 """
 
 from collections.abc import Mapping
@@ -12,9 +12,9 @@ from typing import Any, Final
 # The module that a build writes into each bundle; its `MANIFEST` is `Manifest.to_data()`.
 MODULE: Final = "compiled_manifest"
 DEFAULT_LANE: Final = "default"
-# The built-in handler that splits batches, of whatever source; no other may be called so.
+# The built-in handler that splits batches; the name is reserved.
 SPLIT: Final = "split"
-# The kind of order that needs a FIFO lane, and what its `on_dead` may say.
+# The kind of order that needs a FIFO lane, and the value of `on_dead` that blocks.
 SERIAL: Final = "serial"
 BLOCK: Final = "block"
 
@@ -30,18 +30,18 @@ class Backoff:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """In which order a handler takes the events of one ordering key.
+    """The order in which a handler processes the events of one ordering key.
 
     Attributes:
-        kind: "latest" (what is older than what was applied is skipped), "sequence" (by number,
-            without gaps) or "serial" (one at a time, as they were accepted).
-        ordering_key: the path in the body's JSON to what the order is about, like "data.object.id".
-        version: the path to what tells older from newer; a sequence's number.
-        first: the number that a sequence begins with.
-        timeout: seconds that a gap is waited for.
-        on_gap: what happens then: "skip" (the gap is passed over), "hold" or "dead".
-        backfill: whether the handler has a function that fetches what is missing.
-        on_dead: what a serial run's death means to the ordering key's next: "continue" or "block".
+        kind: "latest" (skips events older than the last applied one), "sequence" (by number,
+            without gaps) or "serial" (one at a time, in the order of acceptance).
+        ordering_key: the path of the ordering key in the body's JSON, like "data.object.id".
+        version: the path of the version, or of a sequence's number.
+        first: the first number of a sequence.
+        timeout: seconds to wait for a gap to close.
+        on_gap: the action after that: "skip" (continues behind the gap), "hold" or "dead".
+        backfill: whether the handler has a function that fetches missing events.
+        on_dead: whether a dead serial run blocks its ordering key: "continue" or "block".
     """
 
     kind: str
@@ -58,7 +58,7 @@ class Order:
 class HandlerSpec:
     """One handler as declared: `types` are glob patterns, `timeout` and `max_age` seconds.
 
-    `destinations` are those that are looked up before a run is claimed.
+    The circuits of `destinations` are checked before a run is leased.
     """
 
     name: str
@@ -76,17 +76,17 @@ class HandlerSpec:
 
     @property
     def serial(self) -> bool:
-        """Whether it takes an ordering key's events one at a time, through a FIFO lane."""
+        """True if it processes an ordering key's events one at a time, through a FIFO lane."""
         return self.order is not None and self.order.kind == SERIAL
 
     @property
     def blocks(self) -> bool:
-        """Whether an ordering key stands still after the death of one of its runs."""
+        """True if a dead run blocks its ordering key."""
         return self.serial and self.order is not None and self.order.on_dead == BLOCK
 
 
-# Declared wherever a source's provider sends batches. It belongs to no source, so that no event
-# but a whole batch, whose row names it, ever has a run of it.
+# Declared if a source's provider sends batches. It belongs to no source, so that only a batch,
+# whose row names it, has a run of it.
 SPLITTER: Final = HandlerSpec(SPLIT, module="", function="", source="", types=())
 
 
@@ -95,8 +95,8 @@ class SourceSpec:
     """One configured endpoint.
 
     `settings` is the rest of its TOML table, for the provider's module; `types` are the glob
-    patterns of the types that are stored, the rest is acknowledged and counted; `secret` is
-    the secret's name within the stage.
+    patterns of the types to store, others are acknowledged and counted; `secret` is the secret's
+    name within the stage.
     """
 
     name: str
@@ -109,17 +109,11 @@ class SourceSpec:
 
 @dataclass(frozen=True, slots=True)
 class BreakerSpec:
-    """When a destination's circuit opens.
+    """The circuit breaker of a destination."""
 
-    Attributes:
-        failures: so many in a row, of all workers together.
-        recovery: seconds that it stays open before one run probes.
-        drain: runs a second that are let through of those that waited.
-    """
-
-    failures: int = 5
-    recovery: float = 60.0
-    drain: float = 5.0
+    failures: int = 5  # consecutive ones, of all workers, open it
+    recovery: float = 60.0  # seconds that it stays open before one run probes
+    drain: float = 5.0  # runs per second that resume after it has closed
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,20 +121,20 @@ class DestinationSpec:
     """A named downstream system that handlers call.
 
     Attributes:
-        auth: how calls are authenticated: a kind ("bearer", "basic", "header" …) to the name of a
-            secret, and what else the kind needs.
-        key_header: the header that carries an effect's key, "" for none.
-        key_field: the field of a JSON body that carries it instead, "" for none.
-        key_format: how the key is written: "text", as it is, or "uuid".
-        key_lifetime: seconds for which the destination remembers a key; 0 where it honours none.
-        timeout: seconds that one call may take.
-        rate: calls a second, None without a limit.
-        on_limit: what a run does that would exceed it: "queue", "drop" or "error".
-        breaker: when its circuit opens, None for never.
-        sign: the name of the secret that requests are signed with as Standard Webhooks are.
-        responses: what a status means where that differs: "429" or "5xx" to "ok", "transient" or
-            "permanent".
-        retry_after: what a number in its `Retry-After` counts: "seconds" or "milliseconds".
+        auth: a kind ("bearer", "basic", "header" …) to the name of a secret, and the settings of
+            the kind.
+        key_header: the header for an effect's key, "" for none.
+        key_field: the field of a JSON body for it instead, "" for none.
+        key_format: the format of the key: "text" or "uuid".
+        key_lifetime: seconds for which the destination remembers a key; 0 if it ignores keys.
+        timeout: the time limit of a call, in seconds.
+        rate: calls per second, None without a limit.
+        on_limit: the action of a run that would exceed it: "queue", "drop" or "error".
+        breaker: its circuit breaker, None for none.
+        sign: the name of the secret for signatures as in Standard Webhooks.
+        responses: the meaning of statuses that differ from the default: "429" or "5xx" to "ok",
+            "transient" or "permanent".
+        retry_after: the unit of a number in its `Retry-After`: "seconds" or "milliseconds".
     """
 
     name: str
@@ -161,7 +155,7 @@ class DestinationSpec:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Everything the functions know about sources, handlers and destinations, by name."""
+    """The sources, handlers and destinations of a stage, by name."""
 
     stage: str = "dev"
     version: str = ""
@@ -171,7 +165,7 @@ class Manifest:
     secrets: tuple[str, ...] = ()
 
     def wants(self, source: SourceSpec, type_: str) -> bool:
-        """Tells whether events of this type are stored at all."""
+        """Returns whether the source stores events of this type."""
         return matches(source.types, type_)
 
     def runs_for(self, source: str, type_: str) -> tuple[HandlerSpec, ...]:
@@ -183,18 +177,18 @@ class Manifest:
         )
 
     def lane_of(self, handler: str) -> str:
-        """Returns the lane of a handler; the default one if it has left the manifest."""
+        """Returns the lane of a handler; the default lane if it is not in the manifest."""
         spec = self.handlers.get(handler)
         return spec.lane if spec else DEFAULT_LANE
 
     @property
     def lanes(self) -> tuple[str, ...]:
-        """The default lane and every other that a handler asks for."""
+        """The default lane and the lanes of all handlers."""
         return tuple(dict.fromkeys((DEFAULT_LANE, *(h.lane for h in self.handlers.values()))))
 
     @property
     def serial_lanes(self) -> frozenset[str]:
-        """Those of them that are FIFO: all handlers of one are serial."""
+        """The FIFO lanes: those of serial handlers."""
         return frozenset(spec.lane for spec in self.handlers.values() if spec.serial)
 
     def to_data(self) -> dict[str, Any]:
@@ -203,7 +197,7 @@ class Manifest:
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> "Manifest":
-        """Reads what `to_data` wrote."""
+        """Reads the data of `to_data`."""
         return cls(
             stage=data["stage"],
             version=data["version"],
@@ -215,7 +209,7 @@ class Manifest:
 
 
 def matches(patterns: tuple[str, ...], type_: str) -> bool:
-    """Tells whether any glob pattern fits the type, letter case included."""
+    """Returns whether any glob pattern matches the type; case matters."""
     return any(fnmatchcase(type_, pattern) for pattern in patterns)
 
 

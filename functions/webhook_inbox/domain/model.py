@@ -1,4 +1,4 @@
-"""The records of the inbox. All are frozen; every time is aware and UTC."""
+"""The records of the inbox. All are frozen; every time is aware and in UTC."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,12 +10,12 @@ from webhook_inbox.domain.timestamps import from_ms
 
 
 class Status(StrEnum):
-    """Where a run stands."""
+    """The status of a run."""
 
     PENDING = "pending"  # sent (again) by replay, approval or reconciler, not begun
-    PROCESSING = "processing"  # a worker holds the lease, or held it and was lost
-    FAILED = "failed"  # will be tried again at its due time
-    DEFERRED = "deferred"  # waits for something outside it, no attempt was spent
+    PROCESSING = "processing"  # a worker holds the lease, or held it and crashed
+    FAILED = "failed"  # will be retried at its due time
+    DEFERRED = "deferred"  # waits for an external condition; no attempt is counted
     HELD = "held"  # waits for a person
     DEAD_LETTER = "dead_letter"  # given up: exhausted, permanent, expired or lost
     DONE = "done"  # finished: never attempted again
@@ -23,7 +23,7 @@ class Status(StrEnum):
 
 
 class EventStatus(StrEnum):
-    """Where an event stands: the first of these, in this order, that fits any of its runs."""
+    """The status of an event: the first of these, in this order, that any of its runs has."""
 
     DEAD_LETTER = "dead_letter"
     HELD = "held"
@@ -54,11 +54,10 @@ def event_status(names: Iterable[str], statuses: Mapping[str, Status]) -> EventS
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """One HTTP request by a provider, as it came.
+    """One HTTP request of a provider, unchanged.
 
-    Header names are lower-case, repeated headers are joined by commas (as HTTP API gives
-    them), and the body is exactly the bytes that were sent. `request_id` is the gateway's, and
-    differs between deliveries that are equal otherwise.
+    Header names are lower-case, and repeated headers are joined by commas, as HTTP API does.
+    `request_id` is the gateway's; it distinguishes equal deliveries.
     """
 
     source: str
@@ -73,10 +72,10 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class StoredEvent:
-    """An accepted event, as the ledger keeps it. Written once, never changed.
+    """An accepted event as the ledger stores it; never changed.
 
-    `agent` is who sent it, "" where the source does not know its callers apart. `ordering_keys` is
-    what its serial runs are in order with, by handler.
+    `agent` is the authenticated sender, "" if the source has only one. `ordering_keys` has the
+    ordering key of each serial run, by handler.
     """
 
     source: str
@@ -98,7 +97,7 @@ class StoredEvent:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One entry of a run's history; `number` counts from 1 and is exact, entries may be dropped."""
+    """One entry of a run's history; `number` counts from 1, and old entries are dropped."""
 
     number: int
     started_at: datetime
@@ -113,16 +112,15 @@ class Run:
     """One handler's work on one event.
 
     Attributes:
-        progress: what its worker leaves to the next attempt, and to who looks at it; only the
-            run that splits a batch has any.
-        held: what a person has to decide: subject, reason, shows, fingerprint, at.
-        approvals: what a person has decided, by subject: by, reason, at, fingerprint.
-        waits_for: what a deferred run waits for, like "destination crm" or "resumption".
-        reservations: when it may call a destination, in ms, by destination.
-        ordering key: what a serial run is in order with.
-        blocking: whether its ordering key stands still since it died.
-        claims: how often it was claimed, deferrals included; what tells a later attempt.
-        resumed_at: when a person, or its handler's resumption, last let it go on.
+        progress: the position of a run that splits a batch, for its next attempt.
+        held: the approval request: subject, reason, shows, fingerprint, at.
+        approvals: the decisions by subject: by, reason, at, fingerprint.
+        waits_for: the condition a deferred run waits for, like "destination crm" or "resumption".
+        reservations: the time, in ms, from which it may call a destination, by destination.
+        ordering_key: the ordering key of a serial run.
+        blocking: whether it is dead and blocks its ordering key.
+        claims: the number of leases, deferrals included; it distinguishes attempts.
+        resumed_at: when a person, or the resumption of its handler, last resumed it.
     """
 
     source: str
@@ -160,13 +158,13 @@ class Run:
     blocking: bool = False
     claims: int = 0
     expires_at: datetime | None = None
-    in_due_index: bool = False  # whether the reconciler's index lists it
+    in_due_index: bool = False
 
     @property
     def round_began_at(self) -> datetime | None:
         """When the run was first begun, last replayed or last resumed.
 
-        What it waited for people until then is not held against its maximum age.
+        Its maximum age counts from then.
         """
         began = from_ms(self.replays[-1]["at"]) if self.replays else self.first_at
         return max(filter(None, (began, self.resumed_at)), default=None)
@@ -174,7 +172,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """One event with all that the ledger knows of its runs; what an operator looks at."""
+    """One event with its runs, effects and waits, as an operator sees it."""
 
     event: StoredEvent
     runs: Sequence[Run] = field(default_factory=tuple)
@@ -183,22 +181,22 @@ class Overview:
 
     @property
     def status(self) -> EventStatus:
-        """Where the event stands."""
+        """The status of the event."""
         return event_status(self.event.runs, {run.handler: run.status for run in self.runs})
 
 
 class WaitStrategy(StrEnum):
-    """What carries a run over its wait."""
+    """How the queue implements a run's wait."""
 
-    HIDDEN = "hidden"  # this message, by its visibility timeout
-    COPY = "copy"  # a delayed copy with the next generation; this message goes
-    PARKED = "parked"  # nothing but the ledger; the reconciler sends it when due
+    HIDDEN = "hidden"  # the visibility timeout of its message
+    COPY = "copy"  # a delayed copy with the next generation; the message is deleted
+    PARKED = "parked"  # ledger only; the reconciler sends it when due
 
 
-# The type of a delivery that holds many events, and what its id begins with.
+# The type of a delivery that holds many events, and the prefix of its id.
 BATCH: Final = "batch"
 
 
 def is_batch(event_id: str, type_: str) -> bool:
-    """Tells whether an event with this id and type is a whole batch."""
+    """Returns whether an event with this id and type is a batch."""
     return type_ == BATCH and event_id.startswith(f"{BATCH}:")

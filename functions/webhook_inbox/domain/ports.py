@@ -1,4 +1,4 @@
-"""What the core asks of the world. Adapters talk to AWS; `memory` is the double of each."""
+"""The ports of the core. The adapters implement them over AWS, `adapters.memory` in memory."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some rows of an index, in key order, and where the next page starts (None: no more)."""
+    """Some rows of an index, in key order, and the start of the next page (None: no more)."""
 
     items: Sequence[Item]
     next: Mapping[str, Any] | None = None
@@ -47,19 +47,19 @@ class Table(Protocol):
         """Returns the rows that exist, eventually consistent, in no order. Any number of keys."""
 
     def put(self, item: Item, *, when: Condition | None = None) -> None:
-        """Writes the whole row; raises `ConditionFailed` with the row that was in the way."""
+        """Writes the whole row; raises `ConditionFailed` with the existing row."""
 
     def update(self, key: Key, change: Change, *, when: Condition | None = None) -> Item:
-        """Changes a row, creating it where absent, and returns it as it is afterwards.
+        """Changes a row, creates it if absent, and returns the new row.
 
         Raises `ConditionFailed` with the row as it was.
         """
 
     def delete(self, key: Key) -> None:
-        """Removes the row if it is there."""
+        """Removes the row if it exists."""
 
     def query(self, pk: str, *, sk_prefix: str = "", consistent: bool = True) -> Iterator[Item]:
-        """Yields the rows of one partition in sort-key order, every page of them."""
+        """Yields all rows of one partition in sort-key order."""
 
     def query_index(
         self,
@@ -74,8 +74,7 @@ class Table(Protocol):
     ) -> Page:
         """Returns one page of an index: partition `value`, sort key in [low, high].
 
-        Eventually consistent: it may miss rows written a moment ago. Rows hold the index's
-        projected attributes only.
+        Eventually consistent: it may miss recent writes. Rows hold only the projected attributes.
         """
 
 
@@ -86,9 +85,8 @@ class Outgoing:
     Attributes:
         body: its text.
         delay: the seconds (0-900) before it can be received; 0 on a FIFO queue.
-        group: on a FIFO queue, and only there, what it is kept in order with.
-        dedup: on a FIFO queue, and only there, what a second one within 5 minutes is known by,
-            and not delivered.
+        group: the message group id; only on a FIFO queue.
+        dedup: the deduplication id, for 5 minutes; only on a FIFO queue.
     """
 
     body: str
@@ -110,7 +108,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """How much waits in a queue; `oldest` is None where the age is not known."""
+    """The backlog of a queue; `oldest` is None if the age is unknown."""
 
     visible: int
     oldest: timedelta | None
@@ -121,26 +119,26 @@ class Queue(Protocol):
 
     @property
     def fifo(self) -> bool:
-        """Whether it is a FIFO queue."""
+        """True for a FIFO queue."""
 
     def send(self, messages: Sequence[Outgoing]) -> Sequence[Outgoing]:
-        """Sends up to any number of messages and returns those the queue did not take.
+        """Sends any number of messages and returns those that the queue rejected.
 
-        A FIFO queue is sent nothing after a batch that it did not take whole: what was refused is
-        sent again later, and should not come after what follows it here.
+        On a FIFO queue, sending stops after a batch with a rejected message, so that a later retry
+        of it does not change the order.
         """
 
     def hide(self, receipt: str, seconds: int) -> None:
         """Sets a received message's visibility timeout, 0-43200 s from now."""
 
     def receive(self, limit: int, *, hidden_for: int) -> Sequence[Message]:
-        """Receives up to `limit` (1-10) messages without waiting, hidden for so many seconds."""
+        """Receives up to `limit` (1-10) messages by short polling, hidden for so many seconds."""
 
     def delete(self, receipt: str) -> None:
         """Deletes a received message."""
 
     def backlog(self) -> Backlog:
-        """Returns how much waits."""
+        """Returns the backlog."""
 
 
 class Blobs(Protocol):
@@ -154,7 +152,7 @@ class Blobs(Protocol):
 
 
 class SecretStore(Protocol):
-    """Where secrets are kept."""
+    """The store of secrets."""
 
     def fetch(self, name: str) -> tuple[str, ...]:
         """Returns the live values, the current one first; () when none is set.
@@ -164,17 +162,17 @@ class SecretStore(Protocol):
 
 
 class Vault(Protocol):
-    """Where a secret that a provider delivers is put."""
+    """The store of secrets that providers deliver."""
 
     def rotate(self, name: str, value: str) -> None:
-        """Sets the current value; the one before it stays live. Raises `Unavailable`."""
+        """Sets the current value; the previous one stays live. Raises `Unavailable`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """A request for something public: a GET of an https URL, or a POST where there is a body.
+    """A GET of a public https URL, or a POST if there is a body.
 
-    Whoever makes one has pinned its host: the URL may come from a stranger.
+    The URL may be part of a delivery, so the creator of a Fetch has checked its host.
     """
 
     url: str
@@ -185,14 +183,14 @@ class Fetcher(Protocol):
     """Fetches keys and certificates that providers publish."""
 
     def fetch(self, wanted: Fetch) -> bytes:
-        """Returns the answer's body, at most 64 KB; follows no redirect.
+        """Returns the response's body, at most 64 KB; follows no redirect.
 
-        Raises `Unavailable` for all else than a 200 within the time that ingest has.
+        Raises `Unavailable` unless the status is 200 within ingest's time budget.
         """
 
 
 class Nowhere:
-    """The double of both where nothing is fetched and no secret delivered."""
+    """A fetcher and a vault that are always unavailable."""
 
     def fetch(self, wanted: Fetch) -> bytes:
         """See `Fetcher`."""

@@ -1,4 +1,4 @@
-"""What DynamoDB and SQS take: known here, so that adapters and doubles refuse the same."""
+"""The quotas of DynamoDB and SQS, for the adapters and the doubles."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -21,9 +21,9 @@ SEND_BATCH: Final = 10
 RECEIVE_BATCH: Final = 10
 DELAY_SECONDS: Final = 900
 HIDE_SECONDS: Final = 43200  # at once, and altogether from the receive
-# The characters of XML 1.0; SQS rejects a message with any other.
+# The characters of XML 1.0; SQS rejects all others.
 _TEXT: Final = re.compile("[\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]+")
-# What a FIFO message's group and its deduplication id are made of.
+# The characters of a message group id and a deduplication id.
 _TOKEN: Final = re.compile("[!-~]{1,128}")
 
 
@@ -33,12 +33,12 @@ def text_size(text: str) -> int:
 
 
 def sendable(body: str) -> bool:
-    """Tells whether SQS takes a message: not empty, no control characters, not too long."""
+    """Returns whether SQS accepts a body: not empty, no control characters, not too long."""
     return _TEXT.fullmatch(body) is not None and text_size(body) <= MESSAGE_BYTES
 
 
 def takes(message: Outgoing, *, fifo: bool = False) -> bool:
-    """Tells whether a queue takes a message: one that it does not can fail its whole batch.
+    """Returns whether a queue accepts a message; an invalid one can fail its whole batch.
 
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
     """
@@ -50,14 +50,14 @@ def takes(message: Outgoing, *, fifo: bool = False) -> bool:
 
 
 def token(text: str) -> str:
-    """Returns what a FIFO queue knows the text by: itself, or its hash where it is no token."""
+    """Returns the text as a FIFO queue's id: its hash if it has other characters."""
     if _TOKEN.fullmatch(text):
         return text
     return f"sha256:{sha256(text.encode(errors='surrogatepass')).hexdigest()}"
 
 
 def batches(messages: Sequence[Outgoing]) -> Iterator[list[Outgoing]]:
-    """Yields the messages in batches of up to 10 that are together no longer than one may be."""
+    """Yields the messages in batches of up to 10 messages and 1 MB."""
     batch: list[Outgoing] = []
     size = 0
     for message in messages:
@@ -72,7 +72,7 @@ def batches(messages: Sequence[Outgoing]) -> Iterator[list[Outgoing]]:
 
 
 def item_size(item: Item) -> int:
-    """Returns the bytes a row counts as, and refuses what DynamoDB has no type for.
+    """Returns the size of a row in bytes.
 
     Raises:
         TypeError: a value is none of str, int, bool, bytes, list and dict.
@@ -82,14 +82,14 @@ def item_size(item: Item) -> int:
 
 
 def check_number(value: int) -> int:
-    """Returns the number; raises ValueError if DynamoDB would round or refuse it."""
+    """Returns the number; raises ValueError if it has more digits than DynamoDB stores."""
     if not -NUMBER_LIMIT < value < NUMBER_LIMIT:
         raise ValueError("a number has more than 38 digits")
     return value
 
 
 def check_name(name: str) -> str:
-    """Returns the attribute's name; raises ValueError if it is empty or no Unicode text."""
+    """Returns the attribute's name; raises ValueError if it is empty or not Unicode."""
     if not text_size(name):
         raise ValueError("an attribute has no name")
     return name
@@ -102,7 +102,7 @@ def _value_size(value: Any) -> int:
         case bool():
             return 1
         case int():
-            # Two digits a byte, and one more: about what DynamoDB counts.
+            # About two digits per byte, plus one, as DynamoDB counts.
             return len(str(check_number(value))) // 2 + 1
         case bytes():
             return len(value)

@@ -9,22 +9,26 @@ from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Clock, SecretStore
 
 LIFE: Final = timedelta(seconds=60)
-# A secret that is not set will be, by a person who then tries it.
+# An operator sets a missing secret and then tries it.
 ABSENCE_LIFE: Final = timedelta(seconds=2)
 # A flood of forged deliveries must not become a flood of calls to the secret store.
 REFRESH_PAUSE: Final = timedelta(seconds=10)
-# How long values outlive the store: a rotated secret has AWSPREVIOUS for at least as long.
+# Cached values are used for so long while the store is down.
 GRACE: Final = timedelta(hours=1)
-# A shorter value is a test's, and would cut ordinary words out of an error.
+# A shorter value is a test's; redacting it would remove ordinary words from errors.
 REDACTED_FROM: Final = 8
-# More than one invocation makes.
+# More than one invocation creates.
 CONCEALED: Final = 100
+# The secret that signs completion tokens, and the one that hashes the tokens of rejected
+# deliveries; a name in inbox.toml has no slash.
+COMPLETION_KEY: Final = "inbox/completion-key"
+TOKEN_KEY: Final = "inbox/token-key"  # noqa: S105 - a secret's name
 
 
 class SecretCache:
-    """Caches each secret's live values for 60 s, for an hour while the store is down.
+    """Caches each secret's live values for 60 s, or for an hour while the store is down.
 
-    That a secret is not set is remembered for 2 s.
+    A missing secret is cached for 2 s.
     """
 
     def __init__(self, *, store: SecretStore, clock: Clock) -> None:
@@ -38,7 +42,7 @@ class SecretCache:
         """Returns the live values, the current one first; () when none is set.
 
         Raises:
-            Unavailable: the store failed, and nothing fresh enough is cached.
+            Unavailable: the store failed, and no cached value is recent enough.
         """
         age = self._age(name)
         if age is not None and age < (LIFE if self._values[name] else ABSENCE_LIFE):
@@ -51,7 +55,7 @@ class SecretCache:
             return self._values[name]
 
     def refresh(self, name: str) -> tuple[str, ...] | None:
-        """Fetches again after a failed verification; None when that is not due or failed."""
+        """Fetches again after a failed verification; None if it is too early or fails."""
         age = self._age(name)
         if age is not None and age < REFRESH_PAUSE:
             return None
@@ -61,7 +65,7 @@ class SecretCache:
             return None
 
     def conceal(self, value: str) -> None:
-        """Takes a secret that was made here, such as a token, out of texts like the others."""
+        """Adds a secret that the library created, such as a token, for `redact`."""
         if value not in self._concealed:
             self._concealed.append(value)
 
@@ -69,7 +73,7 @@ class SecretCache:
         """Returns the text without any secret value that this cache has seen (G10)."""
         seen = {value for values in self._values.values() for value in values}
         seen.update(self._concealed)
-        # The longest first: one that begins like another would leave its rest behind.
+        # The longest first, since one may be the prefix of another.
         for value in sorted(seen, key=len, reverse=True):
             text = text.replace(value, "[secret]") if len(value) >= REDACTED_FROM else text
         return text
@@ -86,7 +90,7 @@ class SecretCache:
 
 
 def redacted(data: Any, redact: Callable[[str], str]) -> Any:
-    """Returns JSON data with each of its texts redacted; a secret may look like a number."""
+    """Returns JSON data with each of its texts redacted."""
     match data:
         case str():
             return redact(data)
@@ -96,11 +100,3 @@ def redacted(data: Any, redact: Callable[[str], str]) -> Any:
             return [redacted(value, redact) for value in data]
         case _:
             return data
-
-
-# The secret that tokens are made with; no name in inbox.toml holds a slash.
-COMPLETION_KEY: Final = "inbox/completion-key"
-
-
-# The secret that tokens are hashed with; no name in inbox.toml holds a slash.
-TOKEN_KEY: Final = "inbox/token-key"  # noqa: S105 - a secret's name

@@ -1,4 +1,4 @@
-"""Durations as configuration spells them."""
+"""Conversions of times, and durations as in inbox.toml."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -21,7 +21,7 @@ def from_ms(value: int) -> datetime:
 
 
 def to_seconds(moment: datetime) -> int:
-    """Returns epoch seconds, rounded up: what expires at it has really expired."""
+    """Returns epoch seconds, rounded up, so that nothing expires early."""
     return -(-to_ms(moment) // 1000)
 
 
@@ -35,7 +35,7 @@ _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours"}
 
 
 def duration(text: str) -> timedelta:
-    """Returns what `30s`, `5m` or `1h` say; raises ConfigurationError for anything else."""
+    """Reads `30s`, `5m` or `1h`; raises ConfigurationError for any other text."""
     match = _SPELLING.fullmatch(text)
     if match is None:
         raise ConfigurationError(f'"{text}" is not a duration; write it like "30s", "5m" or "1h"')

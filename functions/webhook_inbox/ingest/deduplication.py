@@ -1,25 +1,29 @@
-"""Recording an event once and sending its runs; for one that came alone or in a batch.
+"""Records an event once and sends its runs; for a single event and for an item of a batch.
 
-    event ──► guard ──► event row (conditional put) ──► one message per run
-                              │ exists
-                              ├─ same fingerprint: duplicate; runs without a row are sent
-                              └─ other fingerprint: conflict (G7)
+    event ──► replay guard ──► event row (conditional put) ──► one message per run
+                                    │ exists
+                                    ├─ same fingerprint: duplicate; runs without a row are sent
+                                    └─ other fingerprint: conflict (G7)
 
-A crash between put and send heals when the event comes again (G5) or by the reconciler.
+The replay guard recognises a captured body under a fresh id (G6). Where a provider signs neither
+id nor time, a signature is valid forever, so anyone who saw one delivery can send it again with
+another id. A row keyed by the signed content stores the id that was first seen with it.
+
+A crash between put and send heals when the event is delivered again (G5) or by the reconciler.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from enum import StrEnum
 from typing import Any, Final
 
-from webhook_inbox.domain.errors import ConditionFailed
+from webhook_inbox.domain.conditions import Condition, Equals, every
+from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import StoredEvent
 from webhook_inbox.domain.ports import Blobs, Item, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
-from webhook_inbox.ingest.replay_attacks import GuardResult, check
+from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.ledger import payloads
 from webhook_inbox.ledger.schema import (
     EVENT_LIFE,
@@ -29,34 +33,31 @@ from webhook_inbox.ledger.schema import (
     conflict_key,
     event_key,
     event_to,
+    guard_key,
     live,
 )
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import RunMessage
 
-# From this age on the reconciler has looked at an event, so a duplicate need not.
+# The reconciler has checked events of this age; a duplicate need not check them again.
 RECONCILED: Final = timedelta(minutes=15)
-
-
-class Taken(StrEnum):
-    """What became of a verified event."""
-
-    ACCEPTED = "accepted"  # new: stored, its runs sent
-    DUPLICATE = "duplicate"  # known, and its runs are under way or done
-    REPLAYED = "replayed"  # known content under a fresh id: not run (G6)
-    CONFLICT = "conflict"  # known id, other content: refused and kept (G7)
+# Longer than an ingest invocation: the writer of a younger guard may still be storing its event.
+SETTLING: Final = timedelta(seconds=30)
+# Longer than an ingest invocation, too: a younger guard of this event is not taken over while
+# this invocation stores the event.
+OURS_FOR: Final = timedelta(seconds=15)
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What became of a verified event, and which runs of it have to be sent, by (lane, run)."""
+    """The outcome of a verified event, and its runs that have to be sent, as (lane, run)."""
 
-    taken: Taken
+    outcome: IngestOutcome
     runs: Sequence[tuple[str, RunMessage]] = ()
 
 
 class IdempotentReceiver:
-    """Takes verified events in."""
+    """Records verified events, each once."""
 
     def __init__(self, *, manifest: Manifest, table: Table, lanes: Lanes, blobs: Blobs) -> None:
         self._manifest = manifest
@@ -64,34 +65,38 @@ class IdempotentReceiver:
         self._lanes = lanes
         self._blobs = blobs
 
-    def take(self, event: StoredEvent) -> Taken:
-        """Records an event and sends its runs, or tells which way it was known.
+    def take(self, event: StoredEvent) -> IngestOutcome:
+        """Records an event and sends its runs.
+
+        Returns:
+            ACCEPTED, DUPLICATE, REPLAYED or CONFLICT.
 
         Raises:
             Unavailable: storage or queue failed; the event may be stored and some runs sent.
         """
         recorded = self.record(event)
         self.send(recorded.runs)
-        return recorded.taken
+        return recorded.outcome
 
     def record(self, event: StoredEvent) -> Recorded:
-        """Records an event, or tells which way it was known; its runs have yet to be sent.
+        """Records an event; the caller sends its runs.
 
         Raises:
             Unavailable: storage failed; the event may be stored.
         """
-        if event.guard and check(self._table, event) is GuardResult.REPLAYED:
-            return Recorded(Taken.REPLAYED)
+        if event.guard and self._replays(event):
+            return Recorded(IngestOutcome.REPLAYED)
         known = self._store(event)
         if known is None:
-            return Recorded(Taken.ACCEPTED, self._addressed(event, event.runs, event.ordering_keys))
+            runs = self._addressed(event, event.runs, event.ordering_keys)
+            return Recorded(IngestOutcome.ACCEPTED, runs)
         if known["fingerprint"] != event.fingerprint:
-            self._keep_conflict(event, known)
-            return Recorded(Taken.CONFLICT)
-        # In order with what it was accepted for, whatever its handlers say by now.
+            self._store_conflict(event, known)
+            return Recorded(IngestOutcome.CONFLICT)
+        # The ordering keys it was accepted with, even if a deployment has changed them since.
         ordering_keys = known.get("ordering_keys", {})
-        unsent = self._unsent(event, known)
-        return Recorded(Taken.DUPLICATE, self._addressed(event, unsent, ordering_keys))
+        runs = self._addressed(event, self._unsent(event, known), ordering_keys)
+        return Recorded(IngestOutcome.DUPLICATE, runs)
 
     def send(self, runs: Iterable[tuple[str, RunMessage]]) -> None:
         """Sends runs, up to ten of one lane in a call.
@@ -100,6 +105,49 @@ class IdempotentReceiver:
             Unavailable: the queue failed; some may be sent.
         """
         self._lanes.send(runs)
+
+    def _replays(self, event: StoredEvent) -> bool:
+        """Claims the event's content for its id; True if another id has run this content.
+
+        Raises:
+            Unavailable: the table failed, or another id is being stored with this content.
+        """
+        try:
+            self._put_guard(event, absent(event.received_at))
+        except ConditionFailed as error:
+            return self._known_content(event, error.old or {})
+        return False
+
+    def _known_content(self, event: StoredEvent, guard: Item) -> bool:
+        holder = guard.get("event_id", "")
+        ours = holder == event.event_id
+        if ours and guard["written_at"] > to_ms(event.received_at - OURS_FOR):
+            return False
+        stored = live(self._table.get(event_key(event.source, holder)), event.received_at)
+        if stored is not None and _same_content(stored, event):
+            return not ours
+        if not ours and guard.get("written_at", 0) > to_ms(event.received_at - SETTLING):
+            raise Unavailable("ledger", "guard", "another delivery of this content is being stored")
+        # Its writer crashed before it stored an event, or met a conflict: this content has never
+        # run, so the guard must not reject it. The event's own old guard is renewed as well;
+        # otherwise another delivery could take it over by its age during this store.
+        unchanged = every(Equals("event_id", holder), Equals("written_at", guard["written_at"]))
+        try:
+            self._put_guard(event, unchanged)
+        except ConditionFailed as error:
+            raise Unavailable("ledger", "guard", "another delivery took the guard over") from error
+        return False
+
+    def _put_guard(self, event: StoredEvent, when: Condition) -> None:
+        key = guard_key(event.source, event.guard)
+        row = {
+            "pk": key.pk,
+            "sk": key.sk,
+            "event_id": event.event_id,
+            "written_at": to_ms(event.received_at),
+            "expires_at": to_seconds(event.received_at + EVENT_LIFE),
+        }
+        self._table.put(row, when=when)
 
     def _store(self, event: StoredEvent) -> Item | None:
         """Writes the event's row; returns the one that was there before, if any."""
@@ -116,8 +164,8 @@ class IdempotentReceiver:
         try:
             self._table.put(row, when=absent(event.received_at))
         except ConditionFailed as error:
-            # Our own row: an earlier try of this call succeeded and its answer was lost. The
-            # request's id tells it from another delivery in the same millisecond.
+            # This call's own row if an earlier try succeeded and its answer was lost. The request
+            # id distinguishes it from another delivery in the same millisecond.
             return None if error.old == row else error.old
         return None
 
@@ -125,7 +173,7 @@ class IdempotentReceiver:
         """Returns the runs that a crash between put and send left without a message (G5)."""
         if from_ms(known["received_at"]) < event.received_at - RECONCILED:
             return []
-        # A run that ends before this event's would is of an older event with its id.
+        # A run with an earlier end belongs to an older, expired event with this id.
         end = to_seconds(from_ms(known["received_at"]) + RUN_LIFE)
         begun = {
             row["sk"].removeprefix(RUN_PREFIX)
@@ -147,7 +195,7 @@ class IdempotentReceiver:
             for name in handlers
         ]
 
-    def _keep_conflict(self, event: StoredEvent, known: Item) -> None:
+    def _store_conflict(self, event: StoredEvent, known: Item) -> None:
         packed = payloads.pack(event.body, source=event.source)
         if packed.blob_key:
             self._blobs.put(packed.blob_key, packed.blob)
@@ -164,3 +212,9 @@ class IdempotentReceiver:
             **packed.attributes,
         }
         self._table.put(row)
+
+
+def _same_content(stored: Item, event: StoredEvent) -> bool:
+    # A retry that changed a volatile field has a guard of its own but the same fingerprint;
+    # captured, it must not run the event again.
+    return event.guard == stored.get("guard") or event.fingerprint == stored["fingerprint"]

@@ -1,8 +1,8 @@
-"""Taking a secret that a provider delivers, while an operator waits for it and not otherwise.
+"""Accepts a secret that a provider delivers, only while an operator has opened the source.
 
-Whoever can reach the endpoint can offer a secret, so one that was taken silently would let
-anybody sign. An operator opens the source for some minutes; the first secret that is offered
-then is taken, and no other.
+Anyone who can reach the endpoint can offer a secret; accepted without an operator, it would let
+anyone sign. An operator opens the source for some minutes, and only the first secret that is
+offered in that time is accepted.
 """
 
 from datetime import datetime, timedelta
@@ -20,14 +20,15 @@ SECRET_LIMIT: Final = 1024
 
 
 def key(source: str) -> Key:
-    """Returns the key of a source's enrolment."""
+    """Returns the key of a source's enrolment row."""
     return Key(f"enrolment#{source}", "enrolment")
 
 
 def begin(table: Table, source: str, *, by: str, now: datetime, until: datetime) -> None:
-    """Lets a source take one secret until then; raises Unavailable.
+    """Opens a source for one secret until then, in place of an earlier enrolment.
 
-    An enrolment that was open before is over with that.
+    Raises:
+        Unavailable: the table failed.
     """
     place = key(source)
     table.put(
@@ -45,26 +46,29 @@ def begin(table: Table, source: str, *, by: str, now: datetime, until: datetime)
 def take(
     table: Table, vault: Vault, *, source: str, secret: str, offered: str, now: datetime
 ) -> None:
-    """Stores an offered secret as the source's, if an operator waits for one.
+    """Stores an offered secret as the source's, if an operator has opened the source.
 
-    The provider may offer the same again, since our answer may not have reached it.
+    The provider may offer the same secret again, since the answer may not have reached it.
 
     Raises:
-        Rejected: nobody waits, or another secret was taken (not-enrolling); it is no secret.
+        Rejected: the source is not open, or has accepted another secret (not-enrolling); or the
+            offered text cannot be a secret (malformed).
         Unavailable: the table or the vault failed.
     """
     if not offered.isascii() or not offered.isprintable() or len(offered) > SECRET_LIMIT:
-        raise Rejected(Reason.MALFORMED, "what is offered is no secret")
+        raise Rejected(Reason.MALFORMED, "the offered secret is not printable ASCII, or too long")
     row = table.get(key(source))
     if row is None or row["open_until"] <= to_ms(now):
-        raise Rejected(Reason.NOT_ENROLLING, f"nobody waits for a secret: {_remedy(source)}")
+        raise Rejected(
+            Reason.NOT_ENROLLING, f"the source is not open for a secret: {_remedy(source)}"
+        )
     digest = sha256(f"{source}\0{offered}".encode()).hexdigest()
     unused = either(Absent("taken"), Equals("taken", digest))
     same = every(Equals("opened_at", row["opened_at"]), unused)
     try:
         table.update(key(source), Change(set={"taken": digest, "taken_at": to_ms(now)}), when=same)
     except ConditionFailed as error:
-        detail = f"another secret was taken before: {_remedy(source)}"
+        detail = f"another secret was accepted before: {_remedy(source)}"
         raise Rejected(Reason.NOT_ENROLLING, detail) from error
     vault.rotate(secret, offered)
 

@@ -1,4 +1,4 @@
-"""Making the record of an event from a verified delivery."""
+"""Builds the event of a verified delivery."""
 
 import json
 from collections.abc import Sequence
@@ -9,15 +9,14 @@ from typing import Final, NamedTuple
 from webhook_inbox.domain.manifest import SPLITTER, HandlerSpec, Manifest, SourceSpec
 from webhook_inbox.domain.model import BATCH, Delivery, StoredEvent
 from webhook_inbox.domain.provider import Identity, Provider, Verified
-from webhook_inbox.ingest.replay_attacks import content_hash
 from webhook_inbox.ledger.schema import dedupe_key
 from webhook_inbox.queue.message_groups import ordering_keys_of
 
 
 def fingerprint(body: bytes, volatile: tuple[str, ...]) -> str:
-    """Returns the SHA-256, in hex, that tells honest retries from other content.
+    """Returns the SHA-256, in hex, by which a retry is distinguished from other content.
 
-    Of the raw body; or, where fields are declared volatile and the body is JSON, of its
+    The hash covers the raw body; where fields are declared volatile and the body is JSON, its
     canonical JSON without them. A field is a dotted path; it goes through lists.
     """
     return sha256(_canonical(body, volatile) if volatile else body).hexdigest()
@@ -46,7 +45,7 @@ def _drop(value: object, names: list[str]) -> None:
             _drop(value.get(names[0]), names[1:])
 
 
-# The last three are how agents that call each other tell who called whom.
+# The last three record the chain of calls between agents.
 GENERAL_HEADERS: Final = frozenset(
     {
         "content-type",
@@ -62,7 +61,7 @@ HEADER_LIMIT: Final = 1024
 
 
 class Named(NamedTuple):
-    """What a verified delivery holds; no event where the source does not store its type."""
+    """A delivery's identity and event; no event where the source does not store its type."""
 
     identity: Identity
     event: StoredEvent | None
@@ -76,10 +75,10 @@ def event_of(
     manifest: Manifest,
     spec: SourceSpec,
 ) -> Named:
-    """Returns the event that a verified delivery holds, with its runs.
+    """Returns the event of a verified delivery, with its runs.
 
     Raises:
-        Rejected: it, or an item of it, has no name.
+        Rejected: the delivery, or an item of it, cannot be named.
     """
     if _holds_many(delivery, provider):
         event = batch_event(delivery, provider, verified)
@@ -92,10 +91,10 @@ def event_of(
 
 
 def name_of(delivery: Delivery, provider: Provider) -> Identity:
-    """Returns the name of what a delivery holds.
+    """Returns the identity of a delivery's event.
 
     Raises:
-        Rejected: it, or an item of it, has no name.
+        Rejected: the delivery, or an item of it, cannot be named.
     """
     many = _holds_many(delivery, provider)
     return _batch_name(delivery, provider) if many else provider.identify(delivery)
@@ -108,8 +107,8 @@ def new_event(
     verified: Verified,
     handlers: Sequence[HandlerSpec],
 ) -> StoredEvent:
-    """Returns the event that a delivery holds, with a run of each of the handlers."""
-    kept = GENERAL_HEADERS | provider.kept_headers
+    """Returns the event of a delivery, with a run of each of the handlers."""
+    stored = GENERAL_HEADERS | provider.kept_headers
     content = provider.guard(delivery, identity) if provider.guard else None
     return StoredEvent(
         source=delivery.source,
@@ -118,27 +117,33 @@ def new_event(
         received_at=delivery.received_at,
         body=delivery.body,
         fingerprint=fingerprint(delivery.body, provider.volatile),
-        headers={k: storable(v) for k, v in delivery.headers.items() if k in kept},
+        headers={k: storable(v) for k, v in delivery.headers.items() if k in stored},
         runs=tuple(spec.name for spec in handlers),
         signature_hash=_signature_hash(provider, verified),
         verified_with=verified.secret,
         occurred_at=identity.occurred_at or verified.signed_at,
-        guard="" if content is None else content_hash(content, agent=verified.agent),
+        guard="" if content is None else _guard(content, agent=verified.agent),
         request_id=delivery.request_id,
         agent=verified.agent,
         ordering_keys=ordering_keys_of(handlers, delivery.body),
     )
 
 
+def _guard(content: bytes, *, agent: str) -> str:
+    """Returns the replay guard of a signed content: each agent has its own (G6)."""
+    # An agent's name never contains a zero byte.
+    return sha256(agent.encode() + b"\0" + content if agent else content).hexdigest()
+
+
 def _signature_hash(provider: Provider, verified: Verified) -> str:
-    # A token's hash would tell whether a guess of it is right, for ever (G10).
+    # The hash of a token would confirm a guess of it forever (G10).
     if provider.bears_tokens:
         return ""
     return sha256(verified.signature.encode(errors="replace")).hexdigest()
 
 
 def batch_event(delivery: Delivery, provider: Provider, verified: Verified) -> StoredEvent:
-    """Returns the event that a whole batch is: named by its content, split by its only run."""
+    """Returns the event of a whole batch: named by its content, split by its only run."""
     return new_event(delivery, provider, _batch_name(delivery, provider), verified, (SPLITTER,))
 
 
@@ -150,7 +155,7 @@ def item_event(
     *,
     batch: StoredEvent,
 ) -> StoredEvent:
-    """Returns the event that an item of a batch is; it was verified when its batch was."""
+    """Returns the event of a batch's item; it was verified together with its batch."""
     verified = Verified(
         batch.verified_with, signature="", signed_at=batch.occurred_at, agent=batch.agent
     )
@@ -159,14 +164,15 @@ def item_event(
 
 
 def storable(value: str) -> str:
-    """Returns a header's value as it can be stored: cut, and valid text."""
+    """Returns a header's value cut to the limit, as valid text."""
     return value[:HEADER_LIMIT].encode(errors="replace").decode()
 
 
 def _holds_many(delivery: Delivery, provider: Provider) -> bool:
-    """Tells whether a delivery is a batch; what cannot be named is refused with the whole.
+    """Returns whether a delivery is a batch.
 
-    It is refused while the provider still has it.
+    Raises:
+        Rejected: an item cannot be named; the whole batch is refused while the provider has it.
     """
     parts = provider.batch(delivery) if provider.batch else None
     for part in parts or ():

@@ -1,73 +1,32 @@
 """Ingest: verify a delivery, record its event once, send its runs, answer.
 
-    deliver ── greet, enrol ── verify ── handshake ── batch? ── name ──► acceptance ──► 2xx
+    delivery ── greet, enrol ── verify ── handshake ── identify ──► deduplication ──► 2xx
 
-Two calls for a new event, one for a duplicate older than 15 minutes, two for a younger one.
+A new event takes two AWS calls, a duplicate older than 15 minutes one, a younger duplicate two.
 A batch is one event whose only run splits it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from dataclasses import replace
 from traceback import format_exception
 
 from webhook_inbox.domain.errors import Reason, Rejected, Unavailable
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery, StoredEvent
 from webhook_inbox.domain.ports import NOWHERE, Blobs, Fetcher, Table, Vault
-from webhook_inbox.domain.provider import Answer, Identity, Provider, Verified
+from webhook_inbox.domain.provider import Identity, Provider, Verified
 from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.ingest import enrolment, events
-from webhook_inbox.ingest.deduplication import IdempotentReceiver, Taken
+from webhook_inbox.ingest.deduplication import IdempotentReceiver
+from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
 from webhook_inbox.ingest.rejected import RejectedStore
 from webhook_inbox.ingest.verification import PublishedKeys, verify
 from webhook_inbox.ledger.schema import dedupe_key
 from webhook_inbox.queue.lanes import Lanes
 
 
-class IngestOutcome(StrEnum):
-    """What became of a delivery; the value is the metric's dimension."""
-
-    ACCEPTED = "accepted"  # a new event, stored, its runs sent
-    DUPLICATE = "duplicate"  # known, and its runs are under way or done
-    REPLAYED = "replayed"  # known content under a fresh id: not run (G6)
-    CONFLICT = "conflict"  # known id, other content: refused and kept (G7)
-    IGNORED = "ignored"  # a type that this source does not store
-    HANDSHAKE = "handshake"  # a challenge, answered
-    ENROLLED = "enrolled"  # a secret, delivered by the provider and stored
-    REJECTED = "rejected"  # failed verification: kept, within bounds
-    NO_SECRET = "no-secret"  # cannot be verified yet: kept, and the provider retries
-    UNKNOWN_SOURCE = "unknown-source"
-    WRONG_METHOD = "wrong-method"
-    UNAVAILABLE = "unavailable"  # storage or queue failed: the provider retries
-    BROKEN = "broken"  # our own fault: the provider retries
-
-
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    """The outcome of a delivery and the HTTP status it is answered with.
-
-    `reason` and `detail` say why a delivery was not accepted; neither holds a secret.
-    `secret` tells which live secret verified it, None where none did; `retry` and
-    `retry_reason` what the provider says of its repetitions.
-    """
-
-    outcome: IngestOutcome
-    status: int
-    source: str = ""
-    event_id: str = ""
-    type: str = ""
-    reason: str = ""
-    detail: str = ""
-    answer: Answer | None = None
-    secret: int | None = None
-    handlers: tuple[str, ...] = field(default_factory=tuple)
-    retry: int | None = None
-    retry_reason: str = ""
-
-
 class Ingest:
-    """The receiving use case. Its collaborators are ports; it keeps no state but their caches."""
+    """The use case of receiving a delivery."""
 
     def __init__(
         self,
@@ -88,19 +47,19 @@ class Ingest:
         self._keys = PublishedKeys(fetcher)
         self._fetcher = fetcher
         self._vault = vault
-        self._box = RejectedStore(table, blobs, secrets)
-        self._acceptance = IdempotentReceiver(
+        self._rejected = RejectedStore(table, blobs, secrets)
+        self._receiver = IdempotentReceiver(
             manifest=manifest, table=table, lanes=lanes, blobs=blobs
         )
 
     def receive(self, delivery: Delivery) -> Receipt:
-        """Takes one delivery in and tells what to answer. Never raises for any input."""
+        """Receives one delivery and returns the answer; never raises."""
         source = self._manifest.sources.get(delivery.source)
         if source is None:
             return Receipt(IngestOutcome.UNKNOWN_SOURCE, 404, detail="no such source")
         try:
             receipt = self._answer(delivery, source)
-        except Exception as error:  # noqa: BLE001 - our own fault: the provider retries
+        except Exception as error:  # noqa: BLE001 - a fault of this software: the provider retries
             receipt = Receipt(IngestOutcome.BROKEN, 503, detail="".join(format_exception(error)))
         return replace(receipt, source=source.name)
 
@@ -108,7 +67,7 @@ class Ingest:
         provider = self._providers(source)
         try:
             try:
-                return self._unsigned(delivery, source, provider) or self._judge(
+                return self._unsigned(delivery, source, provider) or self._signed(
                     delivery, source, provider
                 )
             except Rejected as error:
@@ -119,7 +78,7 @@ class Ingest:
     def _unsigned(
         self, delivery: Delivery, source: SourceSpec, provider: Provider
     ) -> Receipt | None:
-        """Answers what comes without a signature by design, None where it has to have one."""
+        """Answers a request that needs no signature; returns None for any other."""
         if provider.greet is not None:
             secrets = self._secrets.get(source.secret) if provider.needs_secret else ()
             answer = provider.greet(delivery, secrets)
@@ -140,7 +99,7 @@ class Ingest:
         )
         return Receipt(IngestOutcome.ENROLLED, offer.answer.status, answer=offer.answer)
 
-    def _judge(self, delivery: Delivery, source: SourceSpec, provider: Provider) -> Receipt:
+    def _signed(self, delivery: Delivery, source: SourceSpec, provider: Provider) -> Receipt:
         verified, secret = self._verify(delivery, source, provider)
         answer = provider.handshake(delivery, secret) if provider.handshake else None
         if answer is not None:
@@ -159,19 +118,18 @@ class Ingest:
     def _accept(
         self, event: StoredEvent, provider: Provider, identity: Identity, verified: Verified
     ) -> Receipt:
-        taken = self._acceptance.take(event)
-        handlers = event.runs if taken is Taken.ACCEPTED else ()
+        outcome = self._receiver.take(event)
+        handlers = event.runs if outcome is IngestOutcome.ACCEPTED else ()
         status = {
-            Taken.ACCEPTED: provider.accepted_status,
-            Taken.CONFLICT: provider.conflict_status,
-        }
-        outcome = IngestOutcome(taken.value)
-        return _receipt(provider, outcome, status.get(taken, 200), identity, verified, handlers)
+            IngestOutcome.ACCEPTED: provider.accepted_status,
+            IngestOutcome.CONFLICT: provider.conflict_status,
+        }.get(outcome, 200)
+        return _receipt(provider, outcome, status, identity, verified, handlers)
 
     def _verify(
         self, delivery: Delivery, source: SourceSpec, provider: Provider
     ) -> tuple[Verified, str]:
-        """Returns how it was verified, and with which secret."""
+        """Returns the verification and the secret that it was made with."""
         if not provider.needs_secret:
             return verify(provider, delivery, (), self._keys), ""
         secrets = self._secrets.get(source.secret)
@@ -180,7 +138,7 @@ class Ingest:
         except Rejected as error:
             if error.reason not in {Reason.INVALID_SIGNATURE, Reason.NO_SECRET}:
                 raise
-            # A secret set or rotated within the cache's life: look once more before refusing.
+            # The secret may have been set or rotated within the cache's life.
             fresh = self._secrets.refresh(source.secret)
             if not fresh or fresh == secrets:
                 raise
@@ -192,12 +150,14 @@ class Ingest:
         self, delivery: Delivery, source: SourceSpec, provider: Provider, error: Rejected
     ) -> Receipt:
         status, reason, detail = provider.statuses[error.reason], str(error.reason), error.detail
-        # What offers a secret holds one: it is not kept (G10).
+        # An offer holds a secret, so it is not stored (G10).
         offered = error.reason is Reason.NOT_ENROLLING
-        kept = not offered and self._box.keep(delivery, error, provider)
+        stored = not offered and self._rejected.store(delivery, error, provider)
         if error.reason is Reason.NO_SECRET:
             detail += f": webhookctl secrets set {source.secret}"
-            detail += "; the delivery is kept" if kept else "; this minute's share is kept already"
+            detail += (
+                "; the delivery is kept" if stored else "; this minute's share is kept already"
+            )
             return Receipt(IngestOutcome.NO_SECRET, status, reason=reason, detail=detail)
         answer = provider.refusal and replace(provider.refusal, status=status)
         return Receipt(IngestOutcome.REJECTED, status, reason=reason, detail=detail, answer=answer)

@@ -1,4 +1,4 @@
-"""Finds the deliveries that `rejected` keeps. Works in an operator's hands, never in a Lambda."""
+"""Stores rejected deliveries for 7 days, and finds them for an operator."""
 
 import hmac
 from collections.abc import Callable, Iterator
@@ -24,10 +24,10 @@ LIFE: Final = timedelta(days=7)
 PER_MINUTE: Final = 60
 DETAIL_LIMIT: Final = 256
 HASHED: Final = "hmac-sha256:"
-# What is kept of a token where that secret could not be had.
+# Stored in place of a token's hash where the secret for the hash could not be read.
 HIDDEN: Final = "hidden"
 
-# (place, token) to what is kept of it.
+# (place, token) to the text that is stored for the token.
 Blind = Callable[[str, str], str]
 
 
@@ -37,13 +37,13 @@ def partition(source: str) -> str:
 
 
 def hashed(key: str, *, source: str, place: str, token: str) -> str:
-    """Returns what is kept of a token that a header or a query's field of this name held."""
+    """Returns the hash that is stored for a token in a header or a query's field."""
     content = "\0".join((source, place, token)).encode(errors="replace")
     return HASHED + hmac.digest(key.encode(), content, "sha256").hex()
 
 
 class RejectedStore:
-    """Where rejected deliveries are kept; it remembers which minutes are full."""
+    """Stores rejected deliveries, up to 60 per source and minute."""
 
     def __init__(self, table: Table, blobs: Blobs, secrets: SecretCache) -> None:
         self._table = table
@@ -51,23 +51,23 @@ class RejectedStore:
         self._secrets = secrets
         self._full: dict[str, str] = {}
 
-    def keep(self, delivery: Delivery, error: Rejected, provider: Provider) -> bool:
-        """Stores a delivery without making it an event; False when this minute's share is used up.
+    def store(self, delivery: Delivery, error: Rejected, provider: Provider) -> bool:
+        """Stores a delivery without making it an event; False when the minute's limit is reached.
 
-        Of its headers only those are kept that its scheme and its naming need.
+        Stores only the headers that its scheme and its naming need.
 
         Raises:
-            Unavailable: storage failed and the delivery could have been a true one, of which
-                there is no other copy: the provider has to send it again.
+            Unavailable: storage failed, and the source has no secret yet: the delivery may be
+                genuine, so the provider has to send it again.
         """
         try:
-            return self._keep(delivery, error, provider)
+            return self._store(delivery, error, provider)
         except Unavailable:
             if error.reason is Reason.NO_SECRET:
                 raise
             return False
 
-    def _keep(self, delivery: Delivery, error: Rejected, provider: Provider) -> bool:
+    def _store(self, delivery: Delivery, error: Rejected, provider: Provider) -> bool:
         expires_at = to_seconds(delivery.received_at + LIFE)
         if not self._within_bound(delivery, expires_at):
             return False
@@ -83,7 +83,7 @@ class RejectedStore:
     def _blinding(self, source: str) -> Blind:
         def blind(place: str, token: str) -> str:
             try:
-                # Read when a delivery with a token was refused, and for no other.
+                # Read only for a rejected delivery that has a token.
                 keys = self._secrets.get(TOKEN_KEY)
             except Unavailable:
                 return HIDDEN
@@ -94,7 +94,7 @@ class RejectedStore:
     def _within_bound(self, delivery: Delivery, expires_at: int) -> bool:
         minute = f"{delivery.received_at:%Y-%m-%dT%H:%M}"
         if self._full.get(delivery.source) == minute:
-            # Known without a call: a flood costs none.
+            # No AWS call: a flood of forged deliveries costs none.
             return False
         key = Key(f"rejected-count#{delivery.source}", minute)
         below = either(Absent("kept"), Less("kept", PER_MINUTE))
@@ -133,30 +133,30 @@ def _query(delivery: Delivery, provider: Provider, blind: Blind) -> str:
 
 
 def _text(value: str) -> str:
-    # JSON can spell lone surrogates, and no store takes them.
+    # JSON can hold lone surrogates, which DynamoDB rejects.
     return value.encode(errors="replace").decode()
 
 
 @dataclass(frozen=True, slots=True)
 class RejectedDelivery:
-    """A rejected delivery as the ledger keeps it; `row` has its body, or tells where it is."""
+    """A rejected delivery as it is stored; `row` has its body, or the key of its blob."""
 
     source: str
     row: Item
 
     @property
     def id(self) -> str:
-        """Its name, which is typed by people."""
+        """Its id in the CLI."""
         return str(self.row["sk"]).replace("#", "-")
 
     @property
     def received_at(self) -> datetime:
-        """When it came."""
+        """When it was received."""
         return from_ms(int(self.row["sk"].partition("#")[0]))
 
     @property
     def expires_at(self) -> datetime:
-        """Until when it is kept."""
+        """When it expires."""
         return from_seconds(self.row["expires_at"])
 
     @property
@@ -166,37 +166,37 @@ class RejectedDelivery:
 
     @property
     def released_at(self) -> datetime | None:
-        """When it was let in."""
+        """When it was released; None if it was not."""
         return from_ms(self.row["released_at"]) if "released_at" in self.row else None
 
     @property
     def released_event_id(self) -> str:
-        """The id of the event that it was let in as; "" where it was not."""
+        """The id of the event that it was released as; "" if it was not."""
         return str(self.row.get("released_event_id", ""))
 
 
 @dataclass(frozen=True, slots=True)
 class RejectedFilter:
-    """Which kept deliveries are looked for; () and None stand for all."""
+    """Selects rejected deliveries; () and None select all."""
 
     ids: tuple[str, ...] = ()
     reasons: tuple[Reason, ...] = ()
     since: datetime | None = None
     until: datetime | None = None
 
-    def fits(self, kept: RejectedDelivery) -> bool:
-        """Tells whether a kept delivery is looked for."""
+    def fits(self, rejected: RejectedDelivery) -> bool:
+        """Returns whether the filter selects a delivery."""
         return (
-            (not self.ids or kept.id in self.ids)
-            and (not self.reasons or kept.reason in self.reasons)
-            and (self.since is None or kept.received_at >= self.since)
-            and (self.until is None or kept.received_at < self.until)
+            (not self.ids or rejected.id in self.ids)
+            and (not self.reasons or rejected.reason in self.reasons)
+            and (self.since is None or rejected.received_at >= self.since)
+            and (self.until is None or rejected.received_at < self.until)
         )
 
 
 def find(
     table: Table, source: str, wanted: RejectedFilter, *, now: datetime
 ) -> Iterator[RejectedDelivery]:
-    """Yields a source's kept deliveries that are looked for, in the order in which they came."""
+    """Yields a source's rejected deliveries that the filter selects, oldest first."""
     rows = (row for row in table.query(partition(source)) if live(row, now) is not None)
     return filter(wanted.fits, (RejectedDelivery(source, row) for row in rows))

@@ -1,13 +1,14 @@
-"""Rejected deliveries, once more: judged by today's secrets, and let in where they are valid.
+"""Re-verifies rejected deliveries with the current secrets, and releases the valid ones.
 
-    kept row ──► delivery as it came ──► verify, its time judged at arrival ──► Checked
-                                                  release: event, received now ──► acceptance
+    rejected row ──► delivery ──► verify, as of its arrival ──► ReverifiedDelivery
+                                        release: event, received now ──► deduplication
 
-Letting one in twice is harmless: the second time its event is known. So a release that was
-interrupted is simply repeated. Works in an operator's hands, never in a Lambda.
+Releasing a delivery twice is harmless, since its event is known the second time; an interrupted
+release can be repeated. Runs in the CLI only.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -19,58 +20,50 @@ from webhook_inbox.domain.json_path import fields
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery, StoredEvent
 from webhook_inbox.domain.ports import NOWHERE, Blobs, Change, Fetcher, Key, Table
-from webhook_inbox.domain.provider import Provider, Sample, Verified
+from webhook_inbox.domain.provider import Provider, Sample
 from webhook_inbox.domain.secrets import TOKEN_KEY, SecretCache
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ingest import events
-from webhook_inbox.ingest.deduplication import IdempotentReceiver, Taken
+from webhook_inbox.ingest.deduplication import IdempotentReceiver
+from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.ingest.rejected import HASHED, HIDDEN, RejectedDelivery, hashed
 from webhook_inbox.ingest.verification import PublishedKeys, verify
 from webhook_inbox.ledger import payloads
 
 
 class ReleaseVerdict(StrEnum):
-    """What a kept delivery comes to today."""
+    """The result of re-verifying a rejected delivery."""
 
-    VALID = "valid"  # it verifies, and holds an event
+    VALID = "valid"  # it verifies and has an event
     INVALID = "invalid"  # it still does not verify, or cannot be named
-    CHALLENGE = "challenge"  # it verifies and is a handshake: there is no event in it
-    IGNORED = "ignored"  # it verifies; its type is one that the source does not store
+    CHALLENGE = "challenge"  # it verifies and is a handshake without an event
+    IGNORED = "ignored"  # it verifies; the source does not store its type
     LOST = "lost"  # its body is gone
-    RELEASED = "released"  # it was let in before
-    ACCEPTED = "accepted"  # let in now: its runs are sent
-    DUPLICATE = "duplicate"  # its event had come in another delivery
-    REPLAYED = "replayed"  # its content had come under another id: not run (G6)
-    CONFLICT = "conflict"  # its id had come with other content: refused and kept (G7)
+    RELEASED = "released"  # it was released before
 
 
 @dataclass(frozen=True, slots=True)
 class ReverifiedDelivery:
-    """What a kept delivery comes to; `reason` and `detail` say why it is not valid."""
+    """A rejected delivery after re-verification.
 
-    kept: RejectedDelivery
-    verdict: ReleaseVerdict
+    `verdict` is the outcome of ingest once the delivery is released; `reason` and `detail` say why
+    it is invalid.
+    """
+
+    rejected: RejectedDelivery
+    verdict: ReleaseVerdict | IngestOutcome
     event: StoredEvent | None = None
     reason: str = ""
     detail: str = ""
 
     @property
     def event_id(self) -> str:
-        """The id of the event that it holds, or was let in as; "" where there is none."""
-        return self.event.event_id if self.event else self.kept.released_event_id
+        """The id of its event, or of the event it was released as; "" if there is none."""
+        return self.event.event_id if self.event else self.rejected.released_event_id
 
 
 class Reverification:
-    """Judges kept deliveries again, and lets the valid ones in.
-
-    Args:
-        manifest: the sources, and the handlers whose runs an event has.
-        providers: returns a source's provider.
-        table: where they are kept, and events go.
-        blobs: where their bodies lie.
-        secrets: today's.
-        fetcher: for what providers publish.
-    """
+    """Re-verifies rejected deliveries, and releases the valid ones."""
 
     def __init__(
         self,
@@ -89,145 +82,153 @@ class Reverification:
         self._secrets = secrets
         self._keys = PublishedKeys(fetcher)
 
-    def check(self, kept: RejectedDelivery) -> ReverifiedDelivery:
-        """Returns what a delivery comes to today; writes nothing.
+    def check(self, rejected: RejectedDelivery) -> ReverifiedDelivery:
+        """Verifies a delivery with the current secrets; writes nothing.
 
         Raises:
             Unavailable: the secrets or the body could not be read.
         """
-        if kept.released_at is not None:
-            return ReverifiedDelivery(kept, ReleaseVerdict.RELEASED)
+        if rejected.released_at is not None:
+            return ReverifiedDelivery(rejected, ReleaseVerdict.RELEASED)
         try:
-            return self._judged(kept)
+            return self._verify(rejected)
         except Permanent as error:
-            return ReverifiedDelivery(kept, ReleaseVerdict.LOST, detail=str(error))
+            return ReverifiedDelivery(rejected, ReleaseVerdict.LOST, detail=str(error))
         except Rejected as error:
-            detail = f"{error.detail}{_of_tokens(kept)}"
+            detail = f"{error.detail}{_token_remark(rejected)}"
             return ReverifiedDelivery(
-                kept, ReleaseVerdict.INVALID, reason=str(error.reason), detail=detail
+                rejected, ReleaseVerdict.INVALID, reason=str(error.reason), detail=detail
             )
 
     def release(
-        self, kept: RejectedDelivery, acceptance: IdempotentReceiver, *, by: str, now: datetime
+        self, rejected: RejectedDelivery, receiver: IdempotentReceiver, *, by: str, now: datetime
     ) -> ReverifiedDelivery:
-        """Lets a delivery in if it is valid, and notes that; otherwise does nothing.
+        """Records the event of a delivery if it is valid; otherwise does nothing.
 
-        The event is received now: what looks after events, and how long they are kept, goes by
-        that time.
+        The event's `received_at` is now: the reconciler's window and the retention start then.
 
         Raises:
-            Unavailable: storage or queue failed; to be called again.
+            Unavailable: storage or queue failed; the call can be repeated.
         """
-        checked = self.check(kept)
+        checked = self.check(rejected)
         if checked.event is None:
             return checked
-        event = replace(checked.event, received_at=now, request_id=f"rejected-{kept.id}")
-        taken = acceptance.take(event)
-        if taken is not Taken.CONFLICT:
-            self._note(kept, event.event_id, taken, by=by, now=now)
-        return ReverifiedDelivery(kept, ReleaseVerdict(taken.value), event)
+        event = replace(checked.event, received_at=now, request_id=f"rejected-{rejected.id}")
+        outcome = receiver.take(event)
+        if outcome is not IngestOutcome.CONFLICT:
+            self._mark_released(rejected, event.event_id, outcome, by=by, now=now)
+        return ReverifiedDelivery(rejected, outcome, event)
 
-    def body(self, kept: RejectedDelivery) -> bytes:
+    def body(self, rejected: RejectedDelivery) -> bytes:
         """Returns the body; raises Unavailable, or Permanent where it is gone."""
-        return payloads.unpack(kept.row, self._blobs)
+        return payloads.unpack(rejected.row, self._blobs)
 
-    def delivery(self, kept: RejectedDelivery) -> Delivery:
-        """Returns the delivery as it came, tokens that today's secrets account for included.
+    def delivery(self, rejected: RejectedDelivery) -> Delivery:
+        """Returns the delivery, with each token restored that a current secret accounts for.
 
         Raises:
             Unavailable: the body or the secrets could not be read.
             Permanent: the body is gone.
         """
-        row = kept.row
-        came = Delivery(
-            source=kept.source,
+        row = rejected.row
+        stored = Delivery(
+            source=rejected.source,
             method=row["method"],
             path=row["path"],
             query=row["query"],
             headers=row["headers"],
-            body=self.body(kept),
-            received_at=kept.received_at,
+            body=self.body(rejected),
+            received_at=rejected.received_at,
         )
-        return came if _of_tokens(kept) == "" else self._opened(came)
+        return stored if _token_remark(rejected) == "" else self._with_tokens(stored)
 
-    def _judged(self, kept: RejectedDelivery) -> ReverifiedDelivery:
-        spec = self._manifest.sources[kept.source]
-        provider, delivery = self._providers(spec), self.delivery(kept)
+    def _verify(self, rejected: RejectedDelivery) -> ReverifiedDelivery:
+        spec = self._manifest.sources[rejected.source]
+        provider, delivery = self._providers(spec), self.delivery(rejected)
         secrets = self._live(spec, provider)
         verified = verify(provider, delivery, secrets, self._keys)
-        if self._is_challenge(provider, delivery, secrets, verified):
-            return ReverifiedDelivery(kept, ReleaseVerdict.CHALLENGE)
+        secret = secrets[verified.secret] if secrets else ""
+        if provider.handshake is not None and provider.handshake(delivery, secret) is not None:
+            return ReverifiedDelivery(rejected, ReleaseVerdict.CHALLENGE)
         found = events.event_of(delivery, provider, verified, manifest=self._manifest, spec=spec)
         verdict = ReleaseVerdict.IGNORED if found.event is None else ReleaseVerdict.VALID
-        return ReverifiedDelivery(kept, verdict, found.event)
-
-    def _is_challenge(
-        self, provider: Provider, delivery: Delivery, secrets: tuple[str, ...], verified: Verified
-    ) -> bool:
-        secret = secrets[verified.secret] if secrets else ""
-        return provider.handshake is not None and provider.handshake(delivery, secret) is not None
+        return ReverifiedDelivery(rejected, verdict, found.event)
 
     def _live(self, spec: SourceSpec, provider: Provider) -> tuple[str, ...]:
         return self._secrets.get(spec.secret) if provider.needs_secret else ()
 
-    def _opened(self, came: Delivery) -> Delivery:
-        """Puts a token back where today's secrets say what it was: its hash tells."""
-        spec = self._manifest.sources[came.source]
+    def _with_tokens(self, stored: Delivery) -> Delivery:
+        """Replaces a stored hash by the token of a current secret that has this hash."""
+        spec = self._manifest.sources[stored.source]
         provider = self._providers(spec)
-        tokens = _tokens(provider, came, self._live(spec, provider))
+        tokens = _tokens(provider, stored, self._live(spec, provider))
         keys = self._secrets.get(TOKEN_KEY)
 
-        def opened(place: str, value: str) -> str:
+        def restored(place: str, value: str) -> str:
             if not value.startswith(HASHED):
                 return value
             found = (
                 token
                 for key in keys
                 for token in tokens
-                if hashed(key, source=came.source, place=place, token=token) == value
+                if hashed(key, source=stored.source, place=place, token=token) == value
             )
             return next(found, value)
 
-        headers = {k: opened(k, v) for k, v in came.headers.items() if k in provider.token_headers}
-        pairs = [(k, opened(k, v)) for k, v in fields(came.query)]
+        headers = {
+            k: restored(k, v) for k, v in stored.headers.items() if k in provider.token_headers
+        }
+        pairs = [(k, restored(k, v)) for k, v in fields(stored.query)]
         return replace(
-            came,
-            headers={**came.headers, **headers},
-            query=urlencode(pairs) if provider.token_fields else came.query,
+            stored,
+            headers={**stored.headers, **headers},
+            query=urlencode(pairs) if provider.token_fields else stored.query,
         )
 
-    def _note(
-        self, kept: RejectedDelivery, event_id: str, taken: Taken, *, by: str, now: datetime
+    def _mark_released(
+        self,
+        rejected: RejectedDelivery,
+        event_id: str,
+        outcome: IngestOutcome,
+        *,
+        by: str,
+        now: datetime,
     ) -> None:
-        told = {"released_by": by, "released_as": taken, "released_event_id": event_id}
-        noted = Change(set={"released_at": to_ms(now), **told})
-        key = Key(kept.row["pk"], kept.row["sk"])
-        try:
-            self._table.update(key, noted, when=every(Present("pk"), Absent("released_at")))
-        except ConditionFailed:
-            return  # Somebody else released it at the same time, or it has just expired.
+        change = Change(
+            set={
+                "released_at": to_ms(now),
+                "released_by": by,
+                "released_as": str(outcome),
+                "released_event_id": event_id,
+            }
+        )
+        key = Key(rejected.row["pk"], rejected.row["sk"])
+        # It fails if another operator released it at the same time, or it has just expired.
+        with suppress(ConditionFailed):
+            self._table.update(key, change, when=every(Present("pk"), Absent("released_at")))
 
 
-def _tokens(provider: Provider, came: Delivery, secrets: tuple[str, ...]) -> list[str]:
-    """Returns what the provider would send today, as it writes it, wherever it writes it."""
+def _tokens(provider: Provider, stored: Delivery, secrets: tuple[str, ...]) -> list[str]:
+    """Returns the tokens that the provider could send for these secrets."""
     found: list[str] = []
     for secret in secrets:
         try:
-            sent = provider.send(Sample("", "", came.body), secret, came.received_at)
+            sent = provider.send(Sample("", "", stored.body), secret, stored.received_at)
         except ConfigurationError:
             continue
         found += [v for k, v in sent.headers.items() if k in provider.token_headers]
         found += [v for k, v in fields(sent.query) if k in provider.token_fields]
         found.append(secret)
-    # Last, since a secret that makes no sample may hold tokens all the same.
+    # A secret from which no sample can be made may still hold tokens.
     return found + [
         token for secret in secrets if provider.tokens for token in provider.tokens(secret)
     ]
 
 
-def _of_tokens(kept: RejectedDelivery) -> str:
-    """Returns what to know of a delivery whose token was not kept as it came; "" of any other."""
-    values = [*kept.row["headers"].values(), *(value for _, value in fields(kept.row["query"]))]
+def _token_remark(rejected: RejectedDelivery) -> str:
+    """Returns a remark for a delivery whose token was not stored in clear; "" for any other."""
+    row = rejected.row
+    values = [*row["headers"].values(), *(value for _, value in fields(row["query"]))]
     if any(value.startswith(HASHED) for value in values):
-        return "; of its token a hash was kept, and it is that of no token of today's"
-    return "; its token was not kept" if HIDDEN in values else ""
+        return "; only a hash of its token was stored, and no current token has that hash"
+    return "; its token was not stored" if HIDDEN in values else ""

@@ -10,18 +10,18 @@ from webhook_inbox.domain.ports import Fetch, Fetcher
 from webhook_inbox.domain.provider import Provider, Verified
 
 LIFE: Final = timedelta(hours=1)
-# Google and Plaid announce new keys in advance; what is in hand outlives their outage.
+# Google and Plaid announce new keys in advance, so a cached key outlives an outage.
 GRACE: Final = timedelta(hours=24)
 # A flood of forged deliveries must not become a flood of requests to a provider.
 REFRESH_PAUSE: Final = timedelta(seconds=30)
-# The URL may come with the delivery, so a stranger chooses among the provider's.
+# The URL may be part of the delivery, so an attacker can choose among the provider's URLs.
 CAPACITY: Final = 64
 
 
 class PublishedKeys:
-    """Caches what was fetched for an hour, for a day while the provider does not answer.
+    """Caches published keys for an hour, or for a day while the provider does not answer.
 
-    Time is that of the delivery which a key is wanted for.
+    The time is that of the delivery that needs the key.
     """
 
     def __init__(self, fetcher: Fetcher) -> None:
@@ -30,10 +30,10 @@ class PublishedKeys:
         self._tried_at: dict[Fetch, datetime] = {}
 
     def get(self, wanted: Fetch, now: datetime) -> str:
-        """Returns what is published there.
+        """Returns the published text.
 
         Raises:
-            Rejected: it cannot be had now (key-unavailable).
+            Rejected: it cannot be fetched now (key-unavailable).
         """
         known = self._known.get(wanted)
         age = None if known is None else now - known[1]
@@ -47,7 +47,7 @@ class PublishedKeys:
             return known[0]
 
     def refresh(self, wanted: Fetch, now: datetime) -> str | None:
-        """Fetches again after a failed verification; None when that is not due or failed."""
+        """Fetches again after a failed verification; None if it is too early or fails."""
         tried_at = self._tried_at.get(wanted)
         if tried_at is not None and now - tried_at < REFRESH_PAUSE:
             return None
@@ -57,9 +57,9 @@ class PublishedKeys:
             return None
 
     def _fetch(self, wanted: Fetch, now: datetime) -> str:
-        for kept in (self._known, self._tried_at):
-            if wanted not in kept and len(kept) >= CAPACITY:
-                kept.pop(next(iter(kept)))
+        for cache in (self._known, self._tried_at):
+            if wanted not in cache and len(cache) >= CAPACITY:
+                cache.pop(next(iter(cache)))
         self._tried_at[wanted] = now
         text = self._fetcher.fetch(wanted).decode(errors="replace")
         self._known[wanted] = (text, now)
@@ -69,16 +69,10 @@ class PublishedKeys:
 def verify(
     provider: Provider, delivery: Delivery, secrets: Sequence[str], keys: PublishedKeys
 ) -> Verified:
-    """Returns how the delivery was verified.
-
-    Args:
-        provider: its provider's.
-        delivery: judged at the time it was received.
-        secrets: the source's live secrets, the current one first.
-        keys: where published keys come from.
+    """Verifies a delivery as of the time it was received.
 
     Raises:
-        Rejected: always with a reason, whatever the input; nothing else is ever raised.
+        Rejected: the delivery fails verification; no input raises another error.
     """
     if provider.needs_secret and not secrets:
         raise Rejected(Reason.NO_SECRET, "the source's secret is not set")
@@ -90,7 +84,7 @@ def verify(
     try:
         return provider.verify(delivery, (keys.get(wanted, delivery.received_at),))
     except Rejected as error:
-        # The provider may have made a new key since.
+        # The provider may have rotated its key.
         if error.reason is not Reason.INVALID_SIGNATURE:
             raise
         fresh = keys.refresh(wanted, delivery.received_at)

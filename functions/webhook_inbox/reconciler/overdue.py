@@ -1,4 +1,4 @@
-"""What the reconciler does with a run whose time in the `by_due` index has come."""
+"""Handles a run whose `due_at` in the `by_due` index has passed."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -21,13 +21,13 @@ from webhook_inbox.queue.lanes import Backlogs, Lanes
 from webhook_inbox.reconciler.report import Action, ReconcilerReport
 
 POSTPONED: Final = timedelta(minutes=15)
-# Runs woken, and as many sent again, in one pass: 20 a second over the minute until the next.
+# The limit of resumed runs, and of re-sent runs, in one pass: 20 per second over a minute.
 DRAIN: Final = 1200
 A_DAY: Final = timedelta(days=1)
 
 
 class OverdueRuns:
-    """Looks at runs, one pass long; `controls` are what people have said of handlers."""
+    """Handles the runs of one pass; `controls` are the pauses that operators have set."""
 
     def __init__(
         self,
@@ -52,27 +52,27 @@ class OverdueRuns:
 
     @property
     def resumes(self) -> bool:
-        """Whether runs may wait for a resumption that has come, and this pass can wake more."""
+        """True if a handler was resumed lately and this pass can resume more runs."""
         return bool(self._resumed) and self._report.count(Action.WOKEN) < DRAIN
 
     def look(self, row: Item) -> None:
-        """Does what a run needs; every write is conditional on the row as it was read.
+        """Handles one run; every write is conditional on the row as it was read.
 
         Raises:
             Unavailable: the ledger or the queue failed.
         """
         run = run_from(row)
         if "due_at" not in row or row["due_at"] > to_ms(self._now):
-            return  # The index lags: the run has moved on.
+            return  # The index is eventually consistent: the run has changed.
         if run.status is Status.DEAD_LETTER:
-            return  # Listed until its own end, which has come.
+            return  # Listed until it expires.
         try:
             self._act(run, _unchanged(run, row))
         except ConditionFailed:
             self._report.add(Action.MOVED_ON)
 
     def resume(self, row: Item) -> None:
-        """Wakes a run before its time if it waits for its handler, and that was resumed lately.
+        """Resumes a run before its due time if its handler was resumed lately.
 
         Raises:
             Unavailable: the ledger or the queue failed.
@@ -117,7 +117,7 @@ class OverdueRuns:
             self._wake(run, unchanged)
 
     def _wait_on(self, run: Run, unchanged: Condition) -> None:
-        # Sent, it would come back parked: a message and two writes more, for each of very many.
+        # Sending it would only park it again, at the cost of a message and two writes per run.
         again = to_ms(self._now + RECHECK)
         change = Change(set={"waits_for": RESUMPTION, "next_attempt_at": again, "due_at": again})
         self._update(run, change, unchanged)
@@ -126,7 +126,7 @@ class OverdueRuns:
     def _wake(self, run: Run, unchanged: Condition) -> None:
         if self._report.count(Action.WOKEN) >= DRAIN:
             return
-        # A run is not to expire of what a person has told it to wait for.
+        # The time of the pause does not count towards the run's maximum age.
         resumed = {"resumed_at": to_ms(self._now)} if run.waits_for == RESUMPTION else {}
         resume(self._table, run, unchanged=unchanged, now=self._now, values=resumed)
         self._send(run)
@@ -134,11 +134,11 @@ class OverdueRuns:
 
     def _resend(self, run: Run, unchanged: Condition) -> None:
         lane = self._manifest.lane_of(run.handler)
-        # In a FIFO lane the backlog may be that of one ordering key that waits for a person, and its
-        # oldest message no reason for others to wait; one too many there is dropped in its turn.
+        # In a FIFO lane the backlog may belong to one blocked ordering key, so it does not postpone
+        # the runs of others; a surplus message there is dropped in its turn.
         fifo = self._lanes.queue(lane).fifo
         large = self._backlogs.is_large(lane) and not (fifo and run.resends == 0)
-        if large or self._stands_still(run):
+        if large or self._is_blocked(run):
             self._move(run, self._now + POSTPONED, unchanged)
             return
         oldest = None if fifo else self._backlogs.of(lane).oldest
@@ -159,8 +159,8 @@ class OverdueRuns:
         self._send(run)
         self._report.add(Action.RESENT)
 
-    def _stands_still(self, run: Run) -> bool:
-        # Its message waits behind others of its ordering key, which wait for a dead one.
+    def _is_blocked(self, run: Run) -> bool:
+        # Its message waits behind others of its ordering key, which a dead run blocks.
         spec = self._manifest.handlers.get(run.handler)
         if spec is None:
             return False
@@ -183,12 +183,12 @@ class OverdueRuns:
         try:
             self._table.update(key, change, when=unchanged)
         except ConditionFailed as error:
-            # Our own: an earlier try of this call succeeded and its answer was lost.
+            # Ignored if an earlier try of this call succeeded and its answer was lost.
             if not carries(error.old, change.set):
                 raise
 
     def _send(self, run: Run) -> None:
-        # The current generation: what already waits in the queue is not starved.
+        # The generation stays the same, so a message that is still in the queue stays valid.
         spec = self._manifest.handlers.get(run.handler)
         reference = message_groups.reference_of(self._table, spec, run)
         self._lanes.send([(self._manifest.lane_of(run.handler), reference)])
@@ -199,7 +199,7 @@ def _unchanged(run: Run, row: Item) -> Condition:
 
 
 def _expected(run: Run) -> datetime:
-    """Returns when a message of the run should have led to something."""
+    """Returns the time by which a message of the run should have had an effect."""
     if run.status is Status.PROCESSING and run.claimed_until is not None:
         return run.claimed_until
     if run.next_attempt_at is not None:

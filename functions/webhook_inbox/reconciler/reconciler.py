@@ -1,12 +1,12 @@
-"""Reconciler: finds what fell between two calls and sends it, watches it or gives it up.
+"""Reconciler: finds lost and overdue runs and sends them, lists them or gives them up.
 
-    every minute      runs whose time in the `by_due` index has come, and those of handlers
+    every minute      runs whose `due_at` in the `by_due` index has passed, and runs of handlers
                       that were resumed lately
     every 5 minutes   events of the last 3 to 60 minutes: runs without a row are sent
     every hour        events of five older hours, each read whole; copies in the DLQs
 
-Every write is conditional on the row being as it was read, so two reconcilers may overlap. It
-never infers a death from time alone: a backlog is not a death.
+Every write is conditional on the row as it was read, so two reconcilers may overlap. Time alone
+never gives a run up, since its message may wait in a backlog.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,10 +25,10 @@ from webhook_inbox.reconciler.overdue import OverdueRuns
 from webhook_inbox.reconciler.report import Action, ReconcilerReport
 from webhook_inbox.reconciler.unsent import UnsentRuns
 
-# Younger events are still on their way, and the index lags; older ones the slow sweep sees.
+# Younger events may still be in flight, and the index lags; the slow sweep reads older ones.
 WINDOW: Final = (timedelta(minutes=60), timedelta(minutes=3))
-# What the slow sweep looks at, each age in a minute of its own: soon after the window, then ever
-# more rarely, and last past the queue's retention of 7 days, when no message can be left.
+# The slow sweep reads an hour of each age, in this minute of the hour. The last age is past the
+# queue's retention of 7 days, when no message can be left.
 SWEEPS: Final = {
     7: timedelta(hours=1),
     17: timedelta(hours=6),
@@ -40,12 +40,12 @@ AN_HOUR: Final = timedelta(hours=1)
 DLQ_MINUTE: Final = 37
 # Seconds between two passes over the window.
 ROTATION: Final = 300
-# What is left of the invocation for its report.
+# The time that the invocation reserves for its report.
 STOP_MARGIN: Final = timedelta(seconds=10)
 
 
 class Reconciler:
-    """The reconciling use case."""
+    """The reconciler use case."""
 
     def __init__(
         self,
@@ -65,14 +65,14 @@ class Reconciler:
         self._clock = clock
 
     def run(self, *, deadline: datetime) -> ReconcilerReport:
-        """Does what is due in the minute that it is called in.
+        """Runs the passes that are due in this minute.
 
         Raises:
-            Unavailable: so many calls failed that the rest was left for the next minute.
+            Unavailable: so many calls failed that the rest is left for the next minute.
         """
         now, report, backlogs = self._clock.now(), ReconcilerReport(), Backlogs(self._lanes)
-        # What is rarely due goes first: a minute in which it takes all the time is followed by
-        # minutes that belong to the index.
+        # The rare passes go first: if they use all the time, the next minutes are free for the
+        # due index.
         if now.minute % 5 == 0:
             self._look_at_received((now - WINDOW[0], now - WINDOW[1]), report, backlogs, deadline)
         if now.minute in SWEEPS:
@@ -101,7 +101,7 @@ class Reconciler:
             report.attempt(overdue.look, row)
         if not overdue.resumes:
             return
-        # What waits for a resumption is looked at within this time, so none lies further ahead.
+        # Runs that wait for a resumption are due within RECHECK.
         for row in self._in_due_index(now, to_ms(now) + 1, to_ms(now + RECHECK)):
             if self._stop(report, deadline) or not overdue.resumes:
                 return
@@ -110,8 +110,7 @@ class Reconciler:
     def _in_due_index(self, now: datetime, low: int, high: int) -> Iterator[Item]:
         """Yields the runs that the index lists between two times.
 
-        Another shard comes first each minute, so that one that takes all the time starves no
-        other.
+        The first shard rotates each minute, so that a large shard does not starve the others.
         """
         for place in range(DUE_SHARDS):
             shard = (now.minute + place) % DUE_SHARDS
@@ -120,7 +119,7 @@ class Reconciler:
 
     def _controls(self, report: ReconcilerReport) -> Mapping[str, HandlerPause]:
         found: dict[str, HandlerPause] = {}
-        # Without them a paused handler's runs are woken in vain, and parked again.
+        # Without them a paused handler's runs are sent and parked again.
         report.attempt(lambda _: found.update(controls(self._table)), None)
         return found
 
@@ -142,8 +141,8 @@ class Reconciler:
             report=report,
             now=self._clock.now(),
         )
-        # The oldest hour first, since its events leave the window next, and another shard first
-        # each time, so that none is always the one for which no time is left.
+        # The oldest hour goes first, since its events leave the window next; the first shard
+        # rotates, so that no shard is always the one that runs out of time.
         turn = int(self._clock.now().timestamp()) // ROTATION
         for page in self._ledger.received(*span, first_shard=turn % RECEIVED_SHARDS):
             if self._stop(report, deadline):

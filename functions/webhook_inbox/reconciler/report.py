@@ -1,4 +1,4 @@
-"""What a reconciler's pass did, counted."""
+"""The counts of a reconciler's pass."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,19 +14,19 @@ T = TypeVar("T")
 
 
 class Action(StrEnum):
-    """What was done with a run; the value is the metric's dimension."""
+    """The action on a run; part of the metric's name."""
 
     ADOPTED = "adopted"  # had no row: written as pending, sent
     WOKEN = "woken"  # parked and due: sent
     RESENT = "resent"  # overdue: sent again
-    POSTPONED = "postponed"  # not overdue after all, or behind a backlog
-    WATCHED = "watched"  # its first worker was lost: entered in the index
+    POSTPONED = "postponed"  # not overdue yet, or behind a backlog
+    WATCHED = "watched"  # its first worker was lost: listed in the due index
     LAST_CALL = "last_call"  # still waits, and its event ends within 7 days: alarmed
-    EXPIRED = "expired"  # waited past its event's end: dead letter
-    LOST = "lost"  # sent six times in vain: dead letter
-    MOVED_ON = "moved_on"  # changed by someone else meanwhile
+    EXPIRED = "expired"  # waited past its event's end: dead
+    LOST = "lost"  # sent six times and never received: dead
+    MOVED_ON = "moved_on"  # changed by another writer meanwhile
     DLQ_REMOVED = "dlq_removed"  # a DLQ copy of a settled, held or replayed run
-    FAILED = "failed"  # a call failed: looked at again next time
+    FAILED = "failed"  # a call failed: handled in a later pass
 
 
 @dataclass(slots=True)
@@ -42,11 +42,10 @@ class ReconcilerReport:
         self.counts[action] = self.counts.get(action, 0) + number
 
     def attempt(self, work: Callable[[T], None], subject: T) -> None:
-        """Does one piece of a pass; one that cannot be done must not keep the rest waiting.
+        """Does one step of a pass, and counts its failure so that the pass continues.
 
         Raises:
-            Unavailable: so many calls failed that the service is down; the next minute is a
-                better time.
+            Unavailable: so many calls failed that the service seems to be down.
         """
         try:
             work(subject)

@@ -20,7 +20,7 @@ from webhook_inbox.reconciler.report import Action, ReconcilerReport
 
 
 class UnsentRuns:
-    """Looks at events, a page at a time."""
+    """Checks the runs of events, a page at a time."""
 
     def __init__(
         self,
@@ -42,18 +42,18 @@ class UnsentRuns:
         self._now = now
 
     def look(self, page: Sequence[Received], *, thorough: bool) -> None:
-        """Adopts the runs of these events that have no row, and watches the abandoned ones.
+        """Adopts the runs of these events that have no row, and lists the abandoned ones.
 
-        The manifest tells which rows to look for, a hundred in a call; an event is read whole
-        only where one is missing. `thorough` reads every event, and so also finds runs whose
-        handler has left the manifest since.
+        The manifest gives the expected rows, read a hundred in a call; an event is read whole
+        only if one is missing. `thorough` reads every event, and so also finds runs whose handler
+        has left the manifest.
 
         Raises:
             Unavailable: the ledger or the queue failed.
         """
         rows = self._expected_rows(page)
         for row in rows:
-            self._report.attempt(self._watch_row, row)
+            self._report.attempt(lambda row: self._watch(run_from(row)), row)
         begun = {(row["pk"], row["sk"]) for row in rows}
         for event in page:
             expected = {
@@ -69,9 +69,6 @@ class UnsentRuns:
             for name in self._handlers(event)
         ]
         return self._table.get_many(keys)
-
-    def _watch_row(self, row: Item) -> None:
-        self._watch(run_from(row))
 
     def _handlers(self, event: Received) -> list[str]:
         if is_batch(event.event_id, event.type):
@@ -115,16 +112,16 @@ class UnsentRuns:
             if not carries(error.old, change.set):
                 self._report.add(Action.MOVED_ON)
                 return
-        # Behind a large backlog its message waits like all others, and a second one for each
-        # would double it. The row is watched from now on: if none comes, it is overdue.
+        # Behind a large backlog the message is likely queued, and a second one for each run would
+        # double it. The run is in the due index now: if no message arrives, it becomes overdue.
         if send:
             reference = RunMessage(event.source, event.event_id, handler, ordering_key=ordering_key)
             self._lanes.send([(lane, reference)])
         self._report.add(Action.ADOPTED)
 
     def _watch(self, run: Run) -> None:
-        # A first attempt is not in the index. If its worker died and its message is gone too,
-        # nothing else would ever look at it.
+        # A first attempt is not in the due index. If its worker crashed and its message is lost,
+        # no other pass would find it.
         abandoned = (
             run.status is Status.PROCESSING
             and not run.in_due_index

@@ -1,8 +1,8 @@
-"""Replay: an operator sends chosen runs again.
+"""Replay: an operator sends selected runs again.
 
-Generation first, then send: each run is reset by one conditional update that raises its generation,
-so that every older message of it is dropped, and only then a message is sent. A crash between
-the two leaves a pending run, which the reconciler sends.
+One conditional update resets the run and raises its generation, so that every older message of it
+is dropped; then a message is sent. A crash between the two leaves a pending run, which the
+reconciler sends.
 """
 
 from collections.abc import Mapping
@@ -25,28 +25,20 @@ from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import RUN_LIFE, due_bucket, run_key
 from webhook_inbox.queue import dead_letters, message_groups
 from webhook_inbox.queue.lanes import Lanes
-from webhook_inbox.replay.request import ReplayRequest
-from webhook_inbox.replay.search import Search
+from webhook_inbox.replay.request import ReplayRequest, Search
 
-# What is left of the invocation for the answer.
+# The time that the invocation reserves for its answer.
 ANSWER_MARGIN: Final = timedelta(seconds=15)
 SAMPLE: Final = 10
 REPLAYS_KEPT: Final = 10
 _OPEN: Final = tuple(
-    str(status)
-    for status in (
-        Status.PENDING,
-        Status.FAILED,
-        Status.DEFERRED,
-        Status.HELD,
-        Status.DEAD_LETTER,
-    )
+    map(str, (Status.PENDING, Status.FAILED, Status.DEFERRED, Status.HELD, Status.DEAD_LETTER))
 )
 _FINISHED: Final = (str(Status.DONE), str(Status.SKIPPED))
 
 
 class ReplayOutcome(StrEnum):
-    """What replay did with a run."""
+    """The outcome of a replay for one run."""
 
     REPLAYED = "replayed"  # reset and sent
     WOULD_REPLAY = "would_replay"  # the same, in a dry run
@@ -59,7 +51,7 @@ class ReplayOutcome(StrEnum):
 
 @dataclass(slots=True)
 class ReplayReport:
-    """What a replay did. `matched` counts runs; `cursor` goes into the next request."""
+    """The result of a replay. `matched` counts runs; `cursor` goes into the next request."""
 
     dry_run: bool
     matched: int = 0
@@ -104,21 +96,21 @@ class Replay:
         self._randomness = randomness
 
     def run(self, request: ReplayRequest, *, deadline: datetime) -> ReplayReport:
-        """Replays what the request names until it is done, at its limit, or out of time.
+        """Replays the runs that the request selects, until its limit or the deadline.
 
-        What it replayed, or found settled, may have copies in the DLQs: a bounded pass removes
-        some of them, the reconciler's the rest.
+        Replayed and settled runs may have copies in the DLQs; a bounded pass removes some of them,
+        and the reconciler removes the rest.
 
         Raises:
-            Unavailable: the ledger failed. What was replayed by then stays replayed.
+            Unavailable: the ledger failed; runs that were replayed by then stay replayed.
         """
         report = ReplayReport(dry_run=request.dry_run)
-        # A caller that follows the cursor goes on with what is audited already.
+        # A request with a cursor continues a replay that is audited already.
         if not request.dry_run and request.cursor is None:
             self._audit(request)
         self._replay(request, report, deadline)
         if not request.dry_run and report.cursor is None:
-            # The report of what was replayed is worth more than this; the reconciler sweeps too.
+            # A failure must not lose the report; the reconciler sweeps the DLQs as well.
             with suppress(Unavailable):
                 for queue in self._dlqs.values():
                     report.dlq_removed += dead_letters.sweep(
@@ -129,8 +121,8 @@ class Replay:
     def _replay(self, request: ReplayRequest, report: ReplayReport, deadline: datetime) -> None:
         started, place = self._clock.now(), request.cursor
         for found in self._search.candidates(request):
-            # What does not fit takes time as well. At least one is looked at, or a caller that
-            # follows the cursor never ends.
+            # Candidates that do not fit take time as well. Each call reads at least one, so that
+            # a caller who follows the cursor makes progress.
             late = self._clock.now() > deadline - ANSWER_MARGIN and place != request.cursor
             if late or (found.fits and report.matched >= request.limit):
                 report.cursor = place
@@ -149,8 +141,6 @@ class Replay:
         if ahead > timedelta(0):
             self._clock.sleep(ahead.total_seconds())
 
-    # -- one run
-
     def _one(self, run: Run, request: ReplayRequest, report: ReplayReport) -> None:
         obstacle = self._obstacle(run, request)
         if obstacle is not None:
@@ -161,7 +151,7 @@ class Replay:
             report.add(self._reset_and_send(run, request), run)
 
     def _obstacle(self, run: Run, request: ReplayRequest) -> ReplayOutcome | None:
-        """Returns what stands against a replay, as far as the row that was read tells."""
+        """Returns why the run, as it was read, cannot be replayed; None if it can."""
         now = self._clock.now()
         if run.expires_at is not None and event_end(run.expires_at) <= now:
             return ReplayOutcome.EXPIRED
@@ -191,7 +181,7 @@ class Replay:
 
     def _reset(self, run: Run, request: ReplayRequest, now: datetime) -> None:
         key = run_key(run.source, run.event_id, run.handler)
-        # The id tells it from another operator's in the same millisecond.
+        # The id distinguishes it from another operator's entry in the same millisecond.
         entry = {
             "id": self._randomness.token(),
             "at": to_ms(now),
@@ -216,7 +206,7 @@ class Replay:
                 **({"ordering_key": run.ordering_key} if run.ordering_key else {}),
             },
             default={"first_at": to_ms(now)},
-            # Without its lease id no worker that was lost can settle the run any more.
+            # Without the lease id a stale worker cannot settle the run.
             remove=(
                 "lease_id",
                 "claimed_until",
@@ -232,16 +222,16 @@ class Replay:
         try:
             self._table.update(key, change, when=self._resettable(run, request, now))
         except ConditionFailed as error:
-            # Our own: an earlier try of this call succeeded and its answer was lost.
+            # Ignored if an earlier try of this call succeeded and its answer was lost.
             if error.old is None or error.old.get("replays", [])[-1:] != [entry]:
                 raise
 
     def _resettable(self, run: Run, request: ReplayRequest, now: datetime) -> Condition:
         open_ = OneOf("status", (*_OPEN, *_FINISHED) if request.force else _OPEN)
-        nobody_works_on_it = either(open_, lease_over(now))
+        idle = either(open_, lease_over(now))
         if run.generation == 0 and run.first_at is None:
-            return either(Absent("pk"), every(current(0), nobody_works_on_it))
-        return every(current(run.generation), nobody_works_on_it)
+            return either(Absent("pk"), every(current(0), idle))
+        return every(current(run.generation), idle)
 
     def _audit(self, request: ReplayRequest) -> None:
         asked = request.model_dump(mode="json", exclude_none=True, exclude={"event_ids"})

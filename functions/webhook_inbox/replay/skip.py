@@ -1,7 +1,4 @@
-"""Skipping: a person ends a dead run that nobody is going to repeat.
-
-It is finished then: no longer listed, and an ordering key that stood still since it died goes on.
-"""
+"""Skip: closes a dead run, removes it from the due index and unblocks its ordering key."""
 
 from datetime import datetime
 from typing import Final
@@ -14,16 +11,16 @@ from webhook_inbox.ledger import audit
 from webhook_inbox.ledger.schema import carries, run_key
 from webhook_inbox.ledger.settle import as_seen, cut
 
-_OF_THE_DEATH: Final = ("due_bucket", "due_at", "lease_id", "blocking")
+_DEAD_ATTRIBUTES: Final = ("due_bucket", "due_at", "lease_id", "blocking")
 
 
 def skip(
     table: Table, randomness: Randomness, run: Run, *, by: str, reason: str, now: datetime
 ) -> bool:
-    """Finishes a dead run as skipped; False if it is not dead any more.
+    """Finishes a dead run as skipped; returns False if it is no longer dead.
 
     Raises:
-        Unavailable: the ledger failed; it may be skipped, and that can be repeated.
+        Unavailable: the ledger failed; the run may be skipped, and the call can be repeated.
     """
     if run.status is not Status.DEAD_LETTER:
         return False
@@ -40,15 +37,15 @@ def skip(
     change = Change(
         set={
             "status": str(Status.SKIPPED),
-            "last_error": cut(f"skipped by {by}: {reason}; it had died: {run.last_error}"),
+            "last_error": cut(f"skipped by {by}: {reason}; last error: {run.last_error}"),
             "last_at": to_ms(now),
             "done_at": to_ms(now),
         },
-        remove=_OF_THE_DEATH,
+        remove=_DEAD_ATTRIBUTES,
     )
     try:
         table.update(run_key(run.source, run.event_id, run.handler), change, when=as_seen(run))
     except ConditionFailed as error:
-        # Our own: an earlier try of this call succeeded and its answer was lost.
+        # True if an earlier try of this call succeeded and its answer was lost.
         return carries(error.old, change.set)
     return True

@@ -12,7 +12,7 @@ from webhook_inbox.domain.manifest import HandlerSpec
 from webhook_inbox.domain.model import BATCH, Delivery, Overview
 from webhook_inbox.domain.ports import Item, Key
 from webhook_inbox.handlers.router import Router
-from webhook_inbox.ingest.ingest import IngestOutcome
+from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.testing import project, samples
 from webhook_inbox.testing.fake import Fake, KitError
 from webhook_inbox.testing.operators import Operators

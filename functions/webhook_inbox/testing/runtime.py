@@ -26,7 +26,8 @@ from webhook_inbox.domain.ports import Message
 from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.handlers.context import Context
-from webhook_inbox.ingest.ingest import Ingest, IngestOutcome, Receipt
+from webhook_inbox.ingest.ingest import Ingest
+from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.processor.processor import Processor
 from webhook_inbox.queue.lanes import Lanes

@@ -13,7 +13,7 @@ from simulation.worlds.builders import FIRST
 from tests.simulation.tiny import RUN
 from webhook_inbox.adapters.memory import MemoryBlobs
 from webhook_inbox.domain.ports import Item, Message
-from webhook_inbox.ingest.ingest import IngestOutcome, Receipt
+from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
 from webhook_inbox.ledger import payloads
 from webhook_inbox.queue.message import RunMessage
 

@@ -8,7 +8,7 @@ from simulation.invariants.observer import Observer
 from simulation.worlds.builders import FIRST
 from tests.simulation.tiny import RUN
 from webhook_inbox.domain.ports import Item
-from webhook_inbox.ingest.ingest import IngestOutcome, Receipt
+from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
 from webhook_inbox.queue.message import RunMessage
 
 EVENT = RUN[:2]

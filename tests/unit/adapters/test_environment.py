@@ -16,7 +16,6 @@ URLS = {"default": "https://sqs/1/q", "slow": "https://sqs/1/slow"}
 COMMON: dict[str, Any] = {
     "table_name": "ledger",
     "queue_urls": URLS,
-    "code_version": "abc123",
 }
 ENVIRONMENTS = [
     IngestEnvironment(**COMMON, bucket_name="bodies", secret_prefix="webhook-inbox/dev/"),
@@ -26,6 +25,7 @@ ENVIRONMENTS = [
         secret_prefix="webhook-inbox/dev/",
         lane="slow",
         max_receive_count=13,
+        code_version="abc123",
     ),
     MaintenanceEnvironment(**COMMON, dlq_urls=URLS),
 ]
@@ -77,7 +77,7 @@ def test_a_missing_variable_is_named(name: str, value: str | None) -> None:
 
 @pytest.mark.parametrize("value", ["0", "-1", "1.5", "x", " 7", "1_0", "²", "٣"])
 def test_a_number_is_a_whole_one_above_zero(value: str) -> None:
-    with pytest.raises(ConfigurationError, match="MAX_RECEIVE_COUNT is no whole number"):
+    with pytest.raises(ConfigurationError, match="MAX_RECEIVE_COUNT is not a positive number"):
         ProcessorEnvironment.read({**PROCESSOR.variables(), "MAX_RECEIVE_COUNT": value})
 
 

@@ -117,8 +117,7 @@ def test_a_keys_header_is_its_own() -> None:
         ("[sources.a]\nauth = 3", "[sources.a] auth: input should be 'api-key', 'basic', "),
         ("[sources.a]", "[sources.a] provider: missing; give the provider, like \"stripe\", or"),
         (JWT + 'provider = "stripe"',
-         '[sources.agents] auth: "jwt" stands in the place of provider, and "stripe" is another'
-         " one; remove either"),
+         '[sources.agents] auth: "jwt" replaces provider, but provider is "stripe"; remove either'),
         (JWT.replace('issuer = "https://agents.example"', ""),
          "[sources.agents] issuer: missing; give the issuer of the tokens"),
         (JWT.replace('issuer = "https://agents.example"', 'issuer = ""'),
@@ -139,8 +138,8 @@ def test_a_keys_header_is_its_own() -> None:
         (JWT + 'jwks = "http://a.example/k"', "[sources.agents] jwks: \"http://a.example/k\" is not"
          " encrypted; use https"),
         (JWT + 'jwks = "a.example"', "is not a URL; write it like"),
-        (JWT + 'jwks = "https://u:p@a.example/k"', "no credentials or fragment may stand in it"),
-        (JWT + 'jwks = "https://a.example/k#x"', "no credentials or fragment may stand in it"),
+        (JWT + 'jwks = "https://u:p@a.example/k"', "credentials and fragments are not allowed"),
+        (JWT + 'jwks = "https://a.example/k#x"', "credentials and fragments are not allowed"),
         (JWT + 'jwks = "https://a.example/a b"', "is not a URL"),
         (JWT + 'jwks = "https://[a"', "[sources.agents] jwks: "),
         (JWT + 'tolerance = "11m"', '[sources.agents] tolerance: "11m" is too long; give at most'),

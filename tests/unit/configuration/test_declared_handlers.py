@@ -188,7 +188,7 @@ def test_a_missing_library_is_named_with_its_line(root: Path) -> None:
 def test_an_error_deep_in_a_library_is_shown_at_the_user_s_line(root: Path) -> None:
     said = refusal(root, GITHUB + "\nimport json\njson.loads('{')\n")
     assert said.startswith("functions/handlers/github_issues.py:14: cannot be imported: JSONDecode")
-    assert said.endswith("; mend it, or take it out of MODULES in handlers/__init__.py")
+    assert said.endswith("; fix it, or take it out of MODULES in handlers/__init__.py")
 
 
 def test_an_error_in_a_neighbour_is_shown_there(root: Path) -> None:
@@ -198,7 +198,7 @@ def test_an_error_in_a_neighbour_is_shown_there(root: Path) -> None:
 
 
 def test_an_error_of_many_lines_becomes_one(root: Path) -> None:
-    assert "ValueError: a b; mend it" in refusal(root, "raise ValueError('a\\n  b')\n")
+    assert "ValueError: a b; fix it" in refusal(root, "raise ValueError('a\\n  b')\n")
 
 
 @pytest.mark.parametrize("text", ["def triage(:\n", "if True:\n", "\0"])

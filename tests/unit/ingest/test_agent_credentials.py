@@ -19,7 +19,8 @@ from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.handlers.context import Context
 from webhook_inbox.handlers.event import Event
 from webhook_inbox.ingest.events import batch_event, item_event
-from webhook_inbox.ingest.ingest import Ingest, IngestOutcome, Receipt
+from webhook_inbox.ingest.ingest import Ingest
+from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
 from webhook_inbox.ingest.verification import REFRESH_PAUSE
 from webhook_inbox.providers import load
 

@@ -9,7 +9,7 @@ from tests.unit.support.batches import MAIL, NOTE, SUPPRESS, Batches, mail, mail
 from webhook_inbox.domain.errors import Permanent, Transient
 from webhook_inbox.domain.manifest import SPLIT
 from webhook_inbox.domain.model import EventStatus, Status
-from webhook_inbox.ingest.ingest import IngestOutcome
+from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.ledger.schema import run_key
 
 

@@ -12,7 +12,8 @@ from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.ingest import enrolment
-from webhook_inbox.ingest.ingest import Ingest, IngestOutcome, Receipt
+from webhook_inbox.ingest.ingest import Ingest
+from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
 
 ASANA = SourceSpec("asana", "asana", "asana-key")
 OFFERED = "b537207f20cbfa02357cf448134da559"

@@ -12,7 +12,7 @@ from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.ports import Item
 from webhook_inbox.domain.provider import Answer
-from webhook_inbox.ingest.ingest import IngestOutcome
+from webhook_inbox.ingest.receipt import IngestOutcome
 
 OTHER = b'{"id": "evt-1", "type": "paid", "amount": 9000}'
 

@@ -9,7 +9,7 @@ from tests.unit.support.world import World, handler, with_handlers
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.model import EventStatus
 from webhook_inbox.domain.ports import Outgoing
-from webhook_inbox.ingest.ingest import IngestOutcome
+from webhook_inbox.ingest.receipt import IngestOutcome
 
 LARGE = bytes(range(256)) * 64
 BOTH = pytest.mark.parametrize("fault", list(Fault))

@@ -11,7 +11,8 @@ from webhook_inbox import providers
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhook_inbox.domain.secrets import TOKEN_KEY, SecretCache
 from webhook_inbox.ingest.deduplication import IdempotentReceiver
-from webhook_inbox.ingest.ingest import Ingest, IngestOutcome
+from webhook_inbox.ingest.ingest import Ingest
+from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.ingest.rejected import RejectedDelivery, RejectedFilter, find
 from webhook_inbox.ingest.release import ReleaseVerdict, Reverification
 
@@ -74,7 +75,7 @@ class Stage:
         (one,) = find(self.world.table, "it", RejectedFilter(), now=self.case.delivery.received_at)
         return one
 
-    def release(self) -> ReleaseVerdict:
+    def release(self) -> ReleaseVerdict | IngestOutcome:
         done = self.judge.release(self.kept, self.acceptance, by="me", now=self.world.now)
         return done.verdict
 
@@ -93,7 +94,7 @@ def test_of_every_provider_what_came_without_a_secret_is_let_in_once(
         assert verdict is ReleaseVerdict.INVALID
         return
     assert verdict is ReleaseVerdict.VALID
-    assert [stage.release(), stage.release()] == [ReleaseVerdict.ACCEPTED, ReleaseVerdict.RELEASED]
+    assert [stage.release(), stage.release()] == [IngestOutcome.ACCEPTED, ReleaseVerdict.RELEASED]
     assert len(world.rows("event#it#")) == 1
 
 
@@ -137,7 +138,7 @@ def test_a_token_that_came_while_the_key_could_not_be_read_is_lost_alone(world: 
     world.vault.rotate("it", stage.case.secrets[0])
     checked = stage.judge.check(stage.kept)
     assert checked.verdict is ReleaseVerdict.INVALID
-    assert checked.detail.endswith("its token was not kept")
+    assert checked.detail.endswith("its token was not stored")
 
 
 def test_hashes_of_one_token_differ_between_sources(world: World) -> None:

@@ -1,14 +1,15 @@
 """A captured body under a fresh id is recognised; an honest delivery never is (G6)."""
 
 from dataclasses import replace
+from hashlib import sha256
 
 import pytest
 
 from tests.unit.support.world import GITHUB, World, with_source
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.errors import Unavailable
-from webhook_inbox.ingest import replay_attacks
-from webhook_inbox.ingest.ingest import IngestOutcome, Receipt
+from webhook_inbox.ingest.deduplication import IdempotentReceiver
+from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
 from webhook_inbox.ledger.schema import guard_key
 
 
@@ -165,7 +166,7 @@ def test_a_guard_expires_with_its_event(world: World) -> None:
 def test_a_guard_holds_no_content(world: World) -> None:
     send(world, "first")
     (row,) = world.rows("guard#")
-    assert row["pk"] == guard_key("github", replay_attacks.content_hash(b'{"action": "opened"}')).pk
+    assert row["pk"] == guard_key("github", sha256(b'{"action": "opened"}').hexdigest()).pk
     assert set(row) == {"pk", "sk", "event_id", "written_at", "expires_at"}
 
 
@@ -186,9 +187,12 @@ def test_guards_of_two_sources_are_apart() -> None:
     assert world.ingest.receive(delivery).outcome is IngestOutcome.ACCEPTED
 
 
-def test_check_reports_a_table_that_is_down(world: World) -> None:
+def test_recording_reports_a_table_that_is_down(world: World) -> None:
     send(world, "first")
     event = replace(world.overview("first", "github").event, event_id="other")
+    receiver = IdempotentReceiver(
+        manifest=world.manifest, table=world.table, lanes=world.lanes, blobs=world.blobs
+    )
     world.plan.fail("PutItem")
     with pytest.raises(Unavailable):
-        replay_attacks.check(world.table, event)
+        receiver.record(event)

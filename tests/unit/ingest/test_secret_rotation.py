@@ -9,7 +9,7 @@ import pytest
 from tests.unit.support.world import ACME, SECRET, World, with_source
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.manifest import SourceSpec
-from webhook_inbox.ingest.ingest import IngestOutcome
+from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.ingest.rejected import PER_MINUTE
 from webhook_inbox.ledger.payloads import REJECTED_PREFIX
 

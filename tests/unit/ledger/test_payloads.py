@@ -9,7 +9,7 @@ from tests.unit.support.world import World
 from webhook_inbox.adapters.memory import Fault, MemoryBlobs
 from webhook_inbox.domain.errors import Permanent, Unavailable
 from webhook_inbox.domain.model import Status
-from webhook_inbox.ingest.ingest import IngestOutcome
+from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.ledger import payloads
 
 MIB = 1024 * 1024

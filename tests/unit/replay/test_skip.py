@@ -19,7 +19,7 @@ def test_a_dead_run_is_finished_says_why_and_is_listed_no_more(world: World) -> 
 
     run = world.run()
     assert run.status is Status.SKIPPED
-    assert run.last_error == ("skipped by kim: obsolete; it had died: permanent: no such order")
+    assert run.last_error == ("skipped by kim: obsolete; last error: permanent: no such order")
     assert run.done_at == world.now
     assert list(world.ledger.due_runs()) == []
 

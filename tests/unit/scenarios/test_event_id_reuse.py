@@ -4,7 +4,7 @@ from tests.unit.support.world import World
 from webhook_inbox.adapters.memory import Faults
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.timestamps import from_seconds, to_seconds
-from webhook_inbox.ingest.ingest import IngestOutcome
+from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.ledger.schema import EVENT_LIFE, RUN_LIFE
 from webhook_inbox.queue.outcomes import RunOutcome
 

@@ -3,14 +3,14 @@
 from tests.unit.support.world import BODY, World
 from webhook_inbox.domain.errors import Transient
 from webhook_inbox.domain.model import EventStatus, Status
-from webhook_inbox.ingest import ingest
+from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.queue.outcomes import RunOutcome
 
 
 def test_a_delivery_is_handled_once_and_done(world: World) -> None:
     receipt = world.deliver()
 
-    assert (receipt.outcome, receipt.status) == (ingest.IngestOutcome.ACCEPTED, 202)
+    assert (receipt.outcome, receipt.status) == (IngestOutcome.ACCEPTED, 202)
     assert world.work() == [RunOutcome.DONE]
     assert world.handled == [("acme.fulfil", "evt-1", 1)]
     assert world.overview().status is EventStatus.DONE

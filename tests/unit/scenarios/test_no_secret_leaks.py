@@ -11,7 +11,8 @@ from webhook_inbox import providers
 from webhook_inbox.domain.errors import Deferred, Permanent, Transient
 from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.secrets import SecretCache
-from webhook_inbox.ingest.ingest import Ingest, IngestOutcome
+from webhook_inbox.ingest.ingest import Ingest
+from webhook_inbox.ingest.receipt import IngestOutcome
 
 SENSITIVE = {
     "authorization": "Basic dXNlcjpwYXNzd29yZA==",

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.unit.support.world import World
 from webhook_inbox.domain.model import EventStatus
-from webhook_inbox.ingest.ingest import IngestOutcome
+from webhook_inbox.ingest.receipt import IngestOutcome
 
 
 def test_one_of_them_is_accepted_and_the_others_are_duplicates(world: World) -> None:

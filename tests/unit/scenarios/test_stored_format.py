@@ -36,7 +36,7 @@ from webhook_inbox.domain.ports import Item, Outgoing
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.handlers.approvals import ApprovalRequest, holds
 from webhook_inbox.handlers.effects.journal import EffectState
-from webhook_inbox.ingest.ingest import IngestOutcome
+from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.ingest.rejected import RejectedFilter, find
 from webhook_inbox.ledger import pauses, schema
 from webhook_inbox.queue.message import RunMessage

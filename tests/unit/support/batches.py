@@ -12,9 +12,9 @@ from webhook_inbox.domain.manifest import SPLIT, SPLITTER, HandlerSpec, Manifest
 from webhook_inbox.domain.model import Delivery, EventStatus, Run, StoredEvent
 from webhook_inbox.domain.provider import Verified
 from webhook_inbox.ingest.batches import Splitter
-from webhook_inbox.ingest.deduplication import IdempotentReceiver, Taken
+from webhook_inbox.ingest.deduplication import IdempotentReceiver
 from webhook_inbox.ingest.events import batch_event
-from webhook_inbox.ingest.ingest import IngestOutcome, Receipt
+from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
 
 MAIL: Final = SourceSpec("mail", "sendgrid", "mail", types=("delivered", "bounce", "batch"))
 NOTE: Final = handler("mail.note", source="mail")
@@ -82,7 +82,7 @@ class Batches(World):
         taking = IdempotentReceiver(
             manifest=self.manifest, table=self.table, lanes=self.lanes, blobs=self.blobs
         )
-        assert taking.take(event) is Taken.ACCEPTED
+        assert taking.take(event) is IngestOutcome.ACCEPTED
         return event.event_id
 
     def stored(self, event_id: str) -> StoredEvent:

@@ -39,7 +39,8 @@ from webhook_inbox.handlers.completions.receiver import Completions
 from webhook_inbox.handlers.context import Context
 from webhook_inbox.handlers.event import Event
 from webhook_inbox.handlers.router import Registered
-from webhook_inbox.ingest.ingest import Ingest, Receipt
+from webhook_inbox.ingest.ingest import Ingest
+from webhook_inbox.ingest.receipt import Receipt
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import event_key, run_key
 from webhook_inbox.processor.processor import Processor

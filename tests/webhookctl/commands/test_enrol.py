@@ -13,7 +13,8 @@ from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.ingest.enrolment import key
-from webhook_inbox.ingest.ingest import Ingest, Receipt
+from webhook_inbox.ingest.ingest import Ingest
+from webhook_inbox.ingest.receipt import Receipt
 from webhook_inbox.providers import load
 
 OFFERED = "b537207f20cbfa02357cf448134da559"

@@ -17,7 +17,7 @@ from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.secrets import TOKEN_KEY
 from webhook_inbox.domain.timestamps import to_ms
-from webhook_inbox.ingest.ingest import IngestOutcome, Receipt
+from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
 from webhook_inbox.ledger.queries import Ledger
 
 RIGHT = "the-secret-that-the-provider-has"
@@ -429,7 +429,7 @@ def test_another_token_than_that_of_today_stays_out(cli: Cli, bot: Inbox) -> Non
     set_secret("bot", "still-another")
     shown = cli("rejected", "reverify", "--json")
     assert shown.data["reason"] == "invalid-signature"
-    assert "of its token a hash was kept" in shown.data["detail"]
+    assert "only a hash of its token was stored" in shown.data["detail"]
 
 
 def test_a_token_that_came_without_a_key_to_hash_it_with_is_not_kept(cli: Cli, bot: Inbox) -> None:
@@ -439,7 +439,7 @@ def test_a_token_that_came_without_a_key_to_hash_it_with_is_not_kept(cli: Cli, b
     assert TOKEN not in repr(bot.rows(""))
     set_secret("bot", TOKEN)
     shown = cli("rejected", "reverify", "--json")
-    assert "its token was not kept" in shown.data["detail"]
+    assert "its token was not stored" in shown.data["detail"]
 
 
 def test_when_it_came_is_part_of_its_name(cli: Cli, inbox: Inbox) -> None:

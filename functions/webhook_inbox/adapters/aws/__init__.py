@@ -1,1 +1,1 @@
-"""To be described."""
+"""Ports over AWS services, Lambda events, and AWS operations as effects."""

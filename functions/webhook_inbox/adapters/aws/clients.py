@@ -1,29 +1,87 @@
-"""Clients for ingest, which cannot wait long; `steady` has those of all others.
+"""AWS clients: `quick` ones for ingest, within a time budget; `steady` ones for all others.
 
-They are botocore's, which are what boto3's low-level clients are; boto3 itself would add 60 ms
-of CPU to a cold start for resources and transfers that ingest does not use. The region, the
-credentials and, for the local runtime, AWS_ENDPOINT_URL come from the process's environment.
+Ingest uses botocore's clients, because boto3 would add 60 ms of CPU to a cold start for resources
+and transfers that ingest does not use. The region, the credentials and, for the local runtime,
+AWS_ENDPOINT_URL come from the process's environment.
 """
 
+import random
+import time
 from collections.abc import Callable
 from functools import cache, cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import botocore.session
 from botocore.config import Config
 from botocore.handlers import add_expect_header
 
-from webhook_inbox.adapters.aws.errors import Caller
-from webhook_inbox.adapters.aws.time_budget import TimeBudget
+from webhook_inbox.adapters.aws.errors import Caller, may_pass, once
+from webhook_inbox.domain.errors import Unavailable
+
+T = TypeVar("T")
 
 # Seconds: to connect, to read.
 QUICK: Final = (0.25, 0.7)
 # A body of some megabytes takes longer than a row.
 QUICK_BLOBS: Final = (0.25, 1.0)
+# Slack, Zoom and Discord want an answer within 3 s; half a second is left for the network.
+TOTAL_SECONDS: Final = 2.5
+RETRY_PAUSE: Final = (0.02, 0.08)
+
+
+class TimeBudget:
+    """The time of one ingest invocation, shared by all its AWS calls.
+
+    An attempt begins only if it fits with its full time-outs, so the provider gets its answer in
+    time whatever fails. A transient error is retried once. Botocore's time-outs do not cover name
+    resolution, a host with many unreachable addresses, or a response that arrives byte by byte;
+    the function's own time-out ends those.
+    """
+
+    def __init__(
+        self,
+        *,
+        total: float = TOTAL_SECONDS,
+        monotonic: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+        jitter: Callable[[float, float], float] = random.uniform,
+    ) -> None:
+        self._total = total
+        self._monotonic = monotonic
+        self._sleep = sleep
+        self._jitter = jitter
+        self.begin()
+
+    def begin(self) -> None:
+        """Starts the time; to be called at the start of every invocation."""
+        self._end = self._monotonic() + self._total
+
+    def attempts_of(self, seconds: float) -> Caller:
+        """Returns a caller for a client whose attempts take at most so many seconds."""
+
+        def call(service: str, operation: str, attempt: Callable[[], T]) -> T:
+            return self._call(service, operation, attempt, seconds)
+
+        return call
+
+    def _call(self, service: str, operation: str, attempt: Callable[[], T], seconds: float) -> T:
+        if not self._fits(seconds):
+            raise Unavailable(service, operation, "no time is left for an attempt")
+        try:
+            return once(service, operation, attempt)
+        except Unavailable as error:
+            pause = self._jitter(*RETRY_PAUSE)
+            if not may_pass(error.__cause__) or not self._fits(pause + seconds):
+                raise
+        self._sleep(pause)
+        return once(service, operation, attempt)
+
+    def _fits(self, seconds: float) -> bool:
+        return self._monotonic() + seconds <= self._end
 
 
 def quick(service: str) -> Any:
-    """Returns a client that tries once and soon gives up; `TimeBudget` retries. For ingest."""
+    """Returns a client with short time-outs that does not retry; `TimeBudget` does."""
     connect, read = _limits(service)
     client = session().create_client(
         service,
@@ -35,24 +93,21 @@ def quick(service: str) -> Any:
         ),
     )
     if service == "s3":
-        # With "Expect: 100-continue" botocore waits up to 1 s for leave to send a body,
-        # whatever the time-outs.
+        # With "Expect: 100-continue" botocore waits up to 1 s before it sends a body, whatever
+        # the time-outs.
         client.meta.events.unregister("before-call.s3", add_expect_header)
     return client
 
 
-def quick_caller(service: str, patience: TimeBudget) -> Caller:
-    """Returns how to call a quick client of this service within an invocation's patience."""
+def quick_caller(service: str, budget: TimeBudget) -> Caller:
+    """Returns a caller for a quick client of this service, within an invocation's budget."""
     connect, read = _limits(service)
-    # The time-out of connecting counts twice, for TCP and for TLS.
-    return patience.attempts_of(2 * connect + read)
+    # The connect time-out applies twice, to TCP and to TLS.
+    return budget.attempts_of(2 * connect + read)
 
 
 class Lazy:
-    """A client that is made when it is first used.
-
-    For what few invocations need: an S3 client costs 50 ms of CPU to make.
-    """
+    """A client that is created at its first use: an S3 client costs 50 ms of CPU."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make
@@ -72,7 +127,7 @@ def _limits(service: str) -> tuple[float, float]:
 @cache
 def session() -> Any:
     """Returns the process's one session."""
-    # One for all clients: its loader keeps the parsed service models.
+    # Shared by all clients, since its loader caches the parsed service models.
     return botocore.session.get_session()
 
 
@@ -83,7 +138,7 @@ ATTEMPTS: Final = 4
 
 
 def steady(service: str) -> Any:
-    """Returns a client of a service; it retries by botocore's standard mode."""
+    """Returns a client that retries by botocore's standard mode."""
     return _over(session()).client(
         service,
         config=Config(
@@ -99,5 +154,5 @@ def steady(service: str) -> Any:
 def _over(base: Any) -> Any:
     import boto3  # noqa: PLC0415 - ingest must not load it
 
-    # Once for each: boto3 refuses to add its own to a session twice.
+    # Cached, since boto3 refuses to register its handlers with a session twice.
     return boto3.Session(botocore_session=base)

@@ -5,18 +5,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from webhook_inbox.adapters.aws import errors
-from webhook_inbox.adapters.aws.dynamodb_expressions import (
-    Expressions,
-    row_from_wire,
-    row_to_wire,
-    to_wire,
+from webhook_inbox.domain.conditions import (
+    Absent,
+    Condition,
+    Either,
+    Equals,
+    Every,
+    Less,
+    OneOf,
+    Present,
 )
-from webhook_inbox.domain.conditions import Condition
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.ports import Change, Item, Key, Page
-from webhook_inbox.domain.quotas import GET_BATCH
+from webhook_inbox.domain.quotas import GET_BATCH, check_name, check_number, text_size
 
-# How often BatchGetItem is asked again for keys of which it returned none.
+# The retries of BatchGetItem while it returns no row.
 PATIENT_ROUNDS: Final = 5
 
 # The key attributes of the indexes, partition and sort, which `stacks/ledger.py` declares.
@@ -24,17 +27,12 @@ INDEX_KEYS: Final = {
     "by_received": ("received_bucket", "received_at"),
     "by_due": ("due_bucket", "due_at"),
 }
+# A value in DynamoDB's notation: {"S": "text"}, {"N": "1"}, …
+Wire = dict[str, Any]
 
 
 class DynamoTable:
-    """The port `Table` over one table.
-
-    Args:
-        client: a low-level DynamoDB client.
-        name: the table's name.
-        call: how calls are made; `calls.once`, or `clients.quick_caller`.
-        sleep: waits so many seconds.
-    """
+    """The port `Table` over one table."""
 
     def __init__(
         self,
@@ -131,7 +129,7 @@ class DynamoTable:
     def _write(
         self,
         operation: str,
-        expressions: Expressions,
+        expressions: "Expressions",
         when: Condition | None,
         **parameters: Any,
     ) -> Any:
@@ -152,7 +150,7 @@ class DynamoTable:
             found = answer["Responses"].get(self._name, [])
             yield from found
             waiting = answer.get("UnprocessedKeys", {}).get(self._name, {}).get("Keys", [])
-            # An answer ends at 16 MB: that is progress. One without rows is throttling.
+            # A response ends at 16 MB; one without rows is throttled.
             fruitless = 0 if found else fruitless + 1
             if waiting and fruitless > PATIENT_ROUNDS:
                 raise Unavailable("dynamodb", "BatchGetItem", "keys stay unprocessed")
@@ -182,3 +180,143 @@ _METHODS: Final = {
 
 def _wire_key(key: Key) -> dict[str, Any]:
     return {"pk": to_wire(key.pk), "sk": to_wire(key.sk)}
+
+
+def to_wire(value: Any) -> Wire:
+    """Returns a value in DynamoDB's notation.
+
+    Raises:
+        TypeError: it is none of str, int, bool, bytes, list and dict.
+        ValueError: a text is not Unicode, a number is too large, an attribute has no name.
+    """
+    match value:
+        case str():
+            text_size(value)  # rejects lone surrogates, as AWS does
+            return {"S": value}
+        case bool():
+            return {"BOOL": value}
+        case int():
+            return {"N": str(check_number(value))}
+        case bytes():
+            return {"B": value}
+        case list():
+            return {"L": [to_wire(entry) for entry in value]}
+        case dict():
+            return {"M": row_to_wire(value)}
+        case _:
+            raise TypeError(f"a row cannot hold {type(value).__name__}")
+
+
+def row_to_wire(row: Mapping[str, Any]) -> dict[str, Wire]:
+    """Returns a row, or a part of one, in DynamoDB's notation; raises as `to_wire`."""
+    return {check_name(name): to_wire(value) for name, value in row.items()}
+
+
+def from_wire(wire: Wire) -> Any:
+    """Returns the value of DynamoDB's notation.
+
+    Raises:
+        TypeError: a type that the inbox does not write.
+    """
+    [(kind, value)] = wire.items()
+    match kind:
+        case "S" | "BOOL" | "B":
+            return value
+        case "N":
+            return int(value)
+        case "L":
+            return [from_wire(entry) for entry in value]
+        case "M":
+            return row_from_wire(value)
+        case _:
+            raise TypeError(f"a row holds a DynamoDB {kind}, which the inbox does not write")
+
+
+def row_from_wire(wire: Mapping[str, Wire]) -> Item:
+    """Returns the row of DynamoDB's notation."""
+    return {name: from_wire(value) for name, value in wire.items()}
+
+
+_WORDS: Final[Mapping[type[Condition], str]] = {
+    Absent: "attribute_not_exists",
+    Present: "attribute_exists",
+    Equals: "=",
+    Less: "<",
+    Every: "AND",
+    Either: "OR",
+}
+
+
+class Expressions:
+    """Renders the expressions of one request, with shared placeholders.
+
+    Every name gets a placeholder, since DynamoDB has 573 reserved words.
+    """
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._values: dict[str, Wire] = {}
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The request's placeholder parameters; DynamoDB rejects empty ones."""
+        parameters: dict[str, Any] = {}
+        if self._names:
+            parameters["ExpressionAttributeNames"] = {p: n for n, p in self._names.items()}
+        if self._values:
+            parameters["ExpressionAttributeValues"] = self._values
+        return parameters
+
+    def name(self, attribute: str) -> str:
+        """Returns the placeholder of an attribute's name."""
+        return self._names.setdefault(attribute, f"#{len(self._names)}")
+
+    def value(self, value: Any) -> str:
+        """Returns the placeholder of a value."""
+        placeholder = f":{len(self._values)}"
+        self._values[placeholder] = to_wire(value)
+        return placeholder
+
+    def condition(self, condition: Condition) -> str:
+        """Returns a ConditionExpression."""
+        match condition:
+            case Absent(name) | Present(name):
+                return f"{_WORDS[type(condition)]}({self.name(name)})"
+            case Equals(name, value) | Less(name, value):
+                return f"{self.name(name)} {_WORDS[type(condition)]} {self.value(value)}"
+            case OneOf(name, values):
+                return f"{self.name(name)} IN ({', '.join(map(self.value, values))})"
+            case Every(()) | Either(()):
+                raise ValueError("a condition joins no clauses")
+            case Every(clauses) | Either(clauses):
+                parts = map(self._clause if len(clauses) > 1 else self.condition, clauses)
+                return f" {_WORDS[type(condition)]} ".join(parts)
+
+    def _clause(self, condition: Condition) -> str:
+        text = self.condition(condition)
+        # DynamoDB rejects redundant parentheses.
+        return f"({text})" if _joins(condition) else text
+
+    def update(self, change: Change) -> str:
+        """Returns an UpdateExpression; empty for an empty change."""
+        clauses = {
+            "SET": [*self._assignments(change)],
+            "ADD": [f"{self.name(n)} {self.value(v)}" for n, v in change.add.items()],
+            "REMOVE": [self.name(n) for n in change.remove],
+        }
+        return " ".join(f"{word} {', '.join(parts)}" for word, parts in clauses.items() if parts)
+
+    def _assignments(self, change: Change) -> Iterator[str]:
+        for attribute, value in change.set.items():
+            yield f"{self.name(attribute)} = {self.value(value)}"
+        for attribute, value in change.default.items():
+            name = self.name(attribute)
+            yield f"{name} = if_not_exists({name}, {self.value(value)})"
+
+
+def _joins(condition: Condition) -> bool:
+    match condition:
+        case Every(clauses) | Either(clauses):
+            return len(clauses) > 1 or _joins(clauses[0])
+        case _:
+            return False

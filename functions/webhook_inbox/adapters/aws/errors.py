@@ -1,4 +1,4 @@
-"""One attempt of one AWS call, and the one place where botocore's errors become ours."""
+"""Translates botocore's errors to the library's."""
 
 from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeVar
@@ -19,31 +19,31 @@ T = TypeVar("T")
 
 
 class Caller(Protocol):
-    """How an adapter makes a call: `calls.once`, or one of a `Patience`, which watches the time."""
+    """Makes an AWS call: `once`, or `TimeBudget.attempts_of`."""
 
     def __call__(self, service: str, operation: str, attempt: Callable[[], T]) -> T:
-        """Returns what the attempt returns, or raises one of our errors."""
+        """Returns the attempt's result, or raises one of the library's errors."""
 
 
 class Missing(InboxError):
-    """The named thing is not there. Adapters turn it into None; the core never sees it."""
+    """The object does not exist; adapters return None."""
 
 
-# What means "not there", by service: a table that is missing is a failure, a secret is not.
+# Codes for a missing object, by service; a missing table is a failure instead.
 _MISSING: Final = frozenset(
     {
         ("s3", "NoSuchKey"),
         ("secretsmanager", "ResourceNotFoundException"),
-        # "marked for deletion"; GetSecretValue has no other use for this code.
+        # "marked for deletion"; GetSecretValue uses this code for nothing else.
         ("secretsmanager", "InvalidRequestException"),
     }
 )
 
-# botocore lets errors of the layers below through while an S3 body is read.
+# botocore does not translate errors of lower layers while an S3 body is read.
 _BELOW: Final = (HTTPError, OSError)
 _LINE: Final = (HTTPClientError, BotoConnectionError, *_BELOW)
 
-# Answers that another attempt a moment later may change.
+# Codes of transient errors.
 _PASSING: Final = frozenset(
     {
         "KmsThrottled",
@@ -60,7 +60,7 @@ _PASSING: Final = frozenset(
 
 
 def once(service: str, operation: str, attempt: Callable[[], T]) -> T:
-    """Makes the call once, as far as we are concerned; botocore may retry by its own rules."""
+    """Makes the call once; botocore may retry by its configuration."""
     try:
         return attempt()
     except (BotoCoreError, ClientError, *_BELOW) as error:
@@ -68,17 +68,17 @@ def once(service: str, operation: str, attempt: Callable[[], T]) -> T:
 
 
 def translated(service: str, operation: str, error: Exception) -> InboxError:
-    """Returns our error for one of botocore's.
+    """Returns the library's error for one of botocore's.
 
-    All that is not an answer to what was asked is `Unavailable`, access denied included:
-    nothing may be acknowledged that was not stored. The text names AWS's code.
+    Any unexpected error is `Unavailable`, access denied included, so that nothing is acknowledged
+    that was not stored. The text names AWS's code.
     """
     if not isinstance(error, ClientError):
         return Unavailable(service, operation, type(error).__name__)
     fault = error.response.get("Error", {})
     code = str(fault.get("Code", "unknown"))
     if code == "ConditionalCheckFailedException":
-        # Rows are still in DynamoDB's notation here; `dynamodb` reads them.
+        # The row is in DynamoDB's notation; the table decodes it.
         return ConditionFailed(error.response.get("Item"))
     if (service, code) in _MISSING:
         return Missing(f"{service} {operation}: {code}")
@@ -86,7 +86,7 @@ def translated(service: str, operation: str, error: Exception) -> InboxError:
 
 
 def may_pass(error: BaseException | None) -> bool:
-    """Tells whether the same call may succeed a moment later."""
+    """Returns whether an immediate retry may succeed."""
     if isinstance(error, ClientError):
         metadata: dict[str, Any] = error.response.get("ResponseMetadata", {})
         code = error.response.get("Error", {}).get("Code")

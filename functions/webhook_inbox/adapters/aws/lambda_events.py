@@ -1,4 +1,4 @@
-"""What Lambda hands over, as the core's records."""
+"""Reads the events of HTTP API and SQS."""
 
 import base64
 import binascii
@@ -21,8 +21,8 @@ def delivery_from(event: Mapping[str, Any], *, received_at: datetime) -> Deliver
     https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
 
     Raises:
-        Rejected: it is none, or says base64 and is not; API Gateway makes no such event, a test
-            invocation by hand can.
+        Rejected: it is not such an event, or its body is not the base64 that it claims; only a
+            manual invocation can send such an event.
     """
     try:
         context = event["requestContext"]
@@ -46,7 +46,7 @@ def message_from(record: Mapping[str, Any]) -> Message:
     """Reads one record of an SQS event.
 
     Raises:
-        ForeignMessage: it is none.
+        ForeignMessage: it is not such a record.
     """
     try:
         attributes = record["attributes"]
@@ -65,7 +65,7 @@ def _source(event: Mapping[str, Any], path: str) -> str:
     named = (event.get("pathParameters") or {}).get("source")
     if named is not None:
         return str(named)
-    # A stage other than $default stands before the route in rawPath.
+    # rawPath begins with the stage unless that is $default.
     return unquote(path.partition(PREFIX)[2])
 
 
@@ -73,27 +73,27 @@ def _headers(headers: Mapping[str, Any]) -> dict[str, str]:
     found: dict[str, str] = {}
     for given, value in headers.items():
         name = given.lower()
-        # API Gateway joins repeated headers; an event by hand may hold two spellings.
+        # API Gateway joins repeated headers; a manual event may spell one in two ways.
         found[name] = f"{found[name]},{value}" if name in found else str(value)
     return found
 
 
 def body_of(event: Mapping[str, Any]) -> bytes:
-    """Returns the bytes that an HTTP API event came with.
+    """Returns the body of an HTTP API event.
 
     Raises:
-        Rejected: they are said to be base64 and are not.
-        TypeError: they are no text.
+        Rejected: it is not the base64 that the event claims.
+        TypeError: it is not text.
     """
     body = event.get("body")
     if body is None:
         return b""
     if not isinstance(body, str):
-        raise TypeError("the body is no text")
+        raise TypeError("the body is not text")
     if event.get("isBase64Encoded"):
         try:
             return base64.b64decode(body, validate=True)
         except (binascii.Error, ValueError) as error:
             raise Rejected(Reason.MALFORMED, "the body is not base64") from error
-    # JSON can spell half a character; its bytes fail verification instead of failing here.
+    # JSON can hold lone surrogates; such a body fails verification later.
     return body.encode("utf-8", "surrogatepass")

@@ -1,7 +1,7 @@
-"""Calls of AWS services as effects: one attempt each, and botocore's errors become ours.
+"""Calls of AWS services as effects: one attempt each, without botocore's retries.
 
-A repetition is the journal's to decide, not botocore's: after a time-out nobody knows whether
-the call happened.
+After a time-out it is unknown whether the call had an effect, so the effect's journal decides
+about a retry.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ CONNECT_TIMEOUT: Final = 2.0
 READ_TIMEOUT: Final = 10.0
 A_DAY: Final = 86_400
 TEXT: Final = 300
-# Answers after which it is certain that nothing was done, and that may differ later.
+# Codes of calls that certainly had no effect and may succeed later.
 _REFUSED: Final = frozenset(
     {
         "EC2ThrottledException",
@@ -64,11 +64,11 @@ class AwsOperation:
     """One operation of an AWS service.
 
     Args:
-        service: as botocore spells it, like "events".
+        service: botocore's name of the service, like "events".
         operation: the client's method, like "put_events".
-        right: the line of stacks/permissions.py that allows it; told where it is missing.
-        client: a boto3 client to call instead of our own, for another region or account.
-        timeout: seconds that the answer may take, of our own client.
+        right: the line of stacks/permissions.py that allows it, for the error message.
+        client: a boto3 client for another region or account; by default one is created.
+        timeout: the read time-out, in seconds, of that default client.
     """
 
     def __init__(
@@ -82,16 +82,17 @@ class AwsOperation:
     ) -> None:
         self._service = service
         self._operation = operation
+        self._name = f"{service} {operation}"
         self._right = right
         self._given = client
         self._timeout = timeout
 
     def call(self, **parameters: Any) -> Mapping[str, Any]:
-        """Makes the call once and returns its answer, whose body is read where it has one.
+        """Makes the call once and returns its response, with its payload read.
 
         Raises:
-            Permanent: no repetition changes the answer.
-            Transient: it may be answered otherwise later.
+            Permanent: a retry will not help.
+            Transient: a retry may succeed.
         """
         try:
             answer: Mapping[str, Any] = getattr(self._client, self._operation)(**parameters)
@@ -110,13 +111,7 @@ class AwsOperation:
     def failure(
         self, code: str, message: str, *, answered: Mapping[str, Any]
     ) -> Transient | Permanent:
-        """Returns what an error of the service means.
-
-        Args:
-            code: AWS's code.
-            message: its text.
-            answered: botocore's ResponseMetadata.
-        """
+        """Returns the error for a response; `answered` is botocore's ResponseMetadata."""
         text = f"{self._name}: {code}: {message}"[:TEXT]
         status = answered.get("HTTPStatusCode", 0)
         if code in _REFUSED or status == 429:
@@ -134,13 +129,9 @@ class AwsOperation:
             return Permanent(text, refused=True)
         return Transient(text, refused=isinstance(error, _NEVER_SENT))
 
-    @property
-    def _name(self) -> str:
-        return f"{self._service} {self._operation}"
-
     @cached_property
     def _client(self) -> Any:
-        # Made at the first call: importing a handler has to work without a region.
+        # Created at the first call, since a handler is imported without a region.
         return self._given or session().create_client(
             self._service,
             config=Config(

@@ -8,13 +8,8 @@ from webhook_inbox.adapters.aws import errors
 class S3Blobs:
     """The port `Blobs` over one bucket.
 
-    A reader needs s3:ListBucket beside s3:GetObject: without it S3 answers "access denied" for
-    an object that is not there, which has to count as a failure of the service.
-
-    Args:
-        client: a low-level S3 client.
-        bucket: the bucket's name.
-        call: how calls are made; `calls.once`, or `clients.quick_caller`.
+    A reader needs s3:ListBucket and s3:GetObject: without s3:ListBucket, S3 answers "access
+    denied" for a missing object, which counts as a failure of the service.
     """
 
     def __init__(self, client: Any, bucket: str, *, call: errors.Caller = errors.once) -> None:
@@ -35,7 +30,7 @@ class S3Blobs:
 
         def attempt() -> bytes:
             answer = self._client.get_object(Bucket=self._bucket, Key=key)
-            # Reading is part of the attempt: it is where a slow connection shows.
+            # Reading is part of the attempt, since a slow connection fails here.
             data: bytes = answer["Body"].read()
             return data
 

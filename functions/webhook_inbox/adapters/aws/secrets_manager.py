@@ -9,13 +9,7 @@ STAGES: Final = ("AWSCURRENT", "AWSPREVIOUS")
 
 
 class SecretsManagerStore:
-    """The port `SecretStore` over the secrets of one stage.
-
-    Args:
-        client: a low-level Secrets Manager client.
-        prefix: what precedes a secret's name, e.g. "webhook-inbox/dev/".
-        call: how calls are made; `calls.once`, or `clients.quick_caller`.
-    """
+    """The ports `SecretStore` and `Vault`; `prefix` is that of a stage, "webhook-inbox/dev/"."""
 
     def __init__(self, client: Any, prefix: str, *, call: errors.Caller = errors.once) -> None:
         self._client = client
@@ -23,7 +17,7 @@ class SecretsManagerStore:
         self._call = call
 
     def fetch(self, name: str) -> tuple[str, ...]:
-        """See the port. An empty value is none: anyone could sign with it."""
+        """See the port. An empty value is ignored; anyone could sign with it."""
         values: list[str] = []
         for stage in STAGES:
             value = self._value(name, stage)
@@ -34,7 +28,7 @@ class SecretsManagerStore:
         return tuple(values)
 
     def rotate(self, name: str, value: str) -> None:
-        """See the port `Vault`."""
+        """See the port."""
         self._call(
             "secretsmanager",
             "PutSecretValue",
@@ -62,6 +56,6 @@ def _text(answer: dict[str, Any]) -> str:
     try:
         return bytes(answer.get("SecretBinary", b"")).decode()
     except UnicodeDecodeError:
-        # Not chained: the original error carries the secret's bytes.
+        # Not chained, since the original error contains the secret's bytes.
         cause = "SecretBinary is not UTF-8; store the secret as text"
         raise Unavailable("secretsmanager", "GetSecretValue", cause) from None

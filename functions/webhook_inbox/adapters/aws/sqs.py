@@ -1,4 +1,4 @@
-"""What CloudWatch knows of a queue and SQS does not tell."""
+"""Work queues in SQS, and the age of their oldest message in CloudWatch."""
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -11,19 +11,12 @@ from webhook_inbox.domain.ports import Backlog, Clock, Message, Outgoing
 from webhook_inbox.domain.quotas import batches, takes
 from webhook_inbox.domain.timestamps import from_ms
 
-# Given a queue's name, the age of its oldest message; see `cloudwatch.OldestMessage`.
+# Returns the age of the oldest message of a queue with this name; see `OldestMessage`.
 Age = Callable[[str], timedelta | None]
 
 
 class SqsQueue:
-    """The port `Queue` over one queue.
-
-    Args:
-        client: a low-level SQS client.
-        url: the queue's URL; a FIFO queue's ends in ".fifo".
-        age: where the age of its oldest message is known; SQS itself does not tell.
-        call: how calls are made; `calls.once`, or `clients.quick_caller`.
-    """
+    """The port `Queue`; `age` returns the age of the oldest message, which SQS does not report."""
 
     def __init__(
         self,
@@ -45,10 +38,7 @@ class SqsQueue:
         return self._fifo
 
     def send(self, messages: Sequence[Outgoing]) -> Sequence[Outgoing]:
-        """See the port.
-
-        What SQS would refuse is not even sent: one such message would fail its whole batch.
-        """
+        """See the port; invalid messages are not sent, since one would fail its whole batch."""
         refused = [message for message in messages if not takes(message, fifo=self._fifo)]
         waiting = list(batches([m for m in messages if takes(m, fifo=self._fifo)]))
         while waiting:
@@ -96,7 +86,7 @@ class SqsQueue:
         )
 
     def _oldest(self) -> timedelta | None:
-        # Good to know, and no reason to let a lost message wait while CloudWatch is down.
+        # Optional: a failure of CloudWatch must not delay a lost message.
         try:
             return self._age(self._url.rpartition("/")[2]) if self._age else None
         except Unavailable:
@@ -115,7 +105,7 @@ class SqsQueue:
         entry = {"Id": str(number), "MessageBody": message.body}
         if not self._fifo:
             return entry | {"DelaySeconds": message.delay}
-        # A FIFO queue knows no delay of a single message.
+        # FIFO queues do not support a delay per message.
         named = {"MessageGroupId": message.group, "MessageDeduplicationId": message.dedup}
         return entry | named
 
@@ -134,17 +124,12 @@ def _message(received: dict[str, Any]) -> Message:
     )
 
 
-# Datapoints come each minute, and minutes late; a queue at rest for 6 h has none.
+# Datapoints are per minute and arrive minutes late; a queue inactive for 6 h has none.
 LOOK_BACK: Final = timedelta(minutes=10)
 
 
 class OldestMessage:
-    """The age of the oldest message of a queue, as of some minutes ago.
-
-    Args:
-        client: a low-level CloudWatch client.
-        clock: tells which datapoints are the latest.
-    """
+    """The age of the oldest message of a queue, as of some minutes ago."""
 
     def __init__(self, client: Any, clock: Clock, *, call: errors.Caller = errors.once) -> None:
         self._client = client
@@ -152,7 +137,7 @@ class OldestMessage:
         self._call = call
 
     def __call__(self, queue_name: str) -> timedelta | None:
-        """Returns the age, or None where there is no datapoint.
+        """Returns the age, or None if there is no datapoint.
 
         Raises:
             Unavailable: CloudWatch failed.

@@ -1,8 +1,7 @@
-"""A double of every port, in memory: exact, deterministic, and cheap enough to simulate with.
+"""A deterministic double of every port, in memory.
 
-Each double behaves as AWS does where the inbox can notice; one suite of contract tests runs
-over the doubles and over the adapters. `docs/doubles.md` lists where that is not what other
-doubles of AWS do.
+Each double behaves as AWS does wherever the inbox can observe it; one suite of contract tests runs
+against the doubles and the adapters. `docs/doubles.md` lists differences from other AWS doubles.
 """
 
 from webhook_inbox.adapters.memory.blobs import MemoryBlobs

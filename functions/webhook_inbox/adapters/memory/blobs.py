@@ -11,7 +11,7 @@ KEY_BYTES: Final = 1024
 
 
 class MemoryBlobs:
-    """A bucket. `objects` is what it holds, for assertions and damage."""
+    """A bucket. Tests may read and change `objects`."""
 
     def __init__(self, *, faults: Faults = no_faults) -> None:
         self.faults = faults

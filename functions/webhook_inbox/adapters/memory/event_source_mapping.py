@@ -1,4 +1,4 @@
-"""Lambda's event source mapping of a queue: what becomes of the messages it receives."""
+"""Lambda's event source mapping of a queue."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -7,17 +7,17 @@ from typing import Any, Final
 
 from webhook_inbox.adapters.memory.queue import MemoryQueue
 from webhook_inbox.domain.errors import Unavailable
-from webhook_inbox.domain.ports import Backlog, Message, Outgoing
+from webhook_inbox.domain.ports import Message
 
-# After so many invocations in one chain Lambda stops the next; AWS says "approximately".
+# Lambda stops a chain of invocations after "approximately" this number.
 RECURSIONS: Final = 16
 
 
 def kept(messages: Sequence[Message], answer: Any) -> list[Message]:
     """Returns the messages of a batch that stay in the queue, given what the function returned.
 
-    An answer that names no failures is a success; one that cannot be read, or that names what is
-    not in the batch, fails all of it.
+    An answer without failures is a success; one that is invalid, or that names a message outside
+    the batch, fails the whole batch.
 
     https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
     """
@@ -36,66 +36,32 @@ def kept(messages: Sequence[Message], answer: Any) -> list[Message]:
 
 
 def _identifier(failure: Any) -> str:
-    """Returns the message id that an entry names; "", which is nobody's, if it names none."""
+    """Returns the message id of an entry; "", which no message has, if it has none."""
     found = failure.get("itemIdentifier") if isinstance(failure, Mapping) else None
     return found if isinstance(found, str) else ""
 
 
 @dataclass(frozen=True, slots=True)
 class MappingBatch:
-    """One invocation's messages, and how many invocations will have led to what it sends."""
+    """One invocation's messages, and the length of its chain of invocations."""
 
     messages: tuple[Message, ...]
     hops: int
 
 
-class Onward:
-    """A queue as a function reaches it: what it sends goes on with the chain that invoked it."""
-
-    def __init__(self, queue: MemoryQueue, hops: int) -> None:
-        self._queue = queue
-        self._hops = hops
-
-    @property
-    def fifo(self) -> bool:
-        """See the port."""
-        return self._queue.fifo
-
-    def send(self, messages: Sequence[Outgoing]) -> Sequence[Outgoing]:
-        """See the port."""
-        return self._queue.send(messages, hops=self._hops)
-
-    def hide(self, receipt: str, seconds: int) -> None:
-        """See the port."""
-        self._queue.hide(receipt, seconds)
-
-    def receive(self, limit: int, *, hidden_for: int) -> Sequence[Message]:
-        """See the port."""
-        return self._queue.receive(limit, hidden_for=hidden_for)
-
-    def delete(self, receipt: str) -> None:
-        """See the port."""
-        self._queue.delete(receipt)
-
-    def backlog(self) -> Backlog:
-        """See the port."""
-        return self._queue.backlog()
-
-
 class MemoryMapping:
-    """Receives batches, and deletes what the function has dealt with.
+    """Receives batches, and deletes the messages that the function has processed.
 
-    Each batch of `poll` is handed to `finish` or `fail`; several can be under way.
-    `throttled` and `stopped` count the batches that were received in vain: the messages stay
-    hidden, and the receive counts.
+    Each batch of `poll` ends with `finish` or `fail`; several can be in progress. `throttled` and
+    `stopped` count batches without an invocation: the messages stay hidden, and the receive counts.
 
     Args:
-        queue: where the messages come from.
+        queue: the queue.
         hidden_for: the queue's visibility timeout, in seconds.
-        batch_size: how many messages an invocation gets, 1-10.
-        max_concurrency: how many invocations there are at once, 2-1000; no more is received.
-        reserved_concurrency: of how many Lambda throttles the next; more is received.
-        reports_failures: whether the function may answer for single messages.
+        batch_size: the messages per invocation, 1-10.
+        max_concurrency: the limit of simultaneous invocations, 2-1000; no more is received.
+        reserved_concurrency: the limit above which Lambda throttles; more is received.
+        reports_failures: whether the function reports failures of single messages.
         recursion_allowed: whether the function's `RecursiveLoop` is `Allow`.
     """
 
@@ -122,7 +88,7 @@ class MemoryMapping:
         self._recursion_allowed = recursion_allowed
 
     def poll(self) -> MappingBatch | None:
-        """Receives the next invocation's batch; None if there is no invocation."""
+        """Receives the next invocation's batch; returns None without an invocation."""
         if self.running >= self._max_concurrency:
             return None
         messages: Sequence[Message] = ()
@@ -141,15 +107,15 @@ class MemoryMapping:
         return None
 
     def finish(self, batch: MappingBatch, answer: Any) -> None:
-        """The function returned: what it does not keep is deleted; what it does stays hidden."""
+        """Handles a function's result: deletes all messages but the failed ones."""
         self.running -= 1
         stays = kept(batch.messages, answer) if self._reports_failures else ()
         for message in batch.messages:
             if message not in stays:
-                # Nobody hears of a deletion that failed: the message comes back.
+                # A failed deletion is not reported: the message becomes visible again.
                 with suppress(Unavailable):
                     self._queue.delete(message.receipt)
 
     def fail(self, _: MappingBatch) -> None:
-        """The function raised, ran out of time or died: all of the batch stays hidden."""
+        """Handles an error, time-out or crash: the whole batch stays hidden."""
         self.running -= 1

@@ -1,4 +1,4 @@
-"""How a test makes a double fail."""
+"""Injected faults of the doubles."""
 
 from collections.abc import Callable
 from enum import StrEnum
@@ -8,7 +8,7 @@ from webhook_inbox.domain.errors import Unavailable
 
 
 class Fault(StrEnum):
-    """When a call fails, as seen from its effect."""
+    """The time of a failure, before or after the effect of the call."""
 
     BEFORE = "before"  # the service never saw the call
     AFTER = "after"  # the effect happened, the answer was lost
@@ -23,7 +23,7 @@ def no_faults(service: str, operation: str) -> None:
 
 
 class FaultyCall:
-    """One call of a service: `with Call(faults, "sqs", "DeleteMessage"): ...` the effect."""
+    """One call of a service; its effect is the body of the `with` statement."""
 
     __slots__ = ("_fault", "_operation", "_service")
 
@@ -42,6 +42,6 @@ class FaultyCall:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        # A lost answer is lost whatever it was: a failed condition is not heard of either.
+        # A lost response hides a failed condition as well.
         if self._fault == Fault.AFTER:
             raise Unavailable(self._service, self._operation, "the answer was lost (injected)")

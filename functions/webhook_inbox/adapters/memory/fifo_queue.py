@@ -13,16 +13,16 @@ DEDUPLICATION_MS: Final = 5 * 60 * 1000
 
 
 class MemoryFifo(MemoryQueue):
-    """A FIFO queue: each group in order, and nothing of a group of which something is in flight.
+    """A FIFO queue: each group in order, and no message of a group with one in flight.
 
-    It is made as a standard queue is. It takes messages with a group and a deduplication id,
-    and without a delay; one that moves to its DLQ begins its retention there anew.
+    It accepts messages with a group and a deduplication id and without a delay; the retention of
+    one that moves to its DLQ starts again.
     """
 
     fifo: ClassVar[bool] = True
 
     def send(self, messages: Sequence[Outgoing], *, hops: int = 0) -> Sequence[Outgoing]:
-        """See a standard queue, and the port for what is not sent."""
+        """See a standard queue and the port."""
         unfit = [message for message in messages if not takes(message, fifo=True)]
         waiting = list(batches([message for message in messages if takes(message, fifo=True)]))
         while waiting:
@@ -31,7 +31,7 @@ class MemoryFifo(MemoryQueue):
         return unfit
 
     def delete(self, receipt: str) -> None:
-        """See the port; here a receipt is good for no longer than its message is hidden."""
+        """See the port; a receipt is valid only while its message is hidden."""
         with self._call("DeleteMessage"):
             stored = self._held(receipt, "DeleteMessage")
             if stored is None:
@@ -41,7 +41,7 @@ class MemoryFifo(MemoryQueue):
             del self._messages[stored.id]
 
     def next_visible_at(self) -> int | None:
-        """See a standard queue: a group's next message comes when none is in flight."""
+        """See a standard queue; a group's next message is visible when none is in flight."""
         free_at = [max(stored.visible_at for stored in group) for group in self._groups()]
         return min(free_at, default=None)
 
@@ -50,7 +50,7 @@ class MemoryFifo(MemoryQueue):
         return [group[0].id for group in self._free(self._now())]
 
     def _available(self, now: int) -> list[Stored]:
-        # As many of one group as possible, so that others can work on the other groups.
+        # As many messages of one group as possible, as SQS does.
         return list(chain.from_iterable(self._free(now)))
 
     def _free(self, now: int) -> list[list[Stored]]:
@@ -68,7 +68,7 @@ class MemoryFifo(MemoryQueue):
         return self._messages.values()
 
     def _enqueue(self, message: Outgoing, hops: int) -> None:
-        # One that was sent before is accepted again, and never delivered.
+        # A duplicate is accepted and not delivered.
         self._expire(self._now())
         if message.dedup not in self._remembered:
             self._remembered[message.dedup] = self._now()
@@ -76,7 +76,7 @@ class MemoryFifo(MemoryQueue):
 
     def _adopt(self, stored: Stored) -> None:
         stored.sent_at = self._now()
-        # Its own id replaces what it was sent with: two messages may have died of one id.
+        # Its message id replaces its deduplication id: two messages may have the same.
         self._remembered[stored.id] = stored.sent_at
         super()._adopt(stored)
 

@@ -18,13 +18,13 @@ class MemoryQueue:
     """A standard queue: at least once, out of order after a failure, redriven by receive count.
 
     Args:
-        clock: what visibility, delay and retention are judged by.
-        name: the first part of its messages' ids; unique among queues that share a DLQ.
-        dead_letters: where messages go that were received too often; a queue of the same kind.
-        max_receive_count: how often a message is received before it goes there, 1-1000.
-        retention: from its first sending to a message's silent end, DLQ included.
-        faults: which calls fail, and when.
-        refuses: which entries of a batch the queue does not take, as it may any.
+        clock: the time for visibility, delay and retention.
+        name: the prefix of its messages' ids; unique among queues that share a DLQ.
+        dead_letters: its DLQ, of the same kind.
+        max_receive_count: the receives of a message before it moves there, 1-1000.
+        retention: the life of a message from its first sending, DLQ included.
+        faults: the faults of its calls.
+        refuses: the entries of a batch that the queue rejects.
     """
 
     fifo: ClassVar[bool] = False
@@ -55,7 +55,7 @@ class MemoryQueue:
             dead_letters._serve(self)  # noqa: SLF001 - its own class
 
     def send(self, messages: Sequence[Outgoing], *, hops: int = 0) -> Sequence[Outgoing]:
-        """See the port; `hops` is how many invocations led to these messages."""
+        """See the port; `hops` is the length of the chain of invocations so far."""
         refused = [message for message in messages if not takes(message, fifo=self.fifo)]
         for batch in batches([m for m in messages if m not in refused] if refused else messages):
             with self._call("SendMessageBatch"):
@@ -67,7 +67,7 @@ class MemoryQueue:
         return refused
 
     def hide(self, receipt: str, seconds: int) -> None:
-        """See the port; the 12 hours begin with the receive, not with this call."""
+        """See the port; the 12 hours begin at the receive, not at this call."""
         with self._call("ChangeMessageVisibility"):
             stored, now = self._held(receipt, "ChangeMessageVisibility"), self._now()
             visible_at = now + seconds * 1000
@@ -89,12 +89,12 @@ class MemoryQueue:
             for stored in self._available(now):
                 if len(received) == limit:
                     break
-                if not self._bury(stored):
+                if not self._move_if_exhausted(stored):
                     received.append(stored.handed_out(self._name, now, hidden_for))
             return received
 
     def delete(self, receipt: str) -> None:
-        """See the port; an outdated receipt deletes nothing and is no error, as on AWS."""
+        """See the port; an outdated receipt is ignored, as on AWS."""
         with self._call("DeleteMessage"):
             stored = self._held(receipt, "DeleteMessage")
             if stored is not None:
@@ -115,12 +115,11 @@ class MemoryQueue:
         Each becomes a new message: new id, new SentTimestamp, never received.
 
         Args:
-            to: where to; None for wherever each of them died.
-            limit: after how many the task is cancelled.
+            to: the target; None for the source queue of each message.
+            limit: the number of messages after which the task is cancelled.
 
         Raises:
-            Unavailable: one was sent here by hand, so that nobody knows where it died; those
-                before it have been moved.
+            Unavailable: a message has no source queue; those before it have been moved.
         """
         now = self._now()
         self._expire(now)
@@ -134,22 +133,22 @@ class MemoryQueue:
         return len(moved)
 
     def __len__(self) -> int:
-        """How many messages it holds, hidden and delayed ones included; no call, no fault."""
+        """The number of messages, hidden and delayed ones included; no call, no fault."""
         self._expire(self._now())
         return len(self._messages)
 
     @property
     def bodies(self) -> list[str]:
-        """The bodies of all it holds, oldest first, for assertions; no call, no fault."""
+        """The bodies of all messages, oldest first, for assertions; no call, no fault."""
         self._expire(self._now())
         return [stored.body for stored in self._messages.values()]
 
     def next_visible_at(self) -> int | None:
-        """When something can be received, in epoch ms; a simulation advances its clock to it."""
+        """The time, in epoch ms, at which the next message is visible; None if it is empty."""
         self._expire(self._now())
         return min((stored.visible_at for stored in self._messages.values()), default=None)
 
-    # -- what only a simulation does: no call, no fault
+    # -- for the simulation: no call, no fault
 
     def visible(self) -> list[str]:
         """Returns the ids of the messages that can be received now."""
@@ -158,44 +157,48 @@ class MemoryQueue:
         return [stored.id for stored in self._messages.values() if stored.visible_at <= now]
 
     def take(self, id_: str, *, hidden_for: int) -> Message | None:
-        """Receives this visible message, whatever came first; None if that moved it to the DLQ."""
+        """Receives this visible message; None if that moved it to the DLQ."""
         stored, now = self._messages[id_], self._now()
-        return None if self._bury(stored) else stored.handed_out(self._name, now, hidden_for)
+        return (
+            None
+            if self._move_if_exhausted(stored)
+            else stored.handed_out(self._name, now, hidden_for)
+        )
 
     def show(self, id_: str) -> None:
-        """Makes a message visible at once: at least once is not once, even while it is hidden."""
+        """Makes a message visible at once: SQS may deliver a hidden message again."""
         self._messages[id_].visible_at = self._now()
 
     def lose(self, id_: str) -> None:
-        """Takes a message away, as a queue does whose retention is over."""
+        """Removes a message, as at the end of its retention."""
         del self._messages[id_]
 
     def hops(self, id_: str) -> int:
-        """Returns how many invocations led to a message."""
+        """Returns the length of the chain of invocations that sent a message."""
         return self._messages[id_].hops
 
     def snapshot(self) -> Snapshot:
-        """Returns all there is to know of the queue, for `restore`; equal where queues are."""
+        """Returns the state of the queue, for `restore`; equal for equal queues."""
         self._expire(self._now())
         messages = tuple([stored.fields() for stored in self._messages.values()])
         return self._sent, messages, tuple(self._remembered.items())
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Makes the queue what it was, as if what is hidden had been received just now."""
+        """Restores a state, as if its hidden messages had just been received."""
         self._sent, messages, remembered = snapshot
         now = self._now()
         self._messages = {fields[0]: Stored(*fields, received_at=now) for fields in messages}
         self._remembered = dict(remembered)
 
     def _available(self, now: int) -> list[Stored]:
-        """Returns what can be received, in the order in which it is."""
+        """Returns the messages that can be received, in their order."""
         self._expire(now)
         visible = [s for s in self._messages.values() if s.visible_at <= now]
         visible.sort(key=lambda stored: (stored.poison, stored.visible_at))
         return visible
 
     def _aging(self) -> Iterable[Stored]:
-        """Returns the messages that ApproximateAgeOfOldestMessage looks at."""
+        """Returns the messages that ApproximateAgeOfOldestMessage covers."""
         return (stored for stored in self._messages.values() if not stored.poison)
 
     def _enqueue(self, message: Outgoing, hops: int) -> None:
@@ -207,7 +210,7 @@ class MemoryQueue:
         self._messages[id_] = stored
 
     def _adopt(self, stored: Stored) -> None:
-        """Takes a dead message in as it is: neither its age nor its count begins anew."""
+        """Adds a message from a source queue; its age and count are unchanged."""
         self._messages[stored.id] = stored
 
     def _serve(self, source: "MemoryQueue") -> None:
@@ -215,8 +218,8 @@ class MemoryQueue:
             raise ValueError("a queue and its dead-letter queue are of the same kind")
         self._sources[source._name] = source  # noqa: SLF001 - its own class
 
-    def _bury(self, stored: Stored) -> bool:
-        # AWS moves a message when it would be received once more, not when its last try fails.
+    def _move_if_exhausted(self, stored: Stored) -> bool:
+        # AWS moves a message at its next receive, not when its last one fails.
         if self._dead_letters is None or stored.receive_count < self._max_receive_count:
             return False
         del self._messages[stored.id]
@@ -224,14 +227,14 @@ class MemoryQueue:
         return True
 
     def _held(self, receipt: str, operation: str) -> Stored | None:
-        """Returns the message last received with this receipt; None if that is over."""
+        """Returns the message with this receipt; None if the receipt is outdated."""
         if not receipt.startswith(f"{self._name}/"):
             raise refusal(operation, "ReceiptHandleIsInvalid")
         stored = self._messages.get(receipt[len(self._name) + 1 :].rpartition("/")[0])
         return stored if stored is not None and stored.receipt == receipt else None
 
     def _expire(self, now: int) -> None:
-        # A DLQ counts from the first sending too: moving there does not restart retention.
+        # Moving to a DLQ does not restart the retention.
         ended = [s.id for s in self._messages.values() if s.sent_at + self._retention <= now]
         for id_ in ended:
             del self._messages[id_]

@@ -6,12 +6,7 @@ from webhook_inbox.adapters.memory.faults import Faults, FaultyCall, no_faults
 
 
 class MemorySecrets:
-    """Secrets with a current and a previous value.
-
-    Args:
-        values: each secret's live values, the current one first.
-        faults: which calls fail, and when.
-    """
+    """Secrets with a current and a previous value."""
 
     def __init__(
         self, values: Mapping[str, tuple[str, ...]] | None = None, *, faults: Faults = no_faults
@@ -22,13 +17,13 @@ class MemorySecrets:
     def fetch(self, name: str) -> tuple[str, ...]:
         """See the port."""
         with FaultyCall(self.faults, "secretsmanager", "GetSecretValue"):
-            # A value that was set twice is one value; an empty one is none.
+            # A value that was set twice counts once; an empty one is ignored.
             return tuple(dict.fromkeys(value for value in self._values.get(name, ()) if value))
 
     def rotate(self, name: str, value: str) -> None:
-        """Sets the current value; the one before it becomes the previous, and that one is gone."""
+        """Sets the current value; the old one becomes the previous."""
         self._values[name] = (value, *self._values.get(name, ())[:1])
 
     def remove(self, name: str) -> None:
-        """Takes the secret away."""
+        """Removes the secret."""
         self._values.pop(name, None)

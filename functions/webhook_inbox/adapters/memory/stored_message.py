@@ -1,4 +1,4 @@
-"""A message as a queue in memory keeps it."""
+"""A message in a queue in memory."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -6,11 +6,11 @@ from typing import Final
 from webhook_inbox.domain.ports import Message
 from webhook_inbox.domain.timestamps import from_ms
 
-# A message received so often goes to the back of the queue, and its age is counted no more.
+# A message received so often moves to the back of the queue, and its age no longer counts.
 POISON: Final = 3
 
 Fields = tuple[str, str, int, int, int, str, str, int]
-# How many messages were ever sent, each that is there, and the deduplication ids in force.
+# The number of messages ever sent, the messages, and the valid deduplication ids.
 Snapshot = tuple[int, tuple[Fields, ...], tuple[tuple[str, int], ...]]
 
 
@@ -30,11 +30,11 @@ class Stored:
 
     @property
     def poison(self) -> bool:
-        """Whether it was received so often that a standard queue sets it back."""
+        """True if it was received so often that a standard queue moves it to the back."""
         return self.receive_count >= POISON
 
     def handed_out(self, queue: str, now: int, hidden_for: int) -> Message:
-        """Returns it as it is received from a queue, for so many seconds."""
+        """Returns the message for a receive, hidden for so many seconds."""
         self.receive_count += 1
         self.received_at = now
         self.visible_at = now + hidden_for * 1000
@@ -48,10 +48,10 @@ class Stored:
         )
 
     def fields(self) -> Fields:
-        """Returns what tells it from others, in the order of the attributes.
+        """Returns the identifying attributes, in order.
 
-        Not when it was received: that bounds how long it may be hidden, to 12 hours, and would
-        tell apart what goes on alike.
+        `received_at` is left out: it only bounds the visibility timeout, and equal states would
+        differ by it.
         """
         return (
             self.id,

@@ -1,4 +1,4 @@
-"""Randomness that repeats itself."""
+"""A clock, randomness and an executor for tests."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -12,7 +12,7 @@ START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class ManualClock:
-    """The time is `start` until it is advanced; to sleep is to advance."""
+    """A clock that only `advance` and `sleep` move."""
 
     def __init__(self, start: datetime = START) -> None:
         self._now = start
@@ -33,7 +33,7 @@ class ManualClock:
 
 
 class SeededRandomness:
-    """The same seed gives the same tokens and numbers."""
+    """Returns the same tokens and numbers for the same seed."""
 
     def __init__(self, seed: int = 0) -> None:
         self._random = Random(seed)  # noqa: S311 - a double, and repeatable on purpose
@@ -48,13 +48,13 @@ class SeededRandomness:
 
 
 class InlineExecutor:
-    """Runs the work where it is called.
+    """Runs the work in the calling thread.
 
-    With a clock, work that moved it past the limit has timed out: what it did is done, what it
-    returned or raised is not heard of. That is how a simulated handler is slow.
+    With a clock, work that moves it past the limit times out: its effects remain, and its result
+    or error is lost.
     """
 
-    alive = False  # no thread outlives a call, since there is none
+    alive = False  # there is no thread that could outlive a call
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock

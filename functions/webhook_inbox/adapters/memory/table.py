@@ -24,7 +24,7 @@ from webhook_inbox.domain.timestamps import to_seconds
 # How many of so many unseen writes, the latest ones, an eventually consistent read misses.
 Lag = Callable[[int], int]
 
-# DynamoDB deletes what expired, but nothing that seems to have expired so long ago.
+# DynamoDB does not delete rows that expired longer ago than this.
 _TTL_REACH: Final = timedelta(days=5 * 365)
 
 Partitions = dict[str, dict[str, Item]]
@@ -39,13 +39,8 @@ Snapshot = tuple[
 class MemoryTable:
     """DynamoDB as the port `Table` uses it.
 
-    Stored rows are never changed in place, so old and new versions share what they have in
-    common, and a read copies containers only.
-
-    Args:
-        indexes: the table's indexes; the ledger's own unless given.
-        faults: which calls fail, and when.
-        lag: asked at every eventually consistent read; nothing lags unless given.
+    Stored rows are never changed in place, so a read copies containers only. `lag` is called at
+    every eventually consistent read.
     """
 
     def __init__(
@@ -138,17 +133,17 @@ class MemoryTable:
             rows = view.between(value, low, high, newest_first=newest_first, start=start)
             found = [view.index.project(row) for row in rows[:limit]]
             page = _one_page(found)
-            # As AWS does: a page that is full names a next one, even if that will be empty.
+            # As on AWS, a full page has a next one, even if that is empty.
             full = len(page) == limit or len(page) < len(found)
             return Page(page, view.index.position(page[-1]) if full else None)
 
     def __iter__(self) -> Iterator[Item]:
-        """Yields every row as it is, for assertions: no call, no fault, no lag."""
+        """Yields every row, for assertions: no call, no fault, no lag."""
         for rows in list(self._rows.values()):
             yield from (copied(row) for row in list(rows.values()))
 
     def expired(self, now: datetime) -> list[Key]:
-        """Returns the rows that TTL may delete: their time is over, to the second, and is sane."""
+        """Returns the rows that TTL may delete: expired, and no longer than five years ago."""
         end, begin = to_seconds(now), to_seconds(now - _TTL_REACH)
         return [
             Key(pk, sk)
@@ -158,19 +153,19 @@ class MemoryTable:
         ]
 
     def delete_expired(self, now: datetime, *, only: Callable[[Key], bool] | None = None) -> int:
-        """Deletes expired rows as TTL does some day: no call, no fault; indexes lag as ever."""
+        """Deletes expired rows as TTL does: no call, no fault; indexes lag as usual."""
         keys = [key for key in self.expired(now) if only is None or only(key)]
         for key in keys:
             self._store(key, None)
         return len(keys)
 
     def snapshot(self) -> Snapshot:
-        """Returns all there is to know of the table, for `restore`; rows are shared, not copied."""
+        """Returns the state of the table, for `restore`; rows are shared, not copied."""
         views = {name: view.snapshot() for name, view in self._views.items()}
         return _shallow(self._rows), _shallow(self._replica), views, tuple(self._unseen)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Makes the table what it was."""
+        """Restores a state."""
         rows, replica, views, unseen = snapshot
         self._rows, self._replica = _shallow(rows), _shallow(replica)
         for name, view in self._views.items():
@@ -230,9 +225,9 @@ def _check_condition(when: Condition | None, old: Item | None) -> None:
 
 
 def _one_page(entries: list[Item]) -> list[Item]:
-    """Returns the entries that come before 1 MB is full."""
+    """Returns the entries of a page of at most 1 MB."""
     size = 0
-    # Two rows are always less, whatever they hold.
+    # Two rows are always smaller.
     for number, entry in enumerate(entries if len(entries) * ITEM_BYTES > PAGE_BYTES else ()):
         size += item_size(entry)
         if size > PAGE_BYTES:

@@ -10,7 +10,7 @@ from webhook_inbox.ledger.schema import BY_DUE, BY_RECEIVED
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """One index: its key attributes, and what it projects beside all keys."""
+    """One index: its key attributes, and the other projected attributes."""
 
     name: str
     partition: str
@@ -18,24 +18,24 @@ class Index:
     projected: tuple[str, ...] = ()
 
     def holds(self, row: Item) -> bool:
-        """Tells whether the row is in the index: it is sparse."""
+        """Returns whether the row is in the index, which is sparse."""
         return self.partition in row and self.sort in row
 
     def fits(self, row: Item) -> bool:
-        """Tells whether the row may be written: a key that is there must have its type."""
+        """Returns whether the row may be written: its index keys have the right type."""
         partition, sort = row.get(self.partition, "?"), row.get(self.sort, 0)
         return isinstance(partition, str) and partition != "" and type(sort) is int
 
     def covers(self, row: Mapping[str, Any], value: str, low: int, high: int) -> bool:
-        """Tells whether a query of a partition's range may start after this row."""
+        """Returns whether a query of a partition's range may start after this row."""
         return bool(row[self.partition] == value and low <= row[self.sort] <= high)
 
     def position(self, row: Item) -> Item:
-        """Returns where a row stands: what DynamoDB calls LastEvaluatedKey."""
+        """Returns a row's LastEvaluatedKey."""
         return {name: row[name] for name in ("pk", "sk", self.partition, self.sort)}
 
     def project(self, row: Item) -> Item:
-        """Returns the attributes the index holds of a row."""
+        """Returns the projected attributes of a row."""
         return self.position(row) | {name: row[name] for name in self.projected if name in row}
 
 
@@ -53,14 +53,14 @@ class View:
         self._partitions: dict[str, dict[Key, Item]] = {}
 
     def replace(self, key: Key, old: Item | None, new: Item | None) -> None:
-        """Follows one write of the table."""
+        """Replicates one write of the table."""
         if old is not None and self.index.holds(old):
             del self._partitions[old[self.index.partition]][key]
         if new is not None and self.index.holds(new):
             self._partitions.setdefault(new[self.index.partition], {})[key] = new
 
     def holds_any(self, value: str) -> bool:
-        """Tells whether a partition has rows."""
+        """Returns whether a partition has rows."""
         return bool(self._partitions.get(value))
 
     def snapshot(self) -> dict[str, dict[Key, Item]]:
@@ -68,7 +68,7 @@ class View:
         return {value: rows.copy() for value, rows in self._partitions.items() if rows}
 
     def restore(self, snapshot: dict[str, dict[Key, Item]]) -> None:
-        """Makes the view what it was."""
+        """Restores a state."""
         self._partitions = {value: rows.copy() for value, rows in snapshot.items()}
 
     def between(

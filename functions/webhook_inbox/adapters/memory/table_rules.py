@@ -1,4 +1,4 @@
-"""Rows as DynamoDB changes and copies them."""
+"""DynamoDB's rules for updates, keys and queries."""
 
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ _SCALARS: Final = frozenset({str, int, bool, bytes})
 
 
 def changed(key: Key, old: Item | None, change: Change) -> Item:
-    """Returns the row after an update; every part of the change looks at the row before it."""
+    """Returns the row after an update; every part of the change reads the row before it."""
     before: Item = {"pk": key.pk, "sk": key.sk} if old is None else old
     new = {name: value for name, value in before.items() if name not in change.remove}
     new.update((k, _copy(v)) for k, v in change.default.items() if k not in before)
@@ -18,7 +18,7 @@ def changed(key: Key, old: Item | None, change: Change) -> Item:
     for name, amount in change.add.items():
         start = before.get(name, 0)
         if type(start) is not int:
-            raise invalid("UpdateItem", f"ADD to {name}, which is no number")
+            raise invalid("UpdateItem", f"ADD to {name}, which is not a number")
         new[name] = start + amount
     return new
 
@@ -35,18 +35,18 @@ def _copy(value: Any) -> Any:
 
 
 def invalid(operation: str, text: str) -> Unavailable:
-    """Returns the error of a request that no repetition makes valid."""
+    """Returns the error for an invalid request."""
     return Unavailable("dynamodb", operation, f"ValidationException: {text}")
 
 
 def check_key(key: Key, operation: str) -> None:
-    """Refuses a primary key that is empty or too long."""
+    """Rejects a primary key that is empty or too long."""
     if not (0 < text_size(key.pk) <= PK_BYTES and 0 < text_size(key.sk) <= SK_BYTES):
         raise invalid(operation, "a key is empty or too long")
 
 
 def check_change(change: Change) -> None:
-    """Refuses an update of one attribute twice, or of the key."""
+    """Rejects an update of one attribute twice, or of the key."""
     names = [*change.set, *change.default, *change.add, *change.remove]
     if len(set(names)) != len(names):
         raise invalid("UpdateItem", "Two document paths overlap with each other")
@@ -55,6 +55,6 @@ def check_change(change: Change) -> None:
 
 
 def check_query(value: str, low: int = 0, high: int = 0, limit: int | None = None) -> None:
-    """Refuses a query of no partition, of a range from high to low, or for less than one row."""
+    """Rejects a query without a partition, with reversed bounds, or with a limit below 1."""
     if not value or low > high or (limit is not None and limit < 1):
         raise invalid("Query", "an empty key, BETWEEN bounds the wrong way round, or no limit")

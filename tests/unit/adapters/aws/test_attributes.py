@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webhook_inbox.adapters.aws.dynamodb_expressions import (
+from webhook_inbox.adapters.aws.dynamodb import (
     from_wire,
     row_from_wire,
     row_to_wire,

@@ -7,11 +7,10 @@ import pytest
 
 from tests.stopwatch import Stopwatch
 from webhook_inbox.adapters.aws import clients
-from webhook_inbox.adapters.aws.clients import Lazy, quick, quick_caller, steady
+from webhook_inbox.adapters.aws.clients import Lazy, TimeBudget, quick, quick_caller, steady
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable
 from webhook_inbox.adapters.aws.s3 import S3Blobs
 from webhook_inbox.adapters.aws.sqs import SqsQueue
-from webhook_inbox.adapters.aws.time_budget import TimeBudget
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Key, Outgoing
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook_inbox.adapters.aws.dynamodb_expressions import Expressions
+from webhook_inbox.adapters.aws.dynamodb import Expressions
 from webhook_inbox.domain.conditions import (
     Absent,
     Condition,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.unit.adapters.aws.fake_client import refusal
-from webhook_inbox.adapters.aws.time_budget import TOTAL_SECONDS, TimeBudget
+from webhook_inbox.adapters.aws.clients import TOTAL_SECONDS, TimeBudget
 from webhook_inbox.domain.errors import Unavailable
 
 

@@ -86,7 +86,10 @@ def test_a_row_says_of_the_other_backends_what_its_test_says(row: Row) -> None:
 
 
 def test_every_test_that_names_a_page_of_aws_has_a_row() -> None:
-    files = [*(TESTS / "contract").glob("test_*.py"), *(TESTS / "unit/adapters/memory").glob("test_*.py")]
+    files = [
+        *(TESTS / "contract").glob("test_*.py"),
+        *(TESTS / "unit/adapters/memory").glob("test_*.py"),
+    ]
     named = {
         f"{path.relative_to(TESTS).as_posix()}::{name}"
         for path in files

@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.adapters.memory.invoking import VISIBILITY, filled, mapping, polled
 from webhook_inbox.adapters.memory import ManualClock, MemoryFifo, MemoryMapping, MemoryQueue
-from webhook_inbox.adapters.memory.event_source_mapping import RECURSIONS, Onward
+from webhook_inbox.adapters.memory.event_source_mapping import RECURSIONS
 from webhook_inbox.domain.ports import Outgoing
 
 
@@ -56,7 +56,7 @@ def chain(clock: ManualClock, queue: MemoryQueue, source: MemoryMapping) -> int:
         batch = source.poll()
         if batch is None:
             return number
-        Onward(queue, batch.hops).send([Outgoing("again", delay=1)])
+        queue.send([Outgoing("again", delay=1)], hops=batch.hops)
         source.finish(batch, None)
         clock.advance(seconds=1)
     return 50
@@ -113,19 +113,6 @@ def test_a_redriven_message_begins_a_new_chain(clock: ManualClock, dead: MemoryQ
     dead.redrive()
 
     assert polled(source).hops == 1
-
-
-def test_a_function_reaches_its_queue_as_any(clock: ManualClock, work: MemoryQueue) -> None:
-    onward = Onward(filled(work, "a"), 3)
-
-    [message] = onward.receive(1, hidden_for=60)
-    onward.hide(message.receipt, 0)
-    assert onward.backlog().visible == 1
-    onward.delete(message.receipt)
-    assert onward.send([Outgoing("b"), Outgoing("")]) == [Outgoing("")]
-
-    assert work.bodies == ["b"]
-    assert work.hops("work-2") == 3
 
 
 def test_a_fifo_group_waits_for_its_failed_message(clock: ManualClock) -> None:

@@ -1,0 +1,47 @@
+"""The outcome of a delivery, and the HTTP answer that it gets."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from webhook_inbox.domain.provider import Answer
+
+
+class IngestOutcome(StrEnum):
+    """The outcome of a delivery, or of one item of a batch; the metric's dimension."""
+
+    ACCEPTED = "accepted"  # a new event, stored, its runs sent
+    DUPLICATE = "duplicate"  # known, and its runs are under way or done
+    REPLAYED = "replayed"  # known content under a fresh id: not run (G6)
+    CONFLICT = "conflict"  # known id, other content: refused and stored aside (G7)
+    IGNORED = "ignored"  # a type that this source does not store
+    HANDSHAKE = "handshake"  # a challenge, answered
+    ENROLLED = "enrolled"  # a secret, delivered by the provider and stored
+    REJECTED = "rejected"  # failed verification: stored aside, within bounds
+    NO_SECRET = "no-secret"  # cannot be verified yet: stored aside, and the provider retries
+    UNKNOWN_SOURCE = "unknown-source"
+    WRONG_METHOD = "wrong-method"
+    UNAVAILABLE = "unavailable"  # storage or queue failed: the provider retries
+    BROKEN = "broken"  # a fault of this software: the provider retries
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The outcome of a delivery and the HTTP status of its answer.
+
+    `reason` and `detail` say why a delivery was not accepted; neither holds a secret. `secret` is
+    the index of the live secret that verified it; `retry` and `retry_reason` are the provider's
+    own count of its retries.
+    """
+
+    outcome: IngestOutcome
+    status: int
+    source: str = ""
+    event_id: str = ""
+    type: str = ""
+    reason: str = ""
+    detail: str = ""
+    answer: Answer | None = None
+    secret: int | None = None
+    handlers: tuple[str, ...] = ()
+    retry: int | None = None
+    retry_reason: str = ""
