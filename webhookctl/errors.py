@@ -7,7 +7,6 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from webhook_inbox.adapters.aws.errors import may_pass
 from webhook_inbox.domain.errors import InboxError, Unavailable
-from webhookctl.local.errors import LocalError
 
 
 class CommandError(Exception):
@@ -44,7 +43,7 @@ DEFAULT: Final = "run it again with --debug to see where"
 
 def explain(error: Exception) -> str:
     """Returns the one line for an error."""
-    if isinstance(error, CommandError | LocalError):
+    if isinstance(error, CommandError):
         return _one_line(str(error))
     if isinstance(error, Unavailable):
         return f"{_one_line(str(error))}: {_remedy(error.__cause__)}"

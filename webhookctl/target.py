@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.queue.lanes import Lanes
 from webhookctl.errors import CommandError
 from webhookctl.local import state
+from webhookctl.local.processes import ministack
 
 VARIABLE: Final = "WEBHOOKCTL_TARGET"
 LOCAL: Final = "local"
@@ -34,12 +36,6 @@ _INVOKE: Final = Config(read_timeout=310, retries={"total_max_attempts": 1, "mod
 _CALL: Final = Config(
     connect_timeout=5, read_timeout=20, retries={"total_max_attempts": 3, "mode": "standard"}
 )
-# The developer's profile and configuration have no say on this machine's own runtime.
-_NOBODYS: Final = {
-    "profile": (None, None, None, None),
-    "config_file": (None, None, os.devnull, None),
-    "credentials_file": (None, None, os.devnull, None),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +171,7 @@ def _local() -> Target:
             " that directory"
         )
     urls = {name: f"{session.front}/webhooks/{name}" for name in _urls(session.outputs)}
-    client = _local_clients(session.endpoint, session.region)
+    client = partial(ministack.client, endpoint=session.endpoint)
     return Target.of(LOCAL, session.outputs, client, urls=urls, local=True)
 
 
@@ -207,23 +203,5 @@ def _aws(selection: Selection) -> Clients:
     def client(service: str) -> Any:
         config = _INVOKE if service == "lambda" else _CALL
         return session.create_client(service, region_name=region, config=config)
-
-    return client
-
-
-def _local_clients(endpoint: str, region: str) -> Clients:
-    session = botocore.session.Session(session_vars=_NOBODYS)
-
-    def client(service: str) -> Any:
-        config = _INVOKE if service == "lambda" else _CALL
-        return session.create_client(
-            service,
-            region_name=region,
-            endpoint_url=endpoint,
-            aws_access_key_id="test",
-            aws_secret_access_key="test",  # noqa: S106 - the local runtime takes any
-            # A path-style bucket needs no name resolution, and loopback no proxy.
-            config=config.merge(Config(proxies={}, s3={"addressing_style": "path"})),
-        )
 
     return client

@@ -1,1 +1,1 @@
-"""To be described."""
+"""Builds, signs and posts sample deliveries."""

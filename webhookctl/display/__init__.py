@@ -1,1 +1,1 @@
-"""To be described."""
+"""Formats results for the terminal and as JSON."""

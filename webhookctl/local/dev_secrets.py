@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from webhook_inbox import providers
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
-from webhookctl.local.errors import LocalError
+from webhookctl.errors import CommandError
 
 FILE: Final = "dev-secrets.json"
 MARK: Final = "dev-only"
@@ -40,7 +40,7 @@ def choose(manifest: Manifest, given: Mapping[str, str], state: Path) -> dict[st
     """Returns every secret's value by name.
 
     A given value is named by its source or by itself. Fake ones are kept between starts, so
-    that what was set up at a forwarder stays right. Raises LocalError where a given name is
+    that what was set up at a forwarder stays right. Raises CommandError where a given name is
     not known.
     """
     known = {spec.name: spec.secret for spec in manifest.sources.values()}
@@ -48,7 +48,7 @@ def choose(manifest: Manifest, given: Mapping[str, str], state: Path) -> dict[st
     for name in given:
         if name not in known:
             message = f"--secret {name}=…: inbox.toml has no such source; it has: "
-            raise LocalError(message + ", ".join(sorted(manifest.sources)))
+            raise CommandError(message + ", ".join(sorted(manifest.sources)))
     kept = _read(state / FILE)
     fakes: dict[str, str] = {}
     signing: dict[str, str] = {}

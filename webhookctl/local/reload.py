@@ -7,10 +7,10 @@ from typing import Any, Final
 from stacks.bundle import CONTENTS, Bundle, Workshop
 from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.domain.manifest import SPLIT, Manifest
+from webhookctl.errors import CommandError
 from webhookctl.local.deployment.assembly import archive
 from webhookctl.local.deployment.functions import Deployed, Fleet
 from webhookctl.local.deployment.synth import STAGE
-from webhookctl.local.errors import LocalError
 from webhookctl.local.project import Project
 
 KINDS: Final = tuple(CONTENTS)
@@ -49,7 +49,7 @@ class Versions:
     ) -> bool:
         """Updates the functions whose bundle differs, tells which, and returns whether any did.
 
-        Code that cannot be imported is taken back. Raises LocalError in its words.
+        Code that cannot be imported is taken back. Raises CommandError in its words.
         """
         changed = [f for f in functions if made[f.kind].digest != self.running[f.kind].digest]
         if not changed:
@@ -57,7 +57,7 @@ class Versions:
         self._put(made, changed)
         try:
             self._fleet.warm(dict.fromkeys(changed, 1))
-        except LocalError:
+        except CommandError:
             self._put(self.running, changed)
             raise
         self.running = dict(made)

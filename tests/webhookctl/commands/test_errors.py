@@ -13,7 +13,6 @@ from webhook_inbox.domain.errors import ConfigurationError
 from webhookctl.__main__ import main
 from webhookctl.errors import LOG_IN, CommandError, explain
 from webhookctl.invocation import World
-from webhookctl.local.errors import LocalError
 
 
 @pytest.fixture
@@ -63,7 +62,7 @@ def test_what_aws_says_has_a_remedy_whether_an_adapter_met_it_or_not(
     assert remedy in explain(unavailable)
 
 
-@pytest.mark.parametrize("kind", [CommandError, LocalError, ConfigurationError])
+@pytest.mark.parametrize("kind", [CommandError, ConfigurationError])
 def test_our_own_errors_say_it_all(kind: type[Exception]) -> None:
     assert explain(kind("the port is taken: choose another")) == "the port is taken: choose another"
 

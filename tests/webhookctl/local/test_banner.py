@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 
 from webhook_inbox.domain.manifest import DestinationSpec, Manifest, SourceSpec
+from webhookctl.errors import CommandError
 from webhookctl.local.banner import banner
 from webhookctl.local.deployment.functions import deployed
-from webhookctl.local.errors import LocalError
 from webhookctl.local.project import Project
 from webhookctl.local.runtime import Runtime, Settings, api_id
 
@@ -20,7 +20,7 @@ OUTPUTS = {
 
 @pytest.fixture
 def runtime(tmp_path: Path) -> Runtime:
-    project = Project(tmp_path, tmp_path / "functions", tmp_path / ".local", tmp_path / "app.py")
+    project = Project(tmp_path, tmp_path / "functions", tmp_path / ".local")
     made = Runtime(project, Settings(8787, 8788, {"acme": "given-value"}), print)
     made.manifest = Manifest(
         sources={
@@ -69,7 +69,7 @@ def test_it_notes_a_sink_that_no_destination_names(runtime: Runtime) -> None:
 
 def test_the_apis_id_is_in_its_url() -> None:
     assert api_id(OUTPUTS) == "abc123"
-    with pytest.raises(LocalError, match="is no HTTP API's"):
+    with pytest.raises(CommandError, match="is no HTTP API's"):
         api_id({"ApiUrl": "https://hooks.example/"})
 
 

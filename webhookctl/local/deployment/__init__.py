@@ -1,1 +1,1 @@
-"""To be described."""
+"""Synthesizes and deploys the stack to ministack."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from webhookctl.local.errors import LocalError
+from webhookctl.errors import CommandError
 
 TAKEN_ALONG: Final = "Worker process exited immediately"
 TRIES: Final = 3
@@ -64,14 +64,14 @@ class Fleet:
         """Starts so many workers of each function, all at once.
 
         Left to the first requests, the cold starts would come together and stall them for
-        seconds. Raises LocalError with the function's own words where one cannot be imported.
+        seconds. Raises CommandError with the function's own words where one cannot be imported.
         """
         wanted = [function for function, times in functions.items() for _ in range(times)]
         with ThreadPoolExecutor(max(len(wanted), 1)) as pool:
             failures = [failure for failure in pool.map(self._lasting_failure, wanted) if failure]
         if failures:
             # A worker that cannot start takes its like with it: the first to go knows why.
-            raise LocalError(min(failures, key=lambda failure: TAKEN_ALONG in failure))
+            raise CommandError(min(failures, key=lambda failure: TAKEN_ALONG in failure))
 
     def replace_code(self, function: Deployed, archive: bytes, *, version: str) -> None:
         """Gives a function other code; what is running in it at this moment is lost."""

@@ -1,1 +1,1 @@
-"""To be described."""
+"""The child processes of a session: ministack and the sink."""
