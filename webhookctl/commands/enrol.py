@@ -1,4 +1,4 @@
-"""`secrets enrol`: lets a provider deliver the secret it signs with, for some minutes."""
+"""`secrets enrol`: accepts the signing secret that a provider delivers, for some minutes."""
 
 from datetime import datetime, timedelta
 from typing import Annotated
@@ -9,7 +9,7 @@ from webhook_inbox import providers
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.timestamps import duration
 from webhook_inbox.ingest import enrolment
-from webhookctl.checkout import Checkout
+from webhookctl.checkout import known_source
 from webhookctl.display.times import iso
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, caller, takes_options
@@ -18,19 +18,19 @@ from webhookctl.invocation import Invocation, caller, takes_options
 @takes_options
 def enrol(
     call: Invocation,
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="As in inbox.toml.")],
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="The source, as in inbox.toml.")],
     *,
-    span: Annotated[str, typer.Option("--for", help="How long, at most 1h.")] = "15m",
+    span: Annotated[str, typer.Option("--for", help="Duration, at most 1h.")] = "15m",
 ) -> None:
-    """Let a source take the secret that its provider delivers: the first one, and no other.
+    """Accept the first secret that a source's provider delivers, and no other.
 
-    Call it right before you create the webhook at the provider.
+    Run it right before you create the webhook at the provider.
     """
     length = _length(span)
     target = call.target
     if source not in target.urls:
         deployed = ", ".join(target.urls) or "none"
-        raise CommandError(f"no source {source} is deployed; there are: {deployed}")
+        raise CommandError(f"no source {source} is deployed; deployed: {deployed}")
     _require_offers(source, target.stage)
     by, now = caller(target), call.clock.now()
     enrolment.begin(target.table, source, by=by, now=now, until=now + length)
@@ -44,23 +44,22 @@ def _length(span: str) -> timedelta:
         raise typer.BadParameter(f"--for: {error}") from error
     if length > enrolment.LONGEST:
         raise typer.BadParameter(
-            f"--for: {span} is too long: anybody can offer a secret meanwhile; give at most 1h"
+            f"--for: {span} is too long: any client can offer a secret meanwhile; use at most 1h"
         )
     return length
 
 
 def _require_offers(source: str, stage: str) -> None:
-    """Refuses where the checkout tells that nothing would ever be taken."""
-    found = Checkout.find()
+    """Raises CommandError where the source's provider delivers no secret."""
+    spec = known_source(source, stage)
     try:
-        spec = None if found is None else found.sources(stage).get(source)
         offers = spec is None or providers.load(spec).offer is not None
     except ConfigurationError:
-        return  # What is deployed may be operated while the file is being edited.
+        return  # The checkout is being edited; the deployed source counts.
     if spec is not None and not offers:
         raise CommandError(
-            f"the provider of {source} ({spec.provider}) delivers no secret: set the one it shows"
-            f" you, `webhookctl secrets set {spec.secret}`"
+            f"the provider of {source} ({spec.provider}) delivers no secret: set the secret that it"
+            f" shows, with `webhookctl secrets set {spec.secret}`"
         )
 
 
@@ -70,5 +69,5 @@ def _show(call: Invocation, source: str, *, by: str, until: datetime) -> None:
         data = {"source": source, "open_until": iso(until), "opened_by": by, "url": url}
         call.output.json(data)
         return
-    call.output.line(f"{source} takes the first secret that is offered until {iso(until)}.")
-    call.output.note(f"Now create the webhook at the provider, with the address {url}")
+    call.output.line(f"{source} accepts the first secret offered until {iso(until)}.")
+    call.output.note(f"Now create the webhook at the provider, with the URL {url}")

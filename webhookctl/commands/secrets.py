@@ -1,4 +1,4 @@
-"""`secrets set`: gives a source, a destination or a handler its secret. `enrol` is beside it."""
+"""`secrets set`: sets the secret of a source, a destination or a handler."""
 
 import sys
 from enum import StrEnum
@@ -8,30 +8,30 @@ import typer
 from botocore.exceptions import ClientError
 
 from webhook_inbox.domain.secrets import LIFE
-from webhookctl.checkout import known_secrets
+from webhookctl.checkout import known_manifest
 from webhookctl.commands.enrol import enrol
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, takes_options
 from webhookctl.target import Target
 
-# Whoever may set a secret need not be allowed to read it.
+# Permission to set a secret does not imply permission to read it.
 DENIED: Final = frozenset({"AccessDenied", "AccessDeniedException"})
 
 
 class Change(StrEnum):
-    """What setting a secret does to it."""
+    """The effect of setting a secret."""
 
-    CREATED = "created"  # it had no value
+    CREATED = "created"  # had no value
     REPLACED = "replaced"
     UNCHANGED = "unchanged"
-    UNKNOWN = "unknown"  # set, whatever it was before: it may not be read
+    UNKNOWN = "unknown"  # set; the previous value is unreadable
 
 
 WORDS: Final = {
     Change.CREATED: "Set {}, which had no value.",
-    Change.REPLACED: "Replaced {}: the value before stays valid until the next one.",
-    Change.UNCHANGED: "Unchanged: {} has this value already.",
-    Change.UNKNOWN: "Set {}: a value before stays valid until the next one.",
+    Change.REPLACED: "Replaced {}; the previous value stays valid until the next change.",
+    Change.UNCHANGED: "Unchanged: {} already has this value.",
+    Change.UNKNOWN: "Set {}; a previous value stays valid until the next change.",
 }
 
 app: Final = typer.Typer(no_args_is_help=True, help="Set secrets.", rich_markup_mode=None)
@@ -47,13 +47,14 @@ def secrets() -> None:
 @takes_options
 def set_secret(
     call: Invocation,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="As in inbox.toml.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The secret, as in inbox.toml.")],
     *,
     create: Annotated[
-        bool, typer.Option("--create", help="For webhookctl alone: no function may read it.")
+        bool,
+        typer.Option("--create", help="Create it for webhookctl only; no function can read it."),
     ] = False,
 ) -> None:
-    """Set a secret to the value on standard input, without its last line break."""
+    """Set a secret to the value on standard input, without its trailing line break."""
     target = call.target
     value = read_value(f"Value of {name}: ")
     if not create:
@@ -70,18 +71,20 @@ def set_secret(
 
 
 def _warn(call: Invocation, name: str) -> None:
-    known = known_secrets(call.target.stage)
+    manifest = known_manifest(call.target.stage)
+    sources = (spec.secret for spec in manifest.sources.values())
+    known = dict.fromkeys((*sources, *manifest.secrets))
     if known and name not in known:
         call.output.note(
-            f"Note: nothing in inbox.toml uses a secret {name}; it names: {', '.join(known)}"
+            f"Note: inbox.toml does not use a secret {name}; it uses: {', '.join(known)}"
         )
 
 
 def read_value(prompt: str) -> str:
-    """Returns a secret from standard input, asked for without echo on a terminal.
+    """Returns a secret from standard input, prompted without echo on a terminal.
 
     Raises:
-        CommandError: it is empty, or no text.
+        CommandError: it is empty or not text.
     """
     try:
         text: str = (
@@ -91,9 +94,7 @@ def read_value(prompt: str) -> str:
         )
     except UnicodeDecodeError:
         # Not chained: the original error carries the secret's bytes.
-        raise CommandError(
-            "the secret is not UTF-8 text: pass it as the provider shows it"
-        ) from None
+        raise CommandError("the secret is not UTF-8: pass it as the provider shows it") from None
     value = text.removesuffix("\n").removesuffix("\r")
     if not value.strip():
         raise CommandError("the secret is empty: pass it on standard input, `… < file`")
@@ -101,12 +102,12 @@ def read_value(prompt: str) -> str:
 
 
 def _put(target: Target, name: str, value: str, *, create: bool) -> tuple[Change, bool]:
-    """Stores the value; returns what it changes, and whether the secret had to be created."""
+    """Stores the value; returns the change, and whether the secret was created."""
     vault = target.client("secretsmanager")
     secret_id = target.secret_prefix + name
     change = _change(vault, secret_id, value)
     if change is Change.UNCHANGED:
-        # Put once more, it would be its own predecessor and push out the one still in use.
+        # Setting it again would make it its own previous version and drop the one still in use.
         return change, False
     try:
         vault.put_secret_value(SecretId=secret_id, SecretString=value)
@@ -115,8 +116,8 @@ def _put(target: Target, name: str, value: str, *, create: bool) -> tuple[Change
             raise
         if not target.local and not create:
             raise CommandError(
-                f"the stack {target.name} has no secret {name}: name it in inbox.toml and deploy"
-                " first; its functions have no right to read any other"
+                f"the stack {target.name} has no secret {name}: add it to inbox.toml and deploy"
+                " first; its functions can read no other"
             ) from error
     else:
         return change, False

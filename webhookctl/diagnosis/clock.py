@@ -8,7 +8,7 @@ from typing import Final
 
 from webhook_inbox.domain.timestamps import from_ms
 from webhookctl.diagnosis.hypothesis import Cause, Trial
-from webhookctl.explain.durations import span
+from webhookctl.display.times import span
 
 # Where a time may stand, wherever the scheme looks for it.
 MOMENT: Final = re.compile(rb"[0-9]{13}|[0-9]{10}|[0-9]{4}-[0-9-]{5}[Tt][0-9:.]{8,}[Zz+-][0-9:]*")

@@ -10,12 +10,19 @@ from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.ledger.pauses import RESUMPTION
 from webhook_inbox.ledger.schema import EVENT_LIFE
 from webhook_inbox.ledger.settle import with_lost
-from webhookctl.display.approvals import approval_line, approvals, hold_lines, hold_object
-from webhookctl.display.completions import wait_line, wait_object, waits_of
-from webhookctl.display.effects import effect_line, effect_object
 from webhookctl.display.output import GAP, Output
-from webhookctl.display.times import iso
-from webhookctl.explain.durations import relative, span
+from webhookctl.display.runs import (
+    approval_line,
+    approvals,
+    effect_line,
+    effect_object,
+    hold_lines,
+    hold_object,
+    wait_line,
+    wait_object,
+    waits_of,
+)
+from webhookctl.display.times import iso, relative, span
 from webhookctl.explain.effects import effects_of
 from webhookctl.explain.next_action import next_action
 

@@ -12,7 +12,7 @@ from webhook_inbox.handlers.effects.journal import EffectState
 from webhook_inbox.handlers.effects.plan import InDoubt
 from webhook_inbox.ledger.lease import CLOCK_SKEW
 from webhook_inbox.ledger.schema import EFFECT_PREFIX, WAIT_PREFIX
-from webhookctl.explain.durations import spelled
+from webhookctl.display.times import spelled
 
 SAFE: Final = "retry-safe, side effect not committed"
 

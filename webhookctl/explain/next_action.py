@@ -12,6 +12,7 @@ from typing import Final
 
 from webhook_inbox.domain.manifest import SPLIT
 from webhook_inbox.domain.model import SETTLED, EventStatus, Overview, Run, Status, StoredEvent
+from webhook_inbox.handlers.approvals import ApprovalRequest
 from webhook_inbox.handlers.completions.tokens import COMPLETION
 from webhook_inbox.ledger.deadlines import VISIBILITY, overdue_at
 from webhook_inbox.ledger.lease import CLOCK_SKEW
@@ -19,10 +20,11 @@ from webhook_inbox.ledger.pauses import RESUMPTION
 from webhook_inbox.processor.settlement import ROLLING
 from webhook_inbox.queue.message_groups import BEHIND
 from webhook_inbox.queue.visibility import RAREST_LOOK
-from webhookctl.explain.durations import relative, span, spelled
-from webhookctl.explain.effects import Effect, effects_of, verdict
-from webhookctl.explain.holds import held_words, short
+from webhookctl.display.output import cut
+from webhookctl.display.times import relative, span, spelled
+from webhookctl.explain.effects import Effect, Standing, effects_of, verdict
 
+SHORT: Final = 160
 # The reconciler looks at events from 3 minutes of age on, every five minutes.
 SENT_AGAIN_BY: Final = timedelta(minutes=10)
 
@@ -101,12 +103,12 @@ def _words(run: Run, now: datetime, limit: int | None, effects: Sequence[Effect]
         case Status.DEFERRED:
             words = _deferred(run, now)
         case Status.HELD:
-            words = held_words(run, effects)
+            words = _held(run, effects)
         case Status.DEAD_LETTER:
             words = _dead(run)
         case Status.DONE | Status.SKIPPED:
             why = (
-                f" ({short(run.last_error)})"
+                f" ({_short(run.last_error)})"
                 if run.status is Status.SKIPPED and run.last_error
                 else ""
             )
@@ -127,6 +129,30 @@ def _accepted(overview: Overview, now: datetime) -> str:
         f" after the event came, and a lost message is replaced within {span(SENT_AGAIN_BY)}."
         f" To send it now: {replay_command(event, waiting)}"
     )
+
+
+def _held(run: Run, effects: Sequence[Effect]) -> str:
+    """Returns what a held run asks for, with the commands that answer."""
+    hold = ApprovalRequest(run)
+    why = f": {_short(hold.reason)}" if hold.reason else ""
+    shows = f" It shows {_short(hold.shows)}." if hold.shows else ""
+    subject = next((effect for effect in effects if effect.name == hold.effect), None)
+    words = f"Decide: {run.handler} waits for a person{why}.{shows}"
+    approve, deny = (_hold_command(hold, verb) for verb in ("approve", "deny"))
+    happened = f"{approve} --happened --result JSON"
+    if subject is not None and subject.unrecorded:
+        return f"{words} To tell what it was: {happened} To end the run: {deny}"
+    if subject is not None and subject.standing is Standing.IN_DOUBT:
+        again = f"To do {subject.name} again with the same key: {approve}"
+        return f"{words} {again} If it did happen: {happened} To end the run: {deny}"
+    return f"{words} To let it run: {approve} To end it: {deny}"
+
+
+def _hold_command(hold: ApprovalRequest, verb: str) -> str:
+    """Returns the command that approves or denies what a run is held for."""
+    run = hold.run
+    named = f"{quote(run.event_id)} --source {run.source} --handler {quote(run.handler)}"
+    return f"webhookctl hold {verb} {named} --hold {hold.id} --reason WHY"
 
 
 def _pending(run: Run, now: datetime) -> str:
@@ -182,7 +208,7 @@ def _deferred(run: Run, now: datetime) -> str:
             f" {relative(end, now)} ({spelled(end)})."
         )
     if run.waits_for == RESUMPTION:
-        why = f" ({short(run.last_error)})" if run.last_error else ""
+        why = f" ({_short(run.last_error)})" if run.last_error else ""
         # What is parked the reconciler wakes; in a FIFO lane a message looks for itself.
         soon = "two minutes" if run.parked else span(RAREST_LOOK)
         return (
@@ -195,7 +221,7 @@ def _deferred(run: Run, now: datetime) -> str:
         return _job(run, now)
     named = run.waits_for or "something outside"
     # An error that begins with what it is about does not say that twice.
-    told = short(run.last_error.removeprefix(f"{named}: "))
+    told = _short(run.last_error.removeprefix(f"{named}: "))
     why = f" It waits for {named}: {told}" if run.last_error else ""
     return _waiting(run, now, f"{run.handler}, deferred without spending an attempt,") + why
 
@@ -205,7 +231,7 @@ def _job(run: Run, now: datetime) -> str:
     due = run.next_attempt_at
     looks = f"; it looks by itself {relative(due, now)}" if due and due > now else ""
     return (
-        f"Wait: {run.handler} goes on when its job {name} is completed ({short(run.last_error)})"
+        f"Wait: {run.handler} goes on when its job {name} is completed ({_short(run.last_error)})"
         f"{looks}. To say what came of it: webhookctl complete --source {run.source} --event-id"
         f" {quote(run.event_id)} --handler {run.handler} --effect {quote(name)} --result JSON"
     )
@@ -251,7 +277,7 @@ def _dead(run: Run) -> str:
     remedy = next(found, "when the cause is gone,")
     return (
         f"Mend {run.handler}: {remedy} replay it: {replay_command(run, [run.handler])}"
-        f" (last error: {short(run.last_error) or 'none'})" + (_stops(run) if run.blocking else "")
+        f" (last error: {_short(run.last_error) or 'none'})" + (_stops(run) if run.blocking else "")
     )
 
 
@@ -270,3 +296,7 @@ def replay_command(of: Run | StoredEvent, handlers: Iterable[str]) -> str:
     handler = f" --handler {quote(named[0])}" if len(named) == 1 else ""
     event_id = quote(of.event_id)
     return f"webhookctl replay --source {of.source} --event-id {event_id}{handler} --yes"
+
+
+def _short(text: str) -> str:
+    return cut(" ".join(text.split()), SHORT)
