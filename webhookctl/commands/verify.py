@@ -120,13 +120,6 @@ def _text(file: Path) -> str:
     return text.removesuffix("\n").removesuffix("\r")
 
 
-def read_bytes(file: Path) -> bytes:
-    try:
-        return file.readread_bytes()
-    except OSError as error:
-        raise CommandError(f"{file}: cannot be read: {error.strerror}") from error
-
-
 def _results(found: Diagnosis) -> dict[Step, str]:
     """Returns each step's result; steps after a failed one are not reached."""
     steps = found.steps

@@ -1,1 +1,1 @@
-"""To be described."""
+"""Explains offline why a delivery fails verification."""

@@ -1,1 +1,1 @@
-"""To be described."""
+"""Explains events and runs: effects, retry safety and the next action."""

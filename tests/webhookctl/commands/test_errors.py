@@ -44,7 +44,10 @@ def client_error(code: str, message: str = "no", status: int = 400) -> ClientErr
         (boto.EndpointConnectionError(endpoint_url="http://x"), "with --local, that `make dev`"),
         (boto.ReadTimeoutError(endpoint_url="http://x"), "check the network and try again"),
         (client_error("ExpiredToken"), LOG_IN),
-        (client_error("AccessDeniedException"), "ask for this right, or choose another --profile"),
+        (
+            client_error("AccessDeniedException"),
+            "request this permission, or choose another --profile",
+        ),
         (client_error("ResourceNotFoundException"), "deploy the stack again"),
         (client_error("ThrottlingException"), "try again in a moment"),
         (client_error("InternalFailure", status=500), "try again in a moment"),
@@ -75,7 +78,7 @@ def test_a_file_that_cannot_be_read_is_named() -> None:
 
 def test_a_fault_of_ours_is_called_one() -> None:
     said = explain(ZeroDivisionError("division\nby zero"))
-    assert said.startswith("a fault of webhookctl itself, ZeroDivisionError: division by zero")
+    assert said.startswith("internal error, ZeroDivisionError: division by zero")
     assert said.endswith("run it again with --debug to see where")
 
 

@@ -85,7 +85,7 @@ def test_without_a_time_the_last_day_is_looked_at(cli: Cli, inbox: Inbox) -> Non
 def test_an_unknown_source_is_an_error_that_names_the_known_ones(cli: Cli) -> None:
     shown = cli("inbox", "list", "--source", "acne")
     assert (shown.code, shown.out) == (1, "")
-    assert shown.err == "webhookctl: no source acne; there are: acme, github, stripe\n"
+    assert shown.err == "webhookctl: no source acne; known sources: acme, github, stripe\n"
     assert cli("inbox", "list", "--source", "acme").code == 0
 
 
@@ -101,7 +101,7 @@ def test_a_source_that_left_the_configuration_is_listed_while_it_has_events(
 def test_an_unknown_handler_is_an_error_where_a_checkout_tells_them(cli: Cli) -> None:
     shown = cli("inbox", "list", "--handler", "acme.fulfill")
     assert shown.code == 1
-    assert shown.err == "webhookctl: no handler acme.fulfill; there are: acme.fulfil\n"
+    assert shown.err == "webhookctl: no handler acme.fulfill; known handlers: acme.fulfil\n"
     assert cli("inbox", "list", "--handler", "acme.fulfil").code == 0
 
 
@@ -246,7 +246,7 @@ def test_an_empty_inbox_is_no_error(cli: Cli) -> None:
 def test_a_time_that_is_none_is_a_wrong_call(cli: Cli, since: str) -> None:
     shown = cli("inbox", "list", f"--since={since}")
     assert shown.code == 2
-    assert f"'{since}' is no time: write a span like 30m, 2h or 7d" in shown.err
+    assert f"'{since}' is not a time: use a duration such as 30m, 2h or 7d" in shown.err
 
 
 def test_a_status_that_is_none_is_a_wrong_call(cli: Cli) -> None:

@@ -40,9 +40,9 @@ def test_without_yes_nothing_is_sent(cli: Cli, dead: Inbox) -> None:
     shown = cli("replay")
     assert shown.code == 0
     assert statuses(dead) == [Status.DEAD_LETTER] * 3
-    assert shown.out.startswith("dry run, nothing was sent\n  3 runs found\n")
+    assert shown.out.startswith("dry run: nothing was sent\n  3 runs found\n")
     assert "  3 would be sent again\n" in shown.out
-    assert shown.err == "Add --yes to do it.\n"
+    assert shown.err == "Add --yes to send them.\n"
     assert [payload["dry_run"] for payload in cli.replay.payloads] == [True]
 
 
@@ -136,7 +136,7 @@ def test_the_cursor_is_followed_to_the_end(cli: Cli, dead: Inbox) -> None:
     assert replays[0]["cursor"] is None
     assert len({payload["cursor"] for payload in replays}) == 3
     assert statuses(dead) == [Status.PENDING] * 3
-    assert shown.err.splitlines()[:3] == [f"worked through {n} of 3" for n in (1, 2, 3)]
+    assert shown.err.splitlines()[:3] == [f"processed {n} of 3" for n in (1, 2, 3)]
 
 
 def test_the_runs_of_a_named_event_are_stepped_through_once_each(cli: Cli, inbox: Inbox) -> None:
@@ -169,7 +169,7 @@ def test_the_limit_holds_over_all_invocations(cli: Cli, dead: Inbox) -> None:
 def test_what_was_left_alone_is_told(cli: Cli, dead: Inbox) -> None:
     shown = cli("replay", "--event-id", "fine", "--event-id", "evt-0", "--yes")
     assert "  1 sent again\n" in shown.out
-    assert "  1 left alone: finished" in shown.out
+    assert "  1 unchanged: finished" in shown.out
 
 
 def test_where_nothing_is_sent_nothing_says_replayed(cli: Cli, dead: Inbox) -> None:
@@ -201,14 +201,14 @@ def test_an_unknown_event_is_an_error(cli: Cli, dead: Inbox) -> None:
 def test_an_unknown_source_is_an_error_that_names_the_known_ones(cli: Cli, dead: Inbox) -> None:
     shown = cli("replay", "--source", "acne")
     assert (shown.code, shown.out) == (1, "")
-    assert shown.err == "webhookctl: no source acne; there are: acme, github, stripe\n"
+    assert shown.err == "webhookctl: no source acne; known sources: acme, github, stripe\n"
 
 
 @pytest.mark.usefixtures("checkout")
 def test_so_is_an_unknown_handler_where_a_checkout_tells_them(cli: Cli, dead: Inbox) -> None:
     shown = cli("replay", "--handler", "acme.fulfill", "--yes")
     assert (shown.code, shown.out) == (1, "")
-    assert shown.err.endswith("webhookctl: no handler acme.fulfill; there are: acme.fulfil\n")
+    assert shown.err.endswith("webhookctl: no handler acme.fulfill; known handlers: acme.fulfil\n")
     # One that has left the code may still have dead letters.
     assert cli("replay", "--handler", "acme.notify").code == 0
 

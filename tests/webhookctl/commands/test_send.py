@@ -163,7 +163,7 @@ def test_a_known_id_with_other_content_is_a_conflict(cli: Cli, order: str) -> No
     shown = cli("send", other, "--source", "acme", "--id", "mine")
     assert shown.code == 1
     assert "1 conflict" in shown.out
-    assert "This id came before with other content" in shown.err
+    assert "This id was received before with different content" in shown.err
 
 
 # -- secrets
@@ -243,7 +243,7 @@ def test_a_source_that_this_machine_has_not_loaded_yet_asks_to_wait(cli: Cli) ->
 def test_a_source_that_is_not_deployed_yet_asks_for_a_deployment(cli: Cli) -> None:
     shown = cli("send", sample("any.json"), "--source", "hashed", "--secret", SECRET)
     assert shown.code == 1
-    assert "the inbox that runs has no source hashed" in shown.err
+    assert "the deployed inbox has no source hashed" in shown.err
 
 
 def test_a_missing_file_is_one_line(cli: Cli) -> None:

@@ -126,7 +126,7 @@ def test_without_a_checkout_the_provider_is_named(
 def test_it_has_to_be_said_who_sent_it(cli: Cli, request_: Request, given: list[str]) -> None:
     shown = cli("verify", *request_.files, "--secret-file", str(request_.secret), *given)
     assert shown.code == 2
-    assert "give --source or --provider, one of them" in " ".join(shown.err.split())
+    assert "give either --source or --provider" in " ".join(shown.err.split())
 
 
 def test_an_unknown_source_is_named(cli: Cli, request_: Request) -> None:
@@ -225,7 +225,7 @@ def test_a_secret_that_is_no_text_is_refused_unseen(cli: Cli, request_: Request)
     request_.secret.write_bytes(b"secret-\xff")
     shown = cli("verify", *request_.options, "--debug")
     assert shown.code == 1
-    assert "is no UTF-8 text" in shown.err
+    assert "is not UTF-8 text" in shown.err
     assert "secret-" not in shown.err
 
 

@@ -167,7 +167,7 @@ def test_a_new_source_is_deployed_with_a_secret_of_its_own(
     before = len(told)
     inbox.reload()
     assert _of_reloads(told[before:]) == [
-        "inbox.toml changed: reloading the stack …",
+        "inbox.toml changed: updating the stack …",
         "reloaded: the stack",
     ]
     assert post(url, b"{}")[0] in {400, 401}

@@ -23,7 +23,7 @@ from webhookctl.local.http.server import Front
 from webhookctl.local.ports import accepts, free_port
 from webhookctl.local.processes.process_group import members
 
-READY = "Ctrl-C stops everything."
+READY = "Press Ctrl-C to stop."
 
 
 class Session:

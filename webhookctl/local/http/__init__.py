@@ -1,1 +1,1 @@
-"""To be described."""
+"""The local API: an HTTP server in front of ministack's gateway."""
