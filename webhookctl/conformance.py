@@ -66,7 +66,7 @@ class Verdict:
 
     @property
     def agrees(self) -> bool:
-        """Whether the verdict is one of the expected ones."""
+        """True if the verdict is one of the expected ones."""
         return self.found in self.expected
 
 

@@ -24,7 +24,7 @@ class Answer:
 
     @property
     def accepted(self) -> bool:
-        """Whether a provider would stop retrying."""
+        """True if a provider would not retry."""
         return 200 <= self.status < 300
 
     @property

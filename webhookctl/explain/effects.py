@@ -53,7 +53,7 @@ class Effect:
 
     @property
     def unrecorded(self) -> bool:
-        """Whether it happened without a known result."""
+        """True if it happened and its result is unknown."""
         return "unrecorded" in self.row
 
 

@@ -26,7 +26,7 @@ class State:
 
     @property
     def alive(self) -> bool:
-        """Whether the session is running."""
+        """True while the session runs."""
         try:
             os.kill(self.pid, 0)
         except ProcessLookupError:

@@ -61,7 +61,7 @@ def test_a_batch_with_a_conflict_says_which_and_what_to_do(cli: Cli, inbox: Batc
     assert f"--event-id {batch} --handler split --yes" in shown["next_action"]
     assert "1 of 2 items were not taken: item 1: a is known" in shown["next_action"]
     assert (
-        "a delivery with this id and different content was refused"
+        "a delivery with this id and different content was rejected"
         in cli("inbox", "inspect", "a").out
     )
 

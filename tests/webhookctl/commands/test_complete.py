@@ -97,10 +97,7 @@ def test_a_dead_run_keeps_the_result_for_a_replay(cli: Cli, labour: Labour) -> N
 
     shown = cli("complete", *BY_NAME, "--result", "1", "--by", "kim")
 
-    assert shown.out == (
-        "render of acme.fulfil: recorded; nobody waits for it any more, so replay the run to use"
-        " it\n"
-    )
+    assert shown.out == ("render of acme.fulfil: recorded too late; replay the run to use it\n")
 
 
 @pytest.mark.parametrize(

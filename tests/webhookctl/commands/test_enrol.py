@@ -78,7 +78,7 @@ def test_it_says_until_when_and_what_to_do_now(asana: Cli, inbox: Inbox) -> None
 
     shown = asana("secrets", "enrol", "asana")
 
-    assert shown.out.startswith(f"asana takes the first secret that is offered until {end}")
+    assert shown.out.startswith(f"asana accepts the first secret offered until {end}")
     assert shown.err == (
         "Now create the webhook at the provider, with the address"
         " https://inbox.example/webhooks/asana\n"

@@ -29,7 +29,7 @@ def waiting(inbox: Inbox, *ids: str) -> None:
 def test_a_paused_handler_begins_no_more_runs(cli: Cli, inbox: Inbox) -> None:
     shown = cli("handlers", "pause", "acme.notify", *WHY)
     assert (shown.code, shown.out) == (0, "acme.notify is paused\n")
-    assert "End it with `webhookctl handlers resume acme.notify`." in shown.err
+    assert "Resume it with `webhookctl handlers resume acme.notify`." in shown.err
     waiting(inbox, "evt-1")
     assert inbox.handled == []
     assert inbox.run(handler="acme.notify").waits_for == RESUMPTION
@@ -56,7 +56,7 @@ def test_what_is_paused_already_says_since_when_by_whom_and_why(cli: Cli, inbox:
     assert shown.code == 1
     assert shown.err == (
         "webhookctl: acme.notify is already paused since 2026-01-01T00:00:00.000Z by kim: the CRM"
-        " moves; `webhookctl handlers resume acme.notify` ends it\n"
+        " moves; resume it with `webhookctl handlers resume acme.notify`\n"
     )
 
 
@@ -86,7 +86,7 @@ def test_a_resumed_handler_takes_up_what_waits_within_two_minutes(cli: Cli, inbo
     waiting(inbox, "evt-1", "evt-2")
     shown = cli("handlers", "resume", "acme.notify")
     assert (shown.code, shown.out) == (0, "acme.notify is resumed\n")
-    assert shown.err == "Waiting runs: 2; they go on from the next minute on.\n"
+    assert shown.err == "Waiting runs: 2; sending starts within a minute.\n"
     inbox.pass_minutes(2)
     assert inbox.run("evt-1", "acme.notify").status is Status.DONE
     assert inbox.run("evt-2", "acme.notify").status is Status.DONE

@@ -386,7 +386,7 @@ def test_an_id_that_two_sources_know_asks_for_the_source(cli: Cli, inbox: Inbox)
     inbox.deliver("same", source="github")
     shown = cli("inbox", "inspect", "same")
     assert shown.code == 1
-    assert shown.err == ("webhookctl: same is an event of acme, github: choose one with --source\n")
+    assert shown.err == ("webhookctl: same exists in acme, github: choose one with --source\n")
     assert cli("inbox", "inspect", "same", "--source", "github", "--json").data["type"] == "issues"
 
 
@@ -406,7 +406,7 @@ def test_refused_deliveries_of_the_id_are_told(cli: Cli, inbox: Inbox) -> None:
     inbox.deliver()
     inbox.deliver(body=b'{"other": true}')
     shown = cli("inbox", "inspect", "evt-1").out
-    assert "acme: a delivery with this id and different content was refused as a conflict" in shown
+    assert "acme: a delivery with this id and different content was rejected as a conflict" in shown
 
 
 def test_an_id_known_only_from_a_refusal_says_so(cli: Cli, inbox: Inbox) -> None:
@@ -422,7 +422,7 @@ def test_an_id_known_only_from_a_refusal_says_so(cli: Cli, inbox: Inbox) -> None
 def test_an_empty_id_is_told_as_one(cli: Cli) -> None:
     shown = cli("inbox", "inspect", "")
     assert (shown.code, shown.out) == (1, "")
-    assert shown.err.startswith("webhookctl: EVENT_ID is empty: give one as `webhookctl ")
+    assert shown.err.startswith("webhookctl: EVENT_ID is empty: use an id from `webhookctl ")
 
 
 def test_an_unknown_source_is_told_instead_of_an_unknown_event(cli: Cli) -> None:

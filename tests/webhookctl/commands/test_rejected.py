@@ -385,7 +385,7 @@ def test_a_lane_that_is_not_deployed_releases_nothing(
     set_secret("acme", RIGHT)
     shown = cli("rejected", "release")
     assert shown.code == 1
-    assert "has no lane slow: deploy this first" in shown.err
+    assert "has no lane slow: deploy first" in shown.err
     assert inbox.rows("event#") == []
 
 

@@ -90,7 +90,7 @@ def test_a_table_that_is_not_all_says_so(cli: Cli, inbox: Inbox) -> None:
     for number in range(11):
         inbox.deliver(f"evt-{number}", type_="refunded")
     inbox.work()
-    assert cli("replay").out.endswith("These are 10 of 11.\n")
+    assert cli("replay").out.endswith("Showing 10 of 11.\n")
 
 
 def test_every_filter_reaches_the_function(cli: Cli, dead: Inbox) -> None:
@@ -163,7 +163,7 @@ def test_an_invocation_that_ran_out_of_time_is_followed_too(cli: Cli) -> None:
 def test_the_limit_holds_over_all_invocations(cli: Cli, dead: Inbox) -> None:
     shown = cli("replay", "--rate", "0.2", "--limit", "2", "--yes")
     assert sum(status is Status.PENDING for status in statuses(dead)) == 2
-    assert "There are more than 2: raise --limit." in shown.err
+    assert "More than 2 match: raise --limit." in shown.err
 
 
 def test_what_was_left_alone_is_told(cli: Cli, dead: Inbox) -> None:
@@ -195,7 +195,7 @@ def test_force_without_names_is_a_wrong_call(cli: Cli, more: list[str]) -> None:
 def test_an_unknown_event_is_an_error(cli: Cli, dead: Inbox) -> None:
     shown = cli("replay", "--event-id", "evt-9")
     assert shown.code == 1
-    assert "  1 not found: no event of this id\n" in shown.out
+    assert "  1 not found: no event with this id\n" in shown.out
 
 
 def test_an_unknown_source_is_an_error_that_names_the_known_ones(cli: Cli, dead: Inbox) -> None:

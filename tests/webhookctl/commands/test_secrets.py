@@ -72,12 +72,12 @@ def test_the_same_value_once_more_changes_nothing_and_ends_no_overlap(cli: Cli) 
     cli("secrets", "set", "acme", stdin="the-first-value")
     replaced = cli("secrets", "set", "acme", stdin=VALUE)
     assert replaced.out == (
-        "Replaced webhook-inbox/test/acme: the value before stays valid until the next one.\n"
+        "Replaced webhook-inbox/test/acme; the previous value stays valid until the next change.\n"
     )
     again = cli("secrets", "set", "acme", stdin=VALUE)
     assert (again.code, again.out) == (
         0,
-        "Unchanged: webhook-inbox/test/acme has this value already.\n",
+        "Unchanged: webhook-inbox/test/acme already has this value.\n",
     )
     assert cli("secrets", "set", "acme", "--json", stdin=VALUE).data["change"] == "unchanged"
     store = SecretsManagerStore(client("secretsmanager"), PREFIX)

@@ -302,7 +302,7 @@ def test_a_limit_that_is_long_to_wait_for_ends_it_and_tells_when(cli: Cli, hub: 
     shown = run(cli, hub)
 
     assert shown.code == 1
-    assert "github takes no more requests until 00:40:00 UTC: run it again then" in shown.err
+    assert "github limits requests until 00:40:00 UTC: run the command again then" in shown.err
     assert hub.times("GET") == 1
 
 
@@ -364,14 +364,14 @@ def test_an_api_that_does_not_answer_ends_it(cli: Cli, hub: GitHub) -> None:
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        (Said(401, {"message": f"Bad credentials {TOKEN}"}), "does not know the token"),
+        (Said(401, {"message": f"Bad credentials {TOKEN}"}), "rejects the token"),
         (Said(403, {"message": "Resource not accessible"}), "403: Resource not accessible: check"),
         (Said(404, {"message": "Not Found"}), "404: Not Found: check that --hook names"),
         (Said(404, b"<html>"), "404: no message"),
         (Said(404, {"error": {"message": "No such webhook"}}), "404: No such webhook"),
         (Said(404, {"error": "odd"}), "404: no message"),
-        (Said(200, b"<html>"), "no JSON"),
-        (Said(200, b"[" * 100_000), "no JSON"),
+        (Said(200, b"<html>"), "not JSON"),
+        (Said(200, b"[" * 100_000), "not JSON"),
         (Said(200, {"message": "odd"}), "not a list of deliveries"),
         (Said(200, [{"id": 1}]), "not in GitHub's documented format"),
         (Said(200, ["odd"]), "not in GitHub's documented format"),
@@ -430,7 +430,7 @@ def test_a_token_is_sent_over_https_alone(cli: Cli, inbox: Inbox, address: str) 
     shown = cli("sources", "reconcile", "github", "--hook", HOOK, "--api", address or "https://")
 
     assert shown.code == 1
-    assert "no address that a token may be sent to" in shown.err
+    assert "not a safe address for a token" in shown.err
 
 
 def test_a_token_that_is_not_set_names_the_command_that_sets_it(cli: Cli, hub: GitHub) -> None:

@@ -100,7 +100,7 @@ class Ministack:
 
     @property
     def running(self) -> bool:
-        """Whether it is running."""
+        """True while it runs."""
         return self._child is not None and self._child.running
 
     def stop(self) -> None:

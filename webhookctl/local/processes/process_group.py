@@ -53,7 +53,7 @@ class Child:
 
     @property
     def running(self) -> bool:
-        """Whether the leader is alive."""
+        """True while the leader runs."""
         return self._process.poll() is None
 
     def stop(self) -> None:
