@@ -54,7 +54,7 @@ def set_secret(
         typer.Option("--create", help="Create it for webhookctl only; no function can read it."),
     ] = False,
 ) -> None:
-    """Set a secret to the value on standard input, without its trailing line break."""
+    """Set a secret from standard input, without its trailing line break."""
     target = call.target
     value = read_value(f"Value of {name}: ")
     if not create:

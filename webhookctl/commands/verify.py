@@ -24,22 +24,25 @@ from webhookctl.invocation import Invocation, SecretEnv, Stage, read_bytes, secr
 def verify(  # noqa: PLR0913 - one parameter per option
     call: Invocation,
     *,
-    headers: Annotated[Path, typer.Option(help="File with `Name: value` lines or a JSON object.")],
-    body: Annotated[Path, typer.Option(help="File with the exact bytes of the body.")],
+    headers: Annotated[
+        Path, typer.Option(metavar="FILE", help="`Name: value` lines, or a JSON object.")
+    ],
+    body: Annotated[Path, typer.Option(metavar="FILE", help="The exact bytes of the body.")],
     source: Annotated[str | None, typer.Option(help="The source in inbox.toml.")] = None,
     provider: Annotated[
         str | None, typer.Option(help="The provider, without an inbox.toml.")
     ] = None,
     secret_file: Annotated[
-        Path | None, typer.Option(help="File with the secret; prompted for by default.")
+        Path | None, typer.Option(metavar="FILE", help="The secret; prompted for by default.")
     ] = None,
     secret_env: SecretEnv = None,
     others: Annotated[
         list[Path] | None,
-        typer.Option("--try", help="File with another secret to try; repeatable."),
+        typer.Option("--try", metavar="FILE", help="Another secret to try; repeatable."),
     ] = None,
     published: Annotated[
-        Path | None, typer.Option(help="File with the provider's published key or certificate.")
+        Path | None,
+        typer.Option(metavar="FILE", help="The provider's published key or certificate."),
     ] = None,
     at: Annotated[
         str | None, typer.Option(help="When it was received: 2h (ago), or a time; default now.")

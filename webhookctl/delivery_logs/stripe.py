@@ -1,7 +1,7 @@
 """Stripe's list of the events that a webhook endpoint receives, 30 days of them.
 
 The list's events are unsigned and may differ from the endpoint's, which use its API version; to
-store them would give one id two contents (G7). Missing events are therefore sent again by Stripe, signed,
+store them would give one id two contents (G7). Stripe therefore sends missing events again, signed,
 by the operation behind `stripe events resend`.
 Source: docs.stripe.com `api/events/list`, `api/webhook_endpoints/retrieve`, `cli/events/resend`;
 stripe/stripe-cli `pkg/cmd/resource/events_resend.go` for that operation's path.

@@ -19,7 +19,8 @@ MODES: Final = ("livemode", "live_mode", "live", "test", "testmode", "test_mode"
 def missing(provider: Provider, present: Iterable[str]) -> Cause:
     """Returns the cause of a missing signature."""
     absent = sorted(provider.signature_headers - set(present))
-    words = f"no {', '.join(absent) or 'signature'} was received: the request was not signed, or a proxy removed it"
+    words = f"no {', '.join(absent) or 'signature'} was received: the request was not signed, or a"
+    words += " proxy removed it"
     remedy = "let the proxy forward it; check that the provider has a secret to sign with"
     strangers = _whose(set(present) - {"authorization"})
     if strangers:

@@ -107,11 +107,8 @@ def _words(run: Run, now: datetime, limit: int | None, effects: Sequence[Effect]
         case Status.DEAD_LETTER:
             words = _dead(run)
         case Status.DONE | Status.SKIPPED:
-            why = (
-                f" ({_short(run.last_error)})"
-                if run.status is Status.SKIPPED and run.last_error
-                else ""
-            )
+            skipped = run.status is Status.SKIPPED and run.last_error
+            why = f" ({_short(run.last_error)})" if skipped else ""
             words = f"Nothing to do: {run.handler} is {run.status}{why}."
     return words
 
@@ -181,7 +178,8 @@ def _processing(run: Run, now: datetime) -> str:
         f" (its lease expired {relative(until, now)})"
     )
     if now <= until + VISIBILITY:
-        return f"Wait: {lost}; its message becomes visible again within {span(until + VISIBILITY - now)}."
+        visible = span(until + VISIBILITY - now)
+        return f"Wait: {lost}; its message becomes visible again within {visible}."
     if now <= overdue_at(until):
         return f"Wait: {lost}; the reconciler sends it {relative(overdue_at(until), now)}."
     return (
@@ -241,8 +239,8 @@ def _behind(run: Run) -> str:
     first = replace(run, event_id=run.waits_for.removeprefix(BEHIND))
     return (
         f"Finish the run of {first.event_id} first: {run.handler} takes the events of"
-        f" {run.ordering_key} in order, and stopped when that one died. After fixing the cause, replay"
-        f" it: {replay_command(first, [run.handler])} This run then continues within"
+        f" {run.ordering_key} in order, and stopped when that one died. After fixing the cause,"
+        f" replay it: {replay_command(first, [run.handler])} This run then continues within"
         f" {span(RAREST_LOOK)}."
     )
 

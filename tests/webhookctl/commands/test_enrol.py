@@ -80,7 +80,7 @@ def test_it_says_until_when_and_what_to_do_now(asana: Cli, inbox: Inbox) -> None
 
     assert shown.out.startswith(f"asana accepts the first secret offered until {end}")
     assert shown.err == (
-        "Now create the webhook at the provider, with the address"
+        "Now create the webhook at the provider, with the URL"
         " https://inbox.example/webhooks/asana\n"
     )
 

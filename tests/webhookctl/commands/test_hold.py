@@ -97,7 +97,7 @@ def test_an_approved_run_goes_on_within_minutes(cli: Cli, inbox: Inbox) -> None:
     shown = cli("hold", "approve", "evt-1", *WHY)
     assert shown.code == 0
     assert shown.out == (
-        "acme.notify of evt-1, held for effect:refund: approved; the reconciler sends its message"
+        "acme.notify of evt-1, held for effect:refund: approved; the reconciler sends its run"
         " within two minutes\n"
     )
     assert "Follow it with `webhookctl inbox inspect evt-1 --source acme`" in shown.err
@@ -166,8 +166,8 @@ def test_a_run_that_is_held_anew_is_not_decided_by_what_was_seen(
     shown = cli("hold", verb, "evt-1", "--hold", id_, *WHY)
     assert shown.code == 1
     assert shown.err == (
-        f"webhookctl: {id_} is no current approval request of evt-1: acme.notify of acme is held for"
-        f" policy as {again.id} (amount 99). Inspect the event and decide again\n"
+        f"webhookctl: {id_} is no current approval request of evt-1: acme.notify of acme is held"
+        f" for policy as {again.id} (amount 99). Inspect the event and decide again\n"
     )
     assert notify(inbox) is Status.HELD
 
@@ -199,7 +199,8 @@ def test_a_decision_that_came_second_says_how_the_run_stands(
     shown = cli("hold", "approve", "evt-1", *WHY)
     assert shown.code == 1
     assert shown.err == (
-        "webhookctl: the run changed meanwhile, and no decision was recorded: acme.notify of acme is pending\n"
+        "webhookctl: the run changed meanwhile, and no decision was recorded:"
+        " acme.notify of acme is pending\n"
     )
 
 

@@ -376,7 +376,7 @@ def test_an_unknown_event_says_where_to_look(cli: Cli) -> None:
     shown = cli("inbox", "inspect", "evt-9")
     assert (shown.code, shown.out) == (1, "")
     assert shown.err.startswith(
-        "webhookctl: no event evt-9 of acme, github, stripe: compare the id with the provider's"
+        "webhookctl: no event evt-9 of acme, github, stripe: check the id at the provider,"
     )
     assert shown.err.count("\n") == 1
 

@@ -92,7 +92,7 @@ def test_who_may_not_read_it_may_still_set_it(cli: Cli, monkeypatch: pytest.Monk
     with monkeypatch.context() as patch:
         patch.setattr(client("secretsmanager"), "get_secret_value", denied)
         shown = cli("secrets", "set", "acme", stdin=VALUE)
-    assert shown.out.startswith("Set webhook-inbox/test/acme: ")
+    assert shown.out.startswith("Set webhook-inbox/test/acme; ")
     assert stored() == VALUE
 
 

@@ -357,7 +357,7 @@ def test_an_api_that_does_not_answer_ends_it(cli: Cli, hub: GitHub) -> None:
     shown = cli("sources", "reconcile", "github", "--hook", HOOK, "--api", address)
 
     assert shown.code == 1
-    assert "no answer" in shown.err
+    assert "no response" in shown.err
     assert shown.err.count("\n") == 1
 
 

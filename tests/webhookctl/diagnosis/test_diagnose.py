@@ -141,7 +141,7 @@ def test_by_how_much_the_time_is_off_is_told(provider: str, minutes: int) -> Non
     assert found.failed is Step.TIME
     assert codes(found) == ["clock-skew"]
     side = "before" if minutes > 0 else "after"
-    assert f"signed 17m {side} it came" in found.causes[0].words
+    assert f"signed 17m {side} it was received" in found.causes[0].words
 
 
 def test_a_clock_in_another_time_zone_is_recognised() -> None:

@@ -74,7 +74,7 @@ def test_only_the_runs_without_a_row_are_named_as_not_begun() -> None:
 def test_an_older_event_that_has_not_begun_points_at_processor_and_reconciler() -> None:
     said = next_action(overview(received_at=NOW - 22 * MINUTE), now=NOW)
     assert said.startswith("Check that the processor and the reconciler run: stripe.fulfil has not")
-    assert "begun 22m after the event came" in said
+    assert "started 22m after the event arrived" in said
     assert said.endswith(f"To send it now: {REPLAY}")
 
 
@@ -113,7 +113,7 @@ def test_a_handlers_limit_shows_where_it_is_known() -> None:
 def test_a_run_sent_again_is_waited_for() -> None:
     said = words(Status.PENDING, last_at=NOW - 5 * MINUTE)
     assert said == (
-        "Wait: stripe.fulfil was sent again 5m ago and has not started; should its message be lost,"
+        "Wait: stripe.fulfil was sent again 5m ago and has not started; if its message is lost,"
         " the reconciler sends it in 22m."
     )
 
@@ -243,8 +243,9 @@ def test_a_held_run_asks_for_a_decision_and_names_the_commands() -> None:
 
 def test_a_held_run_shows_what_is_decided_about() -> None:
     asked = held(subject="policy")
-    assert """person: refund started and did not commit. It shows {"amount": 42}. To let""" in (
-        run_action(asked, now=NOW)
+    assert (
+        """approval: refund started and did not commit. It shows {"amount": 42}. To approve"""
+        in (run_action(asked, now=NOW))
     )
 
 
@@ -258,8 +259,8 @@ def test_a_held_effect_in_doubt_has_three_answers() -> None:
     said = next_action(Overview(EVENT, (asked,), (row("refund"),)), now=NOW)
     approve = answer("approve", asked)
     assert f"To do refund again with the same key: {approve} If" in said
-    assert f"If it happened: {approve} --happened --result JSON To end" in said
-    assert f"To end the run: {answer('deny', asked)} Effects:" in said
+    assert f"If it happened: {approve} --happened --result JSON To deny" in said
+    assert f"To deny: {answer('deny', asked)} Effects:" in said
 
 
 def test_an_effect_that_happened_without_a_record_asks_what_it_was() -> None:
@@ -298,7 +299,7 @@ def test_a_run_of_a_paused_handler_says_how_to_resume_it() -> None:
     )
     assert said == (
         "Resume: stripe.fulfil was paused (handler stripe.fulfil is paused: the CRM moves); its"
-        " run goes on within two minutes of `webhookctl handlers resume stripe.fulfil`, see"
+        " run continues within two minutes of `webhookctl handlers resume stripe.fulfil`, see"
         " `webhookctl handlers list`."
     )
 
@@ -490,7 +491,7 @@ def test_a_long_error_of_many_lines_is_told_in_short() -> None:
 
 @pytest.mark.parametrize("status", list(Status))
 def test_every_status_has_words_even_with_nothing_else_known(status: Status) -> None:
-    assert words(status).split(" ")[0] in {"Nothing", "Wait:", "Check", "Decide:", "Mend"}
+    assert words(status).split(" ")[0] in {"Nothing", "Wait:", "Check", "Decide:", "Fix"}
 
 
 def test_a_command_survives_a_shell_whatever_the_event_is_called() -> None:

@@ -88,8 +88,8 @@ class Fleet:
         return str(group or f"/aws/lambda/{function.name}")
 
     def _lasting_failure(self, function: Deployed) -> str:
-        # A worker that exits without an error was most likely stopped by another worker's start or a
-        # code update; another invocation shows the actual error, if any.
+        # A worker that exits without an error was most likely stopped by another worker's start or
+        # a code update; another invocation shows the actual error, if any.
         for _ in range(TRIES):
             failure = self._failure(function)
             if TAKEN_ALONG not in failure:
