@@ -22,14 +22,7 @@ DEAD_RETENTION: Final = 14
 
 
 class Lane(Construct):
-    """The queues of one lane.
-
-    Args:
-        stage: part of the queue's name.
-        name: the lane, as handlers name it.
-        fifo: whether it processes the events of an ordering key one at a time, in order.
-        max_receive_count: receives after which SQS moves a message to the DLQ.
-    """
+    """The queues of one lane; a FIFO lane processes the events of an ordering key in order."""
 
     def __init__(
         self,

@@ -14,12 +14,7 @@ FAILED = 1
 
 
 def main(arguments: Sequence[str] | None = None, *, world: World | None = None) -> None:
-    """Runs a command and exits: 0 success, 1 failure, 2 usage error, 130 interrupted.
-
-    Args:
-        arguments: by default those of the process.
-        world: the process's environment; by default the real one.
-    """
+    """Runs a command and exits: 0 success, 1 failure, 2 usage error, 130 interrupted."""
     outside = world or World(program=program())
     for stream in (sys.stdout, sys.stderr):
         _never_fails(stream)

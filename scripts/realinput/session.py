@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from scripts.realinput.chaos import IMPATIENT
+from webhookctl.errors import CommandError
 from webhookctl.local import state
 from webhookctl.local.dev_secrets import FILE
-from webhookctl.errors import CommandError
 from webhookctl.local.inbox import LocalInbox
 
 ROOT: Final = Path(__file__).resolve().parents[2]

@@ -74,12 +74,7 @@ def compare(
 ) -> Comparison:
     """Compares a log with the ledger, without writes.
 
-    Args:
-        entries: of the log.
-        table: of the ledger.
-        source: of the entries.
-        wants: whether the source stores a type.
-        now: the time; expired events count as missing.
+    `wants` says whether the source stores a type. Expired events count as missing.
     """
     looked_at = 0
     wanted: list[Logged] = []

@@ -77,16 +77,9 @@ def diagnose(
     others: Sequence[tuple[str, str]] = (),
     url: str = "",
 ) -> Diagnosis:
-    """Diagnoses a delivery without writing or sending anything.
+    """Diagnoses a delivery without writing or sending; raises ConfigurationError for bad settings.
 
-    Args:
-        trial: the delivery, its source, and the secrets in use, the current one first.
-        fetcher: of the provider's published keys.
-        others: (name, secret) of further candidates.
-        url: the URL registered at the provider, where known.
-
-    Raises:
-        ConfigurationError: the source's settings are invalid.
+    `others` are (name, secret) candidates; `url` is the one registered at the provider.
     """
     return _Examination(trial, fetcher, others, url).run()
 

@@ -40,13 +40,7 @@ REMEDIES: Final = {
 def next_action(
     overview: Overview, *, now: datetime, max_attempts: Mapping[str, int] | None = None
 ) -> str:
-    """Returns the next action, or the next automatic step, for the runs that decide the status.
-
-    Args:
-        overview: the event with its runs.
-        now: the time.
-        max_attempts: by handler, where known.
-    """
+    """Returns the next action, or the next automatic step, for the runs that decide the status."""
     status, event = overview.status, overview.event
     if status is EventStatus.ACCEPTED:
         return _accepted(overview, now)
@@ -72,11 +66,7 @@ def run_action(
 ) -> str:
     """Returns the next action for a run, and whether a retry is safe.
 
-    Args:
-        run: the run.
-        now: the time.
-        limit: its handler's max_attempts, where known.
-        effects: its effects; None where they were not read.
+    `limit` is its handler's max_attempts, where known; `effects` is None where they were not read.
     """
     words = _words(run, now, limit, effects or ())
     judged = effects is not None and _may_be_repeated(run, now)

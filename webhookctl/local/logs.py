@@ -44,13 +44,7 @@ class LogFollower:
     """Prints new log entries of the functions, in its own thread."""
 
     def __init__(self, client: Any, groups: Mapping[str, str], show: Callable[[str], None]) -> None:
-        """Prepares the follower.
-
-        Args:
-            client: of CloudWatch Logs.
-            groups: log groups by displayed name.
-            show: receives the text of an entry, of one or more lines.
-        """
+        """Prepares the follower; `show` receives entries, `groups` are by displayed name."""
         self._client = client
         self._groups = groups
         self._show = show

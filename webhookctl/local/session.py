@@ -43,13 +43,7 @@ def run_dev(
     """Runs the inbox of a repository until a signal and returns the exit status.
 
     0 after a normal end; 1, with one line on standard error, where it cannot start or continue;
-    128 + signal where a signal arrives before it is ready.
-
-    Args:
-        root: the repository.
-        port: of the local API.
-        sink_port: of the sink.
-        secrets: values by source; the other sources get fake ones.
+    128 + signal where a signal arrives before it is ready. Sources without a secret get fake ones.
     """
     try:
         with _signals():

@@ -224,7 +224,7 @@ def test_the_functions_error_is_shown_in_its_words(cli: Cli) -> None:
     shown = cli("replay", "--yes")
     assert (shown.code, shown.out) == (1, "")
     assert shown.err.startswith(
-        "webhookctl: the replay function failed: dynamodb Query: ThrottlingException; runs sent so far"
+        "webhookctl: the replay function failed: dynamodb Query: ThrottlingException; runs sent"
     )
 
 

@@ -101,7 +101,7 @@ def test_an_assembly_has_exactly_one_stack(tmp_path: Path, count: int) -> None:
     stack = artifacts.pop("tiny")
     stacks = {f"stack-{number}": stack for number in range(count)}
     file.write_text(json.dumps({"artifacts": {**artifacts, **stacks}}))
-    with pytest.raises(CommandError, match=f"holds {count} stacks"):
+    with pytest.raises(CommandError, match=f"has {count} stacks"):
         Assembly.read(tmp_path)
 
 

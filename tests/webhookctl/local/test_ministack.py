@@ -108,7 +108,7 @@ def test_an_early_end_is_one_line_that_names_the_log(
     broken = {"PATH": os.environ["PATH"], "GATEWAY_PORT": "none"}
     monkeypatch.setattr("webhookctl.local.processes.ministack.scrubbed", lambda *_, **__: broken)
     ministack = Ministack(tmp_path)
-    with pytest.raises(CommandError, match=r"ended while starting: see .*ministack\.log$"):
+    with pytest.raises(CommandError, match=r"exited while starting: see .*ministack\.log$"):
         ministack.start()
     assert "GATEWAY_PORT" in ministack.log.read_text() or "none" in ministack.log.read_text()
 

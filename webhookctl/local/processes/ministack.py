@@ -58,12 +58,7 @@ class Ministack:
     """A ministack process; its state is in memory only."""
 
     def __init__(self, directory: Path, *, port: int | None = None) -> None:
-        """Prepares the process; `start` starts it.
-
-        Args:
-            directory: for its log and temporary files; created where missing.
-            port: on the loopback interface; by default a free one.
-        """
+        """Prepares the process; `directory` receives its log, `port` defaults to a free one."""
         self.port = port or free_port()
         self.endpoint = f"http://{LOOPBACK}:{self.port}"
         self.log = directory / "ministack.log"

@@ -28,13 +28,9 @@ class Child:
         cwd: Path | None = None,
         output: IO[bytes] | int | None = None,
     ) -> None:
-        """Starts `python -m command…` under a lifeline.
+        """Starts `python -m command…` under a lifeline, with `env` as its whole environment.
 
-        Args:
-            command: the module's name and arguments.
-            env: the whole environment; nothing is inherited.
-            cwd: the working directory.
-            output: receives standard output and error; None shares the parent's.
+        `output` receives standard output and error; None shares the parent's.
         """
         self._process = subprocess.Popen(  # noqa: S603 - our own modules, no shell
             [sys.executable, "-m", "webhookctl.local.processes.lifeline", *command],
