@@ -39,7 +39,7 @@ from scripts.realinput.payloads import (
 from scripts.realinput.run import Result, Run
 from scripts.realinput.session import ROOT, own, running
 from webhook_inbox.domain.errors import ConfigurationError
-from webhookctl.local.errors import LocalError
+from webhookctl.errors import CommandError
 
 SEED: Final = 20261121
 TIME: Final = 600.0
@@ -118,7 +118,7 @@ def main() -> int:
                 run.chaotic(end=end, outage=chosen.outage)
             else:
                 run.plain(end=end)
-    except (UnreachableError, LocalError, ConfigurationError) as error:
+    except (UnreachableError, CommandError, ConfigurationError) as error:
         sys.stderr.write(f"real_input: {error}\n")
         return 1
     show(run.result)

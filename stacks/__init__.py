@@ -1,1 +1,1 @@
-"""The infrastructure: one file per box of the flow, and the construct that joins them."""
+"""The AWS infrastructure: one construct per component, and the inbox that combines them."""

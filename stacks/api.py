@@ -1,4 +1,4 @@
-"""The HTTP API that providers POST to, and whoever has completed a job."""
+"""The HTTP API for deliveries and job completions."""
 
 import json
 from typing import Final
@@ -10,8 +10,8 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-# Neither body nor header nor query string: some providers put tokens there. Nor the path, which
-# ends in one where a job is completed; ingest's log has the source, under integrationRequestId.
+# No body, header or query string: some providers put tokens there. No path: a completion's path
+# ends in its token. Ingest's log has the source, under integrationRequestId.
 ACCESS_LOG: Final = {
     "requestId": "$context.requestId",
     "time": "$context.requestTime",
@@ -25,7 +25,7 @@ ACCESS_LOG: Final = {
     "integrationError": "$context.integrationErrorMessage",
 }
 
-# A method that is not named is none of a route's: API Gateway answers 404.
+# API Gateway answers 404 to any other method or path.
 ROUTES: Final = {
     "/webhooks/{source}": apigatewayv2.HttpMethod.ANY,
     "/completions/{token}": apigatewayv2.HttpMethod.POST,
@@ -33,12 +33,7 @@ ROUTES: Final = {
 
 
 class Api(Construct):
-    """Two routes to one function, throttled and logged.
-
-    Args:
-        rate: requests a second that are let through for long.
-        burst: requests that are let through at once.
-    """
+    """Two routes to ingest, with throttling (requests per second, burst) and an access log."""
 
     def __init__(
         self,
@@ -53,7 +48,7 @@ class Api(Construct):
         self.api = apigatewayv2.HttpApi(
             self, "Http", description="webhook-inbox", create_default_stage=False
         )
-        # Its id is part of every address that was given to a provider: it survives the stack.
+        # Its id is part of every URL registered with a provider, so it outlives the stack.
         self.api.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         integration = integrations.HttpLambdaIntegration(
             "Ingest",
@@ -78,12 +73,12 @@ class Api(Construct):
             removal_policy=RemovalPolicy.DESTROY,
         )
         resource = self.stage.node.default_child
-        assert isinstance(resource, apigatewayv2.CfnStage)  # noqa: S101 - tells the type checker
+        assert isinstance(resource, apigatewayv2.CfnStage)  # noqa: S101 - narrows the type
         resource.access_log_settings = apigatewayv2.CfnStage.AccessLogSettingsProperty(
             destination_arn=log_group.log_group_arn, format=json.dumps(ACCESS_LOG)
         )
 
     @property
     def url(self) -> str:
-        """The address, without a slash at its end."""
+        """The base URL, without a trailing slash."""
         return self.api.api_endpoint

@@ -10,12 +10,12 @@ from constructs import Construct
 from webhook_inbox.ingest import rejected
 from webhook_inbox.ledger import payloads, schema
 
-# DynamoDB deletes expired rows days late; a body outlives every event's row that names it.
+# DynamoDB deletes expired rows days late; a body must outlive every row that refers to it.
 BODY_LIFE: Final = schema.EVENT_LIFE + timedelta(days=14)
 
 
 class Bodies(Construct):
-    """A private bucket; a body's key ends in its hash, and everything in it expires."""
+    """A private bucket whose objects expire; a body's key ends in its hash."""
 
     def __init__(self, scope: Construct, construct_id: str) -> None:
         super().__init__(scope, construct_id)
@@ -41,7 +41,7 @@ class Bodies(Construct):
 
     @property
     def rejected_objects(self) -> str:
-        """The ARN pattern of the bodies that were kept without an event."""
+        """The ARN pattern of the bodies of rejected deliveries."""
         return self.bucket.arn_for_objects(f"{payloads.REJECTED_PREFIX}*")
 
 

@@ -1,6 +1,6 @@
-"""What each function ships: its own list, so that a handler's change leaves ingest as it is.
+"""Builds the deployment bundle of each function, from that function's own list of directories.
 
-Knows nothing of CDK, so that a bundle can be made and tested without it.
+A change of a handler leaves ingest's bundle unchanged. The module does not import CDK.
 """
 
 import shutil
@@ -16,12 +16,11 @@ from webhook_inbox.configuration.compile import write_module
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import MODULE, Manifest
 
-# Where the library and the four functions are; an app that embeds the inbox has its own
-# handlers and inbox.toml, and need not copy these.
+# The library and the four functions; an app that embeds the inbox has only handlers and inbox.toml.
 HOME: Final = Path(__file__).resolve().parent.parent / "functions"
 
-# Packages that run at synth, in tests or in the CLI only. The compiled manifest replaces the
-# configuration, so that pydantic stays out of ingest's cold start.
+# Packages for synthesis, tests and the CLI. The compiled manifest replaces the configuration, which
+# keeps pydantic out of ingest's cold start.
 LEFT_OUT: Final = ("configuration/", "testing/", "adapters/memory/")
 
 
@@ -36,7 +35,7 @@ class Contents:
 CONTENTS: Final[Mapping[str, Contents]] = {
     "ingest": Contents(("ingest", "webhook_inbox"), ("ingest", "verification")),
     "processor": Contents(
-        # It splits batches by their providers' providers, some of which import what verifies them.
+        # It splits batches; some providers that batch import the verification libraries.
         ("processor", "webhook_inbox", "handlers"),
         ("processor", "verification", "handlers"),
     ),
@@ -47,14 +46,14 @@ CONTENTS: Final[Mapping[str, Contents]] = {
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A directory ready for Lambda, and the hash of what it was made of."""
+    """A directory ready for Lambda, and the hash of its inputs."""
 
     directory: Path
     digest: str
 
     @property
     def version(self) -> str:
-        """The short form that attempts are recorded with."""
+        """The short form that attempts record."""
         return self.digest[:12]
 
 
@@ -64,10 +63,10 @@ class Workshop:
 
     Attributes:
         functions: the directory with the user's `handlers/` and `inbox.toml`.
-        manifest: what is compiled into every bundle.
-        build: where bundles and unpacked wheels are kept between builds.
-        wheels: whether third-party libraries go in. The local runtime's functions run on the
-            laptop's Python, where wheels for arm64 must not be on the path.
+        manifest: compiled into every bundle.
+        build: caches bundles and unpacked wheels.
+        wheels: whether to add third-party libraries. The local runtime uses the laptop's Python,
+            which must not load wheels built for Lambda's arm64.
     """
 
     functions: Path
@@ -76,7 +75,7 @@ class Workshop:
     wheels: bool = True
 
     def make(self, function: str) -> Bundle:
-        """Returns a function's bundle, building it where no earlier build made the same.
+        """Returns a function's bundle, from the cache where the inputs are the same.
 
         Raises:
             ConfigurationError: a directory is missing, or wheels cannot be fetched.
@@ -110,7 +109,7 @@ class Workshop:
 
 
 def _sources(directory: Path, name: str) -> Iterator[tuple[str, Path]]:
-    """Yields the files to ship with the names they get, leaving out what Python and editors add."""
+    """Yields (name in the bundle, file), without caches and hidden files."""
     for path in sorted(directory.rglob("*")):
         inside = path.relative_to(directory)
         unwanted = any(part.startswith(".") or part == "__pycache__" for part in inside.parts)
@@ -121,10 +120,7 @@ def _sources(directory: Path, name: str) -> Iterator[tuple[str, Path]]:
 
 
 def _digest(files: Mapping[str, Path], locks: list[Path]) -> str:
-    """Hashes what we wrote and what we locked.
-
-    Not the unpacked wheels: tools write different metadata beside the same code.
-    """
+    """Hashes the files and the locks; installed metadata of the same wheels may differ."""
     digest = sha256()
     named = {**files, **{f"requirements/{lock.name}": lock for lock in locks}}
     for name, path in sorted(named.items()):
@@ -145,6 +141,6 @@ def _lay_out(directory: Path, *, trees: list[Path], files: Mapping[str, Path]) -
             shutil.copyfile(path, target)
         try:
             whole.rename(directory)
-        except OSError:  # another build of the same content was faster
+        except OSError:  # a concurrent build of the same content won
             if not directory.is_dir():
                 raise

@@ -1,4 +1,4 @@
-"""The shape that all four Lambda functions share."""
+"""The base of the four Lambda functions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,15 +12,14 @@ from constructs import Construct
 
 from stacks.bundle import Bundle
 
-# Of the metrics that the functions write.
 NAMESPACE: Final = "WebhookInbox"
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What differs between the functions; `timeout` in seconds, `memory` in MB.
+    """The settings of one function; `timeout` in seconds, `memory` in MB.
 
-    `extra` is passed on to CDK's Function as it is.
+    `extra` is passed to CDK's Function unchanged.
     """
 
     name: str
@@ -32,7 +31,7 @@ class Shape:
 
 
 class InboxFunction(lambda_.Function):
-    """A function with a log group and a role of its own that may do what is listed, no more."""
+    """A function with its own log group and a least-privilege role."""
 
     def __init__(self, scope: Construct, construct_id: str, shape: Shape) -> None:
         log_group = logs.LogGroup(
@@ -69,12 +68,12 @@ class InboxFunction(lambda_.Function):
         self.allow("logs:CreateLogStream", "logs:PutLogEvents", on=[log_group.log_group_arn])
 
     def allow(self, *actions: str, on: Sequence[str]) -> None:
-        """Lets the function do `actions` on these ARNs; nothing where there are none."""
+        """Allows `actions` on these ARNs; adds no statement for an empty list."""
         if on:
             self.add_to_role_policy(iam.PolicyStatement(actions=list(actions), resources=list(on)))
 
     def allow_network_interfaces(self) -> None:
-        """Lets Lambda put the function into a VPC; these actions know no narrower resource."""
+        """Lets Lambda attach the function to a VPC; EC2 supports no narrower resource."""
         self.allow(
             "ec2:AssignPrivateIpAddresses",
             "ec2:CreateNetworkInterface",

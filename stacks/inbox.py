@@ -15,11 +15,10 @@ from stacks.bucket import Bodies
 from stacks.bundle import HOME, Workshop
 from stacks.ingest import Ingest
 from stacks.ledger import Ledger
+from stacks.maintenance import Reconciler, Replay
 from stacks.processor import Placement, Processor
 from stacks.queue import SERIAL_RECEIVES, SPARE_RECEIVES, Lane
-from stacks.reconciler import Reconciler
-from stacks.replay import Replay
-from stacks.resources import Boxes
+from stacks.resources import Resources
 from stacks.secrets import Secrets
 from webhook_inbox import providers
 from webhook_inbox.configuration import inbox_toml
@@ -30,16 +29,16 @@ from webhook_inbox.domain.manifest import Manifest
 
 @dataclass(frozen=True, slots=True)
 class InboxProps:
-    """What an inbox may be told.
+    """The settings of an inbox.
 
     Attributes:
-        stage: its name among its like in one account; part of the secrets' and queues' names.
+        stage: distinguishes inboxes of one account; part of the secrets' and queues' names.
         functions: the directory with your `handlers/` and `inbox.toml`.
-        build: where bundles and wheels are kept; `.build` beside `functions`, unless given.
-        local: leaves third-party wheels out, for the runtime on a laptop.
-        throttle_rate: requests a second that the API lets through for long.
-        throttle_burst: requests that it lets through at once.
-        placement: where the processors run and how many at once.
+        build: the directory for bundles and wheels; by default `.build` beside `functions`.
+        local: leaves third-party wheels out, for the local runtime.
+        throttle_rate: the API's steady-state limit, requests per second.
+        throttle_burst: the API's burst limit, requests.
+        placement: the concurrency, network and rights of the processors.
     """
 
     stage: str = "dev"
@@ -54,11 +53,11 @@ class InboxProps:
 class WebhookInbox(Construct):
     """Everything between a provider's POST and your handlers.
 
-    One to a stack: the command line finds an inbox by its stack's outputs.
+    A stack holds one inbox: `webhookctl` reads the stack's outputs.
 
     Attributes:
         manifest: the compiled configuration and handlers.
-        processors: the functions that run handlers, by lane; grant them what they need.
+        processors: the functions that run handlers, by lane; grant them your handlers' rights.
     """
 
     def __init__(self, scope: Construct, construct_id: str, props: InboxProps) -> None:
@@ -68,18 +67,18 @@ class WebhookInbox(Construct):
                 f"stage {props.stage!r}: use 1-20 of a-z 0-9 -, a letter first"
             )
         self.manifest = compile_manifest(props.functions, stage=props.stage)
-        boxes = self._boxes(props)
-        ingest = Ingest(self, "Ingest", boxes)
+        resources = self._resources(props)
+        ingest = Ingest(self, "Ingest", resources)
         self.processors = {
             name: Processor(
-                self, f"Processor-{name}", boxes=boxes, lane=lane, placement=props.placement
+                self, f"Processor-{name}", resources=resources, lane=lane, placement=props.placement
             )
-            for name, lane in boxes.lanes.items()
+            for name, lane in resources.lanes.items()
         }
-        replay = Replay(self, "Replay", boxes)
-        reconciler = Reconciler(self, "Reconciler", boxes)
+        replay = Replay(self, "Replay", resources)
+        reconciler = Reconciler(self, "Reconciler", resources)
         api = Api(self, "Api", ingest=ingest, rate=props.throttle_rate, burst=props.throttle_burst)
-        alarms = self._alarms(props, boxes)
+        alarms = self._alarms(props, resources)
         alarms.watch_intake(api.api, ingest)
         alarms.watch_reconciler(reconciler)
         alarms.watch_replay(replay)
@@ -87,11 +86,11 @@ class WebhookInbox(Construct):
             {
                 "Stage": props.stage,
                 "ApiUrl": api.url,
-                "TableName": boxes.ledger.table.table_name,
-                "BucketName": boxes.bodies.bucket.bucket_name,
-                "QueueUrls": json.dumps(boxes.queue_urls),
-                "DlqUrls": json.dumps(boxes.dlq_urls),
-                "SecretPrefix": boxes.secrets.prefix,
+                "TableName": resources.ledger.table.table_name,
+                "BucketName": resources.bodies.bucket.bucket_name,
+                "QueueUrls": json.dumps(resources.queue_urls),
+                "DlqUrls": json.dumps(resources.dlq_urls),
+                "SecretPrefix": resources.secrets.prefix,
                 "IngestFunctionName": ingest.function_name,
                 "ProcessorFunctionNames": json.dumps(
                     {lane: function.function_name for lane, function in self.processors.items()}
@@ -102,10 +101,10 @@ class WebhookInbox(Construct):
             }
         )
 
-    def _boxes(self, props: InboxProps) -> Boxes:
+    def _resources(self, props: InboxProps) -> Resources:
         receives, serial = max_receive_count(self.manifest), self.manifest.serial_lanes
         build = props.build or props.functions.parent / ".build"
-        return Boxes(
+        return Resources(
             ledger=Ledger(self, "Ledger", protected=props.stage == "prod"),
             bodies=Bodies(self, "Bodies"),
             lanes={
@@ -132,25 +131,25 @@ class WebhookInbox(Construct):
             workshop=Workshop(props.functions, self.manifest, build, wheels=not props.local),
         )
 
-    def _alarms(self, props: InboxProps, boxes: Boxes) -> Alarms:
+    def _alarms(self, props: InboxProps, resources: Resources) -> Alarms:
         settings = inbox_toml.load(props.functions / "inbox.toml", stage=props.stage)
         alarms = Alarms(self, "Alarms", addresses=[*settings.alarms.notify, *settings.alarms.page])
-        for lane in boxes.lanes.values():
+        for lane in resources.lanes.values():
             alarms.watch_lane(lane, self.processors[lane.name])
         alarms.watch_serial(spec for spec in self.manifest.handlers.values() if spec.serial)
         alarms.watch_sources(self.manifest.sources)
         return alarms
 
     def _outputs(self, values: dict[str, str]) -> None:
-        """Writes the outputs at the stack's own level, where their names stay as they are."""
+        """Writes the outputs at stack level, where CDK keeps their names unchanged."""
         for name, value in values.items():
             CfnOutput(Stack.of(self), name, value=value)
 
 
 def max_receive_count(manifest: Manifest) -> int:
-    """Returns the receives after which SQS gives a message of a standard lane up.
+    """Returns the maxReceiveCount of the standard queues.
 
-    The largest of all these lanes: a message may outlast its handler's move to another one.
+    All of them share the largest value: a message may outlast its handler's move to another lane.
     """
     handlers = manifest.handlers.values()
     attempts = [handler.max_attempts for handler in handlers if not handler.serial]
@@ -158,13 +157,13 @@ def max_receive_count(manifest: Manifest) -> int:
 
 
 def _webhook_urls(api_url: str, sources: Iterable[str]) -> dict[str, str]:
-    """Returns an output for each source, e.g. WebhookUrlStripeEu; outputs know no dashes."""
+    """Returns an output per source, e.g. WebhookUrlStripeEu; output names allow no dashes."""
     named: dict[str, str] = {}
     for source in sources:
         name = "WebhookUrl" + "".join(part.capitalize() for part in source.split("-"))
         if name in named:
             raise ConfigurationError(
-                f"inbox.toml: source {source!r} differs from another one by its dashes only;"
+                f"inbox.toml: source {source!r} differs from another source only in dashes;"
                 " rename one"
             )
         named[name] = f"{api_url}/webhooks/{source}"

@@ -1,4 +1,4 @@
-"""This repository's own stack: the inbox with your handlers' rights, set up from context."""
+"""This repository's stack: the inbox and your handlers' rights, configured by CDK context."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,12 +18,12 @@ LOCAL = "local"
 
 
 class InboxStack(Stack):
-    """An inbox and nothing else, named after its stage.
+    """A stack with one inbox, named after its stage.
 
     Context: `stage` (default "dev"); `functions`, the directory with your handlers and
-    inbox.toml (default this repository's); `local` (no wheels in the bundles; implied by the
-    stage "local"); `max_concurrency`, `reserved_concurrency`; and `vpc`, a table of `id`,
-    `availability_zones` and `private_subnet_ids`, which spares a look-up.
+    inbox.toml (default: this repository's); `local`, no wheels in the bundles (implied by the
+    stage "local"); `max_concurrency`; `reserved_concurrency`; and `vpc`, an object with `id`,
+    `availability_zones` and `private_subnet_ids`, so that synthesis needs no lookup.
     """
 
     def __init__(self, scope: Construct) -> None:
@@ -63,7 +63,7 @@ class InboxStack(Stack):
 
 
 def _number(name: str, given: Any) -> int | None:
-    """Reads a number of the context, which is text when it comes from the command line."""
+    """Returns a context value as an integer; the command line passes text."""
     if given is None:
         return None
     try:

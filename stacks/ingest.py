@@ -1,31 +1,32 @@
-"""The function behind the API: verify, record, enqueue, acknowledge."""
+"""The function behind the API: verifies, stores, enqueues and acknowledges deliveries."""
 
 from constructs import Construct
 
 from stacks.function import InboxFunction, Shape
-from stacks.resources import Boxes
+from stacks.resources import Resources
+from webhook_inbox import providers
 from webhook_inbox.adapters.environment import IngestEnvironment
 
 
 class Ingest(InboxFunction):
     """Writes events and sends messages; reads no index, no body and no handler's secret.
 
-    It sets a secret only of sources whose provider delivers it.
+    It may set only the secrets that providers deliver themselves.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, boxes: Boxes) -> None:
-        bundle = boxes.workshop.make("ingest")
+    def __init__(self, scope: Construct, construct_id: str, resources: Resources) -> None:
+        bundle = resources.workshop.make("ingest")
         environment = IngestEnvironment(
-            table_name=boxes.ledger.table.table_name,
-            bucket_name=boxes.bodies.bucket.bucket_name,
-            queue_urls=boxes.queue_urls,
-            secret_prefix=boxes.secrets.prefix,
+            table_name=resources.ledger.table.table_name,
+            bucket_name=resources.bodies.bucket.bucket_name,
+            queue_urls=resources.queue_urls,
+            secret_prefix=resources.secrets.prefix,
         )
         shape = Shape(
             name="ingest",
             bundle=bundle,
             timeout=10,
-            # More memory is more CPU: a cold start has to fit into the 2.5 s of an answer.
+            # More memory gives more CPU: a cold start must fit into the 2.5 s response time.
             memory=1024,
             environment=environment.variables(),
         )
@@ -35,12 +36,12 @@ class Ingest(InboxFunction):
             "dynamodb:PutItem",
             "dynamodb:Query",
             "dynamodb:UpdateItem",
-            on=[boxes.table],
+            on=[resources.table],
         )
-        self.allow("sqs:SendMessage", on=boxes.work_queues)
-        self.allow("s3:PutObject", on=[boxes.bodies.objects, boxes.bodies.rejected_objects])
-        secrets = [*boxes.secrets.arns(boxes.source_secrets), *boxes.secrets.token_key]
+        self.allow("sqs:SendMessage", on=resources.work_queues)
+        self.allow("s3:PutObject", on=[resources.bodies.objects, resources.bodies.rejected_objects])
+        secrets = [*resources.secrets.arns(resources.source_secrets), *resources.secrets.token_key]
         self.allow("secretsmanager:GetSecretValue", on=secrets)
-        delivered = boxes.secrets.arns(boxes.delivered_secrets)
-        if delivered:
-            self.allow("secretsmanager:PutSecretValue", on=delivered)
+        sources = resources.manifest.sources.values()
+        delivered = {s.secret for s in sources if providers.load(s).offer is not None}
+        self.allow("secretsmanager:PutSecretValue", on=resources.secrets.arns(delivered))

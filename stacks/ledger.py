@@ -6,7 +6,7 @@ from constructs import Construct
 
 
 class Ledger(Construct):
-    """One table, its two indexes, and the rows' expiry."""
+    """The table with its two indexes and its TTL."""
 
     def __init__(self, scope: Construct, construct_id: str, *, protected: bool) -> None:
         super().__init__(scope, construct_id)
@@ -20,9 +20,9 @@ class Ledger(Construct):
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=True
             ),
-            global_secondary_indexes=[_by_received(), _due_index_entry()],
-            # A rolled-back first deployment takes its empty table along, but not a protected one:
-            # that deletion would fail, and the rollback with it.
+            global_secondary_indexes=[_by_received(), _by_due()],
+            # The rollback of a first deployment deletes its empty table. It could not delete a
+            # protected one, and would fail.
             removal_policy=(
                 RemovalPolicy.RETAIN if protected else RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
             ),
@@ -36,7 +36,7 @@ class Ledger(Construct):
 
 
 def _by_received() -> dynamodb.GlobalSecondaryIndexPropsV2:
-    """Lists events by hour and shard; source and type spare a read for each that is left out."""
+    """Lists events by hour and shard; source and type let a search filter without a read."""
     return dynamodb.GlobalSecondaryIndexPropsV2(
         index_name="by_received",
         partition_key=_text("received_bucket"),
@@ -46,8 +46,8 @@ def _by_received() -> dynamodb.GlobalSecondaryIndexPropsV2:
     )
 
 
-def _due_index_entry() -> dynamodb.GlobalSecondaryIndexPropsV2:
-    """Lists runs that left the good path, by due time; sparse, so only these are written."""
+def _by_due() -> dynamodb.GlobalSecondaryIndexPropsV2:
+    """Lists unfinished runs that need attention by due time; sparse: other runs have no entry."""
     return dynamodb.GlobalSecondaryIndexPropsV2(
         index_name="by_due",
         partition_key=_text("due_bucket"),

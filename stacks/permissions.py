@@ -1,4 +1,4 @@
-"""YOURS: what your handlers may do in AWS beside their own work, one line each."""
+"""YOURS: the AWS permissions of your handlers, one line each."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from aws_cdk import aws_iam as iam
 
 
 def handler_rights() -> Sequence[iam.PolicyStatement]:
-    """Returns the extra rights of the functions that run handlers.
+    """Returns the extra permissions of the functions that run handlers.
 
     For example `allow("ses:SendEmail", on="arn:aws:ses:eu-west-1:111122223333:identity/a.example")`
     """
@@ -14,5 +14,5 @@ def handler_rights() -> Sequence[iam.PolicyStatement]:
 
 
 def allow(*actions: str, on: str) -> iam.PolicyStatement:
-    """Returns the right to do `actions` on the resource with this ARN."""
+    """Returns the permission for `actions` on the resource with this ARN."""
     return iam.PolicyStatement(actions=list(actions), resources=[on])

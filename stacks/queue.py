@@ -1,4 +1,4 @@
-"""A lane: a work queue and the dead-letter queue that SQS moves used-up messages to."""
+"""A lane: a work queue and its dead-letter queue."""
 
 import re
 from hashlib import sha256
@@ -8,28 +8,21 @@ from aws_cdk import Arn, ArnComponents, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-# Longer than any lease (the processor's 60 s and a margin), and AWS's own advice of six times
-# the function's timeout.
+# Six times the function's timeout, as AWS recommends; longer than any lease (60 s and a margin).
 VISIBILITY_TIMEOUT: Final = 360
 NAME_LIMIT: Final = 80
-# Receives that are no attempts: throttled ones, copies that were not due, the burial itself.
+# Receives that are not attempts: throttled ones, copies received early, the move to the DLQ.
 SPARE_RECEIVES: Final = 5
-# In a FIFO lane a run waits by its message alone, received again and again: as often as SQS allows.
+# A waiting run of a FIFO lane keeps receiving its message; 1000 is the most that SQS allows.
 SERIAL_RECEIVES: Final = 1000
 RETENTION: Final = 7
-# Moving to the DLQ does not restart a message's age, so the DLQ must keep longer. Moving to a FIFO
-# DLQ does: there a message that waits may be kept for as long.
+# A message keeps its age in a standard DLQ, which must therefore retain longer. It starts anew in a
+# FIFO DLQ, so a FIFO work queue may retain as long.
 DEAD_RETENTION: Final = 14
 
 
 class Lane(Construct):
-    """The queues of one lane.
-
-    Args:
-        name: the lane, as handlers ask for it.
-        fifo: whether its handlers take an ordering key's events one at a time, in order.
-        max_receive_count: receives after which SQS moves a message to the dead letters.
-    """
+    """The queues of one lane; a FIFO lane processes the events of an ordering key in order."""
 
     def __init__(
         self,
@@ -74,13 +67,13 @@ class Lane(Construct):
         )
 
     def _by_name(self, queue_name: str) -> sqs.IQueue:
-        """Names the work queue without referring to it: each of the two names the other."""
+        """Refers to the work queue by name, since the two queues refer to each other."""
         arn = Arn.format(ArnComponents(service="sqs", resource=queue_name), Stack.of(self))
         return sqs.Queue.from_queue_arn(self, "WorkByName", arn)
 
 
 def _ordered(*, fifo: bool) -> dict[str, Any]:
-    """Returns what makes a queue FIFO: in order, and as fast as its ordering keys are many.
+    """Returns the settings of a high-throughput FIFO queue, or none.
 
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/high-throughput-fifo.html
     """
@@ -94,9 +87,9 @@ def _ordered(*, fifo: bool) -> dict[str, Any]:
 
 
 def _queue_name(stage: str, lane: str, *, fifo: bool) -> str:
-    """Returns a name that SQS takes, 1-80 of letters, digits, - and _, and no two lanes share.
+    """Returns a unique queue name of 1-80 letters, digits, - and _.
 
-    A FIFO queue's ends in ".fifo", which counts.
+    The ".fifo" suffix of a FIFO queue counts towards the 80.
     """
     name, suffix = f"webhook-inbox-{stage}-{lane}", ".fifo" if fifo else ""
     room = NAME_LIMIT - len(suffix)

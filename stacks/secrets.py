@@ -10,17 +10,16 @@ from webhook_inbox.domain.secrets import COMPLETION_KEY, TOKEN_KEY
 
 
 class Secrets(Construct):
-    """Secrets without a value: until an operator sets one, its source answers 503.
+    """Secrets without a value: a source answers 503 until an operator sets its secret.
 
-    Two the stack makes itself: `token_key` has the ARN of the one, where a source needs it, and
-    `completion_key` that of the other.
+    The stack generates two itself: `completion_key`, an ARN, and `token_key`, a list of one ARN
+    where a source's deliveries bear tokens.
 
-    The low-level construct, because the other one would generate a value, which no provider
-    knows; ingest would then refuse true deliveries instead of keeping them.
+    CfnSecret is used because the high-level construct would generate a value that no provider
+    knows, and ingest would reject genuine deliveries.
 
-    They have names, so one that is left would be in the next one's way: those of a first
-    deployment that was rolled back go with it. Those of a deleted stack stay;
-    `cdk deploy --import-existing-resources` takes them over.
+    The names are fixed. The rollback of a first deployment deletes the secrets; those of a
+    deleted stack remain, and `cdk deploy --import-existing-resources` adopts them.
     """
 
     def __init__(
@@ -36,11 +35,11 @@ class Secrets(Construct):
         self.prefix = f"webhook-inbox/{stage}/"
         self._secrets = {name: self._secret(name) for name in names}
         self.token_key = (
-            [self._made("TokenKey", TOKEN_KEY, "hashes the tokens of rejected deliveries")]
+            [self._generated("TokenKey", TOKEN_KEY, "hashes the tokens of rejected deliveries")]
             if hashes_tokens
             else []
         )
-        self.completion_key = self._made(
+        self.completion_key = self._generated(
             "CompletionKey", COMPLETION_KEY, "makes the tokens that complete jobs"
         )
 
@@ -48,13 +47,13 @@ class Secrets(Construct):
         """Returns the ARNs of the named secrets, each once and in order."""
         return [self._secrets[name].attr_id for name in sorted(set(names))]
 
-    def _made(self, construct_id: str, name: str, purpose: str) -> str:
-        """Makes a secret that nobody else knows, and returns its ARN."""
+    def _generated(self, construct_id: str, name: str, purpose: str) -> str:
+        """Creates a secret with a generated value, and returns its ARN."""
         key = secretsmanager.CfnSecret(
             self,
             construct_id,
             name=f"{self.prefix}{name}",
-            description=f"webhook-inbox: {purpose}; set by nobody",
+            description=f"webhook-inbox: {purpose}; generated, do not set",
             generate_secret_string=secretsmanager.CfnSecret.GenerateSecretStringProperty(
                 password_length=64, exclude_punctuation=True
             ),

@@ -1,7 +1,7 @@
-"""Fetches the Lambdas' third-party wheels ahead of time: `python -m stacks.vendor`.
+"""Fetches the Lambda functions' third-party wheels: `python -m stacks.vendor`.
 
-Synthesizing then needs no network. The wheels are Lambda's (Linux, arm64, Python 3.13), not
-this machine's, and their hashes are checked against the locks under `requirements/`.
+Synthesis then needs no network. The wheels are built for Lambda (Linux, arm64, Python 3.13), and
+pip checks their hashes against the locks under `requirements/`.
 """
 
 import shutil
@@ -19,9 +19,9 @@ from webhook_inbox.domain.errors import ConfigurationError
 
 GROUPS: Final = ("ingest", "replay", "processor", "verification", "handlers")
 PYTHON: Final = "3.13"
-# Amazon Linux 2023 has glibc 2.34, so it runs wheels built for that one and older ones.
+# Amazon Linux 2023 has glibc 2.34 and runs wheels built for it or for older versions.
 PLATFORMS: Final = ("manylinux2014", "manylinux_2_17", "manylinux_2_28", "manylinux_2_34")
-# pip judges markers by the machine it runs on; a lock's lines are chosen for Lambda here.
+# pip evaluates markers for the machine it runs on, so the lock is filtered for Lambda here.
 LAMBDA: Final = {
     "implementation_name": "cpython",
     "implementation_version": "3.13.0",
@@ -38,11 +38,11 @@ LAMBDA: Final = {
 
 
 def vendored(lock: Path, *, into: Path) -> Path:
-    """Returns the directory with a lock's wheels unpacked, fetching them where it is missing.
+    """Returns the directory with a lock's unpacked wheels; fetches them where it is missing.
 
     Args:
         lock: a requirements file with hashes.
-        into: where such directories are kept, one for each content of a lock.
+        into: the cache, with a directory per lock content.
 
     Raises:
         ConfigurationError: pip could not fetch them.
@@ -64,7 +64,7 @@ def vendored(lock: Path, *, into: Path) -> Path:
 
 
 def for_lambda(lock: Path) -> Iterator[str]:
-    """Yields a lock's requirements that Lambda needs, each with its hashes and no marker."""
+    """Yields the requirements that apply to Lambda, with their hashes and without markers."""
     for entry in lock.read_text(encoding="utf-8").replace("\\\n", " ").splitlines():
         specification, *hashes = entry.partition("#")[0].split(" --hash=")
         if not specification.strip():
@@ -89,13 +89,13 @@ def _install(requirements: Path, target: Path, *, group: str) -> None:
     if done.returncode:
         cause = (done.stderr.strip() or "pip failed").splitlines()[-1]
         raise ConfigurationError(
-            f"requirements/{group}.txt: its wheels for Lambda are not here and cannot be fetched"
-            f" ({cause}); run `python -m stacks.vendor` with a package index in reach"
+            f"requirements/{group}.txt: cannot fetch its wheels for Lambda ({cause}); run"
+            " `python -m stacks.vendor` with access to a package index"
         )
 
 
 def _publish(unpacked: Path, target: Path) -> None:
-    """Moves a whole directory into place; of two builds at once, the first one's stays."""
+    """Moves a directory into place; of concurrent builds, the first one wins."""
     try:
         unpacked.rename(target)
     except OSError:

@@ -1,4 +1,4 @@
-"""`webhookctl`, and the one place where errors end."""
+"""The entry point; turns every error into one line."""
 
 import sys
 import traceback
@@ -14,18 +14,13 @@ FAILED = 1
 
 
 def main(arguments: Sequence[str] | None = None, *, world: World | None = None) -> None:
-    """Runs a command and exits: 0 done, 1 failed, 2 wrongly called, 130 interrupted.
-
-    Args:
-        arguments: of the process, by default.
-        world: what is outside of the process; the real one, by default.
-    """
+    """Runs a command and exits: 0 success, 1 failure, 2 usage error, 130 interrupted."""
     outside = world or World(program=program())
     for stream in (sys.stdout, sys.stderr):
         _never_fails(stream)
     try:
         app(args=arguments, obj=outside, prog_name="webhookctl")
-    except Exception as error:  # noqa: BLE001 - whatever it is, the user gets one line
+    except Exception as error:  # noqa: BLE001 - the user gets one line for any error
         if outside.debug:
             traceback.print_exc()
         sys.stderr.write(f"webhookctl: {printable(explain(error))}\n")
@@ -33,7 +28,7 @@ def main(arguments: Sequence[str] | None = None, *, world: World | None = None) 
 
 
 def _never_fails(stream: object) -> None:
-    # A character that the terminal's encoding lacks is no reason to show nothing.
+    # Escapes characters that the terminal's encoding lacks.
     reconfigure = getattr(stream, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="backslashreplace")

@@ -1,4 +1,4 @@
-"""The command line's tree: a command for each thing an operator does."""
+"""The tree of commands."""
 
 from importlib.metadata import version
 from typing import Annotated, Final
@@ -24,7 +24,7 @@ from webhookctl.commands import (
 from webhookctl.display.output import Output
 from webhookctl.invocation import Invocation, takes_options
 
-# Plain help: it reads the same on a terminal, in a pipe and in an issue.
+# Plain help reads the same on a terminal, in a pipe and in an issue.
 app: Final = typer.Typer(
     name="webhookctl",
     add_completion=False,

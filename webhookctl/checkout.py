@@ -1,6 +1,6 @@
-"""The repository that the user is in: what configuration and handlers say before a deployment."""
+"""The user's repository: configuration and handlers that may not be deployed yet."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -10,6 +10,7 @@ from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhookctl.errors import CommandError
+from webhookctl.target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,7 @@ class Checkout:
 
     @classmethod
     def find(cls, start: Path | None = None) -> Self | None:
-        """Returns the checkout of the directory or of the nearest one above; None without one."""
+        """Returns the checkout of the directory or of its nearest parent; None without one."""
         here = start or Path.cwd()
         candidates = (directory / "functions" for directory in (here, *here.parents))
         found = next((c for c in candidates if (c / "inbox.toml").is_file()), None)
@@ -28,7 +29,7 @@ class Checkout:
 
     @classmethod
     def required(cls) -> Self:
-        """Returns the checkout; raises CommandError where there is none."""
+        """Returns the checkout; raises CommandError without one."""
         found = cls.find()
         if found is None:
             raise CommandError(
@@ -40,58 +41,53 @@ class Checkout:
         """Compiles configuration and handlers; raises ConfigurationError."""
         return compile_manifest(self.functions, stage=stage)
 
-    def sources(self, stage: str) -> Mapping[str, SourceSpec]:
-        """Reads the sources alone, no handler; raises ConfigurationError."""
-        return inbox_toml.load(self.functions / "inbox.toml", stage=stage).sources
+    def sources(self, stage: str) -> dict[str, SourceSpec]:
+        """Reads the sources without importing handlers; raises ConfigurationError."""
+        return dict(inbox_toml.load(self.functions / "inbox.toml", stage=stage).sources)
+
+    def source(self, name: str, stage: str) -> SourceSpec:
+        """Returns a source; raises CommandError for an unknown name."""
+        sources = self.sources(stage)
+        if name not in sources:
+            raise CommandError(f"inbox.toml has no source {name}; it has: {', '.join(sources)}")
+        return sources[name]
 
 
-def known_provider(source: str, stage: str) -> str:
-    """Returns a source's provider, or the source's name where no checkout tells it."""
-    spec = _spec(source, stage)
-    return source if spec is None else spec.provider
+def known_source(name: str, stage: str) -> SourceSpec | None:
+    """Returns a source of the checkout; None without a valid checkout.
 
-
-def known_types(source: str, stage: str) -> tuple[str, ...]:
-    """Returns the patterns of the types that a source stores; all where no checkout tells them."""
-    spec = _spec(source, stage)
-    return ("*",) if spec is None else spec.types
-
-
-def known_limits(stage: str) -> Mapping[str, int]:
-    """Returns each handler's max_attempts; empty where no checkout tells them."""
-    handlers = known_manifest(stage).handlers
-    return {name: spec.max_attempts for name, spec in handlers.items()}
-
-
-def known_handlers(stage: str) -> tuple[str, ...]:
-    """Returns the handlers' names; empty where no checkout tells them."""
-    return tuple(known_manifest(stage).handlers)
-
-
-def known_sources(stage: str) -> tuple[str, ...]:
-    """Returns the sources' names; empty where no checkout tells them."""
-    return tuple(known_manifest(stage).sources)
-
-
-def known_secrets(stage: str) -> tuple[str, ...]:
-    """Returns the names of all secrets; empty where no checkout tells them."""
-    manifest = known_manifest(stage)
-    of_sources = (spec.secret for spec in manifest.sources.values())
-    return tuple(dict.fromkeys((*of_sources, *manifest.secrets)))
-
-
-def _spec(source: str, stage: str) -> SourceSpec | None:
+    An invalid one is no error: operators may inspect what is deployed while editing.
+    """
     found = Checkout.find()
     try:
-        return None if found is None else found.sources(stage).get(source)
+        return None if found is None else found.sources(stage).get(name)
     except ConfigurationError:
-        return None  # What is deployed may be looked at while the file is being edited.
+        return None
 
 
 def known_manifest(stage: str) -> Manifest:
-    """Returns the manifest; an empty one where no checkout tells it."""
+    """Returns the checkout's manifest; an empty one without a valid checkout."""
     found = Checkout.find()
     try:
         return Manifest() if found is None else found.manifest(stage)
     except ConfigurationError:
         return Manifest()
+
+
+def require_known(target: Target, *, source: str | None, handler: str | None) -> None:
+    """Raises CommandError for a name that neither the target nor the checkout knows.
+
+    Call it only after a search without results: a source or handler that was removed from the
+    configuration may still have events.
+    """
+    manifest = known_manifest(target.stage)
+    sources = dict.fromkeys((*target.urls, *manifest.sources))
+    if source is not None and source not in sources:
+        raise CommandError(f"no source {source}; known sources: {_listed(sources)}")
+    # The target does not list handlers, only a checkout does.
+    if handler is not None and manifest.handlers and handler not in manifest.handlers:
+        raise CommandError(f"no handler {handler}; known handlers: {_listed(manifest.handlers)}")
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"

@@ -1,7 +1,7 @@
-"""Judges vectors of deliveries by the code that ingest uses, and tells which disagree.
+"""Verifies conformance vectors with the code of ingest.
 
-A vector is a recorded delivery with its secret, the time at which it is judged, and the verdict
-that is expected: `valid`, `invalid-signature`, `malformed` or `stale`.
+A vector is a recorded delivery with its secret, the time of its verification, and the expected
+verdict: `valid`, `invalid-signature`, `malformed` or `stale`.
 """
 
 import json
@@ -28,15 +28,15 @@ from webhook_inbox.ingest.verification import PublishedKeys, verify
 
 VALID: Final = "valid"
 UNUSABLE: Final = "unusable"
-# The format's words for reasons that we tell apart. It has none for a key that is of no use or not
-# to be had: under such a key no signature is valid.
+# The format's verdicts for our reasons. It has none for an unusable or unavailable key, under which
+# no signature is valid.
 WORDS: Final = {
     Reason.MISSING_SIGNATURE: "malformed",
     Reason.FUTURE: "stale",
     Reason.NO_SECRET: "invalid-signature",
     Reason.KEY_UNAVAILABLE: "invalid-signature",
 }
-# Who is called otherwise where vectors come from.
+# The vectors' names of providers that we name differently.
 ALIASES: Final = {
     "bird": "messagebird",
     "coinbase": "coinbase-commerce",
@@ -46,17 +46,17 @@ ALIASES: Final = {
     "whatsapp": "meta",
     "x": "twitter",
 }
-# What stands in for a secret that a vector does not need: the key it was signed with is given.
+# The placeholder for a secret that a vector does not need.
 UNUSED: Final = json.dumps({"client_id": "conformance", "secret": "conformance"})
 
 
 class BadVector(InboxError):
-    """The file holds what is no vector; the text says which and why."""
+    """The file is not a list of vectors; the text names the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a vector came to; `detail` is our reason in words, "" where it is valid."""
+    """The verdict of a vector; `detail` is "" where it is valid."""
 
     id: str
     provider: str
@@ -66,26 +66,26 @@ class Verdict:
 
     @property
     def agrees(self) -> bool:
-        """Whether it came to one of the verdicts that are acceptable."""
+        """True if the verdict is one of the expected ones."""
         return self.found in self.expected
 
 
 def read(text: str) -> list[Mapping[str, Any]]:
-    """Returns a file's vectors; raises BadVector where it holds none."""
+    """Returns a file's vectors; raises BadVector for an invalid file."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise BadVector(f"not JSON: {error}") from error
     listed = found.get("vectors") if isinstance(found, dict) else found
     if not isinstance(listed, list) or not listed:
-        raise BadVector("no vectors: the file has to be a list of them")
+        raise BadVector("no vectors: the file must be a JSON list of them")
     if not all(isinstance(vector, dict) for vector in listed):
-        raise BadVector("what is in the list has to be objects")
+        raise BadVector("the vectors must be JSON objects")
     return listed
 
 
 def judge(vector: Mapping[str, Any]) -> Verdict:
-    """Returns what a vector comes to; `unusable` where it cannot be judged, and why."""
+    """Returns a vector's verdict; `unusable` and the reason where it cannot be verified."""
     name, label = str(vector.get("id", "?")), str(vector.get("provider", "?"))
     also = vector.get("expect_also")
     expected = (str(vector.get("expect", VALID)), *(also if isinstance(also, list) else ()))
@@ -98,7 +98,7 @@ def judge(vector: Mapping[str, Any]) -> Verdict:
 
 
 def source_of(vector: Mapping[str, Any]) -> SourceSpec:
-    """Returns the source that a vector's delivery is for.
+    """Returns the source of a vector's delivery.
 
     Raises:
         ConfigurationError: no provider of ours has this name or scheme.
@@ -142,10 +142,10 @@ def delivery_of(vector: Mapping[str, Any]) -> Delivery:
 
 
 def secrets_of(vector: Mapping[str, Any]) -> tuple[str, ...]:
-    """Returns what the source's secret is set to: the shared secrets, or the public key.
+    """Returns the source's secrets: the shared secrets, or the public key.
 
-    A vector may have several, as one list or under names such as `secondary_secret_base64`: all
-    are live, as while a secret is rotated.
+    Several, in a list or under names such as `secondary_secret_base64`, are all valid, as during a
+    rotation.
     """
     shared = [v for name, v in vector.items() if "secret" in name and name.endswith("_base64")]
     given = [v for v in shared if v] or [vector.get("public_key_base64") or []]
@@ -154,7 +154,7 @@ def secrets_of(vector: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 class Published:
-    """Stands for what a provider publishes: the vector has it."""
+    """A fetcher of the published keys that a vector contains."""
 
     def __init__(self, vector: Mapping[str, Any]) -> None:
         self._vector = vector
@@ -162,7 +162,7 @@ class Published:
     def fetch(self, wanted: Fetch) -> bytes:
         """See the port `Fetcher`."""
         for name in ("jwks", "jwk"):
-            # Where `jwks` is the address of the keys, they are in `jwk`.
+            # Where `jwks` is a URL, the keys are in `jwk`.
             if (keys := self._vector.get(name)) and not isinstance(keys, str):
                 return json.dumps(keys).encode()
         if encoded := self._vector.get("public_key_base64"):
@@ -182,7 +182,7 @@ def _found(vector: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _texts(secret: bytes) -> tuple[str, ...]:
-    """Returns a secret as text; a key that was given as bytes, as providers write theirs."""
+    """Returns a secret as text; binary keys in base64 and in hex."""
     try:
         return (secret.decode(),)
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""What a command cannot do."""
+"""Errors of commands, and their one-line explanations."""
 
 from typing import Final
 
@@ -7,16 +7,15 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from webhook_inbox.adapters.aws.errors import may_pass
 from webhook_inbox.domain.errors import InboxError, Unavailable
-from webhookctl.local.errors import LocalError
 
 
 class CommandError(Exception):
-    """The command cannot go on; the text is one line that names the remedy."""
+    """The command cannot continue; the text is one line that names the remedy."""
 
 
 LOG_IN: Final = "log in again (`aws sso login`), or choose another --profile"
 
-# The first that fits counts, so a class stands before its base.
+# The first match counts, so subclasses precede their bases.
 _BY_CLASS: Final[tuple[tuple[type[Exception], str], ...]] = (
     (boto.NoCredentialsError, "choose a --profile, set AWS_PROFILE, or log in"),
     (boto.PartialCredentialsError, "complete them, or choose another --profile"),
@@ -29,14 +28,14 @@ _BY_CLASS: Final[tuple[tuple[type[Exception], str], ...]] = (
     (boto.HTTPClientError, "check the network and try again"),
 )
 _BY_CODE: Final = {
-    "AccessDenied": "ask for this right, or choose another --profile",
-    "AccessDeniedException": "ask for this right, or choose another --profile",
+    "AccessDenied": "request this permission, or choose another --profile",
+    "AccessDeniedException": "request this permission, or choose another --profile",
     "AuthFailure": LOG_IN,
     "ExpiredToken": LOG_IN,
     "ExpiredTokenException": LOG_IN,
     "InvalidClientTokenId": LOG_IN,
     "InvalidSignatureException": LOG_IN,
-    "ResourceNotFoundException": "the stack names it and it is gone: deploy the stack again",
+    "ResourceNotFoundException": "the stack's resource no longer exists: deploy the stack again",
     "UnrecognizedClientException": LOG_IN,
 }
 DEFAULT: Final = "run it again with --debug to see where"
@@ -44,7 +43,7 @@ DEFAULT: Final = "run it again with --debug to see where"
 
 def explain(error: Exception) -> str:
     """Returns the one line for an error."""
-    if isinstance(error, CommandError | LocalError):
+    if isinstance(error, CommandError):
         return _one_line(str(error))
     if isinstance(error, Unavailable):
         return f"{_one_line(str(error))}: {_remedy(error.__cause__)}"
@@ -55,7 +54,7 @@ def explain(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}"
     kind = type(error).__name__
-    return f"a fault of webhookctl itself, {kind}: {_one_line(str(error))}: {DEFAULT}"
+    return f"internal error, {kind}: {_one_line(str(error))}: {DEFAULT}"
 
 
 def _remedy(error: BaseException | None) -> str:

@@ -1,27 +1,45 @@
-"""What a command is given, and the options that every command has."""
+"""The invocation of a command, and the options that commands share."""
 
 import getpass
 import inspect
+import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
 from webhook_inbox.adapters.system import SystemClock
+from webhook_inbox.domain.model import Overview, Run
 from webhook_inbox.domain.ports import Clock
+from webhook_inbox.ledger.schema import dedupe_key
+from webhookctl.checkout import require_known
 from webhookctl.display import suggestions as advice
 from webhookctl.display.output import Output
+from webhookctl.errors import CommandError
 from webhookctl.target import Selection, Target, connect
+
+# Parameters that several commands share.
+EventId = Annotated[str, typer.Argument(metavar="EVENT_ID", help="The event's id at the provider.")]
+Source = Annotated[str | None, typer.Option(help="Only this source.")]
+Handler = Annotated[str | None, typer.Option(help="Only this handler.")]
+EventType = Annotated[str | None, typer.Option("--type", help="A pattern, such as 'invoice.*'.")]
+Limit = Annotated[int, typer.Option(min=1, help="Maximum number of results.")]
+Body = Annotated[bool, typer.Option("--body", help="Print the body as well.")]
+Reason = Annotated[str, typer.Option("--reason", help="Recorded with the run and in the audit.")]
+By = Annotated[str | None, typer.Option("--by", help="Your name; by default your AWS identity.")]
+SecretEnv = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The environment variable with the secret.")
+]
+Stage = Annotated[str, typer.Option(help="The stage of inbox.toml.")]
 
 
 @dataclass(slots=True)
 class World:
-    """What is outside of the process, and whether the user wants to see tracebacks.
-
-    `program` is how the process was called.
-    """
+    """The process's environment: its connection, its clock, its name and the --debug switch."""
 
     connect: Callable[[Selection], Target] = connect
     clock: Clock = field(default_factory=SystemClock)
@@ -31,7 +49,7 @@ class World:
 
 @dataclass(frozen=True)
 class Invocation:
-    """One call of the command line; the target is connected to when it is first asked for."""
+    """One invocation; connects to the target on first use."""
 
     world: World
     selection: Selection = field(default_factory=Selection)
@@ -39,25 +57,45 @@ class Invocation:
 
     @cached_property
     def target(self) -> Target:
-        """The selected inbox; raises CommandError where none is."""
+        """The selected inbox; raises CommandError without one."""
         return self.world.connect(self.selection)
 
     @property
     def clock(self) -> Clock:
-        """The time."""
+        """The clock."""
         return self.world.clock
 
     @property
     def output(self) -> Output:
-        """Where results go."""
+        """Prints the results."""
         return Output(as_json=self.as_json)
 
     def pasteable(self, text: str) -> str:
-        """Returns a text whose commands can be pasted, target and all."""
+        """Returns a text with the commands in it completed by program and target."""
         return advice.pasteable(text, called=self.world.program, selection=self.selection)
 
-    def told(self, options: dict[str, Any]) -> "Invocation":
-        """Returns it with more options, given behind the command's name."""
+    def overviews(self, event_id: str, source: str | None, **reading: bool) -> list[Overview]:
+        """Returns the events with this id, of the source or of any source."""
+        ledger = self.target.ledger(with_bodies=reading.get("with_body", False))
+        names = [source] if source else list(self.target.urls)
+        key, now = dedupe_key(event_id), self.clock.now()
+        found = (ledger.overview(name, key, now=now, **reading) for name in names)
+        return [overview for overview in found if overview is not None]
+
+    def runs(self, event_id: str, source: str | None, handler: str | None) -> list[Run]:
+        """Returns the runs of the events with this id; raises CommandError for unknown names."""
+        found = [
+            run
+            for overview in self.overviews(event_id, source)
+            for run in overview.runs
+            if handler in {None, run.handler}
+        ]
+        if not found:
+            require_known(self.target, source=source, handler=handler)
+        return found
+
+    def with_options(self, options: dict[str, Any]) -> "Invocation":
+        """Returns the invocation with the options given after the command's name."""
         self.world.debug |= options["debug"]
         before = self.selection
         selection = Selection(
@@ -71,21 +109,23 @@ class Invocation:
 
 def shared(
     *,
-    local: Annotated[bool, typer.Option("--local", help="The inbox that runs here.")] = False,
+    local: Annotated[bool, typer.Option("--local", help="Use the inbox on this machine.")] = False,
     stack: Annotated[
         str | None,
-        typer.Option("--stack", metavar="NAME", help="An inbox in AWS (or WEBHOOKCTL_TARGET)."),
+        typer.Option(
+            "--stack", metavar="NAME", help="Use this stack in AWS (or WEBHOOKCTL_TARGET)."
+        ),
     ] = None,
     profile: Annotated[
-        str | None, typer.Option("--profile", metavar="NAME", help="An AWS profile.")
+        str | None, typer.Option("--profile", metavar="NAME", help="Use this AWS profile.")
     ] = None,
     region: Annotated[
-        str | None, typer.Option("--region", metavar="NAME", help="An AWS region.")
+        str | None, typer.Option("--region", metavar="NAME", help="Use this AWS region.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> dict[str, Any]:
-    """Declares the options that may stand before and behind every command's name."""
+    """Declares the options that may precede or follow every command's name."""
     return {
         "local": local,
         "stack": stack,
@@ -101,7 +141,7 @@ _CONTEXT: Final = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annot
 
 
 def takes_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Makes a command of a function whose first parameter is the Invocation."""
+    """Returns a typer command for a function whose first parameter is the Invocation."""
     _, *own = inspect.signature(function).parameters.values()
 
     def command(**values: Any) -> None:
@@ -110,12 +150,12 @@ def takes_options(function: Callable[..., None]) -> Callable[..., None]:
         before = context.obj
         if not isinstance(before, Invocation):
             before = Invocation(before or World())
-        context.obj = before.told(options)
+        context.obj = before.with_options(options)
         function(context.obj, **values)
 
     parameters = [_CONTEXT, *(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own)]
     parameters += _SHARED.values()
-    # What typer reads a command's parameters from.
+    # Typer reads a command's parameters from its signature.
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {p.name: p.annotation for p in parameters}
     command.__doc__ = function.__doc__
@@ -124,7 +164,32 @@ def takes_options(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def caller(target: Target) -> str:
-    """Returns the ARN of whoever calls, or this machine's user for an inbox that runs here."""
+    """Returns the caller's ARN; for the local inbox, the user's name."""
     if target.local:
         return getpass.getuser()
     return str(target.client("sts").get_caller_identity()["Arn"])
+
+
+def secret_of(variable: str, *, otherwise: str) -> str:
+    """Returns an environment variable's value; raises CommandError where it is not set."""
+    if not os.environ.get(variable):
+        raise CommandError(f"the variable {variable} is not set: export it, or use {otherwise}")
+    return os.environ[variable]
+
+
+def parsed(result: str) -> Any:
+    """Returns the value of --result; raises BadParameter where it is not JSON."""
+    try:
+        return json.loads(result)
+    except ValueError as error:
+        raise typer.BadParameter(
+            f"--result is not JSON ({error}); quote it, as in --result '{{\"id\": 1}}'"
+        ) from error
+
+
+def read_bytes(file: Path) -> bytes:
+    """Returns a file's content; raises CommandError where it cannot be read."""
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise CommandError(f"{file}: cannot be read: {error.strerror}") from error

@@ -1,4 +1,4 @@
-"""Finding events: by when they came, or because one of their runs needs attention."""
+"""Finds events by their time, or by runs that need attention."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +15,7 @@ from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.ledger.queries import Ledger, Received
 from webhook_inbox.ledger.schema import BY_RECEIVED, RUN_LIFE, identify, received_buckets
 
-# Where a look by time ends unless the user says how far back.
+# The default window of a search by time.
 WINDOW: Final = timedelta(hours=24)
 WORKERS: Final = 8
 PAGE: Final = 100
@@ -37,9 +37,9 @@ ATTENDED: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which events are looked for; None and "" stand for all.
+    """The filters of a search; None matches all.
 
-    With a handler, `status` is that of the handler's run, otherwise the event's.
+    `status` filters by the handler's run where `handler` is given, otherwise by the event.
     """
 
     source: str | None = None
@@ -49,7 +49,7 @@ class Wanted:
     since: datetime | None = None
 
     def names(self, found: Received) -> bool:
-        """Tells whether an event may fit, as far as an index tells."""
+        """Returns whether an event may match, according to its index entry."""
         return (
             self.source in {None, found.source}
             and (self.type is None or matches((self.type,), found.type))
@@ -57,7 +57,7 @@ class Wanted:
         )
 
     def fits(self, overview: Overview) -> bool:
-        """Tells whether an event fits."""
+        """Returns whether an event matches."""
         if self.handler is None:
             return self.status in {None, overview.status}
         statuses: Mapping[str, str] = {run.handler: run.status for run in overview.runs}
@@ -67,10 +67,9 @@ class Wanted:
 
 
 def find(table: Table, wanted: Wanted, *, now: datetime) -> Iterator[Overview]:
-    """Yields the events that fit, newest first, without their bodies.
+    """Yields the matching events, newest first, without their bodies.
 
-    A run outlives its event by a week. One that still needs attention then stands for it, with
-    what the run's row knows of the event.
+    A run outlives its event by a week; an expired event is shown as far as its run's row tells.
     """
     ledger = Ledger(table=table)
     looked_up = wanted.status in {*ATTENDED, EventStatus.PROCESSING}
@@ -88,7 +87,7 @@ def _candidates(
     received = _received(table, wanted.since or now - WINDOW, now)
     if wanted.status is not EventStatus.PROCESSING:
         return received
-    # The first attempt of a run is not in the index, later ones are, however old their event.
+    # The due index lists later attempts of any age, but no first attempts.
     return merge(received, newest_first, key=_newest)
 
 
@@ -101,7 +100,7 @@ def _once(found: Iterator[Received]) -> Iterator[Received]:
 
 
 def _in_due_index(ledger: Ledger) -> InDueIndex:
-    """Returns the events with a run that needs attention, and those runs."""
+    """Returns the events with runs in the due index, and those runs."""
     found: InDueIndex = {}
     for run in ledger.due_runs():
         if run.expires_at is not None:
@@ -112,7 +111,7 @@ def _in_due_index(ledger: Ledger) -> InDueIndex:
 
 
 def _remains(known: Received, runs: Sequence[Run]) -> Overview:
-    """Returns an expired event as its runs know it."""
+    """Returns an expired event, reconstructed from its runs."""
     event = StoredEvent(
         source=known.source,
         event_id=known.event_id,
@@ -129,7 +128,7 @@ def _remains(known: Received, runs: Sequence[Run]) -> Overview:
 def _received(table: Table, low: datetime, high: datetime) -> Iterator[Received]:
     """Yields the events received in [low, high], newest first.
 
-    Reads page by page what is asked for, since an hour may hold a million events.
+    Reads page by page, since an hour may have a million events.
     """
     for _, buckets in groupby(received_buckets(low, high), key=lambda b: b.partition("#")[0]):
         shards = [_shard(table, bucket, low, high) for bucket in buckets]
@@ -163,7 +162,7 @@ def _newest(found: Received) -> float:
 def _read(
     ledger: Ledger, found: Iterator[Received], in_due_index: InDueIndex, now: datetime
 ) -> Iterator[Overview]:
-    """Reads the events themselves, some at a time, in order."""
+    """Reads the events in batches, in order."""
 
     def one(event: Received) -> Overview | None:
         overview = ledger.overview(event.source, event.event_id, now=now)

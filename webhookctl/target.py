@@ -1,9 +1,10 @@
-"""Which inbox a command is about: one on this machine, or a stack in an AWS account."""
+"""The target of a command: the inbox on this machine, or a stack in AWS."""
 
 import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.queue.lanes import Lanes
 from webhookctl.errors import CommandError
 from webhookctl.local import state
+from webhookctl.local.processes import ministack
 
 VARIABLE: Final = "WEBHOOKCTL_TARGET"
 LOCAL: Final = "local"
@@ -29,22 +31,16 @@ URL_OUTPUT: Final = "WebhookUrl"
 # Service name to a low-level client.
 Clients = Callable[[str], Any]
 
-# Replay works for up to five minutes, and a repeated invocation would be a second replay.
+# Replay runs for up to five minutes, and a retried invocation would be a second replay.
 _INVOKE: Final = Config(read_timeout=310, retries={"total_max_attempts": 1, "mode": "standard"})
 _CALL: Final = Config(
     connect_timeout=5, read_timeout=20, retries={"total_max_attempts": 3, "mode": "standard"}
 )
-# The developer's profile and configuration have no say on this machine's own runtime.
-_NOBODYS: Final = {
-    "profile": (None, None, None, None),
-    "config_file": (None, None, os.devnull, None),
-    "credentials_file": (None, None, os.devnull, None),
-}
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What the user said of the target."""
+    """The user's options that select the target."""
 
     local: bool = False
     stack: str | None = None
@@ -54,12 +50,12 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An inbox that can be asked.
+    """An inbox with its resources.
 
     Attributes:
-        name: as messages call it.
+        name: for messages.
         local: whether it runs on this machine.
-        urls: where each source's deliveries are posted.
+        urls: the webhook URL of each source.
         client: service name to a low-level client.
         queue_urls: the work queues by lane.
     """
@@ -85,7 +81,7 @@ class Target:
         urls: Mapping[str, str],
         local: bool = False,
     ) -> "Target":
-        """Reads a stack's outputs; raises CommandError where it is no inbox's."""
+        """Returns the target of a stack's outputs; raises CommandError for other stacks."""
         try:
             return cls(
                 name=name,
@@ -112,12 +108,12 @@ class Target:
 
     @property
     def blobs(self) -> Blobs:
-        """The large bodies."""
+        """The bucket of bodies."""
         return S3Blobs(self.client("s3"), self.bucket_name)
 
     @property
     def secrets(self) -> SecretStore:
-        """The secrets, for who may read them."""
+        """The secrets."""
         return SecretsManagerStore(self.client("secretsmanager"), self.secret_prefix)
 
     @property
@@ -127,7 +123,7 @@ class Target:
         return Lanes({lane: SqsQueue(client, url) for lane, url in self.queue_urls.items()})
 
     def ledger(self, *, with_bodies: bool = False) -> Ledger:
-        """Returns the ledger; one that reads bodies needs the right to read the bucket."""
+        """Returns the ledger; reading bodies needs permission for the bucket."""
         blobs = self.blobs if with_bodies else None
         return Ledger(table=self.table, blobs=blobs)
 
@@ -136,7 +132,7 @@ def connect(selection: Selection) -> Target:
     """Returns the selected inbox.
 
     Raises:
-        CommandError: none is selected, or it is not there.
+        CommandError: none is selected, or it does not exist.
     """
     named = _named(selection)
     if named == LOCAL:
@@ -161,7 +157,7 @@ def _named(selection: Selection) -> str:
 
 
 def _running() -> state.State | None:
-    """Returns the session of this directory or of the nearest one above."""
+    """Returns the session of this directory or of its nearest parent."""
     here = Path.cwd()
     found = (state.read(directory / STATE) for directory in (here, *here.parents))
     return next((session for session in found if session is not None), None)
@@ -175,7 +171,7 @@ def _local() -> Target:
             " that directory"
         )
     urls = {name: f"{session.front}/webhooks/{name}" for name in _urls(session.outputs)}
-    client = _local_clients(session.endpoint, session.region)
+    client = partial(ministack.client, endpoint=session.endpoint)
     return Target.of(LOCAL, session.outputs, client, urls=urls, local=True)
 
 
@@ -194,36 +190,18 @@ def _stack(name: str, client: Clients) -> Target:
 
 
 def _urls(outputs: Mapping[str, str]) -> dict[str, str]:
-    """Returns the sources' addresses by name, which is how an address ends."""
+    """Returns the sources' URLs by name, their last path segment."""
     urls = (value for name, value in outputs.items() if name.startswith(URL_OUTPUT))
     return {url.rpartition("/")[2]: url for url in urls}
 
 
 def _aws(selection: Selection) -> Clients:
     session = botocore.session.Session(profile=selection.profile)
-    # botocore itself knows AWS_DEFAULT_REGION only.
+    # botocore reads only AWS_DEFAULT_REGION.
     region = selection.region or os.environ.get("AWS_REGION") or None
 
     def client(service: str) -> Any:
         config = _INVOKE if service == "lambda" else _CALL
         return session.create_client(service, region_name=region, config=config)
-
-    return client
-
-
-def _local_clients(endpoint: str, region: str) -> Clients:
-    session = botocore.session.Session(session_vars=_NOBODYS)
-
-    def client(service: str) -> Any:
-        config = _INVOKE if service == "lambda" else _CALL
-        return session.create_client(
-            service,
-            region_name=region,
-            endpoint_url=endpoint,
-            aws_access_key_id="test",
-            aws_secret_access_key="test",  # noqa: S106 - the local runtime takes any
-            # A path-style bucket needs no name resolution, and loopback no proxy.
-            config=config.merge(Config(proxies={}, s3={"addressing_style": "path"})),
-        )
 
     return client

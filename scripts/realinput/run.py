@@ -13,7 +13,7 @@ from scripts.realinput.judgement import Claim, Expected, Observer, claims
 from scripts.realinput.payloads import Payload
 from scripts.realinput.session import FUNCTIONS, Session
 from webhook_inbox.configuration.compile import compile_manifest
-from webhookctl.local.errors import LocalError
+from webhookctl.errors import CommandError
 from webhookctl.local.inbox import LocalInbox
 from webhookctl.local.processes.ministack import client
 
@@ -63,8 +63,8 @@ class Run:
         """Delivers under faults, replays the dead runs, and checks."""
         inbox = self._session.inbox
         if inbox is None:
-            message = "--chaos needs a temporary session"
-            raise LocalError(message)
+            message = "chaos needs a session of its own"
+            raise CommandError(message)
         chaos = Chaos(inbox, self._randomness, outage=outage, end=end)
         some = len(self._payloads) // SHARE_BEFORE_OUTAGE
         with chaos.during(when=lambda: self._sender.events_begun >= some):

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from scripts.realinput.chaos import IMPATIENT
+from webhookctl.errors import CommandError
 from webhookctl.local import state
 from webhookctl.local.dev_secrets import FILE
-from webhookctl.local.errors import LocalError
 from webhookctl.local.inbox import LocalInbox
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -36,12 +36,12 @@ def running(directory: Path, given: Mapping[str, str]) -> Session:
     """Returns the session whose state is in this directory.
 
     Raises:
-        LocalError: no session is running.
+        CommandError: there is none.
     """
     found = state.read(directory)
     if found is None:
-        message = f"no session is running in {directory}: start `make dev` or use --own"
-        raise LocalError(message)
+        message = f"no session runs here ({directory}): start `make dev`, or use --own"
+        raise CommandError(message)
     secrets = json.loads((directory / FILE).read_text())
     return Session(
         front=found.front,

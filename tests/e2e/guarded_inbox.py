@@ -21,7 +21,6 @@ from tests.e2e.project import REPOSITORY, shift_reconciler, write_functions
 from tests.e2e.waiting import eventually
 from webhook_inbox.domain.manifest import Manifest
 from webhookctl.local import dev_secrets
-from webhookctl.local.deployment import embedding
 from webhookctl.local.deployment.deploy import Deployer
 from webhookctl.local.deployment.synth import synthesize
 from webhookctl.local.ports import LOOPBACK, free_port
@@ -112,12 +111,7 @@ class GuardedInbox(Inquiry):
         settings.write_text(settings.read_text().replace(usual, self.sink_url))
 
     def _deploy(self, manifest: Manifest) -> None:
-        project = Project(
-            root=REPOSITORY,
-            functions=self.functions,
-            state=self._directory / "state",
-            app=Path(embedding.__file__),
-        )
+        project = Project(REPOSITORY, self.functions, self._directory / "state")
         self.outputs = Deployer(self.client).deploy(synthesize(project))
         self._spell_out_batches()
         self.stop_schedule()

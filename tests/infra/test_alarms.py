@@ -23,7 +23,7 @@ PEOPLE = '[alarms]\nnotify = ["mailto:team@a.example"]\npage = ["https://pager.e
 AT_LEAST = "GreaterThanOrEqualToThreshold"
 SOURCES = ("github", "stripe-eu")
 LANES = ("default", "slow")
-OF_A_LANE = ("DeadLetters", "Backlog", "Pages", "FailedOpen", "ProcessorCrashes")
+OF_A_LANE = ("DeadLetters", "Backlog", "DestinationRefusals", "FailedOpen", "ProcessorCrashes")
 
 
 @pytest.fixture(scope="module")
@@ -58,16 +58,16 @@ def fires(properties: Mapping[str, Any]) -> tuple[str, int, int]:
 
 
 def test_alarms_are_these_with_and_without_people(dev: Template, told: Template) -> None:
-    expected = {f"{kind}{source}" for kind in ("Conflicts", "Faults") for source in SOURCES}
+    expected = {f"{kind}{source}" for kind in ("Conflicts", "IngestFaults") for source in SOURCES}
     expected |= {f"{kind}{lane}" for kind in OF_A_LANE for lane in LANES}
-    expected |= {"IntakeErrors", "IngestCrashes", "ReplayErrors"}
+    expected |= {"ApiErrors", "IngestCrashes", "ReplayErrors"}
     expected |= {
         "ReconcilerStopped",
         "ReconcilerCrashes",
         "ReconcilerFailed",
         "ReconcilerIncomplete",
     }
-    expected |= {"RunsLost", "RunsExpired", "RunsAtLastCall"}
+    expected |= {"RunsLost", "RunsExpired", "RunsNearExpiry"}
     for template in (dev, told):
         names = {name[len("InboxAlarms") : -8] for name in template.all(ALARM)}
         assert names == {name.replace("-", "") for name in expected}
@@ -124,7 +124,7 @@ def test_a_reconciler_that_makes_no_pass_for_ten_minutes_is_noticed(dev: Templat
     [
         ("RunsLost", Action.LOST),
         ("RunsExpired", Action.EXPIRED),
-        ("RunsAtLastCall", Action.LAST_CALL),
+        ("RunsNearExpiry", Action.LAST_CALL),
     ],
 )
 def test_one_run_that_the_reconciler_gives_up_or_calls_last_is_enough(
@@ -148,7 +148,8 @@ def test_what_the_reconciler_fails_on_may_pass_within_a_quarter_of_an_hour(dev: 
 
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize(
-    ("name", "outcome"), [("Conflicts", IngestOutcome.CONFLICT), ("Faults", IngestOutcome.BROKEN)]
+    ("name", "outcome"),
+    [("Conflicts", IngestOutcome.CONFLICT), ("IngestFaults", IngestOutcome.BROKEN)],
 )
 def test_each_source_s_conflicts_and_our_faults_are_noticed(
     dev: Template, source: str, name: str, outcome: IngestOutcome
@@ -195,7 +196,7 @@ def test_functions_that_crash_are_noticed(
 
 
 def test_intake_that_fails_for_three_minutes_is_noticed(dev: Template) -> None:
-    found = alarm(dev, "IntakeErrors")
+    found = alarm(dev, "ApiErrors")
     assert watched(found) == ("AWS/ApiGateway", "5xx", "Sum", 60)
     assert fires(found) == (AT_LEAST, 1, 3)
 
@@ -235,7 +236,10 @@ def test_a_page_and_what_fails_open_are_noticed_by_the_metrics_that_are_written(
         [declared] = line["_aws"]["CloudWatchMetrics"]
         [name] = [metric["Name"] for metric in declared["Metrics"]]
         written[name] = {key: line[key] for key in declared["Dimensions"][0]}
-    for name, fired in (("Pages", (AT_LEAST, 1, 1)), ("FailedOpen", (AT_LEAST, 10, 3))):
+    for name, fired in (
+        ("DestinationRefusals", (AT_LEAST, 1, 1)),
+        ("FailedOpen", (AT_LEAST, 10, 3)),
+    ):
         found = alarm(dev, f"{name}-{lane}")
         assert dimensions(found) == written[found["MetricName"]]
         assert fires(found) == fired

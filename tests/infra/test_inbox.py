@@ -84,7 +84,7 @@ def test_sources_that_differ_by_dashes_only_are_refused(tmp_path: Path, props: I
     inbox = INBOX + '[sources.a-1b]\nprovider = "github"\n[sources.a1b]\nprovider = "github"\n'
     functions = write_functions(tmp_path, inbox=inbox)
     app = App(outdir=str(tmp_path / "out"))
-    with pytest.raises(ConfigurationError, match="'a1b' differs from another one by its dashes"):
+    with pytest.raises(ConfigurationError, match="'a1b' differs from another source"):
         WebhookInbox(Stack(app, "Dashes"), "Inbox", replace(props, functions=functions))
 
 

@@ -141,8 +141,8 @@ def test_without_serial_handlers_nobody_may_delete_a_row(dev: Template) -> None:
 @pytest.mark.parametrize(
     ("handler", "lane", "after"),
     [
-        ("billing.fulfil", "billing.fulfil", "its ordering key waits for it"),
-        ("billing.charge", "money", "its ordering key went on without it"),
+        ("billing.fulfil", "billing.fulfil", "its ordering key is blocked"),
+        ("billing.charge", "money", "its ordering key continued without it"),
     ],
 )
 def test_a_serial_run_s_death_is_alarmed_since_no_queue_shows_it(

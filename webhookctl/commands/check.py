@@ -1,21 +1,19 @@
-"""`check`: judges configuration and handlers before a deployment does."""
+"""`check`: validates configuration and handlers before a deployment."""
 
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from webhook_inbox.domain.manifest import SPLIT, HandlerSpec, Manifest, SourceSpec
 from webhookctl.checkout import Checkout
 from webhookctl.display.output import counted
-from webhookctl.invocation import Invocation, takes_options
+from webhookctl.invocation import Invocation, Stage, takes_options
 
 
 @takes_options
 def check(
     call: Invocation,
-    stage: Annotated[str, typer.Option(help="Whose values of inbox.toml count.")] = "dev",
+    stage: Stage = "dev",
 ) -> None:
-    """Check inbox.toml and the handlers, and print what they say."""
+    """Validate inbox.toml and the handlers, and print the result."""
     manifest = Checkout.required().manifest(stage)
     sources = [_source(spec) for spec in manifest.sources.values()]
     handlers = [_handler(spec) for spec in _declared(manifest)]
@@ -40,7 +38,7 @@ def _source(spec: SourceSpec) -> dict[str, Any]:
 
 
 def _declared(manifest: Manifest) -> list[HandlerSpec]:
-    """Returns the user's handlers: the one that splits batches is the inbox's own."""
+    """Returns the user's handlers, without the inbox's own that splits batches."""
     return [spec for spec in manifest.handlers.values() if spec.name != SPLIT]
 
 
@@ -73,4 +71,4 @@ def _summary(manifest: Manifest) -> str:
         counted(len(_declared(manifest)), "handler"),
         counted(len(manifest.lanes), "lane"),
     )
-    return f"Fine for the stage {manifest.stage}: {', '.join(counts)}."
+    return f"OK for stage {manifest.stage}: {', '.join(counts)}."

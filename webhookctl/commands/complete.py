@@ -1,4 +1,4 @@
-"""`complete`: what came of a job that a run waits for."""
+"""`complete`: records the result of a job that a run waits for."""
 
 import json
 from typing import Annotated, Any, Final
@@ -15,47 +15,46 @@ from webhook_inbox.handlers.completions.receiver import (
 )
 from webhook_inbox.handlers.completions.results import Ending, TooLarge, Unreadable, read
 from webhook_inbox.handlers.completions.tokens import WaitAddress
-from webhook_inbox.ledger.schema import WAIT_PREFIX, dedupe_key
-from webhookctl.checkout import known_manifest
+from webhook_inbox.ledger.schema import WAIT_PREFIX
+from webhookctl.checkout import known_manifest, require_known
 from webhookctl.errors import CommandError
-from webhookctl.invocation import Invocation, caller, takes_options
-from webhookctl.naming import require_known
+from webhookctl.invocation import By, Handler, Invocation, Source, caller, parsed, takes_options
 
 MEANINGS: Final = {
-    CompletionOutcome.RECORDED: "recorded; its run goes on",
-    CompletionOutcome.REPEATED: "known already; its run goes on",
-    CompletionOutcome.LATE: "recorded; nobody waits for it any more, so replay the run to use it",
+    CompletionOutcome.RECORDED: "recorded; its run continues",
+    CompletionOutcome.REPEATED: "already recorded; its run continues",
+    CompletionOutcome.LATE: "recorded too late; replay the run to use it",
 }
 
 
 @takes_options
-def complete(  # noqa: PLR0913 - one option for each thing that a person says
+def complete(  # noqa: PLR0913 - one parameter per option
     call: Invocation,
     *,
     token: Annotated[
-        str | None, typer.Argument(metavar="TOKEN", help="The job's, if you have it.")
+        str | None, typer.Argument(metavar="TOKEN", help="The job's completion token.")
     ] = None,
-    event_id: Annotated[str | None, typer.Option(help="The event whose run waits.")] = None,
-    source: Annotated[str | None, typer.Option(help="Of this source only.")] = None,
-    handler: Annotated[str | None, typer.Option(help="Of this handler only.")] = None,
-    effect: Annotated[str | None, typer.Option(metavar="NAME", help="Of this name only.")] = None,
-    result: Annotated[
-        str | None, typer.Option(metavar="JSON", help="What the job returned.")
+    event_id: Annotated[str | None, typer.Option(help="Or the event whose run waits.")] = None,
+    source: Source = None,
+    handler: Handler = None,
+    effect: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only the job with this name.")
     ] = None,
-    error: Annotated[str | None, typer.Option(metavar="TEXT", help="Why it failed.")] = None,
+    result: Annotated[str | None, typer.Option(metavar="JSON", help="The job's result.")] = None,
+    error: Annotated[str | None, typer.Option(metavar="TEXT", help="The job's error.")] = None,
     retry: Annotated[
         bool, typer.Option("--retry", help="Start another job; with --error.")
     ] = False,
-    by: Annotated[str | None, typer.Option("--by", help="Who says so; you by default.")] = None,
+    by: By = None,
 ) -> None:
-    """Tell what came of a job, by its token or by the event whose run waits for it.
+    """Record the result of a job, named by its token or by the event whose run waits for it.
 
-    Its run goes on with the result; with --error it fails, for good or, with --retry, until
-    another job was started.
+    The run continues with the result. With --error it fails permanently; with --retry it starts
+    another job.
     """
     body = _body(result, error, retry=retry)
     if (token is None) == (event_id is None):
-        raise typer.BadParameter("give the job's TOKEN, or --event-id")
+        raise typer.BadParameter("give either TOKEN or --event-id")
     target = call.target
     completions = Completions(
         manifest=known_manifest(target.stage),
@@ -72,20 +71,14 @@ def complete(  # noqa: PLR0913 - one option for each thing that a person says
 
 
 def _body(result: str | None, error: str | None, *, retry: bool) -> bytes:
-    """Returns what the job itself would send."""
+    """Returns the body that the job itself would send."""
     if (result is None) == (error is None):
-        raise typer.BadParameter("give --result or --error")
+        raise typer.BadParameter("give either --result or --error")
     if retry and error is None:
         raise typer.BadParameter("--retry needs --error")
     if error is not None:
         return json.dumps({"error": error, "retry": retry}).encode()
-    try:
-        returned = json.loads(result or "")
-    except ValueError as wrong:
-        raise typer.BadParameter(
-            f"--result is no JSON ({wrong}); quote it, like --result '{{\"id\": 1}}'"
-        ) from wrong
-    return json.dumps({"result": returned}).encode()
+    return json.dumps({"result": parsed(result or "")}).encode()
 
 
 def _read(body: bytes) -> Ending:
@@ -103,11 +96,8 @@ def _place(
     handler: str | None,
     effect: str | None,
 ) -> WaitAddress:
-    """Returns the wait that is meant; raises CommandError where that is none, or not clear."""
-    ledger, now, key = call.target.ledger(), call.clock.now(), dedupe_key(event_id)
-    names = [source] if source else list(call.target.urls)
-    overviews = [found for name in names if (found := ledger.overview(name, key, now=now))]
-    waits = [(place, row) for each in overviews for place, row in _waits(each)]
+    """Returns the wait; raises CommandError unless exactly one matches."""
+    waits = [found for each in call.overviews(event_id, source) for found in _waits(each)]
     meant = [
         (place, row)
         for place, row in waits
@@ -143,7 +133,6 @@ def _show(call: Invocation, receipt: CompletionReceipt) -> None:
     call.output.line(f"{place.name} of {place.handler}: {MEANINGS[receipt.outcome]}")
     call.output.note(
         call.pasteable(
-            f"See `webhookctl inbox inspect {place.event_id} --source {place.source}` for what"
-            " becomes of it."
+            f"Follow it with `webhookctl inbox inspect {place.event_id} --source {place.source}`."
         )
     )

@@ -1,4 +1,4 @@
-"""`conformance`: judges a file of recorded deliveries by the code that receives them."""
+"""`conformance`: verifies recorded deliveries with the code of ingest."""
 
 from collections import defaultdict
 from pathlib import Path
@@ -9,19 +9,19 @@ import typer
 from webhookctl.conformance import BadVector, Verdict, judge, read
 from webhookctl.display.output import counted
 from webhookctl.errors import CommandError
-from webhookctl.invocation import Invocation, takes_options
+from webhookctl.invocation import Invocation, read_bytes, takes_options
 
 
 @takes_options
 def conformance(
     call: Invocation,
-    file: Annotated[Path, typer.Argument(metavar="FILE.json", help="Vectors, as a JSON list.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE.json", help="File with a JSON list of vectors.")
+    ],
 ) -> None:
-    """Run vectors through the code that ingest uses; exit 1 if any comes out otherwise."""
+    """Verify vectors with the code of ingest; exit with 1 if a verdict differs."""
     try:
-        verdicts = [judge(vector) for vector in read(file.read_text(encoding="utf-8"))]
-    except OSError as error:
-        raise CommandError(f"{file}: cannot be read: {error.strerror}") from error
+        verdicts = [judge(vector) for vector in read(read_bytes(file).decode())]
     except UnicodeDecodeError as error:
         raise CommandError(f"{file}: cannot be read: {error}") from error
     except BadVector as error:

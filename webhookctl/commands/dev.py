@@ -1,4 +1,4 @@
-"""`dev`: the inbox on this machine."""
+"""`dev`: runs the inbox on this machine."""
 
 import tomllib
 from collections.abc import Mapping
@@ -14,16 +14,17 @@ from webhookctl.invocation import Invocation, takes_options
 
 @takes_options
 def dev(
-    call: Invocation,  # noqa: ARG001 - every command has the shared options
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Where to POST.")] = 8787,
+    call: Invocation,  # noqa: ARG001 - declares the shared options
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the local API.")] = 8787,
     sink_port: Annotated[
-        int, typer.Option(min=1, max=65535, help="Where the example handlers post.")
+        int, typer.Option(min=1, max=65535, help="Port of the sink, for the example handlers.")
     ] = 8788,
     secret: Annotated[
-        list[str] | None, typer.Option(metavar="SOURCE=VALUE", help="A source's real secret.")
+        list[str] | None,
+        typer.Option(metavar="SOURCE=VALUE", help="A source's real secret; repeatable."),
     ] = None,
     secrets_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Lines SOURCE=VALUE, or TOML.")
+        Path | None, typer.Option(metavar="FILE", help="File of SOURCE=VALUE lines, or TOML.")
     ] = None,
 ) -> None:
     """Run the inbox on this machine until Ctrl-C."""
@@ -35,12 +36,12 @@ def dev(
 
 def _run(root: Path, *, port: int, sink_port: int, secrets: Mapping[str, str]) -> int:
     try:
-        # Needs the CDK and the repository, which the rest of the command line does without.
+        # Needs the CDK and the repository; the other commands do not.
         from webhookctl.local.session import run_dev  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise CommandError(
-            f"{error.name} is not installed, which the local runtime needs: run `make setup` in"
-            " the repository, and use its .venv/bin/webhookctl"
+            f"the local runtime needs {error.name}, which is not installed: run `make setup` in the"
+            " repository, and use its .venv/bin/webhookctl"
         ) from error
     return run_dev(root, port=port, sink_port=sink_port, secrets=secrets)
 
@@ -49,7 +50,7 @@ def read_file(path: Path) -> dict[str, str]:
     """Returns secrets by source.
 
     Raises:
-        CommandError: a line is neither; it is told by its number, never by what it says.
+        CommandError: a line is invalid; the text has its number, never its content.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -65,17 +66,17 @@ def read_file(path: Path) -> dict[str, str]:
 
 
 def _toml(text: str) -> dict[str, str] | None:
-    """Returns what a TOML file says; None where it is none, or not all of it is text."""
+    """Returns the values of a TOML file; None where it is not TOML with only strings."""
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         return None
-    # `acme=0123` is a number to TOML, and a secret to whoever wrote it.
+    # `acme=0123` is a number in TOML; the user means a secret.
     return document if all(isinstance(value, str) for value in document.values()) else None
 
 
 def pair(text: str, where: str) -> tuple[str, str]:
-    """Returns (source, value) of SOURCE=VALUE; raises CommandError, which names the place only."""
+    """Returns (source, value) of SOURCE=VALUE; raises CommandError without the content."""
     source, equals, value = (part.strip() for part in text.partition("="))
     if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
         value = value[1:-1]

@@ -1,4 +1,4 @@
-"""`handlers`: which there are, and pausing and resuming them without a deployment."""
+"""`handlers`: lists, pauses and resumes handlers without a deployment."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -16,26 +16,24 @@ from webhook_inbox.ledger.pauses import (
     pause,
     resume,
 )
-from webhookctl.checkout import known_manifest
+from webhookctl.checkout import known_manifest, require_known
 from webhookctl.display.times import iso
 from webhookctl.errors import CommandError
-from webhookctl.invocation import Invocation, caller, takes_options
-from webhookctl.naming import require_known
+from webhookctl.invocation import By, Invocation, caller, takes_options
 
 COLUMNS: Final = ("HANDLER", "SOURCE", "TYPES", "LANE", "ORDER", "PAUSED", "WAITING")
 
 app: Final = typer.Typer(
-    no_args_is_help=True, help="Handlers: list, pause, resume.", rich_markup_mode=None
+    no_args_is_help=True, help="List, pause and resume handlers.", rich_markup_mode=None
 )
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The handler, as list shows it.")]
-By = Annotated[str | None, typer.Option("--by", help="Who asks; you by default.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The handler, as listed.")]
 
 
 @app.command("list")
 @takes_options
 def list_handlers(call: Invocation) -> None:
-    """List the handlers, which are paused, since when, by whom and why, and what waits."""
+    """List the handlers, their pauses and their waiting runs."""
     said = controls(call.target.table)
     specs = known_manifest(call.target.stage).handlers
     waiting = _waiting(call, said)
@@ -51,12 +49,12 @@ def list_handlers(call: Invocation) -> None:
         call.output.table(COLUMNS, [_row(row) for row in rows])
     if not specs:
         call.output.note(
-            "Only what was ever paused: the others are known in your inbox's repository."
+            "Only handlers that were ever paused; run this in your inbox's repository to list all."
         )
 
 
 def _waiting(call: Invocation, said: Mapping[str, HandlerPause]) -> Counter[str]:
-    """Counts the runs that wait for each handler's resumption."""
+    """Returns the number of runs that wait for each handler's resumption."""
     if not said:
         return Counter()
     runs = call.target.ledger().due_runs()
@@ -66,7 +64,7 @@ def _waiting(call: Invocation, said: Mapping[str, HandlerPause]) -> Counter[str]
 def handler_object(
     name: str, spec: HandlerSpec | None, control: HandlerPause | None, waiting: int
 ) -> dict[str, Any]:
-    """Returns a handler as JSON data; what is not known, or not so, is null."""
+    """Returns a handler as JSON data; unknown values are null."""
     paused = control if control is not None and control.paused else None
     return {
         "handler": name,
@@ -96,12 +94,12 @@ def pause_handler(
     call: Invocation,
     *,
     name: Name,
-    reason: Annotated[str, typer.Option(help="Shown beside the handler and its runs.")],
+    reason: Annotated[str, typer.Option(help="Shown with the handler and its runs.")],
     by: By = None,
 ) -> None:
-    """Let a handler begin no more runs; they wait, and none is lost or expires of it.
+    """Pause a handler: its runs wait, and none is lost or expires because of the pause.
 
-    Workers hear of it within 5 seconds; what is running ends as it would.
+    Takes effect within 5 seconds; runs in progress finish.
     """
     require_known(call.target, source=None, handler=name)
     wish = PauseRequest(name, by or caller(call.target), reason, call.clock.now())
@@ -109,14 +107,14 @@ def pause_handler(
     if before is not None:
         raise CommandError(
             call.pasteable(
-                f"{name} is paused already, since {iso(before.at)} by {before.by}: {before.reason};"
-                f" `webhookctl handlers resume {name}` ends it"
+                f"{name} is already paused since {iso(before.at)} by {before.by}: {before.reason};"
+                f" resume it with `webhookctl handlers resume {name}`"
             )
         )
     _done(call, name, paused=True)
     call.output.note(
         call.pasteable(
-            f"Workers hear of it within 5 seconds. End it with `webhookctl handlers resume {name}`."
+            f"Takes effect within 5 seconds. Resume it with `webhookctl handlers resume {name}`."
         )
     )
 
@@ -127,12 +125,12 @@ def resume_handler(
     call: Invocation,
     *,
     name: Name,
-    reason: Annotated[str, typer.Option(help="Kept in the audit.")] = "",
+    reason: Annotated[str, typer.Option(help="Recorded in the audit.")] = "",
     by: By = None,
 ) -> None:
-    """Let a handler go on; what waits is sent within two minutes, 20 runs a second.
+    """Resume a handler: waiting runs are sent within two minutes, 20 runs per second.
 
-    A serial handler's runs keep their places, and go on within 20 minutes.
+    Runs of a serial handler keep their order and continue within 20 minutes.
     """
     target = call.target
     wish = PauseRequest(name, by or caller(target), reason, call.clock.now())
@@ -141,7 +139,7 @@ def resume_handler(
         raise CommandError(call.pasteable(f"{name} is not paused; see `webhookctl handlers list`"))
     waiting = _waiting(call, controls(target.table))[name]
     _done(call, name, paused=False, waiting=waiting)
-    call.output.note(f"Waiting runs: {waiting}; they go on from the next minute on.")
+    call.output.note(f"Waiting runs: {waiting}; sending starts within a minute.")
 
 
 def _done(call: Invocation, name: str, *, paused: bool, **more: int) -> None:

@@ -1,6 +1,5 @@
-"""`hold`: runs that wait for a person's decision, and the decision."""
+"""`hold`: lists and decides approval requests."""
 
-import json
 from shlex import quote
 from typing import Annotated, Any, Final
 
@@ -18,42 +17,45 @@ from webhook_inbox.handlers.approvals import (
 )
 from webhook_inbox.handlers.effects.manual_commit import NoDoubt
 from webhook_inbox.handlers.effects.results import Unstorable
-from webhook_inbox.ledger.schema import dedupe_key
-from webhookctl.checkout import known_manifest
-from webhookctl.display.approvals import hold_object
+from webhookctl.checkout import known_manifest, require_known
+from webhookctl.display.runs import hold_object
 from webhookctl.display.times import iso
 from webhookctl.errors import CommandError
-from webhookctl.invocation import Invocation, caller, takes_options
-from webhookctl.naming import require_known
+from webhookctl.invocation import (
+    By,
+    EventId,
+    Handler,
+    Invocation,
+    Reason,
+    Source,
+    caller,
+    parsed,
+    takes_options,
+)
 
 COLUMNS: Final = ("SINCE", "SOURCE", "EVENT_ID", "HANDLER", "HOLD", "SUBJECT", "REASON", "SHOWS")
 MEANINGS: Final = {
-    ApprovalOutcome.APPROVED: "approved, its message is sent",
-    ApprovalOutcome.UNSENT: "approved; the reconciler sends its message within two minutes",
-    ApprovalOutcome.DENIED: "denied: it is finished as skipped",
+    ApprovalOutcome.APPROVED: "approved; its run is sent",
+    ApprovalOutcome.UNSENT: "approved; the reconciler sends its run within two minutes",
+    ApprovalOutcome.DENIED: "denied; its run is skipped",
 }
 
-_NOTHING: Final = "nothing was decided"
+_NOTHING: Final = "no decision was recorded"
 
 app: Final = typer.Typer(
-    no_args_is_help=True, help="Runs that wait for a person.", rich_markup_mode=None
+    no_args_is_help=True, help="List and decide approval requests.", rich_markup_mode=None
 )
 
-EventId = Annotated[str, typer.Argument(metavar="EVENT_ID", help="The provider's id.")]
-Source = Annotated[str | None, typer.Option(help="Of this source only.")]
-Handler = Annotated[str | None, typer.Option(help="Of this handler only.")]
 HoldId = Annotated[
     str | None,
-    typer.Option("--hold", metavar="ID", help="As list shows it: refused if it is held anew."),
+    typer.Option("--hold", metavar="ID", help="Decide only this approval request, as listed."),
 ]
-Why = Annotated[str, typer.Option("--reason", help="Kept with the run and in the audit.")]
-By = Annotated[str | None, typer.Option("--by", help="Who decides; you by default.")]
 
 
 @app.command("list")
 @takes_options
 def list_holds(call: Invocation, *, source: Source = None, handler: Handler = None) -> None:
-    """List the runs that wait for a person, the one that waits longest first."""
+    """List the runs that wait for approval, oldest first."""
     found = [
         hold
         for hold in holds(call.target.ledger())
@@ -67,19 +69,19 @@ def list_holds(call: Invocation, *, source: Source = None, handler: Handler = No
             call.output.json(_object(hold))
         return
     if not found:
-        call.output.note("Nothing waits for a person.")
+        call.output.note("No runs wait for approval.")
         return
     call.output.table(COLUMNS, [_row(hold) for hold in found])
     call.output.note(
         call.pasteable(
-            "Look with `webhookctl inbox inspect EVENT_ID`; decide with `webhookctl hold approve"
-            " EVENT_ID --hold ID --reason WHY`, or deny."
+            "Inspect with `webhookctl inbox inspect EVENT_ID`; decide with `webhookctl hold approve"
+            " EVENT_ID --hold ID --reason TEXT`, or deny."
         )
     )
 
 
 def _object(hold: ApprovalRequest) -> dict[str, Any]:
-    """Returns a hold as JSON data."""
+    """Returns an approval request as JSON data."""
     run = hold.run
     about = {"event_id": run.event_id, "handler": run.handler, "type": run.type}
     return {"source": run.source, **about, **hold_object(run)}
@@ -100,24 +102,23 @@ def approve(
     source: Source = None,
     handler: Handler = None,
     hold: HoldId = None,
-    reason: Why,
+    reason: Reason,
     by: By = None,
     happened: Annotated[
         bool,
-        typer.Option("--happened", help="The effect in doubt did happen: it is not repeated."),
+        typer.Option("--happened", help="The effect in doubt happened; do not repeat it."),
     ] = False,
     result: Annotated[
-        str | None, typer.Option(metavar="JSON", help="What it returned; with --happened.")
+        str | None, typer.Option(metavar="JSON", help="The effect's result; with --happened.")
     ] = None,
 ) -> None:
-    """Let a run go on; an effect in doubt is then done again, with the same key.
+    """Approve a run; an effect in doubt is repeated with the same idempotency key.
 
-    With --happened the effect is recorded as committed instead, and the handler is given the
-    result.
+    With --happened the effect is recorded as committed instead, and the handler gets --result.
     """
     if result is not None and not happened:
-        raise typer.BadParameter("--result needs --happened: say that the effect did happen")
-    returned = _parsed(result)
+        raise typer.BadParameter("--result needs --happened")
+    returned = None if result is None else parsed(result)
     found = _the_one(call, event_id, source=source, handler=handler, hold_id=hold)
     deciding, who = _deciding(call), by or caller(call.target)
     try:
@@ -140,24 +141,13 @@ def deny(
     source: Source = None,
     handler: Handler = None,
     hold: HoldId = None,
-    reason: Why,
+    reason: Reason,
     by: By = None,
 ) -> None:
-    """End a run as skipped; effects that have happened stay as they are."""
+    """Deny a run: it ends as skipped; effects that happened remain."""
     found = _the_one(call, event_id, source=source, handler=handler, hold_id=hold)
     who = by or caller(call.target)
     _show(call, found, _deciding(call).deny(found, by=who, reason=reason))
-
-
-def _parsed(result: str | None) -> Any:
-    if result is None:
-        return None
-    try:
-        return json.loads(result)
-    except ValueError as error:
-        raise typer.BadParameter(
-            f"--result is no JSON ({error}); quote it, like --result '{{\"id\": 1}}'"
-        ) from error
 
 
 def _deciding(call: Invocation) -> Approvals:
@@ -174,8 +164,13 @@ def _deciding(call: Invocation) -> Approvals:
 def _the_one(
     call: Invocation, event_id: str, *, source: str | None, handler: str | None, hold_id: str | None
 ) -> ApprovalRequest:
-    """Returns the hold that is meant; raises CommandError where that is none, or not clear."""
-    runs = _runs(call, event_id, source, handler)
+    """Returns the approval request; raises CommandError unless exactly one matches."""
+    runs = call.runs(event_id, source, handler)
+    if not runs:
+        subject = f"run of {handler}" if handler else "run"
+        raise CommandError(
+            call.pasteable(f"no {subject} for an event {event_id}: see `webhookctl hold list`")
+        )
     found = [ApprovalRequest(run) for run in runs if run.status is Status.HELD]
     meant = [hold for hold in found if hold_id in {None, hold.id}]
     if len(meant) == 1:
@@ -183,30 +178,15 @@ def _the_one(
     if not found:
         there = "; ".join(_told(run) for run in runs)
         raise CommandError(
-            call.pasteable(f"{there}: nothing to decide; see `webhookctl hold list`")
+            call.pasteable(f"{there}: no approval request; see `webhookctl hold list`")
         )
     there = "; ".join(_told(hold.run) for hold in found)
     if not meant:
         raise CommandError(
-            f"{hold_id} is not what {event_id} is held for now. {there}."
-            " Look at it, and decide again"
+            f"{hold_id} is no current approval request of {event_id}: {there}."
+            " Inspect the event and decide again"
         )
     raise CommandError(f"{there}: choose one with --handler, --source or --hold")
-
-
-def _runs(call: Invocation, event_id: str, source: str | None, handler: str | None) -> list[Run]:
-    now, key, ledger = call.clock.now(), dedupe_key(event_id), call.target.ledger()
-    names = [source] if source else list(call.target.urls)
-    overviews = (ledger.overview(name, key, now=now) for name in names)
-    runs = [run for overview in overviews if overview for run in overview.runs]
-    found = [run for run in runs if handler in {None, run.handler}]
-    if not found:
-        require_known(call.target, source=source, handler=handler)
-        of = f" of {handler}" if handler else ""
-        raise CommandError(
-            call.pasteable(f"no run{of} for an event {event_id}: see `webhookctl hold list`")
-        )
-    return found
 
 
 def _told(run: Run) -> str:
@@ -220,12 +200,12 @@ def _told(run: Run) -> str:
 def _show(call: Invocation, hold: ApprovalRequest, decision: Decision) -> None:
     run = hold.run
     if decision.outcome is ApprovalOutcome.MOVED_ON:
-        there = _told(decision.run) if decision.run else "the run is gone"
-        but = "only that the effect happened was recorded" if decision.committed else _NOTHING
-        raise CommandError(f"somebody was faster, and {but}: {there}")
+        there = _told(decision.run) if decision.run else "the run no longer exists"
+        but = "only the effect was recorded as committed" if decision.committed else _NOTHING
+        raise CommandError(f"the run changed meanwhile, and {but}: {there}")
     if decision.outcome is ApprovalOutcome.EXPIRED:
         raise CommandError(
-            f"the event {run.event_id} has expired, and its runs with it: {_NOTHING};"
+            f"the event {run.event_id} has expired with its runs: {_NOTHING};"
             " ask the provider to send it again"
         )
     if call.as_json:
@@ -237,10 +217,10 @@ def _show(call: Invocation, hold: ApprovalRequest, decision: Decision) -> None:
         f"{run.handler} of {run.event_id}, held for {hold.subject}: {MEANINGS[decision.outcome]}"
     )
     if decision.committed is False:
-        call.output.note("The effect was committed before: its recorded result stands.")
+        call.output.note("The effect was already committed; its recorded result is kept.")
     call.output.note(
         call.pasteable(
-            f"See `webhookctl inbox inspect {quote(run.event_id)} --source {run.source}` for what"
-            " becomes of it."
+            f"Follow it with `webhookctl inbox inspect {quote(run.event_id)}"
+            f" --source {run.source}`."
         )
     )

@@ -1,4 +1,4 @@
-"""`inbox list` and `inbox inspect`: what came in, and what became of it."""
+"""`inbox`: lists and inspects events."""
 
 from datetime import timedelta
 from itertools import islice
@@ -8,41 +8,45 @@ import typer
 
 from webhook_inbox.domain.model import EventStatus, Overview
 from webhook_inbox.ledger.schema import conflict_key, dedupe_key
-from webhookctl.checkout import known_limits, known_provider
+from webhookctl.checkout import known_manifest, known_source, require_known
 from webhookctl.display.event import advice, body_object, event_object, print_event, runs_in_short
 from webhookctl.display.times import iso, moment
 from webhookctl.errors import CommandError
-from webhookctl.invocation import Invocation, takes_options
-from webhookctl.naming import require_known
+from webhookctl.invocation import Body, EventId, EventType, Invocation, Limit, Source, takes_options
 from webhookctl.search import ATTENDED, WINDOW, Wanted, find
 from webhookctl.target import Target
 
 HOUR: Final = timedelta(hours=1)
 COLUMNS: Final = ("RECEIVED", "SOURCE", "TYPE", "EVENT_ID", "STATUS", "RUNS")
-# Of an event in these nothing is waited for, so nobody asks how many attempts are left.
+# The attempts left do not matter for events in these statuses.
 SETTLED: Final = frozenset({EventStatus.DONE, EventStatus.SKIPPED, EventStatus.ACCEPTED})
 
-app: Final = typer.Typer(no_args_is_help=True, help="Look at events.", rich_markup_mode=None)
+app: Final = typer.Typer(
+    no_args_is_help=True, help="List and inspect events.", rich_markup_mode=None
+)
 
 
 @app.command("list")
 @takes_options
 def list_events(
     call: Invocation,
-    source: Annotated[str | None, typer.Option(help="Of this source only.")] = None,
-    type_: Annotated[str | None, typer.Option("--type", help="A glob, like 'invoice.*'.")] = None,
-    status: Annotated[EventStatus | None, typer.Option(help="In this status only.")] = None,
+    source: Source = None,
+    type_: EventType = None,
+    status: Annotated[EventStatus | None, typer.Option(help="Only events in this status.")] = None,
     handler: Annotated[
-        str | None, typer.Option(help="With a run of this handler; --status is then that run's.")
+        str | None,
+        typer.Option(
+            help="Only events with a run of this handler; --status then filters by that run."
+        ),
     ] = None,
     since: Annotated[
-        str | None, typer.Option(help="30m, 2h, 7d (ago), or a time; the last 24 h by default.")
+        str | None, typer.Option(help="Only since 30m, 2h or 7d (ago), or a time; default 24h.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
+    limit: Limit = 50,
 ) -> None:
     """List events, newest first.
 
-    Events in dead_letter, held, failed, deferred and pending are found however old they are.
+    --status dead_letter, held, failed, deferred and pending find events of any age.
     """
     now = call.clock.now()
     low = None if since is None else moment(since, now)
@@ -67,15 +71,15 @@ def _row(overview: Overview) -> tuple[object, ...]:
 
 def _hint(call: Invocation, wanted: Wanted, *, count: int, limit: int) -> None:
     if count == limit:
-        call.output.note(f"The newest {limit}; more with --limit, or narrow it down.")
+        call.output.note(f"Showing the newest {limit}; see more with --limit, or filter.")
     elif count == 0:
         everywhere = wanted.since is not None or wanted.status in ATTENDED
         where = (
             ""
             if everywhere
-            else f" in the last {WINDOW // HOUR} hours; look further with --since 7d"
+            else f" in the last {WINDOW // HOUR} hours; search further back with --since 7d"
         )
-        call.output.note(f"No such events{where}.")
+        call.output.note(f"No events found{where}.")
 
 
 @app.command("inspect")
@@ -83,26 +87,26 @@ def _hint(call: Invocation, wanted: Wanted, *, count: int, limit: int) -> None:
 def inspect_event(
     call: Invocation,
     *,
-    event_id: Annotated[str, typer.Argument(metavar="EVENT_ID", help="The provider's id.")],
-    source: Annotated[
-        str | None, typer.Option(help="Of this source; by default all are tried.")
-    ] = None,
-    body: Annotated[bool, typer.Option("--body", help="Print the body as well.")] = False,
+    event_id: EventId,
+    source: Source = None,
+    body: Body = False,
 ) -> None:
-    """Show one event: its runs, attempts and effects, and what to do next."""
+    """Show an event with its runs, attempts and effects, and the next action."""
     if not event_id:
         raise CommandError(
-            call.pasteable("EVENT_ID is empty: give one as `webhookctl inbox list` shows it")
+            call.pasteable("EVENT_ID is empty: use an id from `webhookctl inbox list`")
         )
     now, target, output = call.clock.now(), call.target, call.output
-    overview = _the_one(call, event_id, [source] if source else list(target.urls), body=body)
+    overview = _the_one(call, event_id, source, body=body)
     event = overview.event
-    limits = {} if overview.status in SETTLED else known_limits(target.stage)
+    handlers = {} if overview.status in SETTLED else known_manifest(target.stage).handlers
+    limits = {name: spec.max_attempts for name, spec in handlers.items()}
     if call.as_json:
         shown = body_object(event.body) if body else {}
         output.json({**event_object(overview, now=now, limits=limits), **shown})
         return
-    provider = known_provider(event.source, target.stage)
+    spec = known_source(event.source, target.stage)
+    provider = event.source if spec is None else spec.provider
     words = call.pasteable(advice(overview, now=now, limits=limits))
     print_event(output, overview, provider=provider, now=now, words=words)
     for words in _conflicts(target, event.source, event.event_id):
@@ -113,38 +117,37 @@ def inspect_event(
         output.raw("".join(body_object(event.body).values()))
 
 
-def _the_one(call: Invocation, event_id: str, sources: list[str], *, body: bool) -> Overview:
-    """Returns the event; raises CommandError where there is none, or more than one."""
-    now, key = call.clock.now(), dedupe_key(event_id)
-    ledger = call.target.ledger(with_bodies=body)
-    overviews = (ledger.overview(name, key, now=now, with_body=body) for name in sources)
-    found = [overview for overview in overviews if overview is not None]
+def _the_one(call: Invocation, event_id: str, source: str | None, *, body: bool) -> Overview:
+    """Returns the event; raises CommandError unless exactly one matches."""
+    found = call.overviews(event_id, source, with_body=body)
     if len(found) > 1:
         names = ", ".join(overview.event.source for overview in found)
-        raise CommandError(f"{event_id} is an event of {names}: choose one with --source")
+        raise CommandError(f"{event_id} exists in {names}: choose one with --source")
     if not found:
-        raise CommandError(_unknown(call, key, sources))
+        raise CommandError(
+            _unknown(call, dedupe_key(event_id), [source] if source else list(call.target.urls))
+        )
     return found[0]
 
 
 def _unknown(call: Invocation, event_id: str, sources: list[str]) -> str:
     refused = [w for name in sources for w in _conflicts(call.target, name, event_id)]
     if refused:
-        return f"the event itself has expired; {'; '.join(refused)}"
+        return f"the event has expired; {'; '.join(refused)}"
     for name in sources:
         require_known(call.target, source=name, handler=None)
     return call.pasteable(
-        f"no event {event_id} of {', '.join(sources) or 'any source'}: compare the id with the"
-        " provider's, look it up with `webhookctl inbox list`, or ask the provider to send it again"
-        " (events are kept for 35 days, and only those that were verified)"
+        f"no event {event_id} of {', '.join(sources) or 'any source'}: check the id at the"
+        " provider, search with `webhookctl inbox list`, or ask the provider to send it again"
+        " (verified events are stored for 35 days)"
     )
 
 
 def _conflicts(target: Target, source: str, event_id: str) -> list[str]:
-    """Returns what is known of deliveries with this id that were refused (G7)."""
+    """Returns the conflicting deliveries with this id (G7)."""
     rows = target.table.query(conflict_key(source, event_id, "").pk)
     return [
-        f"{source}: a delivery of this id with other content was refused as a conflict"
+        f"{source}: a delivery with this id and different content was rejected as a conflict"
         f" (fingerprint {row['fingerprint']}, stored {row['stored_fingerprint']})"
         for row in rows
     ]

@@ -1,4 +1,4 @@
-"""`rejected`: deliveries that failed verification, looked at, judged again and let in."""
+"""`rejected`: lists, re-verifies and releases deliveries that failed verification."""
 
 from collections.abc import Iterator
 from heapq import nlargest
@@ -16,16 +16,15 @@ from webhook_inbox.ingest.deduplication import IdempotentReceiver
 from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.ingest.rejected import RejectedDelivery, RejectedFilter, find
 from webhook_inbox.ingest.release import ReleaseVerdict, Reverification, ReverifiedDelivery
-from webhookctl.checkout import Checkout
+from webhookctl.checkout import Checkout, require_known
 from webhookctl.display.event import body_object
-from webhookctl.display.rejected import kept_object, print_checked, print_kept
+from webhookctl.display.rejected import print_rejected, print_results, rejected_object
 from webhookctl.display.times import iso, moment
 from webhookctl.errors import CommandError
-from webhookctl.invocation import Invocation, caller, takes_options
-from webhookctl.naming import require_known
+from webhookctl.invocation import Body, Invocation, Limit, Source, caller, takes_options
 
 COLUMNS: Final = ("RECEIVED", "SOURCE", "ID", "REASON", "BYTES", "STATE")
-# The event is in, by this release or before it.
+# The event is stored, by this release or earlier.
 IN: Final = frozenset(
     {
         IngestOutcome.ACCEPTED,
@@ -34,20 +33,22 @@ IN: Final = frozenset(
         ReleaseVerdict.RELEASED,
     }
 )
-# Nothing is wrong with it.
+# The delivery is valid.
 FINE: Final = frozenset(
     {*IN, ReleaseVerdict.VALID, ReleaseVerdict.CHALLENGE, ReleaseVerdict.IGNORED}
 )
 
-Source = Annotated[str | None, typer.Option(help="Of this source only.")]
-Reasons = Annotated[list[Reason] | None, typer.Option("--reason", help="May repeat.")]
-Since = Annotated[str | None, typer.Option(help="30m, 2h, 7d (ago), or a time.")]
-Until = Annotated[str | None, typer.Option(help="2h (ago), or a time.")]
-Limit = Annotated[int, typer.Option(min=1, help="At most so many.")]
-Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="As list shows them.")]
+Reasons = Annotated[
+    list[Reason] | None, typer.Option("--reason", help="Only this reason; repeatable.")
+]
+Since = Annotated[str | None, typer.Option(help="Only since 30m, 2h or 7d (ago), or a time.")]
+Until = Annotated[str | None, typer.Option(help="Only until 2h (ago), or a time.")]
+Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="The ids, as listed.")]
 
 app: Final = typer.Typer(
-    no_args_is_help=True, help="Deliveries that failed verification.", rich_markup_mode=None
+    no_args_is_help=True,
+    help="List, re-verify and release rejected deliveries.",
+    rich_markup_mode=None,
 )
 
 
@@ -62,28 +63,28 @@ def list_rejected(
     until: Until = None,
     limit: Limit = 50,
 ) -> None:
-    """List rejected deliveries, newest first; they are kept for 7 days."""
-    kept = _find(call, source, _wanted(call, (), reason, since, until))
-    found = nlargest(limit, kept, key=lambda each: each.received_at)
+    """List rejected deliveries, newest first; they are stored for 7 days."""
+    delivery = _find(call, source, _wanted(call, (), reason, since, until))
+    found = nlargest(limit, delivery, key=lambda each: each.received_at)
     if call.as_json:
         for each in found:
-            call.output.json(kept_object(each))
+            call.output.json(rejected_object(each))
         return
     if not found:
-        call.output.note("No such deliveries.")
+        call.output.note("No rejected deliveries found.")
         return
     call.output.table(COLUMNS, [_row(each) for each in found])
     if len(found) == limit:
-        call.output.note(f"The newest {limit}; more with --limit, or narrow it down.")
+        call.output.note(f"Showing the newest {limit}; see more with --limit, or filter.")
     call.output.note(
-        call.pasteable("Judge them by today's secrets with `webhookctl rejected reverify`.")
+        call.pasteable("Re-verify them with the current secrets: `webhookctl rejected reverify`.")
     )
 
 
-def _row(kept: RejectedDelivery) -> tuple[object, ...]:
-    state = "kept" if kept.released_at is None else "released"
-    size = kept.row["body_size"]
-    return (iso(kept.received_at), kept.source, kept.id, kept.reason, size, state)
+def _row(delivery: RejectedDelivery) -> tuple[object, ...]:
+    state = "kept" if delivery.released_at is None else "released"
+    size = delivery.row["body_size"]
+    return (iso(delivery.received_at), delivery.source, delivery.id, delivery.reason, size, state)
 
 
 @app.command("show")
@@ -91,33 +92,33 @@ def _row(kept: RejectedDelivery) -> tuple[object, ...]:
 def show(
     call: Invocation,
     *,
-    id_: Annotated[str, typer.Argument(metavar="ID", help="As list shows it.")],
+    id_: Annotated[str, typer.Argument(metavar="ID", help="The id, as listed.")],
     source: Source = None,
-    body: Annotated[bool, typer.Option("--body", help="Print the body as well.")] = False,
+    body: Body = False,
 ) -> None:
     """Show one rejected delivery; signatures and tokens are never printed."""
-    kept = next(_find(call, source, RejectedFilter(ids=(id_,))), None)
-    if kept is None:
+    delivery = next(_find(call, source, RejectedFilter(ids=(id_,))), None)
+    if delivery is None:
         raise CommandError(_unknown(call, [id_]))
     found = Checkout.find()
-    spec = None if found is None else found.sources(call.target.stage).get(kept.source)
+    spec = None if found is None else found.sources(call.target.stage).get(delivery.source)
     provider = None if spec is None else providers.load(spec)
-    shown = body_object(_body(call, kept)) if body else {}
+    shown = body_object(_body(call, delivery)) if body else {}
     if call.as_json:
-        call.output.json({**kept_object(kept, provider), **shown})
+        call.output.json({**rejected_object(delivery, provider), **shown})
         return
-    print_kept(call.output, kept, provider)
-    if kept.released_at is None:
+    print_rejected(call.output, delivery, provider)
+    if delivery.released_at is None:
         call.output.note(
-            call.pasteable(f"Judge it again with `webhookctl rejected reverify {kept.id}`.")
+            call.pasteable(f"Re-verify it with `webhookctl rejected reverify {delivery.id}`.")
         )
     if body:
         call.output.line()
         call.output.raw("".join(shown.values()))
 
 
-def _body(call: Invocation, kept: RejectedDelivery) -> bytes:
-    return _reverification(call, Manifest()).body(kept)
+def _body(call: Invocation, delivery: RejectedDelivery) -> bytes:
+    return _reverification(call, Manifest()).body(delivery)
 
 
 @app.command("reverify")
@@ -132,15 +133,15 @@ def reverify(
     until: Until = None,
     limit: Limit = 1000,
 ) -> None:
-    """Judge rejected deliveries by today's secrets, as of when they came; writes nothing.
+    """Re-verify rejected deliveries with the current secrets, as of their arrival; read-only.
 
-    Exits with 1 if any still fails.
+    Exit with 1 if any still fails.
     """
     manifest = Manifest(sources=Checkout.required().sources(call.target.stage))
     judge = _reverification(call, manifest)
     wanted = _wanted(call, ids or (), reason, since, until)
-    results = [judge.check(kept) for kept in _chosen(call, manifest, source, wanted, limit)]
-    print_checked(call, results, limit)
+    results = [judge.check(delivery) for delivery in _chosen(call, manifest, source, wanted, limit)]
+    print_results(call, results, limit)
     if any(result.verdict not in FINE for result in results):
         raise typer.Exit(1)
 
@@ -157,9 +158,9 @@ def release(
     until: Until = None,
     limit: Limit = 1000,
 ) -> None:
-    """Let the rejected deliveries in that are valid by today's secrets, each once.
+    """Accept the rejected deliveries that are valid with the current secrets, each once.
 
-    May be repeated at any time. Exits with 1 if a valid one is not in, or none was valid.
+    Safe to repeat. Exit with 1 if a valid one is not accepted, or none is valid.
     """
     target = call.target
     manifest = Checkout.required().manifest(target.stage)
@@ -171,14 +172,14 @@ def release(
     wanted = _wanted(call, ids or (), reason, since, until)
     by, results = caller(target), list[ReverifiedDelivery]()
     try:
-        for kept in _chosen(call, manifest, source, wanted, limit):
-            results.append(judge.release(kept, acceptance, by=by, now=call.clock.now()))
+        for delivery in _chosen(call, manifest, source, wanted, limit):
+            results.append(judge.release(delivery, acceptance, by=by, now=call.clock.now()))
     except Unavailable as error:
         done = sum(result.verdict in IN for result in results)
         raise CommandError(
-            f"{error}; {done} were let in by then, and the same command goes on with the rest"
+            f"{error}; {done} were accepted so far, and the same command continues with the rest"
         ) from error
-    print_checked(call, results, limit)
+    print_results(call, results, limit)
     verdicts = {result.verdict for result in results}
     if IngestOutcome.CONFLICT in verdicts or (results and verdicts.isdisjoint(FINE)):
         raise typer.Exit(1)
@@ -207,23 +208,23 @@ def _find(
 def _chosen(
     call: Invocation, manifest: Manifest, source: str | None, wanted: RejectedFilter, limit: int
 ) -> list[RejectedDelivery]:
-    """Returns the deliveries to be judged; raises CommandError where a named one is not there."""
+    """Returns the selected deliveries; raises CommandError for an unknown id."""
     found = list(islice(_find(call, source, wanted), limit))
-    missing = set(wanted.ids) - {kept.id for kept in found}
+    missing = set(wanted.ids) - {delivery.id for delivery in found}
     if missing:
         raise CommandError(_unknown(call, sorted(missing)))
-    for kept in found:
-        if kept.source not in manifest.sources:
+    for delivery in found:
+        if delivery.source not in manifest.sources:
             raise CommandError(
-                f"inbox.toml has no source {kept.source}: add it, or choose others with --source"
+                f"inbox.toml has no source {delivery.source}: add it, or filter with --source"
             )
     return found
 
 
 def _unknown(call: Invocation, ids: list[str]) -> str:
     return call.pasteable(
-        f"no rejected delivery {', '.join(ids)}: look it up with `webhookctl rejected list`"
-        " (they are kept for 7 days)"
+        f"no rejected delivery {', '.join(ids)}: search with `webhookctl rejected list`"
+        " (they are stored for 7 days)"
     )
 
 
@@ -231,7 +232,7 @@ def _require_lanes(call: Invocation, manifest: Manifest) -> None:
     missing = set(manifest.lanes) - set(call.target.queue_urls)
     if missing:
         raise CommandError(
-            f"the inbox that runs has no lane {', '.join(sorted(missing))}: deploy this first"
+            f"the deployed inbox has no lane {', '.join(sorted(missing))}: deploy first"
         )
 
 

@@ -1,4 +1,4 @@
-"""`replay`: invokes the replay function, as often as it takes."""
+"""`replay`: invokes the replay function until all selected runs are sent."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -8,56 +8,66 @@ from typing import Annotated, Any, Final
 import typer
 
 from webhook_inbox.replay.replay import SAMPLE, ReplayOutcome, ReplayReport
+from webhookctl.checkout import require_known
 from webhookctl.display.output import counted
 from webhookctl.display.times import iso, moment
 from webhookctl.errors import CommandError
-from webhookctl.invocation import Invocation, caller, takes_options
-from webhookctl.naming import require_known
+from webhookctl.invocation import EventType, Handler, Invocation, Source, caller, takes_options
 from webhookctl.target import Target
 
-# An invocation does about so many seconds' worth at the given rate, to show how far it is.
+# Seconds of work per invocation at the given rate, so that progress is visible.
 STEP_SECONDS: Final = 5
 COLUMNS: Final = ("SOURCE", "EVENT_ID", "HANDLER", "STATUS", "OUTCOME", "LAST_ERROR")
 MEANINGS: Final = {
     ReplayOutcome.REPLAYED: "sent again",
     ReplayOutcome.WOULD_REPLAY: "would be sent again",
-    ReplayOutcome.UNSENT: "reset; the queue failed, so the reconciler sends them",
-    ReplayOutcome.FINISHED: "left alone: finished (--force with --event-id and --handler repeats one)",
-    ReplayOutcome.IN_USE: "left alone: a worker is at it",
-    ReplayOutcome.EXPIRED: "left alone: the event has expired; ask the provider to send it again",
-    ReplayOutcome.MISSING: "not found: no event of this id",
+    ReplayOutcome.UNSENT: "reset, not sent: the queue failed; the reconciler sends them",
+    ReplayOutcome.FINISHED: "unchanged: finished (use --force with --event-id and --handler)",
+    ReplayOutcome.IN_USE: "unchanged: in progress",
+    ReplayOutcome.EXPIRED: "unchanged: the event has expired; ask the provider to send it again",
+    ReplayOutcome.MISSING: "not found: no event with this id",
 }
-# What is sent, or would be.
 SENT: Final = (ReplayOutcome.REPLAYED, ReplayOutcome.WOULD_REPLAY, ReplayOutcome.UNSENT)
 
 Payload = dict[str, Any]
 
 
 @takes_options
-def replay(  # noqa: PLR0913 - one option for each of the function's filters
+def replay(  # noqa: PLR0913 - one parameter per option
     call: Invocation,
     *,
-    source: Annotated[str | None, typer.Option(help="Of this source only.")] = None,
-    type_: Annotated[str | None, typer.Option("--type", help="A glob, like 'invoice.*'.")] = None,
-    handler: Annotated[str | None, typer.Option(help="Of this handler only.")] = None,
+    source: Source = None,
+    type_: EventType = None,
+    handler: Handler = None,
     event_id: Annotated[
-        list[str] | None, typer.Option(help="All unfinished runs of this event; may repeat.")
+        list[str] | None, typer.Option(help="All unfinished runs of this event; repeatable.")
     ] = None,
-    error_contains: Annotated[str | None, typer.Option(help="Part of the last error.")] = None,
-    received_after: Annotated[str | None, typer.Option(help="2h (ago), or a time.")] = None,
-    received_before: Annotated[str | None, typer.Option(help="2h (ago), or a time.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most so many runs.")] = 1000,
-    rate: Annotated[float, typer.Option(min=0.1, max=500, help="Runs a second.")] = 10.0,
-    reason: Annotated[str, typer.Option(help="Kept with each run.")] = "",
-    requested_by: Annotated[str | None, typer.Option(help="Who asks; you by default.")] = None,
+    error_contains: Annotated[
+        str | None, typer.Option(help="Only runs whose last error contains this.")
+    ] = None,
+    received_after: Annotated[
+        str | None, typer.Option(help="Only events received after 2h (ago), or a time.")
+    ] = None,
+    received_before: Annotated[
+        str | None, typer.Option(help="Only events received before 2h (ago), or a time.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Maximum number of runs.")] = 1000,
+    rate: Annotated[float, typer.Option(min=0.1, max=500, help="Runs per second.")] = 10.0,
+    reason: Annotated[str, typer.Option(help="Recorded with each run.")] = "",
+    requested_by: Annotated[
+        str | None, typer.Option(help="Your name; by default your AWS identity.")
+    ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Finished runs as well, named by event and handler.")
+        bool,
+        typer.Option("--force", help="Replay finished runs too; with --event-id and --handler."),
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; otherwise only tell.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Send the runs; without it, only list them.")
+    ] = False,
 ) -> None:
-    """Send dead letters, or chosen runs, to their queue again; a dry run without --yes.
+    """Send dead runs to their queues again; a dry run without --yes.
 
-    Without --event-id the dead letters are searched.
+    With --event-id, all unfinished runs of these events are selected.
     """
     now = call.clock.now()
     filters = {
@@ -70,7 +80,7 @@ def replay(  # noqa: PLR0913 - one option for each of the function's filters
         "received_before": iso(moment(received_before, now)) if received_before else None,
     }
     if force and not (event_id and handler):
-        raise typer.BadParameter("--force needs --event-id and --handler: name what to repeat")
+        raise typer.BadParameter("--force needs --event-id and --handler")
     request: Payload = {name: value for name, value in filters.items() if value is not None}
     request |= {"rate_per_second": rate, "reason": reason, "force": force}
     target = call.target
@@ -82,11 +92,11 @@ def replay(  # noqa: PLR0913 - one option for each of the function's filters
 
 
 def _run(call: Invocation, target: Target, request: Payload, limit: int) -> ReplayReport:
-    """Counts first, to know how far it is; then replays step by step."""
+    """Counts the runs to show progress; then replays them in steps."""
     expected = _total(target, request, limit)
     total = ReplayReport(dry_run=False)
     step = max(1, int(request["rate_per_second"] * STEP_SECONDS))
-    with call.output.progress("worked through", expected.matched) as advance:
+    with call.output.progress("processed", expected.matched) as advance:
         for part in _reports(target, {**request, "dry_run": False}, limit, step):
             _add(total, part)
             if part.matched:
@@ -102,7 +112,7 @@ def _total(target: Target, request: Payload, limit: int) -> ReplayReport:
 
 
 def _reports(target: Target, request: Payload, limit: int, step: int) -> Iterator[ReplayReport]:
-    """Yields a report for each invocation, until all is done or the limit reached."""
+    """Yields a report per invocation until all runs are processed or the limit is reached."""
     left: int = limit
     cursor: str | None = None
     while left > 0:
@@ -124,8 +134,8 @@ def _invoke(target: Target, payload: Payload) -> ReplayReport:
     if answer.get("FunctionError"):
         message = data.get("errorMessage") if isinstance(data, dict) else None
         raise CommandError(
-            f"the replay function failed: {message or 'see its log'}; what was replayed by then"
-            " stays replayed, and the same command goes on with the rest"
+            f"the replay function failed: {message or 'see its log'}; runs sent so far stay sent,"
+            " and the same command continues with the rest"
         )
     known = {field.name for field in fields(ReplayReport)}
     return ReplayReport(**{name: value for name, value in data.items() if name in known})
@@ -157,17 +167,17 @@ def _print(call: Invocation, report: ReplayReport) -> None:
         call.output.line(f"  {count} {MEANINGS[ReplayOutcome(outcome)]}")
     if report.dlq_removed:
         removed = counted(report.dlq_removed, "message")
-        call.output.line(f"  {removed} removed from the DLQs, their runs being done or replayed")
+        call.output.line(f"  {removed} removed from the DLQs: their runs are done or replayed")
     if report.sample:
         call.output.line()
         call.output.table(COLUMNS, [_row(entry) for entry in report.sample])
         if report.matched > len(report.sample):
-            call.output.line(f"These are {len(report.sample)} of {report.matched}.")
+            call.output.line(f"Showing {len(report.sample)} of {report.matched}.")
 
 
 def _heading(report: ReplayReport) -> str:
     if report.dry_run:
-        return "dry run, nothing was sent"
+        return "dry run: nothing was sent"
     return "replayed" if _sent(report) else "nothing was sent"
 
 
@@ -182,9 +192,9 @@ def _row(entry: Mapping[str, Any]) -> list[object]:
 
 
 def _next_step(report: ReplayReport, limit: int) -> str:
-    more = f" There are more than {limit}: raise --limit." if report.cursor else ""
+    more = f" More than {limit} match: raise --limit." if report.cursor else ""
     if not _sent(report):
         return "Nothing to replay; see `webhookctl inbox list --status dead_letter`." + more
     if report.dry_run:
-        return "Add --yes to do it." + more
-    return "See `webhookctl inbox list --status pending` for what has not begun yet." + more
+        return "Add --yes to send them." + more
+    return "List runs that have not started with `webhookctl inbox list --status pending`." + more

@@ -1,41 +1,45 @@
-"""`secrets set`: gives a source, a destination or a handler its secret. `enrol` is beside it."""
+"""`secrets`: sets secrets, and accepts the ones that providers deliver."""
 
 import sys
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
 import typer
 from botocore.exceptions import ClientError
 
+from webhook_inbox import providers
+from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.secrets import LIFE
-from webhookctl.checkout import known_secrets
-from webhookctl.commands.enrol import enrol
+from webhook_inbox.domain.timestamps import duration
+from webhook_inbox.ingest import enrolment
+from webhookctl.checkout import known_manifest, known_source
+from webhookctl.display.times import iso
 from webhookctl.errors import CommandError
-from webhookctl.invocation import Invocation, takes_options
+from webhookctl.invocation import Invocation, caller, takes_options
 from webhookctl.target import Target
 
-# Whoever may set a secret need not be allowed to read it.
+# Permission to set a secret does not imply permission to read it.
 DENIED: Final = frozenset({"AccessDenied", "AccessDeniedException"})
 
 
 class Change(StrEnum):
-    """What setting a secret does to it."""
+    """The effect of setting a secret."""
 
-    CREATED = "created"  # it had no value
+    CREATED = "created"  # had no value
     REPLACED = "replaced"
     UNCHANGED = "unchanged"
-    UNKNOWN = "unknown"  # set, whatever it was before: it may not be read
+    UNKNOWN = "unknown"  # set; the previous value is unreadable
 
 
 WORDS: Final = {
     Change.CREATED: "Set {}, which had no value.",
-    Change.REPLACED: "Replaced {}: the value before stays valid until the next one.",
-    Change.UNCHANGED: "Unchanged: {} has this value already.",
-    Change.UNKNOWN: "Set {}: a value before stays valid until the next one.",
+    Change.REPLACED: "Replaced {}; the previous value stays valid until the next change.",
+    Change.UNCHANGED: "Unchanged: {} already has this value.",
+    Change.UNKNOWN: "Set {}; a previous value stays valid until the next change.",
 }
 
 app: Final = typer.Typer(no_args_is_help=True, help="Set secrets.", rich_markup_mode=None)
-app.command("enrol")(enrol)
 
 
 @app.callback()
@@ -47,13 +51,14 @@ def secrets() -> None:
 @takes_options
 def set_secret(
     call: Invocation,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="As in inbox.toml.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The secret, as in inbox.toml.")],
     *,
     create: Annotated[
-        bool, typer.Option("--create", help="For webhookctl alone: no function may read it.")
+        bool,
+        typer.Option("--create", help="Create it for webhookctl only; no function can read it."),
     ] = False,
 ) -> None:
-    """Set a secret to the value on standard input, without its last line break."""
+    """Set a secret from standard input, without its trailing line break."""
     target = call.target
     value = read_value(f"Value of {name}: ")
     if not create:
@@ -70,18 +75,20 @@ def set_secret(
 
 
 def _warn(call: Invocation, name: str) -> None:
-    known = known_secrets(call.target.stage)
+    manifest = known_manifest(call.target.stage)
+    sources = (spec.secret for spec in manifest.sources.values())
+    known = dict.fromkeys((*sources, *manifest.secrets))
     if known and name not in known:
         call.output.note(
-            f"Note: nothing in inbox.toml uses a secret {name}; it names: {', '.join(known)}"
+            f"Note: inbox.toml does not use a secret {name}; it uses: {', '.join(known)}"
         )
 
 
 def read_value(prompt: str) -> str:
-    """Returns a secret from standard input, asked for without echo on a terminal.
+    """Returns a secret from standard input, prompted without echo on a terminal.
 
     Raises:
-        CommandError: it is empty, or no text.
+        CommandError: it is empty or not text.
     """
     try:
         text: str = (
@@ -91,9 +98,7 @@ def read_value(prompt: str) -> str:
         )
     except UnicodeDecodeError:
         # Not chained: the original error carries the secret's bytes.
-        raise CommandError(
-            "the secret is not UTF-8 text: pass it as the provider shows it"
-        ) from None
+        raise CommandError("the secret is not UTF-8: pass it as the provider shows it") from None
     value = text.removesuffix("\n").removesuffix("\r")
     if not value.strip():
         raise CommandError("the secret is empty: pass it on standard input, `… < file`")
@@ -101,12 +106,12 @@ def read_value(prompt: str) -> str:
 
 
 def _put(target: Target, name: str, value: str, *, create: bool) -> tuple[Change, bool]:
-    """Stores the value; returns what it changes, and whether the secret had to be created."""
+    """Stores the value; returns the change, and whether the secret was created."""
     vault = target.client("secretsmanager")
     secret_id = target.secret_prefix + name
     change = _change(vault, secret_id, value)
     if change is Change.UNCHANGED:
-        # Put once more, it would be its own predecessor and push out the one still in use.
+        # Setting it again would make it its own previous version and drop the one still in use.
         return change, False
     try:
         vault.put_secret_value(SecretId=secret_id, SecretString=value)
@@ -115,8 +120,8 @@ def _put(target: Target, name: str, value: str, *, create: bool) -> tuple[Change
             raise
         if not target.local and not create:
             raise CommandError(
-                f"the stack {target.name} has no secret {name}: name it in inbox.toml and deploy"
-                " first; its functions have no right to read any other"
+                f"the stack {target.name} has no secret {name}: add it to inbox.toml and deploy"
+                " first; its functions can read no other"
             ) from error
     else:
         return change, False
@@ -135,3 +140,62 @@ def _change(vault: Any, secret_id: str, value: str) -> Change:
             return Change.UNKNOWN
         raise
     return Change.UNCHANGED if current == value else Change.REPLACED
+
+
+@app.command("enrol")
+@takes_options
+def enrol(
+    call: Invocation,
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="The source, as in inbox.toml.")],
+    *,
+    span: Annotated[str, typer.Option("--for", help="Duration, at most 1h.")] = "15m",
+) -> None:
+    """Accept the first secret that a source's provider delivers, and no other.
+
+    Run it right before you create the webhook at the provider.
+    """
+    length = _length(span)
+    target = call.target
+    if source not in target.urls:
+        deployed = ", ".join(target.urls) or "none"
+        raise CommandError(f"no source {source} is deployed; deployed: {deployed}")
+    _require_offers(source, target.stage)
+    by, now = caller(target), call.clock.now()
+    enrolment.begin(target.table, source, by=by, now=now, until=now + length)
+    _show_enrolment(call, source, by=by, until=now + length)
+
+
+def _length(span: str) -> timedelta:
+    try:
+        length = duration(span)
+    except ConfigurationError as error:
+        raise typer.BadParameter(f"--for: {error}") from error
+    if length > enrolment.LONGEST:
+        raise typer.BadParameter(
+            f"--for: {span} is too long: any client can offer a secret meanwhile; use at most 1h"
+        )
+    return length
+
+
+def _require_offers(source: str, stage: str) -> None:
+    """Raises CommandError where the source's provider delivers no secret."""
+    spec = known_source(source, stage)
+    try:
+        offers = spec is None or providers.load(spec).offer is not None
+    except ConfigurationError:
+        return  # The checkout is being edited; the deployed source counts.
+    if spec is not None and not offers:
+        raise CommandError(
+            f"the provider of {source} ({spec.provider}) delivers no secret: set the secret that it"
+            f" shows, with `webhookctl secrets set {spec.secret}`"
+        )
+
+
+def _show_enrolment(call: Invocation, source: str, *, by: str, until: datetime) -> None:
+    url = call.target.urls[source]
+    if call.as_json:
+        data = {"source": source, "open_until": iso(until), "opened_by": by, "url": url}
+        call.output.json(data)
+        return
+    call.output.line(f"{source} accepts the first secret offered until {iso(until)}.")
+    call.output.note(f"Now create the webhook at the provider, with the URL {url}")

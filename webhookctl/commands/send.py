@@ -1,6 +1,5 @@
-"""`send`: posts sample events, signed as their provider would."""
+"""`send`: signs sample events as their provider would, and posts them."""
 
-import os
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,7 +16,7 @@ from webhookctl.deliveries.post import Answer, post
 from webhookctl.deliveries.samples import Draft, Forge
 from webhookctl.display.output import counted
 from webhookctl.errors import CommandError
-from webhookctl.invocation import Invocation, takes_options
+from webhookctl.invocation import Invocation, SecretEnv, secret_of, takes_options
 from webhookctl.local import dev_secrets
 from webhookctl.target import STATE
 
@@ -27,38 +26,36 @@ COLUMNS: Final = ("FILE", "EVENT_ID", "HTTP", "ANSWER")
 
 
 @takes_options
-def send(  # noqa: PLR0913 - one option for each thing a provider may vary
+def send(  # noqa: PLR0913 - one parameter per option
     call: Invocation,
     *,
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Bodies, as they are.")],
-    source: Annotated[str, typer.Option(help="The source they are posted to.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files with the bodies.")],
+    source: Annotated[str, typer.Option(help="The source to post to.")],
     times: Annotated[
-        int, typer.Option(min=1, max=1000, help="Post each so often, at the same time.")
+        int, typer.Option(min=1, max=1000, help="Concurrent copies of each delivery.")
     ] = 1,
     type_: Annotated[
         str | None,
-        typer.Option("--type", help="The event's type; by default the file's name up to `__`."),
+        typer.Option("--type", help="The event type; by default the file name up to `__`."),
     ] = None,
-    event_id: Annotated[str | None, typer.Option("--id", help="The event's id.")] = None,
+    event_id: Annotated[str | None, typer.Option("--id", help="The event id.")] = None,
     new_id: Annotated[
-        bool, typer.Option("--new-id", help="A new event, even where the body holds the id.")
+        bool, typer.Option("--new-id", help="Replace the id in the body by a new one.")
     ] = False,
-    url: Annotated[str | None, typer.Option(help="Post there, and not to the target.")] = None,
+    url: Annotated[str | None, typer.Option(help="Post to this URL instead of the target.")] = None,
     secret: Annotated[
-        str | None, typer.Option(help="The signing secret; `-` reads standard input.")
+        str | None, typer.Option(help="The signing secret; `-` reads it from standard input.")
     ] = None,
-    secret_env: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The variable that holds the secret.")
-    ] = None,
+    secret_env: SecretEnv = None,
 ) -> None:
     """Sign sample events and post them.
 
-    Each FILE is a new event under a fresh id, unless its body holds the id.
+    Each FILE becomes an event with a new id, unless its body contains the id.
     """
     if event_id and (new_id or len(files) > 1):
-        raise typer.BadParameter("--id names one event: give one FILE, and no --new-id")
+        raise typer.BadParameter("--id needs exactly one FILE, without --new-id")
     apart = url is not None and bool(secret or secret_env)
-    spec = _spec(source, stage="local" if apart else call.target.stage)
+    spec = Checkout.required().source(source, "local" if apart else call.target.stage)
     address = url or _address(call, source)
     key = _secret(call, spec, secret, secret_env)
     forge = Forge(provider=providers.load(spec), spec=spec, secret=key, clock=call.clock)
@@ -71,23 +68,16 @@ def send(  # noqa: PLR0913 - one option for each thing a provider may vary
         raise typer.Exit(1)
 
 
-def _spec(source: str, *, stage: str) -> SourceSpec:
-    sources = Checkout.required().sources(stage)
-    if source not in sources:
-        raise CommandError(f"inbox.toml has no source {source}; it has: {', '.join(sources)}")
-    return sources[source]
-
-
 def _address(call: Invocation, source: str) -> str:
     urls = call.target.urls
     if source not in urls:
         if call.target.local:
             raise CommandError(
-                f"the source {source} is not loaded yet: wait for `make dev` to say"
-                f" `new source: …/{source}`, or why it did not reload"
+                f"the source {source} is not loaded yet: wait until `make dev` prints"
+                f" `new source: …/{source}`, or the reason why it did not reload"
             )
         raise CommandError(
-            f"the inbox that runs has no source {source} (it has: {', '.join(urls)}): deploy first"
+            f"the deployed inbox has no source {source} (it has: {', '.join(urls)}): deploy first"
         )
     return urls[source]
 
@@ -98,9 +88,7 @@ def _secret(call: Invocation, spec: SourceSpec, given: str | None, variable: str
     if given:
         return given
     if variable:
-        if not os.environ.get(variable):
-            raise CommandError(f"the variable {variable} is not set: export it, or use --secret -")
-        return os.environ[variable]
+        return secret_of(variable, otherwise="--secret -")
     return _stored(call, spec)
 
 
@@ -112,17 +100,17 @@ def _stored(call: Invocation, spec: SourceSpec) -> str:
         values = call.target.secrets.fetch(spec.secret)
     except Unavailable as error:
         raise CommandError(
-            f"the secret {spec.secret} cannot be read ({error}): give it with --secret - or"
+            f"the secret {spec.secret} cannot be read ({error}): pass it with --secret - or"
             " --secret-env"
         ) from error
     if not values:
         command = call.pasteable(f"webhookctl secrets set {spec.secret}")
-        raise CommandError(f"the secret {spec.secret} is not set: `{command}`")
+        raise CommandError(f"the secret {spec.secret} is not set: run `{command}`")
     return values[0]
 
 
 def _signing_key(spec: SourceSpec) -> str | None:
-    """Returns the private key that the local inbox keeps beside a fake public one."""
+    """Returns the private key of the local inbox's fake public key."""
     return dev_secrets.signing_key(Checkout.required().functions.parent / STATE, spec.secret)
 
 
@@ -155,12 +143,14 @@ def _object(draft: Draft, answer: Answer) -> dict[str, Any]:
 def _hints(drafts: list[Draft], counts: Counter[str]) -> list[str]:
     hints = []
     if counts["duplicate"] and not counts["accepted"] and any(d.id_in_body for d in drafts):
-        hints.append("The body holds the event's id, which came before: --new-id makes a new one.")
+        hints.append("The body contains the id of a known event: use --new-id for a new event.")
     if counts["replayed"]:
         hints.append(
-            "This content came before under another id, and such a copy is not run:"
-            " --new-id makes a new event of it."
+            "This content was received before under another id, so its handlers do not run: use"
+            " --new-id for a new event."
         )
     if counts["conflict"]:
-        hints.append("This id came before with other content: --new-id makes a new event of it.")
+        hints.append(
+            "This id was received before with different content: use --new-id for a new event."
+        )
     return hints

@@ -1,9 +1,8 @@
-"""`verify`: explains offline why one request does not verify."""
+"""`verify`: explains offline why a request fails verification."""
 
-import os
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
@@ -18,54 +17,53 @@ from webhookctl.diagnosis.diagnose import Diagnosis, Step, diagnose
 from webhookctl.diagnosis.hypothesis import Cause, Trial
 from webhookctl.display.times import moment
 from webhookctl.errors import CommandError
-from webhookctl.invocation import Invocation, takes_options
-
-DEFAULT_STAGE: Final = "dev"
+from webhookctl.invocation import Invocation, SecretEnv, Stage, read_bytes, secret_of, takes_options
 
 
 @takes_options
-def verify(  # noqa: PLR0913 - one option for each thing that a signature may cover
+def verify(  # noqa: PLR0913 - one parameter per option
     call: Invocation,
     *,
-    headers: Annotated[Path, typer.Option(help="`Name: value` lines, or a JSON object.")],
-    body: Annotated[Path, typer.Option(help="The body, byte for byte.")],
-    source: Annotated[str | None, typer.Option(help="The source of inbox.toml it is for.")] = None,
+    headers: Annotated[
+        Path, typer.Option(metavar="FILE", help="`Name: value` lines, or a JSON object.")
+    ],
+    body: Annotated[Path, typer.Option(metavar="FILE", help="The exact bytes of the body.")],
+    source: Annotated[str | None, typer.Option(help="The source in inbox.toml.")] = None,
     provider: Annotated[
-        str | None, typer.Option(help="Its provider, where no inbox.toml is at hand.")
+        str | None, typer.Option(help="The provider, without an inbox.toml.")
     ] = None,
     secret_file: Annotated[
-        Path | None, typer.Option(help="The file with the secret; otherwise it is asked for.")
+        Path | None, typer.Option(metavar="FILE", help="The secret; prompted for by default.")
     ] = None,
-    secret_env: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The variable that holds the secret.")
-    ] = None,
+    secret_env: SecretEnv = None,
     others: Annotated[
         list[Path] | None,
-        typer.Option("--try", help="A file with another secret to try; may repeat."),
+        typer.Option("--try", metavar="FILE", help="Another secret to try; repeatable."),
     ] = None,
     published: Annotated[
-        Path | None, typer.Option(help="The key or certificate that the provider publishes.")
+        Path | None,
+        typer.Option(metavar="FILE", help="The provider's published key or certificate."),
     ] = None,
     at: Annotated[
-        str | None, typer.Option(help="When it came: 2h (ago), or a time; now by default.")
+        str | None, typer.Option(help="When it was received: 2h (ago), or a time; default now.")
     ] = None,
-    url: Annotated[str, typer.Option(help="The address as the provider has it.")] = "",
-    method: Annotated[str, typer.Option(help="Of the request.")] = "POST",
-    stage: Annotated[str, typer.Option(help="Whose values of inbox.toml count.")] = DEFAULT_STAGE,
+    url: Annotated[str, typer.Option(help="The URL registered at the provider.")] = "",
+    method: Annotated[str, typer.Option(help="The request's method.")] = "POST",
+    stage: Stage = "dev",
 ) -> None:
-    """Explain why a request does not verify: which step fails, and why; exits with 1 then.
+    """Explain which verification step fails for a request, and why; exit with 1 if one fails.
 
-    Nothing is sent and nothing is fetched.
+    Sends and fetches nothing.
     """
     spec = _spec(source, provider, stage)
     now = call.clock.now()
     came = moment(at, now) if at else now
-    delivery = _delivery(spec, read_headers(headers), _bytes(body), url, method, came)
+    delivery = _delivery(spec, read_headers(headers), read_bytes(body), url, method, came)
     shared = providers.load(spec).needs_secret
     secrets = (_secret(secret_file, secret_env),) if shared else ()
     found = diagnose(
         Trial(spec, delivery, secrets),
-        fetcher=NOWHERE if published is None else _Published(_bytes(published)),
+        fetcher=NOWHERE if published is None else _Published(read_bytes(published)),
         others=[(str(file), _text(file)) for file in others or ()],
         url=url,
     )
@@ -78,7 +76,7 @@ def verify(  # noqa: PLR0913 - one option for each thing that a signature may co
 
 
 class _Published(Fetcher):
-    """Stands for what the provider publishes, whatever is asked for."""
+    """Returns the published key for any request."""
 
     def __init__(self, answer: bytes) -> None:
         self._answer = answer
@@ -92,11 +90,8 @@ def _spec(source: str | None, provider: str | None, stage: str) -> SourceSpec:
     if provider is not None and source is None:
         return SourceSpec("it", provider, "it")
     if source is None or provider is not None:
-        raise typer.BadParameter("give --source or --provider, one of them")
-    sources = Checkout.required().sources(stage)
-    if source not in sources:
-        raise CommandError(f"inbox.toml has no source {source}; it has: {', '.join(sources)}")
-    return sources[source]
+        raise typer.BadParameter("give either --source or --provider")
+    return Checkout.required().source(source, stage)
 
 
 def _delivery(
@@ -111,34 +106,25 @@ def _delivery(
 
 def _secret(file: Path | None, variable: str | None) -> str:
     if file is not None and variable is not None:
-        raise typer.BadParameter("give --secret-file or --secret-env, one of them")
+        raise typer.BadParameter("give either --secret-file or --secret-env")
     if file is not None:
         return _text(file)
     if variable is None:
         return read_value("The source's secret: ")
-    if not os.environ.get(variable):
-        raise CommandError(f"the variable {variable} is not set: export it, or use --secret-file")
-    return os.environ[variable]
+    return secret_of(variable, otherwise="--secret-file")
 
 
 def _text(file: Path) -> str:
     try:
-        text = _bytes(file).decode()
+        text = read_bytes(file).decode()
     except UnicodeDecodeError:
         # Not chained: the original error carries the secret's bytes.
-        raise CommandError(f"{file} is no UTF-8 text") from None
+        raise CommandError(f"{file} is not UTF-8 text") from None
     return text.removesuffix("\n").removesuffix("\r")
 
 
-def _bytes(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise CommandError(f"{file}: cannot be read: {error.strerror}") from error
-
-
 def _results(found: Diagnosis) -> dict[Step, str]:
-    """Returns what each step came to; those behind the one that failed were not reached."""
+    """Returns each step's result; steps after a failed one are not reached."""
     steps = found.steps
     place = len(steps) if found.failed is None else steps.index(found.failed)
     return {
@@ -182,7 +168,7 @@ def _print(call: Invocation, found: Diagnosis) -> None:
         return
     call.output.line(f"{found.reason}: {found.detail}")
     for cause in found.causes:
-        how = "cause" if cause.proven else "perhaps"
+        how = "cause" if cause.proven else "possible cause"
         call.output.line(f"{how}: {cause.words}")
-        call.output.line(f"  do: {cause.remedy}")
-    call.output.note(f"Judged in {found.tried} ways.")
+        call.output.line(f"  fix: {cause.remedy}")
+    call.output.note(f"Tried {found.tried} variants.")

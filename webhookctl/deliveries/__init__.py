@@ -1,1 +1,1 @@
-"""Deliveries that the CLI sends: made from sample files or saved requests, and posted over HTTP."""
+"""Builds, signs and posts sample deliveries."""

@@ -1,4 +1,4 @@
-"""Posting a delivery over HTTP."""
+"""Posts a delivery over HTTP."""
 
 import json
 from dataclasses import dataclass
@@ -13,19 +13,18 @@ from webhookctl.errors import CommandError
 
 SECONDS: Final = 30
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
-SHOWN: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An HTTP answer; status 0 where none came."""
+    """An HTTP response; status 0 without one."""
 
     status: int
     text: str
 
     @property
     def accepted(self) -> bool:
-        """Whether the provider would not send it again."""
+        """True if a provider would not retry."""
         return 200 <= self.status < 300
 
     @property
@@ -38,7 +37,7 @@ class Answer:
 
     @property
     def outcome(self) -> str:
-        """What became of the delivery, in the inbox's own word where it says one."""
+        """The delivery's outcome as the inbox names it, otherwise the HTTP status."""
         data = self.data
         if isinstance(data, dict) and isinstance(data.get("status"), str):
             return str(data["status"])
@@ -46,11 +45,11 @@ class Answer:
 
 
 def post(url: str, draft: Draft) -> Answer:
-    """Posts a delivery once; raises CommandError where the address cannot be one."""
+    """Posts a delivery once; raises CommandError for an invalid URL."""
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise CommandError(f"{url} is no address: begin it with https:// or http://")
-    # A proxy has no business on loopback.
+    # Loopback needs no proxy.
     opener = build_opener(ProxyHandler({})) if parts.hostname in LOOPBACK else build_opener()
     whole = url if not draft.query else f"{url}{'&' if parts.query else '?'}{draft.query}"
     request = Request(whole, data=draft.body, headers=dict(draft.headers), method="POST")  # noqa: S310

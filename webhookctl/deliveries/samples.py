@@ -1,4 +1,4 @@
-"""Making deliveries of sample files, signed as their provider would."""
+"""Builds deliveries from sample files, signed as their provider would."""
 
 import json
 import re
@@ -21,15 +21,15 @@ from webhookctl.errors import CommandError
 NOT_RENAMED: Final = (
     "its id does not stand in it as one JSON value, so it cannot be replaced: edit a copy of it"
 )
-# `evt_…`: an id's prefix says of which kind it is.
+# An id's type prefix, such as `evt_…`.
 _PREFIX: Final = re.compile(r"[A-Za-z]+_")
-# White space that JSON ignores, one for each bit.
+# White space that JSON ignores; one character per bit.
 _BITS: Final = (" ", "\t")
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A signed delivery, ready to be posted; `id_in_body` tells where its id stands."""
+    """A signed delivery; `id_in_body` says whether the body contains the event id."""
 
     file: Path
     source: str
@@ -42,7 +42,7 @@ class Draft:
 
 
 class Forge:
-    """Makes deliveries of one source."""
+    """Builds deliveries of one source."""
 
     def __init__(self, *, provider: Provider, spec: SourceSpec, secret: str, clock: Clock) -> None:
         self._provider = provider
@@ -58,22 +58,22 @@ class Forge:
         event_id: str | None = None,
         new_id: bool = False,
     ) -> Draft:
-        """Makes a delivery of a file.
+        """Builds a delivery from a file.
 
         Args:
-            file: its content is the body.
-            type_: the event's type, where the body does not say it; by default what the file's
-                name, `type__variant.json`, says.
-            event_id: the event's id, instead of the file's own or a fresh one.
-            new_id: makes another event of a file that was sent before.
+            file: the body.
+            type_: the event type, where the body lacks it; by default from the file's name,
+                `type__variant.json`.
+            event_id: the event id; by default the file's own or a new one.
+            new_id: whether to replace the id in the body by a new one.
 
         Raises:
-            CommandError: the provider could not have sent this.
+            CommandError: the provider could not have sent this delivery.
         """
         body, kind, fresh = file.read_bytes(), type_ or _named(file), uuid.uuid4().hex
         found = self._signed(file, Sample(fresh, kind, body)).event_id
         if found == fresh:
-            # The id goes into a header. What a guard has seen it knows by its content, though.
+            # The id is in a header; a replay guard recognizes the content, though.
             body = _distinct(file, body) if new_id and self._provider.guard else body
             return self._signed(file, Sample(event_id or fresh, kind, body))
         if event_id or new_id:
@@ -109,15 +109,15 @@ class Forge:
 
 
 def _named(file: Path) -> str:
-    # A file's name cannot hold the slash that some types have: it is percent-encoded.
+    # A slash of a type is percent-encoded in the file's name.
     return unquote(file.name.partition(".json")[0].partition("__")[0])
 
 
 def _renamed(file: Path, body: bytes, found: str, event_id: str | None) -> bytes:
-    """Returns the body under another id than the one it has, by default a fresh one like it."""
+    """Returns the body with another id, by default a new one with the same prefix."""
     old = json.dumps(found).encode()
     if event_id is None and old not in body:
-        return _distinct(file, body)  # The id is made of the content.
+        return _distinct(file, body)  # The id is derived from the content.
     if body.count(old) != 1:
         raise CommandError(f"{file}: {NOT_RENAMED}")
     prefix = _PREFIX.match(found)
@@ -126,7 +126,7 @@ def _renamed(file: Path, body: bytes, found: str, event_id: str | None) -> bytes
 
 
 def _distinct(file: Path, body: bytes) -> bytes:
-    """Returns a body that says the same and was never sent: white space is added at its end."""
+    """Returns an equivalent body that was never sent, with random white space at its end."""
     try:
         json.loads(body)
     except (ValueError, RecursionError) as error:

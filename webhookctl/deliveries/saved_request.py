@@ -1,4 +1,4 @@
-"""Reading a request that somebody saved."""
+"""Reads a saved request."""
 
 import json
 from pathlib import Path
@@ -7,12 +7,12 @@ from webhookctl.errors import CommandError
 
 
 def read_headers(file: Path) -> dict[str, str]:
-    """Returns headers by lower-case name, repeated ones joined by commas as API Gateway does.
+    """Returns headers by lower-case name; joins repeated ones with commas, as API Gateway does.
 
-    The file holds `Name: value` lines, as curl and proxies print them, or one JSON object.
+    The file has `Name: value` lines, as curl and proxies print them, or one JSON object.
 
     Raises:
-        CommandError: it cannot be read, or holds no headers.
+        CommandError: it cannot be read, or has no headers.
     """
     try:
         text = file.read_text(encoding="utf-8", errors="surrogateescape")
@@ -24,7 +24,7 @@ def read_headers(file: Path) -> dict[str, str]:
         name = given.strip().lower()
         found[name] = f"{found[name]},{value}" if name in found else value
     if not found:
-        raise CommandError(f"{file} holds no headers: write `Name: value` lines, or a JSON object")
+        raise CommandError(f"{file} has no headers: write `Name: value` lines, or a JSON object")
     return found
 
 
@@ -38,7 +38,7 @@ def _object(file: Path, text: str) -> list[tuple[str, str]]:
 
 
 def _lines(text: str) -> list[tuple[str, str]]:
-    """Reads lines; what curl puts before them, and a request's first line, is passed over."""
+    """Reads lines; skips curl's prefixes and the request line."""
     bare = [line.lstrip("<> ").rstrip("\r") for line in text.splitlines()]
     pairs = [line.partition(":") for line in bare if ":" in line]
     return [(name, value.strip(" \t")) for name, _, value in pairs if name and " " not in name]

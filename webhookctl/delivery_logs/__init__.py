@@ -1,8 +1,8 @@
-"""What providers say they sent, compared with what the ledger has.
+"""Compares providers' delivery logs with the ledger.
 
-For providers that keep a log of their deliveries and can be asked for it: `github` never sends
-again by itself, `stripe` gives up after three days. Part of an operator's hands, never of a bundle.
+For providers with a queryable log: GitHub never retries by itself, Stripe gives up after three
+days. The CLI only; no function ships this package.
 
-What is missing is not written into the ledger from here. The provider is asked to send it again,
-so that it comes in as every delivery does, signed and verified (G6): there is one way in.
+Missing events are not written to the ledger. The provider is asked to send them again, so that they
+are signed and verified as every delivery is (G6).
 """

@@ -1,28 +1,35 @@
-"""Asking a provider's API, as often as it allows."""
+"""A client for providers' APIs that respects their rate limits."""
 
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from email.message import Message
+from http.client import HTTPException
 from typing import Any, Final, NamedTuple
-from urllib.parse import urlencode
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlencode, urlsplit
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 from webhook_inbox.domain.errors import InboxError, Unavailable
 from webhook_inbox.domain.ports import Clock
+from webhookctl.deliveries.post import LOOPBACK
+from webhookctl.errors import CommandError
 
 TRIES: Final = 5
-# Longer than this nobody sits in front of a terminal: GitHub's limits are reset every hour.
+SECONDS: Final = 30
+# The longest wait at a terminal; GitHub resets its limits every hour.
 PATIENCE: Final = timedelta(minutes=2)
 MESSAGE_LIMIT: Final = 200
 DIGITS: Final = 11
 
 
 class Unusable(InboxError):
-    """The provider's API cannot be asked at all now; the text names the remedy."""
+    """The provider's API is unusable at present; the text names the remedy."""
 
 
 class Refused(InboxError):
-    """The provider's API refused one request; another may be fine."""
+    """The provider's API refused one request; others may succeed."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(f"{status}: {message}")
@@ -31,7 +38,7 @@ class Refused(InboxError):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A request: `url` is whole, `body` a form or None."""
+    """A request; `body` is a form or None."""
 
     method: str
     url: str
@@ -40,7 +47,7 @@ class Question:
 
 
 class Reply(NamedTuple):
-    """An answer; header names are in lower case."""
+    """A response; header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -48,14 +55,14 @@ class Reply(NamedTuple):
 
     @property
     def document(self) -> Any:
-        """The body as JSON; raises Unusable where it is none."""
+        """The body as JSON; raises Unusable for any other body."""
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError) as error:
-            raise Unusable("the answer is no JSON: see that the address is the API's") from error
+            raise Unusable("the response is not JSON: check the API's address") from error
 
 
-# Sends a request once, follows no redirect; raises Unavailable where no answer comes.
+# Sends a request once, follows no redirect; raises Unavailable without a response.
 Send = Callable[[Question], Reply]
 
 
@@ -64,14 +71,13 @@ class Api:
     """One provider's API.
 
     Attributes:
-        name: the provider's, for messages.
-        base: its address, without a slash at the end.
-        headers: sent with every request; the token is among them.
+        name: the provider, for messages.
+        base: the base URL, without a trailing slash.
+        headers: sent with every request, the token included.
         send: sends one request.
         clock: waits.
-        calm: the seconds to wait where it says "too many" and not for how long; doubled each
-            time.
-        resumes_at: before then it wants no further request.
+        calm: the seconds to wait after a rate limit without a stated time; doubled each time.
+        resumes_at: the earliest time of the next request.
     """
 
     name: str
@@ -83,14 +89,14 @@ class Api:
     resumes_at: datetime | None = None
 
     def get(self, path: str, query: Mapping[str, str] | None = None) -> Reply:
-        """Returns the answer, of status 2xx; raises Unusable or Refused."""
+        """Returns a 2xx response; raises Unusable or Refused."""
         url = f"{self.base}{path}" + (f"?{urlencode(query)}" if query else "")
         return self._ask(Question("GET", url, self.headers))
 
     def post(self, path: str, form: Mapping[str, str] | None = None) -> Reply:
-        """Returns the answer, of status 2xx; raises Unusable or Refused.
+        """Returns a 2xx response; raises Unusable or Refused.
 
-        May ask twice where an answer was lost, so for what does no harm twice.
+        For idempotent requests only: it retries where a response was lost.
         """
         headers = {**self.headers, "content-type": "application/x-www-form-urlencoded"}
         body = urlencode(form).encode() if form else b""
@@ -110,10 +116,10 @@ class Api:
             limited = _is_limit(reply)
             if not limited and reply.status < 500:
                 return self._judged(reply)
-            failure = f"it answered {reply.status}"
+            failure = f"status {reply.status}"
             if self.resumes_at is None:
                 self._wait((self.calm if limited else 1) * 2**attempt)
-        raise Unusable(f"{self.name}, asked {TRIES} times: {failure}; try again in a moment")
+        raise Unusable(f"{self.name} failed {TRIES} times: {failure}; try again in a moment")
 
     def _wait(self, seconds: float) -> None:
         self.resumes_at = self.clock.now() + timedelta(seconds=seconds)
@@ -124,8 +130,8 @@ class Api:
         wait = self.resumes_at - self.clock.now()
         if wait > PATIENCE:
             raise Unusable(
-                f"{self.name} takes no more requests until {self.resumes_at:%H:%M:%S} UTC:"
-                " run it again then; what was done stays done"
+                f"{self.name} limits requests until {self.resumes_at:%H:%M:%S} UTC: run the command"
+                " again then; completed requests stay completed"
             )
         if wait > timedelta():
             self.clock.sleep(wait.total_seconds())
@@ -135,23 +141,23 @@ class Api:
         if reply.status < 300:
             return reply
         if reply.status < 400:
-            raise Refused(reply.status, "moved elsewhere: give its present name")
+            raise Refused(reply.status, "moved: use its current name")
         if reply.status == 401:
-            # Not its own words: some repeat a part of the token.
-            raise Unusable(f"{self.name} does not know the token: set its secret again")
+            # Not the response's text: some APIs repeat a part of the token.
+            raise Unusable(f"{self.name} rejects the token: set its secret again")
         raise Refused(reply.status, _message(reply.body))
 
 
 def _is_limit(reply: Reply) -> bool:
     if reply.status == 429:
         return True
-    # GitHub also answers 403, and says in words alone that it is no matter of rights.
+    # GitHub also limits with 403; only the text distinguishes that from missing permissions.
     told = "retry-after" in reply.headers or reply.headers.get("x-ratelimit-remaining") == "0"
     return reply.status == 403 and (told or b"rate limit" in reply.body.lower())
 
 
 def _resumption(reply: Reply, now: datetime) -> datetime | None:
-    """Returns when the provider takes the next request, None where it does not say."""
+    """Returns the time of the next allowed request; None where the reply states none."""
     after = _number(reply.headers.get("retry-after", ""))
     if after is not None and reply.status >= 400:
         return now + timedelta(seconds=after)
@@ -162,16 +168,58 @@ def _resumption(reply: Reply, now: datetime) -> datetime | None:
 
 
 def _number(text: str) -> int | None:
-    # Eleven digits are beyond the year 5000, and below what a datetime can hold.
+    # Eleven digits reach beyond the year 5000 and fit a datetime.
     return int(text) if text.isascii() and text.isdigit() and len(text) <= DIGITS else None
 
 
 def _message(body: bytes) -> str:
-    """Returns the API's own words, one line of them."""
+    """Returns the error message of a response as one line."""
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):
         found = None
     error = found.get("error", found) if isinstance(found, dict) else {}
     words = error.get("message", "") if isinstance(error, dict) else ""
-    return " ".join(str(words).split())[:MESSAGE_LIMIT] or "it says no more"
+    return " ".join(str(words).split())[:MESSAGE_LIMIT] or "no message"
+
+
+class _Stay(HTTPRedirectHandler):
+    """Follows no redirect, which would forward the token."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """Returns None, so that the redirect itself is the response."""
+
+
+def send(question: Question) -> Reply:
+    """Sends a request once; raises Unavailable without a response."""
+    loopback = urlsplit(question.url).hostname in LOOPBACK
+    opener = build_opener(_Stay, *([ProxyHandler({})] if loopback else []))
+    request = Request(  # noqa: S310 - `address` allows only https and loopback
+        question.url,
+        data=question.body,
+        headers={"user-agent": "webhookctl", **question.headers},
+        method=question.method,
+    )
+    try:
+        with opener.open(request, timeout=SECONDS) as response:
+            return Reply(response.status, _lower(response.headers), response.read())
+    except HTTPError as error:
+        with error:
+            return Reply(error.code, _lower(error.headers), error.read())
+    except (URLError, HTTPException, OSError) as error:
+        host = urlsplit(question.url).netloc
+        cause = str(getattr(error, "reason", None) or error)
+        raise Unavailable(host, question.method, f"no response: {cause}") from error
+
+
+def address(text: str) -> str:
+    """Returns an API's base URL; raises CommandError for one that a token may not be sent to."""
+    parts = urlsplit(text)
+    safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
+    if not safe or not parts.hostname or parts.query or parts.username:
+        raise CommandError(f"{text} is not a safe address for a token: use https://…")
+    return text.rstrip("/")
+
+
+def _lower(headers: Message) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}

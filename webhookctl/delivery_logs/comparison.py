@@ -1,26 +1,62 @@
-"""Which of the events in a provider's log the ledger does not have."""
+"""Finds the events of a provider's log that the ledger lacks."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Final
+from datetime import datetime, timedelta
+from typing import Final, Protocol
 
 from webhook_inbox.domain.ports import Table
 from webhook_inbox.ledger.schema import dedupe_key, event_key, live
-from webhookctl.delivery_logs.log import Logged
 
-# What is read, and kept in memory, at once.
+# Entries per batch.
 CHUNK: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """What comparing came to.
+class Logged:
+    """An event that the provider sent, or tried to send.
 
     Attributes:
-        looked_at: how many events the log has.
-        unwanted: how many of them are of types that the source does not store.
-        missing: the others that are not in the ledger, oldest first.
+        event_id: as ingest derives it.
+        type: as ingest derives it.
+        at: the time of the last delivery attempt, or of the event where the log lacks that.
+        answered: the HTTP status of the last attempt; None where the log lacks it.
+        handle: the provider's identifier for a redelivery request.
+    """
+
+    event_id: str
+    type: str
+    at: datetime
+    answered: int | None
+    handle: str
+
+
+class DeliveryLog(Protocol):
+    """A provider's log of the deliveries to one URL."""
+
+    @property
+    def memory(self) -> timedelta:
+        """The period that it covers."""
+
+    @property
+    def pause(self) -> float:
+        """The seconds between two redelivery requests that the provider asks for."""
+
+    def entries(self, low: datetime, high: datetime) -> Iterator[Logged]:
+        """Yields the events sent in [low, high], newest first; raises Unusable or Refused."""
+
+    def resend(self, entry: Logged) -> None:
+        """Requests a redelivery, newly signed; raises Unusable or Refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The result of a comparison.
+
+    Attributes:
+        looked_at: the number of events in the log.
+        unwanted: the number of events whose types the source does not store.
+        missing: the other events that the ledger lacks, oldest first.
     """
 
     looked_at: int
@@ -36,14 +72,9 @@ def compare(
     wants: Callable[[str], bool],
     now: datetime,
 ) -> Comparison:
-    """Compares a log with the ledger; changes nothing.
+    """Compares a log with the ledger, without writes.
 
-    Args:
-        entries: of the log.
-        table: the ledger's.
-        source: whose events they are.
-        wants: tells of a type whether the source stores it.
-        now: what has expired by then counts as missing, as everywhere.
+    `wants` says whether the source stores a type. Expired events count as missing.
     """
     looked_at = 0
     wanted: list[Logged] = []
@@ -64,5 +95,5 @@ def _absent(table: Table, source: str, entries: list[Logged], now: datetime) -> 
     keys = {entry.event_id: event_key(source, dedupe_key(entry.event_id)) for entry in entries}
     found = {item["pk"] for item in table.get_many(list(keys.values())) if live(item, now)}
     suspects = [entry for entry in entries if keys[entry.event_id].pk not in found]
-    # Many rows are read eventually consistent; what came a moment ago is not missing.
+    # `get_many` reads eventually consistent; an event stored a moment ago is not missing.
     return [entry for entry in suspects if live(table.get(keys[entry.event_id]), now) is None]

@@ -1,9 +1,8 @@
-"""Stripe's list of events, as far as one webhook endpoint wants them.
+"""Stripe's list of the events that a webhook endpoint receives, 30 days of them.
 
-It goes back 30 days. An event that is read from it is not signed, and its body need not be the one
-that the endpoint is sent, which is rendered for the endpoint's API version: the two would be one id
-with different content (G7). So what is missing is sent again by Stripe, by the operation behind
-`stripe events resend`, and comes in signed.
+The list's events are unsigned and may differ from the endpoint's, which use its API version; to
+store them would give one id two contents (G7). Stripe therefore sends missing events again, signed,
+by the operation behind `stripe events resend`.
 Source: docs.stripe.com `api/events/list`, `api/webhook_endpoints/retrieve`, `cli/events/resend`;
 stripe/stripe-cli `pkg/cmd/resource/events_resend.go` for that operation's path.
 """
@@ -16,45 +15,41 @@ from urllib.parse import quote
 
 from webhook_inbox.domain.timestamps import to_seconds
 from webhookctl.delivery_logs.api import Api, Unusable
-from webhookctl.delivery_logs.log import Logged
+from webhookctl.delivery_logs.comparison import Logged
 
-ADDRESS: Final = "https://api.stripe.com"
 PAGE: Final = 100
-# Everything but a few types that have to be asked for by name; of a new such type too much is told.
+# All types but a few, which an endpoint must name; new ones of those would be listed as missing.
 ALL: Final = "*"
 _ENDPOINT: Final = re.compile(r"we_\w+", re.ASCII)
 
 
-def headers(token: str) -> Mapping[str, str]:
-    """Returns what is sent with every request."""
-    return {"authorization": f"Bearer {token}"}
-
-
-def endpoint_of(hook: str) -> str:
-    """Returns a webhook endpoint's id; raises ValueError where it is none."""
-    if _ENDPOINT.fullmatch(hook) is None:
-        raise ValueError("write the endpoint's id, we_…, as its page in the dashboard shows it")
-    return hook
-
-
 class StripeLog:
-    """The port `DeliveryLog`.
+    """A `DeliveryLog` of the webhook endpoint with this id."""
 
-    Args:
-        api: Stripe's.
-        endpoint: the id of the webhook endpoint, `we_…`.
-    """
-
+    address: Final = "https://api.stripe.com"
+    calm: Final = 1.0
     memory = timedelta(days=30)
-    # Half of what a sandbox takes: 25 requests a second.
+    # Half the limit of a sandbox, 25 requests per second.
     pause = 0.08
+
+    @staticmethod
+    def headers(token: str) -> Mapping[str, str]:
+        """Returns the headers of every request."""
+        return {"authorization": f"Bearer {token}"}
+
+    @staticmethod
+    def named(hook: str) -> str:
+        """Returns a webhook endpoint's id; raises ValueError for any other text."""
+        if _ENDPOINT.fullmatch(hook) is None:
+            raise ValueError("use the endpoint's id, we_…, shown on its page in the dashboard")
+        return hook
 
     def __init__(self, api: Api, endpoint: str) -> None:
         self._api = api
         self._endpoint = endpoint
 
     def entries(self, low: datetime, high: datetime) -> Iterator[Logged]:
-        """See the port."""
+        """See `DeliveryLog`."""
         wanted = self._enabled()
         query = {
             "created[gte]": str(to_seconds(low)),
@@ -69,16 +64,18 @@ class StripeLog:
             query["starting_after"] = page[-1].event_id
 
     def resend(self, entry: Logged) -> None:
-        """See the port."""
+        """See `DeliveryLog`."""
         path = f"/v1/events/{quote(entry.handle, safe='')}/retry"
         self._api.post(path, {"webhook_endpoint": self._endpoint})
 
     def _enabled(self) -> frozenset[str]:
-        """Returns the types that the endpoint is sent."""
+        """Returns the types that the endpoint receives."""
         document = self._api.get(f"/v1/webhook_endpoints/{self._endpoint}").document
         enabled = document.get("enabled_events") if isinstance(document, dict) else None
         if not isinstance(enabled, list):
-            raise Unusable("the answer is no webhook endpoint: see that the address is Stripe's")
+            raise Unusable(
+                "the response is not a webhook endpoint: check that the address is Stripe's"
+            )
         return frozenset(map(str, enabled))
 
 
@@ -86,7 +83,7 @@ def _page(document: Any) -> tuple[list[Logged], bool]:
     try:
         return [_logged(event) for event in document["data"]], bool(document["has_more"])
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise Unusable("the list of events is not what Stripe documents") from error
+        raise Unusable("the list of events is not in Stripe's documented format") from error
 
 
 def _logged(event: Any) -> Logged:

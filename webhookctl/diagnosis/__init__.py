@@ -1,1 +1,1 @@
-"""Finds out why a delivery does not verify, by testing common causes one by one."""
+"""Explains offline why a delivery fails verification."""

@@ -1,4 +1,4 @@
-"""What happens to bodies: parsed and written again, decoded, a line break more or less."""
+"""Hypotheses about bodies: reserialized, decoded, with altered line breaks."""
 
 import json
 from base64 import b64decode
@@ -14,8 +14,8 @@ BOM: Final = b"\xef\xbb\xbf"
 
 
 def bodies(trial: Trial) -> Iterator[Trial]:
-    """Undoes what was done to the body."""
-    unlike = "hand the raw bytes on, before anything parses, decodes or saves them"
+    """Reverts common changes of the body."""
+    unlike = "forward the raw bytes before parsing, decoding or saving them"
     for code, words, body in _bodies(trial.delivery.body):
         if body != trial.delivery.body:
             cause = Cause(code, words, unlike)
@@ -34,7 +34,7 @@ def _bodies(body: bytes) -> Iterator[tuple[str, str, bytes]]:
     yield "body-bom", "a byte order mark was put before the body", body.removeprefix(BOM)
     yield from _decoded(body)
     for how, text in _spellings(body):
-        words = f"the body was parsed and written again; the provider signed it {how}"
+        words = f"the body was parsed and reserialized; the provider signed it {how}"
         yield "body-reserialized", words, text
         yield "body-reserialized", words + ", with a line break at its end", text + b"\n"
 
@@ -52,7 +52,7 @@ def _decoded(body: bytes) -> Iterator[tuple[str, str, bytes]]:
 
 
 def _spellings(body: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yields the ways in which the usual libraries write a JSON document."""
+    """Yields a JSON document as common libraries write it."""
     try:
         document = json.loads(body)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""How far the signed time lies from ours, and where it stands."""
+"""The signed time of a delivery, and its distance from the receiver's clock."""
 
 import re
 from binascii import Error, a2b_base64
@@ -8,29 +8,29 @@ from typing import Final
 
 from webhook_inbox.domain.timestamps import from_ms
 from webhookctl.diagnosis.hypothesis import Cause, Trial
-from webhookctl.explain.durations import span
+from webhookctl.display.times import span
 
-# Where a time may stand, wherever the scheme looks for it.
+# A time in any header or body.
 MOMENT: Final = re.compile(rb"[0-9]{13}|[0-9]{10}|[0-9]{4}-[0-9-]{5}[Tt][0-9:.]{8,}[Zz+-][0-9:]*")
-# A clock that is set to local time is off by half hours.
+# A clock set to local time is off by a multiple of this.
 ZONE: Final = timedelta(minutes=30)
 REMEDY: Final = (
-    "give the time at which it came with --at; if that was it, set the clock, or have it sent anew"
+    "pass the time of receipt with --at; if it then verifies, correct the clock or resend"
 )
 
 
 def skewed(age: timedelta) -> Cause:
-    """Returns the cause that it was signed so long before it came."""
+    """Returns the cause for a signature of this age."""
     side = "before" if age > timedelta(0) else "after"
-    words = f"it was signed {span(abs(age))} {side} it came, by the clock here"
+    words = f"it was signed {span(abs(age))} {side} it was received, by the local clock"
     nearest = round(abs(age) / ZONE) * ZONE
     if nearest and abs(abs(age) - nearest) < timedelta(minutes=2):
-        words += f": {span(nearest)} is what a clock is off that is set to another time zone"
+        words += f": {span(nearest)} is the error of a clock in another time zone"
     return Cause("clock-skew", words, REMEDY)
 
 
 def moments(trial: Trial) -> Iterator[datetime]:
-    """Yields what may be the signed time."""
+    """Yields candidates for the signed time."""
     values = [value.encode(errors="replace") for value in trial.delivery.headers.values()]
     values += [_claims(value) for value in values]
     for value in (*values, trial.delivery.body):
@@ -48,7 +48,7 @@ def _moment(text: str) -> datetime:
 
 
 def _claims(value: bytes) -> bytes:
-    """Returns what a JWT claims, b"" of anything else."""
+    """Returns the claims of a JWT, b"" for any other value."""
     parts = value.split(b".")
     try:
         return a2b_base64(parts[1] + b"==", strict_mode=False) if len(parts) == 3 else b""

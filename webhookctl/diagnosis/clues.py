@@ -1,4 +1,4 @@
-"""What a delivery itself shows, where nothing that was tried verifies."""
+"""Hints from the delivery itself, for a failure that no hypothesis explains."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -17,14 +17,15 @@ MODES: Final = ("livemode", "live_mode", "live", "test", "testmode", "test_mode"
 
 
 def missing(provider: Provider, present: Iterable[str]) -> Cause:
-    """Returns what to know of a delivery without a signature."""
+    """Returns the cause of a missing signature."""
     absent = sorted(provider.signature_headers - set(present))
-    words = f"no {', '.join(absent) or 'signature'} came: it was not signed, or a proxy dropped it"
-    remedy = "let the proxy pass it on; see that the provider has a secret to sign with"
+    words = f"no {', '.join(absent) or 'signature'} was received: the request was not signed, or a"
+    words += " proxy removed it"
+    remedy = "let the proxy forward it; check that the provider has a secret to sign with"
     strangers = _whose(set(present) - {"authorization"})
     if strangers:
         words = f"it has the headers of another provider: {', '.join(strangers)}"
-        remedy = "name the source that is theirs, or register that source's address with them"
+        remedy = "use that provider's source, or register that source's URL with it"
     return Cause("header-missing", words, remedy, proven=True)
 
 
@@ -43,13 +44,15 @@ def _whose(present: set[str]) -> list[str]:
 
 
 def version(name: str, versions: list[str]) -> Cause:
-    """Returns what to know of signatures of other versions alone."""
-    words = f"{name} has signatures of version {', '.join(versions)} alone, which do not count here"
-    return Cause("unknown-version", words, "see which version the provider signs with", proven=True)
+    """Returns the cause of signatures that all have unsupported versions."""
+    words = f"{name} has signatures of version {', '.join(versions)} only, which are not supported"
+    return Cause(
+        "unknown-version", words, "check which version the provider signs with", proven=True
+    )
 
 
 def modes(body: bytes) -> Iterator[Cause]:
-    """Yields what the body says of test and live mode."""
+    """Yields hints from the body's test or live mode."""
     try:
         document = parse(body)
     except ValueError:
@@ -58,18 +61,18 @@ def modes(body: bytes) -> Iterator[Cause]:
         return
     for name in MODES:
         if isinstance(document.get(name), bool):
-            words = f"the body says {name}: {str(document[name]).lower()}; test and live mode have"
-            words += " secrets of their own"
-            remedy = "see that the secret is that of this mode's endpoint"
+            words = f"the body says {name}: {str(document[name]).lower()}; test and live mode use"
+            words += " different secrets"
+            remedy = "use the secret of this mode's endpoint"
             yield Cause("other-mode", words, remedy, proven=False)
 
 
 def unknown(provider: Provider) -> Cause:
-    """Returns what is left where nothing that was tried verifies."""
+    """Returns the remaining explanation where no hypothesis verifies."""
     if not provider.needs_secret:
-        words = "the provider did not make this, or its key is not the one that was given"
+        words = "the provider did not sign this, or its key is not the given one"
         return Cause("unknown", words, "ask the provider to send it again", proven=False)
-    words = "no known mishap explains it: the secret is another one, or the body is not what was"
+    words = "no known change explains it: the secret differs, or the body is not the one that was"
     words += " sent"
     remedy = "compare the secret with the provider's; try others with --try"
     return Cause("unknown", words, remedy, proven=False)

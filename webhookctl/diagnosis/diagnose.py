@@ -1,7 +1,7 @@
-"""Explains why a delivery does not verify: which step fails, and what most likely went wrong.
+"""Explains why a delivery fails verification: the failed step and its likely cause.
 
-Nothing is guessed that can be tried: the delivery is judged again without each of the usual
-mishaps, and then without two of them; the first that verifies names the cause.
+The delivery is verified again with each common change reverted, then with two of them; the first
+variant that verifies names the cause.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,20 +23,20 @@ from webhookctl.diagnosis.requests import addresses, headers, registered
 from webhookctl.diagnosis.schemes import schemes
 from webhookctl.diagnosis.secrets import secrets
 
-# Two mishaps at once are tried so often; a public key's check takes a tenth of a millisecond.
+# The limit of variants with two changes; verifying a public-key signature takes 0.1 ms.
 MOST_PAIRS: Final = 20_000
 UNTIMELY: Final = frozenset({Reason.STALE, Reason.FUTURE})
 MOST_MOMENTS: Final = 200
 
 
 class Step(StrEnum):
-    """What is checked, in this order."""
+    """The steps of verification, in order."""
 
     HEADER = "signature found"
     FORM = "signature readable"
     SECRET = "secret usable"  # noqa: S105 - a step's name
     KEY = "published key fetched"
-    SIGNATURE = "signature right"
+    SIGNATURE = "signature valid"
     TIME = "time within its window"
     NAME = "event named"
 
@@ -55,10 +55,10 @@ FAILS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What a delivery comes to; `failed` is None where nothing fails.
+    """The result of a diagnosis; `failed` is None where every step passes.
 
-    `tried` counts the ways in which it was judged, `steps` are those that there are for it: nothing
-    is fetched for most, and some share no secret.
+    `tried` counts the variants, `steps` has the steps that apply: most sources fetch nothing, and
+    some share no secret.
     """
 
     failed: Step | None = None
@@ -77,16 +77,9 @@ def diagnose(
     others: Sequence[tuple[str, str]] = (),
     url: str = "",
 ) -> Diagnosis:
-    """Explains what a delivery comes to. Writes and sends nothing.
+    """Diagnoses a delivery without writing or sending; raises ConfigurationError for bad settings.
 
-    Args:
-        trial: the delivery, its source, and the secrets in use, the current one first.
-        fetcher: for what its provider publishes.
-        others: secrets it may have been signed with instead, each with a name that may be shown.
-        url: the address that is registered with the provider; "" where it is not known.
-
-    Raises:
-        ConfigurationError: the source's settings cannot be used.
+    `others` are (name, secret) candidates; `url` is the one registered at the provider.
     """
     return _Examination(trial, fetcher, others, url).run()
 
@@ -127,7 +120,7 @@ class _Examination:
         try:
             found = fetches(self._trial.delivery, self._trial.secrets) if fetches else None
         except Rejected:
-            return True  # What is wrong with the delivery keeps it from being fetched.
+            return True  # The delivery's error precedes the fetch.
         return found is not None
 
     def _named(self, verified: Verified) -> Diagnosis:
@@ -149,8 +142,8 @@ class _Examination:
         if error.reason in UNTIMELY:
             return replace(failed, causes=self._untimely(self._trial))
         if error.reason is Reason.KEY_UNAVAILABLE:
-            words = "the provider's published key is not here, and nothing is fetched"
-            cause = Cause("key-missing", words, "give it in a file, with --published", proven=True)
+            words = "the provider's published key is missing, and nothing is fetched"
+            cause = Cause("key-missing", words, "pass it with --published", proven=True)
             return replace(failed, causes=(cause,))
         for look in (self._one, self._two):
             trial = next(filter(self._passes, look()), None)
@@ -162,11 +155,11 @@ class _Examination:
         return replace(failed, causes=found)
 
     def _one(self) -> Iterator[Trial]:
-        """Yields the delivery without one mishap."""
+        """Yields the delivery with one change reverted."""
         return (trial for suspect in self._singles for trial in suspect(self._trial))
 
     def _two(self) -> Iterator[Trial]:
-        """Yields the delivery without two mishaps."""
+        """Yields the delivery with two changes reverted."""
         pairs = (
             second
             for first_of, second_of in ((headers, bodies), (secrets, bodies), (headers, secrets))
@@ -184,14 +177,14 @@ class _Examination:
         try:
             self._judge(trial)
         except Rejected as error:
-            # The time is judged last: what is untimely has a right signature.
+            # The time is checked last, so an untimely delivery has a valid signature.
             return error.reason in UNTIMELY
         except ConfigurationError:
             return False
         return True
 
     def _untimely(self, trial: Trial) -> tuple[Cause, ...]:
-        """Returns by how much the time is off, () where it is not."""
+        """Returns the cause of an untimely delivery; () for a timely one."""
         try:
             self._judge(trial)
         except Rejected:
@@ -208,7 +201,7 @@ class _Examination:
         return (Cause("clock-skew", "it was signed too long ago, or ahead of time", clock.REMEDY),)
 
     def _clues(self, error: Rejected) -> Iterator[Cause]:
-        """Yields what the delivery itself shows, where nothing that was tried verifies."""
+        """Yields hints from the delivery itself."""
         delivery, wanted = self._trial.delivery, self._provider.signature_headers
         if error.reason is Reason.MISSING_SIGNATURE:
             yield clues.missing(self._provider, delivery.headers.keys())
@@ -217,7 +210,7 @@ class _Examination:
             if versions and error.reason is Reason.MALFORMED:
                 yield clues.version(name, versions)
         if not delivery.body:
-            words = "the body is empty: something on the way read it before it was saved"
+            words = "the body is empty: a proxy or framework read it before it was saved"
             yield Cause("body-empty", words, "save the raw bytes first", proven=False)
         if error.reason is Reason.INVALID_SIGNATURE:
             yield from clues.modes(delivery.body)
@@ -226,10 +219,10 @@ class _Examination:
 def _others(trial: Trial, *, others: Sequence[tuple[str, str]]) -> Iterator[Trial]:
     for name, secret in others:
         words = f"it was signed with another secret: the one in {name}"
-        cause = Cause("other-secret", words, "set that one, or send to the source that has it")
+        cause = Cause("other-secret", words, "set that secret, or send to the source that uses it")
         yield trial.without(cause, secrets=(secret,))
 
 
 def _unnamed(error: Rejected) -> Cause:
-    words = f"the signature is right, but nothing names the event: {error.detail}"
-    return Cause("unnamed", words, "see the source's `event_id`, and what the provider sends")
+    words = f"the signature is valid, but the event has no id: {error.detail}"
+    return Cause("unnamed", words, "check the source's `event_id` and the provider's request")

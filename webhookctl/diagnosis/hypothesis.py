@@ -1,8 +1,4 @@
-"""What commonly happens to a delivery, its secret or its source, undone.
-
-Each suspicion is a delivery as it would have been without one mishap. The one that verifies has
-found what went wrong; see `diagnosis`.
-"""
+"""Hypotheses: variants of a delivery with one common change reverted."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -14,10 +10,7 @@ from webhook_inbox.domain.model import Delivery
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What went wrong, in plain words, and what to do about it.
-
-    `proven` tells that the delivery verifies without it.
-    """
+    """A cause and its remedy; `proven` if the delivery verifies without it."""
 
     code: str
     words: str
@@ -27,7 +20,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A delivery, the source it is for, and the secrets it is judged by."""
+    """A delivery, its source and the secrets that verify it."""
 
     spec: SourceSpec
     delivery: Delivery
@@ -35,7 +28,7 @@ class Trial:
     causes: tuple[Cause, ...] = ()
 
     def without(self, cause: Cause, **changed: Any) -> "Trial":
-        """Returns it as it would be without one more mishap."""
+        """Returns the variant with one more change reverted."""
         return replace(self, causes=(*self.causes, cause), **changed)
 
 

@@ -1,4 +1,4 @@
-"""What proxies and frameworks do to headers and addresses."""
+"""Hypotheses about headers and URLs that proxies and frameworks change."""
 
 import re
 from collections.abc import Iterator
@@ -16,22 +16,22 @@ FORWARDED: Final = ("x-forwarded-host", "x-original-host", "x-forwarded-server")
 
 
 def headers(trial: Trial) -> Iterator[Trial]:
-    """Undoes what proxies and frameworks do to headers."""
+    """Reverts common changes of headers."""
     came = trial.delivery.headers
     renamed = {_name(name): value for name, value in came.items()}
     if renamed != came:
         cause = Cause(
             "header-renamed",
-            "the headers have other names than the provider gave them: "
+            "the headers were renamed: "
             + ", ".join(sorted(name for name in came if _name(name) != name)),
-            "undo what the proxy or the framework did to the names",
+            "keep the provider's header names in the proxy or framework",
         )
         yield trial.without(cause, delivery=replace(trial.delivery, headers=renamed))
     for name in sorted(providers.load(trial.spec).signature_headers & came.keys()):
         for words, value in _values(came[name]):
             if value != came[name]:
                 cause = Cause(
-                    "header-changed", f"the header {name} {words}", "hand headers on as they came"
+                    "header-changed", f"the header {name} {words}", "forward headers unchanged"
                 )
                 changed = replace(trial.delivery, headers={**came, name: value})
                 yield trial.without(cause, delivery=changed)
@@ -51,7 +51,7 @@ def _values(value: str) -> Iterator[tuple[str, str]]:
 
 
 def addresses(trial: Trial) -> Iterator[Trial]:
-    """Tries the other addresses that the provider may have sent to."""
+    """Tries other URLs that the provider may have signed."""
     here = trial.delivery
     base = str(trial.spec.settings.get("url", ""))
     known = urlsplit(base or f"https://{here.headers.get('host', '')}{here.path}")
@@ -73,7 +73,7 @@ def addresses(trial: Trial) -> Iterator[Trial]:
 
 
 def registered(url: str) -> Hypothesis:
-    """Returns the suspicion that the provider sent to this address, as it is registered there."""
+    """Returns the hypothesis that the provider signed this URL."""
 
     def suspect(trial: Trial) -> Iterator[Trial]:
         base, _, query = url.partition("?")
@@ -92,9 +92,7 @@ def _addressed(trial: Trial, url: str, query: str) -> Trial:
     )
     shown = f"{url}?…" if query else url
     takes = "url" in settings_of(trial.spec)
-    remedy = (
-        f'url = "{url}" in the source\'s table' if takes else "let the proxy keep host and path"
-    )
+    remedy = f'url = "{url}" in the source\'s table' if takes else "keep host and path in the proxy"
     words = f"a proxy or a domain changed the URL: the provider signed {shown}"
     settings = {**trial.spec.settings, "url": url} if takes else trial.spec.settings
     cause = Cause("url-changed", words, remedy)

@@ -1,4 +1,4 @@
-"""A delivery that is signed by another scheme than the source is set up for."""
+"""Hypotheses about the source's signature scheme."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -22,7 +22,7 @@ CONTENTS: Final = (
 
 
 def schemes(trial: Trial) -> Iterator[Trial]:
-    """Tries the provider's other schemes, or other values of a declared one."""
+    """Tries the provider's other schemes, or other settings of a declared one."""
     changes = _declared(trial.spec) if trial.spec.provider == DECLARED else _variants(trial.spec)
     for change in changes:
         told = ", ".join(f'{key} = "{value}"' for key, value in change.items())
@@ -33,8 +33,8 @@ def schemes(trial: Trial) -> Iterator[Trial]:
             settings = {**trial.spec.settings, **change}
         cause = Cause(
             "scheme-settings",
-            f"it is signed otherwise than inbox.toml says: {told}",
-            f"write {told} in the source's table",
+            f"its signature uses other settings than inbox.toml: {told}",
+            f"set {told} in the source's table",
         )
         yield trial.without(cause, spec=replace(trial.spec, settings=settings))
 
@@ -59,7 +59,7 @@ def _declared(spec: SourceSpec) -> Iterator[Mapping[str, Any]]:
 
 
 def settings_of(spec: SourceSpec) -> frozenset[str]:
-    """Returns the names of the keys that a source's provider takes beside those of all."""
+    """Returns the names of the settings of a source's provider."""
     module = import_module(f"{providers.__name__}.{providers.MODULES[spec.provider]}")
     known: frozenset[str] = getattr(module, "SETTINGS", frozenset())
     return known

@@ -1,4 +1,4 @@
-"""What happens to secrets on their way from the provider: quoted, cut, encoded once too often."""
+"""Hypotheses about secrets: quoted, truncated or encoded."""
 
 import json
 from base64 import b64decode, b64encode
@@ -9,7 +9,7 @@ from webhookctl.diagnosis.hypothesis import Cause, Trial
 
 
 def secrets(trial: Trial) -> Iterator[Trial]:
-    """Undoes what was done to the secret."""
+    """Reverts common changes of the secret."""
     for place, secret in enumerate(trial.secrets):
         for code, words, text in _secrets(secret):
             if text and text != secret:
@@ -19,19 +19,19 @@ def secrets(trial: Trial) -> Iterator[Trial]:
 
 
 def _secrets(secret: str) -> Iterator[tuple[str, str, str]]:
-    yield "secret-white-space", "white space stands around the secret", secret.strip()
+    yield "secret-white-space", "the secret is surrounded by white space", secret.strip()
     bare = secret.strip().strip("\"'`")
-    yield "secret-quoted", "quotes stand around the secret", bare
+    yield "secret-quoted", "the secret is in quotes", bare
     yield "secret-lines", "the key's line breaks were written as \\n", secret.replace("\\n", "\n")
     yield "secret-escaped", "the secret was percent-encoded", unquote(secret)
     name, equals, value = secret.partition("=")
     if equals and name.replace("_", "").isalnum() and name.isupper():
-        yield "secret-quoted", "the secret stands behind a variable's name", value
+        yield "secret-quoted", "the secret follows a variable name", value
     for part in _parts(secret):
-        yield "secret-quoted", "the secret stands inside a JSON object", part
+        yield "secret-quoted", "the secret is inside a JSON object", part
     code, words = "secret-encoding", "the secret is not encoded as the provider's key is: "
-    yield code, words + "`whsec_` is missing before it", f"whsec_{bare}"
-    yield code, words + "`whsec_` does not belong to it", bare.removeprefix("whsec_")
+    yield code, words + "the prefix `whsec_` is missing", f"whsec_{bare}"
+    yield code, words + "it has an extra prefix `whsec_`", bare.removeprefix("whsec_")
     encoded = b64encode(secret.encode()).decode()
     yield code, words + "its base64 is the key", encoded
     yield code, words + "its base64 is the key, after `whsec_`", f"whsec_{encoded}"

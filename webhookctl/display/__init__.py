@@ -1,1 +1,1 @@
-"""Formats events, effects, approvals, completions and rejected deliveries as text or JSON."""
+"""Formats results for the terminal and as JSON."""

@@ -1,4 +1,4 @@
-"""An event as people and programs see it."""
+"""Formats events as JSON and text."""
 
 import base64
 from collections.abc import Iterator, Mapping
@@ -10,12 +10,19 @@ from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.ledger.pauses import RESUMPTION
 from webhook_inbox.ledger.schema import EVENT_LIFE
 from webhook_inbox.ledger.settle import with_lost
-from webhookctl.display.approvals import approval_line, approvals, hold_lines, hold_object
-from webhookctl.display.completions import wait_line, wait_object, waits_of
-from webhookctl.display.effects import effect_line, effect_object
 from webhookctl.display.output import GAP, Output
-from webhookctl.display.times import iso
-from webhookctl.explain.durations import relative, span
+from webhookctl.display.runs import (
+    approval_line,
+    approvals,
+    effect_line,
+    effect_object,
+    hold_lines,
+    hold_object,
+    wait_line,
+    wait_object,
+    waits_of,
+)
+from webhookctl.display.times import iso, relative, span
 from webhookctl.explain.effects import effects_of
 from webhookctl.explain.next_action import next_action
 
@@ -25,7 +32,7 @@ Limits = Mapping[str, int]
 def event_object(
     overview: Overview, *, now: datetime, limits: Limits | None = None
 ) -> dict[str, Any]:
-    """Returns an event as JSON data, without its body; what is absent is null."""
+    """Returns an event as JSON data, without its body; absent values are null."""
     event = overview.event
     return {
         "source": event.source,
@@ -41,7 +48,7 @@ def event_object(
 
 
 def advice(overview: Overview, *, now: datetime, limits: Limits | None = None) -> str:
-    """Returns what to do next about an event, which may have expired before its runs."""
+    """Returns the next action for an event; it may expire before its runs."""
     if overview.event.received_at + EVENT_LIFE <= now:
         return "Ask the provider to send it again: the event has expired, its runs end with it."
     return next_action(overview, now=now, max_attempts=limits)
@@ -65,7 +72,7 @@ def runs_in_short(overview: Overview) -> str:
 def print_event(
     output: Output, overview: Overview, *, provider: str, now: datetime, words: str
 ) -> None:
-    """Prints all that the ledger knows of an event, and what to do."""
+    """Prints an event with its runs, and the next action."""
     event = overview.event
     output.fields(
         {
@@ -131,7 +138,7 @@ def _print_list(output: Output, title: str, lines: Iterator[str]) -> None:
 
 
 def _names(overview: Overview) -> list[str]:
-    """Returns the handlers of an event: those it came with, then others it was replayed for."""
+    """Returns an event's handlers: the original ones, then those that a replay added."""
     return list(dict.fromkeys((*overview.event.runs, *(run.handler for run in overview.runs))))
 
 
@@ -155,7 +162,7 @@ def _run_object(overview: Overview, name: str, now: datetime) -> dict[str, Any]:
 
 
 def _special(run: Run) -> dict[str, Any]:
-    """Returns what few runs have."""
+    """Returns the fields that only some runs have."""
     return {
         **({"items": _items(run)} if run.progress else {}),
         **({"waits_for": run.waits_for} if run.waits_for else {}),
@@ -165,7 +172,7 @@ def _special(run: Run) -> dict[str, Any]:
 
 
 def _items(run: Run) -> dict[str, Any]:
-    """Returns what became of the items of the batch that a run splits, by outcome, and of all."""
+    """Returns the numbers of a batch's items by outcome, and in total."""
     return {**run.progress["counts"], "of": run.progress["of"]}
 
 
@@ -205,12 +212,12 @@ def _attempt_line(attempt: Attempt) -> str:
 
 
 def _replay_line(replay: Mapping[str, Any]) -> str:
-    by, reason = replay.get("by") or "somebody", replay.get("reason")
+    by, reason = replay.get("by") or "unknown", replay.get("reason")
     return f"{iso(from_ms(replay['at']))}  by {by}" + (f": {reason}" if reason else "")
 
 
 def _attempts(run: Run) -> tuple[Attempt, ...]:
-    """Returns a run's attempts, those that died unreported under the one in progress included."""
+    """Returns a run's attempts, including lost ones before the attempt in progress."""
     if run.status is not Status.PROCESSING or run.claimed_at is None:
         return run.attempts
     return with_lost(run, before=run.attempt_count, noticed_at=run.claimed_at)

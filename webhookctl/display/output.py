@@ -1,4 +1,4 @@
-"""What a command prints: rich on a terminal, plain text into a pipe, JSON where it is asked for."""
+"""Prints results: rich on a terminal, plain text into a pipe, JSON with --json."""
 
 import json
 import re
@@ -13,14 +13,14 @@ from rich.table import Table
 from rich.text import Text
 
 GAP: Final = "  "
-# What a provider or an exception wrote may hold sequences that a terminal would obey.
+# Text of providers and exceptions may contain terminal control sequences.
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 Advance = Callable[[int], None]
 
 
 def printable(value: object) -> str:
-    """Returns the value as text of one line, with control characters spelled out."""
+    """Returns the value as one line, with control characters escaped."""
     return _CONTROL.sub(lambda found: repr(found[0])[1:-1], str(value))
 
 
@@ -29,12 +29,13 @@ def counted(count: int, thing: str, things: str = "") -> str:
     return f"{count} {thing if count == 1 else things or thing + 's'}"
 
 
-class Output:
-    """Where a command's results go.
+def cut(text: str, limit: int) -> str:
+    """Returns a text of at most `limit` characters, the last one `…` where it was longer."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
-    Results go to standard output; notes and progress to standard error, so that a pipe gets
-    results alone.
-    """
+
+class Output:
+    """Prints results to standard output, notes and progress to standard error."""
 
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
@@ -48,22 +49,22 @@ class Output:
         _write(sys.stdout, printable(text))
 
     def raw(self, text: str) -> None:
-        """Prints text as it is, lines and all."""
+        """Prints text unchanged, with its line breaks."""
         _write(sys.stdout, text)
 
     def note(self, text: str) -> None:
-        """Prints what is no result: a hint, or how far it is."""
+        """Prints a hint to standard error."""
         _write(sys.stderr, printable(text))
 
     def fields(self, values: Mapping[str, object], *, indent: str = "") -> None:
-        """Prints names and values below each other; an absent value as `-`."""
+        """Prints a name and a value per line; an absent value as `-`."""
         width = max(map(len, values), default=0)
         for name, value in values.items():
             shown = "-" if value is None or value == "" else value
             self.line(f"{indent}{name:<{width}}{GAP}{shown}")
 
     def table(self, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        """Prints a table; into a pipe as aligned columns, whole however long they are."""
+        """Prints a table; into a pipe as aligned columns, never truncated."""
         cells = [[printable(value) for value in row] for row in rows]
         if sys.stdout.isatty():
             _console(sys.stdout).print(_rich(headers, cells))
@@ -75,7 +76,7 @@ class Output:
 
     @contextmanager
     def progress(self, what: str, total: int) -> Iterator[Advance]:
-        """Shows how far it is: a bar on a terminal, else a line for each advance."""
+        """Shows progress: a bar on a terminal, otherwise a line per step."""
         if not sys.stderr.isatty():
             yield self._counting(what, total)
             return

@@ -1,4 +1,4 @@
-"""Commands that a text suggests, made such that they can be pasted into this shell."""
+"""Completes suggested commands, so that they can be pasted into the shell."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from typing import Final
 from webhookctl.target import Selection
 
 NAME: Final = "webhookctl"
-# A suggested command begins like this, wherever its words come from.
+# The start of a suggested command.
 _COMMAND: Final = re.compile(
     rf"\b{NAME} "
     r"(?=(?:complete|handlers|hold|inbox|rejected|replay|secrets|send|skip|sources|verify)\b)"
@@ -19,7 +19,7 @@ _COMMAND: Final = re.compile(
 
 
 def program(called: str | None = None) -> str:
-    """Returns how this process was called, in words that a shell in this directory takes."""
+    """Returns the command that started this process, relative to the working directory."""
     path = Path(called or sys.argv[0])
     if path.name == "__main__.py":
         return f"python -m {NAME}"
@@ -34,7 +34,7 @@ def program(called: str | None = None) -> str:
 
 
 def pasteable(text: str, *, called: str, selection: Selection) -> str:
-    """Returns a text whose commands call the program as it was called, on the same target."""
+    """Returns a text with its commands completed by this program's name and target."""
     options = {
         "--stack": selection.stack,
         "--profile": selection.profile,

@@ -1,4 +1,4 @@
-"""Times as operators write and read them."""
+"""Parses and formats times and durations."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -7,11 +7,11 @@ from typing import Final
 import typer
 
 _AGO: Final = re.compile(r"([1-9][0-9]{0,5})([smhd])", re.ASCII)
-_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+_UNITS: Final = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 
 
 def moment(text: str, now: datetime) -> datetime:
-    """Returns the time that `2h` (ago) or an ISO 8601 time say; a naive one is UTC.
+    """Returns the time of `2h` (ago) or of an ISO 8601 time, UTC by default.
 
     Raises:
         BadParameter: it is neither.
@@ -19,17 +19,43 @@ def moment(text: str, now: datetime) -> datetime:
     ago = _AGO.fullmatch(text)
     try:
         if ago is not None:
-            return now - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+            return now - timedelta(seconds=int(ago[1]) * _UNITS[ago[2]])
         parsed = datetime.fromisoformat(text)
     except (ValueError, OverflowError) as error:
         raise typer.BadParameter(
-            f"{text!r} is no time: write a span like 30m, 2h or 7d, or 2026-11-21T08:00:00Z"
+            f"{text!r} is not a time: use a duration such as 30m, 2h or 7d, or a time such as"
+            " 2026-11-21T08:00:00Z"
         ) from error
     return parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed.astimezone(UTC)
 
 
 def iso(value: datetime | None) -> str | None:
-    """Returns a UTC time in ISO 8601 to the millisecond, with Z; None for None."""
-    if value is None:
-        return None
-    return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    """Returns a UTC time in ISO 8601 to the millisecond; None for None."""
+    return None if value is None else _formatted(value, "milliseconds")
+
+
+def spelled(value: datetime) -> str:
+    """Returns a UTC time in ISO 8601 to the second."""
+    return _formatted(value, "seconds")
+
+
+def span(delta: timedelta) -> str:
+    """Returns a duration's two largest units, rounded down: `41s`, `5m 3s`, `2d 4h`."""
+    left = max(int(delta.total_seconds()), 0)
+    parts: list[str] = []
+    for unit, seconds in _UNITS.items():
+        count, left = divmod(left, seconds)
+        if count:
+            parts.append(f"{count}{unit}")
+        elif parts:
+            break  # `2d 5s` is too precise
+    return " ".join(parts[:2]) or "0s"
+
+
+def relative(value: datetime, now: datetime) -> str:
+    """Returns `in 12s` or `41s ago`."""
+    return f"in {span(value - now)}" if value > now else f"{span(now - value)} ago"
+
+
+def _formatted(value: datetime, precision: str) -> str:
+    return value.astimezone(UTC).isoformat(timespec=precision).replace("+00:00", "Z")

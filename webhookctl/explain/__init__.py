@@ -1,1 +1,1 @@
-"""Explains the state of a run, its effects and its approval requests, and names the next action."""
+"""Explains events and runs: effects, retry safety and the next action."""

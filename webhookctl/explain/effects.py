@@ -1,4 +1,4 @@
-"""What an operator is told of a run's effects: how each stands, and whether a retry is safe."""
+"""The state of a run's effects, and whether a retry is safe."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,19 +12,19 @@ from webhook_inbox.handlers.effects.journal import EffectState
 from webhook_inbox.handlers.effects.plan import InDoubt
 from webhook_inbox.ledger.lease import CLOCK_SKEW
 from webhook_inbox.ledger.schema import EFFECT_PREFIX, WAIT_PREFIX
-from webhookctl.explain.durations import spelled
+from webhookctl.display.times import spelled
 
 SAFE: Final = "retry-safe, side effect not committed"
 
 
 class Standing(StrEnum):
-    """How an effect stands."""
+    """The state of an effect."""
 
     NOT_STARTED = "not started"
-    UNDER_WAY = "under way"  # its attempt is not over
-    IN_DOUBT = "in doubt"  # started by an attempt that is over: nobody knows whether it happened
+    UNDER_WAY = "under way"  # its attempt is in progress
+    IN_DOUBT = "in doubt"  # started by an attempt that ended; it is unknown whether it happened
     COMMITTED = "committed"
-    FAILED = "failed"  # it is certain that it did not happen
+    FAILED = "failed"  # it certainly did not happen
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,10 @@ class Effect:
     """One effect.
 
     Attributes:
-        name: as its handler calls it.
-        standing: where it stands.
-        row: its row, the shared one where several events share it.
-        again: whether it started a job that has failed: the next attempt starts another.
+        name: its handler's name for it.
+        standing: its state.
+        row: its row; the shared row where several events share the effect.
+        again: whether it started a job that failed, so that the next attempt starts another.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Effect:
 
     @property
     def key_ends(self) -> datetime | None:
-        """Until when its downstream honours the key; None where it never started."""
+        """The end of the destination's idempotency window; None where it never started."""
         if "doubtful_since" not in self.row:
             return None
         lifetime = timedelta(seconds=int(self.row["key_lifetime"]))
@@ -53,12 +53,12 @@ class Effect:
 
     @property
     def unrecorded(self) -> bool:
-        """Whether it happened, and its result is not known."""
+        """True if it happened and its result is unknown."""
         return "unrecorded" in self.row
 
 
 def effects_of(overview: Overview, handler: str, *, now: datetime) -> list[Effect]:
-    """Returns a run's effects in the order in which they were started, by name before that."""
+    """Returns a run's effects in the order of their start, then by name."""
     run = next((run for run in overview.runs if run.handler == handler), None)
     prefix = f"{EFFECT_PREFIX}{handler}#"
     rows = {
@@ -77,7 +77,7 @@ def effects_of(overview: Overview, handler: str, *, now: datetime) -> list[Effec
 
 
 def _failed_jobs(overview: Overview, handler: str) -> set[str]:
-    """Returns the effects that started jobs which have failed; see waits/."""
+    """Returns the names of effects whose jobs failed."""
     prefix = f"{WAIT_PREFIX}{handler}#"
     failed = (
         row
@@ -89,7 +89,7 @@ def _failed_jobs(overview: Overview, handler: str) -> set[str]:
 
 
 def verdict(run: Run, effects: Sequence[Effect], *, now: datetime) -> str:
-    """Returns whether the run may be tried again, as far as its effects tell; "" for no word."""
+    """Returns whether a retry is safe, as far as the effects show; "" without effects."""
     doubts = [effect for effect in effects if effect.standing is Standing.IN_DOUBT]
     if doubts:
         return "; ".join(_doubtful(run, effect, now) for effect in doubts)
@@ -147,7 +147,7 @@ def _under_way(row: Mapping[str, Any], run: Run | None, now: datetime) -> bool:
         return False
     if run is not None and _started_by(row, run):
         return run.status is Status.PROCESSING and run.lease_id == row.get("lease_id")
-    return True  # Another event's run shares it, and may be at it.
+    return True  # A run of another event that shares it may be in progress.
 
 
 def _started_by(row: Mapping[str, Any], run: Run) -> bool:

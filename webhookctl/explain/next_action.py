@@ -1,7 +1,7 @@
-"""What a person can do about an event, in words (G9).
+"""The next action for an event, as text (G9).
 
-Most of the time nothing: what waits is carried by a message or by the reconciler. The words
-then say what happens by itself and until when, so that one knows when to look again.
+Most runs need none: their message or the reconciler continues them. The text then names that step
+and its time.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,6 +12,7 @@ from typing import Final
 
 from webhook_inbox.domain.manifest import SPLIT
 from webhook_inbox.domain.model import SETTLED, EventStatus, Overview, Run, Status, StoredEvent
+from webhook_inbox.handlers.approvals import ApprovalRequest
 from webhook_inbox.handlers.completions.tokens import COMPLETION
 from webhook_inbox.ledger.deadlines import VISIBILITY, overdue_at
 from webhook_inbox.ledger.lease import CLOCK_SKEW
@@ -19,39 +20,34 @@ from webhook_inbox.ledger.pauses import RESUMPTION
 from webhook_inbox.processor.settlement import ROLLING
 from webhook_inbox.queue.message_groups import BEHIND
 from webhook_inbox.queue.visibility import RAREST_LOOK
-from webhookctl.explain.durations import relative, span, spelled
-from webhookctl.explain.effects import Effect, effects_of, verdict
-from webhookctl.explain.holds import held_words, short
+from webhookctl.display.output import cut
+from webhookctl.display.times import relative, span, spelled
+from webhookctl.explain.effects import Effect, Standing, effects_of, verdict
 
-# The reconciler looks at events from 3 minutes of age on, every five minutes.
+SHORT: Final = 160
+# The reconciler reads events older than 3 minutes, every five minutes.
 SENT_AGAIN_BY: Final = timedelta(minutes=10)
 
-# What a dead run's error begins with says why it was given up.
+# The prefix of a dead run's error names the reason.
 REMEDIES: Final = {
-    "permanent: ": "no repetition helps as it is; mend the cause, deploy,",
-    "exhausted: ": "every attempt failed; when the cause is gone,",
-    "expired": "it waited for too long; when what it waited for is there,",
-    "lost: ": "its messages were never received; see that its queue's processor runs, then",
+    "permanent: ": "retrying will not help; fix the cause, deploy,",
+    "exhausted: ": "every attempt failed; after fixing the cause,",
+    "expired": "it waited for too long; once it can continue,",
+    "lost: ": "its messages were never received; check that the processor runs, then",
 }
 
 
 def next_action(
     overview: Overview, *, now: datetime, max_attempts: Mapping[str, int] | None = None
 ) -> str:
-    """Returns what to do next, or what happens by itself, for the runs that decide the status.
-
-    Args:
-        overview: the event with its runs.
-        now: the time.
-        max_attempts: of each handler, where that is known.
-    """
+    """Returns the next action, or the next automatic step, for the runs that decide the status."""
     status, event = overview.status, overview.event
     if status is EventStatus.ACCEPTED:
         return _accepted(overview, now)
     if status is EventStatus.DONE:
         return "Nothing to do: every run is done."
     if not overview.runs:
-        return f"Nothing to do: no handler wanted the type {event.type!r} when the event came."
+        return f"Nothing to do: no handler wanted the type {event.type!r} when the event arrived."
     limits = max_attempts or {}
     deciding = [run for run in overview.runs if str(run.status) == str(status)]
     return " ".join(
@@ -68,13 +64,9 @@ def next_action(
 def run_action(
     run: Run, *, now: datetime, limit: int | None = None, effects: Sequence[Effect] | None = None
 ) -> str:
-    """Returns what to do about one run, and whether that is safe.
+    """Returns the next action for a run, and whether a retry is safe.
 
-    Args:
-        run: the run.
-        now: the time.
-        limit: its handler's max_attempts, where that is known.
-        effects: its effects; None where they were not looked at.
+    `limit` is its handler's max_attempts, where known; `effects` is None where they were not read.
     """
     words = _words(run, now, limit, effects or ())
     judged = effects is not None and _may_be_repeated(run, now)
@@ -84,7 +76,7 @@ def run_action(
 
 def _may_be_repeated(run: Run, now: datetime) -> bool:
     if run.handler == SPLIT:
-        return False  # It has no effects: no item is taken twice.
+        return False  # It has no effects; items are stored once.
     if run.status is Status.PROCESSING:
         return (run.claimed_until or now) + CLOCK_SKEW < now
     return run.status not in SETTLED
@@ -101,15 +93,12 @@ def _words(run: Run, now: datetime, limit: int | None, effects: Sequence[Effect]
         case Status.DEFERRED:
             words = _deferred(run, now)
         case Status.HELD:
-            words = held_words(run, effects)
+            words = _held(run, effects)
         case Status.DEAD_LETTER:
             words = _dead(run)
         case Status.DONE | Status.SKIPPED:
-            why = (
-                f" ({short(run.last_error)})"
-                if run.status is Status.SKIPPED and run.last_error
-                else ""
-            )
+            skipped = run.status is Status.SKIPPED and run.last_error
+            why = f" ({_short(run.last_error)})" if skipped else ""
             words = f"Nothing to do: {run.handler} is {run.status}{why}."
     return words
 
@@ -121,23 +110,47 @@ def _accepted(overview: Overview, now: datetime) -> str:
     names = ", ".join(waiting)
     age = now - event.received_at
     if age <= SENT_AGAIN_BY:
-        return f"Wait: {names} was sent to the queue and has not begun."
+        return f"Wait: {names} is queued and has not started."
     return (
-        f"Check that the processor and the reconciler run: {names} has not begun {span(age)}"
-        f" after the event came, and a lost message is replaced within {span(SENT_AGAIN_BY)}."
+        f"Check that the processor and the reconciler run: {names} has not started {span(age)}"
+        f" after the event arrived, and lost messages are sent again within {span(SENT_AGAIN_BY)}."
         f" To send it now: {replay_command(event, waiting)}"
     )
+
+
+def _held(run: Run, effects: Sequence[Effect]) -> str:
+    """Returns a held run's approval request, with the commands that decide it."""
+    hold = ApprovalRequest(run)
+    why = f": {_short(hold.reason)}" if hold.reason else ""
+    shows = f" It shows {_short(hold.shows)}." if hold.shows else ""
+    subject = next((effect for effect in effects if effect.name == hold.effect), None)
+    words = f"Decide: {run.handler} waits for approval{why}.{shows}"
+    approve, deny = (_hold_command(hold, verb) for verb in ("approve", "deny"))
+    happened = f"{approve} --happened --result JSON"
+    if subject is not None and subject.unrecorded:
+        return f"{words} To record its result: {happened} To deny: {deny}"
+    if subject is not None and subject.standing is Standing.IN_DOUBT:
+        again = f"To do {subject.name} again with the same key: {approve}"
+        return f"{words} {again} If it happened: {happened} To deny: {deny}"
+    return f"{words} To approve: {approve} To deny: {deny}"
+
+
+def _hold_command(hold: ApprovalRequest, verb: str) -> str:
+    """Returns the command that approves or denies an approval request."""
+    run = hold.run
+    named = f"{quote(run.event_id)} --source {run.source} --handler {quote(run.handler)}"
+    return f"webhookctl hold {verb} {named} --hold {hold.id} --reason TEXT"
 
 
 def _pending(run: Run, now: datetime) -> str:
     sent = run.last_at or now
     again = overdue_at(sent)
-    begun = f"{run.handler} was sent again {relative(sent, now)} and has not begun"
+    begun = f"{run.handler} was sent again {relative(sent, now)} and has not started"
     if run.ordering_key:
         begun += f" (earlier events of {run.ordering_key} come first)"
     if again > now:
         return (
-            f"Wait: {begun}; should its message be lost, the reconciler sends it"
+            f"Wait: {begun}; if its message is lost, the reconciler sends it"
             f" {relative(again, now)}."
         )
     return f"Check that the processor runs: {begun}, and the reconciler has {_resent(run)}."
@@ -151,11 +164,12 @@ def _processing(run: Run, now: datetime) -> str:
             f" {relative(until, now)} at the latest."
         )
     lost = (
-        f"the worker of {run.handler} stopped silently in attempt {run.attempt_count}"
+        f"the worker of {run.handler} stopped without a result in attempt {run.attempt_count}"
         f" (its lease expired {relative(until, now)})"
     )
     if now <= until + VISIBILITY:
-        return f"Wait: {lost}; its message comes back within {span(until + VISIBILITY - now)}."
+        visible = span(until + VISIBILITY - now)
+        return f"Wait: {lost}; its message becomes visible again within {visible}."
     if now <= overdue_at(until):
         return f"Wait: {lost}; the reconciler sends it {relative(overdue_at(until), now)}."
     return (
@@ -167,7 +181,7 @@ def _processing(run: Run, now: datetime) -> str:
 def _failed(run: Run, now: datetime, limit: int | None) -> str:
     left = "" if limit is None else f" ({_left(run, limit)})"
     attempt = f"attempt {run.attempt_count + 1} of {run.handler}{left}"
-    return f"{_waiting(run, now, attempt)} To try at once: {replay_command(run, [run.handler])}"
+    return f"{_waiting(run, now, attempt)} To retry now: {replay_command(run, [run.handler])}"
 
 
 def _left(run: Run, limit: int) -> str:
@@ -182,11 +196,11 @@ def _deferred(run: Run, now: datetime) -> str:
             f" {relative(end, now)} ({spelled(end)})."
         )
     if run.waits_for == RESUMPTION:
-        why = f" ({short(run.last_error)})" if run.last_error else ""
-        # What is parked the reconciler wakes; in a FIFO lane a message looks for itself.
+        why = f" ({_short(run.last_error)})" if run.last_error else ""
+        # The reconciler resumes parked runs; in a FIFO lane the run's message polls.
         soon = "two minutes" if run.parked else span(RAREST_LOOK)
         return (
-            f"Resume: {run.handler} was paused{why}; its run goes on within {soon} of"
+            f"Resume: {run.handler} was paused{why}; its run continues within {soon} of"
             f" `webhookctl handlers resume {quote(run.handler)}`, see `webhookctl handlers list`."
         )
     if run.waits_for.startswith(BEHIND):
@@ -194,19 +208,19 @@ def _deferred(run: Run, now: datetime) -> str:
     if run.waits_for.startswith(COMPLETION):
         return _job(run, now)
     named = run.waits_for or "something outside"
-    # An error that begins with what it is about does not say that twice.
-    told = short(run.last_error.removeprefix(f"{named}: "))
+    # Removes the repeated subject from the error.
+    told = _short(run.last_error.removeprefix(f"{named}: "))
     why = f" It waits for {named}: {told}" if run.last_error else ""
-    return _waiting(run, now, f"{run.handler}, deferred without spending an attempt,") + why
+    return _waiting(run, now, f"{run.handler}, deferred without an attempt,") + why
 
 
 def _job(run: Run, now: datetime) -> str:
     name = run.waits_for.removeprefix(COMPLETION)
     due = run.next_attempt_at
-    looks = f"; it looks by itself {relative(due, now)}" if due and due > now else ""
+    looks = f"; it checks by itself {relative(due, now)}" if due and due > now else ""
     return (
-        f"Wait: {run.handler} goes on when its job {name} is completed ({short(run.last_error)})"
-        f"{looks}. To say what came of it: webhookctl complete --source {run.source} --event-id"
+        f"Wait: {run.handler} continues when its job {name} is completed ({_short(run.last_error)})"
+        f"{looks}. To record the result: webhookctl complete --source {run.source} --event-id"
         f" {quote(run.event_id)} --handler {run.handler} --effect {quote(name)} --result JSON"
     )
 
@@ -215,8 +229,8 @@ def _behind(run: Run) -> str:
     first = replace(run, event_id=run.waits_for.removeprefix(BEHIND))
     return (
         f"Finish the run of {first.event_id} first: {run.handler} takes the events of"
-        f" {run.ordering_key} in order, and stopped when that one died. Once its cause is gone, replay"
-        f" it: {replay_command(first, [run.handler])} This run then goes on within"
+        f" {run.ordering_key} in order, and stopped when that one died. After fixing the cause,"
+        f" replay it: {replay_command(first, [run.handler])} This run then continues within"
         f" {span(RAREST_LOOK)}."
     )
 
@@ -231,8 +245,8 @@ def _waiting(run: Run, now: datetime, what: str) -> str:
     again = overdue_at(due)
     if again > now:
         return (
-            f"Wait: {what} was due {relative(due, now)} and its message is on its way; should it"
-            f" be lost, the reconciler sends it {relative(again, now)}."
+            f"Wait: {what} was due {relative(due, now)} and its message is on its way; if it"
+            f" is lost, the reconciler sends it {relative(again, now)}."
         )
     return (
         f"Check that the processor runs: {what} was due {relative(due, now)}, and the reconciler"
@@ -248,25 +262,29 @@ def _resent(run: Run) -> str:
 
 def _dead(run: Run) -> str:
     found = (words for prefix, words in REMEDIES.items() if run.last_error.startswith(prefix))
-    remedy = next(found, "when the cause is gone,")
+    remedy = next(found, "after fixing the cause,")
     return (
-        f"Mend {run.handler}: {remedy} replay it: {replay_command(run, [run.handler])}"
-        f" (last error: {short(run.last_error) or 'none'})" + (_stops(run) if run.blocking else "")
+        f"Fix {run.handler}: {remedy} replay it: {replay_command(run, [run.handler])}"
+        f" (last error: {_short(run.last_error) or 'none'})" + (_stops(run) if run.blocking else "")
     )
 
 
 def _stops(run: Run) -> str:
     named = f"{quote(run.event_id)} --source {run.source} --handler {quote(run.handler)}"
     return (
-        f" Until then all later events of {run.ordering_key} wait; to let them go on without it:"
-        f" webhookctl skip {named} --reason WHY"
+        f" Until then later events of {run.ordering_key} wait; to continue without it:"
+        f" webhookctl skip {named} --reason TEXT"
     )
 
 
 def replay_command(of: Run | StoredEvent, handlers: Iterable[str]) -> str:
     """Returns the command that replays runs of an event."""
     named = list(handlers)
-    # Several handlers need no filter: what is done stays done.
+    # Several handlers need no filter: runs that are done stay done.
     handler = f" --handler {quote(named[0])}" if len(named) == 1 else ""
     event_id = quote(of.event_id)
     return f"webhookctl replay --source {of.source} --event-id {event_id}{handler} --yes"
+
+
+def _short(text: str) -> str:
+    return cut(" ".join(text.split()), SHORT)

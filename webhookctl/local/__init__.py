@@ -1,1 +1,1 @@
-"""The laptop's runtime: the same template as in AWS, on ministack, behind a stable address."""
+"""The local runtime: the template of AWS, deployed to ministack, behind a stable address."""

@@ -1,4 +1,4 @@
-"""What a session prints when it is ready: where to post, and what to try next."""
+"""The banner of a session: URLs, secrets and commands to try."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,17 +7,17 @@ from typing import Final
 from webhookctl.local.dev_secrets import FILE
 from webhookctl.local.runtime import Runtime
 
-# As it is called without activating the environment, and with a session running.
+# Works without activating the virtual environment.
 COMMAND: Final = ".venv/bin/webhookctl --local"
 SUGGESTIONS: Final = 3
 
 
 def banner(runtime: Runtime, *, seconds: float) -> str:
-    """Returns the text; given secrets are not shown, fake ones are."""
+    """Returns the banner; shows fake secrets only."""
     return "\n".join(
         [
             "",
-            f"Ready after {seconds:.1f} s. POST to",
+            f"Ready in {seconds:.1f} s. Webhook URLs",
             *_addresses(runtime),
             "",
             *_secrets(runtime),
@@ -25,9 +25,9 @@ def banner(runtime: Runtime, *, seconds: float) -> str:
             *_suggestions(runtime),
             "",
             f"Effects of the example handlers: {runtime.sink_url}/effects",
-            "Events and effects live as long as this session; the next one begins empty.",
+            "Events and effects are deleted when the session ends.",
             f"AWS on this machine: {runtime.ministack.endpoint}",
-            "Edit functions/ and it reloads; Ctrl-C stops everything.",
+            "Changes in functions/ reload automatically. Press Ctrl-C to stop.",
             *_warnings(runtime),
         ]
     )
@@ -40,10 +40,10 @@ def _addresses(runtime: Runtime) -> Iterator[str]:
 
 def _secrets(runtime: Runtime) -> Iterator[str]:
     given = runtime.settings.secrets
-    yield f"Secrets (fake ones are kept in {runtime.project.state.name}/{FILE})"
+    yield f"Secrets (fake ones are stored in {runtime.project.state.name}/{FILE})"
     for name, source in runtime.manifest.sources.items():
         shown = runtime.secrets[source.secret]
-        yield f"  {name}  {'as given' if {name, source.secret} & set(given) else shown}"
+        yield f"  {name}  {'(as given)' if {name, source.secret} & set(given) else shown}"
     yield ""
 
 
@@ -67,6 +67,6 @@ def _warnings(runtime: Runtime) -> Iterator[str]:
     addresses = [d.base_url for d in runtime.manifest.destinations.values()]
     if addresses and runtime.sink_url not in [address.rstrip("/") for address in addresses]:
         yield (
-            f"Note: no destination of inbox.toml is the sink: set base_url = {runtime.sink_url!r}"
+            f"Note: no destination in inbox.toml uses the sink: set base_url = {runtime.sink_url!r}"
             " under [stages.local.destinations.…]"
         )

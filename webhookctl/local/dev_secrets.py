@@ -1,4 +1,4 @@
-"""The secrets of a laptop: given by the user, or obviously fake ones."""
+"""The local inbox's secrets: the user's, or obviously fake ones."""
 
 import base64
 import json
@@ -9,25 +9,24 @@ from typing import Any, Final
 
 from webhook_inbox import providers
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
-from webhookctl.local.errors import LocalError
+from webhookctl.errors import CommandError
 
 FILE: Final = "dev-secrets.json"
 MARK: Final = "dev-only"
 # Providers whose secret is base64 under a prefix.
 PREFIXED: Final = frozenset({"clerk", "gitlab", "resend", "standard-webhooks", "svix"})
-# Adyen's keys are hexadecimal, Airtable's and Finch's base64, as are shared ones of tokens, a
-# declared scheme's either or text: these digits are all three.
+# Adyen's keys are hexadecimal, Airtable's, Finch's and those of tokens base64, a declared scheme's
+# either or text: these digits are valid as all three.
 ENCODED: Final = frozenset({"adyen", "adyen-platform", "airtable", "finch", "hmac", "jwt"})
-# Whose secret is a user with a password.
+# Providers whose secret is `user:password`.
 NAMED: Final = frozenset({"basic"})
 DIGITS: Final = "deadbeef"
-# Whose secret is a public key signs with the private one, kept under its name and this. No
-# secret's own name has a slash.
+# The suffix under which the private key of a fake public key is stored; names have no slash.
 SIGNING: Final = "/signing"
 
 
 def fake(provider_name: str, source: str) -> str:
-    """Returns a new secret of the form that a provider gives, marked as fake."""
+    """Returns a new secret in the provider's format, marked as fake."""
     if provider_name in PREFIXED:
         return "whsec_" + base64.b64encode(f"{MARK}-{secrets.token_hex(11)}!".encode()).decode()
     if provider_name in ENCODED:
@@ -39,16 +38,15 @@ def fake(provider_name: str, source: str) -> str:
 def choose(manifest: Manifest, given: Mapping[str, str], state: Path) -> dict[str, str]:
     """Returns every secret's value by name.
 
-    A given value is named by its source or by itself. Fake ones are kept between starts, so
-    that what was set up at a forwarder stays right. Raises LocalError where a given name is
-    not known.
+    `given` is by source or by secret. Fake secrets persist between starts, so that a forwarder's
+    configuration stays valid. Raises CommandError for an unknown name.
     """
     known = {spec.name: spec.secret for spec in manifest.sources.values()}
     known |= {name: name for name in manifest.secrets}
     for name in given:
         if name not in known:
             message = f"--secret {name}=…: inbox.toml has no such source; it has: "
-            raise LocalError(message + ", ".join(sorted(manifest.sources)))
+            raise CommandError(message + ", ".join(sorted(manifest.sources)))
     kept = _read(state / FILE)
     fakes: dict[str, str] = {}
     signing: dict[str, str] = {}
@@ -65,12 +63,12 @@ def choose(manifest: Manifest, given: Mapping[str, str], state: Path) -> dict[st
 
 
 def signing_key(state: Path, secret: str) -> str | None:
-    """Returns what signs where a fake secret is a public key; None where it is shared."""
+    """Returns the private key of a fake public key; None for a shared secret."""
     return _read(state / FILE).get(secret + SIGNING)
 
 
 def store(values: Mapping[str, str], *, prefix: str, vault: Any) -> None:
-    """Puts values into Secrets Manager, `vault` being its client."""
+    """Stores values in Secrets Manager; `vault` is its client."""
     for name, value in values.items():
         try:
             vault.put_secret_value(SecretId=prefix + name, SecretString=value)
@@ -79,7 +77,7 @@ def store(values: Mapping[str, str], *, prefix: str, vault: Any) -> None:
 
 
 def _pair(spec: SourceSpec, kept: Mapping[str, str]) -> tuple[str, str]:
-    """Returns what signs and what verifies a source's deliveries, as kept or new."""
+    """Returns a source's signing and verifying keys, stored or new."""
     provider = providers.load(spec)
     made = provider.pair if provider.needs_secret and provider.fetches is None else None
     public, private = kept.get(spec.secret), kept.get(spec.secret + SIGNING)

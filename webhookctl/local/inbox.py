@@ -1,4 +1,4 @@
-"""An inbox for tests: everything `webhookctl dev` runs, on ports and in a directory of its own."""
+"""An inbox for tests: everything `webhookctl dev` runs, on its own ports and directory."""
 
 import contextlib
 import json
@@ -10,15 +10,14 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Self
 
-from webhookctl.local.deployment import embedding
 from webhookctl.local.deployment.functions import Deployed
 from webhookctl.local.ports import LOOPBACK, free_port
-from webhookctl.local.processes.process_group import await_end, commands, members
+from webhookctl.local.processes.process_group import await_end, command_line, members
 from webhookctl.local.project import Project
 from webhookctl.local.runtime import Runtime, Settings
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-# Where inbox.toml says the sink is, on a laptop.
+# The sink's URL in the repository's inbox.toml.
 USUAL_SINK: Final = "http://127.0.0.1:8788"
 
 
@@ -33,15 +32,15 @@ class LocalInbox:
         secrets: Mapping[str, str] | None = None,
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Prepares; entering the context starts.
+        """Prepares the inbox; entering the context starts it.
 
         Args:
-            functions: a directory with `handlers/` and `inbox.toml`. It is copied; where
-                inbox.toml names the usual sink, the copy names this inbox's own.
-            state: for everything it writes; a temporary directory unless given. A kept one
-                spares the synthesis while nothing changed.
+            functions: a directory with `handlers/` and `inbox.toml`. It is copied, with the usual
+                sink's URL in inbox.toml replaced by this inbox's own.
+            state: for everything it writes; by default a temporary directory. A directory that
+                is reused avoids the synthesis while its inputs are the same.
             secrets: values by source; the others get fake ones.
-            tell: receives what a session would print.
+            tell: receives the lines that a session would print.
         """
         self._closing = contextlib.ExitStack()
         if state is None:
@@ -56,10 +55,7 @@ class LocalInbox:
         self.functions = state / "functions"
         self.sink_url = f"http://{LOOPBACK}:{settings.sink_port}"
         self._given = functions
-        project = Project(
-            root=ROOT, functions=self.functions, state=state, app=Path(embedding.__file__)
-        )
-        self._runtime = Runtime(project, settings, tell)
+        self._runtime = Runtime(Project(ROOT, self.functions, state), settings, tell)
 
     def __enter__(self) -> Self:
         try:
@@ -76,7 +72,7 @@ class LocalInbox:
 
     @property
     def front_url(self) -> str:
-        """The stable address; post to `{front_url}/webhooks/{source}`."""
+        """The URL of the local API; post to `{front_url}/webhooks/{source}`."""
         return self._runtime.front.url
 
     @property
@@ -104,7 +100,7 @@ class LocalInbox:
         return self._runtime.ministack.client(service)
 
     def copy_functions(self) -> None:
-        """Takes the given directory's files as they are now; `reload` brings them in."""
+        """Copies the given directory again; `reload` deploys the copy."""
         shutil.rmtree(self.functions, ignore_errors=True)
         shutil.copytree(
             self._given / "handlers",
@@ -115,20 +111,20 @@ class LocalInbox:
         (self.functions / "inbox.toml").write_text(text.replace(USUAL_SINK, self.sink_url))
 
     def reload(self) -> bool:
-        """Does what a session does after an edit of `functions`; tells whether it mattered."""
+        """Reloads as a session does after an edit; returns whether the code changed."""
         return self._runtime.reload()
 
     def start_sink(self) -> None:
-        """Starts the sink again; it knows what it did before."""
+        """Starts the sink again, with its journal."""
         self._runtime.start_sink()
 
     def stop_sink(self) -> None:
-        """Stops the sink: its port refuses connections."""
+        """Stops the sink, so that its port refuses connections."""
         self._runtime.stop_sink()
 
     @contextlib.contextmanager
     def frozen_sink(self) -> Iterator[None]:
-        """Freezes the sink: it takes requests, and answers them when it thaws."""
+        """Suspends the sink; it answers pending requests after the block."""
         self._runtime.signal_sink(signal.SIGSTOP)
         try:
             yield
@@ -137,18 +133,14 @@ class LocalInbox:
 
     def workers(self, kind: str = "processor") -> list[int]:
         """Returns the process ids of the live Lambda workers of a kind of function."""
-        names = [function.name for function in self._functions(kind)]
-        listed = commands(members(self.group))
-        return [
-            pid
-            for pid, command in listed.items()
-            if any(f"ministack-lambda-{name}-" in command for name in names)
-        ]
+        names = [f"ministack-lambda-{function.name}-" for function in self._functions(kind)]
+        listed = {pid: command_line(pid) for pid in members(self.group)}
+        return [pid for pid, line in listed.items() if any(name in line for name in names)]
 
     def kill_workers(self, kind: str = "processor") -> int:
-        """Kills the workers of a kind of function as `kill -9` does; returns how many.
+        """Kills the workers of a kind of function with SIGKILL; returns how many.
 
-        They are gone when it returns: ministack would hand work to one that is still dying.
+        Waits until they are gone: ministack would assign work to a worker that is still exiting.
         """
         killed = []
         for pid in self.workers(kind):
@@ -159,12 +151,12 @@ class LocalInbox:
         return len(killed)
 
     def hurry(self, *, timeout: int = 6, visibility: int = 20) -> None:
-        """Shortens the time until a killed worker's message comes back.
+        """Shortens the time until the message of a killed worker is received again.
 
         Args:
-            timeout: of the processors' invocations, seconds.
-            visibility: of their queues, seconds. A lease ends 5 s after the invocation's
-                deadline and counts as expired 5 s later: it has to be longer than both.
+            timeout: the processors' timeout, seconds.
+            visibility: their queues' visibility timeout, seconds. It must exceed a lease, which
+                ends 5 s after the invocation's deadline and expires 5 s later.
         """
         for function in self._functions("processor"):
             found = self.client("lambda").get_function_configuration(FunctionName=function.name)

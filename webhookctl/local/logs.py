@@ -1,4 +1,4 @@
-"""Follows what the functions log, so that a handler's traceback reaches the terminal."""
+"""Follows the functions' logs, so that a handler's traceback reaches the terminal."""
 
 import json
 import re
@@ -11,14 +11,14 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 INTERVAL: Final = 0.4
 OVERLAP: Final = 10_000  # milliseconds
-LAST_LOOK: Final = 10.0  # seconds that the end waits for; it takes milliseconds
-# The service's own lines, and what the library says when all is well: the front's line, the
-# sink's line and `webhookctl inbox list` say it already.
+LAST_LOOK: Final = 10.0  # seconds at the end; it takes milliseconds
+# Lambda's own lines, and the library's entries about success, which the local API, the sink and
+# `webhookctl inbox list` show already.
 PLATFORM: Final = ("START RequestId:", "END RequestId:", "REPORT RequestId:")
 QUIET: Final = frozenset({"DEBUG", "INFO"})
-# Where ministack unpacks a function; the same file is in functions/, where it can be opened.
+# ministack's copy of a function; the file to open is the one in functions/.
 UNPACKED: Final = re.compile(r'(?<=")[^"\n]*/ministack-lambda-[^"/]+/code/')
-# Of a structured entry these are shown apart or mean nothing here.
+# Fields of a structured entry that are shown separately or not at all.
 UNSHOWN: Final = frozenset(
     {
         "cold_start",
@@ -41,16 +41,10 @@ UNSHOWN: Final = frozenset(
 
 
 class LogFollower:
-    """Prints new entries of the functions' log groups from a thread of its own."""
+    """Prints new log entries of the functions, in its own thread."""
 
     def __init__(self, client: Any, groups: Mapping[str, str], show: Callable[[str], None]) -> None:
-        """Prepares; `start` starts.
-
-        Args:
-            client: of CloudWatch Logs.
-            groups: log group by the name shown for it.
-            show: receives one text an entry, of one line or more.
-        """
+        """Prepares the follower; `show` receives entries, `groups` are by displayed name."""
         self._client = client
         self._groups = groups
         self._show = show
@@ -61,11 +55,11 @@ class LogFollower:
         self._thread = threading.Thread(target=self._follow, daemon=True, name="logs")
 
     def start(self) -> None:
-        """Begins with what is logged from now on."""
+        """Follows entries from now on."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Shows what is still there and stops; may be called twice."""
+        """Shows the remaining entries and stops; may be called twice."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(timeout=LAST_LOOK)
@@ -85,14 +79,14 @@ class LogFollower:
     def _new(self, group: str) -> Iterator[list[str]]:
         """Yields each new invocation's entries.
 
-        ministack writes an invocation's entries at once when it ends, into a stream of its own;
-        the time on them is a little older than their appearance, hence the overlap.
+        ministack writes an invocation's entries at its end, into a separate stream, with times
+        slightly before their appearance; hence the overlap.
         """
         since = self._since.get(group, self._begun)
         try:
             found = self._client.filter_log_events(logGroupName=group, startTime=since - OVERLAP)
         except (BotoCoreError, ClientError):
-            return  # no such group before the first entry; nobody there at the end
+            return  # no group before the first entry; no server at the end
         streams: dict[str, list[str]] = {}
         for event in found["events"]:
             since = max(since, event["timestamp"])
@@ -105,10 +99,7 @@ class LogFollower:
 
 
 def rendered(name: str, message: str) -> str:
-    """Returns an entry as a person wants it, or nothing.
-
-    What a handler prints, and warnings and errors with their traceback.
-    """
+    """Returns handlers' output, and warnings and errors with their tracebacks; "" otherwise."""
     text = message.rstrip()
     if not text or text.startswith(PLATFORM):
         return ""

@@ -1,4 +1,4 @@
-"""Brings edits into a running inbox: new code at once, a new stack where the template differs."""
+"""Deploys edits to a running inbox: the code alone, or the stack where the template differs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -7,28 +7,28 @@ from typing import Any, Final
 from stacks.bundle import CONTENTS, Bundle, Workshop
 from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.domain.manifest import SPLIT, Manifest
+from webhookctl.errors import CommandError
 from webhookctl.local.deployment.assembly import archive
 from webhookctl.local.deployment.functions import Deployed, Fleet
 from webhookctl.local.deployment.synth import STAGE
-from webhookctl.local.errors import LocalError
 from webhookctl.local.project import Project
 
 KINDS: Final = tuple(CONTENTS)
 
 
 def compiled(project: Project) -> Manifest:
-    """Returns the manifest of the files as they are; raises ConfigurationError."""
+    """Returns the manifest of the current files; raises ConfigurationError."""
     return compile_manifest(project.functions, stage=STAGE)
 
 
 def bundles(project: Project, manifest: Manifest) -> dict[str, Bundle]:
-    """Returns each kind of function's bundle, as the synthesis makes it."""
+    """Returns the bundle of each kind of function, as synthesis builds it."""
     workshop = Workshop(project.functions, manifest, project.build, wheels=False)
     return {kind: workshop.make(kind) for kind in KINDS}
 
 
 def template_inputs(manifest: Manifest) -> tuple[Any, ...]:
-    """Returns what of a manifest shows in the template, beside the code's hashes."""
+    """Returns the parts of a manifest that the template depends on, besides the code's hashes."""
     attempts = max((handler.max_attempts for handler in manifest.handlers.values()), default=0)
     secrets = {name: source.secret for name, source in manifest.sources.items()}
     splits = SPLIT in manifest.handlers
@@ -37,19 +37,18 @@ def template_inputs(manifest: Manifest) -> tuple[Any, ...]:
 
 
 class Versions:
-    """The code that runs, and how to put other code in its place."""
+    """The deployed bundles, by kind of function."""
 
     def __init__(self, fleet: Fleet, running: Mapping[str, Bundle]) -> None:
-        """Takes the bundles that were deployed, by kind of function."""
         self._fleet = fleet
         self.running = dict(running)
 
     def replace(
         self, made: Mapping[str, Bundle], functions: Sequence[Deployed], tell: Callable[[str], None]
     ) -> bool:
-        """Updates the functions whose bundle differs, tells which, and returns whether any did.
+        """Updates the functions whose bundles differ; returns whether there are any.
 
-        Code that cannot be imported is taken back. Raises LocalError in its words.
+        Restores the previous code and raises CommandError where the new code cannot be imported.
         """
         changed = [f for f in functions if made[f.kind].digest != self.running[f.kind].digest]
         if not changed:
@@ -57,7 +56,7 @@ class Versions:
         self._put(made, changed)
         try:
             self._fleet.warm(dict.fromkeys(changed, 1))
-        except LocalError:
+        except CommandError:
             self._put(self.running, changed)
             raise
         self.running = dict(made)

@@ -1,4 +1,4 @@
-"""Everything that runs on the laptop, started and stopped as one."""
+"""The local runtime: ministack, the local API, the sink and the log follower."""
 
 import contextlib
 import os
@@ -10,22 +10,22 @@ from pathlib import Path
 from typing import Any, Final
 
 from webhook_inbox.domain.manifest import Manifest
+from webhookctl.errors import CommandError
 from webhookctl.local import dev_secrets, state
 from webhookctl.local.deployment.deploy import Deployer
 from webhookctl.local.deployment.functions import Deployed, Fleet, deployed
 from webhookctl.local.deployment.synth import synthesize
-from webhookctl.local.errors import LocalError
 from webhookctl.local.http.gateway import Gateway
 from webhookctl.local.http.server import IN_FLIGHT, Front
 from webhookctl.local.logs import LogFollower
 from webhookctl.local.ports import LOOPBACK, accepts
-from webhookctl.local.processes.ministack import REGION, Ministack
+from webhookctl.local.processes.ministack import Ministack
 from webhookctl.local.processes.process_group import Child
 from webhookctl.local.project import Project
 from webhookctl.local.reload import Versions, bundles, compiled, template_inputs
 
 API_HOST: Final = re.compile(r"https?://([^./]+)\.execute-api\.")
-# One worker of each at the start; ingest gets as many as the front ever uses at once.
+# Workers at the start, one by default; ingest gets as many as the local API uses at once.
 WARM: Final[Mapping[str, int]] = {"ingest": IN_FLIGHT, "processor": 2}
 SINK_LIMIT: Final = 60.0  # seconds; it takes half a one
 POLL: Final = 0.02
@@ -33,10 +33,7 @@ POLL: Final = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a runtime is told: ports, secrets by source, and where the sink's lines go.
-
-    Without a `sink_log` they go to the terminal.
-    """
+    """The ports, the secrets by source, and the sink's log file; None logs to the terminal."""
 
     port: int
     sink_port: int
@@ -45,16 +42,10 @@ class Settings:
 
 
 class Runtime:
-    """ministack with the deployed stack, the front, the sink and the functions' logs."""
+    """Starts, reloads and stops all parts together."""
 
     def __init__(self, project: Project, settings: Settings, tell: Callable[[str], None]) -> None:
-        """Prepares; `start` starts.
-
-        Args:
-            project: where things are.
-            settings: what the user chose.
-            tell: receives the lines for the terminal.
-        """
+        """Prepares the parts; `tell` receives lines for the terminal."""
         self.project = project
         self.settings = settings
         self.ministack = Ministack(project.state)
@@ -74,7 +65,7 @@ class Runtime:
         self._journal = project.state / "sink.jsonl"
 
     def start(self) -> None:
-        """Starts all of it; raises LocalError or ConfigurationError, and then nothing runs."""
+        """Starts all parts; raises CommandError or ConfigurationError after stopping them again."""
         try:
             self._start()
         except BaseException:
@@ -82,19 +73,19 @@ class Runtime:
             raise
 
     def stop(self) -> None:
-        """Stops all of it; may be called twice."""
+        """Stops all parts; may be called twice."""
         self._closing.close()
 
     def reload(self) -> bool:
-        """Brings the edited files into what runs; returns whether they differ from it.
+        """Deploys the edited files; returns whether they differ from the running version.
 
-        Raises LocalError or ConfigurationError where they cannot be used; what ran before goes
-        on running.
+        Raises CommandError or ConfigurationError for invalid files; the previous version keeps
+        running.
         """
         manifest = compiled(self.project)
         if template_inputs(manifest) != template_inputs(self.manifest):
-            # It takes ten seconds, in which somebody may already post to a new source.
-            self._tell(f"{_changed(self.manifest, manifest)} changed: reloading the stack …")
+            # It takes ten seconds, in which a user may already post to a new source.
+            self._tell(f"{_changed(self.manifest, manifest)} changed: updating the stack …")
             self._deploy(manifest)
             self._fleet.warm(dict.fromkeys(self.functions, 1))
             self._follow_logs()
@@ -111,21 +102,15 @@ class Runtime:
         return differs
 
     def check(self) -> None:
-        """Raises LocalError where ministack has ended by itself."""
+        """Raises CommandError where ministack has exited."""
         if not self.ministack.running:
-            message = f"ministack has ended: see {self.ministack.log}"
-            raise LocalError(message)
+            raise CommandError(f"ministack exited: see {self.ministack.log}")
 
     def start_sink(self) -> None:
-        """Starts the sink; it knows the effects of this runtime's earlier starts."""
+        """Starts the sink with the journal of this runtime's earlier starts."""
         port = str(self.settings.sink_port)
-        command = [
-            "webhookctl.local.processes.sink",
-            "--port",
-            port,
-            "--journal",
-            str(self._journal),
-        ]
+        command = ["webhookctl.local.processes.sink", "--port", port]
+        command += ["--journal", str(self._journal)]
         with contextlib.ExitStack() as closing:
             log = self.settings.sink_log
             output = closing.enter_context(log.open("ab")) if log is not None else None
@@ -133,12 +118,11 @@ class Runtime:
         deadline = time.monotonic() + SINK_LIMIT
         while not accepts(self.settings.sink_port):
             if not self._sink.running or time.monotonic() > deadline:
-                message = f"the sink did not start on port {port}"
-                raise LocalError(message)
+                raise CommandError(f"the sink did not start on port {port}")
             time.sleep(POLL)
 
     def signal_sink(self, number: int) -> None:
-        """Sends the sink a signal; one that is stopped gets none."""
+        """Sends the sink a signal where it is running."""
         if self._sink is not None and self._sink.running:
             os.killpg(self._sink.pid, number)
 
@@ -148,14 +132,14 @@ class Runtime:
             self._sink.stop()
 
     def _start(self) -> None:
-        # First what can be wrong with the user's files, in milliseconds and without Node.
+        # Errors in the user's files show within milliseconds, before Node starts.
         manifest = compiled(self.project)
         self._closing.callback(self.front.stop)
         self._listen()
         self._closing.callback(self.stop_sink)
-        # The ledger begins empty: old effects would answer for events that it does not know.
+        # The ledger starts empty; old effects would answer for unknown events.
         self._journal.unlink(missing_ok=True)
-        # At once, as the front: somebody else could take its port while the stack is deployed.
+        # As early as the local API: another process could take the port during the deployment.
         self.start_sink()
         self._closing.callback(self.ministack.stop)
         self.ministack.start()
@@ -179,8 +163,9 @@ class Runtime:
         try:
             self.front.start()
         except OSError as error:
-            message = f"port {self.settings.port} is taken: choose another with --port"
-            raise LocalError(message) from error
+            raise CommandError(
+                f"port {self.settings.port} is taken: choose another with --port"
+            ) from error
 
     def _deploy(self, manifest: Manifest) -> None:
         assembly = synthesize(self.project)
@@ -216,7 +201,6 @@ class Runtime:
             state.State(
                 pid=os.getpid(),
                 endpoint=self.ministack.endpoint,
-                region=REGION,
                 front=self.front.url,
                 sink=self.sink_url,
                 outputs=self.outputs,
@@ -227,13 +211,12 @@ class Runtime:
 
 def _changed(before: Manifest, after: Manifest) -> str:
     configured = before.sources == after.sources and before.secrets == after.secrets
-    return "what a handler asks for" if configured else "inbox.toml"
+    return "handler settings" if configured else "inbox.toml"
 
 
 def api_id(outputs: Mapping[str, str]) -> str:
-    """Returns the API's id, which its URL begins with."""
+    """Returns the API's id, the first label of its URL's host."""
     found = API_HOST.match(outputs["ApiUrl"])
     if found is None:
-        message = f"the stack's ApiUrl is no HTTP API's: {outputs['ApiUrl']}"
-        raise LocalError(message)
+        raise CommandError(f"the stack's ApiUrl is not the URL of an HTTP API: {outputs['ApiUrl']}")
     return found[1]

@@ -1,4 +1,4 @@
-"""The state file: how `webhookctl --local …` finds a running session."""
+"""The state file, by which `webhookctl --local` finds a running session."""
 
 import json
 import os
@@ -12,21 +12,13 @@ FILE: Final = "state.json"
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A running session.
+    """A running session: its URLs, the stack's outputs, and its process groups by name.
 
-    Attributes:
-        pid: of the session.
-        endpoint: of ministack.
-        region: that its resources are in.
-        front: the stable address, without a path.
-        sink: the sink's address.
-        outputs: of the stack.
-        children: process groups of the session, by name.
+    `front` is the URL of the local API, `endpoint` that of ministack.
     """
 
     pid: int
     endpoint: str
-    region: str
     front: str
     sink: str
     outputs: Mapping[str, str]
@@ -34,7 +26,7 @@ class State:
 
     @property
     def alive(self) -> bool:
-        """Tells whether the session still runs."""
+        """True while the session runs."""
         try:
             os.kill(self.pid, 0)
         except ProcessLookupError:
@@ -45,7 +37,7 @@ class State:
 
 
 def write(directory: Path, state: State) -> None:
-    """Writes the state file whole or not at all."""
+    """Writes the state file atomically."""
     directory.mkdir(parents=True, exist_ok=True)
     draft = directory / f"{FILE}.{os.getpid()}"
     draft.write_text(json.dumps(asdict(state), indent=2))
@@ -53,7 +45,7 @@ def write(directory: Path, state: State) -> None:
 
 
 def read(directory: Path) -> State | None:
-    """Returns the running session, or None; a file left by one that died counts as none."""
+    """Returns the running session; None without one, also where its process has ended."""
     try:
         state = State(**json.loads((directory / FILE).read_text()))
     except (OSError, ValueError, TypeError):
@@ -62,5 +54,5 @@ def read(directory: Path) -> State | None:
 
 
 def remove(directory: Path) -> None:
-    """Removes the state file where it is there."""
+    """Removes the state file; a missing one is no error."""
     (directory / FILE).unlink(missing_ok=True)

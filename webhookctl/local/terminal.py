@@ -1,4 +1,4 @@
-"""Lines on the terminal, from several threads and never torn."""
+"""Prints lines to the terminal from several threads."""
 
 import sys
 import threading
@@ -9,12 +9,12 @@ _LOCK: Final = threading.Lock()
 
 
 def say(text: str = "") -> None:
-    """Prints whole lines at once."""
+    """Prints text without interleaving other threads' lines."""
     with _LOCK:
         sys.stdout.write(f"{text}\n")
         sys.stdout.flush()
 
 
 def clock() -> str:
-    """Returns the time of day for the beginning of a line."""
+    """Returns the local time of day, which begins a line."""
     return f"{datetime.now(UTC).astimezone():%H:%M:%S}"

@@ -61,7 +61,8 @@ def test_a_batch_with_a_conflict_says_which_and_what_to_do(cli: Cli, inbox: Batc
     assert f"--event-id {batch} --handler split --yes" in shown["next_action"]
     assert "1 of 2 items were not taken: item 1: a is known" in shown["next_action"]
     assert (
-        "a delivery of this id with other content was refused" in cli("inbox", "inspect", "a").out
+        "a delivery with this id and different content was rejected"
+        in cli("inbox", "inspect", "a").out
     )
 
 

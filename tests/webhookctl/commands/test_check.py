@@ -14,7 +14,7 @@ def test_sources_and_handlers_are_printed(cli: Cli, checkout: Path) -> None:
     assert lines[0] == ["SOURCE", "PROVIDER", "TYPES", "SECRET", "PATH"]
     assert ["stripe", "stripe", "*", "stripe", "/webhooks/stripe"] in lines
     assert ["acme.fulfil", "acme", "paid", "default", "3", "50.0"] in lines
-    assert shown.err == "Fine for the stage dev: 4 sources, 1 handler, 1 lane.\n"
+    assert shown.err == "OK for stage dev: 4 sources, 1 handler, 1 lane.\n"
 
 
 def test_as_json(cli: Cli, checkout: Path) -> None:
@@ -45,7 +45,7 @@ def test_what_splits_batches_is_no_handler_of_the_users(cli: Cli, checkout: Path
     settings.write_text(settings.read_text() + '\n[sources.mail]\nprovider = "sendgrid"\n')
     shown = cli("check")
     assert "split" not in shown.out
-    assert shown.err == "Fine for the stage dev: 5 sources, 1 handler, 1 lane.\n"
+    assert shown.err == "OK for stage dev: 5 sources, 1 handler, 1 lane.\n"
     assert [handler["handler"] for handler in cli("check", "--json").data["handlers"]] == [
         "acme.fulfil"
     ]

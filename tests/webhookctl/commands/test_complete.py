@@ -31,7 +31,7 @@ def done(labour: Labour) -> bool:
 def test_a_token_completes_its_job(cli: Cli, labour: Labour) -> None:
     shown = cli("complete", labour.token, "--result", '{"pages": 7}')
 
-    assert (shown.code, shown.out) == (0, "render of acme.fulfil: recorded; its run goes on\n")
+    assert (shown.code, shown.out) == (0, "render of acme.fulfil: recorded; its run continues\n")
     assert "webhookctl inbox inspect evt-1 --source acme" in shown.err
     assert done(labour)
     assert labour.returned == [{"pages": 7}]
@@ -97,10 +97,7 @@ def test_a_dead_run_keeps_the_result_for_a_replay(cli: Cli, labour: Labour) -> N
 
     shown = cli("complete", *BY_NAME, "--result", "1", "--by", "kim")
 
-    assert shown.out == (
-        "render of acme.fulfil: recorded; nobody waits for it any more, so replay the run to use"
-        " it\n"
-    )
+    assert shown.out == ("render of acme.fulfil: recorded too late; replay the run to use it\n")
 
 
 @pytest.mark.parametrize(
@@ -114,7 +111,7 @@ def test_a_dead_run_keeps_the_result_for_a_replay(cli: Cli, labour: Labour) -> N
         ),
         (
             ("--event-id", "evt-9", "--source", "acne", "--result", "1"),
-            "no source acne; there are: acme, github, stripe",
+            "no source acne; known sources: acme, github, stripe",
         ),
         (("--event-id", "evt-1", "--error", " "), 'send {"result": …}, or {"error": "why"}'),
     ],

@@ -79,9 +79,9 @@ def test_it_says_until_when_and_what_to_do_now(asana: Cli, inbox: Inbox) -> None
 
     shown = asana("secrets", "enrol", "asana")
 
-    assert shown.out.startswith(f"asana takes the first secret that is offered until {end}")
+    assert shown.out.startswith(f"asana accepts the first secret offered until {end}")
     assert shown.err == (
-        "Now create the webhook at the provider, with the address"
+        "Now create the webhook at the provider, with the URL"
         " https://inbox.example/webhooks/asana\n"
     )
 
@@ -111,7 +111,7 @@ def test_on_this_machine_it_is_opened_by_its_user(asana: Cli, inbox: Inbox) -> N
 
 @pytest.mark.parametrize(
     ("span", "words"),
-    [("2h", "give at most 1h"), ("61m", "give at most 1h"), ("soon", "is not a duration")],
+    [("2h", "use at most 1h"), ("61m", "use at most 1h"), ("soon", "is not a duration")],
 )
 def test_a_span_that_is_too_long_or_none_is_refused(
     asana: Cli, inbox: Inbox, span: str, words: str
@@ -127,7 +127,7 @@ def test_a_source_that_is_not_deployed_is_refused(asana: Cli) -> None:
     del asana.urls["asana"]
     shown = asana("secrets", "enrol", "asana")
     assert shown.code == 1
-    assert "no source asana is deployed; there are: acme, github, stripe" in shown.err
+    assert "no source asana is deployed; deployed: acme, github, stripe" in shown.err
 
 
 @pytest.mark.usefixtures("checkout")

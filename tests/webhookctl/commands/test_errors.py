@@ -13,7 +13,6 @@ from webhook_inbox.domain.errors import ConfigurationError
 from webhookctl.__main__ import main
 from webhookctl.errors import LOG_IN, CommandError, explain
 from webhookctl.invocation import World
-from webhookctl.local.errors import LocalError
 
 
 @pytest.fixture
@@ -45,7 +44,10 @@ def client_error(code: str, message: str = "no", status: int = 400) -> ClientErr
         (boto.EndpointConnectionError(endpoint_url="http://x"), "with --local, that `make dev`"),
         (boto.ReadTimeoutError(endpoint_url="http://x"), "check the network and try again"),
         (client_error("ExpiredToken"), LOG_IN),
-        (client_error("AccessDeniedException"), "ask for this right, or choose another --profile"),
+        (
+            client_error("AccessDeniedException"),
+            "request this permission, or choose another --profile",
+        ),
         (client_error("ResourceNotFoundException"), "deploy the stack again"),
         (client_error("ThrottlingException"), "try again in a moment"),
         (client_error("InternalFailure", status=500), "try again in a moment"),
@@ -63,7 +65,7 @@ def test_what_aws_says_has_a_remedy_whether_an_adapter_met_it_or_not(
     assert remedy in explain(unavailable)
 
 
-@pytest.mark.parametrize("kind", [CommandError, LocalError, ConfigurationError])
+@pytest.mark.parametrize("kind", [CommandError, ConfigurationError])
 def test_our_own_errors_say_it_all(kind: type[Exception]) -> None:
     assert explain(kind("the port is taken: choose another")) == "the port is taken: choose another"
 
@@ -76,7 +78,7 @@ def test_a_file_that_cannot_be_read_is_named() -> None:
 
 def test_a_fault_of_ours_is_called_one() -> None:
     said = explain(ZeroDivisionError("division\nby zero"))
-    assert said.startswith("a fault of webhookctl itself, ZeroDivisionError: division by zero")
+    assert said.startswith("internal error, ZeroDivisionError: division by zero")
     assert said.endswith("run it again with --debug to see where")
 
 

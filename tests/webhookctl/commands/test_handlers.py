@@ -29,7 +29,7 @@ def waiting(inbox: Inbox, *ids: str) -> None:
 def test_a_paused_handler_begins_no_more_runs(cli: Cli, inbox: Inbox) -> None:
     shown = cli("handlers", "pause", "acme.notify", *WHY)
     assert (shown.code, shown.out) == (0, "acme.notify is paused\n")
-    assert "End it with `webhookctl handlers resume acme.notify`." in shown.err
+    assert "Resume it with `webhookctl handlers resume acme.notify`." in shown.err
     waiting(inbox, "evt-1")
     assert inbox.handled == []
     assert inbox.run(handler="acme.notify").waits_for == RESUMPTION
@@ -55,8 +55,8 @@ def test_what_is_paused_already_says_since_when_by_whom_and_why(cli: Cli, inbox:
     shown = cli("handlers", "pause", "acme.notify", "--reason", "again", "--by", "ada")
     assert shown.code == 1
     assert shown.err == (
-        "webhookctl: acme.notify is paused already, since 2026-01-01T00:00:00.000Z by kim: the CRM"
-        " moves; `webhookctl handlers resume acme.notify` ends it\n"
+        "webhookctl: acme.notify is already paused since 2026-01-01T00:00:00.000Z by kim: the CRM"
+        " moves; resume it with `webhookctl handlers resume acme.notify`\n"
     )
 
 
@@ -66,7 +66,7 @@ def test_a_handler_that_the_checkout_does_not_know_is_refused(
     shown = cli("handlers", "pause", "acme.fullfil", *WHY)
     assert (shown.code, shown.err) == (
         1,
-        "webhookctl: no handler acme.fullfil; there are: acme.fulfil\n",
+        "webhookctl: no handler acme.fullfil; known handlers: acme.fulfil\n",
     )
     assert inbox.table.get(control_key("acme.fullfil")) is None
 
@@ -86,7 +86,7 @@ def test_a_resumed_handler_takes_up_what_waits_within_two_minutes(cli: Cli, inbo
     waiting(inbox, "evt-1", "evt-2")
     shown = cli("handlers", "resume", "acme.notify")
     assert (shown.code, shown.out) == (0, "acme.notify is resumed\n")
-    assert shown.err == "Waiting runs: 2; they go on from the next minute on.\n"
+    assert shown.err == "Waiting runs: 2; sending starts within a minute.\n"
     inbox.pass_minutes(2)
     assert inbox.run("evt-1", "acme.notify").status is Status.DONE
     assert inbox.run("evt-2", "acme.notify").status is Status.DONE
@@ -102,7 +102,7 @@ def test_what_is_not_paused_cannot_be_resumed(cli: Cli) -> None:
 
 def test_a_slip_in_its_name_is_told(cli: Cli, checkout: Path) -> None:
     shown = cli("handlers", "resume", "acme.fullfil")
-    assert shown.err == "webhookctl: no handler acme.fullfil; there are: acme.fulfil\n"
+    assert shown.err == "webhookctl: no handler acme.fullfil; known handlers: acme.fulfil\n"
 
 
 def test_a_paused_handler_that_has_left_the_checkout_can_be_resumed(
@@ -176,7 +176,7 @@ def test_without_a_checkout_what_was_ever_paused_is_listed(cli: Cli) -> None:
     pause(cli)
     shown = cli("handlers", "list")
     assert "acme.notify" in shown.out
-    assert "the others are known in your inbox's repository" in shown.err
+    assert "run this in your inbox's repository" in shown.err
 
 
 def test_inspect_says_that_it_waits_for_the_resumption(cli: Cli, inbox: Inbox) -> None:

@@ -1,4 +1,4 @@
-"""`hold`: what waits for a person, and the person's word."""
+"""`hold`: what waits for approval, and the person's word."""
 
 import re
 from pathlib import Path
@@ -69,14 +69,14 @@ def test_a_source_and_a_handler_narrow_it_down(cli: Cli, inbox: Inbox) -> None:
 def test_nothing_that_waits_is_said(cli: Cli) -> None:
     shown = cli("hold", "list")
     assert (shown.code, shown.out) == (0, "")
-    assert shown.err == "Nothing waits for a person.\n"
+    assert shown.err == "No runs wait for approval.\n"
 
 
 def test_an_unknown_source_is_told(cli: Cli) -> None:
     shown = cli("hold", "list", "--source", "acne")
     assert (shown.code, shown.err) == (
         1,
-        "webhookctl: no source acne; there are: acme, github, stripe\n",
+        "webhookctl: no source acne; known sources: acme, github, stripe\n",
     )
 
 
@@ -97,10 +97,10 @@ def test_an_approved_run_goes_on_within_minutes(cli: Cli, inbox: Inbox) -> None:
     shown = cli("hold", "approve", "evt-1", *WHY)
     assert shown.code == 0
     assert shown.out == (
-        "acme.notify of evt-1, held for effect:refund: approved; the reconciler sends its message"
+        "acme.notify of evt-1, held for effect:refund: approved; the reconciler sends its run"
         " within two minutes\n"
     )
-    assert "See `webhookctl inbox inspect evt-1 --source acme`" in shown.err
+    assert "Follow it with `webhookctl inbox inspect evt-1 --source acme`" in shown.err
     inbox.pass_minutes(1)
     assert notify(inbox) is Status.DONE
 
@@ -110,7 +110,7 @@ def test_where_the_checkout_tells_its_lane_it_is_sent_at_once(
 ) -> None:
     hold(inbox)
     shown = cli("hold", "approve", "evt-1", "--handler", "acme.fulfil", *WHY)
-    assert "approved, its message is sent" in shown.out
+    assert "approved; its run is sent" in shown.out
     inbox.work()
     assert inbox.run().status is Status.DONE
 
@@ -134,7 +134,7 @@ def test_a_decision_as_json_says_what_came_of_it(cli: Cli, inbox: Inbox) -> None
 def test_a_denied_run_is_finished(cli: Cli, inbox: Inbox) -> None:
     held(inbox)
     shown = cli("hold", "deny", "evt-1", *WHY)
-    assert "denied: it is finished as skipped" in shown.out
+    assert "denied; its run is skipped" in shown.out
     run = inbox.run(handler="acme.notify")
     assert (run.status, run.last_error) == (Status.SKIPPED, "denied by kim: looked at it")
     assert cli("hold", "list").out == ""
@@ -166,8 +166,8 @@ def test_a_run_that_is_held_anew_is_not_decided_by_what_was_seen(
     shown = cli("hold", verb, "evt-1", "--hold", id_, *WHY)
     assert shown.code == 1
     assert shown.err == (
-        f"webhookctl: {id_} is not what evt-1 is held for now. acme.notify of acme is held for"
-        f" policy as {again.id} (amount 99). Look at it, and decide again\n"
+        f"webhookctl: {id_} is no current approval request of evt-1: acme.notify of acme is held"
+        f" for policy as {again.id} (amount 99). Inspect the event and decide again\n"
     )
     assert notify(inbox) is Status.HELD
 
@@ -178,7 +178,7 @@ def test_a_run_that_is_not_held_says_how_it_stands(cli: Cli, inbox: Inbox) -> No
     shown = cli("hold", "approve", "evt-1", *WHY)
     assert shown.code == 1
     assert shown.err == (
-        "webhookctl: acme.notify of acme is done: nothing to decide; see `webhookctl hold list`\n"
+        "webhookctl: acme.notify of acme is done: no approval request; see `webhookctl hold list`\n"
     )
 
 
@@ -199,7 +199,8 @@ def test_a_decision_that_came_second_says_how_the_run_stands(
     shown = cli("hold", "approve", "evt-1", *WHY)
     assert shown.code == 1
     assert shown.err == (
-        "webhookctl: somebody was faster, and nothing was decided: acme.notify of acme is pending\n"
+        "webhookctl: the run changed meanwhile, and no decision was recorded:"
+        " acme.notify of acme is pending\n"
     )
 
 
@@ -263,7 +264,7 @@ def test_a_result_that_is_no_json_is_told(cli: Cli, inbox: Inbox) -> None:
     held(inbox)
     shown = cli("hold", "approve", "evt-1", "--happened", "--result", "{id: 1}", *WHY)
     assert shown.code == 2
-    assert "--result is no JSON" in shown.err
+    assert "--result is not JSON" in shown.err
     assert notify(inbox) is Status.HELD
 
 
@@ -303,7 +304,7 @@ def test_the_command_that_inspect_names_works_as_it_stands(cli: Cli, inbox: Inbo
     asked = hold(inbox, type_="refunded")
     effect(inbox, asked.run)
     words = cli("inbox", "inspect", "evt-1", "--json").data["next_action"]
-    found = re.search(r"If it did happen: webhookctl (.*?) --result JSON", words)
+    found = re.search(r"If it happened: webhookctl (.*?) --result JSON", words)
     assert found is not None
     assert cli(*found[1].split()).code == 0
     assert notify(inbox) is Status.PENDING
@@ -336,5 +337,5 @@ def test_a_result_that_a_worker_recorded_late_is_not_overwritten(cli: Cli, inbox
     key = effect(inbox, asked.run, **committed("the worker's"))
     shown = cli("hold", "approve", "evt-1", "--happened", "--result", '"guessed"', *WHY)
     assert shown.code == 0
-    assert "The effect was committed before: its recorded result stands." in shown.err
+    assert "The effect was already committed; its recorded result is kept." in shown.err
     assert decode(row(inbox, key)["result"]) == "the worker's"

@@ -106,7 +106,7 @@ def test_an_attempt_that_died_shows_while_the_next_one_is_on(cli: Cli, inbox: In
     ("error", "status", "words"),
     [
         (Transient("503"), "failed", "Wait: attempt 2 of acme.notify begins in"),
-        (Permanent("422"), "dead_letter", "Mend acme.notify: no repetition helps"),
+        (Permanent("422"), "dead_letter", "Fix acme.notify: no repetition helps"),
     ],
 )
 def test_the_next_action_is_told_in_words(
@@ -268,7 +268,10 @@ def test_an_expired_lease_says_since_when(cli: Cli, inbox: Inbox) -> None:
     inbox.clock.advance(seconds=101)
     shown = cli("inbox", "inspect", "evt-1").out
     assert "(expired 41s ago)" in shown
-    assert "next_action  Wait: the worker of acme.notify stopped silently in attempt 1" in shown
+    assert (
+        "next_action  Wait: the worker of acme.notify stopped without a result in attempt 1"
+        in shown
+    )
 
 
 def test_the_page_for_people_is_whole_and_plain(cli: Cli, inbox: Inbox) -> None:
@@ -373,7 +376,7 @@ def test_an_unknown_event_says_where_to_look(cli: Cli) -> None:
     shown = cli("inbox", "inspect", "evt-9")
     assert (shown.code, shown.out) == (1, "")
     assert shown.err.startswith(
-        "webhookctl: no event evt-9 of acme, github, stripe: compare the id with the provider's"
+        "webhookctl: no event evt-9 of acme, github, stripe: check the id at the provider,"
     )
     assert shown.err.count("\n") == 1
 
@@ -383,7 +386,7 @@ def test_an_id_that_two_sources_know_asks_for_the_source(cli: Cli, inbox: Inbox)
     inbox.deliver("same", source="github")
     shown = cli("inbox", "inspect", "same")
     assert shown.code == 1
-    assert shown.err == ("webhookctl: same is an event of acme, github: choose one with --source\n")
+    assert shown.err == ("webhookctl: same exists in acme, github: choose one with --source\n")
     assert cli("inbox", "inspect", "same", "--source", "github", "--json").data["type"] == "issues"
 
 
@@ -403,7 +406,7 @@ def test_refused_deliveries_of_the_id_are_told(cli: Cli, inbox: Inbox) -> None:
     inbox.deliver()
     inbox.deliver(body=b'{"other": true}')
     shown = cli("inbox", "inspect", "evt-1").out
-    assert "acme: a delivery of this id with other content was refused as a conflict" in shown
+    assert "acme: a delivery with this id and different content was rejected as a conflict" in shown
 
 
 def test_an_id_known_only_from_a_refusal_says_so(cli: Cli, inbox: Inbox) -> None:
@@ -413,19 +416,19 @@ def test_an_id_known_only_from_a_refusal_says_so(cli: Cli, inbox: Inbox) -> None
     inbox.clock.advance(days=6)
     shown = cli("inbox", "inspect", "evt-1")
     assert shown.code == 1
-    assert "the event itself has expired; acme: a delivery of this id with other" in shown.err
+    assert "the event has expired; acme: a delivery with this id and different" in shown.err
 
 
 def test_an_empty_id_is_told_as_one(cli: Cli) -> None:
     shown = cli("inbox", "inspect", "")
     assert (shown.code, shown.out) == (1, "")
-    assert shown.err.startswith("webhookctl: EVENT_ID is empty: give one as `webhookctl ")
+    assert shown.err.startswith("webhookctl: EVENT_ID is empty: use an id from `webhookctl ")
 
 
 def test_an_unknown_source_is_told_instead_of_an_unknown_event(cli: Cli) -> None:
     shown = cli("inbox", "inspect", "evt-9", "--source", "acne")
     assert (shown.code, shown.out) == (1, "")
-    assert shown.err == "webhookctl: no source acne; there are: acme, github, stripe\n"
+    assert shown.err == "webhookctl: no source acne; known sources: acme, github, stripe\n"
 
 
 # -- jobs

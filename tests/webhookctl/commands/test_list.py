@@ -70,7 +70,7 @@ def test_the_limit_cuts_off_the_oldest_and_says_so(cli: Cli, inbox: Inbox) -> No
         inbox.deliver(f"evt-{number}")
     shown = cli("inbox", "list", "--limit", "2")
     assert [line.split()[3] for line in shown.out.splitlines()] == ["EVENT_ID", "evt-3", "evt-2"]
-    assert "The newest 2" in shown.err
+    assert "Showing the newest 2" in shown.err
 
 
 def test_without_a_time_the_last_day_is_looked_at(cli: Cli, inbox: Inbox) -> None:
@@ -79,13 +79,13 @@ def test_without_a_time_the_last_day_is_looked_at(cli: Cli, inbox: Inbox) -> Non
     assert ids(cli) == []
     assert ids(cli, "--since", "3d") == ["old"]
     assert ids(cli, "--since", "2026-01-01T00:00:00Z") == ["old"]
-    assert "No such events in the last 24 hours" in cli("inbox", "list").err
+    assert "No events found in the last 24 hours" in cli("inbox", "list").err
 
 
 def test_an_unknown_source_is_an_error_that_names_the_known_ones(cli: Cli) -> None:
     shown = cli("inbox", "list", "--source", "acne")
     assert (shown.code, shown.out) == (1, "")
-    assert shown.err == "webhookctl: no source acne; there are: acme, github, stripe\n"
+    assert shown.err == "webhookctl: no source acne; known sources: acme, github, stripe\n"
     assert cli("inbox", "list", "--source", "acme").code == 0
 
 
@@ -101,7 +101,7 @@ def test_a_source_that_left_the_configuration_is_listed_while_it_has_events(
 def test_an_unknown_handler_is_an_error_where_a_checkout_tells_them(cli: Cli) -> None:
     shown = cli("inbox", "list", "--handler", "acme.fulfill")
     assert shown.code == 1
-    assert shown.err == "webhookctl: no handler acme.fulfill; there are: acme.fulfil\n"
+    assert shown.err == "webhookctl: no handler acme.fulfill; known handlers: acme.fulfil\n"
     assert cli("inbox", "list", "--handler", "acme.fulfil").code == 0
 
 
@@ -238,7 +238,7 @@ def test_into_a_pipe_columns_are_aligned_and_nothing_is_cut_off(cli: Cli, inbox:
 def test_an_empty_inbox_is_no_error(cli: Cli) -> None:
     shown = cli("inbox", "list")
     assert (shown.code, shown.out) == (0, "")
-    assert cli("inbox", "list", "--status", "dead_letter").err == "No such events.\n"
+    assert cli("inbox", "list", "--status", "dead_letter").err == "No events found.\n"
     assert cli("inbox", "list", "--json").out == ""
 
 
@@ -246,7 +246,7 @@ def test_an_empty_inbox_is_no_error(cli: Cli) -> None:
 def test_a_time_that_is_none_is_a_wrong_call(cli: Cli, since: str) -> None:
     shown = cli("inbox", "list", f"--since={since}")
     assert shown.code == 2
-    assert f"'{since}' is no time: write a span like 30m, 2h or 7d" in shown.err
+    assert f"'{since}' is not a time: use a duration such as 30m, 2h or 7d" in shown.err
 
 
 def test_a_status_that_is_none_is_a_wrong_call(cli: Cli) -> None:

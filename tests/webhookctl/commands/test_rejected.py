@@ -99,13 +99,13 @@ def test_after_a_week_they_are_gone(cli: Cli, inbox: Inbox) -> None:
     reject(inbox)
     inbox.clock.advance(minutes=7 * 24 * 60)
     shown = cli("rejected", "list")
-    assert (shown.code, shown.out, shown.err) == (0, "", "No such deliveries.\n")
+    assert (shown.code, shown.out, shown.err) == (0, "", "No rejected deliveries found.\n")
 
 
 def test_an_unknown_source_is_named(cli: Cli) -> None:
     shown = cli("rejected", "list", "--source", "acne")
     assert shown.code == 1
-    assert "no source acne; there are: acme" in shown.err
+    assert "no source acne; known sources: acme" in shown.err
 
 
 # -- show
@@ -120,7 +120,7 @@ def test_one_is_shown_without_what_proves_who_sent_it(cli: Cli, inbox: Inbox) ->
     signature = inbox.rows("rejected#acme")[0]["headers"]["x-acme-signature"]
     assert signature not in shown.out
     lines = [" ".join(line.split()) for line in shown.out.splitlines()]
-    assert "x-acme-signature (kept, not shown)" in lines
+    assert "x-acme-signature (stored, not shown)" in lines
     assert "x-acme-id evt-1" in lines
 
 
@@ -140,7 +140,7 @@ def test_without_a_checkout_no_header_of_the_provider_is_shown(
     reject(inbox)
     (checkout / "inbox.toml").unlink()
     shown = cli("rejected", "show", *ids(cli), "--json").data
-    assert shown["headers"]["x-acme-id"] == "(kept, not shown)"
+    assert shown["headers"]["x-acme-id"] == "(stored, not shown)"
     assert shown["headers"]["content-type"] == "application/json"
 
 
@@ -157,7 +157,7 @@ def test_an_id_that_is_not_there_is_one_line(cli: Cli, command: str) -> None:
     set_secret("acme", SECRET)
     shown = cli("rejected", command, "0-1")
     assert (shown.code, shown.out) == (1, "")
-    assert "no rejected delivery 0-1: look it up with `webhookctl rejected list`" in shown.err
+    assert "no rejected delivery 0-1: search with `webhookctl rejected list`" in shown.err
 
 
 # -- reverify
@@ -170,7 +170,7 @@ def test_what_still_fails_says_why_and_exits_with_1(cli: Cli, inbox: Inbox) -> N
     assert shown.code == 1
     assert "invalid-signature: no live secret verifies this signature" in shown.out
     assert "1 delivery: 1 invalid." in shown.out
-    assert "not made with its secrets of today" in shown.err
+    assert "not signed with its current secrets" in shown.err
 
 
 def test_a_day_later_it_is_judged_as_of_when_it_came(cli: Cli, inbox: Inbox) -> None:
@@ -302,7 +302,7 @@ def test_interrupted_before_its_runs_are_sent_it_is_repeated(
     inbox.plan.fail("SendMessageBatch", fault)
     broken = cli("rejected", "release")
     assert broken.code == 1
-    assert "the same command goes on with the rest" in broken.err
+    assert "the same command continues with the rest" in broken.err
     inbox.plan.heal()
     inbox.clock.advance(seconds=1)
     assert cli("rejected", "release").code == 0
@@ -385,7 +385,7 @@ def test_a_lane_that_is_not_deployed_releases_nothing(
     set_secret("acme", RIGHT)
     shown = cli("rejected", "release")
     assert shown.code == 1
-    assert "has no lane slow: deploy this first" in shown.err
+    assert "has no lane slow: deploy first" in shown.err
     assert inbox.rows("event#") == []
 
 

@@ -40,9 +40,9 @@ def test_without_yes_nothing_is_sent(cli: Cli, dead: Inbox) -> None:
     shown = cli("replay")
     assert shown.code == 0
     assert statuses(dead) == [Status.DEAD_LETTER] * 3
-    assert shown.out.startswith("dry run, nothing was sent\n  3 runs found\n")
+    assert shown.out.startswith("dry run: nothing was sent\n  3 runs found\n")
     assert "  3 would be sent again\n" in shown.out
-    assert shown.err == "Add --yes to do it.\n"
+    assert shown.err == "Add --yes to send them.\n"
     assert [payload["dry_run"] for payload in cli.replay.payloads] == [True]
 
 
@@ -90,7 +90,7 @@ def test_a_table_that_is_not_all_says_so(cli: Cli, inbox: Inbox) -> None:
     for number in range(11):
         inbox.deliver(f"evt-{number}", type_="refunded")
     inbox.work()
-    assert cli("replay").out.endswith("These are 10 of 11.\n")
+    assert cli("replay").out.endswith("Showing 10 of 11.\n")
 
 
 def test_every_filter_reaches_the_function(cli: Cli, dead: Inbox) -> None:
@@ -136,7 +136,7 @@ def test_the_cursor_is_followed_to_the_end(cli: Cli, dead: Inbox) -> None:
     assert replays[0]["cursor"] is None
     assert len({payload["cursor"] for payload in replays}) == 3
     assert statuses(dead) == [Status.PENDING] * 3
-    assert shown.err.splitlines()[:3] == [f"worked through {n} of 3" for n in (1, 2, 3)]
+    assert shown.err.splitlines()[:3] == [f"processed {n} of 3" for n in (1, 2, 3)]
 
 
 def test_the_runs_of_a_named_event_are_stepped_through_once_each(cli: Cli, inbox: Inbox) -> None:
@@ -163,13 +163,13 @@ def test_an_invocation_that_ran_out_of_time_is_followed_too(cli: Cli) -> None:
 def test_the_limit_holds_over_all_invocations(cli: Cli, dead: Inbox) -> None:
     shown = cli("replay", "--rate", "0.2", "--limit", "2", "--yes")
     assert sum(status is Status.PENDING for status in statuses(dead)) == 2
-    assert "There are more than 2: raise --limit." in shown.err
+    assert "More than 2 match: raise --limit." in shown.err
 
 
 def test_what_was_left_alone_is_told(cli: Cli, dead: Inbox) -> None:
     shown = cli("replay", "--event-id", "fine", "--event-id", "evt-0", "--yes")
     assert "  1 sent again\n" in shown.out
-    assert "  1 left alone: finished" in shown.out
+    assert "  1 unchanged: finished" in shown.out
 
 
 def test_where_nothing_is_sent_nothing_says_replayed(cli: Cli, dead: Inbox) -> None:
@@ -195,20 +195,20 @@ def test_force_without_names_is_a_wrong_call(cli: Cli, more: list[str]) -> None:
 def test_an_unknown_event_is_an_error(cli: Cli, dead: Inbox) -> None:
     shown = cli("replay", "--event-id", "evt-9")
     assert shown.code == 1
-    assert "  1 not found: no event of this id\n" in shown.out
+    assert "  1 not found: no event with this id\n" in shown.out
 
 
 def test_an_unknown_source_is_an_error_that_names_the_known_ones(cli: Cli, dead: Inbox) -> None:
     shown = cli("replay", "--source", "acne")
     assert (shown.code, shown.out) == (1, "")
-    assert shown.err == "webhookctl: no source acne; there are: acme, github, stripe\n"
+    assert shown.err == "webhookctl: no source acne; known sources: acme, github, stripe\n"
 
 
 @pytest.mark.usefixtures("checkout")
 def test_so_is_an_unknown_handler_where_a_checkout_tells_them(cli: Cli, dead: Inbox) -> None:
     shown = cli("replay", "--handler", "acme.fulfill", "--yes")
     assert (shown.code, shown.out) == (1, "")
-    assert shown.err.endswith("webhookctl: no handler acme.fulfill; there are: acme.fulfil\n")
+    assert shown.err.endswith("webhookctl: no handler acme.fulfill; known handlers: acme.fulfil\n")
     # One that has left the code may still have dead letters.
     assert cli("replay", "--handler", "acme.notify").code == 0
 
@@ -224,7 +224,7 @@ def test_the_functions_error_is_shown_in_its_words(cli: Cli) -> None:
     shown = cli("replay", "--yes")
     assert (shown.code, shown.out) == (1, "")
     assert shown.err.startswith(
-        "webhookctl: the replay function failed: dynamodb Query: ThrottlingException; what was"
+        "webhookctl: the replay function failed: dynamodb Query: ThrottlingException; runs sent"
     )
 
 

@@ -72,12 +72,12 @@ def test_the_same_value_once_more_changes_nothing_and_ends_no_overlap(cli: Cli) 
     cli("secrets", "set", "acme", stdin="the-first-value")
     replaced = cli("secrets", "set", "acme", stdin=VALUE)
     assert replaced.out == (
-        "Replaced webhook-inbox/test/acme: the value before stays valid until the next one.\n"
+        "Replaced webhook-inbox/test/acme; the previous value stays valid until the next change.\n"
     )
     again = cli("secrets", "set", "acme", stdin=VALUE)
     assert (again.code, again.out) == (
         0,
-        "Unchanged: webhook-inbox/test/acme has this value already.\n",
+        "Unchanged: webhook-inbox/test/acme already has this value.\n",
     )
     assert cli("secrets", "set", "acme", "--json", stdin=VALUE).data["change"] == "unchanged"
     store = SecretsManagerStore(client("secretsmanager"), PREFIX)
@@ -92,7 +92,7 @@ def test_who_may_not_read_it_may_still_set_it(cli: Cli, monkeypatch: pytest.Monk
     with monkeypatch.context() as patch:
         patch.setattr(client("secretsmanager"), "get_secret_value", denied)
         shown = cli("secrets", "set", "acme", stdin=VALUE)
-    assert shown.out.startswith("Set webhook-inbox/test/acme: ")
+    assert shown.out.startswith("Set webhook-inbox/test/acme; ")
     assert stored() == VALUE
 
 
@@ -101,7 +101,7 @@ def test_a_name_that_nothing_uses_is_noted(cli: Cli) -> None:
     cli.local = True
     shown = cli("secrets", "set", "acne", stdin=VALUE)
     assert shown.code == 0
-    assert "nothing in inbox.toml uses a secret acne; it names: acme, github, stripe" in shown.err
+    assert "inbox.toml does not use a secret acne; it uses: acme, github, stripe" in shown.err
     assert "nothing in inbox.toml" not in cli("secrets", "set", "acme", stdin=VALUE).err
 
 
@@ -116,7 +116,7 @@ def test_an_empty_value_is_refused(cli: Cli, value: str) -> None:
 def test_a_name_that_no_deployment_knows_is_refused_in_aws(cli: Cli) -> None:
     shown = cli("secrets", "set", "acne", stdin=VALUE)
     assert shown.code == 1
-    assert f"the stack {STACK} has no secret acne: name it in inbox.toml and deploy" in shown.err
+    assert f"the stack {STACK} has no secret acne: add it to inbox.toml and deploy" in shown.err
 
 
 def test_on_this_machine_a_missing_secret_is_made(cli: Cli) -> None:
@@ -136,7 +136,7 @@ def test_bytes_that_are_no_text_are_refused_unseen(cli: Cli) -> None:
     raw = io.TextIOWrapper(io.BytesIO(b"secret-\xff\xfe"), encoding="utf-8")
     shown = cli("secrets", "set", "acme", "--debug", stdin=raw)
     assert shown.code == 1
-    assert "the secret is not UTF-8 text" in shown.err
+    assert "the secret is not UTF-8" in shown.err
     assert "secret-" not in shown.err
 
 

@@ -115,7 +115,7 @@ def test_a_body_with_its_id_sent_again_is_a_duplicate_and_that_is_explained(
     assert shown.code == 0
     assert "1 duplicate" in shown.out
     assert shown.err == (
-        "The body holds the event's id, which came before: --new-id makes a new one.\n"
+        "The body contains the id of a known event: use --new-id for a new event.\n"
     )
 
 
@@ -146,7 +146,7 @@ def test_content_under_another_id_is_not_run_and_that_is_explained(cli: Cli, iss
     cli("send", issue, "--source", "github")
     shown = cli("send", issue, "--source", "github")
     assert "1 replayed" in shown.out
-    assert "--new-id makes a new event of it" in shown.err
+    assert "use --new-id for a new event" in shown.err
 
 
 def test_a_new_event_of_guarded_content_says_the_same(cli: Cli, inbox: Inbox, issue: str) -> None:
@@ -163,7 +163,7 @@ def test_a_known_id_with_other_content_is_a_conflict(cli: Cli, order: str) -> No
     shown = cli("send", other, "--source", "acme", "--id", "mine")
     assert shown.code == 1
     assert "1 conflict" in shown.out
-    assert "This id came before with other content" in shown.err
+    assert "This id was received before with different content" in shown.err
 
 
 # -- secrets
@@ -206,7 +206,9 @@ def test_a_secret_that_is_not_set_says_how_to_set_it(cli: Cli, order: str) -> No
         SecretId=PREFIX + "acme", ForceDeleteWithoutRecovery=True
     )
     shown = cli("send", order, "--source", "acme")
-    assert shown.err == ("webhookctl: the secret acme is not set: `webhookctl secrets set acme`\n")
+    assert shown.err == (
+        "webhookctl: the secret acme is not set: run `webhookctl secrets set acme`\n"
+    )
 
 
 def test_a_variable_that_is_not_set_is_an_error(cli: Cli, order: str) -> None:
@@ -235,7 +237,7 @@ def test_a_source_that_this_machine_has_not_loaded_yet_asks_to_wait(cli: Cli) ->
     cli.local = True
     shown = cli("send", sample("any.json"), "--source", "hashed")
     assert shown.code == 1
-    assert "hashed is not loaded yet: wait for `make dev` to say `new source: …/hashed`" in (
+    assert "hashed is not loaded yet: wait until `make dev` prints `new source: …/hashed`" in (
         shown.err
     )
 
@@ -243,7 +245,7 @@ def test_a_source_that_this_machine_has_not_loaded_yet_asks_to_wait(cli: Cli) ->
 def test_a_source_that_is_not_deployed_yet_asks_for_a_deployment(cli: Cli) -> None:
     shown = cli("send", sample("any.json"), "--source", "hashed", "--secret", SECRET)
     assert shown.code == 1
-    assert "the inbox that runs has no source hashed" in shown.err
+    assert "the deployed inbox has no source hashed" in shown.err
 
 
 def test_a_missing_file_is_one_line(cli: Cli) -> None:

@@ -14,7 +14,7 @@ def test_a_dead_run_is_finished(cli: Cli, inbox: Inbox) -> None:
 
     shown = cli("skip", "evt-1", "--handler", "acme.fulfil", *WHY)
 
-    assert (shown.code, shown.out) == (0, "acme.fulfil of evt-1: finished as skipped\n")
+    assert (shown.code, shown.out) == (0, "acme.fulfil of evt-1: skipped\n")
     assert inbox.run().status is Status.SKIPPED
     assert "skipped by kim: obsolete" in inbox.run().last_error
 
@@ -37,7 +37,7 @@ def test_who_waited_for_it_is_said(cli: Cli, inbox: Inbox) -> None:
 
     shown = cli("skip", "evt-1", *WHY)
 
-    assert "later events of cus_1 go on" in shown.err
+    assert "Later events of cus_1 continue" in shown.err
     assert not inbox.run().blocking
 
 

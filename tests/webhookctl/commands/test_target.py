@@ -66,7 +66,6 @@ def running(tmp_path: Path) -> Iterator[State]:
     state = State(
         pid=os.getpid(),
         endpoint="http://127.0.0.1:4566",
-        region="us-east-1",
         front="http://127.0.0.1:8787",
         sink="http://127.0.0.1:8788",
         outputs={**OUTPUTS, "Stage": "local"},

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 import typer
 
-from webhookctl.display.times import iso, moment
+from webhookctl.display.times import iso, moment, relative, span, spelled
 
 NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
 
@@ -38,7 +38,7 @@ def test_a_time_is_utc_unless_it_says_otherwise(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "2", "h", "2 h", "-2h", "0h", "2w", "٣h", "999999d", "now"])
 def test_anything_else_is_a_wrong_call(text: str) -> None:
-    with pytest.raises(typer.BadParameter, match="is no time"):
+    with pytest.raises(typer.BadParameter, match="is not a time"):
         moment(text, NOW)
 
 
@@ -46,3 +46,32 @@ def test_a_time_is_written_in_utc_to_the_millisecond() -> None:
     cet = timezone(timedelta(hours=1))
     assert iso(datetime(2026, 11, 21, 9, 0, 0, 1999, tzinfo=cet)) == "2026-11-21T08:00:00.001Z"
     assert iso(None) is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "0s"),
+        (-5, "0s"),
+        (0.9, "0s"),
+        (41, "41s"),
+        (60, "1m"),
+        (303, "5m 3s"),
+        (3600, "1h"),
+        (3605, "1h"),
+        (7500, "2h 5m"),
+        (2 * 86400 + 4 * 3600 + 59, "2d 4h"),
+    ],
+)
+def test_a_span_is_told_by_its_two_largest_units(seconds: float, words: str) -> None:
+    assert span(timedelta(seconds=seconds)) == words
+
+
+def test_what_was_is_ago_and_what_comes_is_in() -> None:
+    assert relative(NOW - timedelta(seconds=41), NOW) == "41s ago"
+    assert relative(NOW + timedelta(seconds=12), NOW) == "in 12s"
+    assert relative(NOW, NOW) == "0s ago"
+
+
+def test_a_time_is_spelled_in_utc_without_fractions() -> None:
+    assert spelled(NOW + timedelta(milliseconds=999)) == "2026-11-21T08:00:00Z"

@@ -69,9 +69,9 @@ def test_it_says_which_step_failed_and_why(cli: Cli, request_: Request) -> None:
     assert shown.code == 1
     lines = [" ".join(line.split()) for line in shown.out.splitlines()]
     assert "signature found ok" in lines
-    assert "signature right failed" in lines
+    assert "signature valid failed" in lines
     assert "event named not reached" in lines
-    cause = "the body was parsed and written again; the provider signed it without spaces"
+    cause = "the body was parsed and reserialized; the provider signed it without spaces"
     assert f"cause: {cause}" in lines
 
 
@@ -93,7 +93,7 @@ def test_only_what_a_scheme_needs_is_a_step(
     assert found.failed is None
     asked = {str(step) for step in found.steps}
     assert asked & {"secret usable", "published key fetched"} == STEPS[provider_name]
-    assert {"signature found", "signature right", "event named"} <= asked
+    assert {"signature found", "signature valid", "event named"} <= asked
 
 
 def test_a_step_that_there_is_not_is_not_shown(cli: Cli, request_: Request) -> None:
@@ -109,7 +109,7 @@ def test_as_json(cli: Cli, request_: Request) -> None:
     assert shown.code == 1
     assert (shown.data["valid"], shown.data["reason"]) == (False, "invalid-signature")
     results = {each["step"]: each["result"] for each in shown.data["steps"]}
-    assert results["signature right"] == "failed"
+    assert results["signature valid"] == "failed"
     (cause,) = shown.data["causes"]
     assert (cause["cause"], cause["proven"]) == ("body-newline", True)
 
@@ -126,7 +126,7 @@ def test_without_a_checkout_the_provider_is_named(
 def test_it_has_to_be_said_who_sent_it(cli: Cli, request_: Request, given: list[str]) -> None:
     shown = cli("verify", *request_.files, "--secret-file", str(request_.secret), *given)
     assert shown.code == 2
-    assert "give --source or --provider, one of them" in " ".join(shown.err.split())
+    assert "give either --source or --provider" in " ".join(shown.err.split())
 
 
 def test_an_unknown_source_is_named(cli: Cli, request_: Request) -> None:
@@ -185,7 +185,7 @@ def test_it_is_judged_as_of_when_it_came(cli: Cli, request_: Request, inbox: Inb
     inbox.clock.advance(minutes=34)
     stale = cli("verify", *request_.options)
     assert stale.code == 1
-    assert "it was signed 34m before it came" in stale.out
+    assert "it was signed 34m before it was received" in stale.out
     assert cli("verify", *request_.options, "--at", came.isoformat()).code == 0
     assert cli("verify", *request_.options, "--at", "33m").code == 0
 
@@ -225,7 +225,7 @@ def test_a_secret_that_is_no_text_is_refused_unseen(cli: Cli, request_: Request)
     request_.secret.write_bytes(b"secret-\xff")
     shown = cli("verify", *request_.options, "--debug")
     assert shown.code == 1
-    assert "is no UTF-8 text" in shown.err
+    assert "is not UTF-8 text" in shown.err
     assert "secret-" not in shown.err
 
 
@@ -245,5 +245,5 @@ def test_what_the_provider_publishes_is_taken_from_a_file(
     given += ["--at", at.isoformat()]
     missing = cli("verify", *given)
     assert missing.code == 1
-    assert "give it in a file, with --published" in missing.out
+    assert "pass it with --published" in missing.out
     assert cli("verify", *given, "--published", str(key)).code == 0

@@ -141,12 +141,12 @@ def test_by_how_much_the_time_is_off_is_told(provider: str, minutes: int) -> Non
     assert found.failed is Step.TIME
     assert codes(found) == ["clock-skew"]
     side = "before" if minutes > 0 else "after"
-    assert f"signed 17m {side} it came" in found.causes[0].words
+    assert f"signed 17m {side} it was received" in found.causes[0].words
 
 
 def test_a_clock_in_another_time_zone_is_recognised() -> None:
     found = diagnose(later(trial("stripe"), timedelta(hours=2, seconds=3)))
-    assert "2h is what a clock is off that is set to another time zone" in found.causes[0].words
+    assert "2h is the error of a clock in another time zone" in found.causes[0].words
 
 
 def test_an_old_delivery_of_a_changed_body_has_both_causes() -> None:

@@ -19,9 +19,9 @@ def test_it_is_named_with_its_times_and_the_command_that_completes_it(labour: La
     labour.begin()
 
     assert told(labour).startswith(
-        "Wait: acme.fulfil goes on when its job render is completed"
+        "Wait: acme.fulfil continues when its job render is completed"
         " (started 2026-01-01T00:00:00Z, to end by 2026-01-02T00:00:00Z);"
-        " it looks by itself in 15m. To say what came of it: webhookctl complete --source acme"
+        " it checks by itself in 15m. To record the result: webhookctl complete --source acme"
         " --event-id evt-1 --handler acme.fulfil --effect render --result JSON"
     )
     assert told(labour).endswith("retry-safe: render is committed and will not be repeated.")
@@ -31,7 +31,7 @@ def test_a_look_that_is_due_is_not_announced(labour: Labour) -> None:
     labour.begin()
     labour.world.clock.advance(minutes=20)
 
-    assert "looks by itself" not in told(labour)
+    assert "checks by itself" not in told(labour)
 
 
 def test_a_completed_run_has_nothing_to_do(labour: Labour) -> None:

@@ -46,7 +46,9 @@ def words(status: Status, *, limit: int | None = None, **changes: Any) -> str:
 
 def test_an_event_without_handlers_needs_nothing() -> None:
     said = next_action(overview(runs=()), now=NOW)
-    assert said == "Nothing to do: no handler wanted the type 'invoice.paid' when the event came."
+    assert (
+        said == "Nothing to do: no handler wanted the type 'invoice.paid' when the event arrived."
+    )
 
 
 def test_a_done_event_needs_nothing() -> None:
@@ -60,26 +62,26 @@ def test_a_skipped_event_says_why() -> None:
 
 def test_a_young_event_that_has_not_begun_is_waited_for() -> None:
     said = next_action(overview(), now=NOW)
-    assert said == "Wait: stripe.fulfil was sent to the queue and has not begun."
+    assert said == "Wait: stripe.fulfil is queued and has not started."
 
 
 def test_only_the_runs_without_a_row_are_named_as_not_begun() -> None:
     done = replace(run(Status.DONE), handler="stripe.welcome")
     said = next_action(overview(done, runs=("stripe.welcome", "stripe.fulfil")), now=NOW)
-    assert said == "Wait: stripe.fulfil was sent to the queue and has not begun."
+    assert said == "Wait: stripe.fulfil is queued and has not started."
 
 
 def test_an_older_event_that_has_not_begun_points_at_processor_and_reconciler() -> None:
     said = next_action(overview(received_at=NOW - 22 * MINUTE), now=NOW)
     assert said.startswith("Check that the processor and the reconciler run: stripe.fulfil has not")
-    assert "begun 22m after the event came" in said
+    assert "started 22m after the event arrived" in said
     assert said.endswith(f"To send it now: {REPLAY}")
 
 
 def test_several_runs_that_have_not_begun_are_sent_by_one_command() -> None:
     late = overview(runs=("a.one", "a.two"), received_at=NOW - 22 * MINUTE)
     said = next_action(late, now=NOW)
-    assert "a.one, a.two has not begun" in said
+    assert "a.one, a.two has not started" in said
     assert said.endswith("webhookctl replay --source stripe --event-id evt_1 --yes")
 
 
@@ -95,8 +97,8 @@ def test_each_of_several_deciding_runs_is_spoken_of() -> None:
     one = run(Status.DEAD_LETTER, last_error="permanent: 422")
     two = replace(one, handler="stripe.welcome", last_error="exhausted: 503")
     said = next_action(overview(one, two), now=NOW)
-    assert "Mend stripe.fulfil" in said
-    assert "Mend stripe.welcome" in said
+    assert "Fix stripe.fulfil" in said
+    assert "Fix stripe.welcome" in said
 
 
 def test_a_handlers_limit_shows_where_it_is_known() -> None:
@@ -111,7 +113,7 @@ def test_a_handlers_limit_shows_where_it_is_known() -> None:
 def test_a_run_sent_again_is_waited_for() -> None:
     said = words(Status.PENDING, last_at=NOW - 5 * MINUTE)
     assert said == (
-        "Wait: stripe.fulfil was sent again 5m ago and has not begun; should its message be lost,"
+        "Wait: stripe.fulfil was sent again 5m ago and has not started; if its message is lost,"
         " the reconciler sends it in 22m."
     )
 
@@ -138,8 +140,8 @@ def test_a_lease_within_the_clocks_skew_still_counts_as_live() -> None:
 def test_an_expired_lease_says_when_the_message_comes_back() -> None:
     said = words(Status.PROCESSING, attempt_count=2, claimed_until=NOW - 41 * SECOND)
     assert said == (
-        "Wait: the worker of stripe.fulfil stopped silently in attempt 2 (its lease expired"
-        " 41s ago); its message comes back within 5m 19s."
+        "Wait: the worker of stripe.fulfil stopped without a result in attempt 2 (its lease expired"
+        " 41s ago); its message becomes visible again within 5m 19s."
     )
 
 
@@ -166,7 +168,7 @@ def test_a_failed_run_says_when_it_is_tried_again_and_how_not_to_wait() -> None:
     said = words(Status.FAILED, attempt_count=3, next_attempt_at=NOW + 3 * MINUTE)
     assert said == (
         "Wait: attempt 4 of stripe.fulfil begins in 3m (2026-11-21T08:03:00Z)."
-        f" To try at once: {REPLAY}"
+        f" To retry now: {REPLAY}"
     )
 
 
@@ -202,7 +204,7 @@ def test_a_deferred_run_says_what_it_waits_for() -> None:
         Status.DEFERRED, next_attempt_at=NOW + 3 * MINUTE, last_error="the breaker is open"
     )
     assert said == (
-        "Wait: stripe.fulfil, deferred without spending an attempt, begins in 3m"
+        "Wait: stripe.fulfil, deferred without an attempt, begins in 3m"
         " (2026-11-21T08:03:00Z). It waits for something outside: the breaker is open"
     )
 
@@ -227,28 +229,29 @@ def held(**changes: Any) -> Run:
 def answer(verb: str, of: Run) -> str:
     return (
         f"webhookctl hold {verb} evt_1 --source stripe --handler stripe.fulfil"
-        f" --hold {ApprovalRequest(of).id} --reason WHY"
+        f" --hold {ApprovalRequest(of).id} --reason TEXT"
     )
 
 
 def test_a_held_run_asks_for_a_decision_and_names_the_commands() -> None:
     asked = held(subject="policy", reason="over 1000 EUR", shows="")
     assert run_action(asked, now=NOW) == (
-        "Decide: stripe.fulfil waits for a person: over 1000 EUR."
-        f" To let it run: {answer('approve', asked)} To end it: {answer('deny', asked)}"
+        "Decide: stripe.fulfil waits for approval: over 1000 EUR."
+        f" To approve: {answer('approve', asked)} To deny: {answer('deny', asked)}"
     )
 
 
 def test_a_held_run_shows_what_is_decided_about() -> None:
     asked = held(subject="policy")
-    assert """person: refund started and did not commit. It shows {"amount": 42}. To let""" in (
-        run_action(asked, now=NOW)
+    assert (
+        """approval: refund started and did not commit. It shows {"amount": 42}. To approve"""
+        in (run_action(asked, now=NOW))
     )
 
 
 def test_a_run_that_is_held_without_a_word_says_its_last_error() -> None:
     said = words(Status.HELD, last_error="needs approval")
-    assert said.startswith("Decide: stripe.fulfil waits for a person: needs approval.")
+    assert said.startswith("Decide: stripe.fulfil waits for approval: needs approval.")
 
 
 def test_a_held_effect_in_doubt_has_three_answers() -> None:
@@ -256,15 +259,15 @@ def test_a_held_effect_in_doubt_has_three_answers() -> None:
     said = next_action(Overview(EVENT, (asked,), (row("refund"),)), now=NOW)
     approve = answer("approve", asked)
     assert f"To do refund again with the same key: {approve} If" in said
-    assert f"If it did happen: {approve} --happened --result JSON To end" in said
-    assert f"To end the run: {answer('deny', asked)} Effects:" in said
+    assert f"If it happened: {approve} --happened --result JSON To deny" in said
+    assert f"To deny: {answer('deny', asked)} Effects:" in said
 
 
 def test_an_effect_that_happened_without_a_record_asks_what_it_was() -> None:
     asked = held()
     done = row("refund", status="committed", unrecorded="its result has 400 KB")
     said = next_action(Overview(EVENT, (asked,), (done,)), now=NOW)
-    assert f"To tell what it was: {answer('approve', asked)} --happened --result JSON" in said
+    assert f"To record its result: {answer('approve', asked)} --happened --result JSON" in said
     assert "again with the same key" not in said
 
 
@@ -296,7 +299,7 @@ def test_a_run_of_a_paused_handler_says_how_to_resume_it() -> None:
     )
     assert said == (
         "Resume: stripe.fulfil was paused (handler stripe.fulfil is paused: the CRM moves); its"
-        " run goes on within two minutes of `webhookctl handlers resume stripe.fulfil`, see"
+        " run continues within two minutes of `webhookctl handlers resume stripe.fulfil`, see"
         " `webhookctl handlers list`."
     )
 
@@ -465,16 +468,16 @@ def test_a_batch_that_is_split_has_no_effects_to_judge() -> None:
 @pytest.mark.parametrize(
     ("error", "remedy"),
     [
-        ("permanent: 422", "no repetition helps as it is; mend the cause, deploy, replay it"),
-        ("exhausted: 503", "every attempt failed; when the cause is gone, replay it"),
+        ("permanent: 422", "retrying will not help; fix the cause, deploy, replay it"),
+        ("exhausted: 503", "every attempt failed; after fixing the cause, replay it"),
         ("expired: it waited until its event's end", "it waited for too long"),
         ("lost: sent 6 times, never received", "its messages were never received"),
-        ("", "when the cause is gone, replay it"),
+        ("", "after fixing the cause, replay it"),
     ],
 )
 def test_a_dead_run_says_what_to_mend_by_why_it_died(error: str, remedy: str) -> None:
     said = words(Status.DEAD_LETTER, last_error=error)
-    assert said.startswith(f"Mend stripe.fulfil: {remedy}")
+    assert said.startswith(f"Fix stripe.fulfil: {remedy}")
     assert REPLAY in said
     assert said.endswith(f"(last error: {error or 'none'})")
 
@@ -488,7 +491,7 @@ def test_a_long_error_of_many_lines_is_told_in_short() -> None:
 
 @pytest.mark.parametrize("status", list(Status))
 def test_every_status_has_words_even_with_nothing_else_known(status: Status) -> None:
-    assert words(status).split(" ")[0] in {"Nothing", "Wait:", "Check", "Decide:", "Mend"}
+    assert words(status).split(" ")[0] in {"Nothing", "Wait:", "Check", "Decide:", "Fix"}
 
 
 def test_a_command_survives_a_shell_whatever_the_event_is_called() -> None:

@@ -26,10 +26,10 @@ def test_a_dead_one_that_stops_its_ordering_key_says_so() -> None:
         Status.DEAD_LETTER, last_error="permanent: a 422", ordering_key="cus_1", blocking=True
     )
 
-    assert said.startswith("Mend stripe.fulfil: ")
-    assert " Until then all later events of cus_1 wait; " in said
+    assert said.startswith("Fix stripe.fulfil: ")
+    assert " Until then later events of cus_1 wait; " in said
     assert said.endswith(
-        "webhookctl skip evt_1 --source stripe --handler stripe.fulfil --reason WHY"
+        "webhookctl skip evt_1 --source stripe --handler stripe.fulfil --reason TEXT"
     )
 
 

@@ -47,9 +47,15 @@ def note(event, ctx):
 """
 
 APP = """
-from webhookctl.local.deployment.embedding import main
+import os
 
-main()
+from aws_cdk import App
+
+from stacks.inbox_stack import InboxStack
+
+app = App(analytics_reporting=False, outdir=os.environ["CDK_OUTDIR"])
+InboxStack(app)
+app.synth()
 """
 
 # Generous: a passing test waits for what it waits for and no longer, however slow the machine.

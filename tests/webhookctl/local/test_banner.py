@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 
 from webhook_inbox.domain.manifest import DestinationSpec, Manifest, SourceSpec
+from webhookctl.errors import CommandError
 from webhookctl.local.banner import banner
 from webhookctl.local.deployment.functions import deployed
-from webhookctl.local.errors import LocalError
 from webhookctl.local.project import Project
 from webhookctl.local.runtime import Runtime, Settings, api_id
 
@@ -20,7 +20,7 @@ OUTPUTS = {
 
 @pytest.fixture
 def runtime(tmp_path: Path) -> Runtime:
-    project = Project(tmp_path, tmp_path / "functions", tmp_path / ".local", tmp_path / "app.py")
+    project = Project(tmp_path, tmp_path / "functions", tmp_path / ".local")
     made = Runtime(project, Settings(8787, 8788, {"acme": "given-value"}), print)
     made.manifest = Manifest(
         sources={
@@ -35,20 +35,20 @@ def runtime(tmp_path: Path) -> Runtime:
 
 def test_it_says_where_to_post_for_every_source(runtime: Runtime) -> None:
     text = banner(runtime, seconds=3.21)
-    assert "Ready after 3.2 s" in text
+    assert "Ready in 3.2 s" in text
     assert "http://127.0.0.1:8787/webhooks/github  (github)" in text
     assert "http://127.0.0.1:8787/webhooks/acme  (hmac)" in text
 
 
-def test_it_says_how_long_things_live(runtime: Runtime) -> None:
-    assert "Events and effects live as long as this session" in banner(runtime, seconds=1)
+def test_it_says_when_data_is_deleted(runtime: Runtime) -> None:
+    assert "Events and effects are deleted when the session ends" in banner(runtime, seconds=1)
 
 
 def test_it_shows_fake_secrets_and_never_given_ones(runtime: Runtime) -> None:
     text = banner(runtime, seconds=1)
     assert "dev-only-github-1" in text
     assert "given-value" not in text
-    assert "acme  as given" in text
+    assert "acme  (as given)" in text
 
 
 def test_it_suggests_samples_that_exist(runtime: Runtime) -> None:
@@ -69,7 +69,7 @@ def test_it_notes_a_sink_that_no_destination_names(runtime: Runtime) -> None:
 
 def test_the_apis_id_is_in_its_url() -> None:
     assert api_id(OUTPUTS) == "abc123"
-    with pytest.raises(LocalError, match="is no HTTP API's"):
+    with pytest.raises(CommandError, match="is not the URL of an HTTP API"):
         api_id({"ApiUrl": "https://hooks.example/"})
 
 

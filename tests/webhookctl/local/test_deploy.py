@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.webhookctl.local.assemblies import ECHO, assemble
+from webhookctl.errors import CommandError
 from webhookctl.local.deployment.assembly import Assembly, archive
 from webhookctl.local.deployment.deploy import Deployer
-from webhookctl.local.errors import LocalError
 from webhookctl.local.processes.ministack import Ministack
 
 
@@ -71,7 +71,7 @@ def test_changed_code_is_deployed_and_the_rest_stays(
 
 def _refusal(directory: Path, extra: dict[str, Any]) -> str:
     assembly = Assembly.read(assemble(directory / "out", extra=extra))
-    with Ministack(directory / "own") as ministack, pytest.raises(LocalError) as caught:
+    with Ministack(directory / "own") as ministack, pytest.raises(CommandError) as caught:
         Deployer(ministack.client).deploy(assembly)
     assert "\n" not in str(caught.value)
     return str(caught.value)
@@ -90,7 +90,7 @@ def test_a_resource_that_fails_is_named_with_its_reason(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_is_no_assembly_is_one_line_with_a_remedy(tmp_path: Path) -> None:
-    with pytest.raises(LocalError, match="is not a cloud assembly: run"):
+    with pytest.raises(CommandError, match="is not a cloud assembly: run"):
         Assembly.read(tmp_path)
 
 
@@ -101,7 +101,7 @@ def test_an_assembly_has_exactly_one_stack(tmp_path: Path, count: int) -> None:
     stack = artifacts.pop("tiny")
     stacks = {f"stack-{number}": stack for number in range(count)}
     file.write_text(json.dumps({"artifacts": {**artifacts, **stacks}}))
-    with pytest.raises(LocalError, match=f"holds {count} stacks"):
+    with pytest.raises(CommandError, match=f"has {count} stacks"):
         Assembly.read(tmp_path)
 
 
@@ -110,7 +110,7 @@ def test_a_template_that_is_no_asset_is_refused(tmp_path: Path) -> None:
     listing = json.loads(file.read_text())
     del listing["files"]["template"]
     file.write_text(json.dumps(listing))
-    with pytest.raises(LocalError, match=r"tiny\.template\.json is not among"):
+    with pytest.raises(CommandError, match=r"tiny\.template\.json is not among"):
         Assembly.read(tmp_path)
 
 

@@ -8,8 +8,8 @@ from tests.unit.providers.cases import NAMES, NOW, provider_of, sample_of
 from webhook_inbox.domain.manifest import DestinationSpec, Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Verified
+from webhookctl.errors import CommandError
 from webhookctl.local.dev_secrets import FILE, choose, fake, signing_key, store
-from webhookctl.local.errors import LocalError
 from webhookctl.local.processes.ministack import Ministack
 
 MANIFEST = Manifest(
@@ -92,7 +92,7 @@ def test_a_given_value_is_named_by_its_source_or_itself_and_is_not_kept(tmp_path
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(LocalError, match=r"no such source; it has: billing, github$"):
+    with pytest.raises(CommandError, match=r"no such source; it has: billing, github$"):
         choose(MANIFEST, {"gitlab": "x"}, tmp_path)
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from webhookctl.errors import CommandError
 from webhookctl.local.deployment.functions import TAKEN_ALONG, Deployed, Fleet
-from webhookctl.local.errors import LocalError
 
 PROCESSOR = Deployed("processor", "Stack-Processor-1", "processor")
 
@@ -39,13 +39,13 @@ def test_a_worker_that_was_taken_along_is_started_again() -> None:
 
 def test_one_that_never_starts_is_a_failure_in_the_end() -> None:
     double = Lambda(*[TAKEN_ALONG] * 5)
-    with pytest.raises(LocalError, match="processor cannot run: Worker process exited"):
+    with pytest.raises(CommandError, match="processor cannot run: Worker process exited"):
         warmed(double)
     assert double.invocations == 3
 
 
 def test_what_a_function_says_itself_is_believed_at_once() -> None:
     double = Lambda("cannot import name 'x'")
-    with pytest.raises(LocalError, match="cannot import name"):
+    with pytest.raises(CommandError, match="cannot import name"):
         warmed(double)
     assert double.invocations == 1

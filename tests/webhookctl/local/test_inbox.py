@@ -15,9 +15,9 @@ from tests.webhookctl.local.projects import (
     write_functions,
 )
 from webhook_inbox.domain.errors import ConfigurationError
+from webhookctl.errors import CommandError
 from webhookctl.local import state
 from webhookctl.local.deployment.functions import Deployed, Fleet
-from webhookctl.local.errors import LocalError
 from webhookctl.local.inbox import LocalInbox
 from webhookctl.local.processes.process_group import members
 from webhookctl.local.processes.sink import Effects
@@ -167,7 +167,7 @@ def test_a_new_source_is_deployed_with_a_secret_of_its_own(
     before = len(told)
     inbox.reload()
     assert _of_reloads(told[before:]) == [
-        "inbox.toml changed: reloading the stack …",
+        "inbox.toml changed: updating the stack …",
         "reloaded: the stack",
     ]
     assert post(url, b"{}")[0] in {400, 401}
@@ -186,7 +186,7 @@ def test_code_that_cannot_be_imported_is_named_with_its_reason(inbox: LocalInbox
     before = client.get_function_configuration(FunctionName=function.name)["Handler"]
     client.update_function_configuration(FunctionName=function.name, Handler="absent.handler")
     try:
-        with pytest.raises(LocalError, match=r"^ingest cannot run: .*No module named 'absent'"):
+        with pytest.raises(CommandError, match=r"^ingest cannot run: .*No module named 'absent'"):
             Fleet(inbox.client).warm({function: 2})
     finally:
         client.update_function_configuration(FunctionName=function.name, Handler=before)

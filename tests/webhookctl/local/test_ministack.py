@@ -9,9 +9,9 @@ import pytest
 
 from tests.webhookctl.local.assemblies import assemble
 from tests.webhookctl.local.projects import eventually
+from webhookctl.errors import CommandError
 from webhookctl.local.deployment.assembly import Assembly
 from webhookctl.local.deployment.deploy import Deployer
-from webhookctl.local.errors import LocalError
 from webhookctl.local.processes.ministack import Ministack, scrubbed
 from webhookctl.local.processes.process_group import members
 
@@ -98,7 +98,7 @@ def test_a_child_that_is_killed_alone_is_noticed(tmp_path: Path) -> None:
 def test_a_taken_port_is_not_mistaken_for_ours(tmp_path: Path) -> None:
     with Ministack(tmp_path / "first") as first:
         second = Ministack(tmp_path / "second", port=first.port)
-        with pytest.raises(LocalError, match=f"port {first.port} for ministack is in use"):
+        with pytest.raises(CommandError, match=f"port {first.port} for ministack is in use"):
             second.start()
 
 
@@ -108,7 +108,7 @@ def test_an_early_end_is_one_line_that_names_the_log(
     broken = {"PATH": os.environ["PATH"], "GATEWAY_PORT": "none"}
     monkeypatch.setattr("webhookctl.local.processes.ministack.scrubbed", lambda *_, **__: broken)
     ministack = Ministack(tmp_path)
-    with pytest.raises(LocalError, match=r"ended while starting: see .*ministack\.log$"):
+    with pytest.raises(CommandError, match=r"exited while starting: see .*ministack\.log$"):
         ministack.start()
     assert "GATEWAY_PORT" in ministack.log.read_text() or "none" in ministack.log.read_text()
 

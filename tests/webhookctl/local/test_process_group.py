@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.webhookctl.local.projects import eventually
-from webhookctl.local.errors import LocalError
+from webhookctl.errors import CommandError
 from webhookctl.local.ports import accepts, free_port, require_free
-from webhookctl.local.processes import process_group as child
-from webhookctl.local.processes.process_group import Child, commands, members
+from webhookctl.local.processes.process_group import Child, command_line, members
 
 # Has a child of its own, deaf to SIGTERM, and says when both are there.
 FAMILY = """
@@ -85,36 +84,29 @@ def test_its_output_can_go_to_a_file(tmp_path: Path) -> None:
     assert sorted((tmp_path / "log").read_text().split()) == ["err", "out"]
 
 
-def test_the_dead_are_no_members_even_while_nobody_buries_them() -> None:
+def test_zombies_are_no_members() -> None:
     with subprocess.Popen([sys.executable, "-c", ""], start_new_session=True) as process:
         assert eventually(lambda: members(process.pid) == [])
     assert process.returncode == 0
 
 
-@pytest.mark.skipif(not Path("/bin/ps").exists(), reason="needs ps")
-def test_ps_knows_what_proc_knows(family: Child) -> None:
-    try:
-        known = {(pid, group) for pid, group, _ in child._from_ps()}
-        assert {(pid, family.pid) for pid in members(family.pid)} <= known
-    finally:
-        family.stop()
-
-
-def test_command_lines_are_told_by_process() -> None:
-    assert commands([]) == {}
-    own = commands([os.getpid()])
+def test_a_command_line_is_that_of_the_process() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        ended = process.pid
+    assert command_line(ended) == ""
     # Which is pytest, or a worker of it.
-    assert Path(sys.executable).name in own[os.getpid()]
+    assert Path(sys.executable).name in command_line(os.getpid())
 
 
-def test_a_free_port_is_free_until_somebody_listens() -> None:
+def test_a_free_port_is_free_until_it_is_bound() -> None:
     port = free_port()
     require_free(port, purpose="a test", option="--port")
     assert not accepts(port)
     with socket.create_server(("127.0.0.1", port)):
         assert accepts(port)
-        with pytest.raises(LocalError) as caught:
+        with pytest.raises(CommandError) as caught:
             require_free(port, purpose="a test", option="--port")
     assert str(caught.value) == (
-        f"port {port} for a test is in use: stop what listens there, or choose another with --port"
+        f"port {port} for a test is in use: stop the process that uses it, or choose another"
+        " with --port"
     )

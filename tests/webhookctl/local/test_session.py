@@ -23,7 +23,7 @@ from webhookctl.local.http.server import Front
 from webhookctl.local.ports import accepts, free_port
 from webhookctl.local.processes.process_group import members
 
-READY = "Ctrl-C stops everything."
+READY = "Press Ctrl-C to stop."
 
 
 class Session:
@@ -39,7 +39,7 @@ class Session:
         ports = ["--port", str(self.port), "--sink-port", str(self.sink_port)]
         with self.log.open("wb") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "webhookctl.local.session", *ports],
+                [sys.executable, "-m", "webhookctl", "dev", *ports],
                 cwd=root,
                 env={**os.environ, **(env or {})},
                 stdout=output,
@@ -78,7 +78,7 @@ def started(project: Path) -> Iterator[list[Session]]:
 def _ended(session: Session) -> tuple[int, str]:
     """Returns the exit status and the one line that a failed start leaves."""
     status = session.process.wait(DEADLINE)
-    lines = [line for line in session.text.splitlines() if line != "starting …"]
+    lines = [line for line in session.text.splitlines() if line != "Starting …"]
     assert len(lines) == 1, session.text
     return status, lines[0]
 
@@ -124,16 +124,16 @@ def test_a_session_from_its_banner_to_ctrl_c(project: Path, started: list[Sessio
 
     _save(project, "this is no Python")
     assert session.says("handlers/notes.py:1: cannot be imported: SyntaxError")
-    assert "not reloaded, the old version runs on: " in session.text
+    assert "not reloaded, the previous version keeps running: " in session.text
     assert deliver(front, secret[1], "three")[0] == 202
     assert eventually(lambda: {"title": "three", "version": "second"} in effects(sink))
 
     _save(project, NOTES.replace('"first"', '"second"'))
-    assert session.says("mended: what is in functions/ is what runs")
+    assert session.says("functions/ is valid again and matches the running version")
     assert session.text.count("reloaded: processor") == 1
 
     assert session.stop() == 0
-    assert session.text.splitlines()[-1] == "stopped"
+    assert session.text.splitlines()[-1] == "Stopped"
     assert [members(group) for group in groups.values()] == [[], []]
     assert members(session.process.pid) == []
     assert not accepts(session.port)
@@ -146,20 +146,20 @@ def test_a_busy_port_is_one_line_that_names_it_and_the_remedy(
 ) -> None:
     front = Front(0, print).start()
     try:
-        command = [sys.executable, "-m", "webhookctl.local.session", "--port", str(front.port)]
+        command = [sys.executable, "-m", "webhookctl", "dev", "--port", str(front.port)]
         done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
     finally:
         front.stop()
     assert done.returncode == 1
     assert done.stdout == ""
     assert done.stderr == (
-        f"webhookctl dev: port {front.port} for the front is in use: stop what listens there,"
-        " or choose another with --port\n"
+        f"webhookctl dev: port {front.port} for the local API is in use: stop the process that"
+        " uses it, or choose another with --port\n"
     )
 
 
 def test_one_port_for_two_things_is_one_line(project: Path) -> None:
-    command = [sys.executable, "-m", "webhookctl.local.session"]
+    command = [sys.executable, "-m", "webhookctl", "dev"]
     done = subprocess.run(
         [*command, "--port", "9000", "--sink-port", "9000"],
         cwd=project,
@@ -169,7 +169,7 @@ def test_one_port_for_two_things_is_one_line(project: Path) -> None:
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        "webhookctl dev: --port and --sink-port are both 9000: give them different ones\n"
+        "webhookctl dev: --port and --sink-port are both 9000: use different ports\n"
     )
 
 
@@ -216,14 +216,13 @@ def test_outside_of_a_repository_it_says_where_to_go(
     started.append(session)
     status, line = _ended(session)
     assert status == 1
-    assert line.endswith("change to the repository's directory")
+    assert line.endswith("change to your inbox's repository")
 
 
 def test_a_second_session_is_sent_to_the_first(project: Path, started: list[Session]) -> None:
     running = state.State(
         pid=os.getpid(),
         endpoint="",
-        region="us-east-1",
         front="http://127.0.0.1:8787",
         sink="",
         outputs={},
@@ -234,7 +233,7 @@ def test_a_second_session_is_sent_to_the_first(project: Path, started: list[Sess
     started.append(session)
     status, line = _ended(session)
     assert status == 1
-    assert f"it runs already (process {os.getpid()}, http://127.0.0.1:8787)" in line
+    assert f"already running (process {os.getpid()}, http://127.0.0.1:8787)" in line
 
 
 def test_a_stale_state_file_is_no_obstacle(project: Path, started: list[Session]) -> None:

@@ -150,6 +150,6 @@ def test_a_busy_port_is_one_line_and_a_failure(sink: Sink, journal: Path) -> Non
     )
     assert done.returncode == 1
     assert done.stderr == (
-        f"sink: port {port} for the sink is in use: stop what listens there,"
+        f"sink: port {port} for the sink is in use: stop the process that uses it,"
         " or choose another with --port\n"
     )

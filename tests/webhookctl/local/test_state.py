@@ -9,7 +9,6 @@ from webhookctl.local import state
 STATE = state.State(
     pid=os.getpid(),
     endpoint="http://127.0.0.1:4566",
-    region="us-east-1",
     front="http://127.0.0.1:8787",
     sink="http://127.0.0.1:8788",
     outputs={"TableName": "t"},

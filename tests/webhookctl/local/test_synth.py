@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.webhookctl.local.assemblies import assemble
+from webhookctl.errors import CommandError
 from webhookctl.local.deployment.synth import require_node, synthesize
-from webhookctl.local.errors import LocalError
 from webhookctl.local.project import Project
 
 # Stands for the CDK: leaves an assembly and a mark for each time it ran.
@@ -72,10 +72,14 @@ def test_compiled_python_is_no_edit(project: Project) -> None:
 
 
 def test_a_failure_is_the_apps_last_words_and_is_not_kept(project: Project) -> None:
-    project.app.write_text('import sys; sys.exit("noise\\nfunctions/inbox.toml: says why")')
-    with pytest.raises(LocalError, match=r"^app\.py did not synthesize: functions/inbox\.toml: s"):
+    (project.root / "app.py").write_text(
+        'import sys; sys.exit("noise\\nfunctions/inbox.toml: says why")'
+    )
+    with pytest.raises(
+        CommandError, match=r"^app\.py did not synthesize: functions/inbox\.toml: s"
+    ):
         synthesize(project)
-    project.app.write_text(APP)
+    (project.root / "app.py").write_text(APP)
     assert synthesize(project).stack_name == "Tiny"
 
 
@@ -84,7 +88,7 @@ def test_without_node_it_says_how_to_get_it(
 ) -> None:
     monkeypatch.setenv("PATH", str(project.root))
     monkeypatch.delenv("JSII_NODE", raising=False)
-    with pytest.raises(LocalError, match=r"^Node is missing .*install Node 20 or later"):
+    with pytest.raises(CommandError, match=r"^Node is missing .*install Node 20 or later"):
         synthesize(project)
 
 
@@ -108,5 +112,5 @@ def test_a_directory_that_is_no_repository_is_refused(tmp_path: Path, missing: s
     (tmp_path / "functions").mkdir()
     path = tmp_path / missing
     path.rmdir() if path.is_dir() else path.unlink()
-    with pytest.raises(LocalError, match="change to the repository's directory"):
+    with pytest.raises(CommandError, match="change to the repository's directory"):
         Project.at(tmp_path)

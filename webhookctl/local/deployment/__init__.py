@@ -1,1 +1,1 @@
-"""Synthesizes the CDK app and deploys the assembly to the local endpoint."""
+"""Synthesizes and deploys the stack to ministack."""

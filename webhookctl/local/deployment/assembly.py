@@ -1,4 +1,4 @@
-"""A cloud assembly: what `python app.py` leaves in CDK_OUTDIR."""
+"""Reads a cloud assembly, the output of `python app.py` in CDK_OUTDIR."""
 
 import io
 import json
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
-from webhookctl.local.errors import LocalError
+from webhookctl.errors import CommandError
 
-# The earliest time a zip can tell: the same files give the same bytes on every machine.
+# The earliest time of the zip format: the same files give the same bytes on every machine.
 EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 EXECUTABLE: Final = 0o755
 READABLE: Final = 0o644
@@ -18,9 +18,9 @@ READABLE: Final = 0o644
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """A file or a directory that the template refers to, and the object it becomes.
+    """A file or directory of the template, and its S3 object.
 
-    `bucket` may still hold CloudFormation's pseudo parameters.
+    `bucket` may contain CloudFormation pseudo parameters.
     """
 
     path: Path
@@ -44,12 +44,11 @@ class Assembly:
 
     @classmethod
     def read(cls, directory: Path) -> Self:
-        """Reads the assembly's only stack; raises LocalError where there is none or more."""
+        """Reads an assembly; raises CommandError unless it has exactly one stack."""
         artifacts = _artifacts(directory)
         stacks = {n: a for n, a in artifacts.items() if a["type"] == "aws:cloudformation:stack"}
         if len(stacks) != 1:
-            message = f"{directory} holds {len(stacks)} stacks, expected one: check app.py"
-            raise LocalError(message)
+            raise CommandError(f"{directory} has {len(stacks)} stacks, expected one: check app.py")
         ((name, stack),) = stacks.items()
         properties = stack["properties"]
         template = directory / properties["templateFile"]
@@ -68,7 +67,7 @@ class Assembly:
 
 
 def archive(directory: Path) -> bytes:
-    """Zips a directory: same names, contents and executable bits give the same bytes."""
+    """Returns a directory as a zip; the same names, contents and modes give the same bytes."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as target:
         for file in sorted(directory.rglob("*")):
@@ -86,8 +85,9 @@ def _artifacts(directory: Path) -> dict[str, dict[str, Any]]:
     try:
         manifest = json.loads((directory / "manifest.json").read_text())
     except (OSError, ValueError) as error:
-        message = f"{directory} is not a cloud assembly: run `python app.py` with CDK_OUTDIR set"
-        raise LocalError(message) from error
+        raise CommandError(
+            f"{directory} is not a cloud assembly: run `python app.py` with CDK_OUTDIR set"
+        ) from error
     artifacts: dict[str, dict[str, Any]] = manifest["artifacts"]
     return artifacts
 
@@ -114,5 +114,6 @@ def _template_key(template: Path, assets: tuple[Asset, ...]) -> str:
     for asset in assets:
         if asset.path == template:
             return asset.key
-    message = f"{template.name} is not among the assembly's assets: use the default synthesizer"
-    raise LocalError(message)
+    raise CommandError(
+        f"{template.name} is not among the assembly's assets: use the default synthesizer"
+    )

@@ -1,4 +1,4 @@
-"""Deploys a cloud assembly to the local endpoint, with CloudFormation and without the CDK CLI."""
+"""Deploys a cloud assembly to ministack with CloudFormation, without the CDK CLI."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -6,14 +6,14 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
+from webhookctl.errors import CommandError
 from webhookctl.local.deployment.assembly import Assembly
-from webhookctl.local.errors import LocalError
 from webhookctl.local.processes.ministack import REGION
 
 BOOTSTRAP_PARAMETER: Final = "/cdk-bootstrap/hnb659fds/version"
 BOOTSTRAP_VERSION: Final = "30"
 CAPABILITIES: Final = ["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"]
-LIMIT: Final = 180.0  # seconds; forty resources take one
+LIMIT: Final = 180.0  # seconds; a deployment takes one
 POLL: Final = 0.05
 TABLE_TYPES: Final = frozenset({"AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable"})
 
@@ -21,22 +21,21 @@ Clients = Callable[[str], Any]
 
 
 class Deployer:
-    """Deploys one stack, again and again."""
+    """Deploys and updates one stack; uploads each asset once.
+
+    Args:
+        clients: service name to client.
+    """
 
     def __init__(self, clients: Clients) -> None:
-        """Remembers what it uploaded to this endpoint.
-
-        Args:
-            clients: service name to boto3 client.
-        """
         self._clients = clients
         self._account = ""
         self._uploaded: set[tuple[str, str]] = set()
 
     def deploy(self, assembly: Assembly) -> dict[str, str]:
-        """Creates or updates the stack from the template as it is and returns its outputs.
+        """Creates or updates the stack and returns its outputs.
 
-        Raises LocalError with the first resource that failed and why.
+        Raises CommandError with the first failed resource and the reason.
         """
         bucket = self._upload(assembly)
         url = f"https://s3.{REGION}.amazonaws.com/{bucket}/{assembly.template_key}"
@@ -46,7 +45,7 @@ class Deployer:
         return self._outputs(assembly.stack_name)
 
     def _upload(self, assembly: Assembly) -> str:
-        """Puts the assets where the template looks for them; returns the template's bucket."""
+        """Uploads the assets to the buckets of the template; returns the template's bucket."""
         if not self._account:
             self._bootstrap()
         template_bucket = ""
@@ -76,7 +75,7 @@ class Deployer:
         return name
 
     def _apply(self, name: str, url: str) -> bool:
-        """Creates or updates; returns whether there is anything to wait for."""
+        """Creates or updates the stack; returns False where nothing changes."""
         formation = self._clients("cloudformation")
         request = {"StackName": name, "TemplateURL": url, "Capabilities": CAPABILITIES}
         try:
@@ -88,8 +87,7 @@ class Deployer:
             reason = error.response["Error"].get("Message", "")
             if "No updates are to be performed" in reason:
                 return False
-            message = f"CloudFormation refused the stack {name}: {reason}"
-            raise LocalError(message) from error
+            raise CommandError(f"CloudFormation refused the stack {name}: {reason}") from error
         return True
 
     def _describe(self, name: str) -> dict[str, Any] | None:
@@ -106,22 +104,22 @@ class Deployer:
             if status in {"CREATE_COMPLETE", "UPDATE_COMPLETE"}:
                 return
             if not status.endswith("_IN_PROGRESS"):
-                message = f"the stack {name} ended as {status}: {self._first_failure(name)}"
-                raise LocalError(message)
+                raise CommandError(
+                    f"the stack {name} ended as {status}: {self._first_failure(name)}"
+                )
             time.sleep(POLL)
-        message = f"the stack {name} was not ready within {LIMIT:.0f} s"
-        raise LocalError(message)
+        raise CommandError(f"the stack {name} was not deployed within {LIMIT:.0f} s")
 
     def _first_failure(self, name: str) -> str:
         events = self._clients("cloudformation").describe_stack_events(StackName=name)
         failed = [e for e in events["StackEvents"] if e["ResourceStatus"].endswith("_FAILED")]
         if not failed:
-            return "no resource says why"
+            return "no resource reports a reason"
         first = failed[-1]
         return f"{first['LogicalResourceId']}: {first.get('ResourceStatusReason', 'no reason')}"
 
     def _expire_rows(self, assembly: Assembly) -> None:
-        """Switches TTL on: ministack ignores TimeToLiveSpecification in templates."""
+        """Enables TTL, since ministack ignores TimeToLiveSpecification in templates."""
         tables = self._clients("dynamodb")
         for name, attribute in _expiring(assembly.template()).items():
             resource = self._clients("cloudformation").describe_stack_resource(
@@ -141,7 +139,7 @@ class Deployer:
 
 
 def _expiring(template: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the TTL attribute of each table that has one, by logical id."""
+    """Returns the TTL attributes by the tables' logical ids."""
     found = {}
     for name, resource in template.get("Resources", {}).items():
         setting = resource.get("Properties", {}).get("TimeToLiveSpecification", {})

@@ -1,4 +1,4 @@
-"""The deployed functions: their names, their warm-up, their code."""
+"""The deployed functions: names, warm-up and code updates."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from webhookctl.local.errors import LocalError
+from webhookctl.errors import CommandError
 
 TAKEN_ALONG: Final = "Worker process exited immediately"
 TRIES: Final = 3
 RAISED: Final = "Runtime.HandlerError"
-# Invocations that start a function's imports and change nothing.
+# Invocations that import a function's code without side effects.
 HARMLESS: Final[Mapping[str, Any]] = {
     "ingest": {
         "version": "2.0",
@@ -31,7 +31,7 @@ HARMLESS: Final[Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """One function: what it does (`ingest`, `processor` …), its name, and what to call it."""
+    """A function: its kind (`ingest`, `processor` …), its name, and its displayed name."""
 
     kind: str
     name: str
@@ -39,7 +39,7 @@ class Deployed:
 
 
 def deployed(outputs: Mapping[str, str]) -> tuple[Deployed, ...]:
-    """Returns the functions that a stack's outputs name."""
+    """Returns the functions of a stack's outputs."""
     lanes: dict[str, str] = json.loads(outputs["ProcessorFunctionNames"])
     processors = [
         Deployed("processor", name, "processor" if len(lanes) == 1 else f"processor/{lane}")
@@ -54,27 +54,26 @@ def deployed(outputs: Mapping[str, str]) -> tuple[Deployed, ...]:
 
 
 class Fleet:
-    """Works on deployed functions."""
+    """Warms up and updates deployed functions; `clients` maps service names to clients."""
 
     def __init__(self, clients: Callable[[str], Any]) -> None:
-        """Takes service name to boto3 client."""
         self._lambda = clients("lambda")
 
     def warm(self, functions: Mapping[Deployed, int]) -> None:
-        """Starts so many workers of each function, all at once.
+        """Starts the given number of workers of each function, concurrently.
 
-        Left to the first requests, the cold starts would come together and stall them for
-        seconds. Raises LocalError with the function's own words where one cannot be imported.
+        Otherwise the cold starts would delay the first requests by seconds. Raises CommandError
+        with the function's error where it cannot be imported.
         """
         wanted = [function for function, times in functions.items() for _ in range(times)]
         with ThreadPoolExecutor(max(len(wanted), 1)) as pool:
             failures = [failure for failure in pool.map(self._lasting_failure, wanted) if failure]
         if failures:
-            # A worker that cannot start takes its like with it: the first to go knows why.
-            raise LocalError(min(failures, key=lambda failure: TAKEN_ALONG in failure))
+            # A worker that cannot start stops the others; the first to fail has the reason.
+            raise CommandError(min(failures, key=lambda failure: TAKEN_ALONG in failure))
 
     def replace_code(self, function: Deployed, archive: bytes, *, version: str) -> None:
-        """Gives a function other code; what is running in it at this moment is lost."""
+        """Replaces a function's code; invocations in progress are lost."""
         self._lambda.update_function_code(FunctionName=function.name, ZipFile=archive)
         found = self._lambda.get_function_configuration(FunctionName=function.name)
         variables = {**found["Environment"]["Variables"], "CODE_VERSION": version}
@@ -83,14 +82,14 @@ class Fleet:
         )
 
     def log_group(self, function: Deployed) -> str:
-        """Returns where a function logs."""
+        """Returns a function's log group."""
         found = self._lambda.get_function_configuration(FunctionName=function.name)
         group = found.get("LoggingConfig", {}).get("LogGroup")
         return str(group or f"/aws/lambda/{function.name}")
 
     def _lasting_failure(self, function: Deployed) -> str:
-        # A worker that ended without a word was most likely taken along, by another's start or
-        # by a change of its function's code: another one says what is really wrong, if anything.
+        # A worker that exits without an error was most likely stopped by another worker's start or
+        # a code update; another invocation shows the actual error, if any.
         for _ in range(TRIES):
             failure = self._failure(function)
             if TAKEN_ALONG not in failure:
@@ -104,7 +103,7 @@ class Fleet:
         except ClientError as error:
             return f"{function.shown} cannot be invoked: {error}"
         content = json.loads(answer["Payload"].read() or b"null")
-        # What a function raises, it raises after its imports: Powertools refuses no records.
+        # Errors of the handler come after its imports: Powertools rejects an empty batch.
         if "FunctionError" not in answer or content.get("errorType") == RAISED:
             return ""
         said = " ".join(str(content.get("errorMessage", content)).split())

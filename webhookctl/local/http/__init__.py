@@ -1,1 +1,1 @@
-"""The local HTTP endpoint, and the gateway from it to the ingest function."""
+"""The local API: an HTTP server in front of ministack's gateway."""

@@ -1,9 +1,8 @@
-"""What stands between the front and the ingest function: ministack's HTTP API, or its stand-in.
+"""Passes requests to ministack's HTTP API, or invokes the ingest function directly.
 
-ministack's HTTP API is used wherever it does what AWS does. In two cases it does not: bodies
-that are not UTF-8 under a textual content type lose bytes, and OPTIONS never reaches a
-function. There the function is invoked directly, with the event that API Gateway makes
-(payload format 2.0).
+ministack's HTTP API differs from AWS in two cases: non-UTF-8 bodies with a textual content type
+lose bytes, and OPTIONS never reaches a function. The function is then invoked directly, with API
+Gateway's event (payload format 2.0).
 """
 
 import base64
@@ -16,25 +15,25 @@ from urllib.parse import parse_qsl, unquote
 
 from webhookctl.local.http.messages import Request, Response, end_to_end, send
 
-# A Lambda invocation's payload, which is the whole event: body escaped or in base64.
+# The limit of a Lambda invocation's payload: the whole event, with the body escaped or in base64.
 EVENT_LIMIT: Final = 6 * 1024 * 1024
-# The largest part of a body that no escaping can carry over the limit (\u0000: one to six).
+# A body of this size fits in any escaping (\u0000: one byte becomes six).
 SURELY_FITS: Final = EVENT_LIMIT // 6 - 64 * 1024
-# What API Gateway hands over as text; all else comes in base64.
+# API Gateway passes these as text, all others in base64.
 TEXTUAL: Final = frozenset({"application/json", "application/xml", "application/javascript"})
 PREFIX: Final = b"/webhooks/"
 
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """A deployed API: ministack's port, the API's id, the name of the function behind it."""
+    """A deployed API: ministack's port, the API's id, and its function's name."""
 
     port: int
     api_id: str
     function: str
 
     async def call(self, request: Request) -> Response:
-        """Passes a request on; raises OSError where ministack does not answer."""
+        """Forwards a request; raises OSError where ministack does not answer."""
         if len(request.body) > SURELY_FITS and self._event_size(request) > EVENT_LIMIT:
             return too_large()
         if _needs_stand_in(request):
@@ -60,7 +59,7 @@ class Gateway:
 
 
 def event(request: Request, *, api_id: str) -> dict[str, Any]:
-    """Returns the event that API Gateway makes of a request (HTTP API, payload format 2.0)."""
+    """Returns API Gateway's event for a request (HTTP API, payload format 2.0)."""
     path, _, query = request.target.decode("latin-1").partition("?")
     headers = joined(request)
     text, encoded = _body(request)
@@ -82,14 +81,14 @@ def event(request: Request, *, api_id: str) -> dict[str, Any]:
 
 
 def joined(request: Request) -> dict[str, str]:
-    """Returns the headers as functions see them: lower-case, repeated ones joined by commas."""
+    """Returns the headers of the event: lower-case names, repeated ones joined by commas."""
     pairs = [(k.decode("latin-1"), v.decode("latin-1")) for k, v in end_to_end(request.headers)]
     length = [("content-length", str(len(request.body)))] if request.body else []
     return _joined_pairs([(key.lower(), value) for key, value in (*pairs, *length)])
 
 
 def from_function(result: Any) -> Response:
-    """Returns the response that API Gateway makes of a function's result."""
+    """Returns API Gateway's response for a function's result."""
     if not isinstance(result, Mapping) or "statusCode" not in result:
         return as_json(200, result)
     body = str(result.get("body") or "")
@@ -104,13 +103,13 @@ def from_function(result: Any) -> Response:
 
 
 def as_json(status: int, content: Any) -> Response:
-    """Returns a JSON response of our own."""
+    """Returns a JSON response."""
     return Response(status, ((b"Content-Type", b"application/json"),), json.dumps(content).encode())
 
 
 def too_large() -> Response:
-    """Returns what API Gateway answers where the function could not be given the event."""
-    return as_json(413, {"message": "Request Ordering key Too Large"})
+    """Returns API Gateway's response to a request that exceeds the function's payload limit."""
+    return as_json(413, {"message": "Request Entity Too Large"})
 
 
 def _needs_stand_in(request: Request) -> bool:

@@ -1,4 +1,4 @@
-"""HTTP/1.1 on loopback, exact to the byte: messages, and one request on one connection."""
+"""HTTP/1.1 messages on loopback, with their exact bytes."""
 
 import asyncio
 from collections.abc import Iterable
@@ -11,13 +11,13 @@ from webhookctl.local.ports import LOOPBACK
 
 CHUNK: Final = 256 * 1024
 HEADER_LIMIT: Final = 64 * 1024
-# Without a body they do not tell its length either.
+# Methods whose requests omit Content-Length without a body.
 BODILESS: Final = frozenset({b"GET", b"HEAD", b"OPTIONS", b"DELETE"})
 
 Headers = tuple[tuple[bytes, bytes], ...]
 
-# RFC 9110, 7.6.1: they speak of one connection and end with it. `Expect` is answered by
-# whoever receives the body, `Content-Length` and `Transfer-Encoding` by whoever sends it.
+# Headers of one connection (RFC 9110, 7.6.1). The receiver of a body handles `Expect`; its sender
+# sets `Content-Length` and `Transfer-Encoding`.
 HOP_BY_HOP: Final = frozenset(
     {
         b"connection",
@@ -37,7 +37,7 @@ HOP_BY_HOP: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request with its whole body; the headers as they were spelt and ordered."""
+    """A request with its body; headers keep their spelling and order."""
 
     method: bytes
     target: bytes
@@ -56,7 +56,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A response with its whole body."""
+    """A response with its body."""
 
     status: int
     headers: Headers
@@ -64,7 +64,7 @@ class Response:
 
 
 def end_to_end(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
-    """Returns the headers that concern more than one connection."""
+    """Returns the end-to-end headers."""
     pairs = tuple(headers)
     named = {
         token.strip().lower()
@@ -76,15 +76,15 @@ def end_to_end(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
 
 
 def framed(headers: Headers, body: bytes) -> list[tuple[bytes, bytes]]:
-    """Returns the headers that go with this body on our own connection."""
+    """Returns the headers with the body's Content-Length."""
     return [*headers, (b"Content-Length", str(len(body)).encode())]
 
 
 async def send(port: int, request: Request) -> Response:
-    """Sends one request on a connection of its own and returns the answer.
+    """Sends a request on a new connection; raises OSError without a complete response.
 
-    A kept connection could be closed under us just as we write, and then nobody knows whether
-    the request was taken. Raises OSError where nobody answers in full.
+    A persistent connection may close while we write, so that it is unknown whether the request was
+    processed.
     """
     reader, writer = await asyncio.open_connection(LOOPBACK, port)
     try:

@@ -1,4 +1,4 @@
-"""The stable address: `http://127.0.0.1:8787/webhooks/{source}`, bytes untouched."""
+"""The local API: `http://127.0.0.1:8787/webhooks/{source}`, with unchanged bytes."""
 
 import asyncio
 import contextlib
@@ -24,11 +24,11 @@ from webhookctl.local.http.messages import (
 from webhookctl.local.ports import LOOPBACK
 
 DEFAULT_PORT: Final = 8787
-BODY_LIMIT: Final = 10 * 1024 * 1024  # what API Gateway reads at most
+BODY_LIMIT: Final = 10 * 1024 * 1024  # API Gateway's limit
 IDLE_LIMIT: Final = 75.0
-GATEWAY_LIMIT: Final = 30.0  # after so many seconds API Gateway answers by itself
-# Each request in flight is a process of its own at ministack, without bound; a burst of two
-# hundred would be two hundred cold interpreters. The rest waits here.
+GATEWAY_LIMIT: Final = 30.0  # seconds until API Gateway answers 503
+# ministack starts a process per request in flight, without limit: two hundred cold interpreters for
+# a burst of two hundred. Further requests wait here.
 IN_FLIGHT: Final = 4
 SHOWN: Final = ("event_id", "status", "reason", "message")  # of an answer, in the log
 COMPLETIONS: Final = b"/completions/"
@@ -36,25 +36,20 @@ BODILESS_STATUSES: Final = frozenset({204, 304})
 HELP: Final = b"""webhook-inbox on this machine.
 
 POST /webhooks/{source}      a provider's delivery, for a source of functions/inbox.toml
-POST /completions/{token}    what came of a job that a handler waits for
+POST /completions/{token}    the result of a job that a handler waits for
 
 Try:  webhookctl send FILE --source SOURCE     a signed sample
-      webhookctl inbox list                    what became of it
+      webhookctl inbox list                    its status
 """
 
 Log = Callable[[str], None]
 
 
 class Front:
-    """The HTTP server in front of the deployed API, in a thread of its own."""
+    """The HTTP server of the local API, in its own thread."""
 
     def __init__(self, port: int, log: Log) -> None:
-        """Prepares; `start` starts.
-
-        Args:
-            port: on the loopback interface; 0 takes a free one.
-            log: receives one line per request.
-        """
+        """Prepares a server on a loopback port, 0 for a free one; `log` receives request lines."""
         self.port = port
         self.gateway: Gateway | None = None
         self._log = log
@@ -66,17 +61,17 @@ class Front:
 
     @property
     def url(self) -> str:
-        """Where to post, without the path."""
+        """The base URL."""
         return f"http://{LOOPBACK}:{self.port}"
 
     def start(self) -> Self:
-        """Listens; raises OSError where the port is taken."""
+        """Starts to listen; raises OSError where the port is taken."""
         self._thread.start()
         self.port = self._started.result()
         return self
 
     def stop(self) -> None:
-        """Stops listening and drops open connections; may be called twice."""
+        """Stops and closes open connections; may be called twice."""
         if self._loop is not None and self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._stopping.set)
             self._thread.join()
@@ -93,7 +88,7 @@ class Front:
             return
         self._started.set_result(server.sockets[0].getsockname()[1])
         await self._stopping.wait()
-        # asyncio leaks the socket of a connection that is half accepted when its server closes.
+        # asyncio leaks the socket of a half-accepted connection when its server closes.
         await _turns()
         server.close()
         others = asyncio.all_tasks() - {asyncio.current_task()}
@@ -110,7 +105,7 @@ class Front:
         except h11.RemoteProtocolError as error:
             await peer.refuse(error)
         except (OSError, TimeoutError):
-            pass  # the client is gone or silent: nobody to answer
+            pass  # the client disconnected or timed out
         finally:
             writer.close()
             with contextlib.suppress(OSError):
@@ -140,7 +135,7 @@ class Front:
 
 
 class _Peer:
-    """A client's connection."""
+    """The connection of a client."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -149,7 +144,7 @@ class _Peer:
         self._head = False
 
     async def receive(self) -> Request | Response | None:
-        """Returns the next request, the refusal of one, or None where the client is done."""
+        """Returns the next request, a response that refuses it, or None at the end."""
         if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
             self._http.start_next_cycle()
         if self._http.our_state is not h11.IDLE:
@@ -176,15 +171,15 @@ class _Peer:
         await self._writer.drain()
 
     async def refuse(self, error: h11.RemoteProtocolError) -> None:
-        """Answers what is no HTTP, where that is still possible."""
+        """Answers a malformed request where the protocol state allows it."""
         if self._http.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
             await self.answer(as_json(error.error_status_hint, {"message": str(error)}))
 
     async def _body(self) -> bytes | None:
-        """Returns the body, or None where it is larger than API Gateway takes.
+        """Returns the body, or None where it exceeds API Gateway's limit.
 
-        It is read to its end all the same: a client that is still writing would see a reset
-        connection instead of the answer.
+        Reads it to the end, since a client that is still writing would otherwise see a connection
+        reset instead of the response.
         """
         body, size = bytearray(), 0
         while isinstance(event := await self._next(), h11.Data):
@@ -204,16 +199,13 @@ class _Peer:
 
 
 async def _turns() -> None:
-    """Lets the loop do what is pending, and what that brings about."""
+    """Lets the event loop run pending callbacks, and those that they schedule."""
     for _ in range(4):
         await asyncio.sleep(0)
 
 
 def _line(request: Request, response: Response, *, seconds: float) -> str:
-    """Returns the log's line. The query and the headers stay out: both may hold secrets.
-
-    So does a completion's token.
-    """
+    """Returns the log line, without query, headers and completion tokens: all may be secret."""
     now = datetime.now(UTC).astimezone()
     named = request.path if COMPLETIONS not in request.path else COMPLETIONS + b"{token}"
     path = named.decode("latin-1").encode("unicode_escape").decode()

@@ -1,1 +1,1 @@
-"""The child processes of the local runtime: ministack, sinks, and the supervision of both."""
+"""The child processes of a session: ministack and the sink."""

@@ -1,9 +1,9 @@
-"""Runs a module that must not outlive its parent: `python -m webhookctl.local.processes.lifeline MODULE …`.
+"""Runs the module of argv such that it ends with its parent process.
 
-The parent holds the other end of our standard input. However it ends — return, Ctrl-C,
-`kill -9` — the kernel closes that end, and we kill our process group, workers included.
-Unlike PR_SET_PDEATHSIG this reaches grandchildren, is not tied to the thread that started us,
-and works on macOS too.
+The parent holds the write end of our standard input. When it ends in any way (return, Ctrl-C,
+`kill -9`), the kernel closes that end, and we kill our process group, Lambda workers included.
+Unlike PR_SET_PDEATHSIG this reaches grandchildren, does not depend on the thread that started us,
+and works on macOS. A library in the parent could not do it: SIGKILL leaves it no time to act.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ import threading
 
 
 def main() -> None:
-    """Watches standard input in the background and becomes the module in argv."""
+    """Watches standard input in a thread and runs the module of argv."""
     sys.argv = sys.argv[1:]
     threading.Thread(target=_die_with_parent, daemon=True, name="lifeline").start()
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
@@ -25,7 +25,7 @@ def _die_with_parent() -> None:
     with contextlib.suppress(OSError):
         while os.read(0, 1):
             continue
-    # A group of our own, or else we would take a terminal's other jobs with us.
+    # Only our own group; a shared one would include the terminal's other jobs.
     if os.getpgrp() == os.getpid():
         os.killpg(os.getpgrp(), signal.SIGKILL)
     os._exit(1)

@@ -1,4 +1,4 @@
-"""ministack as a child process: AWS on a loopback port."""
+"""ministack as a child process: emulates AWS on a loopback port."""
 
 import os
 import shutil
@@ -10,19 +10,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Self
 
-import boto3
 import botocore.session
 from botocore.config import Config
 
-from webhookctl.local.errors import LocalError
+from webhookctl.errors import CommandError
 from webhookctl.local.ports import LOOPBACK, free_port, require_free
 from webhookctl.local.processes.process_group import Child
 
 REGION: Final = "us-east-1"
 START_LIMIT: Final = 60.0  # seconds; it takes half a one
 POLL: Final = 0.05
-# What programs need to run and nothing that names an account, a proxy or a profile: the
-# functions inherit ministack's environment.
+# Variables without an account, a proxy or a profile: the functions inherit ministack's environment.
 INHERITED: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "SYSTEMROOT", "PYTHONUTF8")
 CREDENTIALS: Final[Mapping[str, str]] = {
     "AWS_ACCESS_KEY_ID": "test",
@@ -35,9 +33,8 @@ CREDENTIALS: Final[Mapping[str, str]] = {
 def scrubbed(temporary: Path, *, port: int) -> dict[str, str]:
     """Returns ministack's whole environment.
 
-    Its home, temporary files and configuration are ours, so that neither the developer's
-    profile nor a Docker daemon is touched: at boot ministack removes containers it takes for
-    its own.
+    It has its own home, temporary files and configuration, so that it cannot reach the developer's
+    profile or Docker daemon: at start ministack removes containers that it considers its own.
     """
     return {
         **{name: os.environ[name] for name in INHERITED if name in os.environ},
@@ -58,15 +55,10 @@ def scrubbed(temporary: Path, *, port: int) -> dict[str, str]:
 
 
 class Ministack:
-    """One ministack. Its state lives in memory and ends with it."""
+    """A ministack process; its state is in memory only."""
 
     def __init__(self, directory: Path, *, port: int | None = None) -> None:
-        """Prepares; `start` starts.
-
-        Args:
-            directory: for its log and its temporary files, made where absent.
-            port: on the loopback interface; by default a free one.
-        """
+        """Prepares the process; `directory` receives its log, `port` defaults to a free one."""
         self.port = port or free_port()
         self.endpoint = f"http://{LOOPBACK}:{self.port}"
         self.log = directory / "ministack.log"
@@ -75,8 +67,8 @@ class Ministack:
         self._temporary = Path()
 
     def start(self) -> Self:
-        """Starts it and returns when it answers; raises LocalError where it does not."""
-        # Or else another one on this port would answer in its place.
+        """Starts it and waits until it answers; raises CommandError where it does not."""
+        # Another process on this port would answer in its place.
         require_free(self.port, purpose="ministack", option="port=")
         self._directory.mkdir(parents=True, exist_ok=True)
         self._temporary = Path(tempfile.mkdtemp(prefix="ministack-", dir=self._directory))
@@ -96,15 +88,14 @@ class Ministack:
 
     @property
     def pid(self) -> int:
-        """The process id, which is also the id of the group its Lambda workers are in."""
+        """The process id, also the id of the process group of its Lambda workers."""
         if self._child is None:
-            message = "ministack was not started"
-            raise LocalError(message)
+            raise CommandError("ministack was not started")
         return self._child.pid
 
     @property
     def running(self) -> bool:
-        """Tells whether it lives."""
+        """True while it runs."""
         return self._child is not None and self._child.running
 
     def stop(self) -> None:
@@ -122,13 +113,11 @@ class Ministack:
         deadline = time.monotonic() + START_LIMIT
         while time.monotonic() < deadline:
             if not child.running:
-                message = f"ministack ended while starting: see {self.log}"
-                raise LocalError(message)
+                raise CommandError(f"ministack exited while starting: see {self.log}")
             if _healthy(self.endpoint):
                 return
             time.sleep(POLL)
-        message = f"ministack did not answer within {START_LIMIT:.0f} s: see {self.log}"
-        raise LocalError(message)
+        raise CommandError(f"ministack did not answer within {START_LIMIT:.0f} s: see {self.log}")
 
     def __enter__(self) -> Self:
         return self.start()
@@ -138,8 +127,8 @@ class Ministack:
 
 
 def client(service: str, *, endpoint: str) -> Any:
-    """Returns a boto3 client of a ministack, with fake credentials of its own."""
-    # The developer's profile, configuration file and AWS_* variables have no say here.
+    """Returns a low-level client of ministack, with fake credentials."""
+    # Ignores the developer's profile, configuration files and AWS_* variables.
     bare = botocore.session.Session(
         session_vars={
             "profile": (None, None, None, None),
@@ -147,21 +136,23 @@ def client(service: str, *, endpoint: str) -> Any:
             "credentials_file": (None, None, os.devnull, None),
         }
     )
-    session = boto3.Session(
-        botocore_session=bare,
-        aws_access_key_id=CREDENTIALS["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
-        region_name=REGION,
-    )
-    # A path-style bucket needs no name resolution, and a proxy has no business on loopback.
+    # Path-style buckets need no name resolution, and loopback no proxy. A second invocation of
+    # replay would be a second replay.
     config = Config(
         s3={"addressing_style": "path"},
         proxies={},
-        retries={"total_max_attempts": 2, "mode": "standard"},
+        retries={"total_max_attempts": 1 if service == "lambda" else 2, "mode": "standard"},
         max_pool_connections=32,
         read_timeout=310,
     )
-    return session.client(service, endpoint_url=endpoint, config=config)
+    return bare.create_client(
+        service,
+        region_name=REGION,
+        endpoint_url=endpoint,
+        aws_access_key_id=CREDENTIALS["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
+        config=config,
+    )
 
 
 def _healthy(endpoint: str) -> bool:

@@ -1,9 +1,8 @@
-"""A downstream system with idempotency keys: `python -m webhookctl.local.processes.sink --port 8788`.
+"""The sink, a downstream system with idempotency keys for the local runtime.
 
-It stands for what handlers call in earnest. The first request with an `Idempotency-Key`, or with a
-`dedup_key` in its body as at PagerDuty, is an effect: 201, remembered in a journal that survives a
-restart. Any later one gets 200 and the first answer. So a person, or a test, sees how often each
-effect really happened.
+The first request with an `Idempotency-Key`, or with a `dedup_key` in its body as at PagerDuty, is
+an effect: 201, recorded in a journal that survives a restart. Later requests with that key get 200
+and the first answer. A user or a test can thus count how often each effect happened.
 """
 
 import argparse
@@ -17,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
 
-from webhookctl.local.errors import LocalError
+from webhookctl.errors import CommandError
 from webhookctl.local.ports import LOOPBACK, require_free
 
 DEFAULT_PORT: Final = 8788
@@ -32,10 +31,10 @@ def _say(line: str) -> None:
 
 
 class Effects:
-    """What happened, by idempotency key; a line in the journal before each answer."""
+    """The effects by idempotency key; each request is journaled before its answer."""
 
     def __init__(self, journal: Path) -> None:
-        """Reads the journal, which is made where absent."""
+        """Reads the journal; creates it where missing."""
         self._journal = journal
         self._lock = threading.Lock()
         self._effects: dict[str, dict[str, Any]] = {}
@@ -45,7 +44,7 @@ class Effects:
             self._remember(json.loads(line))
 
     def perform(self, key: str, path: str, body: Any) -> tuple[bool, dict[str, Any]]:
-        """Takes one request; returns whether it is the first with its key, and the answer."""
+        """Records a request; returns whether it is the first with its key, and the answer."""
         with self._lock:
             first = key not in self._effects
             entry: dict[str, Any] = {"key": key, "at": datetime.now(UTC).isoformat()}
@@ -58,12 +57,12 @@ class Effects:
             return first, {"id": self._effects[key]["id"], "key": key, "replayed": not first}
 
     def all(self) -> dict[str, dict[str, Any]]:
-        """Returns path, body, number of requests, first and last time, by key."""
+        """Returns path, body, number of requests, first and last time by key."""
         with self._lock:
             return {key: dict(effect) for key, effect in self._effects.items()}
 
     def reset(self) -> None:
-        """Forgets everything."""
+        """Deletes all effects."""
         with self._lock:
             self._effects.clear()
             self._journal.write_text("")
@@ -79,19 +78,13 @@ class Effects:
 
 
 class Sink(ThreadingHTTPServer):
-    """The server. Hundreds of handlers may call at once."""
+    """The sink's HTTP server, for hundreds of concurrent handlers."""
 
     daemon_threads = True
     request_queue_size = 512
 
     def __init__(self, port: int, journal: Path, tell: Callable[[str], None] = _say) -> None:
-        """Listens on the loopback interface.
-
-        Args:
-            port: 0 takes a free one.
-            journal: what happened before, and from now on.
-            tell: receives a line per request, before its answer.
-        """
+        """Listens on a loopback port, 0 for a free one; `tell` receives a line per request."""
         self.effects = Effects(journal)
         self.tell = tell
         super().__init__((LOOPBACK, port), _Handler)
@@ -126,7 +119,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(HTTPStatus.NOT_FOUND, {"error": "GET /effects, or POST anywhere"})
 
     def do_DELETE(self) -> None:
-        """Forgets the effects."""
+        """Deletes the effects."""
         if self.path == "/effects":
             self.server.effects.reset()
             self._answer(HTTPStatus.OK, {})
@@ -138,12 +131,10 @@ class _Handler(BaseHTTPRequestHandler):
             length = int(self.headers.get("Content-Length", ""))
         except ValueError as error:
             self.close_connection = True
-            message = "Content-Length is missing"
-            raise ValueError(message) from error
+            raise ValueError("Content-Length is missing") from error
         if not 0 <= length <= LARGEST_BODY:
             self.close_connection = True
-            message = "the body is too large"
-            raise ValueError(message)
+            raise ValueError("the body is too large")
         return self.rfile.read(length)
 
     def _answer(self, status: HTTPStatus, content: dict[str, Any]) -> None:
@@ -163,18 +154,18 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.tell(f"{time} sink   {what} POST {self.path} {shown} key={key}")
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - http.server's name
-        """Says nothing: one line per effect is enough."""
+        """Suppresses the default log: the sink prints one line per effect."""
 
 
 def main() -> None:
-    """Serves until it is stopped."""
-    parser = argparse.ArgumentParser(description="A sink with idempotency keys.")
+    """Serves until the process is stopped."""
+    parser = argparse.ArgumentParser(description="Run a sink with idempotency keys.")
     parser.add_argument("--port", type=int, default=DEFAULT_PORT)
     parser.add_argument("--journal", type=Path, default=DEFAULT_JOURNAL)
     options = parser.parse_args()
     try:
         require_free(options.port, purpose="the sink", option="--port")
-    except LocalError as error:
+    except CommandError as error:
         sys.exit(f"sink: {error}")
     with Sink(options.port, options.journal) as server:
         server.serve_forever()

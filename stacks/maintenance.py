@@ -1,0 +1,79 @@
+"""The two maintenance functions, which find runs, change them and send them again."""
+
+from aws_cdk import Duration
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from constructs import Construct
+
+from stacks.function import InboxFunction, Shape
+from stacks.resources import Resources
+from webhook_inbox.adapters.environment import MaintenanceEnvironment
+
+
+class MaintenanceFunction(InboxFunction):
+    """Queries the ledger's indexes, sends to every work queue, deletes messages from the DLQs."""
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, name: str, resources: Resources
+    ) -> None:
+        bundle = resources.workshop.make(name)
+        environment = MaintenanceEnvironment(
+            table_name=resources.ledger.table.table_name,
+            queue_urls=resources.queue_urls,
+            dlq_urls=resources.dlq_urls,
+        )
+        shape = Shape(
+            name=name,
+            bundle=bundle,
+            timeout=300,
+            memory=512,
+            environment=environment.variables(),
+            # An asynchronous retry by Lambda would be a second replay; the reconciler runs every
+            # minute anyway.
+            extra={"retry_attempts": 0},
+        )
+        super().__init__(scope, construct_id, shape)
+        self.allow(
+            "dynamodb:BatchGetItem",
+            "dynamodb:GetItem",
+            "dynamodb:Query",
+            "dynamodb:UpdateItem",
+            on=[resources.table],
+        )
+        self.allow("dynamodb:Query", on=[resources.ledger.indexes])
+        if resources.manifest.serial_lanes:
+            # Deletes the block of an ordering key once the run that caused it is settled.
+            self.allow("dynamodb:DeleteItem", on=[resources.table])
+        self.allow("sqs:SendMessage", on=resources.work_queues)
+        self.allow(
+            "sqs:ChangeMessageVisibility",
+            "sqs:DeleteMessage",
+            "sqs:ReceiveMessage",
+            on=resources.dead_letter_queues,
+        )
+
+
+class Replay(MaintenanceFunction):
+    """Resets the runs that an operator selects, and sends them again."""
+
+    def __init__(self, scope: Construct, construct_id: str, resources: Resources) -> None:
+        super().__init__(scope, construct_id, name="replay", resources=resources)
+        # Writes one audit row per replay.
+        self.allow("dynamodb:PutItem", on=[resources.table])
+
+
+class Reconciler(MaintenanceFunction):
+    """Runs every minute; passes may overlap, since all its writes are conditional."""
+
+    def __init__(self, scope: Construct, construct_id: str, resources: Resources) -> None:
+        super().__init__(scope, construct_id, name="reconciler", resources=resources)
+        # Tells a backlog from a lost message by the queue's length and its oldest message.
+        self.allow("sqs:GetQueueAttributes", on=resources.work_queues)
+        self.allow("cloudwatch:GetMetricStatistics", on=["*"])
+        events.Rule(
+            scope,
+            "Schedule",
+            description="webhook-inbox: reconciler",
+            schedule=events.Schedule.rate(Duration.minutes(1)),
+            targets=[targets.LambdaFunction(self, retry_attempts=0)],
+        )
