@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from webhook_inbox.handlers import Context, Event, Permanent, Router
+from webhook_inbox import Context, Event, Permanent, Router
 
 agent: Final = Router("agent", source="slack")
 

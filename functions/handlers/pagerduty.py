@@ -10,7 +10,7 @@ https://developer.pagerduty.com/docs/events-api-v2/trigger-events/
 
 from typing import Any, Final
 
-from webhook_inbox.handlers import Context, Event, Router, latest
+from webhook_inbox import Context, Event, Router, latest
 
 pagerduty: Final = Router("pagerduty", source="stripe")
 

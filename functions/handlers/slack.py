@@ -13,7 +13,7 @@ https://docs.slack.dev/reference/methods/conversations.history
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from webhook_inbox.handlers import Context, Event, Permanent, Router, Transient
+from webhook_inbox import Context, Event, Permanent, Router, Transient
 
 slack: Final = Router("slack", source="stripe")
 

@@ -4,7 +4,7 @@ from typing import Final
 
 from pydantic import BaseModel
 
-from webhook_inbox.handlers import Context, Event, Router
+from webhook_inbox import Context, Event, Router
 
 stripe: Final = Router("stripe")
 

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from tests.docs.blocks import Block, blocks
-from webhook_inbox.handlers.router import Router
+from webhook_inbox import Router
 from webhook_inbox.testing import Fake, Inbox, Run
 
 FILE: Final = Path(__file__).resolve().parents[2] / "docs" / "handlers.md"

@@ -10,6 +10,7 @@ import typer
 
 from tests.docs.handlers_page import FILE, TEXT, sections
 from tests.unit.handlers.forwarding.aws import Aws, handled
+from webhook_inbox import Permanent, Transient, invoke, start_execution, to_eventbridge
 from webhook_inbox.destinations.circuit import Health
 from webhook_inbox.destinations.circuit_breaker import DEFAULT_PAUSE, LONGEST_PAUSE, SHORTEST_PAUSE
 from webhook_inbox.destinations.client import (
@@ -29,14 +30,13 @@ from webhook_inbox.destinations.responses import (
     judge,
     unanswered,
 )
-from webhook_inbox.domain.errors import Permanent, Transient
 from webhook_inbox.domain.idempotency import KEY_LIMIT, NAME_LIMIT
 from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
 from webhook_inbox.domain.secrets import LIFE
 from webhook_inbox.handlers.completions import results, wait
 from webhook_inbox.handlers.current_state import CATCHING_UP
 from webhook_inbox.handlers.effects.results import RESULT_LIMIT
-from webhook_inbox.handlers.forwarding import aws, invoke, start_execution, to_eventbridge
+from webhook_inbox.handlers.forwarding import aws
 from webhook_inbox.handlers.ordering.gaps import BACKFILL_AFTER
 from webhook_inbox.handlers.ordering.position import VERSION_LIMIT
 from webhook_inbox.handlers.router import ReadyMade

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from webhook_inbox.handlers import Context, Event, Router
+from webhook_inbox import Context, Event, Router
 from webhook_inbox.testing import Fake, Inbox, Run
 
 Doing = Callable[[Event, Context], Any]

@@ -9,12 +9,12 @@ import pytest
 
 from tests.docs.trouble import an_inbox, of, posted, refused
 from tests.unit.support.world import World
+from webhook_inbox import Router, latest, serial
 from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.handlers import Router, latest, serial
 
 HANDLERS: Final = """
-from webhook_inbox.handlers import Router
+from webhook_inbox import Router
 
 mail = Router("mail")
 

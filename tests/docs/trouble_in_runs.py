@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from tests.docs.trouble import a_run, an_inbox, of, posted, refused
+from webhook_inbox import Context, Deferred, Event
 from webhook_inbox.adapters.system import ThreadExecutor
 from webhook_inbox.domain.errors import HandlerTimedOut, Unavailable
 from webhook_inbox.domain.ports import Key
-from webhook_inbox.handlers import Context, Deferred, Event
 from webhook_inbox.ledger.lease import CLOCK_SKEW
 from webhook_inbox.testing import Fake, Inbox, Run
 

@@ -16,8 +16,9 @@ from tests.unit.support.holding import (
     shared_effect,
 )
 from tests.unit.support.world import World, handler, with_handlers
+from webhook_inbox import Deferred, Permanent, Transient
 from webhook_inbox.adapters.memory import Fault
-from webhook_inbox.domain.errors import Deferred, Permanent, Transient, Unavailable
+from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.ports import Change, Outgoing

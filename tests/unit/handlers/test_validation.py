@@ -4,10 +4,8 @@ from typing import Any
 
 import pytest
 
+from webhook_inbox import Context, Event, Router
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.handlers.context import Context
-from webhook_inbox.handlers.event import Event
-from webhook_inbox.handlers.router import Router
 
 
 def noop(event: Event, ctx: Context) -> None:

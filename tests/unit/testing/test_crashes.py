@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.unit.testing.shop import shop
-from webhook_inbox.handlers import Context, Event, Router
+from webhook_inbox import Context, Event, Router
 from webhook_inbox.testing import Fake, Inbox, KitError
 
 

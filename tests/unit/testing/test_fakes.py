@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from tests.unit.testing.shop import QUICK
-from webhook_inbox.handlers import Context, Event, Router
+from webhook_inbox import Context, Event, Router
 from webhook_inbox.testing import Fake, Inbox, KitError, Request, Run
 
 SECONDS = 10  # that a call may take, unless its destination says otherwise

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.testing.shop import shop
+from webhook_inbox import Context, Event, Router, serial
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.handlers import Context, Event, Router, serial
 from webhook_inbox.testing import Fake, Inbox, KitError
 
 FUNCTIONS = Path(__file__).parents[3] / "functions"
@@ -16,7 +16,7 @@ ISSUE = "events/ingest/github/issues.opened__label.json"
 
 
 MAIL = """
-from webhook_inbox.handlers import Router
+from webhook_inbox import Router
 
 mail = Router("mail")
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from webhook_inbox.handlers import (
+from webhook_inbox import (
     Backoff,
     Context,
     Deferred,

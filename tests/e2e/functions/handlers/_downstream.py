@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 
-from webhook_inbox.handlers import Context, Permanent, Transient
+from webhook_inbox import Context, Permanent, Transient
 
 # No repetition mends what a downstream calls our mistake, but for these: time-out, too early,
 # too many requests.

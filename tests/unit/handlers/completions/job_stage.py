@@ -6,13 +6,10 @@ from dataclasses import replace
 from typing import Any, Final
 
 from tests.unit.support.world import FULFIL, MANIFEST, World
-from webhook_inbox.domain.errors import Permanent
-from webhook_inbox.domain.idempotency import IdempotencyKey
+from webhook_inbox import Context, Event, IdempotencyKey, Permanent
 from webhook_inbox.domain.ports import Item
 from webhook_inbox.handlers.completions.receiver import CompletionOutcome, Completions
 from webhook_inbox.handlers.completions.tokens import CompletionToken
-from webhook_inbox.handlers.context import Context
-from webhook_inbox.handlers.event import Event
 from webhook_inbox.ledger.schema import effect_key, wait_key
 
 NAME: Final = "render"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.handlers.completions.job_stage import Labour
-from webhook_inbox.domain.errors import Permanent
+from webhook_inbox import Permanent
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.secrets import COMPLETION_KEY
 from webhook_inbox.handlers.completions.receiver import CompletionOutcome

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.handlers.completions.job_stage import Labour, Lost, refuse
-from webhook_inbox.domain.errors import Permanent, Transient
+from webhook_inbox import Permanent, Transient
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.secrets import COMPLETION_KEY
 from webhook_inbox.handlers.completions.receiver import CompletionOutcome

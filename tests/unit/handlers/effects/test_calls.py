@@ -5,8 +5,7 @@ from contextlib import suppress
 import pytest
 
 from tests.unit.handlers.effects.bench import Bench, elsewhere
-from webhook_inbox.domain.errors import Held, Permanent, Transient
-from webhook_inbox.handlers import Context, Event, Router
+from webhook_inbox import Context, Event, Held, Permanent, Router, Transient
 from webhook_inbox.testing import Fake, Inbox, KitError
 
 shop = Router("shop")

@@ -6,15 +6,9 @@ import pytest
 from pydantic import BaseModel
 
 from tests.unit.handlers.effects.bench import ATTEMPT, Bench, Killed, elsewhere, killed_after
+from webhook_inbox import Deferred, Held, Permanent, Transient
 from webhook_inbox.adapters.memory import Fault
-from webhook_inbox.domain.errors import (
-    Deferred,
-    Held,
-    Permanent,
-    Superseded,
-    Transient,
-    Unavailable,
-)
+from webhook_inbox.domain.errors import Superseded, Unavailable
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.handlers.effects.effect import Effects
 from webhook_inbox.handlers.effects.journal import EffectJournal

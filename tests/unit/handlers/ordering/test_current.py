@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
+from webhook_inbox import Event, Permanent, Skipped, Transient, current
 from webhook_inbox.adapters.memory.system import START
-from webhook_inbox.domain.errors import Permanent, Skipped, Transient
-from webhook_inbox.handlers.current_state import current
-from webhook_inbox.handlers.event import Event
 
 VERSIONS = {"version": "data.updated", "fetched": "updated_at"}
 

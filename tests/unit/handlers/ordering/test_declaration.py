@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from webhook_inbox import latest, sequence
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import HandlerSpec, Order, handler_from
-from webhook_inbox.handlers.ordering.declaration import Ordering, latest, sequence
+from webhook_inbox.handlers.ordering.declaration import Ordering
 
 
 def nothing(ordering_key: str, first: int, last: int) -> int:

@@ -7,14 +7,13 @@ from typing import Any
 import pytest
 
 from tests.unit.handlers.ordering.stage import HANDLER, SOURCE, Stage
+from webhook_inbox import Deferred, Held, Permanent, Transient, sequence
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.adapters.memory.system import START
-from webhook_inbox.domain.errors import Deferred, Held, Permanent, Transient
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.ports import Change
 from webhook_inbox.domain.timestamps import to_ms
-from webhook_inbox.handlers.ordering import BACKFILL_AFTER
-from webhook_inbox.handlers.ordering.declaration import sequence
+from webhook_inbox.handlers.ordering.gaps import BACKFILL_AFTER
 from webhook_inbox.ledger.schema import run_key
 
 

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from tests.unit.handlers.ordering.stage import Stage
+from webhook_inbox import latest, sequence
 from webhook_inbox.adapters.memory.system import START
 from webhook_inbox.domain.model import Status
-from webhook_inbox.handlers.ordering.declaration import Ordering, latest, sequence
+from webhook_inbox.handlers.ordering.declaration import Ordering
 
 WORKERS = 3
 PATIENCE = 20.0  # seconds until a test that is stuck fails

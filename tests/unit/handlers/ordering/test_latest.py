@@ -6,13 +6,11 @@ from typing import Any
 import pytest
 
 from tests.unit.handlers.ordering.stage import HANDLER, Stage
+from webhook_inbox import Deferred, Held, Permanent, Skipped, Transient, latest
 from webhook_inbox.adapters.memory import Fault
-from webhook_inbox.domain.errors import Deferred, Held, Permanent, Skipped, Transient
 from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.timestamps import from_ms, to_seconds
-from webhook_inbox.handlers.ordering import STATE_LIFE
-from webhook_inbox.handlers.ordering.declaration import latest
-from webhook_inbox.handlers.ordering.key_state import ordering_key_pk
+from webhook_inbox.handlers.ordering.key_state import STATE_LIFE, ordering_key_pk
 from webhook_inbox.ledger.lease import CLOCK_SKEW
 from webhook_inbox.ledger.schema import ID_LIMIT
 

@@ -7,14 +7,13 @@ from typing import Any
 import pytest
 
 from tests.unit.handlers.ordering.stage import SOURCE, Stage
+from webhook_inbox import Deferred, Permanent, Skipped, Transient, sequence
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.adapters.memory.system import START
-from webhook_inbox.domain.errors import Deferred, Permanent, Skipped, Transient
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.ports import Change, Key
 from webhook_inbox.domain.timestamps import from_ms, to_seconds
-from webhook_inbox.handlers.ordering import OutOfTurn
-from webhook_inbox.handlers.ordering.declaration import sequence
+from webhook_inbox.handlers.ordering.gaps import OutOfTurn
 from webhook_inbox.ledger.schema import run_key
 
 AN_HOUR = timedelta(hours=1)
