@@ -50,7 +50,7 @@ def parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
 
 
 def signature(name: str, function: Callable[..., Any]) -> str:
-    """Returns how a call is written: `serial(ordering_key, *, on_dead="continue")`."""
+    """Returns how a call is written: `serial(key, *, on_dead="continue")`."""
     parts: list[str] = []
     for parameter in inspect.signature(function).parameters.values():
         stars = "**" if parameter.kind is parameter.VAR_KEYWORD else ""
@@ -184,7 +184,7 @@ def test_how_a_call_is_written_is_told(name: str, function: Callable[..., Any]) 
 
 def test_what_an_order_may_say_is_told() -> None:
     rows = table("order", "argument")
-    assert rows.keys() == parameters(declaration.sequence).keys() - {"ordering_key"}
+    assert rows.keys() == parameters(declaration.sequence).keys() - {"key"}
     assert all(f'`"{word}"`' in rows["on_gap"][1] for word in declaration.ON_GAP)
 
 

@@ -43,7 +43,7 @@ def test_a_function_is_registered_under_the_routers_name_and_its_own() -> None:
         "stripe",
         ("invoice.*", "charge.*"),
     )
-    assert spec.module == "test_handlers"
+    assert spec.module == "test_router_and_context"
     assert router.registered("stripe.fulfil") == Registered(fulfil)
 
 

@@ -72,7 +72,7 @@ def test_without_a_name_synth_says_where(project: Project) -> None:
     text = 'acme = Router("acme")\n\nacme.on("*")(forward("billing"))\n'
     with pytest.raises(
         ConfigurationError,
-        match=r"handlers/billing\.py:5: forward\('billing'\) has no name of its own",
+        match=r"handlers/billing\.py:4: forward\('billing'\) has no name of its own",
     ):
         project.write(billing=text).compiled()
 
