@@ -15,7 +15,7 @@ from webhook_inbox.handlers.completions.receiver import (
 )
 from webhook_inbox.handlers.completions.results import Ending, TooLarge, Unreadable, read
 from webhook_inbox.handlers.completions.tokens import WaitAddress
-from webhook_inbox.ledger.schema import WAIT_PREFIX, dedupe_key
+from webhook_inbox.ledger.schema import dedupe_key
 from webhookctl.checkout import known_manifest
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, caller, takes_options
@@ -24,7 +24,7 @@ from webhookctl.naming import require_known
 MEANINGS: Final = {
     CompletionOutcome.RECORDED: "recorded; its run goes on",
     CompletionOutcome.REPEATED: "known already; its run goes on",
-    CompletionOutcome.LATE: "recorded; nobody waits for it any more, so replay the run to use it",
+    CompletionOutcome.LATE: "recorded; its run no longer waits, so replay the run to use it",
 }
 
 
@@ -124,12 +124,13 @@ def _place(
 
 
 def _waits(overview: Overview) -> list[tuple[WaitAddress, Any]]:
+    """Returns the newest job of each wait."""
     event = overview.event
-    named = [(row["sk"].removeprefix(WAIT_PREFIX).split("#", 1), row) for row in overview.waits]
-    return [
-        (WaitAddress(event.source, event.event_id, handler, name), row)
-        for (handler, name), row in named
-    ]
+    newest = {
+        WaitAddress(event.source, event.event_id, row["handler"], row["name"]): row
+        for row in sorted(overview.waits, key=lambda row: row["number"])
+    }
+    return list(newest.items())
 
 
 def _show(call: Invocation, receipt: CompletionReceipt) -> None:

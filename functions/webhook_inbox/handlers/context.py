@@ -12,7 +12,8 @@ from webhook_inbox.domain.idempotency import IdempotencyKey, key_of
 from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.handlers.completions.tokens import CompletionToken
 from webhook_inbox.handlers.completions.wait import EVERY, Waiting
-from webhook_inbox.handlers.effects.effect import DAY, NEEDS, Effects
+from webhook_inbox.handlers.effects.effect import Effects
+from webhook_inbox.handlers.effects.plan import DAY, NEEDS
 from webhook_inbox.handlers.policies import require_approval
 
 Clients = Callable[[DestinationSpec, "Context"], Any]

@@ -4,7 +4,7 @@
     event#{source}#{event_id}     event                 StoredEvent
     same                          run#{handler}         Run
     same                          effect#{handler}#{n}  effect
-    same                          wait#{handler}#{n}    a job that a run waits for: waits/
+    same                          wait#{handler}#{n}    a job that a run waits for
     effect#{name}#{key}           effect                an effect that several events share
     ordering_key#{handler}#{ordering_key}     …                     what is kept in order: ordering/
     destination#{name}            …                     breaker and limit: destinations/

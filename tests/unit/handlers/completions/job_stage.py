@@ -73,9 +73,14 @@ class Labour:
 
     @property
     def row(self) -> Item:
-        """The wait's row."""
-        row = self.world.table.get(wait_key("acme", "evt-1", "acme.fulfil", NAME))
-        assert row is not None, "the wait has no row"
+        """The row of the first job."""
+        return self.job(1)
+
+    def job(self, number: int) -> Item:
+        """The row of a job by its number."""
+        name = NAME if number == 1 else f"{NAME}:{number}"
+        row = self.world.table.get(wait_key("acme", "evt-1", "acme.fulfil", name))
+        assert row is not None, f"job {number} has no row"
         return row
 
     def effect(self, name: str = NAME) -> Item:

@@ -117,7 +117,7 @@ def test_a_probe_that_fails_leaves_it_in_doubt(bench: Bench) -> None:
 
 
 def test_one_approval_is_enough_where_what_a_probe_finds_is_no_json(bench: Bench) -> None:
-    with pytest.raises(Held, match="its result is no JSON") as held:
+    with pytest.raises(Held, match="its result is not JSON") as held:
         bench.attempt().effect("charge", bench.sink, probe=lambda key: object())
     bench.approve(held.value.subject, held.value.fingerprint)
     assert bench.attempt().effect("charge", bench.sink, probe=lambda key: object()) is None
