@@ -203,7 +203,7 @@ def test_every_kind_of_credential_has_a_value(auth: dict[str, str], sent: str) -
 
 
 def test_a_setting_that_no_table_has_is_refused() -> None:
-    with pytest.raises(KitError, match="the Fake of 'crm' is set as no destination can be"):
+    with pytest.raises(KitError, match="the settings of the Fake 'crm' are invalid"):
         Bench(Fake(rate="fast"))
 
 

@@ -76,7 +76,7 @@ def test_sample_files_are_found_from_wherever_tests_run(
 
 @pytest.mark.parametrize("given", [b"not JSON", {"type": "invoice.paid"}])
 def test_what_the_provider_would_not_send_is_refused(inbox: Inbox, given: object) -> None:
-    with pytest.raises(KitError, match=r"did not take the event \(rejected\): |no event of stripe"):
+    with pytest.raises(KitError, match=r"did not accept the event \(rejected\): |stripe cannot send"):
         inbox.run("stripe.fulfil", given)  # type: ignore[arg-type]
 
 
@@ -126,7 +126,7 @@ def test_what_synth_refuses_is_refused(tmp_path: Path) -> None:
 
 def test_two_directories_of_handlers_do_not_fit_into_a_process(mail: Path) -> None:
     Inbox(FUNCTIONS)
-    with pytest.raises(KitError, match="test one directory of handlers a process"):
+    with pytest.raises(KitError, match="test one directory per process"):
         Inbox(mail)
 
 
@@ -177,7 +177,7 @@ def test_a_handler_that_synth_saw_and_nobody_else_is_told(mail: Path, alone: Non
 
     run = Inbox(mail).run("mail.suppress", bounce)
 
-    assert run.error.endswith("no router has 'mail.suppress' any more")
+    assert run.error.endswith("no router has 'mail.suppress'")
 
 
 def test_serial_handlers_run_in_their_own_lane() -> None:
