@@ -42,7 +42,7 @@ def test_a_held_run_is_found_with_what_is_to_be_decided(world: World) -> None:
     (found,) = holds(world.ledger)
     assert found == expected
     assert (found.subject, found.effect, found.fingerprint) == (SUBJECT, "refund", FINGERPRINT)
-    assert found.reason == "nobody can tell whether it happened"
+    assert found.reason == "it is unknown whether it happened"
     assert found.shows == '{"amount": 42}'
     assert found.since == world.now
 

@@ -146,5 +146,5 @@ def test_a_result_that_cannot_be_kept_gives_way_to_one_that_was() -> None:
 
 
 def test_the_kit_still_says_where_a_worker_did_not_die(inbox: Inbox) -> None:
-    with pytest.raises(KitError, match="did not come to the effect 'note'"):
+    with pytest.raises(KitError, match="did not reach the effect 'note'"):
         inbox.run("shop.again", {"n": 1}, event_type="again", crash_after="note")

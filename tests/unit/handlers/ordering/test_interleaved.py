@@ -65,7 +65,7 @@ class Interleaving:
 
 
 def interleaved(ordering: Ordering, seed: int) -> Stage:
-    """Lets three workers work on eight events of one ordering key, two of them alike, and then all."""
+    """Processes eight events of one ordering key, two alike, by three workers, and then all."""
     stage, interleaving = Stage(ordering, seed=seed), Interleaving(seed)
     busy: list[str] = []
 

@@ -1,4 +1,4 @@
-"""`latest`: what is older than what was begun is skipped, and one ordering key has one run at a time."""
+"""`latest`: an older version is skipped, and one ordering key has one run at a time."""
 
 from datetime import timedelta
 from typing import Any
