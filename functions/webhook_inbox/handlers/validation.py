@@ -55,7 +55,7 @@ def check_handler(where: str, function: object) -> None:
     """
     lazy = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
     faults = {
-        "it must take two arguments, event and context": not _takes_two(function),
+        "it is called with event and context, and takes other arguments": not _takes_two(function),
         "it is a generator function, which is not run: return, or await": lazy,
     }
     _refuse(where, faults)

@@ -322,7 +322,7 @@ def test_one_that_another_event_has_started_anew_is_looked_at_again(world: World
     asked = hold(world)
     effect(world, asked.run)
     Race(world, lambda: effect(world, asked.run, lease_id="lease-of-another"))
-    with pytest.raises(NoDoubt, match="started anew"):
+    with pytest.raises(NoDoubt, match="started again"):
         deciding(world).happened(asked, None, **WHO)
     assert world.run().status is Status.HELD
 

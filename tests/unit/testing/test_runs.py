@@ -218,9 +218,7 @@ def test_an_event_of_another_type_is_refused(inbox: Inbox) -> None:
 
 
 def test_a_handler_that_is_not_there_is_refused(inbox: Inbox) -> None:
-    with pytest.raises(
-        KitError, match=r"'shop.fulfill' is not one handler of: shop.fulfil,"
-    ):
+    with pytest.raises(KitError, match=r"'shop.fulfill' is not one handler of: shop.fulfil,"):
         inbox.run("shop.fulfill", {})
 
 

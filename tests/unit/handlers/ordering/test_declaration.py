@@ -62,7 +62,7 @@ def test_it_is_frozen() -> None:
     ],
 )
 def test_a_path_is_names_with_dots_between(declare: Callable[[Any], Ordering], path: Any) -> None:
-    with pytest.raises(ConfigurationError, match="is no path; write it like"):
+    with pytest.raises(ConfigurationError, match="is not a path; write it like"):
         declare(path)
 
 

@@ -329,7 +329,7 @@ def test_while_it_is_fetched_nobody_applies_it() -> None:
     def meanwhile() -> None:
         provider.meanwhile = lambda: None
         come(stage, 2)
-        assert stage.run("evt_2").last_error == "acct_1 is in the hands of evt_3"
+        assert stage.run("evt_2").last_error == "acct_1 is held by evt_3"
 
     provider.meanwhile = meanwhile
     after(stage, seconds=31)
@@ -442,8 +442,8 @@ def test_a_backfill_that_returns_nonsense_is_permanent_and_says_what_is_wanted(
     after(stage, minutes=1)
     assert stage.run("evt_3").status is Status.DEAD_LETTER
     assert stage.run("evt_3").last_error == (
-        f"the backfill of 'shop.sync' returned {returned!r}: the last number that it applied is"
-        " needed, from 1 (none) to 2"
+        f"the backfill of 'shop.sync' returned {returned!r}: return the last number applied,"
+        " from 1 (none) to 2"
     )
     assert "holder" not in stage.state("acct_1")
 

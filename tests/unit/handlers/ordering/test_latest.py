@@ -211,7 +211,7 @@ def test_another_event_waits_while_one_is_worked_on(stage: Stage) -> None:
     begun(stage, "evt_1", 1)
     run = done(stage, "evt_2", 2)
     assert run.status is Status.DEFERRED
-    assert run.last_error == "cus_1 is in the hands of evt_1"
+    assert run.last_error == "cus_1 is held by evt_1"
     assert run.attempt_count == 0
     assert not run.parked
 
@@ -292,7 +292,7 @@ def test_a_ledger_that_cannot_be_read_costs_no_attempt(stage: Stage, fault: Faul
     failing(stage, "GetItem", fault, skip=0)
     run = done(stage, "evt_1", 1)
     assert run.status is Status.DEFERRED
-    assert run.last_error.startswith("its place in order cannot be read: dynamodb GetItem")
+    assert run.last_error.startswith("its position cannot be read: dynamodb GetItem")
     assert run.attempt_count == 0
     stage.run_until_quiet()
     assert stage.order() == ["evt_1"]
@@ -311,7 +311,7 @@ def test_what_cannot_be_recorded_is_done_again(stage: Stage, fault: Fault) -> No
     failing(stage, "UpdateItem", fault, skip=2)
     run = done(stage, "evt_1", 1)
     assert run.status is Status.DEFERRED
-    assert run.last_error.startswith("its place in order cannot be recorded: dynamodb UpdateItem")
+    assert run.last_error.startswith("its position cannot be recorded: dynamodb UpdateItem")
     stage.run_until_quiet()
     assert stage.order() == ["evt_1", "evt_1"]
     assert stage.run("evt_1").status is Status.DONE
