@@ -101,9 +101,9 @@ class Completions:
         return self._take(wait, ending, f"{BY_HAND}: {by}")
 
     def _by_token(self, token: str, body: bytes) -> CompletionReceipt:
-        # A token that the caller repeats in the body is not recorded (G10).
-        ending = read(body.replace(token.encode(errors="replace") or b"\0", b"[token]"))
         place, now = place_of(token), self._clock.now()
+        # A token that the caller repeats in the body is not recorded (G10).
+        ending = read(body.replace(token.encode(), b"[token]") if place else body)
         wait = None if place is None else self._waits.find(place, now)
         if wait is None or not is_one_of(token, wait.row["tokens"]):
             why = "no such token, or its event has expired"
