@@ -1,24 +1,23 @@
-"""YOURS, an example: a language model plans, and what it plans is done once.
+"""YOURS, an example: a language model makes a plan, and each step is performed once.
 
-A model that is asked twice plans twice, and differently. So the plan is an effect: it is recorded
-before anything of it is done, and every later attempt carries on with the plan it finds. Each step
-of it is an effect of its own, and what cannot be taken back waits for a person.
+A model asked twice makes two different plans. So the plan is an effect: it is recorded before its
+first step, and every later attempt continues the recorded plan. Each step is an effect of its own,
+and an irreversible step waits for approval.
 
-Models know no idempotency keys. A worker that dies while the model thinks leaves the plan in
-doubt, and asking again is safe: nothing was done yet, and only the answer that is recorded counts.
-The tools have to know the key of a step; for one that does not, give `in_doubt="hold"`, or a
-`probe` that finds out whether the step was done, as slack.py has one.
+Models have no idempotency keys. If the worker dies while the model answers, the plan is in doubt
+and may be requested again: no step has run yet. The tools must honour the key of a step; for a tool
+that does not, pass `in_doubt="hold"`, or a `probe` as in slack.py.
 """
 
 from typing import Any, Final
 
 from pydantic import BaseModel
 
-from webhook_inbox.handlers import Context, Event, Permanent, Router
+from webhook_inbox import Context, Event, Permanent, Router
 
 agent: Final = Router("agent", source="slack")
 
-# What the model may ask for, and whether a person has to agree first.
+# The tools of the model, and whether a person must approve a call.
 TOOLS: Final = {"look-up": False, "reply": False, "refund": True}
 MOST_STEPS: Final = 20
 
@@ -31,14 +30,14 @@ class Step(BaseModel):
 
 
 class Plan(BaseModel):
-    """What the model wants done, in this order; what else it says is left alone."""
+    """The steps that the model plans, in order; other fields are ignored."""
 
     steps: list[Step] = []
 
 
 @agent.on("app_mention", "message", timeout=50, destinations=["model", "sink"])
 def hand_over(event: Event, ctx: Context) -> None:
-    """Lets the model plan an answer to a Slack message, and does what it planned."""
+    """Has the model plan an answer to a Slack message, and performs the plan."""
     message = event.json().get("event", {})
     task = {
         "task": "answer",
@@ -57,12 +56,12 @@ def hand_over(event: Event, ctx: Context) -> None:
 
 
 def _plan(answer: Any) -> Plan:
-    """Returns the model's answer as a plan, judged as a whole before its first step."""
+    """Returns the model's answer as a plan, validated before its first step."""
     try:
         plan = Plan.model_validate(answer)
     except ValueError as error:
-        # The answer is recorded: to repeat this run would read the same again.
-        raise Permanent(f"the model's answer is no plan: {error}") from error
+        # The answer is recorded: a retry would read the same one.
+        raise Permanent(f"the model's answer is not a plan: {error}") from error
     unknown = {step.tool for step in plan.steps} - TOOLS.keys()
     if unknown or len(plan.steps) > MOST_STEPS:
         raise Permanent(f"the model plans {len(plan.steps)} steps, unknown: {sorted(unknown)}")
@@ -70,7 +69,7 @@ def _plan(answer: Any) -> Plan:
 
 
 def _take(ctx: Context, number: int, step: Step) -> None:
-    # The arguments are what a person approves: other ones would have to be approved anew.
+    # An approval is valid for these arguments only.
     ctx.effect(
         f"{number}:{step.tool}",
         lambda _: ctx.http("sink").post(f"/tools/{step.tool}", json=step.arguments).json(),

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Final
 
-from webhook_inbox.handlers import Context, Event, Router
+from webhook_inbox import Context, Event, Router
 
 github: Final = Router("github")
 

@@ -1,16 +1,15 @@
-"""YOURS, an example: pages where an invoice cannot be finalized, and resolves once it is.
+"""YOURS, an example: opens an alert for an invoice that cannot be finalized, and resolves it.
 
-Events API v2 knows a repetition by `dedup_key`, a field of the body: while the alert is open, a
-second trigger joins it. So trigger and resolution have one key that both events can make, the
-invoice's. A trigger that came late, after its resolution, would open an alert for ever: `latest`
-skips it.
+Events API v2 deduplicates by `dedup_key` in the body: a second trigger joins the open alert. The
+trigger and the resolution use the invoice's id as the key. A trigger that arrives after its
+resolution would open an alert for ever; `latest` skips it.
 
 https://developer.pagerduty.com/docs/events-api-v2/trigger-events/
 """
 
 from typing import Any, Final
 
-from webhook_inbox.handlers import Context, Event, Router, latest
+from webhook_inbox import Context, Event, Router, latest
 
 pagerduty: Final = Router("pagerduty", source="stripe")
 

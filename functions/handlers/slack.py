@@ -1,10 +1,9 @@
-"""YOURS, an example: tells a Slack channel of a payment that failed.
+"""YOURS, an example: posts a failed payment to a Slack channel.
 
-`chat.postMessage` documents no idempotency key (`client_msg_id` is none of its arguments), so a
-repetition is a second message. So nothing is repeated of which nobody knows whether it was posted:
-a message's metadata names its effect, and the probe looks for that in the channel's history.
-Without the right to read the history (`channels:history`), leave `probe` out and give
-`in_doubt="hold"`: then a person looks.
+`chat.postMessage` documents no idempotency key (`client_msg_id` is not an argument), so a repeated
+call posts a second message. So each message carries its effect's key as metadata, and the probe
+searches the channel's history for it. Without the scope `channels:history`, omit `probe` and pass
+`in_doubt="hold"`: a person then checks the channel.
 
 https://docs.slack.dev/reference/methods/chat.postMessage
 https://docs.slack.dev/reference/methods/conversations.history
@@ -13,16 +12,16 @@ https://docs.slack.dev/reference/methods/conversations.history
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from webhook_inbox.handlers import Context, Event, Permanent, Router, Transient
+from webhook_inbox import Context, Event, Permanent, Router, Transient
 
 slack: Final = Router("slack", source="stripe")
 
 CHANNEL: Final = "C0123456789"  # YOURS: replace; an id, since the history is not read by name
 MARK: Final = "webhook_inbox"
 PAGES: Final = 10
-SKEW: Final = timedelta(minutes=5)  # between our clock and theirs
+SKEW: Final = timedelta(minutes=5)  # clock skew
 LIMITED: Final = frozenset({"ratelimited", "rate_limited"})
-# Errors that pass. After any but those of a limit it may have posted all the same.
+# Transient errors. After any but those of a rate limit, the message may have been posted.
 PASSING: Final = frozenset({"fatal_error", "internal_error", "service_unavailable", *LIMITED})
 
 
@@ -44,7 +43,7 @@ def tell(event: Event, ctx: Context) -> None:
 
 
 def _posted(ctx: Context, key: str, *, since: datetime) -> dict[str, Any] | None:
-    """Returns the message of this key, None where the channel has none since the event came."""
+    """Returns the message with this key, or None if the channel has none since the event."""
     query = {"channel": CHANNEL, "oldest": str(since.timestamp()), "include_all_metadata": "true"}
     for _ in range(PAGES):
         answer = ctx.http("slack").get("/conversations.history", params=query)
@@ -56,15 +55,15 @@ def _posted(ctx: Context, key: str, *, since: datetime) -> dict[str, Any] | None
         query["cursor"] = found.get("response_metadata", {}).get("next_cursor", "")
         if not query["cursor"]:
             return None
-    raise Transient(f"{CHANNEL} has too much since then to find out whether it was told")
+    raise Transient(f"{CHANNEL} has too many messages since then to search")
 
 
 def _judged(answer: dict[str, Any]) -> dict[str, Any]:
-    """Returns an answer; Slack says 200 to what it refuses as well."""
+    """Returns an answer; Slack reports errors with status 200."""
     error = answer.get("error", "") if answer.get("ok") is False else ""
     if error in PASSING:
         raise Transient(f"slack: {error}", refused=error in LIMITED)
     if error:
-        # Answered with 200, and still nothing was posted.
+        # Nothing was posted, despite the status 200.
         raise Permanent(f"slack: {error}", refused=True)
     return answer

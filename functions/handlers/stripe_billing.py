@@ -1,16 +1,16 @@
-"""YOURS, an example: fulfils what was paid for, once, however often Stripe tells of it."""
+"""YOURS, an example: fulfils a payment once, although Stripe sends two events for it."""
 
 from typing import Final
 
 from pydantic import BaseModel
 
-from webhook_inbox.handlers import Context, Event, Router
+from webhook_inbox import Context, Event, Router
 
 stripe: Final = Router("stripe")
 
 
 class Invoice(BaseModel):
-    """What fulfilment needs of an invoice."""
+    """The fields of an invoice that fulfilment needs."""
 
     id: str
     amount_paid: int
@@ -18,23 +18,23 @@ class Invoice(BaseModel):
 
 
 class InvoiceData(BaseModel):
-    """Stripe's envelope: the object an event is about."""
+    """Stripe's envelope of an object."""
 
     object: Invoice
 
 
 class InvoiceEvent(BaseModel):
-    """An `invoice.*` event; a body that does not fit is a permanent failure."""
+    """An `invoice.*` event; a mismatch is a permanent failure."""
 
     data: InvoiceData
 
 
 @stripe.on("invoice.paid", "invoice.payment_succeeded", destinations=["sink"])
 def fulfil(event: Event, ctx: Context) -> None:
-    """Orders what an invoice paid for.
+    """Creates the order of a paid invoice.
 
-    Stripe sends both types for one payment, as two events. The key is the payment's, not the
-    event's, so both have one effect: whichever comes second is given the order of the first.
+    Stripe sends both types for one payment, as two events. The key names the payment, so both share
+    one effect: the second receives the result of the first.
     """
     invoice = event.parse(InvoiceEvent).data.object
     wanted = {"invoice": invoice.id, "amount": invoice.amount_paid, "currency": invoice.currency}

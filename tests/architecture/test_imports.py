@@ -1,5 +1,6 @@
 """The import contracts in pyproject.toml are complete and hold."""
 
+import ast
 import subprocess
 import sys
 import tomllib
@@ -8,6 +9,8 @@ from typing import Any
 
 import pytest
 from importlinter.cli import lint_imports
+
+import webhook_inbox
 
 ROOT = Path(__file__).parents[2]
 PYPROJECT = ROOT / "pyproject.toml"
@@ -23,7 +26,8 @@ USE_CASES = [
     "reconciler.reconciler",
     "replay.replay",
     "adapters.memory",
-    "handlers",
+    "handlers.router",
+    "handlers.context",
 ]
 
 
@@ -104,3 +108,34 @@ def test_the_http_client_is_imported_on_first_use() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT
     )
     assert done.stdout.strip() == "False"
+
+
+def test_every_public_name_resolves() -> None:
+    assert set(webhook_inbox.__all__) <= set(dir(webhook_inbox))
+    for name in webhook_inbox.__all__:
+        assert getattr(webhook_inbox, name).__name__ == name
+    with pytest.raises(AttributeError, match="no attribute 'Unknown'"):
+        webhook_inbox.Unknown  # type: ignore[attr-defined]  # noqa: B018 - the access is the test
+
+
+def test_importing_the_library_alone_loads_none_of_its_modules() -> None:
+    script = (
+        "import sys, webhook_inbox\n"
+        "print(*(name for name in sys.modules if name.startswith('webhook_inbox.')))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert done.stdout.strip() == ""
+
+
+def test_the_public_names_are_those_that_type_checkers_see() -> None:
+    tree = ast.parse((LIBRARY / "__init__.py").read_text())
+    shown = next(node for node in tree.body if isinstance(node, ast.If))
+    names = {
+        alias.name
+        for node in shown.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert names == set(webhook_inbox.__all__)

@@ -37,8 +37,7 @@ DECLARED = {
     "url": "https://receiver.example/webhooks/ebay",
 }
 HANDLER = """
-from webhook_inbox.handlers.context import Context, Event
-from webhook_inbox.handlers.router import Router
+from webhook_inbox import Context, Event, Router
 
 
 def keep(event: Event, ctx: Context) -> None:

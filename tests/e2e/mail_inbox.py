@@ -13,7 +13,7 @@ from webhook_inbox.domain.provider import Sample
 SOURCE = '\n[sources.mail]\nprovider = "sendgrid"\ntypes = ["delivered", "bounce"]\n'
 HANDLERS = f"""
 from handlers._downstream import post
-from webhook_inbox.handlers.router import Router
+from webhook_inbox import Router
 
 mail = Router("mail")
 

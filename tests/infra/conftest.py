@@ -28,7 +28,7 @@ base_url = "https://crm.example"
 """
 REGISTRY = 'MODULES = ("github_issues", "billing")\n'
 GITHUB = """
-from webhook_inbox.handlers.router import Router
+from webhook_inbox import Router
 
 github = Router("github")
 
@@ -43,7 +43,7 @@ def build(event, ctx):
     return "build"
 """
 BILLING = """
-from webhook_inbox.handlers.router import Router
+from webhook_inbox import Router
 
 billing = Router("billing", source="stripe-eu")
 

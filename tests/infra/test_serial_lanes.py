@@ -15,8 +15,7 @@ MAPPING = "AWS::Lambda::EventSourceMapping"
 ALARM = "AWS::CloudWatch::Alarm"
 DAY = 86400
 BILLING = """
-from webhook_inbox.handlers.ordering.declaration import serial
-from webhook_inbox.handlers.router import Router
+from webhook_inbox import Router, serial
 
 billing = Router("billing", source="stripe-eu")
 

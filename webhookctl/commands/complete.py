@@ -15,7 +15,6 @@ from webhook_inbox.handlers.completions.receiver import (
 )
 from webhook_inbox.handlers.completions.results import Ending, TooLarge, Unreadable, read
 from webhook_inbox.handlers.completions.tokens import WaitAddress
-from webhook_inbox.ledger.schema import WAIT_PREFIX
 from webhookctl.checkout import known_manifest, require_known
 from webhookctl.errors import CommandError
 from webhookctl.invocation import By, Handler, Invocation, Source, caller, parsed, takes_options
@@ -114,12 +113,13 @@ def _place(
 
 
 def _waits(overview: Overview) -> list[tuple[WaitAddress, Any]]:
+    """Returns the newest job of each wait."""
     event = overview.event
-    named = [(row["sk"].removeprefix(WAIT_PREFIX).split("#", 1), row) for row in overview.waits]
-    return [
-        (WaitAddress(event.source, event.event_id, handler, name), row)
-        for (handler, name), row in named
-    ]
+    newest = {
+        WaitAddress(event.source, event.event_id, row["handler"], row["name"]): row
+        for row in sorted(overview.waits, key=lambda row: row["number"])
+    }
+    return list(newest.items())
 
 
 def _show(call: Invocation, receipt: CompletionReceipt) -> None:

@@ -79,13 +79,10 @@ def effects_of(overview: Overview, handler: str, *, now: datetime) -> list[Effec
 def _failed_jobs(overview: Overview, handler: str) -> set[str]:
     """Returns the names of effects whose jobs failed."""
     prefix = f"{WAIT_PREFIX}{handler}#"
-    failed = (
-        row
-        for row in overview.waits
-        if row["sk"].startswith(prefix) and row["status"] in {"again", "failed"}
-    )
-    named = ((str(row["sk"]).removeprefix(prefix), row.get("number", 1)) for row in failed)
-    return {name if number == 1 else f"{name}:{number}" for name, number in named}
+    rows = [row for row in overview.waits if row["sk"].startswith(prefix)]
+    newest = {row["name"]: row for row in sorted(rows, key=lambda row: row["number"])}
+    failed = (row for row in newest.values() if row["status"] in {"again", "failed"})
+    return {str(row["sk"]).removeprefix(prefix) for row in failed}
 
 
 def verdict(run: Run, effects: Sequence[Effect], *, now: datetime) -> str:

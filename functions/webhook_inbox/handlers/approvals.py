@@ -1,11 +1,11 @@
-"""Holds: a person decides about a run that waits for one.
+"""Records a person's decision about a held run.
 
-    approve    the run goes on, and what it was held for is approved as it was seen
-    happened   the same, and the effect in doubt is committed by hand: it is not repeated
-    deny       the run is finished as skipped; effects that have happened stay as they are
+    approve    the run continues; the approval covers the request as it was displayed
+    happened   approves, and commits the effect in doubt, which is not repeated
+    deny       the run is skipped; committed effects remain
 
-Generation first, then send, as replay does it. Every write is conditional on the hold that the
-person saw, so of two decisions at once the first one stands.
+The generation is raised before the message is sent, as in replay. Every write is conditional on the
+displayed request, so the first of two concurrent decisions wins.
 """
 
 from collections.abc import Iterator, Mapping
@@ -36,76 +36,76 @@ ID_LENGTH: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
-    """What a person is asked to decide; `run` is held for it."""
+    """The question for which `run` is held."""
 
     run: Run
 
     @property
     def id(self) -> str:
-        """Its name, eight hex digits: the same run held for something else has another one."""
+        """Eight hex digits, different for each hold of a run."""
         at = self.run.held.get("at", 0)
         told = f"{self.subject}\n{self.fingerprint}\n{at}\n{self.run.lease_id}"
         return sha256(told.encode()).hexdigest()[:ID_LENGTH]
 
     @property
     def subject(self) -> str:
-        """What is decided, like "policy" or "effect:refund"."""
+        """The subject of the decision, like "policy" or "effect:refund"."""
         return str(self.run.held.get("subject", "handler"))
 
     @property
     def effect(self) -> str:
-        """The effect's name where it is about one, else ""."""
+        """The name of the effect in question, or ""."""
         return self.subject.partition(":")[2]
 
     @property
     def reason(self) -> str:
-        """Why it is held."""
+        """Why the run is held."""
         return str(self.run.held.get("reason") or self.run.last_error)
 
     @property
     def shows(self) -> str:
-        """What is decided about, as text."""
+        """The details of the request as text."""
         return str(self.run.held.get("shows", ""))
 
     @property
     def fingerprint(self) -> str:
-        """Of what is decided about."""
+        """The fingerprint of the request."""
         return str(self.run.held.get("fingerprint", ""))
 
     @property
     def since(self) -> datetime | None:
-        """When it was held."""
+        """When the run was held."""
         return from_ms(self.run.held["at"]) if "at" in self.run.held else self.run.last_at
 
 
 def holds(ledger: Ledger) -> Iterator[ApprovalRequest]:
-    """Yields every run that waits for a person, in no order."""
+    """Yields the approval request of every held run, in no order."""
     return (ApprovalRequest(run) for run in ledger.due_runs() if run.status is Status.HELD)
 
 
-# More questions than a run asks; its row stays small.
+# Limits the remembered approvals, and with them the size of a run's row.
 REMEMBERED: Final = 20
 
 
 class ApprovalOutcome(StrEnum):
-    """What came of a decision."""
+    """The outcome of a decision."""
 
-    APPROVED = "approved"  # goes on, its message is sent
-    UNSENT = "unsent"  # goes on, and the reconciler sends its message within minutes
-    DENIED = "denied"  # finished as skipped
-    MOVED_ON = "moved_on"  # no longer held for what the person saw: nothing was decided
-    EXPIRED = "expired"  # its event is gone: nothing was decided
+    APPROVED = "approved"  # the run continues; its message is sent
+    UNSENT = "unsent"  # the run continues; the reconciler sends its message within minutes
+    DENIED = "denied"  # the run is skipped
+    MOVED_ON = "moved_on"  # no longer held for this request: nothing was decided
+    EXPIRED = "expired"  # the event has expired: nothing was decided
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What came of a decision.
+    """The result of a decision.
 
     Attributes:
-        outcome: what came of it.
-        run: as it is now, None if it is gone.
-        committed: of an effect that is said to have happened, whether that was recorded; False
-            where an earlier commit stands. None where nothing was said.
+        outcome: the outcome.
+        run: the run as it is now, None if it expired.
+        committed: for `happened`, True if the commit was recorded, False if an earlier one exists;
+            else None.
     """
 
     outcome: ApprovalOutcome
@@ -114,10 +114,9 @@ class Decision:
 
 
 class Approvals:
-    """The deciding use case.
+    """Approves and denies held runs.
 
-    Args:
-        manifest: where it does not know a run's handler, the reconciler sends the message.
+    The reconciler sends the message of a run whose handler `manifest` does not have.
     """
 
     def __init__(
@@ -136,10 +135,10 @@ class Approvals:
         self._randomness = randomness
 
     def approve(self, hold: ApprovalRequest, *, by: str, reason: str) -> Decision:
-        """Lets a run go on; what it was held for is approved as `hold` shows it.
+        """Approves the request as displayed; the run continues.
 
         Raises:
-            Unavailable: the ledger failed; the decision may have been made, and can be repeated.
+            Unavailable: the ledger failed; the decision may be recorded, and can be repeated.
         """
         if self._expired(hold):
             return Decision(ApprovalOutcome.EXPIRED, hold.run)
@@ -147,9 +146,9 @@ class Approvals:
         return self._let_go(hold, by, reason)
 
     def happened(self, hold: ApprovalRequest, result: Any, *, by: str, reason: str) -> Decision:
-        """Commits the effect that a run is held for, with `result`, and lets the run go on.
+        """Commits the effect in question with `result`; the run continues.
 
-        An effect that a worker committed meanwhile keeps the worker's result.
+        If a worker has committed the effect meanwhile, the worker's result is kept.
 
         Raises:
             NoDoubt: the effect is not in doubt.
@@ -167,7 +166,7 @@ class Approvals:
         return replace(self._let_go(hold, by, reason), committed=committed)
 
     def deny(self, hold: ApprovalRequest, *, by: str, reason: str) -> Decision:
-        """Finishes a run as skipped.
+        """Skips the run.
 
         Raises:
             Unavailable: as for `approve`.
@@ -193,7 +192,7 @@ class Approvals:
 
     def _let_go(self, hold: ApprovalRequest, by: str, reason: str) -> Decision:
         run, now = hold.run, self._clock.now()
-        # The id tells it from another person's in the same millisecond.
+        # The id distinguishes it from another decision in the same millisecond.
         entry = {
             "id": self._randomness.token(),
             "by": cut(by),
@@ -214,7 +213,7 @@ class Approvals:
             },
             remove=_OF_THE_HOLD,
         )
-        # A worker may have claimed it by the time an earlier try of ours is recognised.
+        # A worker may have leased the run by the time that an earlier try is recognised.
         changed = self._change(hold, change, ours={"approvals": change.set["approvals"]})
         if changed is None:
             return Decision(ApprovalOutcome.MOVED_ON, self._now_there(hold))
@@ -224,12 +223,12 @@ class Approvals:
     def _change(
         self, hold: ApprovalRequest, change: Change, *, ours: Mapping[str, Any]
     ) -> Run | None:
-        """Changes the run, None if it is not held for this any more.
+        """Changes the run; returns None if it is no longer held for this request.
 
-        `ours` tells an earlier try of this call, whose answer was lost.
+        `ours` identifies an earlier try of this call whose answer was lost.
         """
         try:
-            # A run that is held again was claimed again, under another lease.
+            # A run that is held again has another lease.
             return run_from(self._table.update(_key(hold.run), change, when=as_seen(hold.run)))
         except ConditionFailed as error:
             if error.old is None or not carries(error.old, ours):
@@ -242,7 +241,7 @@ class Approvals:
             with suppress(Unavailable):
                 self._lanes.send([(spec.lane, message_groups.reference_of(self._table, spec, run))])
                 return True
-        # Without a message it is parked and due: the reconciler's next pass sends it.
+        # No message was sent: the run is due, and the reconciler's next pass sends it.
         now = to_ms(self._clock.now())
         parked = Change(set={"parked": True, "next_attempt_at": now, "due_at": now})
         with suppress(Unavailable, ConditionFailed):
@@ -272,7 +271,7 @@ class Approvals:
         )
 
 
-# What a decision takes away. Without its lease id no worker that was lost can settle the run.
+# Attributes that a decision removes; without the lease id, a lost worker cannot settle the run.
 _OF_THE_HOLD: Final = (
     "held",
     "lease_id",
@@ -285,11 +284,11 @@ _OF_THE_HOLD: Final = (
 
 
 def _before(run: Run, hold: ApprovalRequest) -> dict[str, Any]:
-    """Returns what was approved of under the same subject: a handler may ask twice."""
-    word = run.approvals.get(hold.subject)
-    if word is None:
+    """Returns the earlier approvals of the same subject; a handler may ask more than once."""
+    entry = run.approvals.get(hold.subject)
+    if entry is None:
         return {}
-    known = (*word.get("before", ()), word.get("fingerprint", ""))
+    known = (*entry.get("before", ()), entry.get("fingerprint", ""))
     return {"before": list(dict.fromkeys(known))[-REMEMBERED:]}
 
 

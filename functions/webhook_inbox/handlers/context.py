@@ -1,4 +1,4 @@
-"""What a handler is given: the event, and the context of its attempt."""
+"""The context of an attempt, the second argument of a handler."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,15 +12,16 @@ from webhook_inbox.domain.idempotency import IdempotencyKey, key_of
 from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.handlers.completions.tokens import CompletionToken
 from webhook_inbox.handlers.completions.wait import EVERY, Waiting
-from webhook_inbox.handlers.effects.effect import DAY, NEEDS, Effects
+from webhook_inbox.handlers.effects.effect import Effects
+from webhook_inbox.handlers.effects.plan import DAY, NEEDS
 from webhook_inbox.handlers.policies import require_approval
 
 Clients = Callable[[DestinationSpec, "Context"], Any]
 
 
 def no_clients(spec: DestinationSpec, _: "Context") -> Any:
-    """Gives no client: for a processor without any destination."""
-    raise Permanent(f"nothing here can call destination {spec.name!r}")
+    """Rejects every call, for a processor without destinations."""
+    raise Permanent(f"this processor cannot call destination {spec.name!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +32,10 @@ class Context:
         source: the event's source.
         event_id: the event's id.
         handler: the handler's name.
-        attempt: this attempt's number, from 1, over the run's whole life.
-        deadline: when the attempt is ended, whatever it is doing.
-        traceparent: the W3C trace context that the event came with, "" for none.
-        call_chain: the agents that have called one another up to here.
+        attempt: this attempt's number, from 1, counted over the run's whole life.
+        deadline: when the attempt is aborted.
+        traceparent: the event's W3C trace context, or "".
+        call_chain: the chain of agent calls that led to this event.
     """
 
     source: str
@@ -66,36 +67,34 @@ class Context:
         approve: bool = False,
         needs: float = NEEDS,
     ) -> Any:
-        """Lets a side effect happen once, and returns its result, also in every later attempt.
+        """Runs a side effect once, and returns its recorded result in every later attempt.
 
-        `fn(key)` is called with the idempotency key to send downstream (`key.uuid` is the same as
-        a UUID); a function without parameters is called without, and so is one whose first
-        parameter has a default, unless that is called `key` or `idempotency_key`. Its start and its
-        result are recorded, so a committed effect is not executed again: its result is returned,
-        as the JSON that was recorded.
+        `fn(key)` receives the idempotency key to send downstream (`key.uuid` is the same key as a
+        UUID). A function without parameters is called without it, as is one whose first parameter
+        has a default, unless it is named `key` or `idempotency_key`.
 
-        What `fn` raises decides: `Permanent` and `Transient(refused=True)` say that nothing was
-        done; anything else, or a worker that dies, leaves the effect in doubt.
+        If `fn` raises `Permanent` or `Transient(refused=True)`, nothing was done. After any other
+        error, or the death of the worker, the effect is in doubt.
 
         Args:
-            name: what it is called in the journal, 1-128 printable ASCII characters without "#";
-                unique in its handler, and used once an attempt.
-            fn: does it; returns JSON, a pydantic model or a dataclass, up to 300 KB as JSON.
-            key: a business key that several events share, for what must happen once for all of
-                them. By default the event, the handler and the name make the key.
-            args: what it is called with. Other arguments in a later attempt hold the run.
-            probe: asked where the effect is in doubt, with the key: returns what `fn` would have
-                returned if it happened, None if it did not.
-            in_doubt: "retry" (with the same key, while the downstream knows it) or "hold" (a
-                person decides). By default "hold" for a function that takes no key.
-            key_lifetime: how long the downstream knows a key; 24 hours as at Stripe. Beyond that
-                the run is held.
-            approve: a person has to approve it first: `webhookctl hold approve`.
-            needs: seconds that have to be left of the attempt for it to start.
+            name: its name in the journal, 1-128 printable ASCII characters without "#"; unique in
+                the handler and used once per attempt.
+            fn: performs it; returns JSON data, a pydantic model or a dataclass, at most 300 KB.
+            key: a business key shared by several events, for an effect that happens once for all
+                of them, at most 1024 bytes. By default the key is per event, handler and name.
+            args: its arguments as data. A later attempt with other arguments is held.
+            probe: called with the key if the effect is in doubt; returns the result of `fn` if it
+                happened, or None if it did not.
+            in_doubt: "retry" (repeat with the same key within `key_lifetime`) or "hold" (a person
+                decides). By default "hold" if `fn` takes no key.
+            key_lifetime: how long the downstream keeps a key; 24 h as at Stripe. A doubt older
+                than this is held.
+            approve: hold the run until a person approves: `webhookctl hold approve`.
+            needs: seconds that must be left in the attempt for the effect to start.
 
         Raises:
-            Held: a person has to decide.
-            Permanent: the name was used before, or is inside of another effect.
+            Held: a person must decide.
+            Permanent: the name is invalid or in use, or another effect is running.
             Transient: too little time is left.
             Unavailable: the ledger failed.
         """
@@ -112,7 +111,7 @@ class Context:
         )
 
     async def aeffect(self, name: str, fn: Callable[..., Awaitable[Any]], **options: Any) -> Any:
-        """Does the same as `effect` with a coroutine function, and so for `probe`."""
+        """Does the same as `effect` with coroutine functions for `fn` and `probe`."""
         return await self.effects.aeffect(name, fn, **options)
 
     def wait_for(
@@ -125,38 +124,37 @@ class Context:
         every: str | timedelta = EVERY,
         **options: Any,
     ) -> Any:
-        """Lets a job begin once that takes longer than a function, and returns its result.
+        """Starts a job once and returns its result; the run is deferred until the job has ended.
 
-        Until there is one the run waits, without a worker and without spending an attempt; then
-        the handler is called again, from its beginning, and gets the result here, as it does in
-        every later attempt. It may take up to a quarter of an hour to be called where the news
-        of the job's end was lost on its way.
+        A deferred run uses no worker and counts no attempt. When the job ends, the handler is
+        called again from its beginning and receives the result here, as in every later attempt.
+        If the completion's wake-up is lost, this takes up to 15 minutes.
 
-        `start(key, token)` is an effect of this name: it hands the key to the downstream, and the
-        token to the job, which tells with it what came of it:
+        `start(key, token)` is an effect of this name. It passes the token to the job, which reports
+        its end with it:
 
-            POST {the inbox's address}{token.path}
+            POST {the inbox's URL}{token.path}
             {"result": …}  or  {"error": "why", "retry": true}
 
-        Where it failed and may be retried, this attempt fails, and the next one starts another
-        job, as the effect `name:2`, with a token of its own. So does a replay after the run died
-        of it. The token is the same whenever `start` is called for the same job.
+        After an error with `retry`, this attempt fails and the next one starts another job as the
+        effect `name:2`, with a new token. So does a replay of a run that died of the error. The
+        token of a job never changes.
 
         Args:
-            name: what it is called in the journal, as for `effect`; up to 120 characters.
-            start: begins the job, and returns what `poll` needs, such as its id.
-            timeout: how long it is waited for, from one second to 28 days.
-            poll: asked in addition, with what `start` returned: returns the result, or None while
-                there is none. A `Transient` of its counts as none.
-            every: how often it is asked, from one second to 15 minutes.
-            options: of the effect that starts it: `args`, `probe`, `in_doubt`, `key_lifetime`,
-                `approve`, `needs`.
+            name: its name in the journal, as for `effect`; at most 120 characters.
+            start: starts the job; returns JSON data for `poll`, such as the job's id.
+            timeout: how long the job may take, 1 second to 28 days.
+            poll: called with the result of `start`; returns the job's result, or None while it
+                runs. A `Transient` from it counts as None.
+            every: the interval of `poll`, 1 second to 15 minutes.
+            options: `args`, `probe`, `in_doubt`, `key_lifetime`, `approve` and `needs` of the
+                effect that starts the job.
 
         Raises:
             Deferred: the job has not ended.
-            Permanent: it failed, or has not ended in time; or what `effect` has against its name.
-            Transient: it failed, and may be retried.
-            Held: a person has to decide whether it was started.
+            Permanent: the job failed or timed out, or the name is invalid or in use.
+            Transient: the job failed and may be retried.
+            Held: a person must decide whether the job was started.
             Unavailable: the ledger failed.
         """
         return self.waiting.wait_for(
@@ -179,51 +177,50 @@ class Context:
         )
 
     def hold(self, reason: str, *, shows: str = "") -> None:
-        """Lets the run wait until a person approves, and returns in the attempt after that.
+        """Holds the run until a person approves; returns in the attempt after the approval.
 
         Args:
-            reason: what a person is told, who decides by `webhookctl hold approve` or `deny`.
-            shows: what it is about, as text; up to 1 KB of it is kept. An approval is for this
-                reason and this text: others are asked about anew.
+            reason: the question, decided by `webhookctl hold approve` or `deny`.
+            shows: the subject as text, at most 1 KB. An approval is valid for this reason and text
+                only.
 
         Raises:
-            Held: nobody has approved of it.
+            Held: it is not approved.
         """
         try:
             require_approval("handler", reason, shows=shows, approvals=self.approvals)
         except Held as held:
-            # Caught by the handler, it would let that act unapproved.
+            # A handler that catches this error must not act unapproved.
             self.effects.stop(held)
 
     def http(self, name: str) -> Any:
-        """Returns the client of a destination of inbox.toml: an httpx.Client that knows it.
+        """Returns an `httpx.Client` for a destination of inbox.toml.
 
-        Its base URL, credentials, time-outs, idempotency keys, signature and trace are set, its
-        answers are judged, and POST, PUT, PATCH and DELETE are effects of their own.
+        It sets the base URL, credentials, timeouts, idempotency key, signature and trace context,
+        raises on error responses, and runs POST, PUT, PATCH and DELETE as effects.
 
         Raises:
-            Permanent: there is no such destination.
+            Permanent: the destination is not in inbox.toml.
         """
         return self.clients(self.destination(name), self)
 
     def idempotency_key(self, effect: str) -> IdempotencyKey:
-        """Returns the key to send downstream with the side effect of this name (G4).
+        """Returns the idempotency key of the effect of this name, as `effect` uses it (G4).
 
-        The same in every attempt, redelivery, redrive and replay, and the one that `effect` uses.
-        It fits an HTTP header: at most 255 printable ASCII characters, the tail hashed where the
-        whole would not be.
+        It is the same in every attempt, redelivery, redrive and replay, and fits an HTTP header:
+        at most 255 printable ASCII characters, the tail hashed if it would exceed them.
         """
         return key_of(effect, self.handler, self.source, self.event_id)
 
     def destination(self, name: str) -> DestinationSpec:
-        """Returns a destination of inbox.toml; one that is not there is a permanent failure."""
+        """Returns a destination of inbox.toml; raises Permanent if there is none."""
         found = self.destinations.get(name)
         if found is None:
             raise Permanent(f"destination {name!r} is not in inbox.toml: add [destinations.{name}]")
         return found
 
     def secret(self, name: str) -> str:
-        """Returns a handler secret's current value; one that is not set is a transient failure."""
+        """Returns a secret's current value; raises Transient if it is not set."""
         values = self.secrets(name)
         if not values:
             raise Transient(f"secret {name!r} is not set: webhookctl secrets set {name}")

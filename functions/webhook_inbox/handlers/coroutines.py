@@ -1,4 +1,4 @@
-"""Handlers as plain functions: async ones are run to their end."""
+"""Turns async handlers into plain functions."""
 
 import asyncio
 import inspect
@@ -8,7 +8,7 @@ from webhook_inbox.handlers.router import Function, Registered
 
 
 def plain(found: Registered) -> Registered:
-    """Returns a handler and what belongs to it as functions that return when all is done."""
+    """Returns a handler with its policy and backfill as plain functions."""
     return Registered(
         _plain(found.function),
         policy=found.policy and _plain(found.policy),

@@ -1,4 +1,4 @@
-"""The thin pattern: a handler acts on the state as it is, and the event only says of what."""
+"""The thin-event pattern: the event names an object, and the handler acts on its current state."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -9,7 +9,7 @@ from webhook_inbox.handlers.event import Event
 from webhook_inbox.handlers.ordering.position import ordering_key_at, version_at
 
 ASKER: Final = "current()"
-# An API that answers from a copy has caught up by then, most often.
+# The usual lag of an API that answers from a replica.
 CATCHING_UP: Final = timedelta(seconds=10)
 
 
@@ -21,38 +21,36 @@ def current(
     version: str = "",
     fetched: str = "",
 ) -> Any:
-    """Returns what `fetch` knows now of the ordering key that an event is about.
+    """Fetches the current state of the object that an event is about.
 
-    A handler that acts on this may miss events, and get them late, twice or in any order: each
-    brings what it keeps to where the provider is now.
+    A handler that acts on this state tolerates lost, late, duplicate and reordered events.
 
         customer = current(event, read_customer, key="data.object.id")
 
     Args:
         event: the event.
-        fetch: given the ordering key, returns its state as JSON, or None where there is none any more.
-        key: the path in the event's body to what is fetched.
-        version: the path in the event's body to what tells older from newer; compared as
-            `latest` does.
-        fetched: the path to the same in what was fetched. With both, what is older than the event
-            is not acted on: the provider's API answers from a copy that lags.
+        fetch: returns the state for a key as JSON data, or None if the object no longer exists.
+        key: the path to the object's key in the event's body.
+        version: the path to the object's version in the body, compared as by `latest`.
+        fetched: the path to the version in the fetched state. With both paths, a state older than
+            the event is not used: the provider's API lags.
 
     Raises:
-        Skipped: there is none any more.
-        Transient: what was fetched is older than the event.
-        Permanent: the body, or what was fetched, has nothing at a path.
+        Skipped: the object no longer exists.
+        Transient: the fetched state is older than the event; the retry is due in 10 s.
+        Permanent: a path leads to nothing.
     """
     body = event.json()
     name = ordering_key_at(body, key, ASKER)
     state = fetch(name)
     if state is None:
-        raise Skipped(f"{name} is not there any more")
+        raise Skipped(f"{name} no longer exists")
     if version and fetched:
-        told = version_at(body, version, ASKER)
+        sent = version_at(body, version, ASKER)
         found = version_at(state, fetched, ASKER)
-        if found.is_older(told):
+        if found.is_older(sent):
             raise Transient(
-                f"{name} was fetched as of {found.text}, and the event tells of {told.text}",
+                f"{name} was fetched as of {found.text}, and the event has {sent.text}",
                 retry_after=CATCHING_UP,
             )
     return state

@@ -1,4 +1,4 @@
-"""The event as a handler sees it."""
+"""The event that a handler receives."""
 
 import json
 from collections.abc import Mapping
@@ -11,11 +11,11 @@ from webhook_inbox.handlers.schema_versions import Versions
 
 
 class Model(Protocol):
-    """A pydantic model's class; named by shape, so that importing this costs no pydantic."""
+    """A pydantic model class; a protocol, so that this module does not import pydantic."""
 
     @classmethod
     def model_validate_json(cls, json_data: bytes) -> Any:
-        """Reads JSON, raising ValueError where it does not fit."""
+        """Parses JSON; raises ValueError on a mismatch."""
 
 
 M = TypeVar("M", bound=Model)
@@ -25,18 +25,18 @@ ModelClass = type[M]  # spelled here, since `Event.type` hides the builtin in it
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What happened, as its handler sees it.
+    """A verified event.
 
     Attributes:
-        source: the source in inbox.toml that it came by.
-        id: its id, by which duplicates are known.
-        type: what kind of event it is.
-        received_at: when it came first; aware, UTC.
-        headers: those of its headers that are kept, with lower-case names.
+        source: the source in inbox.toml that received it.
+        id: the event id, unique per source.
+        type: the event type, such as "invoice.paid".
+        received_at: the time of its first delivery; aware, UTC.
+        headers: the stored headers by lower-case name.
         body: the bytes that the provider sent.
-        occurred_at: when it happened, where the provider says so.
-        agent: who sent it, "" where the source does not know its callers apart.
-        versions: the versions of its payload that the handler has declared.
+        occurred_at: the provider's time of the event, or None.
+        agent: the authenticated sender, "" if the source does not distinguish senders.
+        versions: the payload versions that the handler declares.
     """
 
     source: str
@@ -50,7 +50,7 @@ class Event:
     versions: Versions | None = None
 
     def json(self) -> Any:
-        """Returns the parsed body; one that is not JSON is a permanent failure."""
+        """Returns the parsed body; raises Permanent if it is not JSON."""
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError) as error:
@@ -58,7 +58,7 @@ class Event:
 
     @property
     def version(self) -> str:
-        """The payload's version; one that the handler has not declared is a permanent failure."""
+        """The payload's version; raises Permanent if the handler does not declare it."""
         if self.versions is None:
             raise Permanent("this handler declares no versions: give versions= where it registers")
         return self.versions.version_of(self.json())
@@ -70,10 +70,10 @@ class Event:
     def parse(self, model: None = None) -> Any: ...
 
     def parse(self, model: Any = None) -> Any:
-        """Returns the body as a pydantic model; a mismatch is a permanent failure.
+        """Returns the body as a pydantic model; raises Permanent on a mismatch.
 
-        Without a model that of the payload's version is taken, and where the version has none,
-        plain JSON is returned.
+        Without `model`, the declared model of the payload's version is used, or plain JSON if that
+        version has none.
         """
         if model is None:
             version = self.version

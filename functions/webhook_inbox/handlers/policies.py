@@ -1,6 +1,6 @@
-"""Policies: a function that decides before a handler whether it may act.
+"""Policies: functions of event and context that run before a handler.
 
-It returns None to allow, `Deny(why)` to skip the run, `Hold(why)` to ask a person.
+A policy returns None to allow the run, `Deny(reason)` to skip it, or `Hold(reason)` for approval.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -16,14 +16,14 @@ SUBJECT: Final = "policy"
 
 @dataclass(frozen=True, slots=True)
 class Deny:
-    """The run is skipped, with the reason recorded."""
+    """Skips the run and records the reason."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """The run waits for a person, who is told the reason and shown what `shows` says."""
+    """Holds the run until a person approves or denies; `shows` is displayed with the reason."""
 
     reason: str
     shows: str = ""
@@ -34,16 +34,16 @@ Policy = Callable[[Any, Any], Verdict]
 
 
 def enforce(verdict: Any, approvals: Mapping[str, Mapping[str, Any]]) -> None:
-    """Does what a policy has decided; what a person has approved stays approved.
+    """Applies a policy's verdict; a granted approval remains valid.
 
     Args:
-        verdict: what the policy returned.
-        approvals: what a person has decided of this run, by subject.
+        verdict: the policy's return value.
+        approvals: the run's approvals by subject.
 
     Raises:
-        Skipped: it is denied.
-        Held: a person has to decide.
-        Permanent: the policy returned something else.
+        Skipped: the verdict is `Deny`.
+        Held: the verdict is `Hold`, and it is not approved.
+        Permanent: the verdict has another type.
     """
     match verdict:
         case None:
@@ -61,10 +61,10 @@ def enforce(verdict: Any, approvals: Mapping[str, Mapping[str, Any]]) -> None:
 def require_approval(
     subject: str, reason: str, *, shows: str, approvals: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    """Holds a run, unless a person has approved of just this.
+    """Holds a run unless this reason and text are approved.
 
     Raises:
-        Held: a person has to decide.
+        Held: they are not.
     """
     seen = _seen(reason, shows)
     if not _approved(subject, seen, approvals):
@@ -76,12 +76,12 @@ def _seen(reason: str, shows: str) -> str:
 
 
 def _approved(subject: str, seen: str, approvals: Mapping[str, Mapping[str, Any]]) -> bool:
-    word = approvals.get(subject, {})
-    return seen == word.get("fingerprint") or seen in word.get("before", ())
+    entry = approvals.get(subject, {})
+    return seen == entry.get("fingerprint") or seen in entry.get("before", ())
 
 
 def require_agent(*names: str) -> Policy:
-    """Returns the policy that only these agents may cause a run; see `event.agent`."""
+    """Returns a policy that denies events of all but these agents; see `event.agent`."""
 
     def policy(event: Any, _: Any) -> Verdict:
         if event.agent in names:
@@ -92,9 +92,9 @@ def require_agent(*names: str) -> Policy:
 
 
 def all_of(*policies: Policy) -> Policy:
-    """Returns the policy that allows what all of these allow; the first objection counts.
+    """Returns a policy that allows a run if all of these do; the first objection is returned.
 
-    What a person has approved of is none any more: the policies behind it are asked then.
+    An approved `Hold` is no objection: the next policies decide.
     """
 
     def policy(event: Any, ctx: Any) -> Any:

@@ -1,4 +1,4 @@
-"""How a user's function becomes a handler."""
+"""Registers functions as handlers."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -13,8 +13,8 @@ from webhook_inbox.handlers.validation import check_handler, check_options
 
 NAME: Final = re.compile(r"[a-z0-9_.-]{1,64}")
 
-# Backoff presets. `steady` reaches 9.8 h over eight attempts, which outlasts most outages;
-# `fast` is for tests and for downstreams that recover in seconds.
+# `steady` spans 9.8 h over eight attempts, longer than most outages; `fast` is for tests and for
+# downstreams that recover in seconds.
 BACKOFFS: Final = {
     "steady": Backoff(),
     "fast": Backoff(base=0.2, factor=2.0, cap=2.0),
@@ -25,14 +25,7 @@ Function = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """A handler's function, and the functions and models that were declared with it.
-
-    Attributes:
-        function: the handler, `function(event, ctx)`.
-        policy: decides before it, see policies.py.
-        backfill: fetches what is missing of a sequence.
-        versions: the payload's versions that it understands.
-    """
+    """The functions and payload versions of a handler."""
 
     function: Function
     policy: Function | None = None
@@ -42,13 +35,7 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class ReadyMade:
-    """A handler that a function made: it has neither a name nor a module of its own.
-
-    Attributes:
-        made_by: the call that made it, for errors.
-        function: the handler.
-        destinations: what it calls.
-    """
+    """A handler made by a call such as `forward("billing")`, without a name or module."""
 
     made_by: str
     function: Function
@@ -60,11 +47,11 @@ class ReadyMade:
 
 
 class Router:
-    """Collects the handlers of one source.
+    """Registers the handlers of one source.
 
     Args:
-        name: the first half of each handler's name, `name.function`.
-        source: the source in inbox.toml whose events it handles; the name, unless given.
+        name: the prefix of the handlers' names, `name.function`.
+        source: the source in inbox.toml; `name` unless given.
     """
 
     def __init__(self, name: str, *, source: str | None = None) -> None:
@@ -86,28 +73,28 @@ class Router:
         policy: Function | None = None,
         versions: Versions | None = None,
     ) -> Callable[[Function], Function]:
-        """Registers the decorated function, sync or async, for events of these types.
+        """Registers the decorated function, plain or async, for events of these types.
 
         Args:
-            types: glob patterns of event types, e.g. `"invoice.*"`.
-            name: the handler's name; part of ledger and effect keys, so a rename is a new
-                handler. `router.function` unless given; a ready-made handler needs one.
-            max_attempts: attempts in a round before the run is a dead letter, 1-100.
-            timeout: seconds an attempt may take, 1-55.
-            backoff: a preset, "steady" or "fast", or a Backoff.
-            lane: the queue the runs go through; unless given the default one, or one named as
-                the handler where its order is serial.
-            max_age: seconds that a run may wait by deferring itself, 60-2419200 (28 days).
-            destinations: what it calls; while one of them is down or at its limit, runs wait
-                without being begun.
-            order: `latest(…)`, `sequence(…)` or `serial(…)`; none unless given.
-            policy: a function of event and context that decides first: None, Deny or Hold.
-            versions: the versions of the payload that it understands.
+            types: glob patterns of event types, such as `"invoice.*"`.
+            name: the handler's name, `router.function` by default. It is part of ledger and effect
+                keys, so a renamed handler is a new one. Required for ready-made handlers.
+            max_attempts: attempts before the run is moved to the DLQ, 1-100.
+            timeout: seconds per attempt, 1-55.
+            backoff: "steady" (9.8 h over eight attempts), "fast" (seconds), or a `Backoff`.
+            lane: the queue of its runs; by default the shared one, or for `serial` a FIFO queue
+                named like the handler.
+            max_age: seconds that a run may be deferred in total, 60-2419200 (28 days).
+            destinations: destinations that it calls. While one is down or at its limit, runs are
+                deferred without counting an attempt.
+            order: `latest(…)`, `sequence(…)` or `serial(…)`.
+            policy: a function of event and context that returns None, `Deny` or `Hold`.
+            versions: the payload versions that it supports.
 
         Raises:
-            ConfigurationError: a value is of another kind or out of bounds, or the name is taken.
+            ConfigurationError: an option is invalid, or the name is in use.
         """
-        # At once: a decorator without its parentheses would register nothing, and say nothing.
+        # Checked before decoration: a decorator without parentheses would register nothing.
         check_options(
             f"router {self.name!r}, on(…)",
             types=types,
@@ -126,7 +113,7 @@ class Router:
             serial = order is not None and order.order.kind == SERIAL
             spec = HandlerSpec(
                 name=own,
-                # A ready-made one is of whatever module registers it.
+                # A ready-made handler belongs to the module that registers it.
                 module="" if ready else function.__module__.rpartition(".")[2],
                 function=ready.made_by if ready else function.__qualname__,
                 source=self.source,
@@ -153,18 +140,18 @@ class Router:
     def _name_of(self, function: Function) -> str:
         if isinstance(function, ReadyMade):
             raise ConfigurationError(
-                f"{function.made_by} has no name of its own, and a second one would have the same:"
-                f' give one where it registers, like on(…, name="{self.name}.forward")'
+                f"{function.made_by} has no name of its own: give one where it is registered,"
+                f' like on(…, name="{self.name}.forward")'
             )
         return f"{self.name}.{function.__name__}"
 
     @property
     def handlers(self) -> tuple[HandlerSpec, ...]:
-        """The declarations, in order."""
+        """The declared handlers, in order of registration."""
         return tuple(spec for spec, _ in self._handlers.values())
 
     def registered(self, name: str) -> Registered | None:
-        """Returns what is registered under a handler's name."""
+        """Returns the functions of a handler by its name, or None."""
         found = self._handlers.get(name)
         return found[1] if found else None
 

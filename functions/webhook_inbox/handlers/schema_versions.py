@@ -1,4 +1,4 @@
-"""Schemas of a payload by version: which model a handler reads an event with."""
+"""Payload models by version."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,12 +10,12 @@ from webhook_inbox.domain.json_path import at
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """The versions of a payload that a handler understands.
+    """The payload versions that a handler supports.
 
     Attributes:
-        path: where the body's JSON says its version, like "api_version".
-        models: the pydantic model of each version; None for one that is read without a model.
-        absent: the version of a payload that does not say any, "" where it has to.
+        path: the path to the version in the body, such as "api_version".
+        models: the pydantic model of each version; None for plain JSON.
+        absent: the version of a payload without one; "" if every payload must have one.
     """
 
     path: str
@@ -23,11 +23,11 @@ class Versions:
     absent: str = ""
 
     def __post_init__(self) -> None:
-        """Refuses versions that could never be met.
+        """Validates the declaration.
 
         Raises:
-            ConfigurationError: there is no path, no model, a version is no text, or `absent` is
-                none of them.
+            ConfigurationError: the path or the models are empty, a version is not text, or
+                `absent` is not a declared version.
         """
         if not self.path or not self.models:
             raise ConfigurationError("versions need a path and at least one model")
@@ -40,7 +40,7 @@ class Versions:
         """Returns the version of a payload.
 
         Raises:
-            Permanent: the handler does not support it; no repetition helps.
+            Permanent: the handler does not support it.
         """
         told = at(body, self.path)
         plain = isinstance(told, str | int) and not isinstance(told, bool)

@@ -1,7 +1,7 @@
-"""Of what kind the options of a handler are, and the handler itself.
+"""Validates the types of a handler's options and the handler's signature.
 
-What is of another kind would fail far from where it is written: in ingest, at the first event, or
-never, as a generator function that nobody runs.
+A wrong type would otherwise fail later, in ingest or at the first event, or never, as a generator
+function that is not run.
 """
 
 import inspect
@@ -24,20 +24,13 @@ def check_options(
     policy: object,
     versions: object,
 ) -> None:
-    """Refuses options that are of another kind than is taken.
+    """Validates the types of `Router.on`'s options.
 
-    Args:
-        where: names the call, for the error.
-        types: glob patterns; a function, where the decorator was written without parentheses.
-        max_attempts: a whole number.
-        seconds: the options that are numbers of seconds.
-        destinations: names.
-        order: what `latest`, `sequence` or `serial` returned, or None.
-        policy: a function of event and context, or None.
-        versions: `Versions`, or None.
+    `types` holds a function if the decorator was written without parentheses. `seconds` are the
+    options in seconds, `where` names the call in the error.
 
     Raises:
-        ConfigurationError: one is.
+        ConfigurationError: an option has a wrong type.
     """
     listed = isinstance(destinations, list | tuple)
     faults = {
@@ -55,15 +48,15 @@ def check_options(
 
 
 def check_handler(where: str, function: object) -> None:
-    """Refuses what cannot be called with event and context, or would do nothing then.
+    """Validates that a handler takes event and context, and is not a generator function.
 
     Raises:
-        ConfigurationError: it is so.
+        ConfigurationError: it does not, or is one.
     """
     lazy = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
     faults = {
-        "it is called with event and context, and takes others": not _takes_two(function),
-        "it yields, and nobody would run it: return, or await": lazy,
+        "it is called with event and context, and takes other arguments": not _takes_two(function),
+        "it is a generator function, which is not run: return, or await": lazy,
     }
     _refuse(where, faults)
 
@@ -71,7 +64,7 @@ def check_handler(where: str, function: object) -> None:
 def _takes_two(function: Any) -> bool:
     try:
         inspect.signature(function).bind(None, None)
-    except ValueError:  # some builtins tell nothing of themselves
+    except ValueError:  # some builtins have no signature
         return callable(function)
     except TypeError:
         return False

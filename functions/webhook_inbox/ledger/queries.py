@@ -65,7 +65,7 @@ class Ledger:
         )
 
     def _whole(self, effect: Item) -> Item:
-        """Returns an effect's row, merged with the shared row of its business key if there is one."""
+        """Returns an effect with the shared row of its business key merged in."""
         if "shared" not in effect:
             return effect
         return {**(self._table.get(Key(effect["shared"], "effect")) or {}), **effect}

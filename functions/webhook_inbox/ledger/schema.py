@@ -1,23 +1,27 @@
 """The ledger's table: keys, attributes, lifetimes. Every kind of row is listed here.
 
-    pk                        sk                      row, and the module that writes it
-    event#{source}#{id}       event                   event: ingest/deduplication.py
-    same                      run#{handler}           run: lease, settle, deferral here; replay/
-    same                      effect#{handler}#{n}    effect: handlers/effects/journal.py
-    same                      wait#{handler}#{n}      awaited job: handlers/completions/journal.py
-    effect#{name}#{key}       effect                  effect shared by events: same
-    ordering_key#{handler}#{key}  state#{kind}        state of a key: handlers/ordering/key_state.py
-    same                      waiter#{number}#{id}    run ahead of its turn: ordering/waiters.py
-    same                      blocked#{id}            dead run that blocks: queue/message_groups.py
-    destination#{name}        breaker                 circuit: destinations/circuit_breaker.py
-    same                      limit                   next free slot: destinations/rate_limiter.py
-    control                   handler#{name}          paused handler: pauses.py
-    guard#{source}#{hash}     guard                   accepted content: ingest/replay_attacks.py
-    conflict#{source}#{id}    {fingerprint}           other content: ingest/deduplication.py
-    rejected#{source}         {time}#{hash}           rejected delivery: ingest/rejected.py
-    rejected-count#{source}   {minute}                rejected deliveries stored: ingest/rejected.py
-    enrolment#{source}        enrolment               open enrolment: ingest/enrolment.py
-    audit#{day}               {time}#{token}          operator action: audit.py
+    pk                            sk                      row, and the module that writes it
+    event#{source}#{id}           event                   event: ingest/deduplication.py
+    same                          run#{handler}           run: lease, settle, deferral; replay/,
+                                                          reconciler/, handlers/approvals.py
+    same                          effect#{handler}#{name} effect: handlers/effects/journal.py; with
+                                                          a business key, a reference to the next
+    effect#{name}#{key}           effect                  effect that events share: same module
+    event#{source}#{id}           wait#{handler}#{name}   awaited job: completions/journal.py
+    ordering_key#{handler}#{key}  state#{kind}            state of a key: ordering/key_state.py
+    same                          waiter#{number}#{id}    run ahead of its turn: ordering/waiters.py
+    same                          blocked#{id}            dead run that blocks: message_groups.py
+    destination#{name}            breaker                 circuit: destinations/circuit_breaker.py
+    same                          limit                   next slots: destinations/rate_limiter.py
+    control                       handler#{name}          paused handler: pauses.py
+    guard#{source}#{hash}         guard                   accepted content: ingest/deduplication.py
+    conflict#{source}#{id}        {fingerprint}           other content: ingest/deduplication.py
+    rejected#{source}             {time}#{hash}           rejected delivery: ingest/rejected.py
+    rejected-count#{source}       {minute}                rejected deliveries stored: same
+    enrolment#{source}            enrolment               open enrolment: ingest/enrolment.py
+    audit#{day}                   {time}#{token}          operator action: audit.py
+
+An `{id}` or ordering `{key}` over 512 bytes is replaced by "sha256:" and its hash.
 
 Index `by_received`: events by `received_bucket` (hour#shard) and `received_at`.
 Index `by_due`: runs by `due_bucket` (shard) and `due_at`, the time the reconciler reads them next.

@@ -19,7 +19,7 @@ from webhook_inbox.handlers.context import Clients, Context
 from webhook_inbox.handlers.effects.effect import Effects
 from webhook_inbox.handlers.effects.journal import EffectJournal
 from webhook_inbox.handlers.event import Event
-from webhook_inbox.handlers.ordering import Orders
+from webhook_inbox.handlers.ordering.turns import Orders
 from webhook_inbox.handlers.policies import enforce
 from webhook_inbox.handlers.router import Registered
 

@@ -17,7 +17,7 @@ from webhook_inbox.domain.ports import Blobs, Clock, Executor, Item, Message, Ra
 from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.handlers.completions.jobs import Jobs
 from webhook_inbox.handlers.context import Clients, no_clients
-from webhook_inbox.handlers.ordering import Orders
+from webhook_inbox.handlers.ordering.turns import Orders
 from webhook_inbox.handlers.router import Registered
 from webhook_inbox.ingest.batches import BatchProgress, Splitter
 from webhook_inbox.ledger import payloads

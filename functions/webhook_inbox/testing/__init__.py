@@ -1,18 +1,13 @@
-"""A testing kit for handlers: a whole inbox in memory, with fakes for destinations and time.
+"""A test kit for handlers: an in-memory inbox with fake destinations and a manual clock.
 
     inbox = Inbox("functions")
     run = inbox.run("github.announce", "events/ingest/github/issues.opened__label.json")
     assert run.status == "done"
     assert run.effects["announce"].committed
 
-What runs is the real code, from the acceptance of a delivery to its settled run; only AWS, the
-destinations and the time are doubles. `inbox.destinations["crm"]` is the fake behind
-`ctx.http("crm")`; a handler that calls anything past `ctx.http` calls it in earnest.
-
-As a fixture, one line:
-
-    @pytest.fixture
-    def inbox(): return Inbox("functions")
+The production code runs, from ingest to the settled run; only AWS, the destinations and the clock
+are doubles. `inbox.destinations["crm"]` is the fake behind `ctx.http("crm")`. Calls that bypass
+`ctx.http` are real.
 """
 
 from webhook_inbox.testing.fake import Fake, KitError, Request

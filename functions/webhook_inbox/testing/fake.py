@@ -1,4 +1,4 @@
-"""A destination that does what a test tells it to."""
+"""A scripted destination."""
 
 import json
 from collections import deque
@@ -14,7 +14,7 @@ from webhook_inbox.testing.worker import WorkerLife
 
 
 class KitError(AssertionError):
-    """The kit cannot do what the test asks for; the text names the remedy."""
+    """The test's request is invalid; the text names the remedy."""
 
 
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
@@ -22,15 +22,15 @@ SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request that arrived at a fake.
+    """A request that a fake received.
 
     Attributes:
         method: the HTTP method.
-        path: with its query.
-        headers: by names in lower case.
+        path: the path with its query.
+        headers: by lower-case name.
         body: the bytes.
-        key: the idempotency key, "" for none.
-        done: whether it was carried out; False for a repetition that the fake knew by its key.
+        key: the idempotency key, or "".
+        done: False if it was not carried out, such as a repetition under a known key.
     """
 
     method: str
@@ -48,7 +48,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What happens to one request; `error` is raised where there is no answer."""
+    """The response to one request, or the `error` to raise."""
 
     status: int = 0
     json: Any = None
@@ -59,18 +59,18 @@ class _Step:
 
 
 class Fake(httpx.BaseTransport):
-    """A destination in memory.
+    """An in-memory destination.
 
-    It carries out what it is sent, remembers the answer under the request's idempotency key, and
-    gives a repetition that answer. What it is told to do instead is done to the next requests.
+    It carries out each request, stores the response under its idempotency key, and answers a
+    repetition with it. The methods below script the next requests.
 
     Args:
-        honours_keys: False for one that carries out a repetition as well.
-        settings: keys of its table in inbox.toml that differ there, or that there is no file for,
-            like `rate="10/s"` or `idempotency=False`.
+        honours_keys: False to carry out repetitions as well.
+        settings: settings of the destination that override inbox.toml, like `rate="10/s"` or
+            `idempotency=False`.
 
     Attributes:
-        requests: all that arrived, in order.
+        requests: the received requests, in order.
     """
 
     def __init__(self, *, honours_keys: bool = True, **settings: Any) -> None:
@@ -90,7 +90,7 @@ class Fake(httpx.BaseTransport):
         """The requests that were carried out and changed something."""
         return [each for each in self.requests if each.done and each.method not in SAFE]
 
-    # -- what it is told
+    # -- scripting
 
     def answers(
         self,
@@ -101,50 +101,48 @@ class Fake(httpx.BaseTransport):
         times: int | None = 1,
         done: bool | None = None,
     ) -> Self:
-        """Answers the next requests like this; `times=None` until `recovers`.
+        """Answers the next requests like this.
 
         Args:
-            status: the status.
+            status: the HTTP status.
             json: the body.
             headers: such as Retry-After.
-            times: how many of them.
-            done: whether it carries them out nevertheless; as the status says, unless given.
+            times: how many requests; None until `recovers`.
+            done: whether they are carried out; by default if the status is below 400.
         """
         done = status < 400 if done is None else done
         return self._plan(_Step(status, json, headers, done=done), times)
 
     def stalls(self, *, times: int | None = 1, done: bool = True) -> Self:
-        """Does not answer the next requests in time; it carries them out, unless `done=False`."""
+        """Times out the next requests, which are carried out unless `done=False`."""
         return self._plan(_Step(error=httpx.ReadTimeout, done=done, slow=True), times)
 
     def breaks(self, *, times: int | None = 1, done: bool = True) -> Self:
-        """Breaks the connection before it answers; it carries out the request, unless told not."""
+        """Breaks the connection of the next requests, carried out unless `done=False`."""
         return self._plan(_Step(error=httpx.RemoteProtocolError, done=done), times)
 
     def refuses(self, *, times: int | None = 1) -> Self:
-        """Takes no connection, so that nothing arrives."""
+        """Refuses the next connections; no request is received."""
         return self._plan(_Step(error=httpx.ConnectError), times)
 
     def recovers(self) -> Self:
-        """Does as it should again."""
+        """Ends all scripted behaviour."""
         self._lasting = None
         self._steps.clear()
         return self
 
     def handles(self, function: Callable[[Request], Any]) -> Self:
-        """Lets `function(request)` give the answers: JSON, (status, JSON), or an httpx.Response."""
+        """Answers with `function(request)`: JSON, (status, JSON), or an httpx.Response."""
         self._function = function
         return self
 
     def forgets_keys(self) -> Self:
-        """Forgets the idempotency keys, as a destination does after their lifetime."""
+        """Forgets the idempotency keys, as a destination does after the keys' lifetime."""
         self._known.clear()
         return self
 
-    # -- what it does
-
     def bind(self, spec: DestinationSpec, clock: ManualClock, life: WorkerLife) -> None:
-        """Makes it the destination of an inbox."""
+        """Attaches the fake to an inbox."""
         self._spec, self._clock, self._life = spec, clock, life
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -175,7 +173,7 @@ class Fake(httpx.BaseTransport):
             return httpx.Response(step.status or 200, json=step.json, headers=step.headers)
         if known is not None:
             return _repeated(known, body)
-        # An error that hides that it was carried out is not what a repetition is answered.
+        # A repetition is answered with the success that the scripted error hid.
         hidden = step is not None and step.status >= 400
         response = self._answer(seen, None if hidden else step)
         if key and response.is_success:
@@ -213,9 +211,9 @@ class Fake(httpx.BaseTransport):
 
 
 def _repeated(known: tuple[bytes, httpx.Response], body: bytes) -> httpx.Response:
-    """Returns the answer to a key that is known, as Stripe and the like give it."""
+    """Returns the response for a known key, as Stripe gives it."""
     before, response = known
     if before != body:
-        return httpx.Response(422, json={"error": "this key came with another request before"})
+        return httpx.Response(422, json={"error": "this key was used with another request"})
     headers = {**response.headers, "idempotent-replayed": "true"}
     return httpx.Response(response.status_code, headers=headers, content=response.content)

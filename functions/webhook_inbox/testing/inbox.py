@@ -1,7 +1,6 @@
-"""An inbox in memory, for tests of handlers."""
+"""An in-memory inbox for handler tests."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -9,13 +8,11 @@ from typing import Any
 from webhook_inbox.adapters.memory import ManualClock, MemorySecrets, MemoryTable
 from webhook_inbox.adapters.system import SystemClock
 from webhook_inbox.domain.manifest import HandlerSpec
-from webhook_inbox.domain.model import BATCH, Delivery, Overview
-from webhook_inbox.domain.ports import Item, Key
+from webhook_inbox.domain.model import BATCH, Delivery
 from webhook_inbox.handlers.router import Router
 from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.testing import project, samples
 from webhook_inbox.testing.fake import Fake, KitError
-from webhook_inbox.testing.operators import Operators
 from webhook_inbox.testing.runs import Run
 from webhook_inbox.testing.runtime import InMemoryRuntime
 from webhook_inbox.testing.samples import values
@@ -23,20 +20,19 @@ from webhook_inbox.testing.worker import Moment
 
 
 class Inbox:
-    """An inbox in memory.
+    """An in-memory inbox.
 
     Args:
-        handlers: the directory that has `inbox.toml` and `handlers/`, or routers.
-        destinations: fakes by name, for what `ctx.http` calls; every destination of inbox.toml
-            has one anyway.
-        secrets: values by name; every secret of inbox.toml has one anyway. None takes it away.
-        stage: whose values of inbox.toml count.
-        at: the time at the beginning; now, unless given.
+        handlers: the directory with `inbox.toml` and `handlers/`, or routers.
+        destinations: fakes by name; every other destination of inbox.toml gets a default fake.
+        secrets: values by name; every other secret of inbox.toml gets a value. None removes one.
+        stage: the stage whose values of inbox.toml apply.
+        at: the initial time; now, unless given.
 
     Attributes:
         destinations: the fakes by name.
-        secrets: where secrets are read from; `rotate` and `remove` change them, and the change
-            is seen after a minute, as in production.
+        secrets: the secret store; `rotate` and `remove` take effect after a minute, as in
+            production.
     """
 
     def __init__(
@@ -55,12 +51,12 @@ class Inbox:
             destinations or {}
         )
         self.secrets = MemorySecrets(values(manifest, secrets or {}))
-        self._machinery = InMemoryRuntime(
+        self._fresh = 0
+        self._runtime = InMemoryRuntime(
             self._project, clock=self._clock, secrets=self.secrets, fakes=self.destinations
         )
-        self._deliveries: dict[tuple[str, str], tuple[Delivery, str, str]] = {}
         for name, fake in self.destinations.items():
-            fake.bind(manifest.destinations[name], self._clock, self._machinery.life)
+            fake.bind(manifest.destinations[name], self._clock, self._runtime.life)
 
     def run(
         self,
@@ -79,17 +75,17 @@ class Inbox:
 
         Args:
             handler: its name, or the function itself.
-            event: a sample file's path, a body's bytes, or its JSON as data.
-            event_id: its id, where the body does not say it; a fresh one unless given.
-            event_type: its type, where neither body nor file name says it.
-            headers: sent with it, by names in lower case, like `traceparent`.
-            agent: who sent it, for sources that know their callers apart.
-            crash_before: the effect at which the worker dies before it calls; it is in doubt.
-            crash_before_commit: the effect at which it dies once it has called; it is in doubt.
-            crash_after: the effect after which it dies, once that is recorded.
+            event: the path of a sample file, the bytes of a body, or its JSON as data.
+            event_id: the id, if the body has none; a new one unless given.
+            event_type: the type, if neither the body nor the file name has one.
+            headers: extra headers by lower-case name, like `traceparent`.
+            agent: the sender, for sources that authenticate agents.
+            crash_before: the worker dies at this effect before it calls; it is in doubt.
+            crash_before_commit: the worker dies at this effect after its call; it is in doubt.
+            crash_after: the worker dies after this effect is committed.
 
         Raises:
-            KitError: the test asks for what cannot be.
+            KitError: the request is inconsistent, or the inbox did not accept the event.
         """
         spec = self._spec(handler)
         delivery = self._delivery(spec, event, event_id, event_type, headers or {})
@@ -102,45 +98,43 @@ class Inbox:
         if len(ends) > 1:
             raise KitError("a worker dies once: give one crash_…")
         before = {run.event_id for run in self.runs(spec.name)}
-        receipt = self._machinery.receive(delivery, handlers=frozenset({spec.name}), agent=agent)
+        receipt = self._runtime.receive(delivery, handlers=frozenset({spec.name}), agent=agent)
         if receipt.outcome is IngestOutcome.ACCEPTED and not receipt.handlers:
             raise KitError(
                 f"{spec.name} takes {', '.join(spec.types)}, and this is {receipt.type!r}: give"
                 " event_type=, or another event"
             )
-        known = spec.source, receipt.event_id
-        self._deliveries[known] = delivery, spec.name, agent
-        self._machinery.life.expect(ends[0] if ends else None)
-        self._machinery.work()
-        if self._machinery.life.ends is not None:
+        self._runtime.life.expect(ends[0] if ends else None)
+        self._runtime.work()
+        if self._runtime.life.ends is not None:
             raise KitError(
-                f"the attempt did not come to the effect {ends[0][0]!r}; it came to:"
-                f" {', '.join(self._machinery.life.names) or 'none'}"
+                f"the attempt did not reach the effect {ends[0][0]!r}; it reached:"
+                f" {', '.join(self._runtime.life.names) or 'none'}"
             )
         if receipt.type == BATCH:
             return self._only([run for run in self.runs(spec.name) if run.event_id not in before])
-        return Run(self, *known, spec.name)
+        return Run(self._runtime, spec.source, receipt.event_id, spec.name)
 
     def runs(self, handler: str | Callable[..., Any]) -> list[Run]:
         """Returns a handler's runs, in no order."""
         name = self._spec(handler).name
-        rows = [row for row in self._machinery.table if row["sk"] == f"run#{name}"]
-        return [Run(self, row["source"], row["event_id"], name) for row in rows]
+        rows = [row for row in self._runtime.table if row["sk"] == f"run#{name}"]
+        return [Run(self._runtime, row["source"], row["event_id"], name) for row in rows]
 
     def advance(
         self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
     ) -> None:
-        """Lets time pass, and what is due meanwhile happen."""
+        """Advances the clock and processes everything due on the way."""
         span = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
-        self._machinery.pass_time(span)
+        self._runtime.pass_time(span)
 
     def settle(self) -> None:
-        """Lets time pass until every run is done, skipped, dead or held.
+        """Advances the clock until every run is done, skipped, dead or held.
 
         Raises:
-            KitError: one waits and waits.
+            KitError: a run still waits after 2,000 steps in time.
         """
-        self._machinery.settle()
+        self._runtime.settle()
 
     @property
     def now(self) -> datetime:
@@ -149,45 +143,8 @@ class Inbox:
 
     @property
     def table(self) -> MemoryTable:
-        """The ledger's table, for what the kit has no word for."""
-        return self._machinery.table
-
-    # -- what runs ask for
-
-    @property
-    def operators(self) -> Operators:
-        """What people do with runs."""
-        return self._machinery.operators
-
-    def work(self) -> None:
-        """Does what can be done now, without letting time pass."""
-        self._machinery.work()
-
-    def redeliver(self, source: str, event_id: str) -> str:
-        """Delivers an event once more, as its provider may; returns what came of it."""
-        first, name, agent = self._deliveries[source, event_id]
-        # The gateway gives each its own id: what has the same is one delivery, sent on twice.
-        delivery = replace(first, received_at=self.now, request_id=f"again-{self.now}")
-        handlers = frozenset({name})
-        outcome = self._machinery.receive(delivery, handlers=handlers, agent=agent).outcome
-        self._machinery.work()
-        return str(outcome)
-
-    def overview(self, source: str, event_id: str) -> Overview:
-        """Returns what the ledger knows of an event."""
-        found = self._machinery.ledger.overview(source, event_id, now=self.now)
-        if found is None:
-            raise KitError(f"the ledger has no event {event_id!r} of {source!r}: it has expired")
-        return found
-
-    def effect_row(self, row: Mapping[str, Any]) -> tuple[Key, Item]:
-        """Returns an effect's row, which several events may share."""
-        key = Key(row["shared"], "effect") if "shared" in row else Key(row["pk"], row["sk"])
-        return key, self.table.get(key) or dict(row)
-
-    def starts(self, key: Key) -> int:
-        """Returns how often an effect was started."""
-        return self._machinery.life.starts.get(key, 0)
+        """The ledger's table, for anything that the kit does not offer."""
+        return self._runtime.table
 
     def _delivery(
         self,
@@ -200,8 +157,8 @@ class Inbox:
         root = self._project.root
         made = samples.draft(event, spec, type_=event_type, event_id=event_id, near=root)
         source = self._project.manifest.sources[spec.source]
-        fresh = f"evt-{len(self._deliveries) + 1}"
-        return samples.delivery(made, source, headers, fresh=fresh, now=self.now)
+        self._fresh += 1
+        return samples.delivery(made, source, headers, fresh=f"evt-{self._fresh}", now=self.now)
 
     def _spec(self, handler: str | Callable[..., Any]) -> HandlerSpec:
         known = self._project.manifest.handlers
@@ -211,13 +168,13 @@ class Inbox:
             place = handler.__module__.rpartition(".")[2], handler.__qualname__
             found = [spec for spec in known.values() if (spec.module, spec.function) == place]
         if len(found) != 1:
-            raise KitError(f"{handler!r} is no one handler; there are: {', '.join(known)}")
+            raise KitError(f"{handler!r} is not one handler of: {', '.join(known)}")
         return found[0]
 
     @staticmethod
     def _only(found: list[Run]) -> Run:
         if len(found) != 1:
-            raise KitError(f"the batch has {len(found)} such events: look at inbox.runs(…)")
+            raise KitError(f"the batch has {len(found)} such events: use inbox.runs(…)")
         return found[0]
 
 

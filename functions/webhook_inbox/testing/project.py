@@ -1,4 +1,4 @@
-"""What is tested: handlers and their configuration, from a directory or from routers."""
+"""The handlers under test and their manifest, from a directory or from routers."""
 
 import importlib
 import sys
@@ -29,11 +29,11 @@ class Project:
 
 
 def from_directory(root: Path, *, stage: str) -> Project:
-    """Returns what a directory with `inbox.toml` and `handlers/` holds.
+    """Loads a directory with `inbox.toml` and `handlers/`.
 
     Raises:
-        ConfigurationError: what synth would refuse.
-        KitError: another directory's handlers were imported before.
+        ConfigurationError: as at synth.
+        KitError: the handlers of another directory are imported already.
     """
     root = root.resolve()
     manifest = _compiled(root, stage)
@@ -48,7 +48,7 @@ def from_directory(root: Path, *, stage: str) -> Project:
 
 
 def from_routers(routers: Sequence[Router]) -> Project:
-    """Returns what routers hold: their sources name events by headers, `type=` and `id=`."""
+    """Builds a project of routers; its sources read an event's id and type from headers."""
     handlers = {spec.name: spec for router in routers for spec in router.handlers}
     sources = {
         spec.source: SourceSpec(spec.source, "hmac", spec.source, settings=PLAIN)
@@ -59,7 +59,7 @@ def from_routers(routers: Sequence[Router]) -> Project:
 
 
 def with_destinations(manifest: Manifest, fakes: Mapping[str, Fake]) -> Manifest:
-    """Returns a manifest with the fakes among its destinations, and as they are set."""
+    """Adds the fakes and their settings to a manifest's destinations."""
     known = manifest.destinations
     changed = {name: _spec(name, fake, known.get(name)) for name, fake in fakes.items()}
     return replace(manifest, destinations={**known, **changed})
@@ -69,11 +69,11 @@ def _spec(name: str, fake: Fake, known: DestinationSpec | None) -> DestinationSp
     try:
         table = Destination.model_validate({"base_url": f"https://{name}.example", **fake.settings})
     except ValueError as error:
-        raise KitError(f"the Fake of {name!r} is set as no destination can be: {error}") from error
+        raise KitError(f"the settings of the Fake {name!r} are invalid: {error}") from error
     spec = table.spec(name)
     if known is None:
         return spec
-    # Only what the test says differs from what inbox.toml says.
+    # Only the test's own settings override inbox.toml.
     blank = Destination.model_validate({"base_url": f"https://{name}.example"}).spec(name)
     differs = {
         field: getattr(spec, field)
@@ -85,19 +85,17 @@ def _spec(name: str, fake: Fake, known: DestinationSpec | None) -> DestinationSp
 
 @cache
 def _compiled(root: Path, stage: str) -> Manifest:
-    # It imports each module in a process of its own, as synth does: once is enough.
+    # Cached: it imports each module in a process of its own, as synth does.
     return compile_manifest(root, stage=stage)
 
 
 def _require_importable(root: Path) -> None:
-    """Lets `handlers` be this directory's, as it is in Lambda."""
+    """Makes `handlers` importable from this directory, as in Lambda."""
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))
     place = Path(importlib.import_module("handlers").__file__ or "").resolve()
     if not place.is_relative_to(root):
-        raise KitError(
-            f"handlers was imported from {place.parent}: test one directory of handlers a process"
-        )
+        raise KitError(f"handlers was imported from {place.parent}: test one directory per process")
 
 
 def _routers(module: ModuleType) -> list[Router]:
@@ -109,4 +107,4 @@ def _registered(spec: HandlerSpec, routers: Sequence[Router]) -> Registered:
         found = router.registered(spec.name)
         if found is not None:
             return plain(found)
-    raise KitError(f"no router has {spec.name!r} any more")
+    raise KitError(f"no router has {spec.name!r}")

@@ -1,46 +1,20 @@
-"""A run as a test sees it: what the ledger holds of it, now."""
+"""A run in a test, read from the ledger on each access."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
-from webhook_inbox.domain.model import Overview, Status
 from webhook_inbox.domain.model import Run as Row
-from webhook_inbox.domain.ports import Item, Key
+from webhook_inbox.domain.model import Status
+from webhook_inbox.domain.ports import Key
 from webhook_inbox.handlers.approvals import ApprovalRequest
 from webhook_inbox.handlers.completions.results import Ending
 from webhook_inbox.handlers.completions.tokens import WaitAddress
 from webhook_inbox.handlers.effects.journal import EffectState
 from webhook_inbox.handlers.effects.results import decode
 from webhook_inbox.testing.fake import KitError
-from webhook_inbox.testing.operators import Operators
-
-
-class World(Protocol):
-    """The inbox that a run belongs to."""
-
-    @property
-    def operators(self) -> Operators:
-        """What people do with runs."""
-
-    def overview(self, source: str, event_id: str) -> Overview:
-        """Returns what the ledger knows of an event."""
-
-    def effect_row(self, row: Mapping[str, Any]) -> tuple[Key, Item]:
-        """Returns an effect's row, wherever it is."""
-
-    def starts(self, key: Key) -> int:
-        """Returns how often an effect was started."""
-
-    def work(self) -> None:
-        """Works on what can be worked on now."""
-
-    def settle(self) -> None:
-        """Lets time pass until nothing happens any more without a person."""
-
-    def redeliver(self, source: str, event_id: str) -> str:
-        """Delivers an event once more."""
+from webhook_inbox.testing.runtime import InMemoryRuntime
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +22,12 @@ class Effect:
     """One effect of a run.
 
     Attributes:
-        name: as its handler calls it.
-        status: "started" (under way, or in doubt), "committed" or "failed".
+        name: its name in the handler.
+        status: "started" (running or in doubt), "committed" or "failed".
         key: the idempotency key.
-        starts: how often it was begun, by all attempts together.
-        result: what was recorded, None before.
-        error: why it failed, "" where it did not.
+        starts: the number of starts over all attempts.
+        result: the recorded result, None before.
+        error: why it failed, or "".
     """
 
     name: str
@@ -65,12 +39,12 @@ class Effect:
 
     @property
     def committed(self) -> bool:
-        """Whether it happened, and is known to have."""
+        """True if its commit is recorded."""
         return self.status == EffectState.COMMITTED
 
     @property
     def in_doubt(self) -> bool:
-        """Whether it was begun and nobody knows what came of it."""
+        """True if it started and its outcome is unknown."""
         return self.status == EffectState.STARTED
 
 
@@ -101,8 +75,8 @@ class RecordedEffects(Mapping[str, Effect]):
 class Run:
     """One handler's work on one event. Its properties are read from the ledger each time."""
 
-    def __init__(self, world: World, source: str, event_id: str, handler: str) -> None:
-        self._world = world
+    def __init__(self, runtime: InMemoryRuntime, source: str, event_id: str, handler: str) -> None:
+        self._runtime = runtime
         self.source = source
         self.event_id = event_id
         self.handler = handler
@@ -113,85 +87,84 @@ class Run:
 
     @property
     def row(self) -> Row:
-        """All that the ledger holds of it."""
-        for row in self._world.overview(self.source, self.event_id).runs:
+        """The run's row in the ledger."""
+        for row in self._runtime.overview(self.source, self.event_id).runs:
             if row.handler == self.handler:
                 return row
-        raise KitError(f"{self.handler} was not begun: nothing took its message yet")
+        raise KitError(f"{self.handler} has no run: its message was not processed yet")
 
     @property
     def status(self) -> Status:
-        """Where it stands: "done", "failed", "dead_letter", …; equal to its text."""
+        """The status: "done", "failed", "dead_letter", …; equal to its text."""
         return self.row.status
 
     @property
     def error(self) -> str:
-        """What its last attempt failed of, or it waits for; "" for nothing."""
+        """The error of the last attempt, or the reason that it waits; "" for none."""
         return self.row.last_error if self.status is not Status.DONE else ""
 
     @property
     def attempts(self) -> int:
-        """How many attempts were made."""
+        """The number of attempts."""
         return self.row.attempt_count
 
     @property
     def due(self) -> datetime | None:
-        """When it is tried again."""
+        """The time of the next attempt."""
         return self.row.next_attempt_at
 
     @property
     def effects(self) -> RecordedEffects:
         """Its effects by name."""
-        rows = self._world.overview(self.source, self.event_id).effects
+        rows = self._runtime.overview(self.source, self.event_id).effects
         prefix = f"effect#{self.handler}#"
         own = [row for row in rows if row["sk"].startswith(prefix)]
         return RecordedEffects({row["name"]: self._effect(row) for row in own})
 
     def settle(self) -> Self:
-        """Lets time pass until nothing happens any more without a person; see `Inbox.settle`."""
-        self._world.settle()
+        """Advances the clock until every run is at rest; see `Inbox.settle`."""
+        self._runtime.settle()
         return self
 
     def approve(self, reason: str = "approved in a test") -> Self:
-        """Approves what it is held for, and lets it go on."""
-        self._world.operators.holds.approve(self._hold(), by="tester", reason=reason)
-        return self._gone_on()
+        """Approves the held run, which then continues."""
+        self._runtime.approvals.approve(self._hold(), by="tester", reason=reason)
+        return self._worked()
 
     def deny(self, reason: str = "denied in a test") -> Self:
-        """Denies what it is held for."""
-        self._world.operators.holds.deny(self._hold(), by="tester", reason=reason)
-        return self._gone_on()
+        """Denies the held run, which is skipped."""
+        self._runtime.approvals.deny(self._hold(), by="tester", reason=reason)
+        return self._worked()
 
     def happened(self, result: Any = None, *, reason: str = "seen in a test") -> Self:
-        """Says that the effect in doubt has happened, with this result, and lets it go on."""
-        hold = self._hold()
-        self._world.operators.holds.happened(hold, result, by="tester", reason=reason)
-        return self._gone_on()
+        """Commits the effect in doubt with this result; the run then continues."""
+        self._runtime.approvals.happened(self._hold(), result, by="tester", reason=reason)
+        return self._worked()
 
     def complete(self, name: str, result: Any = None) -> Self:
-        """Says that the job it waits for has ended, with this result; see `ctx.wait_for`."""
-        return self._completed(name, Ending.of(result))
+        """Completes the job of `ctx.wait_for` with this result."""
+        self._runtime.complete(self._place(name), Ending.of(result))
+        return self
 
     def fail(self, name: str, error: str, *, retry: bool = False) -> Self:
-        """Says that the job it waits for has failed."""
-        return self._completed(name, Ending.failure(error, retry=retry))
+        """Fails the job of `ctx.wait_for`; `retry` lets the next attempt start another."""
+        self._runtime.complete(self._place(name), Ending.failure(error, retry=retry))
+        return self
 
     def redeliver(self) -> str:
-        """Delivers its event once more, and returns what came of that: "duplicate"."""
-        return self._world.redeliver(self.source, self.event_id)
+        """Delivers its event again and returns the outcome, "duplicate"."""
+        return self._runtime.redeliver(self.source, self.event_id)
 
     def replay(self, *, force: bool = False) -> Self:
-        """Replays it as an operator does; a run that is done only by `force`."""
-        self._world.operators.replay(self.source, self.event_id, self.handler, force=force)
-        return self._gone_on()
+        """Replays the run as an operator does; a run that is done needs `force`."""
+        self._runtime.replay(self.source, self.event_id, self.handler, force=force)
+        return self
 
-    def _completed(self, name: str, ending: Ending) -> Self:
-        place = WaitAddress(self.source, self.event_id, self.handler, name)
-        self._world.operators.complete(place, ending)
-        return self._gone_on()
+    def _place(self, name: str) -> WaitAddress:
+        return WaitAddress(self.source, self.event_id, self.handler, name)
 
-    def _gone_on(self) -> Self:
-        self._world.work()
+    def _worked(self) -> Self:
+        self._runtime.work()
         return self
 
     def _hold(self) -> ApprovalRequest:
@@ -201,12 +174,14 @@ class Run:
         return ApprovalRequest(row)
 
     def _effect(self, found: Mapping[str, Any]) -> Effect:
-        key, row = self._world.effect_row(found)
+        # Several events may share the row.
+        key = Key(found["shared"], "effect") if "shared" in found else Key(found["pk"], found["sk"])
+        row = self._runtime.table.get(key) or found
         return Effect(
             name=row["name"],
             status=row["status"],
             key=row["idempotency_key"],
-            starts=self._world.starts(key),
+            starts=self._runtime.life.starts.get(key, 0),
             result=decode(row["result"]) if "result" in row else None,
             error=row.get("error", ""),
         )

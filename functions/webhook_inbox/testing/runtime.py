@@ -1,7 +1,7 @@
-"""The functions of an inbox over doubles: what AWS would run, and when.
+"""The inbox's functions over in-memory doubles.
 
-Messages move as SQS and Lambda move them, one at a time; the time goes only when it is told to,
-from one moment at which something is due to the next.
+Messages move one at a time, as SQS and Lambda move them. The clock moves only on request, from one
+due time to the next.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,10 +21,14 @@ from webhook_inbox.adapters.memory import (
 )
 from webhook_inbox.destinations.client.factory import HttpClients
 from webhook_inbox.domain.manifest import SPLIT, DestinationSpec
-from webhook_inbox.domain.model import Delivery, Status
+from webhook_inbox.domain.model import Delivery, Overview, Status
 from webhook_inbox.domain.ports import Message
 from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.domain.timestamps import from_ms
+from webhook_inbox.handlers.approvals import Approvals
+from webhook_inbox.handlers.completions.receiver import CompletionOutcome, Completions
+from webhook_inbox.handlers.completions.results import Ending
+from webhook_inbox.handlers.completions.tokens import WaitAddress
 from webhook_inbox.handlers.context import Context
 from webhook_inbox.ingest.ingest import Ingest
 from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
@@ -33,28 +37,29 @@ from webhook_inbox.processor.processor import Processor
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.outcomes import Worker
 from webhook_inbox.reconciler.reconciler import Reconciler
+from webhook_inbox.replay.replay import Replay
+from webhook_inbox.replay.request import ReplayRequest
 from webhook_inbox.testing.fake import Fake, KitError
-from webhook_inbox.testing.operators import Operators
 from webhook_inbox.testing.project import Project
 from webhook_inbox.testing.samples import trusting
 from webhook_inbox.testing.worker import Died, WorkerLife, WorkersTable
 
-VISIBILITY: Final = 360  # seconds, as the work queues have it
+VISIBILITY: Final = 360  # seconds, as of the work queues
 MAX_RECEIVES: Final = 105
 INVOCATION: Final = timedelta(seconds=60)
 PASS: Final = timedelta(minutes=5)
 ENDED: Final = frozenset({Status.DONE, Status.SKIPPED, Status.DEAD_LETTER, Status.HELD})
-# More jumps in time than any handler needs that is not waiting in a circle.
+# More steps in time than any handler needs, unless it waits for ever.
 JUMPS: Final = 2000
 
 
 class InMemoryRuntime:
-    """An inbox at work.
+    """The ingest, processor and reconciler of an inbox, and its operators' use cases.
 
     Args:
-        project: what it runs.
+        project: the handlers and the manifest.
         clock: the time.
-        secrets: what secrets are read from.
+        secrets: the secret store.
         fakes: the destinations by name.
     """
 
@@ -79,31 +84,23 @@ class InMemoryRuntime:
         self._queues = {lane: self._queue(lane, dlq) for lane, dlq in self._dlqs.items()}
         self._lanes = Lanes(self._queues)
         self.ledger = Ledger(table=self.table, blobs=self._blobs)
-        self.operators = Operators(
-            manifest,
-            table=self.table,
-            ledger=self.ledger,
-            queues=(self._lanes, self._dlqs),
-            clock=clock,
-            randomness=self._randomness,
-        )
-        self._reconciler = Reconciler(
-            manifest=manifest,
-            ledger=self.ledger,
-            table=self.table,
-            lanes=self._lanes,
-            dlqs=self._dlqs,
-            clock=clock,
-        )
+        common: Any = {"manifest": manifest, "table": self.table, "lanes": self._lanes}
+        common["clock"] = clock
+        self.approvals = Approvals(randomness=self._randomness, **common)
+        self._completions = Completions(**common)
+        common |= {"ledger": self.ledger, "dlqs": self._dlqs}
+        self._replay = Replay(randomness=self._randomness, **common)
+        self._reconciler = Reconciler(**common)
         self._processor = self._worker()
+        self._deliveries: dict[tuple[str, str], tuple[Delivery, frozenset[str], str]] = {}
 
-    # -- what comes in
+    # -- deliveries and operators
 
     def receive(self, delivery: Delivery, *, handlers: frozenset[str], agent: str) -> Receipt:
-        """Takes a delivery in, whoever signed it, for these handlers alone.
+        """Ingests a delivery for these handlers only, without verifying its signature.
 
         Raises:
-            KitError: it was not taken.
+            KitError: the inbox did not accept it.
         """
         manifest = self._project.manifest
         wanted = {n: s for n, s in manifest.handlers.items() if n in {*handlers, SPLIT}}
@@ -116,36 +113,71 @@ class InMemoryRuntime:
             secrets=SecretCache(store=self._secrets, clock=self._clock),
         )
         receipt = ingest.receive(delivery)
-        # No two deliveries come in one millisecond.
+        # No two deliveries share a millisecond.
         self._clock.advance(seconds=0.001)
         if receipt.outcome in {IngestOutcome.ACCEPTED, IngestOutcome.DUPLICATE}:
+            self._deliveries[delivery.source, receipt.event_id] = delivery, handlers, agent
             return receipt
-        known = f"{receipt.event_id} came before with another body: give event_id="
+        known = f"{receipt.event_id} was received before with another body: give event_id="
         why = {
             IngestOutcome.IGNORED: f"inbox.toml does not store {receipt.type!r}",
             IngestOutcome.CONFLICT: known,
         }.get(receipt.outcome, receipt.detail or receipt.reason)
-        raise KitError(f"the inbox did not take the event ({receipt.outcome}): {why}")
+        raise KitError(f"the inbox did not accept the event ({receipt.outcome}): {why}")
+
+    def redeliver(self, source: str, event_id: str) -> str:
+        """Delivers an event again, as its provider may; returns the outcome."""
+        first, handlers, agent = self._deliveries[source, event_id]
+        now = self._clock.now()
+        # The gateway gives each delivery a new id; the same id would be the same delivery.
+        delivery = replace(first, received_at=now, request_id=f"again-{now}")
+        outcome = self.receive(delivery, handlers=handlers, agent=agent).outcome
+        self.work()
+        return str(outcome)
+
+    def replay(self, source: str, event_id: str, handler: str, *, force: bool) -> None:
+        """Replays a run."""
+        request = ReplayRequest(source=source, handler=handler, event_ids=(event_id,), force=force)
+        self._replay.run(request, deadline=self._clock.now() + INVOCATION)
+        self.work()
+
+    def complete(self, place: WaitAddress, ending: Ending) -> None:
+        """Records the end of a job.
+
+        Raises:
+            KitError: no run waits for it.
+        """
+        receipt = self._completions.by_name(place, ending, by="tester", randomness=self._randomness)
+        if receipt.outcome is not CompletionOutcome.RECORDED:
+            raise KitError(f"no run waits for it: {receipt.outcome}: {receipt.detail}")
+        self.work()
+
+    def overview(self, source: str, event_id: str) -> Overview:
+        """Returns an event with its runs, effects and waits."""
+        found = self.ledger.overview(source, event_id, now=self._clock.now())
+        if found is None:
+            raise KitError(f"the ledger has no event {event_id!r} of {source!r}: it has expired")
+        return found
 
     # -- workers
 
     def work(self) -> None:
-        """Works on everything that is visible now, in every lane."""
+        """Processes every visible message, lane by lane."""
         for lane in self._queues:
             for message in self._visible(lane):
                 self._process(message, lane)
 
     def quiet(self) -> bool:
-        """Tells whether nothing happens any more without a person."""
+        """Returns whether every run is done, skipped, dead or held."""
         waits = any(map(len, self._queues.values()))
         runs = [row for row in self.table if row["sk"].startswith("run#")]
         return not waits and all(row["status"] in ENDED for row in runs)
 
     def settle(self) -> None:
-        """Jumps from due time to due time until it is quiet.
+        """Moves from due time to due time until `quiet`.
 
         Raises:
-            KitError: it never is.
+            KitError: a run still waits after 2,000 steps.
         """
         for _ in range(JUMPS):
             self.work()
@@ -153,12 +185,12 @@ class InMemoryRuntime:
                 return
             self._jump(self._next())
         raise KitError(
-            f"something still waits after {JUMPS} looks at it: make happen what it waits for, or"
+            f"a run still waits after {JUMPS} steps in time: complete its job or dependency, or"
             " advance() as far as the test needs"
         )
 
     def pass_time(self, span: timedelta) -> None:
-        """Lets so much time pass, and does what is due meanwhile."""
+        """Advances the clock by a span and processes everything due on the way."""
         end = self._clock.now() + span
         self.work()
         while (moment := self._next()) < end:
@@ -177,7 +209,7 @@ class InMemoryRuntime:
         try:
             result = self._processor.process(message, worker=worker, deadline=deadline)
         except Died:
-            # Its message comes back once its visibility is over, to another worker.
+            # The message becomes visible to another worker after its visibility timeout.
             self.life.begin()
             self._processor = self._worker()
             return
@@ -185,10 +217,11 @@ class InMemoryRuntime:
             self._queues[lane].delete(message.receipt)
 
     def _worker(self) -> Processor:
+        workers_table: Any = WorkersTable(self.table, self.life)
         return Processor(
             manifest=self._project.manifest,
             handlers=self._project.load,
-            table=WorkersTable(self.table, self.life),
+            table=workers_table,
             lanes=self._lanes,
             blobs=self._blobs,
             secrets=SecretCache(store=self._secrets, clock=self._clock),
@@ -214,11 +247,11 @@ class InMemoryRuntime:
     # -- time
 
     def _next(self) -> datetime:
-        """Returns the next moment at which something may happen."""
+        """Returns the next time at which a message or a run is due."""
         now = self._clock.now()
         visible = [queue.next_visible_at() for queue in self._queues.values()]
         times = [from_ms(at) for at in visible if at is not None]
-        # The reconciler looks at full minutes.
+        # The reconciler runs at full minutes.
         times += [_full_minute(from_ms(row["due_at"])) for row in self.table if "due_bucket" in row]
         return min((at for at in times if at > now), default=now + PASS)
 

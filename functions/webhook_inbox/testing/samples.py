@@ -1,4 +1,4 @@
-"""Deliveries made of sample files, of data and of bytes."""
+"""Deliveries made from sample files, data or bytes."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ SIGNING: Final = "whsec_dGVzdGluZy1vbmx5LXNlY3JldCE="
 
 
 def values(manifest: Manifest, given: Mapping[str, str | None]) -> dict[str, tuple[str, ...]]:
-    """Returns a value for each secret, of a form that what needs it takes."""
+    """Returns a value for each secret, in the form that its user expects."""
     found: dict[str, str | None] = {
         name: f"testing-{name}" for name in (*manifest.secrets, COMPLETION_KEY)
     }
@@ -34,9 +34,9 @@ def values(manifest: Manifest, given: Mapping[str, str | None]) -> dict[str, tup
     return {name: (value,) for name, value in found.items() if value is not None}
 
 
-# One of these is of the form that a provider gives its secrets.
-_SECRETS: Final = ("whsec_dGVzdGluZy1vbmx5LXNlY3JldCE=", "deadbeef" * 8, "testing:only-secret")
-# Of a router without an inbox.toml: id and type come in headers.
+# Each provider accepts the form of one of these.
+_SECRETS: Final = (SIGNING, "deadbeef" * 8, "testing:only-secret")
+# The source settings without an inbox.toml: headers hold the id and the type.
 PLAIN: Final[Mapping[str, Any]] = {
     "signature": {"header": "X-Signature", "signs": "{body}"},
     "event_id": {"header": "X-Event-Id"},
@@ -47,7 +47,7 @@ Given = str | Path | bytes | Mapping[str, Any] | list[Any]
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An event as a test gives it; `type` and `event_id` where the body does not say them."""
+    """An event of a test; `type` and `event_id` apply if the body has none."""
 
     body: bytes
     type: str
@@ -57,15 +57,7 @@ class Draft:
 def draft(
     given: Given, spec: HandlerSpec, *, type_: str | None, event_id: str, near: Path | None
 ) -> Draft:
-    """Returns an event that a test gives.
-
-    Args:
-        given: the path of a sample file, the bytes of a body, or its JSON.
-        spec: the handler that it is for.
-        type_: its type, where nothing else says it.
-        event_id: its id, where nothing else says it.
-        near: where the handlers are; files are looked for above as well.
-    """
+    """Returns the event for a handler; a sample file is searched in `near` and above it."""
     if isinstance(given, str | Path):
         file = _found(Path(given), near)
         named = unquote(file.name.partition(".json")[0].partition("__")[0])
@@ -80,11 +72,11 @@ def draft(
 def delivery(
     made: Draft, source: SourceSpec, headers: Mapping[str, str], *, fresh: str, now: datetime
 ) -> Delivery:
-    """Returns a draft as its provider would send it now, under a `fresh` id if it has none."""
+    """Returns a draft as its provider would send it now, with the id `fresh` if it has none."""
     sample = Sample(made.event_id or fresh, made.type, made.body)
     provider = providers.load(source)
     secrets = (provider.pair()[0],) if provider.pair else _SECRETS
-    failure: Exception = KitError("nothing signs it")
+    failure: Exception = KitError("no secret signs it")
     for secret in secrets:
         try:
             sent = provider.send(sample, secret, now)
@@ -94,11 +86,11 @@ def delivery(
         told = {**{name.lower(): value for name, value in sent.headers.items()}, **headers}
         path = f"/webhooks/{source.name}"
         return Delivery(source.name, "POST", path, sent.query, told, sent.body, now)
-    raise KitError(f"no event of {source.provider} can be made of it: {failure}") from failure
+    raise KitError(f"{source.provider} cannot send such an event: {failure}") from failure
 
 
 def trusting(agent: str) -> Callable[[SourceSpec], Provider]:
-    """Returns how providers are loaded where all is let in: what is tested is a handler."""
+    """Returns a loader of providers that accept every delivery."""
 
     def load(source: SourceSpec) -> Provider:
         return replace(

@@ -1,40 +1,38 @@
 """The life of a worker, which a test may end in the middle of an attempt.
 
-A worker that is gone does nothing any more: it writes nothing, sends nothing, calls nobody. So
-every double asks first whether it lives.
+A dead worker has no effect: every double checks for life before it writes, sends or answers.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from webhook_inbox.domain.conditions import Condition
-from webhook_inbox.domain.ports import Change, Item, Key, Page, Table
+from webhook_inbox.domain.ports import Change, Item, Key, Table
 from webhook_inbox.handlers.effects.journal import EffectState
 
 
 class Died(BaseException):
-    """The worker is gone. No handler should catch it; one that does is not heard of any more."""
+    """The worker died. A handler that catches this has no further effect."""
 
 
 class Moment(StrEnum):
-    """When a worker dies, as seen from an effect."""
+    """The step of an effect at which a worker dies."""
 
-    STARTED = "started"  # its start is recorded, and it was not called
-    HAPPENED = "happened"  # it was called, and that is not recorded
-    COMMITTED = "committed"  # it is recorded, and nothing after it was done
+    STARTED = "started"  # the start is recorded, the function not called
+    HAPPENED = "happened"  # the function returned, the commit is not recorded
+    COMMITTED = "committed"  # the commit is recorded
 
 
 @dataclass(slots=True)
 class WorkerLife:
-    """Whether the worker lives, and at what it dies.
+    """The state of the worker, and the step at which it dies.
 
     Attributes:
-        alive: whether it does.
-        ends: the effect and the moment at which it dies, None where it does not.
-        starts: how often each effect was started, by its row's key.
-        names: the effects that were come to since it was told what to expect.
+        alive: False once it died.
+        ends: the effect and the step at which it dies, or None.
+        starts: the number of starts of each effect, by its row's key.
+        names: the effects started since `expect`.
     """
 
     alive: bool = True
@@ -43,48 +41,40 @@ class WorkerLife:
     names: list[str] = field(default_factory=list)
 
     def check(self) -> None:
-        """Lets only the living act."""
+        """Raises Died if the worker is dead."""
         if not self.alive:
             raise Died
 
     def reach(self, name: str, moment: Moment) -> None:
-        """Ends the life where a test said so."""
+        """Ends the worker's life at the expected step."""
         if self.ends == (name, moment):
             self.alive = False
             raise Died
 
     def expect(self, ends: tuple[str, Moment] | None) -> None:
-        """Tells the worker at what it dies in what it begins now."""
+        """Sets the step at which the worker dies."""
         self.ends = ends
         self.names.clear()
 
     def begin(self) -> None:
-        """Lets another worker take over."""
+        """Starts a new worker."""
         self.alive, self.ends = True, None
         self.names.clear()
 
 
 class WorkersTable:
-    """The table as a worker has it, which dies at what it writes of effects."""
+    """The table as one worker sees it: its writes of effects may end the worker's life.
+
+    It forwards every other method of `Table` while the worker lives.
+    """
 
     def __init__(self, table: Table, life: WorkerLife) -> None:
         self._table = table
         self._life = life
 
-    def get(self, key: Key, *, consistent: bool = True) -> Item | None:
-        """See the port."""
+    def __getattr__(self, name: str) -> Any:
         self._life.check()
-        return self._table.get(key, consistent=consistent)
-
-    def get_many(self, keys: Sequence[Key]) -> list[Item]:
-        """See the port."""
-        self._life.check()
-        return self._table.get_many(keys)
-
-    def put(self, item: Item, *, when: Condition | None = None) -> None:
-        """See the port."""
-        self._life.check()
-        self._table.put(item, when=when)
+        return getattr(self._table, name)
 
     def update(self, key: Key, change: Change, *, when: Condition | None = None) -> Item:
         """See the port."""
@@ -102,36 +92,3 @@ class WorkersTable:
         elif effect and state == EffectState.COMMITTED:
             life.reach(name, Moment.COMMITTED)
         return row
-
-    def delete(self, key: Key) -> None:
-        """See the port."""
-        self._life.check()
-        self._table.delete(key)
-
-    def query(self, pk: str, *, sk_prefix: str = "", consistent: bool = True) -> Iterator[Item]:
-        """See the port."""
-        self._life.check()
-        return self._table.query(pk, sk_prefix=sk_prefix, consistent=consistent)
-
-    def query_index(
-        self,
-        index: str,
-        value: str,
-        *,
-        low: int,
-        high: int,
-        newest_first: bool = False,
-        limit: int | None = None,
-        start: Mapping[str, Any] | None = None,
-    ) -> Page:
-        """See the port."""
-        self._life.check()
-        return self._table.query_index(
-            index,
-            value,
-            low=low,
-            high=high,
-            newest_first=newest_first,
-            limit=limit,
-            start=start,
-        )

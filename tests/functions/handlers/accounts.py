@@ -2,11 +2,7 @@
 
 from typing import Final
 
-from webhook_inbox.domain.errors import Permanent
-from webhook_inbox.handlers.context import Context
-from webhook_inbox.handlers.event import Event
-from webhook_inbox.handlers.ordering.declaration import serial
-from webhook_inbox.handlers.router import Router
+from webhook_inbox import Context, Event, Permanent, Router, serial
 
 accounts: Final = Router("accounts", source="acme")
 HANDLED: Final[list[str]] = []

@@ -7,10 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any, Final
 
-from webhook_inbox.domain.errors import Deferred, Permanent
-from webhook_inbox.handlers.context import Context
-from webhook_inbox.handlers.event import Event
-from webhook_inbox.handlers.router import Router
+from webhook_inbox import Context, Deferred, Event, Permanent, Router
 
 lab: Final = Router("lab", source="acme")
 SEEN: Final[list[tuple[str, int, str]]] = []

@@ -2,9 +2,7 @@
 
 from typing import Final
 
-from webhook_inbox.handlers.context import Context
-from webhook_inbox.handlers.event import Event
-from webhook_inbox.handlers.router import Router
+from webhook_inbox import Context, Event, Router
 
 mail: Final = Router("mail")
 SEEN: Final[list[tuple[str, bytes]]] = []

@@ -32,7 +32,7 @@ base_url = "https://crm.example"
 base_url = "https://crm.prod.example"
 """
 HANDLERS = """
-from webhook_inbox.handlers.router import Router
+from webhook_inbox import Router
 
 {source} = Router("{source}")
 

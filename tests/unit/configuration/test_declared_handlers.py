@@ -10,7 +10,7 @@ from webhook_inbox.configuration.declared_handlers import declared_by
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import Backoff, HandlerSpec
 
-ROUTER = "from webhook_inbox.handlers.router import Router\n"
+ROUTER = "from webhook_inbox import Router\n"
 GITHUB = (
     ROUTER
     + """

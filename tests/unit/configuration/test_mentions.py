@@ -8,7 +8,7 @@ from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.configuration.handler_modules import mentioned
 from webhook_inbox.domain.errors import ConfigurationError
 
-HEAD = "from webhook_inbox.handlers import Router\nshop = Router('shop')\n"
+HEAD = "from webhook_inbox import Router\nshop = Router('shop')\n"
 
 
 def names(tmp_path: Path, code: str) -> list[tuple[str, int]]:

@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 
 from tests.unit.configuration.test_compile import root, write
+from webhook_inbox import Router, latest, serial
 from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import HandlerSpec, Manifest
-from webhook_inbox.handlers.ordering.declaration import latest, serial
-from webhook_inbox.handlers.router import Router
 
 __all__ = ["root"]
 

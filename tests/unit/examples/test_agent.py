@@ -101,8 +101,8 @@ def test_a_refund_that_is_denied_ends_the_run(inbox: Inbox) -> None:
 @pytest.mark.parametrize(
     ("plan", "why"),
     [
-        ([], "the model's answer is no plan"),
-        ({"steps": [{"arguments": {}}]}, "the model's answer is no plan"),
+        ([], "the model's answer is not a plan"),
+        ({"steps": [{"arguments": {}}]}, "the model's answer is not a plan"),
         ({"steps": [LOOK_UP, {"tool": "rm"}]}, "plans 2 steps, unknown: ['rm']"),
         ({"steps": [REPLY] * 21}, "plans 21 steps, unknown: []"),
     ],

@@ -100,7 +100,7 @@ def test_a_history_too_long_to_be_read_decides_nothing(inbox: Inbox, slack: Slac
     slack.chatter(40)
     run = tell(inbox, crash_before="tell")
     inbox.advance(minutes=8)
-    assert "has too much since then to find out" in run.error
+    assert "has too many messages since then to search" in run.error
     assert POST not in slack.asked()
 
 

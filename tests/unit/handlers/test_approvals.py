@@ -16,8 +16,9 @@ from tests.unit.support.holding import (
     shared_effect,
 )
 from tests.unit.support.world import World, handler, with_handlers
+from webhook_inbox import Deferred, Permanent, Transient
 from webhook_inbox.adapters.memory import Fault
-from webhook_inbox.domain.errors import Deferred, Permanent, Transient, Unavailable
+from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.ports import Change, Outgoing
@@ -41,7 +42,7 @@ def test_a_held_run_is_found_with_what_is_to_be_decided(world: World) -> None:
     (found,) = holds(world.ledger)
     assert found == expected
     assert (found.subject, found.effect, found.fingerprint) == (SUBJECT, "refund", FINGERPRINT)
-    assert found.reason == "nobody can tell whether it happened"
+    assert found.reason == "it is unknown whether it happened"
     assert found.shows == '{"amount": 42}'
     assert found.since == world.now
 
@@ -321,7 +322,7 @@ def test_one_that_another_event_has_started_anew_is_looked_at_again(world: World
     asked = hold(world)
     effect(world, asked.run)
     Race(world, lambda: effect(world, asked.run, lease_id="lease-of-another"))
-    with pytest.raises(NoDoubt, match="started anew"):
+    with pytest.raises(NoDoubt, match="started again"):
         deciding(world).happened(asked, None, **WHO)
     assert world.run().status is Status.HELD
 

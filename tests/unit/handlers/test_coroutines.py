@@ -5,11 +5,9 @@ from typing import Any
 
 import pytest
 
-from webhook_inbox.domain.errors import Transient
+from webhook_inbox import Deny, Transient, Versions
 from webhook_inbox.handlers.coroutines import plain
-from webhook_inbox.handlers.policies import Deny
 from webhook_inbox.handlers.router import Registered
-from webhook_inbox.handlers.schema_versions import Versions
 
 
 async def pause(event: Any, ctx: Any) -> str:

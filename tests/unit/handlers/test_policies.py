@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from tests.unit.support.world import World
-from webhook_inbox.domain.errors import Held, Permanent, Skipped
-from webhook_inbox.handlers.policies import Deny, Hold, all_of, enforce, require_agent
-from webhook_inbox.handlers.router import Router
+from webhook_inbox import Deny, Held, Hold, Permanent, Router, Skipped, all_of, require_agent
+from webhook_inbox.handlers.policies import enforce
 from webhook_inbox.testing import Fake, Inbox
 
 

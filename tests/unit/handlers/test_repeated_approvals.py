@@ -4,9 +4,7 @@ from typing import Any
 
 import pytest
 
-from webhook_inbox.handlers import Deny, Hold, Router, all_of
-from webhook_inbox.handlers.context import Context
-from webhook_inbox.handlers.event import Event
+from webhook_inbox import Context, Deny, Event, Hold, Router, all_of
 from webhook_inbox.testing import Inbox, Run
 
 

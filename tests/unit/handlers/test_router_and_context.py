@@ -6,19 +6,18 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pydantic import BaseModel
 
+from webhook_inbox import Backoff, Context, Event, Held, Permanent, Router, Transient
 from webhook_inbox.adapters.memory import ManualClock, MemorySecrets, MemoryTable, SeededRandomness
 from webhook_inbox.destinations.gate import Gate
-from webhook_inbox.domain.errors import ConfigurationError, Held, Permanent, Transient
+from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.idempotency import KEY_LIMIT
-from webhook_inbox.domain.manifest import Backoff, DestinationSpec
+from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.handlers.completions.jobs import Jobs
-from webhook_inbox.handlers.context import Context
 from webhook_inbox.handlers.effects.effect import Effects
 from webhook_inbox.handlers.effects.journal import EffectJournal
-from webhook_inbox.handlers.event import Event
-from webhook_inbox.handlers.router import BACKOFFS, Registered, Router
+from webhook_inbox.handlers.router import BACKOFFS, Registered
 from webhook_inbox.queue.lanes import Lanes
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

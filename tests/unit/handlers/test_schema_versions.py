@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from webhook_inbox.domain.errors import ConfigurationError, Permanent
-from webhook_inbox.handlers.schema_versions import Versions
+from webhook_inbox import Permanent, Versions
+from webhook_inbox.domain.errors import ConfigurationError
 
 KNOWN = Versions("meta.version", {"1": None, "2024-01-01": None}, absent="1")
 

@@ -4,10 +4,8 @@ from typing import Any
 
 import pytest
 
+from webhook_inbox import Context, Event, Router
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.handlers.context import Context
-from webhook_inbox.handlers.event import Event
-from webhook_inbox.handlers.router import Router
 
 
 def noop(event: Event, ctx: Context) -> None:
@@ -56,8 +54,8 @@ async def yielding_async(event: Event, ctx: Context) -> Any:
         (lambda event: None, "it is called with event and context"),
         (lambda event, ctx, more: None, "it is called with event and context"),
         ("function", "it is called with event and context"),
-        (yielding, "it yields, and nobody would run it"),
-        (yielding_async, "it yields, and nobody would run it"),
+        (yielding, "it is a generator function, which is not run"),
+        (yielding_async, "it is a generator function, which is not run"),
     ],
 )
 def test_what_could_not_be_called_or_would_do_nothing_is_refused(

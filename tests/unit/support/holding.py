@@ -53,7 +53,7 @@ def hold_next(world: World, **held: Any) -> ApprovalRequest:
     )
     asked = {
         "subject": SUBJECT,
-        "reason": "nobody can tell whether it happened",
+        "reason": "it is unknown whether it happened",
         "shows": SHOWS,
         "fingerprint": FINGERPRINT,
         "at": to_ms(world.now),

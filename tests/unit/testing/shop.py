@@ -3,16 +3,7 @@
 from datetime import timedelta
 from typing import Any, Final
 
-from webhook_inbox.handlers import (
-    Backoff,
-    Context,
-    Deferred,
-    Event,
-    Hold,
-    Permanent,
-    Router,
-    Transient,
-)
+from webhook_inbox import Backoff, Context, Deferred, Event, Hold, Permanent, Router, Transient
 
 shop: Final = Router("shop")
 QUICK: Final = Backoff(base=10, factor=2, cap=60)

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webhook_inbox.handlers import Backoff, Context, Event, Router
+from webhook_inbox import Backoff, Context, Event, Router
 from webhook_inbox.testing import Fake, Inbox
 
 EFFECTS = ("first", "second", "third")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.unit.testing.shop import shop
-from webhook_inbox.handlers import Context, Event, Router
+from webhook_inbox import Context, Event, Router
 from webhook_inbox.testing import Fake, Inbox, KitError
 
 
@@ -105,7 +105,7 @@ def test_a_handler_that_catches_everything_is_not_heard_of_either() -> None:
 
 def test_a_crash_at_an_effect_that_is_not_made_is_no_test(inbox: Inbox) -> None:
     inbox.run("shop.fulfil", {})
-    with pytest.raises(KitError, match="did not come to the effect 'oder'; it came to: order, not"):
+    with pytest.raises(KitError, match="did not reach the effect 'oder'; it reached: order, not"):
         inbox.run("shop.fulfil", {}, crash_after="oder")
 
 

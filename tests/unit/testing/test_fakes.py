@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from tests.unit.testing.shop import QUICK
-from webhook_inbox.handlers import Context, Event, Router
+from webhook_inbox import Context, Event, Router
 from webhook_inbox.testing import Fake, Inbox, KitError, Request, Run
 
 SECONDS = 10  # that a call may take, unless its destination says otherwise
@@ -203,7 +203,7 @@ def test_every_kind_of_credential_has_a_value(auth: dict[str, str], sent: str) -
 
 
 def test_a_setting_that_no_table_has_is_refused() -> None:
-    with pytest.raises(KitError, match="the Fake of 'crm' is set as no destination can be"):
+    with pytest.raises(KitError, match="the settings of the Fake 'crm' are invalid"):
         Bench(Fake(rate="fast"))
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from tests.unit.testing.shop import broken, fulfil, shop
 from webhook_inbox.domain.model import Status
+from webhook_inbox.ledger.schema import event_key
 from webhook_inbox.testing import Fake, Inbox, KitError
 
 
@@ -109,7 +110,7 @@ def test_a_person_may_say_that_an_effect_in_doubt_has_happened(inbox: Inbox) -> 
     old = inbox.destinations["old"].stalls()
     run = inbox.run("shop.keyless", {}).settle()
     assert run.status == "held"
-    assert "nobody can tell whether it happened" in run.error
+    assert "it is unknown whether it happened" in run.error
 
     run.happened({"status": 200, "headers": {}, "text": "printed"})
 
@@ -139,7 +140,7 @@ def test_a_deferred_run_waits_as_long_as_it_said(inbox: Inbox) -> None:
 
 def test_settling_a_run_that_waits_in_a_circle_says_so(inbox: Inbox) -> None:
     inbox.run("shop.never", {}, event_id="evt-1")
-    with pytest.raises(KitError, match="something still waits after 2000 looks at it"):
+    with pytest.raises(KitError, match="a run still waits after 2000 steps in time"):
         inbox.settle()
 
 
@@ -161,7 +162,7 @@ def test_a_job_that_failed_ends_its_run(inbox: Inbox) -> None:
 
 def test_a_job_that_nobody_waits_for_cannot_be_completed(inbox: Inbox) -> None:
     run = inbox.run("shop.fulfil", {})
-    with pytest.raises(KitError, match=r"no run takes that: unknown: shop.fulfil has never waited"):
+    with pytest.raises(KitError, match=r"no run waits for it: unknown: shop.fulfil has never"):
         run.complete("render")
 
 
@@ -217,15 +218,13 @@ def test_an_event_of_another_type_is_refused(inbox: Inbox) -> None:
 
 
 def test_a_handler_that_is_not_there_is_refused(inbox: Inbox) -> None:
-    with pytest.raises(
-        KitError, match=r"'shop.fulfill' is no one handler; there are: shop.fulfil,"
-    ):
+    with pytest.raises(KitError, match=r"'shop.fulfill' is not one handler of: shop.fulfil,"):
         inbox.run("shop.fulfill", {})
 
 
 def test_another_body_under_a_known_id_is_no_event(inbox: Inbox) -> None:
     inbox.run("shop.fulfil", {"sku": "tea"}, event_id="evt-1")
-    with pytest.raises(KitError, match=r"\(conflict\): evt-\S+ came before with another body"):
+    with pytest.raises(KitError, match=r"\(conflict\): evt-\S+ was received before with another"):
         inbox.run("shop.fulfil", {"sku": "cups"}, event_id="evt-1")
 
 
@@ -236,7 +235,8 @@ def test_headers_and_agent_are_the_events(crm: Fake) -> None:
     run = inbox.run("shop.fulfil", {}, headers={"traceparent": trace}, agent="planner")
 
     assert crm.requests[0].headers["traceparent"].split("-")[1] == trace.split("-")[1]
-    assert inbox.overview("shop", run.event_id).event.agent == "planner"
+    event = inbox.table.get(event_key("shop", run.event_id)) or {}
+    assert event["agent"] == "planner"
 
 
 def test_all_runs_of_a_handler_are_listed(inbox: Inbox) -> None:

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from webhook_inbox.handlers import (
+from webhook_inbox import (
     Backoff,
     Context,
     Deferred,
@@ -130,7 +130,7 @@ def test_serial_runs_keep_their_order_over_a_failure() -> None:
 
     inbox = inbox_of(router)
     runs = [inbox.run("serial.act", {"id": "a", "n": n}, event_id=f"e{n}") for n in (1, 2, 3)]
-    with pytest.raises(KitError, match=r"serial.act was not begun: nothing took its message yet"):
+    with pytest.raises(KitError, match=r"serial.act has no run: its message was not processed yet"):
         assert runs[1].status
     inbox.settle()
 

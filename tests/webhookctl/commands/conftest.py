@@ -31,7 +31,7 @@ event_id = { body = "sha256" }
 """
 HANDLERS = '''"""Handlers of a test."""
 
-from webhook_inbox.handlers.router import Router
+from webhook_inbox import Router
 
 acme = Router("acme")
 

@@ -74,12 +74,28 @@ def test_a_job_that_failed_starts_anew_with_retry(cli: Cli, labour: Labour) -> N
     ]
 
 
+def test_a_name_means_its_newest_job(cli: Cli, labour: Labour) -> None:
+    cli("complete", labour.token, "--error", "out of paper", "--retry")
+    labour.world.work()
+    labour.world.clock.advance(minutes=10)
+    labour.world.work()
+    labour.world.clock.advance(hours=25)
+    labour.world.work()
+    assert labour.world.run().status is Status.DEAD_LETTER
+
+    shown = cli("complete", "--event-id", "evt-1", "--result", "7")
+
+    assert shown.out.startswith("render of acme.fulfil: recorded; its run no longer waits")
+    assert "result" not in labour.row
+    assert "result" in labour.job(2)
+
+
 def test_another_result_is_refused(cli: Cli, labour: Labour) -> None:
     cli("complete", labour.token, "--result", "1")
     shown = cli("complete", *BY_NAME, "--result", "2", "--by", "kim")
 
     assert shown.code == 1
-    assert "the job has completed, otherwise than this says" in shown.err
+    assert "the job has completed with a different end" in shown.err
 
 
 def test_another_error_is_refused_in_words_where_the_job_is_to_be_started_anew(
@@ -88,7 +104,7 @@ def test_another_error_is_refused_in_words_where_the_job_is_to_be_started_anew(
     cli("complete", *BY_NAME, "--error", "out of paper", "--retry")
     labour.world.work()
     shown = cli("complete", *BY_NAME, "--error", "on fire")
-    assert "the job has failed, otherwise than this says" in shown.err
+    assert "the job has failed with a different end" in shown.err
 
 
 def test_a_dead_run_keeps_the_result_for_a_replay(cli: Cli, labour: Labour) -> None:

@@ -35,7 +35,7 @@ def test_what_waits_is_listed_with_what_it_is_about(cli: Cli, inbox: Inbox) -> N
         "type": "paid",
         "hold": asked.id,
         "subject": SUBJECT,
-        "reason": "nobody can tell whether it happened",
+        "reason": "it is unknown whether it happened",
         "shows": '{"amount": 42}',
         "fingerprint": FINGERPRINT,
         "held_at": "2026-01-01T00:00:00.001Z",
@@ -288,7 +288,7 @@ def test_inspect_shows_what_a_run_is_held_for_and_how_to_answer(cli: Cli, inbox:
     assert run["held"] == {
         "hold": asked.id,
         "subject": SUBJECT,
-        "reason": "nobody can tell whether it happened",
+        "reason": "it is unknown whether it happened",
         "shows": '{"amount": 42}',
         "fingerprint": FINGERPRINT,
         "held_at": "2026-01-01T00:00:00.001Z",

@@ -26,7 +26,7 @@ NOTES = """
 import json
 import urllib.request
 
-from webhook_inbox.handlers.router import Router
+from webhook_inbox import Router
 
 github = Router("github")
 VERSION = "first"

@@ -1,5 +1,5 @@
-"""Work that takes longer than a function: a run starts it, and waits until it is completed.
+"""Waits for jobs that outlast a function: a run starts a job and waits for its completion.
 
-`tokens` is what completes it and who may, `endings` what came of it, `rows` the row of a wait,
-`waiting` what `ctx.wait_for` does with these, `wakes` how a run that waits is sent again.
+`wait` implements `ctx.wait_for`, `journal` the row of a wait, `tokens` the completion tokens,
+`results` the end of a job, `receiver` the completion requests, `resume` the wake of a waiting run.
 """

@@ -1,4 +1,4 @@
-"""The jobs that runs wait for: given to each attempt, and looked at after it."""
+"""The processor's view of waits: passed to each attempt and checked after it."""
 
 from contextlib import suppress
 from datetime import datetime
@@ -16,7 +16,7 @@ from webhook_inbox.queue.lanes import Lanes
 
 
 class Jobs:
-    """What a worker has of them."""
+    """Creates the waits of an attempt and resumes a run whose job ended meanwhile."""
 
     def __init__(self, *, table: Table, lanes: Lanes, secrets: SecretCache, clock: Clock) -> None:
         self._table = table
@@ -37,10 +37,10 @@ class Jobs:
         )
 
     def settled(self, error: BaseException | None, run: Run, *, lane: str) -> None:
-        """Wakes a run that was settled just now, if what it waits for has ended meanwhile.
+        """Resumes a run that was just deferred if its job has ended meanwhile.
 
-        Whoever ended it may have looked for the run before it waited, and has woken nobody then.
-        Where the ledger or the queue fails, the run looks by itself at the end of its pause.
+        The receiver may have read the run before it was deferred, and resumed nothing. If the
+        ledger or the queue fails, the run looks again at the end of its pause.
         """
         if isinstance(error, Incomplete):
             with suppress(Unavailable):

@@ -1,20 +1,20 @@
-"""The row of a wait: each change of it is one conditional write.
+"""The row of a wait, one per job; each change is one conditional write.
 
-    (no row) ──► waiting ──► completed             final
-                  │  ▲  └──► failed ──► again      the next attempt starts another job
-                  │  │         └──────► waiting    so does a replay of a run that died of it
+    (no row) ──► waiting ──► completed     final
+                  │  ▲  └──► failed ──► again      final: a later attempt starts the next job
                   ▼  │
-                 expired ──► completed             a replay finds what came late,
-                                                   or waits for the same job again
+                 expired ──► completed     a replay uses a result that arrived late,
+                                           or waits for the same job again
 
-It is there before the job is started, which may end before its start is recorded. Within a round
-of attempts an end stays what it is: the handler may have acted on it.
+The first job of a wait has the row `wait#{handler}#{name}`, a later one `wait#{handler}#{name}:2`,
+as the effects that start them. The row exists before its job starts, because a job may end before
+its start is recorded. The first end recorded is final: the handler may have acted on it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any
 
 from webhook_inbox.domain.conditions import Absent, Condition, Equals, every
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
@@ -27,91 +27,95 @@ from webhook_inbox.ledger.schema import EFFECT_LIFE, absent, live
 
 
 class WaitState(StrEnum):
-    """Where a wait stands."""
+    """The state of a wait."""
 
-    WAITING = "waiting"  # for the job, or for its start
-    COMPLETED = "completed"  # it has a result
-    FAILED = "failed"  # the job said so
-    AGAIN = "again"  # it failed, the run was told, and its next attempt starts another job
-    EXPIRED = "expired"  # nobody said anything in time
+    WAITING = "waiting"  # the job runs, or has not started
+    COMPLETED = "completed"  # the job returned a result
+    FAILED = "failed"  # the job reported an error
+    AGAIN = "again"  # failed, and the next attempt starts another job
+    EXPIRED = "expired"  # the timeout passed without an end
 
 
 @dataclass(frozen=True, slots=True)
 class CompletionWait:
-    """A wait as it was found."""
+    """A wait as it was read."""
 
     place: WaitAddress
     row: Item
 
     @property
     def state(self) -> WaitState:
-        """Where it stands."""
+        """Its state."""
         return WaitState(self.row["status"])
 
     @property
-    def number(self) -> int:
-        """Which job it is for, from 1."""
-        number: int = self.row["number"]
-        return number
-
-    @property
-    def effect(self) -> str:
-        """The name of the effect that starts the job."""
-        return self.place.name if self.number == 1 else f"{self.place.name}:{self.number}"
-
-    @property
     def since(self) -> datetime:
-        """When the job was started last, or its wait begun."""
+        """When the job last started, or when the wait began."""
         return from_ms(self.row["since"])
 
     @property
     def until(self) -> datetime:
-        """How long it is waited for."""
+        """When the wait expires."""
         return from_ms(self.row["until"])
 
     @property
     def ended_at(self) -> datetime | None:
-        """When it was said what came of the job."""
+        """When the job's end was recorded."""
         return from_ms(self.row["ended_at"]) if "ended_at" in self.row else None
 
     @property
     def result(self) -> Any:
-        """What the job returned."""
+        """The job's result."""
         return decode(self.row["result"])
 
     @property
+    def failed(self) -> bool:
+        """True if the job reported an error, in time or late."""
+        return "error" in self.row
+
+    @property
     def error(self) -> str:
-        """Why the job failed."""
+        """The job's error."""
         error: str = self.row.get("error", "")
         return error
 
     @property
     def retry(self) -> bool:
-        """Whether another job may be started."""
+        """True if another job may be started."""
         return self.row.get("retry") is True
 
     @property
     def digest(self) -> str:
-        """What tells the job's end from any other, "" while there is none."""
+        """The fingerprint of the job's end, "" before it ended."""
         digest: str = self.row.get("digest", "")
         return digest
 
     @property
     def late(self) -> bool:
-        """Whether it ended when nobody waited any more."""
+        """True if the job ended after its run stopped waiting."""
         return self.row.get("late") is True
 
 
 class Waits:
-    """Reads and changes the rows. Every method raises Unavailable where the table fails."""
+    """Reads and changes the rows. Every method raises Unavailable if the table fails."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
 
     def find(self, place: WaitAddress, now: datetime) -> CompletionWait | None:
-        """Returns a wait, None where there is none."""
+        """Returns the wait for one job, or None."""
         row = live(self._table.get(place.key), now)
-        return None if row is None else CompletionWait(place, row)
+        if row is None:
+            return None
+        return CompletionWait(replace(place, name=row["name"], number=row["number"]), row)
+
+    def newest(self, place: WaitAddress, now: datetime) -> CompletionWait | None:
+        """Returns the wait for the newest job of a name, or None: only a failed one has a next."""
+        wait = later = self.find(place, now)
+        while later is not None:
+            wait = later
+            later = self.find(wait.place.next, now) if wait.failed else None
+        return wait
 
     def begin(
         self,
@@ -122,54 +126,45 @@ class Waits:
         until: datetime,
         received_at: datetime,
     ) -> CompletionWait:
-        """Begins a wait and returns it, or what somebody else has begun."""
-        values = {
+        """Begins the wait for a job; returns it, or the row that another worker wrote first."""
+        row = {
+            "pk": place.key.pk,
+            "sk": place.key.sk,
             "name": place.name,
             "handler": place.handler,
             "status": str(WaitState.WAITING),
-            "number": 1,
+            "number": place.number,
             "tokens": [hashed(token)],
             "since": to_ms(now),
             "until": to_ms(until),
             "expires_at": to_seconds(received_at + EFFECT_LIFE),
         }
-        return self._change(place, Change(set=values, remove=_OF_AN_END), absent(now))
-
-    def begin_anew(
-        self, wait: CompletionWait, token: str, *, now: datetime, until: datetime
-    ) -> CompletionWait:
-        """Waits for another job, since this one failed; its token is of no use any more."""
-        values = {
-            "status": str(WaitState.WAITING),
-            "number": wait.number + 1,
-            "tokens": [hashed(token)],
-            "past": [*wait.row.get("past", ()), *wait.row["tokens"]],
-            "since": to_ms(now),
-            "until": to_ms(until),
-        }
-        return self._change(wait.place, Change(set=values, remove=_OF_AN_END), _seen(wait))
+        try:
+            self._table.put(row, when=absent(now))
+        except ConditionFailed as error:
+            return _present(place, error)
+        return CompletionWait(place, row)
 
     def prolong(self, wait: CompletionWait, *, now: datetime, until: datetime) -> CompletionWait:
-        """Waits longer for the same job, unless that has ended."""
+        """Extends the wait for the same job, unless the job has ended."""
         values = {"status": str(WaitState.WAITING), "since": to_ms(now), "until": to_ms(until)}
-        return self._change(wait.place, Change(set=values), _unended(wait))
+        return self._change(wait, values, _unended(wait))
 
     def admit(self, wait: CompletionWait, token: str) -> CompletionWait:
-        """Lets a second token complete the same job, made with a key that was rotated."""
-        values = {"tokens": [*wait.row["tokens"], hashed(token)]}
-        return self._change(wait.place, Change(set=values), _seen(wait))
+        """Accepts a second token for the same job, signed with a rotated key."""
+        return self._change(wait, {"tokens": [*wait.row["tokens"], hashed(token)]}, _seen(wait))
 
     def end(
         self, wait: CompletionWait, ending: Ending, *, now: datetime, by: str, late: bool = False
     ) -> CompletionWait:
-        """Records a job's end, and returns the wait as it is then: the first end counts.
+        """Records a job's end and returns the wait as it is now; the first end recorded is kept.
 
         Args:
-            wait: as it was found, waiting or expired.
-            ending: what came of the job.
+            wait: as it was read, waiting or expired.
+            ending: the result or error.
             now: the time.
-            by: who says so.
-            late: whether nobody waits any more.
+            by: who reported it.
+            late: whether the run no longer waits.
         """
         state = WaitState.COMPLETED if ending.result is not None else WaitState.FAILED
         values: dict[str, Any] = {
@@ -184,49 +179,41 @@ class Waits:
             values |= {"error": ending.error, "retry": ending.retry}
         if late:
             values["late"] = True
-        return self._change(wait.place, Change(set=values), _unended(wait))
+        return self._change(wait, values, _unended(wait))
 
     def expire(self, wait: CompletionWait) -> CompletionWait:
-        """Gives up waiting, unless the job has ended meanwhile."""
-        change = Change(set={"status": str(WaitState.EXPIRED)})
-        return self._change(wait.place, change, _seen(wait))
+        """Ends the wait at its timeout, unless the job has ended."""
+        return self._change(wait, {"status": str(WaitState.EXPIRED)}, _seen(wait))
 
     def accept(self, wait: CompletionWait) -> CompletionWait:
-        """Lets a result count that came late."""
-        return self._change(
-            wait.place, Change(set={"status": str(WaitState.COMPLETED)}), _seen(wait)
-        )
+        """Turns a late result into the result of the wait."""
+        return self._change(wait, {"status": str(WaitState.COMPLETED)}, _seen(wait))
 
     def let_go(self, wait: CompletionWait) -> CompletionWait:
         """Lets the next attempt start another job."""
-        return self._change(wait.place, Change(set={"status": str(WaitState.AGAIN)}), _seen(wait))
+        return self._change(wait, {"status": str(WaitState.AGAIN)}, _seen(wait))
 
-    def _change(self, place: WaitAddress, change: Change, when: Condition) -> CompletionWait:
-        """Changes a row and returns it, or as it is where somebody was faster."""
+    def _change(
+        self, wait: CompletionWait, values: dict[str, Any], when: Condition
+    ) -> CompletionWait:
+        """Changes a row and returns it, or the row as another worker has changed it."""
         try:
-            return CompletionWait(place, self._table.update(place.key, change, when=when))
+            row = self._table.update(wait.place.key, Change(set=values), when=when)
         except ConditionFailed as error:
-            # Our own earlier try, too, whose answer was lost: what it wrote is what is there.
-            if error.old is None:
-                raise Unavailable("ledger", "wait", "it has just expired") from error
-            return CompletionWait(place, error.old)
+            return _present(wait.place, error)
+        return CompletionWait(wait.place, row)
+
+
+def _present(place: WaitAddress, error: ConditionFailed) -> CompletionWait:
+    # Also the row that an earlier try of the same call wrote, whose answer was lost.
+    if error.old is None:
+        raise Unavailable("ledger", "wait", "it has just expired") from error
+    return CompletionWait(place, error.old)
 
 
 def _seen(wait: CompletionWait) -> Condition:
-    return every(Equals("status", wait.row["status"]), Equals("number", wait.number))
+    return Equals("status", wait.row["status"])
 
 
 def _unended(wait: CompletionWait) -> Condition:
     return every(_seen(wait), Absent("digest"))
-
-
-# Of a job before, or of an expired row.
-_OF_AN_END: Final = (
-    "result",
-    "error",
-    "retry",
-    "digest",
-    "ended_at",
-    "ended_by",
-    "late",
-)

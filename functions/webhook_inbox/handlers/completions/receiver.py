@@ -1,9 +1,9 @@
-"""Completions: whoever was given a job tells what came of it, and its run goes on.
+"""Receives the end of a job and resumes the run that waits for it.
 
     POST /completions/{token}    {"result": …}  or  {"error": "…", "retry": true}
 
-The first end counts. What comes when nobody waits any more is recorded all the same, since it is
-a fact that a replay is to find, and answered 410.
+The first end recorded is final. An end that arrives after its run stopped waiting is recorded for a
+replay and answered 410.
 """
 
 from dataclasses import dataclass
@@ -28,23 +28,23 @@ BY_HAND = "hand"
 
 
 class CompletionOutcome(StrEnum):
-    """What became of a completion; the value is the metric's dimension."""
+    """The outcome of a completion; the value is the metric's dimension."""
 
-    RECORDED = "recorded"  # the job's end, and its run was sent
-    REPEATED = "repeated"  # known already: its run is sent again if it needs to be
-    LATE = "late"  # recorded, and nobody waits any more
-    OVER = "over"  # of a job that failed before, and was started anew
+    RECORDED = "recorded"  # the end is recorded, and the run is sent
+    REPEATED = "repeated"  # the same end was recorded before; the run is sent if it still waits
+    LATE = "late"  # recorded after the run stopped waiting
+    OVER = "over"  # for a job that failed, with another one started since
     CONFLICT = "conflict"  # the job has ended otherwise
     UNKNOWN = "unknown"  # no such token, or no such wait
-    MALFORMED = "malformed"  # says nothing of a job's end
+    MALFORMED = "malformed"  # neither a result nor an error
     TOO_LARGE = "too-large"
-    UNAVAILABLE = "unavailable"  # the ledger or the queue failed: sent again, it is repeated
-    BROKEN = "broken"  # our own fault
+    UNAVAILABLE = "unavailable"  # the ledger or the queue failed; the caller may send it again
+    BROKEN = "broken"  # a fault in the inbox
 
 
 @dataclass(frozen=True, slots=True)
 class CompletionReceipt:
-    """What became of a completion, and why. Holds no token."""
+    """The outcome of a completion, and why. Contains no token."""
 
     outcome: CompletionOutcome
     detail: str = ""
@@ -52,7 +52,7 @@ class CompletionReceipt:
 
 
 class Completions:
-    """The completing use case."""
+    """Records the ends of jobs."""
 
     def __init__(self, *, manifest: Manifest, table: Table, lanes: Lanes, clock: Clock) -> None:
         self._manifest = manifest
@@ -62,7 +62,7 @@ class Completions:
         self._clock = clock
 
     def by_token(self, token: str, body: bytes) -> CompletionReceipt:
-        """Takes what a job's token came with. Never raises for any input."""
+        """Handles a completion request; returns an outcome for any input."""
         try:
             return self._by_token(token, body)
         except TooLarge as error:
@@ -71,20 +71,20 @@ class Completions:
             return CompletionReceipt(CompletionOutcome.MALFORMED, str(error))
         except Unavailable as error:
             return CompletionReceipt(CompletionOutcome.UNAVAILABLE, str(error))
-        except Exception as error:  # noqa: BLE001 - our own fault: it may be sent again
+        except Exception as error:  # noqa: BLE001 - a fault in the inbox: the caller may repeat it
             told = "".join(format_exception(error)).replace(token, "[token]")
             return CompletionReceipt(CompletionOutcome.BROKEN, told)
 
     def by_name(
         self, place: WaitAddress, ending: Ending, *, by: str, randomness: Randomness
     ) -> CompletionReceipt:
-        """Takes what a person says of a job.
+        """Completes the newest job of a name for an operator.
 
         Raises:
-            Unavailable: the ledger or the queue failed; it can be said again.
+            Unavailable: the ledger or the queue failed; the call may be repeated.
         """
         now = self._clock.now()
-        wait = self._waits.find(place, now)
+        wait = self._waits.newest(place, now)
         if wait is None:
             why = f"{place.handler} has never waited for {place.name}"
             return CompletionReceipt(CompletionOutcome.UNKNOWN, why, place)
@@ -101,22 +101,17 @@ class Completions:
         return self._take(wait, ending, f"{BY_HAND}: {by}")
 
     def _by_token(self, token: str, body: bytes) -> CompletionReceipt:
-        # Whoever repeats its token in the result or the error has it kept nowhere (G10).
-        ending = read(body.replace(token.encode(errors="replace") or b"\0", b"[token]"))
-        unknown = CompletionReceipt(
-            CompletionOutcome.UNKNOWN, "no such token, or its event has expired"
-        )
-        place = place_of(token)
-        wait = None if place is None else self._waits.find(place, self._clock.now())
-        if wait is None:
-            return unknown
-        if is_one_of(token, wait.row["tokens"]):
-            return self._take(wait, ending, BY_TOKEN)
-        if is_one_of(token, wait.row.get("past", ())):
-            return CompletionReceipt(
-                CompletionOutcome.OVER, "this job has failed and was started anew", place
-            )
-        return unknown
+        place, now = place_of(token), self._clock.now()
+        # A token that the caller repeats in the body is not recorded (G10).
+        ending = read(body.replace(token.encode(), b"[token]") if place else body)
+        wait = None if place is None else self._waits.find(place, now)
+        if wait is None or not is_one_of(token, wait.row["tokens"]):
+            why = "no such token, or its event has expired"
+            return CompletionReceipt(CompletionOutcome.UNKNOWN, why)
+        if wait.failed and self._waits.find(wait.place.next, now):
+            why = "this job has failed, and another one was started"
+            return CompletionReceipt(CompletionOutcome.OVER, why, wait.place)
+        return self._take(wait, ending, BY_TOKEN)
 
     def _take(self, wait: CompletionWait, ending: Ending, by: str) -> CompletionReceipt:
         now, known = self._clock.now(), wait.digest
@@ -126,9 +121,9 @@ class Completions:
         if wait.digest != ending.digest:
             return self._refused(wait)
         if wait.late:
-            why = "nobody waits for it any more; it is kept, and a replay finds it"
+            why = "its run no longer waits; the end is recorded, and a replay uses it"
             return CompletionReceipt(CompletionOutcome.LATE, why, wait.place)
-        # Read once it is recorded: who is settled later than this looks at the wait by itself.
+        # Reads the run after the write: a run that is settled later checks the wait itself.
         self._wake(self._run(wait.place), wait, now)
         return CompletionReceipt(
             CompletionOutcome.REPEATED if known else CompletionOutcome.RECORDED, place=wait.place
@@ -137,9 +132,9 @@ class Completions:
     def _refused(self, wait: CompletionWait) -> CompletionReceipt:
         if wait.digest:
             ended = WaitState.FAILED if wait.state is WaitState.AGAIN else wait.state
-            why = f"the job has {ended}, otherwise than this says"
+            why = f"the job has {ended} with a different end"
             return CompletionReceipt(CompletionOutcome.CONFLICT, why, wait.place)
-        # Its state has changed since it was read: what is said again is judged by what is there.
+        # The state changed since it was read: a repeated call decides by the new one.
         raise Unavailable("ledger", "complete", "the wait has just changed")
 
     def _wake(self, run: Run | None, wait: CompletionWait, now: datetime) -> None:

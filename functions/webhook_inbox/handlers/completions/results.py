@@ -1,4 +1,4 @@
-"""What came of a job, as whoever did it says."""
+"""The end of a job: its result or its error, as reported."""
 
 import json
 from dataclasses import dataclass
@@ -8,16 +8,16 @@ from typing import Any, Final, Never
 from webhook_inbox.handlers.effects.results import Unstorable, decode, encode
 from webhook_inbox.ledger.settle import cut
 
-# Far below a row's 400 KB, and below what API Gateway hands over.
+# Below DynamoDB's 400 KB per item and the payload limit of API Gateway.
 BODY_LIMIT: Final = 256 * 1024
 
 
 class Unreadable(ValueError):
-    """What was sent says nothing of a job's end, and the text says what would."""
+    """The body reports neither a result nor an error; the text says what is expected."""
 
 
 class TooLarge(ValueError):
-    """More was sent than is kept."""
+    """The body exceeds 256 KB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +25,10 @@ class Ending:
     """A job's end.
 
     Attributes:
-        result: what it returned, as it is stored; None where it failed.
+        result: the result as stored; None if the job failed.
         error: why it failed, at most 1 KB.
-        retry: whether it may be started anew.
-        digest: what tells this end from any other.
+        retry: whether another job may be started.
+        digest: the fingerprint of this end.
     """
 
     result: bytes | None
@@ -38,10 +38,10 @@ class Ending:
 
     @classmethod
     def of(cls, result: Any) -> "Ending":
-        """Returns the end of a job that did its work.
+        """Returns the end of a job that succeeded.
 
         Raises:
-            Unstorable: the result is no JSON, or too large.
+            Unstorable: the result is not JSON, or exceeds 300 KB.
         """
         stored = encode(result)
         digest = _digest({"result": decode(stored)})
@@ -58,15 +58,15 @@ def read(body: bytes) -> Ending:
     """Reads `{"result": …}` or `{"error": "…", "retry": true}`.
 
     Raises:
-        TooLarge: it has more than 256 KB.
-        Unreadable: it is neither.
+        TooLarge: the body exceeds 256 KB.
+        Unreadable: the body is neither.
     """
     if len(body) > BODY_LIMIT:
-        raise TooLarge(f"the body has more than {BODY_LIMIT // 1024} KB")
+        raise TooLarge(f"the body exceeds {BODY_LIMIT // 1024} KB")
     try:
         told = json.loads(body, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
-        raise Unreadable(f"the body is no JSON: {error}") from error
+        raise Unreadable(f"the body is not JSON: {error}") from error
     if isinstance(told, dict) and set(told) == {"result"}:
         try:
             return Ending.of(told["result"])
@@ -76,16 +76,18 @@ def read(body: bytes) -> Ending:
         why, retry = told["error"], told.get("retry", False)
         if isinstance(why, str) and why.strip() and isinstance(retry, bool):
             return Ending.failure(why, retry=retry)
-    raise Unreadable('send {"result": …}, or {"error": "why"}, with "retry": true to start it anew')
+    raise Unreadable(
+        'send {"result": …}, or {"error": "why"}, with "retry": true to start another job'
+    )
 
 
 def _refuse(name: str) -> Never:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _digest(told: Any) -> str:
     try:
         text = json.dumps(told, sort_keys=True, allow_nan=False)
     except (ValueError, RecursionError) as error:
-        raise Unstorable(f"its result is no JSON: {error}") from error
+        raise Unstorable(f"its result is not JSON: {error}") from error
     return sha256(text.encode()).hexdigest()

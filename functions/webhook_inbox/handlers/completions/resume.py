@@ -1,8 +1,8 @@
-"""Sending a run again whose wait is over.
+"""Resumes a run whose wait has ended.
 
-Whoever ends a wait writes that first and looks at the run second; a run is settled first and looks
-at its wait second. So whichever of the two comes second sees the other. What a crash in between
-leaves is sent at the end of the run's pause, which is never longer than RECHECK.
+The receiver records the end of a job before it reads the run; the processor settles the run before
+it reads the wait. So the later of the two sees the other's write. After a crash in between, the run
+resumes at the end of its pause, at most RECHECK.
 """
 
 from datetime import datetime, timedelta
@@ -17,7 +17,7 @@ from webhook_inbox.ledger.settle import as_seen
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import RunMessage
 
-# As long as SQS delays a message: such a pause asks nothing of the reconciler.
+# The longest delay of an SQS message: a pause within it does not need the reconciler.
 RECHECK: Final = timedelta(minutes=15)
 
 
@@ -27,13 +27,13 @@ def wake_waiting(
     """Sends a run again if it waits for this.
 
     Raises:
-        Unavailable: the table or the queue failed; asked once more, it does what is left to do.
+        Unavailable: the table or the queue failed; a repeated call completes the work.
     """
     if _waits(run, wait):
         try:
             resume(table, run, unchanged=as_seen(run), now=now)
         except ConditionFailed:
-            return  # Whoever has changed it looks at the wait as well.
+            return  # The other writer checks the wait as well.
     elif run.status is not Status.PENDING:
         return
     lanes.send([(lane, RunMessage.of(run))])
@@ -42,5 +42,5 @@ def wake_waiting(
 def _waits(run: Run, wait: CompletionWait) -> bool:
     if run.status is Status.DEFERRED:
         return run.waits_for == wait.place.subject
-    # That its job has ended tells what a person was asked: whether it was started.
-    return run.status is Status.HELD and run.held.get("subject") == f"effect:{wait.effect}"
+    # The end of the job answers the question that the run is held for: whether it was started.
+    return run.status is Status.HELD and run.held.get("subject") == f"effect:{wait.place.job}"

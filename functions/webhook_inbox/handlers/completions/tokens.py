@@ -1,9 +1,9 @@
-"""Completion tokens: each completes one wait, names it, and is made anew whenever it is needed.
+"""Completion tokens: each completes one job of one wait.
 
-    {source#handler#name#event id, as base64url}.{HMAC-SHA256, as base64url}
+    {source#handler#job#event id, as base64url}.{HMAC-SHA256, as base64url}
 
-The first half is an address, so that nobody has to look for the row; the second is the secret.
-It lies nowhere: the row has the token's SHA-256, and what it is made with is in no table (G10).
+The first half addresses the row; the second half is the secret. The token is computed when needed
+and never stored: the row has its SHA-256, and the signing key is in no table (G10).
 """
 
 import hmac
@@ -12,7 +12,7 @@ import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
 from typing import Any, Final
@@ -24,88 +24,98 @@ from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.handlers.effects.plan import plain
 from webhook_inbox.ledger.schema import ID_LIMIT, wait_key
 
-# How the `waits_for` of a run begins that waits for a job: the rest is its name.
+# Prefix of a run's `waits_for` while it waits for a job; the rest is the wait's name.
 COMPLETION: Final = "completion of "
-# Of names that no inbox writes, but a row's key could not hold.
+# Longer names do not fit a row's key; no inbox issues them.
 NAME_BYTES: Final = 128
 _SPELLING: Final = re.compile(r"([A-Za-z0-9_-]{1,1200})\.[A-Za-z0-9_-]{43}", re.ASCII)
 
 
 class CompletionToken(str):
-    """A completion token. Whoever has it may complete its wait: keep it out of logs."""
+    """A completion token. Its holder may complete the job: keep it out of logs."""
 
     __slots__ = ()
 
     @property
     def path(self) -> str:
-        """Where to POST what came of the work, behind the inbox's address."""
+        """The path to POST the job's result or error to, relative to the inbox's URL."""
         return f"/completions/{self}"
 
     def __repr__(self) -> str:
-        """Returns nothing of it, since this is what tracebacks and debuggers show."""
+        """Hides the token from tracebacks and debuggers."""
         return "Token(…)"
 
 
 @dataclass(frozen=True, slots=True)
 class WaitAddress:
-    """Which wait of which run."""
+    """A wait of a run; `number` counts its jobs from 1, as failed ones are started again."""
 
     source: str
     event_id: str
     handler: str
     name: str
+    number: int = 1
+
+    @property
+    def job(self) -> str:
+        """The name of the job, and of the effect that starts it."""
+        return self.name if self.number == 1 else f"{self.name}:{self.number}"
+
+    @property
+    def next(self) -> "WaitAddress":
+        """The wait for the next job of the same name."""
+        return replace(self, number=self.number + 1)
 
     @property
     def key(self) -> Key:
-        """The key of the wait's row."""
-        return wait_key(self.source, self.event_id, self.handler, self.name)
+        """The key of the job's row."""
+        return wait_key(self.source, self.event_id, self.handler, self.job)
 
     @property
     def subject(self) -> str:
-        """What a run waits for, as an operator is told."""
+        """The `waits_for` of a run that waits for this."""
         return f"{COMPLETION}{self.name}"
 
 
-def mint(key: str, place: WaitAddress, *, number: int, received_at: datetime) -> CompletionToken:
-    """Returns a wait's token, the same whenever it is asked for.
+def mint(key: str, place: WaitAddress, *, received_at: datetime) -> CompletionToken:
+    """Returns the token of a job, the same in every call.
 
     Args:
-        key: what it is made with.
+        key: the signing key.
         place: the wait.
-        number: which job of it, from 1: one that failed is started anew, with another token.
-        received_at: when the event came; an id that comes again after years is another event.
+        received_at: when the event was received; a reused event id yields another token.
     """
-    address = "#".join((place.source, place.handler, place.name, place.event_id)).encode()
-    told = f"completion\0{number}\0{to_ms(received_at)}\0".encode() + address
+    address = "#".join((place.source, place.handler, place.job, place.event_id)).encode()
+    told = f"completion\0{to_ms(received_at)}\0".encode() + address
     secret = hmac.digest(key.encode(), told, "sha256")
     return CompletionToken(f"{_text(address)}.{_text(secret)}")
 
 
 class TokenIssuer:
-    """Makes the tokens of one event."""
+    """Issues the tokens of one event."""
 
     def __init__(self, secrets: SecretCache, received_at: datetime) -> None:
         self._secrets = secrets
         self._received_at = received_at
 
-    def tokens(self, place: WaitAddress, number: int) -> list[CompletionToken]:
-        """Returns a wait's token by each live key, the current one first.
+    def tokens(self, place: WaitAddress) -> list[CompletionToken]:
+        """Returns a job's token under each live key, the current key first.
 
         Raises:
-            Transient: there is no key.
+            Transient: the secret has no value.
             Unavailable: the secret store failed.
         """
         keys = self._secrets.get(COMPLETION_KEY)
         if not keys:
             raise Transient(
-                f"secret {COMPLETION_KEY!r}, which the stack makes, has no value: deploy it again,"
+                f"secret {COMPLETION_KEY!r}, which the stack creates, has no value: deploy again,"
                 " or set it to 64 random characters"
             )
-        return [mint(key, place, number=number, received_at=self._received_at) for key in keys]
+        return [mint(key, place, received_at=self._received_at) for key in keys]
 
 
 def place_of(token: str) -> WaitAddress | None:
-    """Returns what a token claims to complete, None for what is no token."""
+    """Returns the wait that a token addresses, None if the text is no token."""
     match = _SPELLING.fullmatch(token)
     if match is None:
         return None
@@ -121,30 +131,30 @@ def place_of(token: str) -> WaitAddress | None:
 
 
 def hashed(token: str) -> str:
-    """Returns what is kept of a token."""
+    """Returns the hash that is stored for a token."""
     return sha256(token.encode(errors="replace")).hexdigest()
 
 
 def is_one_of(token: str, hashes: Iterable[str]) -> bool:
-    """Tells in constant time whether a token is one of those whose hashes are kept."""
+    """Returns in constant time whether a token has one of these hashes."""
     given = hashed(token)
-    # All are compared: which of them fits is not to be told by the time either.
+    # Compares all: stopping at the first match would leak its position through the time.
     fits = [hmac.compare_digest(given, each) for each in hashes]
     return any(fits)
 
 
 def without(token: CompletionToken, returned: Any) -> Any:
-    """Returns what a start returned without the token in it: it is recorded (G10)."""
+    """Removes the token from the result of `start`, which is recorded (G10)."""
     try:
         text = json.dumps(returned, default=plain)
     except (TypeError, ValueError, RecursionError):
-        return returned  # no JSON: refused where it is recorded
+        return returned  # not JSON: rejected when it is recorded
     return json.loads(text.replace(token, "[token]")) if token in text else returned
 
 
 @contextmanager
 def silent(token: CompletionToken) -> Iterator[None]:
-    """Takes the token out of an error's text, which is recorded with the effect (G10)."""
+    """Removes the token from an error's text, which is recorded with the effect (G10)."""
     try:
         yield
     except Exception as error:

@@ -1,6 +1,6 @@
-"""What `ctx.wait_for` does: a job is started once, and its run waits until it has ended."""
+"""Implements `ctx.wait_for`: starts a job once and defers the run until the job has ended."""
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -23,16 +23,23 @@ from webhook_inbox.handlers.completions.tokens import (
     silent,
     without,
 )
-from webhook_inbox.handlers.effects.effect import Effects
+from webhook_inbox.handlers.effects.effect import (
+    AsyncFunction,
+    Effects,
+    awaiting,
+    finished,
+    plainly,
+)
 from webhook_inbox.handlers.effects.plan import check_name, require_plain
 from webhook_inbox.handlers.effects.results import Unstorable
 
-# Room for the number that later jobs of the same name get.
+# Leaves room for the number of a later job.
 NAME_LIMIT: Final = 120
-# An event lives for 35 days, and what waits is alarmed seven days before.
+# An event is kept for 35 days; the alarm on waiting runs fires seven days earlier.
 LONGEST: Final = timedelta(days=28)
 EVERY: Final = "1m"
-# Between a wait's beginning and its job's start lie two calls; more is no time of the job's.
+# The usual time between the begin of a wait and the start of its job, two calls. A longer delay
+# does not count as the job's time.
 AT_ONCE: Final = timedelta(minutes=1)
 POLLED: Final = "poll"
 
@@ -41,11 +48,11 @@ Poll = Callable[[Any], Any]
 
 
 class Incomplete(Deferred):
-    """The run waits for a job; `wait` is what it has seen of it, `note` what a poll met with."""
+    """The run waits for a job; `wait` is the wait as read, `note` the outcome of a poll."""
 
     def __init__(self, wait: CompletionWait, until: datetime, note: str) -> None:
-        told = f"started {_spelled(wait.since)}, to end by {_spelled(wait.until)}{note}"
-        super().__init__(until, told, waits_for=wait.place.subject)
+        text = f"started {_spelled(wait.since)}, to end by {_spelled(wait.until)}{note}"
+        super().__init__(until, text, waits_for=wait.place.subject)
         self.wait = wait
 
 
@@ -54,11 +61,11 @@ class _Turn:
     """A wait in this attempt.
 
     Attributes:
-        wait: as it was seen last.
-        timeout: how long its job is waited for.
-        pause: after how long the run looks again by itself.
-        started: whether its job was started in this attempt.
-        note: what a poll met with, "" for nothing special.
+        wait: as last read.
+        timeout: how long the job may take.
+        pause: how long the run pauses before it looks again.
+        started: whether this attempt started the job.
+        note: the error of a poll, or "".
     """
 
     wait: CompletionWait
@@ -72,11 +79,11 @@ class Waiting:
     """The waits of one attempt.
 
     Args:
-        waits: their rows.
+        waits: the rows.
         effects: the effects of the attempt.
-        run: as it was claimed.
-        received_at: when its event came.
-        secrets: have the key that tokens are made with, and keep them out of texts.
+        run: the run as leased.
+        received_at: when its event was received.
+        secrets: hold the signing key of the tokens, and redact tokens in texts.
         clock: the time.
     """
 
@@ -98,63 +105,46 @@ class Waiting:
         self._mint = TokenIssuer(secrets, received_at)
         self._clock = clock
 
-    def wait_for(
+    def wait_for(self, name: str, start: Start, *, poll: Poll | None = None, **options: Any) -> Any:
+        """See `Context.wait_for`."""
+        require_plain(name, start, poll, options.get("probe"))
+        return finished(self._wait(name, start, plainly, poll=poll, **options))
+
+    async def await_for(self, name: str, start: Start, **options: Any) -> Any:
+        """See `Context.await_for`."""
+        return await self._wait(name, start, awaiting, **options)
+
+    async def _wait(
         self,
         name: str,
         start: Start,
+        adapt: Callable[[Callable[..., Any]], AsyncFunction],
         *,
         timeout: str | timedelta,
         poll: Poll | None = None,
         every: str | timedelta = EVERY,
+        probe: Callable[..., Any] | None = None,
         **options: Any,
     ) -> Any:
-        """See `Context.wait_for`."""
-        require_plain(name, start, poll)
-        _require_own(name, options)
+        if "key" in options:
+            raise Permanent(f"wait_for {name!r} takes no key: a job's token belongs to one run")
         turn = self._begin(name, timeout, _pause(name, poll, every))
-        if turn.wait.state is WaitState.WAITING:
+        if turn.wait.state is not WaitState.WAITING:
+            self._effects.reserve(turn.wait.place.job)
+            return self._outcome(turn)
 
-            def starting(key: IdempotencyKey) -> Any:
-                token = self._token(turn)
-                with silent(token):
-                    return without(token, start(key, token))
+        async def starting(key: IdempotencyKey) -> Any:
+            token = self._token(turn)
+            with silent(token):
+                return without(token, await adapt(start)(key, token))
 
-            job = self._effects.effect(turn.wait.effect, starting, **options)
-            if poll is not None and not turn.started:
-                self._conceal(turn)
-                with _patient(turn):
-                    self._take(turn, poll(job))
-        else:
-            self._effects.reserve(turn.wait.effect)
-        return self._outcome(turn)
-
-    async def await_for(
-        self,
-        name: str,
-        start: Callable[[IdempotencyKey, CompletionToken], Awaitable[Any]],
-        *,
-        timeout: str | timedelta,
-        poll: Callable[[Any], Awaitable[Any]] | None = None,
-        every: str | timedelta = EVERY,
-        **options: Any,
-    ) -> Any:
-        """See `Context.await_for`."""
-        _require_own(name, options)
-        turn = self._begin(name, timeout, _pause(name, poll, every))
-        if turn.wait.state is WaitState.WAITING:
-
-            async def starting(key: IdempotencyKey) -> Any:
-                token = self._token(turn)
-                with silent(token):
-                    return without(token, await start(key, token))
-
-            job = await self._effects.aeffect(turn.wait.effect, starting, **options)
-            if poll is not None and not turn.started:
-                self._conceal(turn)
-                with _patient(turn):
-                    self._take(turn, await poll(job))
-        else:
-            self._effects.reserve(turn.wait.effect)
+        job = await self._effects.perform(
+            turn.wait.place.job, starting, probe=probe and adapt(probe), **options
+        )
+        if poll is not None and not turn.started:
+            self._conceal(turn)
+            with _patient(turn):
+                self._take(turn, await adapt(poll)(job))
         return self._outcome(turn)
 
     # -- before the job
@@ -162,36 +152,34 @@ class Waiting:
     def _begin(self, name: str, timeout: str | timedelta, pause: timedelta) -> _Turn:
         check_name(name)
         if self._effects.current_key():
-            raise Permanent(f"wait {name!r} is inside of an effect; make them one after one")
+            raise Permanent(f"wait {name!r} is inside an effect; run one after the other")
         if len(name) > NAME_LIMIT:
             raise Permanent(f"wait {name!r}: a name has up to {NAME_LIMIT} characters")
         limit = _span(name, "timeout", timeout)
         now, run = self._clock.now(), self._run
         place = WaitAddress(run.source, run.event_id, run.handler, name)
-        found = self._waits.find(place, now)
-        if found is None:
-            token = self._mint.tokens(place, 1)[0]
-            found = self._waits.begin(
-                place, token, now=now, until=now + limit, received_at=self._received_at
-            )
-        return _Turn(self._renewed(found, now + limit), limit, pause)
+        found = self._waits.newest(place, now)
+        wait = self._new(place, now, limit) if found is None else self._renewed(found, now, limit)
+        return _Turn(wait, limit, pause)
 
-    def _renewed(self, wait: CompletionWait, until: datetime) -> CompletionWait:
-        """Returns the wait as this attempt has it: what killed the run is not to kill it again."""
-        now, state = self._clock.now(), wait.state
-        if state is WaitState.COMPLETED or not self._is_of_before(wait):
+    def _new(self, place: WaitAddress, now: datetime, limit: timedelta) -> CompletionWait:
+        token = self._mint.tokens(place)[0]
+        until, received_at = now + limit, self._received_at
+        return self._waits.begin(place, token, now=now, until=until, received_at=received_at)
+
+    def _renewed(self, wait: CompletionWait, now: datetime, limit: timedelta) -> CompletionWait:
+        """Returns the wait for this attempt: an end that failed an earlier round does not count."""
+        if wait.state is WaitState.COMPLETED or not self._is_of_before(wait):
             return wait
-        failed_late = state is WaitState.EXPIRED and wait.digest and "result" not in wait.row
-        if state in {WaitState.AGAIN, WaitState.FAILED} or failed_late:
-            token = self._mint.tokens(wait.place, wait.number + 1)[0]
-            return self._waits.begin_anew(wait, token, now=now, until=until)
-        if state is WaitState.EXPIRED and wait.digest:
+        if wait.failed:
+            return self._new(wait.place.next, now, limit)
+        if wait.digest:
             return self._waits.accept(wait)
-        # Nobody knows what came of the job, so it is the same one that is waited for.
-        return self._waits.prolong(wait, now=now, until=until)
+        # The job's end is unknown: wait for the same job.
+        return self._waits.prolong(wait, now=now, until=now + limit)
 
     def _is_of_before(self, wait: CompletionWait) -> bool:
-        """Tells whether a wait was over before the run died last, or was replayed."""
+        """Returns whether a wait ended before the run's last death or replay."""
         if wait.state is WaitState.AGAIN or (wait.state is WaitState.FAILED and wait.late):
             return True
         replays = self._run.replays
@@ -203,12 +191,12 @@ class Waiting:
     # -- the token
 
     def _token(self, turn: _Turn) -> CompletionToken:
-        """Returns the token for a job that is about to be started; it is waited for from now on."""
+        """Returns the token for a job that starts now; its timeout runs from now."""
         wait, now = turn.wait, self._clock.now()
         if wait.since + AT_ONCE < now:
-            # It was held for a person, or failed to start: that is not the job's time.
+            # A hold or a failed start came between; it does not count as the job's time.
             wait = self._waits.prolong(wait, now=now, until=now + turn.timeout)
-        made = self._mint.tokens(wait.place, wait.number)
+        made = self._mint.tokens(wait.place)
         known = [token for token in made if hashed(token) in wait.row["tokens"]]
         token = known[0] if known else made[0]
         if not known:
@@ -218,14 +206,14 @@ class Waiting:
         return token
 
     def _conceal(self, turn: _Turn) -> None:
-        """Keeps a token that another worker has handed out of whatever a poll may tell."""
-        for token in self._mint.tokens(turn.wait.place, turn.wait.number):
+        """Redacts a token that another worker issued from the poll's result and errors."""
+        for token in self._mint.tokens(turn.wait.place):
             self._secrets.conceal(token)
 
     # -- after the job, or while it runs
 
     def _take(self, turn: _Turn, found: Any) -> None:
-        """Records what a poll has found, None for nothing yet."""
+        """Records the result of a poll; None means that the job has not ended."""
         if found is None:
             return
         try:
@@ -235,7 +223,7 @@ class Waiting:
         turn.wait = self._waits.end(turn.wait, ending, now=self._clock.now(), by=POLLED)
 
     def _outcome(self, turn: _Turn) -> Any:
-        """Returns what came of the job, or lets the run wait."""
+        """Returns the job's result, or raises."""
         wait, now = turn.wait, self._clock.now()
         if wait.state is WaitState.WAITING and now >= wait.until:
             wait = self._waits.expire(wait)
@@ -257,7 +245,7 @@ class Waiting:
                 waited = wait.until - wait.since
                 raise Permanent(f"{name} was not completed within {waited}")
             case _:
-                raise Transient(f"{name} changes under another worker")
+                raise Transient(f"{name} was changed by another worker")
 
 
 def _spelled(moment: datetime) -> str:
@@ -265,7 +253,7 @@ def _spelled(moment: datetime) -> str:
 
 
 def _pause(name: str, poll: object, every: str | timedelta) -> timedelta:
-    """Returns after how long a run looks by itself."""
+    """Returns how long the run pauses before it looks again."""
     return RECHECK if poll is None else min(_span(name, "every", every), RECHECK)
 
 
@@ -281,16 +269,9 @@ def _span(name: str, what: str, given: str | timedelta) -> timedelta:
 
 @contextmanager
 def _patient(turn: _Turn) -> Iterator[None]:
-    """Takes a poll that failed for one that found nothing: it costs no attempt."""
+    """Treats a transient error of a poll as "not ended": it counts no attempt."""
     try:
         yield
     except Transient as error:
-        turn.note = f"; asking failed: {error}"
+        turn.note = f"; the poll failed: {error}"
         turn.pause = min(max(turn.pause, error.retry_after or turn.pause), RECHECK)
-
-
-def _require_own(name: str, options: Mapping[str, Any]) -> None:
-    if "key" in options:
-        raise Permanent(
-            f"wait_for {name!r} takes no key: a job's token is one run's, and nobody else's"
-        )

@@ -1,6 +1,5 @@
-"""Effects: outward side effects that happen once, whatever happens to the run (G4).
+"""Effects: side effects that happen once over all attempts of a run (G4).
 
-`plan` is what a handler asks for, `journal` the effect's row, `beginnings` whether it may begin,
-`once` what `ctx.effect` does with these, `by_hand` what a person may say of it, `results` how a
-result is stored.
+`effect` implements `ctx.effect`, `plan` reads its options, `journal` is the effect's row, `begin`
+decides whether it may start, `results` stores its result, `manual_commit` records an operator's.
 """

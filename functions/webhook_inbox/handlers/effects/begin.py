@@ -1,4 +1,4 @@
-"""Whether an effect may begin, or begin again: by its row, its policy, and a person's word."""
+"""Decides whether an effect may start: by its row, its policy and a person's approval."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,15 +14,15 @@ from webhook_inbox.ledger.lease import CLOCK_SKEW
 
 @dataclass(slots=True)
 class StartedEffect:
-    """An effect that was begun.
+    """An effect in this attempt.
 
     Attributes:
         plan: the effect.
-        result: its result as it is stored, once it is known.
-        doubt: the row of an earlier start of which nobody knows what came of it.
+        result: the stored result, once known.
+        doubt: the row of an earlier start whose outcome is unknown.
         started: whether this attempt has started it.
-        doubted: whether an earlier start is still in doubt beside this one.
-        call: the call that was made within it under its key, "" for none.
+        doubted: whether an earlier start is still in doubt.
+        call: the call made under its key, or "".
         acted: whether that call succeeded.
     """
 
@@ -36,10 +36,10 @@ class StartedEffect:
 
 
 class EffectStarter:
-    """Begins the effects of one attempt.
+    """Starts the effects of one attempt.
 
     Attributes:
-        question: what a person was asked last, None for nothing.
+        question: the last `Held` raised, or None.
     """
 
     def __init__(self, journal: EffectJournal, run: Run, *, clock: Clock, end: datetime) -> None:
@@ -50,12 +50,12 @@ class EffectStarter:
         self.question: Held | None = None
 
     def begin(self, asked: Plan) -> StartedEffect:
-        """Starts an effect, unless it happened before or is in doubt.
+        """Starts an effect, unless it is committed or in doubt.
 
         Raises:
-            Held: a person has to decide.
-            Deferred: another event's run is doing it.
-            Superseded: a later attempt of this run has begun it.
+            Held: a person must decide.
+            Deferred: another event's run performs it now.
+            Superseded: a later attempt of this run has started it.
             Transient: too little time is left.
             Unavailable: the ledger failed.
         """
@@ -69,7 +69,7 @@ class EffectStarter:
         return StartedEffect(asked, started=True) if old is None else self._found(asked, old, now)
 
     def _without_time(self, asked: Plan, now: datetime) -> StartedEffect:
-        """Returns what has happened, which needs no time; nothing else begins."""
+        """Returns a committed effect; any other needs more time than is left."""
         old = self._journal.find(asked, now)
         if old is None or old.state is not EffectState.COMMITTED:
             raise self._too_late(asked, now)
@@ -79,13 +79,13 @@ class EffectStarter:
         try:
             return self._journal.start(asked, now)
         except Unavailable:
-            # It may be written, and nothing was done: without a word it would be in doubt.
+            # The start may be written although nothing was done: mark it failed, not in doubt.
             with suppress(Unavailable):
                 self._journal.fail(asked, "the ledger did not answer; nothing was done", now)
             raise
 
     def _found(self, asked: Plan, old: Entry, now: datetime) -> StartedEffect:
-        """Decides about an effect of which there is a row."""
+        """Decides about an effect that has a row."""
         if old.state is EffectState.COMMITTED:
             return self._committed(asked, old)
         if self._journal.is_overtaken(old):
@@ -103,19 +103,19 @@ class EffectStarter:
     def _committed(self, asked: Plan, old: Entry) -> StartedEffect:
         self._require_same(asked, old)
         self._journal.prolong(asked, old)
-        # Who approved of other arguments has seen that it is committed.
-        told = _differs(asked, old) or self._approved(asked, _lack(old))
-        if old.unrecorded and not told:
+        # An approval of other arguments has shown the person that it is committed.
+        informed = _differs(asked, old) or self._approved(asked, _lack(old))
+        if old.unrecorded and not informed:
             raise self.held(asked, unrecorded(asked, old.unrecorded), _lack(old))
         return StartedEffect(asked, result=old.row["result"])
 
     def _require_same(self, asked: Plan, old: Entry) -> None:
-        """Holds a run that asks for the same effect with other arguments."""
+        """Holds a run that requests the same effect with other arguments."""
         if _differs(asked, old) and not self._approved(asked, _doubt(asked, old)):
             then = (
-                "approved, the run goes on with the result of those, and nothing is done again"
+                "if approved, the run continues with that result, and nothing is repeated"
                 if old.state is EffectState.COMMITTED
-                else "approved, it is done with these"
+                else "if approved, it runs with the new arguments"
             )
             why = f"effect {asked.name!r} was {old.state} with other arguments; {then}"
             raise self.held(asked, why, _doubt(asked, old))
@@ -132,15 +132,15 @@ class EffectStarter:
     # -- in doubt
 
     def begin_again(self, begun: StartedEffect, *, probed: bool) -> None:
-        """Starts an effect that is in doubt anew, where that may be.
+        """Starts an effect in doubt again, if its policy permits.
 
         Args:
-            begun: with the doubt.
-            probed: whether the downstream was asked, and does not know it.
+            begun: the effect in doubt.
+            probed: whether a probe found that it did not happen.
 
         Raises:
-            Held: a person has to decide.
-            Transient: too little time is left, or another worker was faster.
+            Held: a person must decide.
+            Transient: too little time is left, or another worker started it.
             Unavailable: the ledger failed.
         """
         asked, old, now = begun.plan, begun.doubt, self._clock.now()
@@ -155,14 +155,14 @@ class EffectStarter:
         begun.started = repeated.started
 
     def _require_certainty(self, asked: Plan, old: Entry, now: datetime) -> None:
-        """Holds a run whose effect may not be repeated without a person."""
+        """Holds a run whose effect may not be repeated without a decision."""
         ends = old.doubtful_since + asked.key_lifetime
         if asked.in_doubt is InDoubt.RETRY and now < ends:
             return
         why = (
-            "its downstream does not know the key any more"
+            "its downstream no longer knows the key"
             if asked.in_doubt is InDoubt.RETRY
-            else "nobody can tell whether it happened"
+            else "it is unknown whether it happened"
         )
         text = f"effect {asked.name!r} started and did not commit, and {why}"
         raise self.held(asked, text, _doubt(asked, old))
@@ -175,19 +175,17 @@ class EffectStarter:
             return self._committed(asked, met)
         raise Transient(f"effect {asked.name!r} was started by another worker just now")
 
-    # -- a person's word
+    # -- approvals
 
     def _approved(self, asked: Plan, fingerprint: str) -> bool:
-        word = self._run.approvals.get(asked.subject)
-        return word is not None and word.get("fingerprint", "") == fingerprint
+        entry = self._run.approvals.get(asked.subject)
+        return entry is not None and entry.get("fingerprint", "") == fingerprint
 
     def _require_approval(self, asked: Plan, old: Entry | None) -> None:
-        """Holds a run for a person, unless the same was begun before, and was approved then.
+        """Holds a run for approval, unless the same effect started before with one.
 
-        It may have been begun by a version of its handler that asked nobody.
-
-        What was started with other arguments is asked about by its doubt: who approves of that
-        approves of them.
+        An earlier version of the handler may have started it without approval. An effect that
+        started with other arguments is asked about as a doubt, whose approval covers it.
         """
         if old is not None:
             same = old.row.get("arguments", "") == asked.arguments
@@ -199,32 +197,29 @@ class EffectStarter:
         raise self.held(asked, f"effect {asked.name!r} waits for approval", asked.arguments)
 
     def held(self, asked: Plan, why: str, fingerprint: str) -> Held:
-        """Returns what asks a person, and remembers that one is asked."""
+        """Returns the `Held` to raise and keeps it as the open question."""
         self.question = Held(why, subject=asked.subject, shows=asked.shows, fingerprint=fingerprint)
         return self.question
 
 
 def unrecorded(asked: Plan, why: str) -> str:
-    """Returns what a person is told where a result cannot be recorded."""
-    told = "say what it was, and return what can be recorded"
-    return f"effect {asked.name!r} happened, and {why}: {told}"
+    """Returns the text for a result that cannot be recorded."""
+    remedy = "enter the result, and return one that can be recorded"
+    return f"effect {asked.name!r} happened, and {why}: {remedy}"
 
 
 def _differs(asked: Plan, old: Entry) -> bool:
-    """Tells whether both name their arguments, and these are not the same."""
+    """Returns whether both have arguments that differ."""
     before: str = old.row.get("arguments", "")
     return bool(asked.arguments and before) and asked.arguments != before
 
 
 def _doubt(asked: Plan, old: Entry) -> str:
-    """Returns what tells this doubt from any other of the same effect.
-
-    Other arguments make another one: a person has seen them.
-    """
+    """Returns the fingerprint of a doubt; other arguments make another doubt."""
     doubt = f"doubt:{old.row.get('lease_id', '')}"
     return f"{doubt}:{asked.arguments}" if _differs(asked, old) else doubt
 
 
 def _lack(committed: Entry) -> str:
-    """Returns what tells a result that is not recorded from any other of the same effect."""
+    """Returns the fingerprint of a commit without a recorded result."""
     return f"doubt:{committed.row.get('committed_by', '')}"

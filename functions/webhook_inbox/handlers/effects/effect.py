@@ -1,11 +1,11 @@
-"""What `ctx.effect` does: an effect happens once, and a person is asked where nobody knows."""
+"""Implements `ctx.effect`: an effect happens once; a person decides an effect in doubt."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from contextvars import ContextVar
-from datetime import datetime, timedelta
+from datetime import datetime
 from inspect import isawaitable, iscoroutine
-from typing import Any, Final
+from typing import Any
 
 from webhook_inbox.domain.errors import Deferred, Held, Permanent, Skipped, Transient, Unavailable
 from webhook_inbox.domain.idempotency import IdempotencyKey
@@ -16,11 +16,9 @@ from webhook_inbox.handlers.effects.journal import EffectJournal, Entry
 from webhook_inbox.handlers.effects.plan import Plan, plan, require_plain, takes_key
 from webhook_inbox.handlers.effects.results import Unstorable, decode, encode
 
-DAY: Final = "24h"
-# What a start needs: the call, and its record.
-NEEDS: Final = 2.0
+AsyncFunction = Callable[..., Coroutine[Any, Any, Any]]
 
-# The effect that is being run, None outside of any.
+# The effect that is running, None outside an effect.
 _running: ContextVar[StartedEffect | None] = ContextVar("running", default=None)
 
 
@@ -28,11 +26,11 @@ class Effects:
     """The effects of one attempt.
 
     Args:
-        journal: where they are written.
-        run: as it was claimed.
+        journal: the effects' rows.
+        run: the run as leased.
         clock: the time.
-        end: when the attempt is ended.
-        redact: takes the secrets out of what is recorded (G10).
+        end: when the attempt ends.
+        redact: removes secrets from recorded texts (G10).
     """
 
     def __init__(
@@ -57,55 +55,55 @@ class Effects:
         name: str,
         fn: Callable[..., Any],
         *,
-        key: str | None = None,
-        args: Any = None,
         probe: Callable[[IdempotencyKey], Any] | None = None,
-        in_doubt: str | None = None,
-        key_lifetime: str | timedelta = DAY,
-        approve: bool = False,
-        needs: float = NEEDS,
+        **options: Any,
     ) -> Any:
         """See `Context.effect`."""
         require_plain(name, fn, probe)
-        asked = self._plan(name, fn, key, args, in_doubt, key_lifetime, approve, needs)
-        begun = self._beginnings.begin(asked)
-        token = _running.set(begun)
-        try:
-            if begun.doubt is not None:
-                found = _plain(probe(asked.key)) if probe else None
-                self._resolve(begun, found, probed=probe is not None)
-            if begun.result is None:
-                begun.result = self._commit(begun, _plain(_called(fn, asked.key)))
-        except BaseException as error:
-            self._fail(begun, error)
-            raise
-        finally:
-            _running.reset(token)
-        return decode(begun.result)
+        takes = takes_key(fn)
+        return finished(
+            self.perform(
+                name, plainly(fn), takes_key=takes, probe=probe and plainly(probe), **options
+            )
+        )
 
     async def aeffect(
         self,
         name: str,
         fn: Callable[..., Awaitable[Any]],
         *,
-        key: str | None = None,
-        args: Any = None,
         probe: Callable[[IdempotencyKey], Awaitable[Any]] | None = None,
-        in_doubt: str | None = None,
-        key_lifetime: str | timedelta = DAY,
-        approve: bool = False,
-        needs: float = NEEDS,
+        **options: Any,
     ) -> Any:
         """See `Context.aeffect`."""
-        asked = self._plan(name, fn, key, args, in_doubt, key_lifetime, approve, needs)
+        takes = takes_key(fn)
+        return await self.perform(
+            name, awaiting(fn), takes_key=takes, probe=probe and awaiting(probe), **options
+        )
+
+    async def perform(
+        self,
+        name: str,
+        fn: AsyncFunction,
+        *,
+        takes_key: bool = True,
+        probe: AsyncFunction | None = None,
+        **options: Any,
+    ) -> Any:
+        """Performs an effect; suspends only where `fn` or `probe` do."""
+        run = self._run
+        own = run.handler, run.source, run.event_id
+        asked = plan(name, own, takes_key=takes_key, **options)
+        self.reserve(name)
         begun = self._beginnings.begin(asked)
         token = _running.set(begun)
         try:
             if begun.doubt is not None:
-                found = await _awaited(probe(asked.key)) if probe else None
+                found = await probe(asked.key) if probe else None
                 self._resolve(begun, found, probed=probe is not None)
             if begun.result is None:
-                begun.result = self._commit(begun, await _awaited(_called(fn, asked.key)))
+                returned = await (fn(asked.key) if takes_key else fn())
+                begun.result = self._commit(begun, returned)
         except BaseException as error:
             self._fail(begun, error)
             raise
@@ -115,16 +113,16 @@ class Effects:
 
     @staticmethod
     def current_key() -> str:
-        """Returns the key of the effect that is being run, "" outside of any."""
+        """Returns the key of the running effect, "" outside an effect."""
         begun = _running.get()
         return "" if begun is None else begun.plan.key
 
     @staticmethod
     def calling(what: str) -> None:
-        """Notes the call that is about to be made under the key of the effect that is being run.
+        """Notes a call that uses the running effect's key.
 
         Raises:
-            Permanent: another one was made under it, which a downstream could not tell from this.
+            Permanent: another call used the key; the downstream could not tell them apart.
         """
         begun = _running.get()
         if begun is None:
@@ -138,74 +136,44 @@ class Effects:
 
     @staticmethod
     def called() -> None:
-        """Notes that this call succeeded: whatever follows, something was done."""
+        """Notes that the call succeeded, so a later error does not mean that nothing was done."""
         begun = _running.get()
         if begun is not None:
             begun.acted = True
 
     def stop(self, held: Held) -> None:
-        """Lets nothing begin any more in this attempt, and the run be held at its end.
+        """Blocks further effects in this attempt and holds the run at its end.
 
         Raises:
-            Held: this.
+            Held: the given error.
         """
         self._stopped = self._beginnings.question = held
         raise held
 
     def redact(self, text: str) -> str:
-        """Returns a text as it may be recorded, without any secret that is known (G10)."""
+        """Removes known secrets from a text that will be recorded (G10)."""
         return self._redact(text)
 
     def require_answers(self) -> None:
-        """Holds a run whose handler has returned, though a person is asked about an effect.
-
-        It has caught everything: finished, it would ask nobody, and leave a doubt behind.
+        """Holds the run if its handler caught a `Held`: the question is still open.
 
         Raises:
-            Held: as an effect did.
+            Held: the one that an effect raised.
         """
         if self._beginnings.question is not None:
             raise self._beginnings.question
 
-    # -- before it happens
-
-    def _plan(
-        self,
-        name: str,
-        fn: Callable[..., Any],
-        key: str | None,
-        args: Any,
-        in_doubt: str | None,
-        key_lifetime: str | timedelta,
-        approve: bool,  # noqa: FBT001 - see Context.effect
-        needs: float,
-    ) -> Plan:
-        run = self._run
-        asked = plan(
-            name,
-            (run.handler, run.source, run.event_id),
-            key=key,
-            args=args,
-            in_doubt=in_doubt,
-            key_lifetime=key_lifetime,
-            approve=approve,
-            needs=needs,
-            takes_key=takes_key(fn),
-        )
-        self.reserve(name)
-        return asked
-
     def reserve(self, name: str) -> None:
-        """Takes a name for this attempt.
+        """Reserves a name for this attempt.
 
         Raises:
-            Permanent: it is taken, or this is inside of an effect.
-            Held: a person has to decide before anything begins.
+            Permanent: the name is in use, or an effect is running.
+            Held: a person must decide before any effect begins.
         """
         if self._stopped is not None:
             raise self._stopped
         if _running.get() is not None:
-            raise Permanent(f"effect {name!r} is inside of another effect; make them one after one")
+            raise Permanent(f"effect {name!r} is inside another effect; run one after the other")
         if name in self._names:
             raise Permanent(
                 f"effect {name!r} is named twice in one run; name each, like {name + ':1'!r}"
@@ -215,7 +183,7 @@ class Effects:
     # -- once it has happened, or not
 
     def _resolve(self, begun: StartedEffect, found: Any, *, probed: bool) -> None:
-        """Ends a doubt by what a probe has found, or lets the effect begin anew."""
+        """Resolves a doubt with the probe's result, or starts the effect again."""
         if found is None:
             self._beginnings.begin_again(begun, probed=probed)
             return
@@ -223,7 +191,7 @@ class Effects:
         begun.result = self._commit(begun, found, found_by="probe")
 
     def _commit(self, begun: StartedEffect, result: Any, **more: Any) -> bytes:
-        """Records a result, and returns that of the first commit."""
+        """Records a result and returns the result of the first commit."""
         asked, now = begun.plan, self._clock.now()
         try:
             stored = encode(result, redact=self._redact)
@@ -241,19 +209,19 @@ class Effects:
         try:
             return self._journal.commit(asked, stored, now, **more)
         except Unavailable:
-            # It happened, and only this worker knows: once more before it is in doubt.
+            # Only this worker knows that it happened: retry once before it is in doubt.
             return self._journal.commit(asked, stored, now, **more)
 
     def _fail(self, begun: StartedEffect, error: BaseException) -> None:
-        """Records that an effect certainly did not happen; anything else leaves it in doubt."""
+        """Records that an effect did not happen if that is certain; else it stays in doubt."""
         refused = isinstance(error, Deferred | Skipped | Held)
         refused = refused or (isinstance(error, Transient | Permanent) and error.refused)
-        # A refusal says nothing of an earlier call under the same key; an answer does. But of a
-        # call that was answered with a success only its handler can say that nothing was done.
+        # A refusal does not cover an earlier call under the same key; a definite answer does.
+        # After a successful call, only an explicit `refused=True` means that nothing was done.
         answered = isinstance(error, Permanent) and not begun.acted
         certain = not begun.doubted if refused else answered
         if begun.started and begun.result is None and certain:
-            with suppress(Unavailable):  # In doubt, then: the cautious side.
+            with suppress(Unavailable):  # The effect then stays in doubt, which is safe.
                 self._journal.fail(begun.plan, self._redact(str(error)), self._clock.now())
 
 
@@ -262,19 +230,34 @@ def _result(committed: Entry) -> bytes:
     return first
 
 
-def _called(fn: Callable[..., Any], key: IdempotencyKey) -> Any:
-    return fn(key) if takes_key(fn) else fn()
+def plainly(function: Callable[..., Any]) -> AsyncFunction:
+    """Returns a plain function as a coroutine function that never suspends."""
+
+    async def call(*args: Any) -> Any:
+        returned = function(*args)
+        if iscoroutine(returned):
+            returned.close()
+            text = "it returned a coroutine, and nothing was done: use aeffect, or await_for"
+            raise Permanent(text, refused=True)
+        return returned
+
+    return call
 
 
-def _plain(returned: Any) -> Any:
-    """Returns what a plain function returned; a coroutine has not begun, and nobody awaits it."""
-    if iscoroutine(returned):
-        returned.close()
-        text = "it returned a coroutine, and nothing was done: use aeffect, or await_for"
-        raise Permanent(text, refused=True)
-    return returned
+def awaiting(function: Callable[..., Any]) -> AsyncFunction:
+    """Returns a function, plain or not, as a coroutine function."""
+
+    async def call(*args: Any) -> Any:
+        returned = function(*args)
+        return await returned if isawaitable(returned) else returned
+
+    return call
 
 
-async def _awaited(returned: Any) -> Any:
-    """Returns what a coroutine returns; a plain function has done it all when it returns."""
-    return await returned if isawaitable(returned) else returned
+def finished(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """Runs a coroutine that never suspends, without an event loop, and returns its result."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        return done.value
+    raise RuntimeError("the coroutine suspended")

@@ -1,12 +1,12 @@
 """An effect's row: its start, its commit, its failure, each one conditional write.
 
-    (no row) ──► started ──► committed     final: the first commit wins, whoever makes it
+    (no row) ──► started ──► committed     final: the first commit wins
                    │  ▲ └──► failed        certain that nothing was done
                    ▼  │
-    in doubt: started by an attempt that is over. Started anew where the policy says so.
+    in doubt: started by an attempt that is over; started again if the policy permits
 
-A start is refused to an attempt that a later one has overtaken: `fence` counts the claims of a
-run and never goes back. A commit is not, since what has happened is a fact.
+A start by an attempt that a later one has superseded is rejected: `fence` is the lease count of the
+run and only grows. A commit is always accepted, because the effect has happened.
 """
 
 from collections.abc import Mapping
@@ -28,38 +28,38 @@ A_DAY: Final = 86_400
 
 
 class EffectState(StrEnum):
-    """Where an effect stands."""
+    """The state of an effect."""
 
-    STARTED = "started"  # under way, or in doubt once its attempt is over
-    COMMITTED = "committed"  # it happened, once
-    FAILED = "failed"  # it is certain that it did not happen
+    STARTED = "started"  # running, or in doubt once its attempt is over
+    COMMITTED = "committed"  # it happened
+    FAILED = "failed"  # it certainly did not happen
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An effect's row as it was found."""
+    """An effect's row as it was read."""
 
     row: Item
 
     @property
     def state(self) -> EffectState:
-        """Where it stands."""
+        """Its state."""
         return EffectState(self.row["status"])
 
     @property
     def unrecorded(self) -> str:
-        """Why a committed effect has no result, "" where it has one."""
+        """Why a committed effect has no result, "" if it has one."""
         why: str = self.row.get("unrecorded", "")
         return why
 
     @property
     def doubtful_since(self) -> datetime:
-        """When the first of its starts was made of which nobody knows what came of it."""
+        """The time of its first start with an unknown outcome."""
         return from_ms(self.row["doubtful_since"])
 
     @property
     def busy_until(self) -> datetime:
-        """When the attempt that started it is over at the latest."""
+        """The latest end of the attempt that started it."""
         return from_ms(self.row["busy_until"])
 
 
@@ -72,12 +72,12 @@ class EffectJournal:
         self._expires_at = to_seconds(received_at + EFFECT_LIFE)
 
     def find(self, plan: Plan, now: datetime) -> Entry | None:
-        """Returns the effect's row, None where it never started."""
+        """Returns the effect's row, None if it never started."""
         row = live(self._table.get(self._key(plan)), now)
         return Entry(row) if row and "status" in row else None
 
     def start(self, plan: Plan, now: datetime) -> Entry | None:
-        """Starts an effect; returns the row that is in the way, None where it is started.
+        """Starts an effect; returns None, or the row that prevents the start.
 
         Raises:
             Unavailable: the table failed; it may be started, and is then in doubt.
@@ -85,18 +85,18 @@ class EffectJournal:
         if plan.shared:
             self._refer(plan)
         entry = self._starting(plan, now, doubtful_since=now)
-        # TTL deletes days late: what it leaves of an expired row is not this effect's. Nor is a
-        # row that led to a business key which the handler does not give any more.
+        # An expired row counts as absent, because TTL deletes days late. So does a row without a
+        # status: it refers to a business key that the handler no longer uses.
         return self._write(plan, entry, either(absent(now), Absent("status")))
 
     def start_again(self, plan: Plan, old: Entry, now: datetime, *, doubtful: bool) -> Entry | None:
-        """Starts an effect that was started before, unless it has moved on since.
+        """Starts an effect again, unless its row has changed since.
 
         Args:
             plan: the effect.
-            old: as it was seen.
+            old: its row as read.
             now: the time.
-            doubtful: whether nobody knows what came of the earlier start.
+            doubtful: whether the outcome of the earlier start is unknown.
         """
         since = old.doubtful_since if doubtful else now
         entry = self._starting(plan, now, doubtful_since=since)
@@ -107,9 +107,9 @@ class EffectJournal:
         return self._write(plan, entry, seen)
 
     def commit(self, plan: Plan, result: bytes, now: datetime, **more: Any) -> Entry | None:
-        """Records that the effect happened; returns an earlier commit, None where this is it.
+        """Records that the effect happened; returns None, or an earlier commit.
 
-        `more` are further attributes: why a result is not recorded, or who says that it happened.
+        `more` are further attributes: why a result is not recorded, or who reported it.
         """
         entry = {
             **self._named(plan),
@@ -129,7 +129,7 @@ class EffectJournal:
         return None
 
     def fail(self, plan: Plan, why: str, now: datetime) -> None:
-        """Records that the effect of this attempt certainly did not happen."""
+        """Records that this attempt's effect did not happen."""
         ours = every(
             Equals("status", str(EffectState.STARTED)), Equals("lease_id", self._run.lease_id)
         )
@@ -144,20 +144,20 @@ class EffectJournal:
         try:
             self._table.update(self._key(plan), change, when=ours)
         except ConditionFailed:
-            return  # Overtaken, or its own earlier try: nothing is left to say.
+            return  # Superseded, or recorded by an earlier try of this call.
 
     def prolong(self, plan: Plan, entry: Entry) -> None:
-        """Lets a shared effect live as long as the last event that needed it."""
+        """Keeps a shared effect as long as the last event that uses it."""
         if plan.shared and entry.row["expires_at"] < self._expires_at - A_DAY:
             change = Change(set={"expires_at": self._expires_at})
             self._table.update(self._key(plan), change)
 
     def is_ours(self, entry: Entry) -> bool:
-        """Tells whether the row belongs to this run, in whatever attempt."""
+        """Returns whether the row belongs to this run, in any attempt."""
         return all(entry.row.get(name) == value for name, value in self._identity().items())
 
     def is_overtaken(self, entry: Entry) -> bool:
-        """Tells whether a later attempt of this run has started it."""
+        """Returns whether a later attempt of this run has started it."""
         return self.is_ours(entry) and entry.row["fence"] > self._run.claims
 
     # -- the row
@@ -168,7 +168,7 @@ class EffectJournal:
             self._table.update(self._key(plan), change, when=when)
         except ConditionFailed as error:
             old = error.old or {}
-            # A name is used once an attempt: the lease tells that this is our own earlier try.
+            # An attempt uses a name once, so the same lease means an earlier try of this call.
             started = old.get("status") == EffectState.STARTED
             ours = started and old.get("lease_id") == self._run.lease_id
             return None if ours else Entry(old)
@@ -203,7 +203,7 @@ class EffectJournal:
         return {"source": run.source, "event_id": run.event_id, "handler": run.handler}
 
     def _refer(self, plan: Plan) -> None:
-        """Leaves a row in the event's partition that leads to the shared one."""
+        """Writes a row in the event's partition that refers to the shared row."""
         key = effect_key(self._run.source, self._run.event_id, self._run.handler, plan.name)
         shared = self._key(plan)
         values = {"name": plan.name, "shared": shared.pk, "expires_at": self._expires_at}
@@ -215,7 +215,7 @@ class EffectJournal:
         return effect_key(self._run.source, self._run.event_id, self._run.handler, plan.name)
 
 
-# Of an earlier start that failed, or of an expired row.
+# Attributes of an earlier, failed start or of an expired row.
 _LEFT_BEHIND: Final = (
     "failed_at",
     "error",

@@ -1,4 +1,4 @@
-"""An effect of which a person says that it happened: committed by hand, with who and why."""
+"""Commits an effect in doubt on an operator's word, with the operator and the reason."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -12,24 +12,24 @@ from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.handlers.effects.journal import EffectState
 from webhook_inbox.ledger.schema import effect_key
 
-# Who found out that it happened; the other one is "probe".
+# The `found_by` of such a commit; a probe's is "probe".
 FOUND_BY: Final = "person"
 
 
 class NoDoubt(InboxError):
-    """The effect is not in doubt, so nobody has to say whether it happened; the text says why."""
+    """The effect is not in doubt; the text says why."""
 
 
 def find(table: Table, run: Run, name: str) -> Item:
-    """Returns the row of an effect that may have happened, wherever it lies.
+    """Returns the row of an effect that may have happened, of the run or shared.
 
     Args:
         table: the ledger.
-        run: whose effect it is.
-        name: the effect's name, "" for none.
+        run: the run of the effect.
+        name: the effect's name, or "".
 
     Raises:
-        NoDoubt: it is none, or has certainly not happened.
+        NoDoubt: there is no name, or the effect did not happen.
         Unavailable: the table failed.
     """
     if not name:
@@ -45,19 +45,19 @@ def find(table: Table, run: Run, name: str) -> Item:
 def commit(
     table: Table, row: Item, result: bytes, *, word: Mapping[str, str], mark: str, now: datetime
 ) -> bool:
-    """Commits an effect; False where it is committed already, since the first commit wins.
+    """Commits an effect; returns False if it is committed already, as the first commit wins.
 
     Args:
         table: the ledger.
-        row: the effect as it was found.
-        result: what it returned, as it is stored.
-        word: who says so, and why.
-        mark: tells this commit from any other.
+        row: the effect's row as read.
+        result: the result, encoded.
+        word: the operator and the reason.
+        mark: the unique id of this commit.
         now: the time.
 
     Raises:
-        NoDoubt: it was started anew meanwhile.
-        Unavailable: the table failed; it may be committed.
+        NoDoubt: it was started again meanwhile.
+        Unavailable: the table failed; the effect may be committed.
     """
     if row["status"] == EffectState.COMMITTED and "unrecorded" not in row:
         return False
@@ -81,6 +81,6 @@ def commit(
     except ConditionFailed as error:
         old = error.old or {}
         if old.get("status") != EffectState.COMMITTED:
-            raise NoDoubt("the effect was started anew by another event: look again") from error
+            raise NoDoubt("the effect was started again by another event: look again") from error
         return bool(old.get("committed_by") == mark)  # True for an earlier try of this call.
     return True

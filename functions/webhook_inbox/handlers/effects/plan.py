@@ -1,4 +1,4 @@
-"""What a handler asks for when it names an effect."""
+"""The plan of an effect: its name, key, arguments and policy."""
 
 import inspect
 import json
@@ -23,31 +23,34 @@ _POSITIONAL: Final = frozenset(
         inspect.Parameter.VAR_POSITIONAL,
     }
 )
-# What a parameter is called that is the key though it has a default.
+# Seconds for a call and its record.
+NEEDS: Final = 2.0
+DAY: Final = "24h"
+# A first parameter with a default receives the key only under one of these names.
 _KEY_NAMES: Final = frozenset({"key", "idempotency_key"})
 
 
 class InDoubt(StrEnum):
-    """What becomes of an effect that started and did not commit."""
+    """The policy for an effect that started and did not commit."""
 
-    RETRY = "retry"  # repeated under its key, while the downstream still knows that
-    HOLD = "hold"  # a person decides
+    RETRY = "retry"  # repeat it with its key, within the key's lifetime
+    HOLD = "hold"  # hold the run for a person's decision
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One effect as its handler asks for it.
+    """An effect as its handler requests it.
 
     Attributes:
         name: unique in its run.
-        key: what the downstream is given.
-        shared: the business key that several events share, "" where the effect is one event's.
-        arguments: the fingerprint of what it is called with, "" where the handler names nothing.
-        shows: the arguments as a person sees them, where one has to approve them.
-        in_doubt: what becomes of it where nobody knows whether it happened.
-        key_lifetime: how long the downstream knows a key; it is not repeated later than that.
-        approve: whether a person has to approve it first.
-        needs: the time that has to be left for it to start.
+        key: the idempotency key for the downstream.
+        shared: the business key that several events share, or "".
+        arguments: the fingerprint of the arguments, "" if none are given.
+        shows: the arguments as text, for approval.
+        in_doubt: the policy while it is unknown whether it happened.
+        key_lifetime: how long the downstream keeps a key; later the effect is not repeated.
+        approve: whether a person must approve it first.
+        needs: the time that must be left in the attempt.
     """
 
     name: str
@@ -62,7 +65,7 @@ class Plan:
 
     @property
     def subject(self) -> str:
-        """What an approval is for."""
+        """The subject of an approval."""
         return f"effect:{self.name}"
 
 
@@ -70,34 +73,23 @@ def plan(
     name: str,
     own: tuple[str, str, str],
     *,
-    key: str | None,
-    args: Any,
-    in_doubt: str | None,
-    key_lifetime: str | timedelta,
-    approve: bool,
-    needs: float,
     takes_key: bool,
+    key: str | None = None,
+    args: Any = None,
+    in_doubt: str | None = None,
+    key_lifetime: str | timedelta = DAY,
+    approve: bool = False,
+    needs: float = NEEDS,
 ) -> Plan:
-    """Returns a plan; whatever is wrong with it is said before anything happens.
-
-    Args:
-        name: the effect's name.
-        own: handler, source and event id.
-        key: the business key, None for the event's own.
-        args: what it is called with, as JSON data, pydantic models or dataclasses.
-        in_doubt: "retry" or "hold"; None takes "hold" where the function takes no key.
-        key_lifetime: like "24h".
-        approve: whether a person decides first.
-        needs: seconds.
-        takes_key: whether the function takes the key.
+    """Returns a plan; `own` is handler, source and event id, the options are `Context.effect`'s.
 
     Raises:
-        Permanent: a name, a key or the arguments cannot be kept; nothing was done.
+        Permanent: the name, the key, the arguments or an option is invalid; nothing was done.
     """
     check_name(name)
     if key is not None:
         _check_key(name, key)
-    told = None if args is None else _told(name, args)
+    shown = "" if args is None else _canonical(name, args)
     if in_doubt and in_doubt not in set(InDoubt):
         raise Permanent(f"effect {name!r}: in_doubt={in_doubt!r}; use one of {', '.join(InDoubt)}")
     policy = InDoubt(in_doubt or (InDoubt.RETRY if takes_key else InDoubt.HOLD))
@@ -109,8 +101,8 @@ def plan(
         name=name,
         key=key_of(name, *own) if key is None else key_of(name, key),
         shared=key or "",
-        arguments="" if told is None else sha256(told.encode()).hexdigest(),
-        shows=told or "",
+        arguments=sha256(shown.encode()).hexdigest() if shown else "",
+        shows=shown,
         in_doubt=policy,
         key_lifetime=lifetime,
         approve=approve,
@@ -119,14 +111,14 @@ def plan(
 
 
 def takes_key(function: Callable[..., Any]) -> bool:
-    """Tells whether a function takes the key, which is handed to it as its only argument.
+    """Returns whether a function takes the key as its only argument.
 
-    A first parameter with a default is its own, such as what `lambda line=line: …` binds in a
-    loop; unless it is called `key` or `idempotency_key`.
+    A first parameter with a default does not, such as that of `lambda line=line: …` in a loop,
+    unless it is named `key` or `idempotency_key`.
     """
     try:
         parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # some builtins tell nothing of themselves
+    except (TypeError, ValueError):  # some builtins have no signature
         return True
     first = next((each for each in parameters if each.kind in _POSITIONAL), None)
     if first is None:
@@ -135,10 +127,10 @@ def takes_key(function: Callable[..., Any]) -> bool:
 
 
 def require_plain(name: str, *functions: Callable[..., Any] | None) -> None:
-    """Refuses coroutine functions where plain ones are called: what they do would not be done.
+    """Rejects coroutine functions where plain functions are called.
 
     Raises:
-        Permanent: one of them is; nothing was done.
+        Permanent: one is a coroutine function; nothing was done.
     """
     if any(map(inspect.iscoroutinefunction, functions)):
         raise Permanent(
@@ -147,40 +139,40 @@ def require_plain(name: str, *functions: Callable[..., Any] | None) -> None:
 
 
 def check_name(name: str) -> None:
-    """Refuses what is no name of an effect.
+    """Rejects an invalid effect name.
 
     Raises:
-        Permanent: it is none.
+        Permanent: the name is not 1-128 printable ASCII characters without "#".
     """
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise Permanent(
-            f"effect {name!r}: a name is 1-{NAME_LIMIT} printable ASCII characters, none of them #"
+            f"effect {name!r}: a name is 1-{NAME_LIMIT} printable ASCII characters without #"
         )
 
 
 def _check_key(name: str, key: str) -> None:
     if not isinstance(key, str) or not key:
-        raise Permanent(f"effect {name!r}: a business key is text, and not empty")
+        raise Permanent(f"effect {name!r}: a business key must be non-empty text")
     try:
         size = len(key.encode())
     except UnicodeEncodeError as error:
-        raise Permanent(f"effect {name!r}: the business key is no Unicode text") from error
+        raise Permanent(f"effect {name!r}: the business key is not valid Unicode") from error
     if size > 1024:
-        raise Permanent(f"effect {name!r}: a business key has up to 1024 bytes, not {size}")
+        raise Permanent(f"effect {name!r}: the business key has {size} bytes; the limit is 1024")
 
 
-def _told(name: str, args: Any) -> str:
+def _canonical(name: str, args: Any) -> str:
     """Returns the arguments as canonical JSON."""
     try:
         text = json.dumps(args, default=plain, sort_keys=True, ensure_ascii=False, allow_nan=False)
         text.encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise Permanent(f"effect {name!r}: its args are no JSON: {error}") from error
+        raise Permanent(f"effect {name!r}: its args are not JSON: {error}") from error
     return text
 
 
 def plain(value: Any) -> Any:
-    """Returns a pydantic model or a dataclass as JSON data, for json.dumps."""
+    """Converts a pydantic model or a dataclass to JSON data, for json.dumps."""
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
     if is_dataclass(value) and not isinstance(value, type):

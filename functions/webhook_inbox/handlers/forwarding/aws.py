@@ -1,4 +1,4 @@
-"""Handing events on to services of AWS, as CloudEvents."""
+"""Forwards events to AWS services as CloudEvents."""
 
 import json
 from collections.abc import Mapping
@@ -14,21 +14,21 @@ from webhook_inbox.handlers.event import Event
 from webhook_inbox.handlers.forwarding.cloud_event import cloud_event
 from webhook_inbox.handlers.router import ReadyMade
 
-# An entry is smaller than 1 MB. https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEvents.html
+# https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEvents.html
 ENTRY_LIMIT: Final = 1024 * 1024
 DETAIL_TYPE_LIMIT: Final = 128
 # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-putevents.html#eb-putevent-size
 TIME_BYTES: Final = 14
-# 6 MB where the answer is waited for, 1 MB where it is not. https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html
+# 6 MB for a synchronous invocation, 1 MB for an asynchronous one. https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html
 INVOKE_LIMIT: Final = 6 * 1024 * 1024
 INVOKE_LATER_LIMIT: Final = 1024 * 1024
 # https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html
 INPUT_LIMIT: Final = 262_144
 EXECUTION_NAME_LIMIT: Final = 80
-NAMES_KEPT: Final = "2160h"  # 90 days after the execution has ended
-# What of a function's answer is recorded.
+NAMES_KEPT: Final = "2160h"  # 90 days after the end of the execution
+# A larger answer of a function is not recorded.
 ANSWER_LIMIT: Final = 64 * 1024
-# Of an attempt, beside the time that a function may take.
+# Seconds of an attempt beyond the function's timeout.
 MARGIN: Final = 2.0
 
 
@@ -37,17 +37,17 @@ def to_eventbridge(
 ) -> ReadyMade:
     """Returns a handler that puts a CloudEvent on an EventBridge bus.
 
-    PutEvents knows no keys: what was in doubt is put again, for as long as consumers remember, and
-    they know it by the `id` and `source` of the CloudEvent, in `detail`. Beyond that it is held.
+    PutEvents has no idempotency keys: an event in doubt is put again within `remembered`, and
+    consumers deduplicate by `id` and `source` of the CloudEvent in `detail`. Later it is held.
 
-    It needs, in stacks/permissions.py,
+    Add to stacks/permissions.py:
     `allow("events:PutEvents", on="arn:aws:events:REGION:ACCOUNT:event-bus/BUS")`.
 
     Args:
-        bus: its name or ARN.
-        source: the event's source there; `webhook-inbox.SOURCE` unless given.
-        remembered: how long consumers know an id, like "24h".
-        client: a boto3 client of `events`, for another region or account.
+        bus: the name or ARN of the bus.
+        source: the entry's source; `webhook-inbox.SOURCE` by default.
+        remembered: how long consumers remember an id, like "24h".
+        client: a boto3 `events` client, for another region or account.
     """
     remembers = duration(remembered)
     right = f'allow("events:PutEvents", on="{_arn(bus, "events", "event-bus/")}")'
@@ -80,27 +80,27 @@ def invoke(
     key_lifetime: str = "24h",
     client: Any = None,
 ) -> ReadyMade:
-    """Returns a handler that invokes a Lambda function, with the event and an idempotency key.
+    """Returns a handler that invokes a Lambda function with the event and an idempotency key.
 
-    The payload is `{"idempotency_key": …, "event": a CloudEvent}`. The function has to know the
-    key, as with Powertools Idempotency; for one that does not, give `in_doubt="hold"`. An error
-    that it raises is transient and leaves the effect in doubt, but for one of a class called
-    `Permanent`, which says that nothing was done and no repetition helps.
+    The payload is `{"idempotency_key": …, "event": a CloudEvent}`, at most 6 MB, or 1 MB without
+    `wait`. The function must honour the key, as with Powertools Idempotency; otherwise pass
+    `in_doubt="hold"`. An error of the function is transient and leaves the effect in doubt, unless
+    its class is named `Permanent`: then nothing was done.
 
-    It needs, in stacks/permissions.py,
+    Add to stacks/permissions.py:
     `allow("lambda:InvokeFunction", on="arn:aws:lambda:REGION:ACCOUNT:function:NAME")`.
 
     Args:
-        function: its name or ARN.
-        wait: whether its answer is waited for. Otherwise the event is handed to Lambda's own
-            queue, which invokes at least once, and repeats what failed by its own rules.
-        timeout: seconds that it is waited for; an attempt needs that and 2 s more.
+        function: the name or ARN of the function.
+        wait: whether to wait for the answer. Otherwise Lambda queues the event, invokes at least
+            once and retries by its own rules.
+        timeout: seconds to wait; the attempt needs 2 s more.
         in_doubt: "retry" or "hold".
-        key_lifetime: how long the function knows a key, like "24h".
-        client: a boto3 client of `lambda`, for another region or account.
+        key_lifetime: how long the function keeps a key, like "24h".
+        client: a boto3 `lambda` client, for another region or account.
 
     Raises:
-        ConfigurationError: `in_doubt` is unknown, or `key_lifetime` is no duration.
+        ConfigurationError: `in_doubt` is unknown, or `key_lifetime` is not a duration.
     """
     lifetime = duration(key_lifetime)
     _require_policy(f"invoke({function!r})", in_doubt)
@@ -127,21 +127,20 @@ def start_execution(
 ) -> ReadyMade:
     """Returns a handler that starts an execution of a Step Functions state machine.
 
-    The execution is named by the effect's key, and a name is taken once: a repetition within 90
-    days finds that it was started. That holds for Standard workflows. Express ones start again
-    under the same name: give `in_doubt="hold"` for one that may not run twice. Its input is as
-    `invoke` has it.
+    The execution is named after the effect's key. A Standard workflow accepts a name once in 90
+    days, so a repetition starts nothing. An Express workflow starts again: pass `in_doubt="hold"`
+    if it must not run twice. The input is the payload of `invoke`, at most 256 KB.
 
-    It needs, in stacks/permissions.py,
+    Add to stacks/permissions.py:
     `allow("states:StartExecution", on="arn:aws:states:REGION:ACCOUNT:stateMachine:NAME")`.
 
     Args:
-        state_machine: its ARN, or that of a version or an alias.
+        state_machine: the ARN of the state machine, a version or an alias.
         in_doubt: "retry" or "hold".
-        client: a boto3 client of `stepfunctions`, for another region or account.
+        client: a boto3 `stepfunctions` client, for another region or account.
 
     Raises:
-        ConfigurationError: it is no ARN, or `in_doubt` is unknown.
+        ConfigurationError: `state_machine` is not an ARN, or `in_doubt` is unknown.
     """
     if ":stateMachine:" not in state_machine:
         raise ConfigurationError(
@@ -172,7 +171,7 @@ def _put(target: AwsOperation, entry: Mapping[str, Any]) -> dict[str, Any]:
         return {"event_id": answer["Entries"][0]["EventId"]}
     refused = answer["Entries"][0]
     code, message = refused.get("ErrorCode", "unknown"), refused.get("ErrorMessage", "")
-    # The status is that of the request, which was good.
+    # The HTTP status of the request is 200; this is the entry's.
     status = 500 if code in {"InternalException", "InternalFailure"} else 400
     raise target.failure(code, message, answered={"HTTPStatusCode": status})
 
@@ -203,7 +202,7 @@ def _started(target: AwsOperation, state_machine: str, name: str, told: str) -> 
     try:
         target.call(stateMachineArn=state_machine, name=name, input=told)
     except Permanent as error:
-        # Nobody else names one by this key: an earlier call of ours, whose answer was lost.
+        # The name contains our key: an earlier call has started it, and its answer was lost.
         if _code(error) != "ExecutionAlreadyExists":
             raise
     return {"execution_arn": arn}
@@ -216,7 +215,7 @@ def _code(error: Permanent) -> str:
 
 
 def _execution_name(event_id: str, key: IdempotencyKey) -> str:
-    """Returns the name of an execution: the event's id, for people, and the key."""
+    """Returns the name of an execution: the readable event id and the key."""
     shown = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-" for c in event_id)
     return f"{shown[: EXECUTION_NAME_LIMIT - len(key.uuid) - 1]}-{key.uuid}"
 
@@ -241,8 +240,8 @@ def _require_policy(made_by: str, in_doubt: str) -> None:
 def _require_size(size: int, limit: int, what: str) -> None:
     if size > limit:
         raise Permanent(
-            f"the event takes {size:,} bytes, and {what} takes {limit:,}: forward it, or hand on"
-            " where its body is"
+            f"the event takes {size:,} bytes, and {what} takes {limit:,}: forward it over HTTP,"
+            " or send a reference to its body"
         )
 
 

@@ -1,4 +1,4 @@
-"""An event as others are told of it: a CloudEvent in structured JSON.
+"""Encodes an event as a CloudEvent in structured JSON.
 
 https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/formats/json-format.md
 """
@@ -15,14 +15,14 @@ JSON: Final = "application/json"
 
 
 def cloud_event(event: Event, *, source: str, traceparent: str = "") -> str:
-    """Returns the CloudEvent of an event; the same text in every attempt.
+    """Returns the CloudEvent of an event, the same text in every attempt.
 
-    A JSON body stands in `data` to the digit, as it came; any other one in `data_base64`.
+    A JSON body is copied unchanged to `data`; any other body is in `data_base64`.
 
     Args:
         event: the event.
-        source: its `source`; with the event's id it tells a repetition from another event.
-        traceparent: the trace context, "" for none.
+        source: the CloudEvent's `source`; with the event's id it identifies duplicates.
+        traceparent: the trace context, or "".
     """
     content_type = event.headers.get("content-type", JSON)
     attributes = {
@@ -41,7 +41,7 @@ def cloud_event(event: Event, *, source: str, traceparent: str = "") -> str:
 
 
 def json_text(body: bytes) -> str | None:
-    """Returns a body as JSON text, None where every parser would not read it as the same JSON."""
+    """Returns a body as JSON text, or None if it is not strict JSON."""
     try:
         text = body.decode()
         json.loads(text, parse_constant=_refuse)
@@ -51,7 +51,7 @@ def json_text(body: bytes) -> str | None:
 
 
 def rfc3339(moment: datetime) -> str:
-    """Returns a time as the specification spells it, in UTC."""
+    """Returns a time in RFC 3339 format, in UTC."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
@@ -61,4 +61,4 @@ def _says_json(content_type: str) -> bool:
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")  # as Python's parser would have it
+    raise ValueError(f"{constant} is not JSON")  # although Python's parser accepts it

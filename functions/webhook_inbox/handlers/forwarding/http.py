@@ -1,4 +1,4 @@
-"""Handing events on over HTTP."""
+"""Forwards events over HTTP."""
 
 from string import punctuation
 from typing import Final
@@ -10,28 +10,27 @@ from webhook_inbox.handlers.event import Event
 from webhook_inbox.handlers.forwarding.cloud_event import rfc3339
 from webhook_inbox.handlers.router import ReadyMade
 
-# What may stand in a header; the rest is written as in a URL.
+# Characters allowed in a header value; others are percent-encoded.
 _PLAIN: Final = f"{punctuation} "
 
 
 def forward(destination: str, path: str = "") -> ReadyMade:
-    """Returns a handler that POSTs the body, as it came, to a destination of inbox.toml.
+    """Returns a handler that POSTs the unchanged body to a destination of inbox.toml.
 
-    With `sign` in the destination's table it is signed as Standard Webhooks, so that a service in
-    any language verifies it with a library it has, and knows a repetition by `webhook-id` or by
-    the idempotency key. A service that knows no keys is said to with `idempotency = false`: what
-    is in doubt there is held for a person. Needs no right.
+    With `sign` set on the destination, the request is signed as Standard Webhooks; the receiver
+    detects a repetition by `webhook-id` or the idempotency key. Set `idempotency = false` for a
+    service that honours neither: an effect in doubt is then held for a person.
 
     Args:
-        destination: its name.
-        path: below the destination's base URL.
+        destination: the destination's name.
+        path: the path below its base URL.
     """
 
     def send(event: Event, ctx: Context) -> None:
         if ctx.destination(destination).key_field:
             raise Permanent(
-                f"forward sends a body as it came, and destination {destination!r} wants its key in"
-                ' there: set idempotency = { header = "Idempotency-Key" }'
+                f"forward sends the body unchanged, and destination {destination!r} expects its key"
+                ' in the body: set idempotency = { header = "Idempotency-Key" }'
             )
         told = {
             "content-type": event.headers.get("content-type", "application/octet-stream"),

@@ -1,4 +1,4 @@
-"""What a handler declares of the order it keeps: `@router.on(…, order=latest(…))`."""
+"""Declares the order of a handler's events: `@router.on(…, order=latest(…))`."""
 
 import re
 from collections.abc import Callable
@@ -14,34 +14,34 @@ LATEST: Final = "latest"
 SEQUENCE: Final = "sequence"
 CONTINUE: Final = "continue"
 ON_GAP: Final = ("hold", "skip", "dead")
-# A number has a place in a sort key of so many digits, and DynamoDB keeps it exactly.
+# Numbers of 18 digits fit a padded sort key, and DynamoDB stores them exactly.
 NUMBERS: Final = 10**18
 LONGEST_TIMEOUT: Final = timedelta(days=28)
 _PATH: Final = re.compile(r"[^.]+(\.[^.]+)*")
 
-# Given an ordering key and the first and last number that are missing, it applies what it can fetch of
-# them, in order, and returns the last number that it applied; the first minus one for none.
+# Called with an ordering key and the first and last missing number; applies the events that it can
+# fetch, in order, and returns the last number applied, or the first minus one.
 Backfill = Callable[[str, int, int], int]
 
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """The order that a handler keeps: what is declared, and the function that fills gaps."""
+    """A declared order, and the function that fills its gaps."""
 
     order: Order
     backfill: Backfill | None = None
 
 
 def latest(key: str, version: str) -> Ordering:
-    """Returns the order in which what is older than what has begun is skipped.
+    """Skips an event older than the newest one begun for its ordering key.
 
     Args:
-        key: the path in the body's JSON to what the order is about, like "data.object.id".
-        version: the path to what tells older from newer: numbers (or decimal text) by value,
-            ISO 8601 times as instants (UTC where they say no zone), other text as text.
+        key: the path to the ordering key in the body, such as "data.object.id".
+        version: the path to the version, at most 256 characters. Numbers and decimal text compare
+            by value, ISO 8601 times as instants (UTC without a zone), other text by code points.
 
     Raises:
-        ConfigurationError: a path is none.
+        ConfigurationError: a path is invalid.
     """
     return Ordering(Order(LATEST, _path("key", key), _path("version", version)))
 
@@ -55,22 +55,21 @@ def sequence(
     on_gap: str = "hold",
     backfill: Backfill | None = None,
 ) -> Ordering:
-    """Returns the order by number, one after the other, without gaps.
+    """Handles the events of an ordering key by number, without gaps.
 
     Args:
-        key: the path in the body's JSON to what is counted, like "account".
-        number: the path to the whole number.
-        first: the number that every ordering key begins with, 0 or more.
-        timeout: how long a run waits for a number that does not come, like "30s" or "1h"; at most
-            28 days.
-        on_gap: what happens then: "hold" asks a person, "skip" passes over what is missing,
-            "dead" makes the run that waits a dead letter.
-        backfill: `backfill(key, first, last)` applies the numbers that are missing, in order,
-            as far as it can fetch them, and returns the last that it applied. It may be called
-            again for what it has applied, if its worker was lost before that was recorded.
+        key: the path to the ordering key in the body, such as "account".
+        number: the path to the number, 0 to 10^18 - 1.
+        first: the first number of every ordering key, 0 or more.
+        timeout: how long a run waits for a missing number, like "30s" or "1h"; at most 28 days.
+        on_gap: the action after the timeout: "hold" asks a person, "skip" passes over the missing
+            numbers, "dead" moves the waiting run to the DLQ.
+        backfill: `backfill(key, first, last)` fetches and applies the missing numbers in order and
+            returns the last one applied, `first - 1` for none. After the loss of a worker it may
+            be called again for numbers that it has applied.
 
     Raises:
-        ConfigurationError: a path is none, or a value out of bounds.
+        ConfigurationError: a path is invalid, or a value is out of bounds.
     """
     if type(first) is not int or not 0 <= first < NUMBERS:
         raise ConfigurationError(f"order: first={first!r}; a sequence begins with 0 or more")
@@ -91,18 +90,18 @@ def sequence(
 
 
 def serial(key: str, *, on_dead: str = CONTINUE) -> Ordering:
-    """Returns the order of acceptance, one event of an ordering key at a time, on a FIFO lane.
+    """Handles the events of an ordering key one at a time, in order of acceptance, on a FIFO lane.
 
-    An event that was acknowledged before another was sent is handled before it. While one is
-    retried, the next ones of its ordering key wait; other ordering keys do not.
+    An event acknowledged before another was sent is handled first. While one is retried, the next
+    events of its ordering key wait.
 
     Args:
-        key: the path in the body's JSON to what the order is about, like "data.object.id".
-        on_dead: what a run's death means to the next ones of its ordering key: "continue", or "block"
-            until it was replayed to its end.
+        key: the path to the ordering key in the body, such as "data.object.id".
+        on_dead: "continue" with the next event after a run is moved to the DLQ, or "block" until it
+            is replayed or skipped.
 
     Raises:
-        ConfigurationError: the path is none, or `on_dead` is unknown.
+        ConfigurationError: the path is invalid, or `on_dead` is unknown.
     """
     if on_dead not in {CONTINUE, BLOCK}:
         raise ConfigurationError(f"order: on_dead={on_dead!r}; use {CONTINUE} or {BLOCK}")
@@ -112,7 +111,7 @@ def serial(key: str, *, on_dead: str = CONTINUE) -> Ordering:
 def _path(name: str, path: object) -> str:
     if not isinstance(path, str) or not _PATH.fullmatch(path):
         raise ConfigurationError(
-            f"order: {name}={path!r} is no path; write it like 'data.object.id'"
+            f"order: {name}={path!r} is not a path; write it like 'data.object.id'"
         )
     return path
 

@@ -1,12 +1,11 @@
-"""What a run does whose number comes too early: it waits, and in the end its gap is decided.
+"""Handles a run whose number is ahead of its turn: it waits, and the gap is decided at its timeout.
 
-    comes too early ── BACKFILL_AFTER ── timeout ──────────────► time
-         │ waits            │ backfill      │ on_gap: hold, skip, dead
-         └─ woken by whoever applies the number before its own, at any time
+    run is early ── BACKFILL_AFTER ── timeout ──────────────► time
+         │ waits         │ backfill      │ on_gap: hold, skip, dead
+         └─ resumed at any time by the run that applies the number before its own
 
-Who decides is the first in line: what waits behind a run that still lives waits for that one.
-Thus a number is never passed over whose event is here and may yet be applied: a predecessor that
-is tried again, or deferred, or held, is no gap.
+The first run in line decides; a run behind a live one waits for it. So no number is passed over
+whose event is stored and may be applied: a retried, deferred or held predecessor is no gap.
 """
 
 from dataclasses import dataclass
@@ -21,23 +20,20 @@ from webhook_inbox.handlers.ordering.declaration import Backfill
 from webhook_inbox.handlers.ordering.key_state import KeyState, KeyStates
 from webhook_inbox.handlers.ordering.waiters import ORDER, Waiters
 
-# What is late by less than this is most likely still on its way.
+# An event late by less than this is probably still in transit.
 BACKFILL_AFTER: Final = timedelta(seconds=30)
-# How soon and how seldom a run looks by itself: those before it wake nobody but the next number,
-# and whoever wakes may be lost on the way. In between, every wait is as long as all before it.
+# Bounds of the interval at which a run checks its turn, because a resume may be lost. Each interval
+# is as long as the total wait before it.
 RECHECK: Final = timedelta(minutes=15)
 RAREST_RECHECK: Final = timedelta(hours=1)
-# What a person decides who lets a run pass over a gap.
+# The subject of an approval to pass over a gap.
 SUBJECT: Final = ORDER
-# What a backfill may raise to say itself what becomes of the run.
+# Errors by which a backfill decides about its run.
 _DECIDES: Final = (Permanent, Skipped, Held, Deferred, HandlerTimedOut)
 
 
 class OutOfTurn(Deferred):
-    """The run waits for its predecessor, which wakes it.
-
-    Whoever has settled the run has to look again: `Orders.settled`.
-    """
+    """The run waits for its predecessor; call `Orders.settled` after it is settled."""
 
     def __init__(self, until: datetime, message: str, *, ordering_key: str, number: int) -> None:
         super().__init__(until, message, parked=True, waits_for=ORDER)
@@ -47,7 +43,7 @@ class OutOfTurn(Deferred):
 
 @dataclass(frozen=True, slots=True)
 class Entrant:
-    """A run that asks for its turn, and what its handler declares."""
+    """A run that requests its turn, and its handler's order."""
 
     run: Run
     order: Order
@@ -57,7 +53,7 @@ class Entrant:
 
 @dataclass(frozen=True, slots=True)
 class Early:
-    """A run whose number is beyond the next one; `applied` is the last that was applied."""
+    """A run whose number is beyond the next one; `applied` is the last number applied."""
 
     entrant: Entrant
     state: KeyState
@@ -71,19 +67,19 @@ class Early:
 
     @property
     def missing(self) -> str:
-        """The numbers between, for people."""
+        """The missing numbers as text."""
         first, last = self.applied + 1, self.number - 1
         numbers = f"number {first}" if first == last else f"numbers {first} to {last}"
         return f"{numbers} of {self.state.ordering_key}"
 
     def waits(self, until: datetime, why: str = "") -> OutOfTurn:
-        """Returns the wait until then, unless its predecessor comes earlier."""
+        """Returns the deferral until then, or until the predecessor is applied."""
         message = f"waits for {self.missing}{f'; {why}' if why else ''}"
         return OutOfTurn(until, message, ordering_key=self.state.ordering_key, number=self.number)
 
 
 class Gaps:
-    """Lets runs wait that come too early, and decides gaps."""
+    """Defers early runs and decides gaps."""
 
     def __init__(self, *, ordering_keys: KeyStates, waiters: Waiters, clock: Clock) -> None:
         self._ordering_keys = ordering_keys
@@ -91,14 +87,14 @@ class Gaps:
         self._clock = clock
 
     def close(self, early: Early) -> KeyState:
-        """Returns the ordering key's state, held by the run, once nothing before its number is missing.
+        """Returns the key's state, held by the run, once no number before its own is missing.
 
         Raises:
-            OutOfTurn: it waits.
+            OutOfTurn: the run waits.
             Deferred: another run holds the ordering key.
-            Held: a person has to decide.
-            Permanent: it will not be applied.
-            Changed: the ordering key has changed meanwhile.
+            Held: a person must decide.
+            Permanent: the run will not be applied.
+            Changed: the state has changed meanwhile.
             Unavailable: the table failed.
         """
         now = self._clock.now()
@@ -117,9 +113,9 @@ class Gaps:
         return self._fill(early, since, since + patience)
 
     def _is_passed(self, early: Early) -> bool:
-        """Tells whether all that is missing is one number that a person has denied.
+        """Returns whether the only missing number belongs to a run that a person denied.
 
-        The run of it has ended as one that its handler skips, and had nobody to record it.
+        A denied run ends as skipped without recording its number.
         """
         state, run = early.state, early.run
         if state.begun != str(early.number - 1):
@@ -128,7 +124,7 @@ class Gaps:
         return before is not None and before.status in SETTLED
 
     def _since(self, early: Early) -> datetime:
-        """Returns since when the run has waited; a replay begins its wait anew."""
+        """Returns the begin of the run's wait; a replay restarts it."""
         since = self._waiters.enter(early.state, early.run, early.number)
         return max(since, early.run.round_began_at or since)
 
@@ -150,14 +146,14 @@ class Gaps:
         now = self._clock.now()
         if now < end:
             self._ordering_keys.release(state, early.run)
-            # Every try waits as long as all before it.
+            # Each interval is as long as the total wait before it.
             raise early.waits(min(end, now + max(now - since, BACKFILL_AFTER)), failure)
         return self._decide(early, state, failure)
 
     def _backfill(self, early: Early, backfill: Backfill) -> tuple[KeyState, str]:
-        """Returns the state, held, as far as the backfill came, and why it came no further.
+        """Returns the held state after the backfill, and why it applied no more.
 
-        The ordering key is held meanwhile, so that what is fetched is not applied by a run as well.
+        The ordering key is held during the backfill, so that no run applies the same numbers.
         """
         held = self._ordering_keys.take(early.state, early.run, self._clock.now())
         try:
@@ -165,23 +161,23 @@ class Gaps:
             self._check(early, reached)
         except BaseException as error:
             if isinstance(error, Exception) and not isinstance(error, _DECIDES):
-                # The order's timeout decides, and no attempt of the handler is spent.
+                # The order's timeout applies; no attempt is counted.
                 return held, f"the backfill failed: {type(error).__name__}: {error}"
             self._ordering_keys.release(held, early.run)
             raise
         if reached == early.applied:
             return held, "the backfill found nothing"
-        told = {"applied": str(reached), "applied_by": f"the backfill for {early.run.event_id}"}
-        held = self._ordering_keys.take(held, early.run, self._clock.now(), **told)
-        # One that came while the backfill worked may have parked itself behind what was fetched.
+        done = {"applied": str(reached), "applied_by": f"the backfill for {early.run.event_id}"}
+        held = self._ordering_keys.take(held, early.run, self._clock.now(), **done)
+        # A run that arrived during the backfill may wait behind the fetched numbers.
         self._waiters.resume_those_with(held, early.run, reached + 1, early.entrant.lane)
-        return held, f"the backfill came to {reached}"
+        return held, f"the backfill reached {reached}"
 
     def _check(self, early: Early, reached: object) -> None:
         if type(reached) is not int or not early.applied <= reached < early.number:
             raise Permanent(
-                f"the backfill of {early.run.handler!r} returned {reached!r}: the last number that"
-                f" it applied is needed, from {early.applied} (none) to {early.number - 1}"
+                f"the backfill of {early.run.handler!r} returned {reached!r}: return the last"
+                f" number applied, from {early.applied} (none) to {early.number - 1}"
             )
 
     def _decide(self, early: Early, state: KeyState, failure: str) -> KeyState:
@@ -198,7 +194,7 @@ class Gaps:
         raise Permanent(why)
 
     def _pass_over(self, early: Early, state: KeyState) -> KeyState:
-        # Written before the handler begins: what was missing may come while it runs, or before it
-        # is tried again, and would be applied out of order.
-        told = {"applied": str(early.number - 1), "applied_by": f"{early.run.event_id}'s passing"}
-        return self._ordering_keys.take(state, early.run, self._clock.now(), **told)
+        # Written before the handler begins: a missing event that arrives during or after it would
+        # otherwise be applied out of order.
+        done = {"applied": str(early.number - 1), "applied_by": f"{early.run.event_id}'s passing"}
+        return self._ordering_keys.take(state, early.run, self._clock.now(), **done)

@@ -1,11 +1,10 @@
-"""The state of an ordering key: who holds it, what was begun last, what was applied last.
+"""The state of an ordering key: its holder, and the last version begun and applied.
 
     free ── take ──► held by one run ── record ──► free, its version applied
                          └─ release ─► free, its version begun and not applied
 
-Every write raises `revision`, and `take` asks for the one that was read: who holds the ordering key,
-and whether its own version is older, is decided on what was read, once. What the holder writes
-asks for its lease id.
+Every write increments `revision`. `take` is conditional on the revision read, so the decision about
+holder and version is made on current data; the holder's writes are conditional on its lease id.
 """
 
 from collections.abc import Mapping
@@ -28,19 +27,18 @@ from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
 from webhook_inbox.ledger.lease import CLOCK_SKEW
 from webhook_inbox.ledger.schema import carries, dedupe_key
 
-# An ordering key's state has to outlive the longest pause between two events of it; each write begins
-# the time anew. What has expired and is still there is used: it is right, whatever its age.
+# The state must outlive the longest pause between two events of a key; each write renews it. An
+# expired state that is still present is valid and used.
 STATE_LIFE: Final = timedelta(days=400)
 STATE: Final = "state#"
-# Whoever finds the ordering key held comes again after as long as it has been held, within these: a
-# short turn is waited for briefly, and a long one in few steps.
+# A run that finds the key held returns after as long as it has been held, within these bounds.
 SHORTEST_WAIT: Final = timedelta(seconds=2)
 LONGEST_WAIT: Final = timedelta(seconds=20)
 _HELD: Final = ("holder", "lease_id", "held_at", "held_until")
 
 
 class Changed(InboxError):
-    """The ordering key has changed since it was read; `state` is what it is now."""
+    """The ordering key has changed since it was read; `state` is the current state."""
 
     def __init__(self, state: "KeyState") -> None:
         super().__init__("the ordering key has changed")
@@ -52,10 +50,9 @@ class KeyState:
     """An ordering key as it was read.
 
     Attributes:
-        applied: the version or number that was applied last, "" for none; `applied_by` is the
-            event that brought it.
-        begun: the newest version, or the last number, whose handler was begun; `begun_by` as above.
-        holder: the event whose run holds the ordering key, "" for none.
+        applied: the version or number applied last, or ""; `applied_by` is its event.
+        begun: the newest version or number whose handler began; `begun_by` is its event.
+        holder: the event whose run holds the key, or "".
     """
 
     ordering_key: str
@@ -70,7 +67,7 @@ class KeyState:
     held_until: datetime | None = None
 
     def check_free_for(self, run: Run, now: datetime) -> None:
-        """Lets a run take the ordering key: of one run no two attempts live at a time.
+        """Checks that a run may take the key; a run's own attempts never overlap.
 
         Raises:
             Deferred: the run of another event holds it.
@@ -79,7 +76,7 @@ class KeyState:
             return
         if self.held_until >= now - CLOCK_SKEW:
             wait = min(max(now - self.held_at, SHORTEST_WAIT), LONGEST_WAIT)
-            raise Deferred(now + wait, f"{self.ordering_key} is in the hands of {self.holder}")
+            raise Deferred(now + wait, f"{self.ordering_key} is held by {self.holder}")
 
 
 class KeyStates:
@@ -89,8 +86,8 @@ class KeyStates:
         self._table = table
 
     def read(self, handler: str, ordering_key: str, kind: str) -> KeyState:
-        """Returns an ordering key's state under a kind of order; raises Unavailable."""
-        # A handler that changes to another kind begins anew: the old state says nothing of it.
+        """Returns an ordering key's state for a kind of order; raises Unavailable."""
+        # A handler that changes to another kind starts with an empty state.
         key = Key(ordering_key_pk(handler, ordering_key), STATE + kind)
         return _state(ordering_key, key, self._table.get(key))
 
@@ -99,8 +96,8 @@ class KeyStates:
 
         Raises:
             Deferred: the run of another event holds it.
-            Changed: it is not any more what was read.
-            Unavailable: the table failed; it may be held now.
+            Changed: the state has changed since it was read.
+            Unavailable: the table failed; the key may be held now.
         """
         state.check_free_for(run, now)
         change = Change(
@@ -118,18 +115,18 @@ class KeyStates:
         try:
             row: Item | None = self._table.update(state.key, change, when=when)
         except ConditionFailed as error:
-            # Our own: an earlier try of this call succeeded and its answer was lost.
+            # An earlier try of this call may have succeeded, and its answer was lost.
             if not carries(error.old, change.set):
                 raise Changed(_state(state.ordering_key, state.key, error.old)) from error
             row = error.old
         return _state(state.ordering_key, state.key, row)
 
     def record(self, state: KeyState, run: Run, now: datetime, *, applied: str) -> KeyState:
-        """Records what the holder has applied, and lets the ordering key go.
+        """Records the version that the holder applied, and releases the key.
 
         Raises:
-            Transient: the run does not hold it any more.
-            Unavailable: the table failed; it may be recorded.
+            Transient: the run no longer holds it.
+            Unavailable: the table failed; the version may be recorded.
         """
         told = {"applied": applied, "applied_by": run.event_id}
         change = Change(
@@ -140,7 +137,7 @@ class KeyStates:
         return self._as_holder(state, run, change, told)
 
     def release(self, state: KeyState, run: Run) -> None:
-        """Lets the ordering key go; if that fails, it is free when the run's lease is over."""
+        """Releases the key; on failure it is free when the run's lease ends."""
         change = Change(add={"revision": 1}, remove=_HELD)
         with suppress(Unavailable, Transient):
             self._as_holder(state, run, change, None)
@@ -158,7 +155,7 @@ class KeyStates:
 
 
 def ordering_key_pk(handler: str, ordering_key: str) -> str:
-    """Returns the partition of an ordering key; a long one is named by its hash."""
+    """Returns the partition of an ordering key; a long key is hashed."""
     return f"ordering_key#{handler}#{dedupe_key(ordering_key)}"
 
 

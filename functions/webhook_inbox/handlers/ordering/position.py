@@ -1,4 +1,4 @@
-"""Where an event stands in the order of its ordering key, as its body tells."""
+"""Reads an event's ordering key and its version or number from its body."""
 
 import re
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class PositionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """What tells older from newer; `text` is what is shown and stored."""
+    """A version; `text` is displayed and stored."""
 
     text: str
     kind: PositionKind
@@ -34,7 +34,7 @@ class Version:
 
     @classmethod
     def read(cls, text: str) -> "Version":
-        """Reads a version by its looks; the same text is always of the same kind."""
+        """Reads a version; its kind depends on the text only."""
         if _NUMBER.fullmatch(text):
             return cls(text, PositionKind.NUMBER, Decimal(text))
         try:
@@ -45,10 +45,10 @@ class Version:
         return cls(text, PositionKind.TIME, zoned)
 
     def is_older(self, other: "Version") -> bool:
-        """Tells whether it is older.
+        """Returns whether it is older.
 
         Raises:
-            Permanent: the two are of different kinds, and neither is older.
+            Permanent: the two are of different kinds.
         """
         if self.kind is not other.kind:
             raise Permanent(
@@ -59,10 +59,10 @@ class Version:
 
 
 def ordering_key_at(body: Any, path: str, asker: str) -> str:
-    """Returns the ordering key that a body is about: text, or a whole number as text.
+    """Returns the ordering key in a body: text, or a whole number as text.
 
     Raises:
-        Permanent: there is none; the message names the path and who asked.
+        Permanent: there is none; the message names the path and the asker.
     """
     found = at(body, path)
     if type(found) is int:
@@ -73,10 +73,10 @@ def ordering_key_at(body: Any, path: str, asker: str) -> str:
 
 
 def version_at(body: Any, path: str, asker: str) -> Version:
-    """Returns the version that a body tells of.
+    """Returns the version in a body.
 
     Raises:
-        Permanent: there is none; the message names the path and who asked.
+        Permanent: there is none; the message names the path and the asker.
     """
     found = at(body, path)
     is_number = isinstance(found, int | float) and not isinstance(found, bool)
@@ -88,10 +88,10 @@ def version_at(body: Any, path: str, asker: str) -> Version:
 
 
 def number_at(body: Any, path: str, asker: str) -> int:
-    """Returns the number that a body has in its sequence.
+    """Returns the sequence number in a body.
 
     Raises:
-        Permanent: there is none; the message names the path and who asked.
+        Permanent: there is none; the message names the path and the asker.
     """
     found = at(body, path)
     if isinstance(found, str) and _WHOLE.fullmatch(found):
@@ -102,7 +102,7 @@ def number_at(body: Any, path: str, asker: str) -> int:
 
 
 def _plain(value: object) -> str:
-    """Returns a JSON number without an exponent, "" for what is none, such as NaN."""
+    """Returns a JSON number without an exponent, "" if it is not finite."""
     number = Decimal(repr(value))
     return format(number, "f") if number.is_finite() else ""
 

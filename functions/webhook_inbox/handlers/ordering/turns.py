@@ -1,4 +1,4 @@
-"""A run's turn in the order of its ordering key: taken before its handler begins, ended after it."""
+"""A run's turn in its ordering key: taken before the handler begins, ended after it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -22,9 +22,9 @@ from webhook_inbox.handlers.ordering.position import Version, number_at, orderin
 from webhook_inbox.handlers.ordering.waiters import Waiters
 from webhook_inbox.queue.lanes import Lanes
 
-# How often a run looks again at once when the ordering key has changed under its eyes.
+# Immediate retries after a concurrent change of the ordering key.
 TRIES: Final = 3
-# That the ledger is down costs a run no attempt.
+# The deferral while the ledger is down; it counts no attempt.
 STORAGE_PAUSE: Final = timedelta(minutes=1)
 
 
@@ -33,9 +33,8 @@ class Turn:
     """A run that holds its ordering key.
 
     Attributes:
-        applied: what is recorded at the end; "" for nothing, where an operator forced what is
-            older than what was applied.
-        number: the number of a sequence.
+        applied: the version to record at the end, "" for none: an operator forced an old event.
+        number: the sequence number, or None.
     """
 
     state: KeyState
@@ -56,24 +55,24 @@ class Orders:
     def turn(
         self, spec: HandlerSpec, run: Run, body: Any, *, backfill: Backfill | None, lane: str
     ) -> Iterator[None]:
-        """Takes the run's turn around its policy and handler, if it is its turn.
+        """Takes the run's turn around its policy and handler.
 
-        Left without an error, or with `Skipped`, the event counts as applied, and its successor
-        is woken. Left with anything else, the ordering key is let go, and nothing is recorded.
+        On return or `Skipped`, the event is recorded as applied and its successor is resumed. On
+        any other error the ordering key is released and nothing is recorded.
 
         Args:
-            spec: the handler; one that declares another order, or none, has its turn at once.
-            run: the run as it was claimed.
+            spec: the handler; without `latest` or `sequence` its turn is immediate.
+            run: the run as leased.
             body: the body's JSON.
             backfill: the function of the handler's `Ordering`.
-            lane: the lane whose queue a successor is sent to.
+            lane: the lane of its successors.
 
         Raises:
-            Skipped: it is stale, or was applied before.
-            Deferred: it is not its turn, or the ledger is down; no attempt is spent.
-            Held: a person has to decide on the gap before it.
-            Permanent: its body has no place in the order, or its gap was not closed.
-            Transient: its hold was lost while its handler ran.
+            Skipped: the event is stale, or was applied before.
+            Deferred: it is not the run's turn, or the ledger is down; no attempt is counted.
+            Held: a person must decide about the gap before it.
+            Permanent: its body has no valid position, or its gap was not closed.
+            Transient: the run lost the key while its handler ran.
         """
         if spec.order is None or spec.order.kind not in {LATEST, SEQUENCE}:
             yield
@@ -90,9 +89,9 @@ class Orders:
         self._end(turn, run, lane)
 
     def settled(self, error: BaseException | None, run: Run, *, lane: str) -> None:
-        """Looks again after a run was settled that `error` ended: has its turn come meanwhile?
+        """Resumes a run that was deferred with `OutOfTurn` if its turn has come meanwhile.
 
-        Its predecessor may have looked for it before it was parked, and has woken nobody then.
+        Its predecessor may have looked for waiting runs before this run was deferred.
         """
         if not isinstance(error, OutOfTurn):
             return
@@ -114,14 +113,14 @@ class Orders:
                     state = changed.state
         except Unavailable as error:
             pause = self._clock.now() + STORAGE_PAUSE
-            raise Deferred(pause, f"its place in order cannot be read: {error}") from error
-        raise Deferred(self._clock.now() + SHORTEST_WAIT, f"{ordering_key} changes all the time")
+            raise Deferred(pause, f"its position cannot be read: {error}") from error
+        raise Deferred(self._clock.now() + SHORTEST_WAIT, f"{ordering_key} keeps changing")
 
     def _latest(self, entrant: Entrant, state: KeyState, body: Any) -> Turn:
         run = entrant.run
         version = version_at(body, entrant.order.version, f"handler {run.handler!r}")
-        # What was begun counts, not what was applied: its handler may have acted, and what it did
-        # would be undone for good, since a journalled effect is not done again.
+        # Compares with the version begun, not applied: its handler may have acted, and an older
+        # event would undo that for good, since a committed effect is not repeated.
         older = bool(state.begun) and version.is_older(Version.read(state.begun))
         if older and not _forced(run):
             done = "applied" if state.begun == state.applied else "begun"
@@ -136,8 +135,8 @@ class Orders:
         run, order = entrant.run, entrant.order
         number = number_at(body, order.version, f"handler {run.handler!r}")
         applied = int(state.applied) if state.applied else order.first - 1
-        # Recorded, and not settled: this run is not over yet, whatever its attempt ended in. Its
-        # successor was woken all the same: once that has begun, nothing older may.
+        # This run recorded its number but was not settled, so it may run again. Its successor was
+        # resumed: once that has begun, no older run may begin.
         recorded = number == applied and state.applied_by == run.event_id
         recorded = recorded and state.begun == str(number)
         if number <= applied and not recorded:
@@ -149,12 +148,12 @@ class Orders:
         return Turn(held, str(number), number)
 
     def _past(self, entrant: Entrant, state: KeyState, number: int, applied: int) -> Turn:
-        """Lets a number go by that was applied; one that an operator forces is done again."""
+        """Skips a number that was applied, unless an operator forced the run."""
         run = entrant.run
         if _forced(run):
             return Turn(self._ordering_keys.take(state, run, self._clock.now()), "")
         if number == applied:
-            # Who applied it may have been lost before it woke its successor.
+            # The worker that applied it may have been lost before it resumed the successor.
             self._waiters.resume_those_with(state, run, applied + 1, entrant.lane)
         self._leave(state, run, number)
         by = f" by {state.applied_by}" if state.applied_by else ""
@@ -168,19 +167,19 @@ class Orders:
         try:
             self._ordering_keys.record(turn.state, run, now, applied=turn.applied)
         except Unavailable as error:
-            # Its effects are journalled: what is done again is recorded, and nothing else.
+            # Its effects are committed: the next attempt repeats only this record.
             pause = now + STORAGE_PAUSE
-            raise Deferred(pause, f"its place in order cannot be recorded: {error}") from error
+            raise Deferred(pause, f"its position cannot be recorded: {error}") from error
         if turn.number is not None:
             self._waiters.resume_those_with(turn.state, run, turn.number + 1, lane)
             self._leave(turn.state, run, turn.number)
 
     def _leave(self, state: KeyState, run: Run, number: int) -> None:
-        # A run that has never waited has the first message's generation, and no row.
+        # A run that never waited has generation 0 and no waiter row.
         if run.generation:
             self._waiters.leave(state, run, number)
 
 
 def _forced(run: Run) -> bool:
-    """Tells whether an operator made a finished run begin again, by name."""
+    """Returns whether an operator forced the replay of a finished run."""
     return bool(run.replays and run.replays[-1].get("forced"))

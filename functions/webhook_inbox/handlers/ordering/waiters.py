@@ -1,8 +1,8 @@
-"""The runs that came before their predecessors, and who wakes them.
+"""The runs that wait for a predecessor, and their resumption.
 
-A run that waits puts its row before it is parked, and looks at the ordering key's state again after it
-was; whoever applies a number records it before it looks for the next one's row. So whichever of
-the two comes second sees the other, and no wake is lost.
+A waiting run writes its row before it is deferred, and reads the ordering key's state after that. A
+predecessor records its number before it looks for the next row. So the later of the two sees the
+other's write, and no resume is lost.
 """
 
 from collections.abc import Iterator
@@ -23,23 +23,23 @@ from webhook_inbox.ledger.settle import as_seen
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import RunMessage
 
-# What a run waits for that is parked until its turn: its `waits_for`.
+# The `waits_for` of a run that is deferred until its turn.
 ORDER: Final = "order"
 WAITER: Final = "waiter#"
-# Wide enough for every number there is, so that text sorts as numbers do.
+# Pads numbers so that they sort as text.
 DIGITS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Waiter:
-    """A run that waits for the numbers before its own."""
+    """A waiting run."""
 
     number: int
     event_id: str
 
 
 class Waiters:
-    """Keeps and wakes the runs of one handler that wait for a predecessor."""
+    """Records and resumes the runs that wait for a predecessor."""
 
     def __init__(self, *, table: Table, lanes: Lanes, clock: Clock) -> None:
         self._table = table
@@ -47,10 +47,10 @@ class Waiters:
         self._clock = clock
 
     def enter(self, state: KeyState, run: Run, number: int) -> datetime:
-        """Notes that a run waits, and returns since when it has.
+        """Records that a run waits, and returns the begin of its wait.
 
         Raises:
-            Unavailable: the table failed; it may be noted.
+            Unavailable: the table failed; the row may be written.
         """
         now = self._clock.now()
         key = _key(state, number, run.event_id)
@@ -69,12 +69,12 @@ class Waiters:
         return now
 
     def leave(self, state: KeyState, run: Run, number: int) -> None:
-        """Forgets that a run waits; a row that stays tells nothing wrong, and expires."""
+        """Deletes a run's row; a row that remains is harmless and expires."""
         with suppress(Unavailable):
             self._table.delete(_key(state, number, run.event_id))
 
     def between(self, state: KeyState, low: int, high: int) -> Iterator[Waiter]:
-        """Yields who waits with a number above `low` and below `high`, in order.
+        """Yields the waiters with numbers above `low` and below `high`, in order.
 
         Raises:
             Unavailable: the table failed.
@@ -86,17 +86,16 @@ class Waiters:
                 yield Waiter(row["number"], row["event_id"])
 
     def resume_those_with(self, state: KeyState, run: Run, number: int, lane: str) -> None:
-        """Wakes every run with this number; of several the first one applies it.
+        """Resumes every run with this number, after `run` applied the one before.
 
-        `run` is the one that applied the number before. Where the table or the queue fails, they
-        come at the end of their wait.
+        If the table or the queue fails, they resume at the end of their deferral.
         """
         with suppress(Unavailable):
             for row in self._table.query(state.key.pk, sk_prefix=_prefix(number)):
                 self.resume(run.source, row["event_id"], run.handler, lane)
 
     def resume(self, source: str, event_id: str, handler: str, lane: str) -> None:
-        """Wakes a run if it is parked until its turn.
+        """Resumes a run that is deferred until its turn.
 
         Raises:
             Unavailable: the table or the queue failed; the reconciler sends it.
@@ -104,18 +103,18 @@ class Waiters:
         run = self.run(source, event_id, handler)
         if run is None or not run.parked or run.waits_for != ORDER:
             return
-        # Whoever changes it meanwhile, the reconciler for one, sends it as well.
+        # A concurrent writer, such as the reconciler, sends it as well.
         with suppress(ConditionFailed):
             resume(self._table, run, unchanged=as_seen(run), now=self._clock.now())
             self._lanes.send([(lane, RunMessage.of(run))])
 
     def lives(self, source: str, event_id: str, handler: str) -> bool:
-        """Tells whether a run may still apply its number by itself; raises Unavailable."""
+        """Returns whether a run may still apply its number; raises Unavailable."""
         run = self.run(source, event_id, handler)
         return run is not None and run.status not in {*SETTLED, Status.DEAD_LETTER}
 
     def run(self, source: str, event_id: str, handler: str) -> Run | None:
-        """Returns a run as it is now; raises Unavailable."""
+        """Returns a run, or None; raises Unavailable."""
         row = self._table.get(run_key(source, event_id, handler))
         return None if row is None else run_from(row)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 
-from webhook_inbox.handlers import Context, Permanent, Transient
+from webhook_inbox import Context, Permanent, Transient
 
 # Client errors worth a retry: request timeout, too early, too many requests.
 WORTH_ANOTHER_TRY = frozenset({408, 425, 429})

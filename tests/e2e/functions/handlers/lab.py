@@ -12,10 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from handlers._downstream import post
-from webhook_inbox.handlers.context import Context
-from webhook_inbox.handlers.event import Event
-from webhook_inbox.handlers.ordering.declaration import serial
-from webhook_inbox.handlers.router import Router
+from webhook_inbox import Context, Event, Router, serial
 
 lab: Final = Router("lab")
 LOOK: Final = 0.02  # seconds between two looks at the file

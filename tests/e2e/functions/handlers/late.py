@@ -7,9 +7,7 @@ import os
 from typing import Final
 
 from handlers._downstream import post
-from webhook_inbox.handlers.context import Context
-from webhook_inbox.handlers.event import Event
-from webhook_inbox.handlers.router import Router
+from webhook_inbox import Context, Event, Router
 
 if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
     raise ModuleNotFoundError("No module named 'left_out_of_the_lock'")

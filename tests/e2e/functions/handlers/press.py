@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from webhook_inbox.handlers import Context, Event, Router
+from webhook_inbox import Context, Event, Router
 
 press: Final = Router("press", source="lab")
 

@@ -95,7 +95,7 @@ def test_what_is_in_doubt_where_no_key_is_known_waits_for_a_person(answer: Any) 
     inbox.run_until_quiet()
 
     assert inbox.run().status is Status.HELD
-    assert "nobody can tell whether it happened" in inbox.run().last_error
+    assert "it is unknown whether it happened" in inbox.run().last_error
     assert keys(sink) == [None]
 
 

@@ -6,13 +6,10 @@ from dataclasses import replace
 from typing import Any, Final
 
 from tests.unit.support.world import FULFIL, MANIFEST, World
-from webhook_inbox.domain.errors import Permanent
-from webhook_inbox.domain.idempotency import IdempotencyKey
+from webhook_inbox import Context, Event, IdempotencyKey, Permanent
 from webhook_inbox.domain.ports import Item
 from webhook_inbox.handlers.completions.receiver import CompletionOutcome, Completions
 from webhook_inbox.handlers.completions.tokens import CompletionToken
-from webhook_inbox.handlers.context import Context
-from webhook_inbox.handlers.event import Event
 from webhook_inbox.ledger.schema import effect_key, wait_key
 
 NAME: Final = "render"
@@ -76,9 +73,14 @@ class Labour:
 
     @property
     def row(self) -> Item:
-        """The wait's row."""
-        row = self.world.table.get(wait_key("acme", "evt-1", "acme.fulfil", NAME))
-        assert row is not None, "the wait has no row"
+        """The row of the first job."""
+        return self.job(1)
+
+    def job(self, number: int) -> Item:
+        """The row of a job by its number."""
+        name = NAME if number == 1 else f"{NAME}:{number}"
+        row = self.world.table.get(wait_key("acme", "evt-1", "acme.fulfil", name))
+        assert row is not None, f"job {number} has no row"
         return row
 
     def effect(self, name: str = NAME) -> Item:

@@ -1,5 +1,6 @@
 """Tokens: which wait they name, who may make one, and where they are never seen."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from string import ascii_lowercase, digits
 
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.handlers.completions.job_stage import Labour
-from webhook_inbox.domain.errors import Permanent
+from webhook_inbox import Permanent
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.secrets import COMPLETION_KEY
 from webhook_inbox.handlers.completions.receiver import CompletionOutcome
@@ -34,7 +35,7 @@ event_ids = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_si
 def made(
     place: WaitAddress = PLACE, *, key: str = "k", number: int = 1, at: datetime = NOW
 ) -> CompletionToken:
-    return mint(key, place, number=number, received_at=at)
+    return mint(key, replace(place, number=number), received_at=at)
 
 
 @given(names, event_ids, names, labels.filter(bool))

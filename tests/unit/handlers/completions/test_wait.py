@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.handlers.completions.job_stage import Labour, Lost, refuse
-from webhook_inbox.domain.errors import Permanent, Transient
+from webhook_inbox import Permanent, Transient
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.secrets import COMPLETION_KEY
 from webhook_inbox.handlers.completions.receiver import CompletionOutcome
@@ -293,6 +293,21 @@ def test_a_job_that_may_be_retried_spends_an_attempt_and_is_started_anew(labour:
     assert labour.returned == [{"pages": 3}]
 
 
+def test_each_job_has_a_row_of_its_own_beside_its_effect(labour: Labour) -> None:
+    labour.begin()
+    labour.complete(body={"error": "out of paper", "retry": True})
+    labour.world.work()
+    labour.pass_seconds(600)
+
+    rows = {row["sk"]: row for row in labour.world.table if row["sk"].startswith("wait#")}
+    assert {key: (row["status"], row["number"]) for key, row in rows.items()} == {
+        "wait#acme.fulfil#render": ("again", 1),
+        "wait#acme.fulfil#render:2": ("waiting", 2),
+    }
+    assert rows["wait#acme.fulfil#render"]["error"] == "out of paper"
+    assert labour.effect("render:2")["status"] == "committed"
+
+
 def test_retries_end_with_the_attempts(labour: Labour) -> None:
     labour.world.deliver()
     for _ in range(3):
@@ -469,7 +484,7 @@ def test_a_poll_that_fails_finds_nothing_and_says_why() -> None:
 
     run = labour.world.run()
     assert (run.status, run.attempt_count) == (Status.DEFERRED, 0)
-    assert "; asking failed: 503 from the printer" in run.last_error
+    assert "; the poll failed: 503 from the printer" in run.last_error
     assert run.next_attempt_at is not None
     assert timedelta(minutes=4) < run.next_attempt_at - labour.world.now <= timedelta(minutes=5)
 
@@ -491,7 +506,7 @@ def test_a_poll_may_find_what_cannot_be_kept() -> None:
     labour.begin()
     labour.pass_seconds(61)
 
-    assert "wait 'render': its result is no JSON" in labour.world.run().last_error
+    assert "wait 'render': its result is not JSON" in labour.world.run().last_error
 
 
 # -- what cannot be waited for
@@ -515,7 +530,7 @@ def test_a_time_that_is_none_is_refused_before_anything_happens(
 
     assert said in labour.world.run().last_error
     assert labour.started == []
-    assert not labour.world.rows("wait#")
+    assert not [row for row in labour.world.table if row["sk"].startswith("wait#")]
 
 
 @pytest.mark.parametrize("name", ["", "a#b", "Ä", "x" * 121])
@@ -550,7 +565,7 @@ def test_a_wait_inside_of_an_effect_is_refused_before_anything_happens(labour: L
     labour.world.deliver()
     labour.world.work()
 
-    assert "wait 'render' is inside of an effect" in labour.world.run().last_error
+    assert "wait 'render' is inside an effect" in labour.world.run().last_error
     assert labour.world.overview().waits == ()
 
 
@@ -561,7 +576,7 @@ def test_without_a_key_nothing_is_begun(labour: Labour) -> None:
 
     run = labour.world.run()
     assert (run.status, labour.started) == (Status.FAILED, [])
-    assert "'inbox/completion-key', which the stack makes, has no value" in run.last_error
+    assert "'inbox/completion-key', which the stack creates, has no value" in run.last_error
 
 
 def test_a_business_key_is_refused_since_a_token_is_one_runs() -> None:

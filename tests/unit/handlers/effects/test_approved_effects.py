@@ -8,11 +8,9 @@ import pytest
 
 from tests.unit.support.holding import deciding
 from tests.unit.support.world import World
-from webhook_inbox.domain.errors import Transient
+from webhook_inbox import Context, Event, Transient
 from webhook_inbox.domain.model import Status
 from webhook_inbox.handlers.approvals import ApprovalOutcome, ApprovalRequest, holds
-from webhook_inbox.handlers.context import Context
-from webhook_inbox.handlers.event import Event
 from webhook_inbox.queue.outcomes import RunOutcome
 from webhookctl.explain.next_action import next_action
 

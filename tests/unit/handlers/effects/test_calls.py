@@ -5,8 +5,7 @@ from contextlib import suppress
 import pytest
 
 from tests.unit.handlers.effects.bench import Bench, elsewhere
-from webhook_inbox.domain.errors import Held, Permanent, Transient
-from webhook_inbox.handlers import Context, Event, Router
+from webhook_inbox import Context, Event, Held, Permanent, Router, Transient
 from webhook_inbox.testing import Fake, Inbox, KitError
 
 shop = Router("shop")
@@ -147,5 +146,5 @@ def test_a_result_that_cannot_be_kept_gives_way_to_one_that_was() -> None:
 
 
 def test_the_kit_still_says_where_a_worker_did_not_die(inbox: Inbox) -> None:
-    with pytest.raises(KitError, match="did not come to the effect 'note'"):
+    with pytest.raises(KitError, match="did not reach the effect 'note'"):
         inbox.run("shop.again", {"n": 1}, event_type="again", crash_after="note")

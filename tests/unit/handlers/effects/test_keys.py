@@ -5,7 +5,8 @@ from uuid import UUID, uuid5
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook_inbox.domain.idempotency import IdempotencyKey, key_of
+from webhook_inbox import IdempotencyKey
+from webhook_inbox.domain.idempotency import key_of
 from webhook_inbox.handlers.effects.plan import takes_key
 
 

@@ -6,15 +6,9 @@ import pytest
 from pydantic import BaseModel
 
 from tests.unit.handlers.effects.bench import ATTEMPT, Bench, Killed, elsewhere, killed_after
+from webhook_inbox import Deferred, Held, Permanent, Transient
 from webhook_inbox.adapters.memory import Fault
-from webhook_inbox.domain.errors import (
-    Deferred,
-    Held,
-    Permanent,
-    Superseded,
-    Transient,
-    Unavailable,
-)
+from webhook_inbox.domain.errors import Superseded, Unavailable
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.handlers.effects.effect import Effects
 from webhook_inbox.handlers.effects.journal import EffectJournal
@@ -121,7 +115,7 @@ def test_a_name_is_used_once_in_an_attempt(bench: Bench) -> None:
 
 def test_an_effect_inside_of_another_is_refused(bench: Bench) -> None:
     effects = bench.attempt()
-    with pytest.raises(Permanent, match="inside of another effect"):
+    with pytest.raises(Permanent, match="inside another effect"):
         effects.effect("outer", lambda key: effects.effect("inner", bench.sink))
     assert bench.sink.keys == []
     # And is none of the next ones' business.
@@ -146,7 +140,7 @@ def test_any_other_name_will_do(bench: Bench, name: str) -> None:
 
 def test_arguments_that_are_no_json_are_refused_before_anything_happens(bench: Bench) -> None:
     for args in (object(), {"at": float("nan")}, "\ud800", Bench):
-        with pytest.raises(Permanent, match="its args are no JSON"):
+        with pytest.raises(Permanent, match="its args are not JSON"):
             bench.attempt().effect("mail", bench.sink, args=args)
     assert bench.sink.keys == []
 
@@ -159,7 +153,7 @@ def test_a_result_of_300_kb_is_recorded(bench: Bench) -> None:
 
 @pytest.mark.parametrize(
     ("result", "why"),
-    [("x" * (300 * 1024 - 1), "301 KB"), (object(), "no JSON"), (b"x", "no JSON")],
+    [("x" * (300 * 1024 - 1), "301 KB"), (object(), "not JSON"), (b"x", "not JSON")],
 )
 def test_what_cannot_be_recorded_is_held_and_not_executed_again(
     bench: Bench, result: object, why: str

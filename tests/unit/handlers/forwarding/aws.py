@@ -8,7 +8,7 @@ import boto3
 from botocore.response import StreamingBody
 from botocore.stub import ANY, Stubber
 
-from webhook_inbox.handlers import Router
+from webhook_inbox import Router
 from webhook_inbox.handlers.router import ReadyMade
 from webhook_inbox.testing import Inbox, Run
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from webhook_inbox.handlers.event import Event
+from webhook_inbox import Event
 from webhook_inbox.handlers.forwarding.cloud_event import cloud_event, rfc3339
 
 RECEIVED = datetime(2026, 11, 21, 10, 30, 0, 250_000, tzinfo=UTC)

@@ -15,7 +15,7 @@ provider = "stripe"
 [destinations.billing]
 base_url = "https://billing.example"
 """
-TOP = "from webhook_inbox.handlers import Router\nfrom webhook_inbox.handlers.forwarding import forward\n"
+TOP = "from webhook_inbox import Router, forward\n"
 REGISTERED = 'acme.on("{types}", name="{name}")(forward("{destination}"))\n'
 
 
@@ -72,7 +72,7 @@ def test_without_a_name_synth_says_where(project: Project) -> None:
     text = 'acme = Router("acme")\n\nacme.on("*")(forward("billing"))\n'
     with pytest.raises(
         ConfigurationError,
-        match=r"handlers/billing\.py:5: forward\('billing'\) has no name of its own",
+        match=r"handlers/billing\.py:4: forward\('billing'\) has no name of its own",
     ):
         project.write(billing=text).compiled()
 
@@ -93,7 +93,7 @@ def test_the_aws_ones_are_declared_without_an_account(project: Project) -> None:
     """Synth has neither region nor credentials: no client is made before the first call."""
     machine = "arn:aws:states:eu-west-1:1:stateMachine:x"
     text = (
-        "from webhook_inbox.handlers.forwarding import invoke, start_execution, to_eventbridge\n"
+        "from webhook_inbox import invoke, start_execution, to_eventbridge\n"
         'acme = Router("acme")\n'
         'acme.on("a", name="acme.bus")(to_eventbridge("orders"))\n'
         'acme.on("b", name="acme.call")(invoke("worker"))\n'

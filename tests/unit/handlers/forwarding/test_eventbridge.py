@@ -8,8 +8,8 @@ import pytest
 from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
 
 from tests.unit.handlers.forwarding.aws import Aws, handled
+from webhook_inbox import to_eventbridge
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.handlers.forwarding import to_eventbridge
 
 PUT: dict[str, Any] = {"FailedEntryCount": 0, "Entries": [{"EventId": "e-1"}]}
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.unit.handlers.forwarding.aws import Aws, handled
+from webhook_inbox import start_execution
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.handlers.forwarding import start_execution
 
 MACHINE = "arn:aws:states:eu-west-1:111122223333:stateMachine:fulfil"
 # https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html

@@ -5,9 +5,8 @@ from urllib.parse import unquote
 import pytest
 from standardwebhooks import Webhook
 
+from webhook_inbox import Router, forward
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.handlers import Router
-from webhook_inbox.handlers.forwarding import forward
 from webhook_inbox.testing import Fake, Inbox
 from webhook_inbox.testing.samples import SIGNING
 

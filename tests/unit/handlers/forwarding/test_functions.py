@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.unit.handlers.forwarding.aws import Aws, handled, payload
+from webhook_inbox import invoke, start_execution
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.handlers.forwarding import invoke, start_execution
 
 NAME = "billing-worker"
 

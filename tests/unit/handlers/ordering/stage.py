@@ -10,15 +10,16 @@ from contextlib import AbstractContextManager, suppress
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from webhook_inbox import Deferred, Held, Permanent, Skipped
 from webhook_inbox.adapters.memory import ManualClock, MemoryQueue, MemoryTable, SeededRandomness
 from webhook_inbox.adapters.memory.faults import Faults, no_faults
-from webhook_inbox.domain.errors import Deferred, Held, Permanent, Skipped, Unavailable
+from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.manifest import HandlerSpec
 from webhook_inbox.domain.model import Run, Status, StoredEvent, WaitStrategy
 from webhook_inbox.domain.ports import Change, Item, Key, Message
 from webhook_inbox.domain.timestamps import from_ms, to_ms
-from webhook_inbox.handlers.ordering import Orders
 from webhook_inbox.handlers.ordering.declaration import Ordering
+from webhook_inbox.handlers.ordering.turns import Orders
 from webhook_inbox.ledger.deferral import resume
 from webhook_inbox.ledger.lease import Lease, NotClaimable, claim
 from webhook_inbox.ledger.schema import run_from, run_key

@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
+from webhook_inbox import Event, Permanent, Skipped, Transient, current
 from webhook_inbox.adapters.memory.system import START
-from webhook_inbox.domain.errors import Permanent, Skipped, Transient
-from webhook_inbox.handlers.current_state import current
-from webhook_inbox.handlers.event import Event
 
 VERSIONS = {"version": "data.updated", "fetched": "updated_at"}
 
@@ -35,7 +33,7 @@ def test_a_state_may_be_anything_that_is_there() -> None:
 
 
 def test_what_is_gone_is_nothing_to_do() -> None:
-    with pytest.raises(Skipped, match="cus_1 is not there any more"):
+    with pytest.raises(Skipped, match="cus_1 no longer exists"):
         current(event(), lambda _: None, key="data.id")
 
 
@@ -49,7 +47,7 @@ def test_what_is_as_new_as_the_event_or_newer_is_acted_on(told: Any, found: Any)
 
 
 def test_a_copy_that_lags_is_asked_again_soon() -> None:
-    with pytest.raises(Transient, match="was fetched as of 4, and the event tells of 5") as raised:
+    with pytest.raises(Transient, match="was fetched as of 4, and the event has 5") as raised:
         current(event(updated=5), lambda _: {"updated_at": 4}, key="data.id", **VERSIONS)
     assert raised.value.retry_after == timedelta(seconds=10)
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from webhook_inbox import latest, sequence
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import HandlerSpec, Order, handler_from
-from webhook_inbox.handlers.ordering.declaration import Ordering, latest, sequence
+from webhook_inbox.handlers.ordering.declaration import Ordering
 
 
 def nothing(ordering_key: str, first: int, last: int) -> int:
@@ -61,7 +62,7 @@ def test_it_is_frozen() -> None:
     ],
 )
 def test_a_path_is_names_with_dots_between(declare: Callable[[Any], Ordering], path: Any) -> None:
-    with pytest.raises(ConfigurationError, match="is no path; write it like"):
+    with pytest.raises(ConfigurationError, match="is not a path; write it like"):
         declare(path)
 
 

@@ -7,14 +7,13 @@ from typing import Any
 import pytest
 
 from tests.unit.handlers.ordering.stage import HANDLER, SOURCE, Stage
+from webhook_inbox import Deferred, Held, Permanent, Transient, sequence
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.adapters.memory.system import START
-from webhook_inbox.domain.errors import Deferred, Held, Permanent, Transient
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.ports import Change
 from webhook_inbox.domain.timestamps import to_ms
-from webhook_inbox.handlers.ordering import BACKFILL_AFTER
-from webhook_inbox.handlers.ordering.declaration import sequence
+from webhook_inbox.handlers.ordering.gaps import BACKFILL_AFTER
 from webhook_inbox.ledger.schema import run_key
 
 
@@ -330,7 +329,7 @@ def test_while_it_is_fetched_nobody_applies_it() -> None:
     def meanwhile() -> None:
         provider.meanwhile = lambda: None
         come(stage, 2)
-        assert stage.run("evt_2").last_error == "acct_1 is in the hands of evt_3"
+        assert stage.run("evt_2").last_error == "acct_1 is held by evt_3"
 
     provider.meanwhile = meanwhile
     after(stage, seconds=31)
@@ -443,8 +442,8 @@ def test_a_backfill_that_returns_nonsense_is_permanent_and_says_what_is_wanted(
     after(stage, minutes=1)
     assert stage.run("evt_3").status is Status.DEAD_LETTER
     assert stage.run("evt_3").last_error == (
-        f"the backfill of 'shop.sync' returned {returned!r}: the last number that it applied is"
-        " needed, from 1 (none) to 2"
+        f"the backfill of 'shop.sync' returned {returned!r}: return the last number applied,"
+        " from 1 (none) to 2"
     )
     assert "holder" not in stage.state("acct_1")
 

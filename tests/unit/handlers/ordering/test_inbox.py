@@ -7,11 +7,9 @@ from typing import Any
 import pytest
 
 from tests.unit.support.world import World, handler, with_handlers
-from webhook_inbox.domain.errors import Permanent, Skipped, Transient
+from webhook_inbox import Context, Event, Permanent, Skipped, Transient, latest, sequence
 from webhook_inbox.domain.model import Status
-from webhook_inbox.handlers.context import Context
-from webhook_inbox.handlers.event import Event
-from webhook_inbox.handlers.ordering.declaration import Ordering, latest, sequence
+from webhook_inbox.handlers.ordering.declaration import Ordering
 
 NAME = "acme.sync"
 

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from tests.unit.handlers.ordering.stage import Stage
+from webhook_inbox import latest, sequence
 from webhook_inbox.adapters.memory.system import START
 from webhook_inbox.domain.model import Status
-from webhook_inbox.handlers.ordering.declaration import Ordering, latest, sequence
+from webhook_inbox.handlers.ordering.declaration import Ordering
 
 WORKERS = 3
 PATIENCE = 20.0  # seconds until a test that is stuck fails
@@ -64,7 +65,7 @@ class Interleaving:
 
 
 def interleaved(ordering: Ordering, seed: int) -> Stage:
-    """Lets three workers work on eight events of one ordering key, two of them alike, and then all."""
+    """Processes eight events of one ordering key, two alike, by three workers, and then all."""
     stage, interleaving = Stage(ordering, seed=seed), Interleaving(seed)
     busy: list[str] = []
 

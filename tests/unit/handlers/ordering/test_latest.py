@@ -1,4 +1,4 @@
-"""`latest`: what is older than what was begun is skipped, and one ordering key has one run at a time."""
+"""`latest`: an older version is skipped, and one ordering key has one run at a time."""
 
 from datetime import timedelta
 from typing import Any
@@ -6,13 +6,11 @@ from typing import Any
 import pytest
 
 from tests.unit.handlers.ordering.stage import HANDLER, Stage
+from webhook_inbox import Deferred, Held, Permanent, Skipped, Transient, latest
 from webhook_inbox.adapters.memory import Fault
-from webhook_inbox.domain.errors import Deferred, Held, Permanent, Skipped, Transient
 from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.timestamps import from_ms, to_seconds
-from webhook_inbox.handlers.ordering import STATE_LIFE
-from webhook_inbox.handlers.ordering.declaration import latest
-from webhook_inbox.handlers.ordering.key_state import ordering_key_pk
+from webhook_inbox.handlers.ordering.key_state import STATE_LIFE, ordering_key_pk
 from webhook_inbox.ledger.lease import CLOCK_SKEW
 from webhook_inbox.ledger.schema import ID_LIMIT
 
@@ -213,7 +211,7 @@ def test_another_event_waits_while_one_is_worked_on(stage: Stage) -> None:
     begun(stage, "evt_1", 1)
     run = done(stage, "evt_2", 2)
     assert run.status is Status.DEFERRED
-    assert run.last_error == "cus_1 is in the hands of evt_1"
+    assert run.last_error == "cus_1 is held by evt_1"
     assert run.attempt_count == 0
     assert not run.parked
 
@@ -294,7 +292,7 @@ def test_a_ledger_that_cannot_be_read_costs_no_attempt(stage: Stage, fault: Faul
     failing(stage, "GetItem", fault, skip=0)
     run = done(stage, "evt_1", 1)
     assert run.status is Status.DEFERRED
-    assert run.last_error.startswith("its place in order cannot be read: dynamodb GetItem")
+    assert run.last_error.startswith("its position cannot be read: dynamodb GetItem")
     assert run.attempt_count == 0
     stage.run_until_quiet()
     assert stage.order() == ["evt_1"]
@@ -313,7 +311,7 @@ def test_what_cannot_be_recorded_is_done_again(stage: Stage, fault: Fault) -> No
     failing(stage, "UpdateItem", fault, skip=2)
     run = done(stage, "evt_1", 1)
     assert run.status is Status.DEFERRED
-    assert run.last_error.startswith("its place in order cannot be recorded: dynamodb UpdateItem")
+    assert run.last_error.startswith("its position cannot be recorded: dynamodb UpdateItem")
     stage.run_until_quiet()
     assert stage.order() == ["evt_1", "evt_1"]
     assert stage.run("evt_1").status is Status.DONE

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook_inbox.domain.errors import Permanent
+from webhook_inbox import Permanent
 from webhook_inbox.handlers.ordering.position import (
     PositionKind,
     Version,

@@ -7,14 +7,13 @@ from typing import Any
 import pytest
 
 from tests.unit.handlers.ordering.stage import SOURCE, Stage
+from webhook_inbox import Deferred, Permanent, Skipped, Transient, sequence
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.adapters.memory.system import START
-from webhook_inbox.domain.errors import Deferred, Permanent, Skipped, Transient
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.ports import Change, Key
 from webhook_inbox.domain.timestamps import from_ms, to_seconds
-from webhook_inbox.handlers.ordering import OutOfTurn
-from webhook_inbox.handlers.ordering.declaration import sequence
+from webhook_inbox.handlers.ordering.gaps import OutOfTurn
 from webhook_inbox.ledger.schema import run_key
 
 AN_HOUR = timedelta(hours=1)
@@ -234,7 +233,7 @@ def test_two_of_one_number_are_not_worked_on_at_once(stage: Stage) -> None:
     stage.work()
     run = stage.run("again")
     assert (run.status, run.parked) == (Status.DEFERRED, False)
-    assert run.last_error == "acct_1 is in the hands of evt_1"
+    assert run.last_error == "acct_1 is held by evt_1"
 
 
 def test_a_copy_of_a_message_wakes_nobody_twice(stage: Stage) -> None:
@@ -444,7 +443,7 @@ def test_an_ordering_key_that_changes_all_the_time_is_left_for_a_moment(stage: S
     come(stage, 1)
     run = stage.run("evt_1")
     assert (run.status, run.attempt_count) == (Status.DEFERRED, 0)
-    assert run.last_error == "acct_1 changes all the time"
+    assert run.last_error == "acct_1 keeps changing"
     stage.table.update = update  # type: ignore[method-assign]
     stage.run_until_quiet()
     assert applied(stage) == [1]

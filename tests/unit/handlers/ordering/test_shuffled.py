@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from tests.unit.handlers.ordering.stage import Killed, Stage
+from webhook_inbox import Transient, latest, sequence
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.adapters.memory.system import START
-from webhook_inbox.domain.errors import Transient
 from webhook_inbox.domain.model import Status
-from webhook_inbox.handlers.ordering.declaration import Ordering, latest, sequence
+from webhook_inbox.handlers.ordering.declaration import Ordering
 
 ORDERING_KEYS = ("a", "b", "c", "d", "e")
 EACH = 40

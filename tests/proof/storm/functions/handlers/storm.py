@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from webhook_inbox.handlers import Context, Event, Router, Transient, latest, sequence
+from webhook_inbox import Context, Event, Router, Transient, latest, sequence
 
 storm: Final = Router("storm")
 
