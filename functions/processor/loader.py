@@ -1,6 +1,6 @@
-"""Finds a handler's function, importing its module when it is first needed.
+"""Finds a handler's function; imports its module on first use.
 
-So a module that cannot be imported fails its own runs, visibly, and nobody else's.
+A module that cannot be imported therefore fails only its own runs.
 """
 
 from importlib import import_module

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from tests.docs.blocks import Block, blocks
 from webhook_inbox import Router
-from webhook_inbox.testing import Fake, Inbox, Run
+from webhook_inbox.testing import Fake, HandlerRun, Inbox
 
 FILE: Final = Path(__file__).resolve().parents[2] / "docs" / "handlers.md"
 TEXT: Final = FILE.read_text(encoding="utf-8")
@@ -106,7 +106,7 @@ class Chapter:
         """Returns an inbox of its handlers."""
         return Inbox(*self.routers, destinations=fakes, secrets=secrets)
 
-    def run(self, inbox: Inbox, handler: str, event: Any = None, **options: Any) -> Run:
+    def run(self, inbox: Inbox, handler: str, event: Any = None, **options: Any) -> HandlerRun:
         """Runs a handler and records that it ran."""
         self.ran.add(handler)
         return inbox.run(handler, event or {}, **options)

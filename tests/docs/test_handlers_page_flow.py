@@ -9,7 +9,7 @@ import pytest
 from tests.docs.handlers_page import Chapter, Open
 from tests.unit.handlers.forwarding.aws import Aws, payload
 from webhook_inbox.adapters.aws import operation
-from webhook_inbox.testing import Fake, Run
+from webhook_inbox.testing import Fake, HandlerRun
 
 # -- order, policies, versions
 
@@ -39,7 +39,7 @@ def test_orders_are_kept(opened: Open) -> None:
 
 def _play_a_sequence(chapter: Chapter) -> None:
     inbox = chapter.inbox()
-    runs: list[Run] = []
+    runs: list[HandlerRun] = []
     for number, before in ((3, []), (1, ["deferred"]), (2, ["deferred", "done"])):
         assert [run.status for run in runs] == before
         runs.append(chapter.run(inbox, "shop.book", {"account": "a", "number": number}))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from webhook_inbox import Context, Event, Router
-from webhook_inbox.testing import Fake, Inbox, Run
+from webhook_inbox.testing import Fake, HandlerRun, Inbox
 
 Doing = Callable[[Event, Context], Any]
 # Each returns the error text of the run or declaration.
@@ -27,7 +27,7 @@ def an_inbox(doing: Doing, *, crm: Fake | None = None, **options: Any) -> Inbox:
     return Inbox(router, destinations={"crm": crm or Fake()})
 
 
-def a_run(doing: Doing, *, crm: Fake | None = None, **options: Any) -> Run:
+def a_run(doing: Doing, *, crm: Fake | None = None, **options: Any) -> HandlerRun:
     return an_inbox(doing, crm=crm, **options).run("x.go", {})
 
 

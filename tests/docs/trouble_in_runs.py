@@ -14,7 +14,7 @@ from webhook_inbox.adapters.system import ThreadExecutor
 from webhook_inbox.domain.errors import HandlerTimedOut, Unavailable
 from webhook_inbox.domain.ports import Key
 from webhook_inbox.ledger.lease import CLOCK_SKEW
-from webhook_inbox.testing import Fake, Inbox, Run
+from webhook_inbox.testing import Fake, HandlerRun, Inbox
 
 # -- effects
 
@@ -145,7 +145,7 @@ def _skew() -> str:
 # -- time
 
 
-def asked(after: str) -> tuple[Run, timedelta]:
+def asked(after: str) -> tuple[HandlerRun, timedelta]:
     run = a_run(lambda _, ctx: posted(ctx), crm=Fake().answers(429, headers={"Retry-After": after}))
     assert run.due is not None
     return run, run.due - run.row.attempts[-1].ended_at

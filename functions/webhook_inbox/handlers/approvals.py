@@ -19,14 +19,14 @@ from typing import Any, Final
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import Run, Status
-from webhook_inbox.domain.ports import Change, Clock, Key, Randomness, Table
+from webhook_inbox.domain.ports import Change, Clock, Randomness, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.handlers.effects import manual_commit
 from webhook_inbox.handlers.effects.results import encode
 from webhook_inbox.ledger import audit
 from webhook_inbox.ledger.deadlines import event_end, overdue_at
 from webhook_inbox.ledger.queries import Ledger
-from webhook_inbox.ledger.schema import carries, due_bucket, run_from, run_key
+from webhook_inbox.ledger.schema import due_entry, key_of_run, run_from, transition
 from webhook_inbox.ledger.settle import as_seen, cut
 from webhook_inbox.queue import message_groups
 from webhook_inbox.queue.lanes import Lanes
@@ -208,8 +208,7 @@ class Approvals:
                 "approvals": {**run.approvals, hold.subject: entry},
                 "resumed_at": to_ms(now),
                 "last_at": to_ms(now),
-                "due_bucket": due_bucket(_key(run)),
-                "due_at": to_ms(overdue_at(now)),
+                **due_entry(key_of_run(run), overdue_at(now)),
             },
             remove=_OF_THE_HOLD,
         )
@@ -229,11 +228,12 @@ class Approvals:
         """
         try:
             # A run that is held again has another lease.
-            return run_from(self._table.update(_key(hold.run), change, when=as_seen(hold.run)))
-        except ConditionFailed as error:
-            if error.old is None or not carries(error.old, ours):
-                return None
-            return run_from(error.old)
+            unchanged = as_seen(hold.run)
+            return run_from(
+                transition(self._table, key_of_run(hold.run), change, when=unchanged, own=ours)
+            )
+        except ConditionFailed:
+            return None
 
     def _send(self, run: Run) -> bool:
         spec = self._manifest.handlers.get(run.handler)
@@ -245,11 +245,11 @@ class Approvals:
         now = to_ms(self._clock.now())
         parked = Change(set={"parked": True, "next_attempt_at": now, "due_at": now})
         with suppress(Unavailable, ConditionFailed):
-            self._table.update(_key(run), parked, when=as_seen(run))
+            self._table.update(key_of_run(run), parked, when=as_seen(run))
         return False
 
     def _now_there(self, hold: ApprovalRequest) -> Run | None:
-        row = self._table.get(_key(hold.run))
+        row = self._table.get(key_of_run(hold.run))
         return None if row is None else run_from(row)
 
     def _expired(self, hold: ApprovalRequest) -> bool:
@@ -290,7 +290,3 @@ def _before(run: Run, hold: ApprovalRequest) -> dict[str, Any]:
         return {}
     known = (*entry.get("before", ()), entry.get("fingerprint", ""))
     return {"before": list(dict.fromkeys(known))[-REMEMBERED:]}
-
-
-def _key(run: Run) -> Key:
-    return run_key(run.source, run.event_id, run.handler)

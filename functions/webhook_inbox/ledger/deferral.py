@@ -15,9 +15,16 @@ from webhook_inbox.domain.ports import Change, Item, Message, Table
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.deadlines import overdue_at
 from webhook_inbox.ledger.lease import NotClaimable, claimable, refusal
-from webhook_inbox.ledger.schema import due_entry, key_of_run, run_from, run_identity, run_key
+from webhook_inbox.ledger.schema import (
+    RUN_LIFE,
+    due_entry,
+    key_of_run,
+    run_from,
+    run_identity,
+    run_key,
+    transition,
+)
 from webhook_inbox.ledger.settle import cut
-from webhook_inbox.ledger.transition import transition
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +85,7 @@ def _change(
     parked = deferral.wait is WaitStrategy.PARKED
     look = deferral.due if parked else overdue_at(deferral.due)
     values: Item = {
-        **run_identity(event, spec.name),
+        **run_identity(event, spec.name, expires_at=event.received_at + RUN_LIFE),
         "status": str(Status.DEFERRED),
         "message_id": message.id,
         "next_attempt_at": to_ms(deferral.due),

@@ -35,8 +35,14 @@ from webhook_inbox.domain.model import Run, Status, StoredEvent
 from webhook_inbox.domain.ports import Change, Item, Key, Message, Table
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.deadlines import overdue_at
-from webhook_inbox.ledger.schema import due_entry, run_from, run_identity, run_key
-from webhook_inbox.ledger.transition import transition
+from webhook_inbox.ledger.schema import (
+    RUN_LIFE,
+    due_entry,
+    run_from,
+    run_identity,
+    run_key,
+    transition,
+)
 
 # The assumed difference between two workers' clocks: a lease ends that much later, and a wait
 # that much earlier. The copy that ends a wait is the only one: if it were deleted because another
@@ -96,7 +102,7 @@ def claim(
     key = run_key(event.source, event.event_id, spec.name)
     change = Change(
         set={
-            **run_identity(event, spec.name),
+            **run_identity(event, spec.name, expires_at=event.received_at + RUN_LIFE),
             "status": str(Status.PROCESSING),
             "lease_id": lease.id,
             "claimed_by": lease.worker,

@@ -16,7 +16,7 @@ from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.ports import Change, Clock, Item, Key, Randomness, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.ledger import audit
-from webhook_inbox.ledger.transition import transition
+from webhook_inbox.ledger.schema import transition
 
 CONTROL_PK: Final = "control"
 HANDLER_PREFIX: Final = "handler#"

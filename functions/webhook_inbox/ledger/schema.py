@@ -1,27 +1,27 @@
 """The ledger's table: keys, attributes, lifetimes. Every kind of row is listed here.
 
-    pk                            sk                      row, and the module that writes it
-    event#{source}#{id}           event                   event: ingest/deduplication.py
-    same                          run#{handler}           run: lease, settle, deferral; replay/,
-                                                          reconciler/, handlers/approvals.py
-    same                          effect#{handler}#{name} effect: handlers/effects/journal.py; with
-                                                          a business key, a reference to the next
-    effect#{name}#{key}           effect                  effect that events share: same module
-    event#{source}#{id}           wait#{handler}#{name}   awaited job: completions/journal.py
-    ordering_key#{handler}#{key}  state#{kind}            state of a key: ordering/key_state.py
-    same                          waiter#{number}#{id}    run ahead of its turn: ordering/waiters.py
-    same                          blocked#{id}            dead run that blocks: message_groups.py
-    destination#{name}            breaker                 circuit: destinations/circuit_breaker.py
-    same                          limit                   next slots: destinations/rate_limiter.py
-    control                       handler#{name}          paused handler: pauses.py
-    guard#{source}#{hash}         guard                   accepted content: ingest/deduplication.py
-    conflict#{source}#{id}        {fingerprint}           other content: ingest/deduplication.py
-    rejected#{source}             {time}#{hash}           rejected delivery: ingest/rejected.py
-    rejected-count#{source}       {minute}                rejected deliveries stored: same
-    enrolment#{source}            enrolment               open enrolment: ingest/enrolment.py
-    audit#{day}                   {time}#{token}          operator action: audit.py
+    pk                            sk                       row, and the module that writes it
+    event#{source}#{id}           event                    event: ingest/deduplication
+    same                          run#{handler}            run: ledger/lease, settle, deferral
+    same                          effect#{handler}#{name}  effect: handlers/effects/journal
+    same                          wait#{handler}#{name}    job: handlers/completions/journal
+    effect#{name}#{key}           effect                   shared effect: handlers/effects/journal
+    ordering_key#{handler}#{key}  state#{kind}             key's state: handlers/ordering/key_state
+    same                          waiter#{number}#{id}     early run: handlers/ordering/waiters
+    same                          blocked#{id}             blocking run: queue/message_groups
+    destination#{name}            breaker                  circuit: destinations/circuit_breaker
+    same                          limit                    next slots: destinations/rate_limiter
+    control                       handler#{name}           paused handler: ledger/pauses
+    guard#{source}#{hash}         guard                    accepted content: ingest/deduplication
+    conflict#{source}#{id}        {fingerprint}            other content: ingest/deduplication
+    rejected#{source}             {time}#{hash}            rejected delivery: ingest/rejected
+    rejected-count#{source}       {minute}                 number of them stored: ingest/rejected
+    enrolment#{source}            enrolment                open enrolment: ingest/enrolment
+    audit#{day}                   {time}#{token}           operator action: ledger/audit
 
-An `{id}` or ordering `{key}` over 512 bytes is replaced by "sha256:" and its hash.
+A run's attributes are those of `domain.model.Run`, plus `due_bucket` and `due_at`. The reconciler,
+replay and approvals also update runs. An effect with a business key has a reference in its event's
+partition. An `{id}` or ordering `{key}` over 512 bytes is replaced by its hash.
 
 Index `by_received`: events by `received_bucket` (hour#shard) and `received_at`.
 Index `by_due`: runs by `due_bucket` (shard) and `due_at`, the time the reconciler reads them next.
@@ -37,8 +37,9 @@ from hashlib import sha256
 from typing import Any, Final
 
 from webhook_inbox.domain.conditions import Absent, Condition, Less, either
+from webhook_inbox.domain.errors import ConditionFailed
 from webhook_inbox.domain.model import Attempt, Run, Status, StoredEvent
-from webhook_inbox.domain.ports import Item, Key
+from webhook_inbox.domain.ports import Change, Item, Key, Table
 from webhook_inbox.domain.timestamps import from_ms, from_seconds, to_ms, to_seconds
 
 BY_RECEIVED: Final = "by_received"
@@ -161,15 +162,15 @@ def due_entry(key: Key, at: datetime) -> Item:
     return {"due_bucket": due_bucket(key), "due_at": to_ms(at)}
 
 
-def run_identity(event: StoredEvent, handler: str) -> Item:
+def run_identity(of: StoredEvent | Run, handler: str, *, expires_at: datetime) -> Item:
     """Returns the attributes that every run row has from its first write on."""
-    key = event.ordering_keys.get(handler)
+    key = of.ordering_key if isinstance(of, Run) else of.ordering_keys.get(handler)
     return {
-        "source": event.source,
-        "event_id": event.event_id,
+        "source": of.source,
+        "event_id": of.event_id,
         "handler": handler,
-        "type": event.type,
-        "expires_at": to_seconds(event.received_at + RUN_LIFE),
+        "type": of.type,
+        "expires_at": to_seconds(expires_at),
         **({"ordering_key": key} if key else {}),
     }
 
@@ -275,3 +276,36 @@ def _attempt_from(entry: Mapping[str, Any]) -> Attempt:
 
 def _shard(text: str, shards: int) -> int:
     return sha256(text.encode()).digest()[0] % shards
+
+
+def transition(
+    table: Table,
+    key: Key,
+    change: Change,
+    *,
+    when: Condition,
+    own: Mapping[str, Any] | None = None,
+) -> Item:
+    """Updates a row under a condition and returns the row after the update.
+
+    If DynamoDB's answer is lost, the client sends the update again, and the condition then fails
+    because of the first attempt. The row that the failure returns tells the two cases apart.
+
+    Args:
+        table: the ledger.
+        key: the row's.
+        change: the update.
+        when: the condition.
+        own: attributes with values that only this call writes; all that `change` sets by default.
+
+    Raises:
+        ConditionFailed: another writer changed the row first.
+        Unavailable: the table failed; the update may have been made.
+    """
+    try:
+        return table.update(key, change, when=when)
+    except ConditionFailed as error:
+        expected = change.set if own is None else own
+        if error.old is not None and carries(error.old, expected):
+            return error.old
+        raise

@@ -22,8 +22,8 @@ from webhook_inbox.ledger.schema import (
     event_pk,
     key_of_run,
     run_from,
+    transition,
 )
-from webhook_inbox.ledger.transition import transition
 
 ERROR_LIMIT: Final = 1024
 # The history keeps the first and the last attempts, so that the row stays small.

@@ -4,7 +4,7 @@
     failed attempt         visibility timeout up to 60 s, else copy  visibility timeout
     deferral               delayed copy; parked if over 15 minutes   visibility timeout
     held for an approval   deleted; the approval sends a new one     visibility timeout
-    dead                   SQS moves it to the DLQ                   deleted; replay needs no message
+    dead                   moved to the DLQ by SQS                   deleted; replay needs none
 
 In a FIFO lane SQS hands out no later message of a group while an earlier one is in flight. The
 first message of an ordering key therefore stays until its run is settled.

@@ -14,7 +14,7 @@ from webhook_inbox.ledger.deadlines import RESENDS, event_end, last_call, next_r
 from webhook_inbox.ledger.deferral import resume
 from webhook_inbox.ledger.lease import CLOCK_SKEW
 from webhook_inbox.ledger.pauses import RECHECK, RESUMING, RESUMPTION, HandlerPause
-from webhook_inbox.ledger.schema import carries, run_from, run_key
+from webhook_inbox.ledger.schema import key_of_run, run_from, transition
 from webhook_inbox.ledger.settle import as_seen, give_up
 from webhook_inbox.queue import message_groups
 from webhook_inbox.queue.lanes import Backlogs, Lanes
@@ -179,13 +179,7 @@ class OverdueRuns:
         self._report.add(Action.POSTPONED)
 
     def _update(self, run: Run, change: Change, unchanged: Condition) -> None:
-        key = run_key(run.source, run.event_id, run.handler)
-        try:
-            self._table.update(key, change, when=unchanged)
-        except ConditionFailed as error:
-            # Ignored if an earlier try of this call succeeded and its answer was lost.
-            if not carries(error.old, change.set):
-                raise
+        transition(self._table, key_of_run(run), change, when=unchanged)
 
     def _send(self, run: Run) -> None:
         # The generation stays the same, so a message that is still in the queue stays valid.

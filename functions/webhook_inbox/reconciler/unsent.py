@@ -8,11 +8,19 @@ from webhook_inbox.domain.errors import ConditionFailed
 from webhook_inbox.domain.manifest import SPLIT, Manifest
 from webhook_inbox.domain.model import Run, Status, StoredEvent, is_batch
 from webhook_inbox.domain.ports import Change, Item, Table
-from webhook_inbox.domain.timestamps import to_ms, to_seconds
+from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.deadlines import overdue_at
 from webhook_inbox.ledger.lease import CLOCK_SKEW
 from webhook_inbox.ledger.queries import Ledger, Received
-from webhook_inbox.ledger.schema import RUN_LIFE, carries, due_bucket, run_from, run_key
+from webhook_inbox.ledger.schema import (
+    RUN_LIFE,
+    due_entry,
+    key_of_run,
+    run_from,
+    run_identity,
+    run_key,
+    transition,
+)
 from webhook_inbox.ledger.settle import as_seen
 from webhook_inbox.queue.lanes import Backlogs, Lanes
 from webhook_inbox.queue.message import RunMessage
@@ -91,27 +99,20 @@ class UnsentRuns:
         ordering_key = event.ordering_keys.get(handler, "")
         change = Change(
             set={
-                "source": event.source,
-                "event_id": event.event_id,
-                "handler": handler,
-                "type": event.type,
+                **run_identity(event, handler, expires_at=event.received_at + RUN_LIFE),
+                **due_entry(key, overdue_at(self._now)),
                 "status": str(Status.PENDING),
                 "last_at": to_ms(self._now),
-                "due_bucket": due_bucket(key),
-                "due_at": to_ms(overdue_at(self._now)),
-                "expires_at": to_seconds(event.received_at + RUN_LIFE),
-                **({"ordering_key": ordering_key} if ordering_key else {}),
             },
             default={"first_at": to_ms(self._now)},
         )
         lane = self._manifest.lane_of(handler)
         send = not self._backlogs.is_large(lane)
         try:
-            self._table.update(key, change, when=Absent("pk"))
-        except ConditionFailed as error:
-            if not carries(error.old, change.set):
-                self._report.add(Action.MOVED_ON)
-                return
+            transition(self._table, key, change, when=Absent("pk"))
+        except ConditionFailed:
+            self._report.add(Action.MOVED_ON)
+            return
         # Behind a large backlog the message is likely queued, and a second one for each run would
         # double it. The run is in the due index now: if no message arrives, it becomes overdue.
         if send:
@@ -130,13 +131,8 @@ class UnsentRuns:
         )
         if not abandoned:
             return
-        key = run_key(run.source, run.event_id, run.handler)
-        change = Change(
-            set={
-                "due_bucket": due_bucket(key),
-                "due_at": to_ms(overdue_at(run.claimed_until or self._now)),
-            }
-        )
+        key = key_of_run(run)
+        change = Change(set=due_entry(key, overdue_at(run.claimed_until or self._now)))
         try:
             self._table.update(key, change, when=every(as_seen(run), Absent("due_bucket")))
         except ConditionFailed:

@@ -17,12 +17,12 @@ from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.ports import Change, Clock, Queue, Randomness, Table
-from webhook_inbox.domain.timestamps import to_ms, to_seconds
+from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger import audit
 from webhook_inbox.ledger.deadlines import event_end, overdue_at
 from webhook_inbox.ledger.lease import current, lease_over
 from webhook_inbox.ledger.queries import Ledger
-from webhook_inbox.ledger.schema import RUN_LIFE, due_bucket, run_key
+from webhook_inbox.ledger.schema import RUN_LIFE, due_entry, key_of_run, run_identity, transition
 from webhook_inbox.queue import dead_letters, message_groups
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.replay.request import ReplayRequest, Search
@@ -180,7 +180,7 @@ class Replay:
         return ReplayOutcome.REPLAYED
 
     def _reset(self, run: Run, request: ReplayRequest, now: datetime) -> None:
-        key = run_key(run.source, run.event_id, run.handler)
+        key = key_of_run(run)
         # The id distinguishes it from another operator's entry in the same millisecond.
         entry = {
             "id": self._randomness.token(),
@@ -191,19 +191,13 @@ class Replay:
         }
         change = Change(
             set={
-                "source": run.source,
-                "event_id": run.event_id,
-                "handler": run.handler,
-                "type": run.type,
+                **run_identity(run, run.handler, expires_at=run.expires_at or now + RUN_LIFE),
+                **due_entry(key, overdue_at(now)),
                 "status": str(Status.PENDING),
                 "generation": run.generation + 1,
                 "attempts_in_round": 0,
                 "last_at": to_ms(now),
-                "due_bucket": due_bucket(key),
-                "due_at": to_ms(overdue_at(now)),
                 "replays": [*map(dict, run.replays), entry][-REPLAYS_KEPT:],
-                "expires_at": to_seconds(run.expires_at or now + RUN_LIFE),
-                **({"ordering_key": run.ordering_key} if run.ordering_key else {}),
             },
             default={"first_at": to_ms(now)},
             # Without the lease id a stale worker cannot settle the run.
@@ -219,12 +213,8 @@ class Replay:
                 "blocking",
             ),
         )
-        try:
-            self._table.update(key, change, when=self._resettable(run, request, now))
-        except ConditionFailed as error:
-            # Ignored if an earlier try of this call succeeded and its answer was lost.
-            if error.old is None or error.old.get("replays", [])[-1:] != [entry]:
-                raise
+        own = {"replays": change.set["replays"]}
+        transition(self._table, key, change, when=self._resettable(run, request, now), own=own)
 
     def _resettable(self, run: Run, request: ReplayRequest, now: datetime) -> Condition:
         open_ = OneOf("status", (*_OPEN, *_FINISHED) if request.force else _OPEN)

@@ -8,7 +8,7 @@ from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.ports import Change, Randomness, Table
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger import audit
-from webhook_inbox.ledger.schema import carries, run_key
+from webhook_inbox.ledger.schema import key_of_run, transition
 from webhook_inbox.ledger.settle import as_seen, cut
 
 _DEAD_ATTRIBUTES: Final = ("due_bucket", "due_at", "lease_id", "blocking")
@@ -44,8 +44,7 @@ def skip(
         remove=_DEAD_ATTRIBUTES,
     )
     try:
-        table.update(run_key(run.source, run.event_id, run.handler), change, when=as_seen(run))
-    except ConditionFailed as error:
-        # True if an earlier try of this call succeeded and its answer was lost.
-        return carries(error.old, change.set)
+        transition(table, key_of_run(run), change, when=as_seen(run))
+    except ConditionFailed:
+        return False
     return True

@@ -12,7 +12,7 @@ are doubles. `inbox.destinations["crm"]` is the fake behind `ctx.http("crm")`. C
 
 from webhook_inbox.testing.fake import Fake, KitError, Request
 from webhook_inbox.testing.inbox import Inbox
-from webhook_inbox.testing.runs import Effect, Run
+from webhook_inbox.testing.runs import Effect, HandlerRun
 from webhook_inbox.testing.worker import Died
 
-__all__ = ["Died", "Effect", "Fake", "Inbox", "KitError", "Request", "Run"]
+__all__ = ["Died", "Effect", "Fake", "HandlerRun", "Inbox", "KitError", "Request"]

@@ -13,7 +13,7 @@ from webhook_inbox.handlers.router import Router
 from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.testing import project, samples
 from webhook_inbox.testing.fake import Fake, KitError
-from webhook_inbox.testing.runs import Run
+from webhook_inbox.testing.runs import HandlerRun
 from webhook_inbox.testing.runtime import InMemoryRuntime
 from webhook_inbox.testing.samples import values
 from webhook_inbox.testing.worker import Moment
@@ -70,7 +70,7 @@ class Inbox:
         crash_before: str = "",
         crash_before_commit: str = "",
         crash_after: str = "",
-    ) -> Run:
+    ) -> HandlerRun:
         """Delivers an event to one handler, makes its first attempt, and returns its run.
 
         Args:
@@ -113,13 +113,13 @@ class Inbox:
             )
         if receipt.type == BATCH:
             return self._only([run for run in self.runs(spec.name) if run.event_id not in before])
-        return Run(self._runtime, spec.source, receipt.event_id, spec.name)
+        return HandlerRun(self._runtime, spec.source, receipt.event_id, spec.name)
 
-    def runs(self, handler: str | Callable[..., Any]) -> list[Run]:
+    def runs(self, handler: str | Callable[..., Any]) -> list[HandlerRun]:
         """Returns a handler's runs, in no order."""
         name = self._spec(handler).name
         rows = [row for row in self._runtime.table if row["sk"] == f"run#{name}"]
-        return [Run(self._runtime, row["source"], row["event_id"], name) for row in rows]
+        return [HandlerRun(self._runtime, row["source"], row["event_id"], name) for row in rows]
 
     def advance(
         self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
@@ -172,7 +172,7 @@ class Inbox:
         return found[0]
 
     @staticmethod
-    def _only(found: list[Run]) -> Run:
+    def _only(found: list[HandlerRun]) -> HandlerRun:
         if len(found) != 1:
             raise KitError(f"the batch has {len(found)} such events: use inbox.runs(…)")
         return found[0]

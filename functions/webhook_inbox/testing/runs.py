@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self
 
-from webhook_inbox.domain.model import Run as Row
-from webhook_inbox.domain.model import Status
+from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.ports import Key
 from webhook_inbox.handlers.approvals import ApprovalRequest
 from webhook_inbox.handlers.completions.results import Ending
@@ -72,7 +71,7 @@ class RecordedEffects(Mapping[str, Effect]):
         return f"Effects({list(self._found.values())})"
 
 
-class Run:
+class HandlerRun:
     """One handler's work on one event. Its properties are read from the ledger each time."""
 
     def __init__(self, runtime: InMemoryRuntime, source: str, event_id: str, handler: str) -> None:
@@ -83,10 +82,10 @@ class Run:
 
     def __repr__(self) -> str:
         error = f": {self.error}" if self.error else ""
-        return f"Run({self.handler} of {self.event_id}: {self.status}{error})"
+        return f"HandlerRun({self.handler} of {self.event_id}: {self.status}{error})"
 
     @property
-    def row(self) -> Row:
+    def row(self) -> Run:
         """The run's row in the ledger."""
         for row in self._runtime.overview(self.source, self.event_id).runs:
             if row.handler == self.handler:

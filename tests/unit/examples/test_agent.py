@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from webhook_inbox.testing import Fake, Inbox, Request, Run
+from webhook_inbox.testing import Fake, HandlerRun, Inbox, Request
 
 MENTION = "events/ingest/slack/app_mention__channel.json"
 LOOK_UP = {"tool": "look-up", "arguments": {"invoice": "0D5A5D2A-0003"}}
@@ -22,7 +22,7 @@ def planned(inbox: Inbox, *plans: Any) -> Fake:
     return inbox.destinations["model"].handles(answer)
 
 
-def hand_over(inbox: Inbox, **crash: str) -> Run:
+def hand_over(inbox: Inbox, **crash: str) -> HandlerRun:
     return inbox.run("agent.hand_over", MENTION, **crash)  # type: ignore[arg-type]
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from webhook_inbox.testing import Inbox, Run
+from webhook_inbox.testing import HandlerRun, Inbox
 
 KEY = "stripe-invoice-in_1"
 
@@ -24,11 +24,11 @@ def event(type_: str, created: int, *, id_: str = "") -> dict[str, Any]:
     }
 
 
-def failed(inbox: Inbox, created: int = 1, **options: Any) -> Run:
+def failed(inbox: Inbox, created: int = 1, **options: Any) -> HandlerRun:
     return inbox.run("pagerduty.page", event("invoice.finalization_failed", created), **options)
 
 
-def finalized(inbox: Inbox, created: int = 2) -> Run:
+def finalized(inbox: Inbox, created: int = 2) -> HandlerRun:
     return inbox.run("pagerduty.page", event("invoice.finalized", created))
 
 

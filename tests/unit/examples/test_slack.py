@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from webhook_inbox.testing import Fake, Inbox, Request, Run
+from webhook_inbox.testing import Fake, HandlerRun, Inbox, Request
 
 FAILED = {
     "id": "evt_1",
@@ -56,7 +56,7 @@ def inbox(production: Callable[..., Inbox], slack: Slack) -> Inbox:
     return production(slack=slack.fake)
 
 
-def tell(inbox: Inbox, **crash: str) -> Run:
+def tell(inbox: Inbox, **crash: str) -> HandlerRun:
     return inbox.run("slack.tell", FAILED, **crash)  # type: ignore[arg-type]
 
 

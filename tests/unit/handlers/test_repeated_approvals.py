@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from webhook_inbox import Context, Deny, Event, Hold, Router, all_of
-from webhook_inbox.testing import Inbox, Run
+from webhook_inbox.testing import HandlerRun, Inbox
 
 
 def hold(event: Event, _: Context) -> Hold:
@@ -28,7 +28,7 @@ async def hold_later(event: Event, _: Context) -> Hold:
     return Hold("the first question")
 
 
-def run_under(*policies: Any) -> tuple[Run, list[str]]:
+def run_under(*policies: Any) -> tuple[HandlerRun, list[str]]:
     """Returns the first attempt of a handler with these policies, and what it has done."""
     shop, done = Router("shop"), list[str]()
 

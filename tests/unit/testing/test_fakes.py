@@ -5,7 +5,7 @@ import pytest
 
 from tests.unit.testing.shop import QUICK
 from webhook_inbox import Context, Event, Router
-from webhook_inbox.testing import Fake, Inbox, KitError, Request, Run
+from webhook_inbox.testing import Fake, HandlerRun, Inbox, KitError, Request
 
 SECONDS = 10  # that a call may take, unless its destination says otherwise
 
@@ -24,7 +24,7 @@ class Bench:
         self.crm = fake
         self.inbox = Inbox(router, destinations={"crm": fake})
 
-    def run(self) -> Run:
+    def run(self) -> HandlerRun:
         return self.inbox.run("bench.call", {})
 
 

@@ -126,7 +126,7 @@ def test_a_keyless_effect_that_did_not_happen_is_made_on_approval(inbox: Inbox) 
 
 def test_a_run_that_was_not_held_cannot_be_decided_about(inbox: Inbox) -> None:
     run = inbox.run("shop.fulfil", {})
-    with pytest.raises(KitError, match=r"it is not held: Run\(shop.fulfil of evt-1: done\)"):
+    with pytest.raises(KitError, match=r"it is not held: HandlerRun\(shop.fulfil of evt-1: done\)"):
         run.approve()
 
 

@@ -94,7 +94,7 @@ def test_it_survives_what_it_writes_of_another(ends: tuple[str, Moment] | None) 
 def test_a_start_that_was_refused_is_none() -> None:
     bench = Bench()
     bench.own.update(KEY, STARTED)
-    with pytest.raises(Exception, match="not in the state"):
+    with pytest.raises(Exception, match="the condition of the write failed"):
         bench.own.update(KEY, STARTED, when=Absent("pk"))
     assert bench.life.starts == {KEY: 1}
 

@@ -11,7 +11,7 @@ from webhook_inbox.handlers.completions.journal import Waits, WaitState
 from webhook_inbox.handlers.completions.resume import wake_waiting
 from webhook_inbox.handlers.completions.wait import Incomplete, Waiting
 from webhook_inbox.handlers.effects.effect import Effects
-from webhook_inbox.ledger.schema import run_from, run_key
+from webhook_inbox.ledger.schema import key_of_run, run_from
 from webhook_inbox.queue.lanes import Lanes
 
 
@@ -51,7 +51,7 @@ class Jobs:
         wait = self._waits.find(error.wait.place, now)
         if wait is None or wait.state is WaitState.WAITING:
             return
-        row = self._table.get(run_key(run.source, run.event_id, run.handler))
+        row = self._table.get(key_of_run(run))
         if row is not None:
             found = run_from(row)
             wake_waiting(self._table, self._lanes, found, wait, lane=lane, now=now)

@@ -21,7 +21,14 @@ from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.ports import Change, Item, Key, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
 from webhook_inbox.handlers.effects.plan import Plan
-from webhook_inbox.ledger.schema import EFFECT_LIFE, absent, effect_key, live, shared_effect_key
+from webhook_inbox.ledger.schema import (
+    EFFECT_LIFE,
+    absent,
+    effect_key,
+    live,
+    shared_effect_key,
+    transition,
+)
 
 ERROR_LIMIT: Final = 512
 A_DAY: Final = 86_400
@@ -122,10 +129,15 @@ class EffectJournal:
         unsettled = OneOf("status", (str(EffectState.STARTED), str(EffectState.FAILED)))
         change = Change(set=entry, remove=("error", "failed_at", "busy_until"))
         try:
-            self._table.update(self._key(plan), change, when=either(Absent("pk"), unsettled))
+            transition(
+                self._table,
+                self._key(plan),
+                change,
+                when=either(Absent("pk"), unsettled),
+                own={"committed_by": self._run.lease_id},
+            )
         except ConditionFailed as error:
-            old = Entry(error.old or {})
-            return None if old.row.get("committed_by") == self._run.lease_id else old
+            return Entry(error.old or {})
         return None
 
     def fail(self, plan: Plan, why: str, now: datetime) -> None:
@@ -165,13 +177,11 @@ class EffectJournal:
     def _write(self, plan: Plan, entry: Mapping[str, Any], when: Condition) -> Entry | None:
         change = Change(set=entry, remove=_LEFT_BEHIND)
         try:
-            self._table.update(self._key(plan), change, when=when)
+            # An attempt uses a name once, so its lease identifies its own start.
+            own = {"status": str(EffectState.STARTED), "lease_id": self._run.lease_id}
+            transition(self._table, self._key(plan), change, when=when, own=own)
         except ConditionFailed as error:
-            old = error.old or {}
-            # An attempt uses a name once, so the same lease means an earlier try of this call.
-            started = old.get("status") == EffectState.STARTED
-            ours = started and old.get("lease_id") == self._run.lease_id
-            return None if ours else Entry(old)
+            return Entry(error.old or {})
         return None
 
     def _starting(self, plan: Plan, now: datetime, *, doubtful_since: datetime) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.ports import Change, Item, Key, Table
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.handlers.effects.journal import EffectState
-from webhook_inbox.ledger.schema import effect_key
+from webhook_inbox.ledger.schema import effect_key, transition
 
 # The `found_by` of such a commit; a probe's is "probe".
 FOUND_BY: Final = "person"
@@ -77,10 +77,10 @@ def commit(
     known = Present("unrecorded") if "unrecorded" in row else Absent("unrecorded")
     seen = every(Equals("status", row["status"]), by_whom, known)
     try:
-        table.update(Key(row["pk"], row["sk"]), change, when=seen)
+        own = {"status": str(EffectState.COMMITTED), "committed_by": mark}
+        transition(table, Key(row["pk"], row["sk"]), change, when=seen, own=own)
     except ConditionFailed as error:
-        old = error.old or {}
-        if old.get("status") != EffectState.COMMITTED:
+        if (error.old or {}).get("status") != EffectState.COMMITTED:
             raise NoDoubt("the effect was started again by another event: look again") from error
-        return bool(old.get("committed_by") == mark)  # True for an earlier try of this call.
+        return False
     return True

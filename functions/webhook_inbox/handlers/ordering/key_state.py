@@ -25,7 +25,7 @@ from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.ports import Change, Item, Key, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
 from webhook_inbox.ledger.lease import CLOCK_SKEW
-from webhook_inbox.ledger.schema import carries, dedupe_key
+from webhook_inbox.ledger.schema import dedupe_key, transition
 
 # The state must outlive the longest pause between two events of a key; each write renews it. An
 # expired state that is still present is valid and used.
@@ -113,12 +113,9 @@ class KeyStates:
         )
         when = number("revision", state.revision)
         try:
-            row: Item | None = self._table.update(state.key, change, when=when)
+            row = transition(self._table, state.key, change, when=when)
         except ConditionFailed as error:
-            # An earlier try of this call may have succeeded, and its answer was lost.
-            if not carries(error.old, change.set):
-                raise Changed(_state(state.ordering_key, state.key, error.old)) from error
-            row = error.old
+            raise Changed(_state(state.ordering_key, state.key, error.old)) from error
         return _state(state.ordering_key, state.key, row)
 
     def record(self, state: KeyState, run: Run, now: datetime, *, applied: str) -> KeyState:
@@ -134,23 +131,22 @@ class KeyStates:
             add={"revision": 1},
             remove=_HELD,
         )
-        return self._as_holder(state, run, change, told)
+        return self._as_holder(state, run, change, own=told)
 
     def release(self, state: KeyState, run: Run) -> None:
         """Releases the key; on failure it is free when the run's lease ends."""
         change = Change(add={"revision": 1}, remove=_HELD)
         with suppress(Unavailable, Transient):
-            self._as_holder(state, run, change, None)
+            self._as_holder(state, run, change, own={"lease_id": run.lease_id})
 
     def _as_holder(
-        self, state: KeyState, run: Run, change: Change, told: Mapping[str, Any] | None
+        self, state: KeyState, run: Run, change: Change, *, own: Mapping[str, Any]
     ) -> KeyState:
+        held = Equals("lease_id", run.lease_id)
         try:
-            row = self._table.update(state.key, change, when=Equals("lease_id", run.lease_id))
+            row = transition(self._table, state.key, change, when=held, own=own)
         except ConditionFailed as error:
-            if error.old is None or not told or not carries(error.old, told):
-                raise Transient(f"lost hold of {state.ordering_key}: it took too long") from error
-            row = error.old
+            raise Transient(f"lost hold of {state.ordering_key}: it took too long") from error
         return _state(state.ordering_key, state.key, row)
 
 

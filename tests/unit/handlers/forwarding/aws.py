@@ -10,7 +10,7 @@ from botocore.stub import ANY, Stubber
 
 from webhook_inbox import Router
 from webhook_inbox.handlers.router import ReadyMade
-from webhook_inbox.testing import Inbox, Run
+from webhook_inbox.testing import HandlerRun, Inbox
 
 __all__ = ["ANY", "Aws", "handled", "payload"]
 
@@ -54,7 +54,7 @@ def payload(body: bytes) -> StreamingBody:
     return StreamingBody(BytesIO(body), len(body))
 
 
-def handled(ready: ReadyMade, event: Any, **options: Any) -> Run:
+def handled(ready: ReadyMade, event: Any, **options: Any) -> HandlerRun:
     """Runs a ready-made handler with the testing kit."""
     router = Router("acme")
     router.on("*", name="acme.hand-on")(ready)
