@@ -25,7 +25,7 @@ NOT_A_HANDLERS = {"Rejected", "ConditionFailed", "ForeignMessage"}
 MACHINERY = {
     "approvals", "clients", "destinations", "effects", "gate", "secrets", "reservations", "waiting",
 }  # fmt: skip
-KIT = [testing.Inbox, testing.Run, testing.Effect, testing.Fake, testing.Request]
+KIT = [testing.Inbox, testing.HandlerRun, testing.Effect, testing.Fake, testing.Request]
 NOTHING = inspect.Parameter.empty
 
 

@@ -85,7 +85,7 @@ def test_a_name_means_its_newest_job(cli: Cli, labour: Labour) -> None:
 
     shown = cli("complete", "--event-id", "evt-1", "--result", "7")
 
-    assert shown.out.startswith("render of acme.fulfil: recorded; its run no longer waits")
+    assert shown.out.startswith("render of acme.fulfil: recorded too late")
     assert "result" not in labour.row
     assert "result" in labour.job(2)
 

@@ -106,7 +106,7 @@ def test_an_attempt_that_died_shows_while_the_next_one_is_on(cli: Cli, inbox: In
     ("error", "status", "words"),
     [
         (Transient("503"), "failed", "Wait: attempt 2 of acme.notify begins in"),
-        (Permanent("422"), "dead_letter", "Fix acme.notify: no repetition helps"),
+        (Permanent("422"), "dead_letter", "Fix acme.notify: retrying will not help"),
     ],
 )
 def test_the_next_action_is_told_in_words(
