@@ -1,5 +1,6 @@
 """Serial handlers: one at a time per ordering key, in the order of acceptance, on a FIFO lane."""
 
+from dataclasses import replace
 from datetime import timedelta
 from random import Random
 
@@ -8,7 +9,10 @@ import pytest
 from tests.unit.support.serial import BILL, LANE, SerialWorld, serial
 from tests.unit.support.world import VISIBILITY, handler, with_handlers
 from webhook_inbox.domain.errors import Deferred, Held, Permanent, Skipped, Transient
+from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.domain.model import Status
+from webhook_inbox.domain.ports import Change, Key
+from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger import pauses
 from webhook_inbox.ledger.pauses import RESUMPTION, PauseRequest
 from webhook_inbox.queue.outcomes import RunOutcome
@@ -143,6 +147,24 @@ def test_a_deferral_waits_in_its_place_and_costs_no_attempt(
     assert run.next_attempt_at == until
     world.wait(2 * 3600 + 60)
     assert world.order() == ["a1", "a1", "a2"]
+
+
+def test_a_deferral_by_a_call_keeps_its_reservation(world: SerialWorld) -> None:
+    """Its generation stays 0: without the reservation it would go to the end of the queue."""
+    crm = DestinationSpec("crm", "https://crm.example", rate=1.0)
+    bill = serial(destinations=("crm",))
+    world.deploy(replace(with_handlers(bill), destinations={"crm": crm}))
+    until = world.now + timedelta(seconds=21)
+    reserved = {"crm": to_ms(until) + 1000}
+    world.fail_for("a1", Deferred(until, "over its rate", reservations=reserved))
+    world.accept("a1")
+    world.outcomes()
+    key, later = Key("destination#crm", "limit"), 1000 * (to_ms(until) + 300_000)
+    world.table.update(key, Change(set={"next_reservation": later}))
+
+    world.wait(25)
+
+    assert world.bill("a1").status is Status.DONE
 
 
 def test_a_skipped_one_lets_the_next_begin(world: SerialWorld) -> None:

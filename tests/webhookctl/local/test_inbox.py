@@ -122,7 +122,7 @@ def test_hurry_shortens_what_a_killed_worker_costs(inbox: LocalInbox) -> None:
 
 def _of_reloads(lines: list[str]) -> list[str]:
     """Returns what reloads say; the functions and the front may say something at any time."""
-    return [line for line in lines if line.startswith("reloaded: ") or "changed: relo" in line]
+    return [line for line in lines if line.startswith("reloaded: ") or "changed: updating" in line]
 
 
 def test_a_reload_brings_new_code_to_the_processor_alone(

@@ -139,7 +139,11 @@ class Waiting:
                 return without(token, await adapt(start)(key, token))
 
         job = await self._effects.perform(
-            turn.wait.place.job, starting, probe=probe and adapt(probe), **options
+            turn.wait.place.job,
+            starting,
+            True,  # noqa: FBT003 - positional, so that `options` cannot set it
+            probe=probe and adapt(probe),
+            **options,
         )
         if poll is not None and not turn.started:
             self._conceal(turn)

@@ -5,7 +5,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from datetime import datetime
 from inspect import isawaitable, iscoroutine
-from typing import Any
+from typing import Any, Final
 
 from webhook_inbox.domain.errors import Deferred, Held, Permanent, Skipped, Transient, Unavailable
 from webhook_inbox.domain.idempotency import IdempotencyKey
@@ -18,6 +18,8 @@ from webhook_inbox.handlers.effects.results import Unstorable, decode, encode
 
 AsyncFunction = Callable[..., Coroutine[Any, Any, Any]]
 
+# Python's text for a StopIteration that leaves a coroutine.
+_STOPPED: Final = "coroutine raised StopIteration"
 # The effect that is running, None outside an effect.
 _running: ContextVar[StartedEffect | None] = ContextVar("running", default=None)
 
@@ -62,9 +64,7 @@ class Effects:
         require_plain(name, fn, probe)
         takes = takes_key(fn)
         return finished(
-            self.perform(
-                name, plainly(fn), takes_key=takes, probe=probe and plainly(probe), **options
-            )
+            self.perform(name, plainly(fn), takes, probe=probe and plainly(probe), **options)
         )
 
     async def aeffect(
@@ -78,15 +78,15 @@ class Effects:
         """See `Context.aeffect`."""
         takes = takes_key(fn)
         return await self.perform(
-            name, awaiting(fn), takes_key=takes, probe=probe and awaiting(probe), **options
+            name, awaiting(fn), takes, probe=probe and awaiting(probe), **options
         )
 
     async def perform(
         self,
         name: str,
         fn: AsyncFunction,
+        takes_key: bool,  # noqa: FBT001 - positional, so that `options` cannot set it
         *,
-        takes_key: bool = True,
         probe: AsyncFunction | None = None,
         **options: Any,
     ) -> Any:
@@ -260,4 +260,9 @@ def finished(coroutine: Coroutine[Any, Any, Any]) -> Any:
         coroutine.send(None)
     except StopIteration as done:
         return done.value
+    except RuntimeError as error:
+        # A coroutine cannot raise StopIteration (PEP 479), but the plain function may have.
+        if isinstance(error.__cause__, StopIteration) and str(error) == _STOPPED:
+            raise error.__cause__ from None
+        raise
     raise RuntimeError("the coroutine suspended")

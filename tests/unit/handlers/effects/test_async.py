@@ -115,3 +115,16 @@ def test_a_coroutine_that_a_probe_returns_has_found_nothing() -> None:
     with pytest.raises(Permanent, match="it returned a coroutine"):
         bench.attempt().effect("mail", bench.sink, probe=lambda key: find(str(key)))
     assert bench.row("mail")["status"] == "started"
+
+
+def test_the_stop_iteration_of_a_plain_function_reaches_its_handler() -> None:
+    bench = Bench()
+
+    with pytest.raises(StopIteration, match="empty"):
+        bench.attempt().effect("mail", lambda key: raise_(StopIteration("empty")))
+    with pytest.raises(RuntimeError, match="of the handler"):
+        bench.attempt().effect("post", lambda key: raise_(RuntimeError("of the handler")))
+
+
+def raise_(error: Exception) -> None:
+    raise error
