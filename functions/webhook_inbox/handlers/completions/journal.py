@@ -112,7 +112,8 @@ class Waits:
     def newest(self, place: WaitAddress, now: datetime) -> CompletionWait | None:
         """Returns the wait for the newest job of a name, or None: only a failed one has a next."""
         wait = later = self.find(place, now)
-        while later is not None:
+        # A handler may name another wait like the next job: "job:2".
+        while later is not None and later.row["name"] == place.name:
             wait = later
             later = self.find(wait.place.next, now) if wait.failed else None
         return wait
