@@ -179,16 +179,17 @@ class Alarms(Construct):
             text="The reconciler has not finished a pass in time for 15 minutes: more runs are due"
             f" than it can process. List them: `{self._ctl} inbox list --status failed`.",
         )
-        dead = f"`{self._ctl} inbox list --status dead_letter`, then `{self._ctl} replay --yes`."
         self._alarm(
             "RunsLost",
             _reconciler("Lost"),
-            text=f"The reconciler gave up on runs after sending them six times in vain: {dead}",
+            text="The reconciler gave up on runs after six sends. List the runs:"
+            f" `{self._ctl} inbox list --status dead_letter`. Then `{self._ctl} replay --yes`.",
         )
         self._alarm(
             "RunsExpired",
             _reconciler("Expired"),
-            text=f"The reconciler gave up on runs that waited until their events expired: {dead}",
+            text="The reconciler gave up on runs that waited until their events expired. List them:"
+            f" `{self._ctl} inbox list --status dead_letter`. Ask the provider to send them again.",
         )
         self._alarm(
             "RunsNearExpiry",

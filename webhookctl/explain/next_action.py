@@ -1,7 +1,7 @@
 """The next action for an event, as text (G9).
 
 Most runs need none: their message or the reconciler continues them. The text then names that step
-and its time.
+and its time. `explain.effects` adds the state of the run's effects.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ SENT_AGAIN_BY: Final = timedelta(minutes=10)
 REMEDIES: Final = {
     "permanent: ": "retrying will not help; fix the cause, deploy,",
     "exhausted: ": "every attempt failed; after fixing the cause,",
-    "expired": "it waited for too long; once it can continue,",
+    "expired": "it waited for too long; if its event has expired, ask the provider for it; else",
     "lost: ": "its messages were never received; check that the processor runs, then",
 }
 

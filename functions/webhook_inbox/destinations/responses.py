@@ -6,8 +6,8 @@
     409                               transient under a key: an earlier call is in progress
     408, 425, 429, 5xx, no response   transient
 
-A transient failure is `refused` if the call was certainly not executed: its effect has failed.
-Otherwise the effect is in doubt. `[destinations.NAME] responses` overrides the class of a status.
+A permanent failure, or one that is `refused` (certainly not executed), fails its effect, else it is
+in doubt (handlers/effects/effect.py). `[destinations.NAME] responses` overrides a status's class.
 """
 
 import re
@@ -83,7 +83,7 @@ TOO_MANY_REQUESTS: Final = 429
 SERVICE_UNAVAILABLE: Final = 503
 UNAUTHORIZED: Final = frozenset({401, 403})
 WORTH_ANOTHER_TRY: Final = frozenset({REQUEST_TIMEOUT, 425, TOO_MANY_REQUESTS})
-# After any other 4xx, the call was certainly not executed.
+# After any other transient 4xx, the call was certainly not executed.
 DOUBTFUL: Final = frozenset({REQUEST_TIMEOUT, CONFLICT})
 # A name that cannot be resolved is usually a mistake in inbox.toml, not an outage.
 DNS_ATTEMPTS: Final = 3

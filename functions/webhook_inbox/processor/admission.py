@@ -5,7 +5,7 @@
              ├─ serial handler, no ordering key in the body ──► dead
              ├─ serial handler, behind a dead run that blocks ► deferred
              ├─ handler paused ───────────────────────────────► parked
-             ├─ destination down, or over its rate ───────────► deferred, skipped or failed
+             ├─ destination down, or over its rate ───────────► deferred, skipped, failed or dead
              └─ lease
 
 A deferral counts no attempt. If the ledger does not answer the question whether a handler is

@@ -1,7 +1,8 @@
-"""Processes one message: admit, lease, invoke, settle.
+"""Processes one message: admits, leases, invokes and settles its run.
 
-message ──► event row ──► admission ──► lease ──► handler ──► settlement ──► message
-└─ deferred: no attempt is counted
+    message ──► event row ──► admission ──► lease ──► handler ──► settlement ──► message
+                                  └─ deferred
+A deferral counts no attempt.
 """
 
 from collections.abc import Callable

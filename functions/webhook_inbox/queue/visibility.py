@@ -6,8 +6,8 @@
     held for an approval   deleted; the approval sends a new one     visibility timeout
     dead                   moved to the DLQ by SQS                   deleted; replay needs none
 
-In a FIFO lane SQS hands out no later message of a group while an earlier one is in flight. The
-first message of an ordering key therefore stays until its run is settled.
+In a FIFO lane SQS delivers no later message of a group while an earlier one is in flight, so the
+first message of an ordering key stays until its run is settled. A run of another lane is parked.
 """
 
 from dataclasses import dataclass, replace
