@@ -204,7 +204,7 @@ class Alarms(Construct):
         self._alarm(
             "ReplayErrors",
             replay.metric_errors(period=FIVE_MINUTES, statistic="Sum"),
-            text="A replay was refused or failed midway; check its logs. The runs that it sent stay"
+            text="A replay was rejected or failed midway; check its logs. Runs that it sent stay"
             f" sent. For the rest: `{self._ctl} replay`, then add --yes.",
         )
 

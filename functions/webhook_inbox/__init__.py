@@ -7,8 +7,8 @@
 
 `ingest` verifies and stores an event (with `providers`), `ledger` keeps events and runs in
 DynamoDB, `queue` sends runs through SQS, `processor` calls a handler and settles its run, `replay`
-sends runs again, `reconciler` repairs runs without a message. `handlers` is the toolkit of a
-handler's author, `destinations` its HTTP clients, `testing` its test kit. `configuration` reads
+sends runs again, `reconciler` repairs runs without a message. `handlers` is the API for
+handler authors; `destinations` has the HTTP clients, `testing` the test kit. `configuration` reads
 inbox.toml, `domain` holds the model and the ports, `adapters` implement the ports. Handler modules
 import the names below, which load lazily. docs/guarantees.md defines the guarantees G1 to G10.
 """

@@ -32,7 +32,7 @@ SENT_AGAIN_BY: Final = timedelta(minutes=10)
 REMEDIES: Final = {
     "permanent: ": "retrying will not help; fix the cause, deploy,",
     "exhausted: ": "every attempt failed; after fixing the cause,",
-    "expired": "it waited for too long; if its event has expired, ask the provider for it; else",
+    "expired": "it waited for too long; if its event expired, ask the provider to resend it; else",
     "lost: ": "its messages were never received; check that the processor runs, then",
 }
 

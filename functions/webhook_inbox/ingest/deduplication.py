@@ -7,7 +7,7 @@
 
 The replay guard recognises a captured body under a fresh id (G6). Where a provider signs neither
 id nor time, a signature is valid forever, so anyone who saw one delivery can send it again with
-another id. A row keyed by the signed content stores the id that was first seen with it.
+another id. The guard row, keyed by a hash of the signed content, stores the first id seen with it.
 
 A crash between put and send heals when the event is delivered again (G5) or by the reconciler.
 """
@@ -43,8 +43,7 @@ from webhook_inbox.queue.message import RunMessage
 RECONCILED: Final = timedelta(minutes=15)
 # Longer than an ingest invocation: the writer of a younger guard may still be storing its event.
 SETTLING: Final = timedelta(seconds=30)
-# Longer than an ingest invocation, too: a younger guard of this event is not taken over while
-# this invocation stores the event.
+# Also longer than an ingest invocation. A guard that this event wrote more recently is left alone.
 OURS_FOR: Final = timedelta(seconds=15)
 
 
@@ -107,7 +106,7 @@ class IdempotentReceiver:
         self._lanes.send(runs)
 
     def _replays(self, event: StoredEvent) -> bool:
-        """Claims the event's content for its id; True if another id has run this content.
+        """Claims the content for the event's id; True if it was already accepted under another id.
 
         Raises:
             Unavailable: the table failed, or another id is being stored with this content.
@@ -173,7 +172,7 @@ class IdempotentReceiver:
         """Returns the runs that a crash between put and send left without a message (G5)."""
         if from_ms(known["received_at"]) < event.received_at - RECONCILED:
             return []
-        # A run with an earlier end belongs to an older, expired event with this id.
+        # A run that expires earlier belongs to an expired event with the same id.
         end = to_seconds(from_ms(known["received_at"]) + RUN_LIFE)
         begun = {
             row["sk"].removeprefix(RUN_PREFIX)
@@ -215,6 +214,6 @@ class IdempotentReceiver:
 
 
 def _same_content(stored: Item, event: StoredEvent) -> bool:
-    # A retry that changed a volatile field has a guard of its own but the same fingerprint;
-    # captured, it must not run the event again.
+    # A retry that changed a volatile field has a guard of its own but the same fingerprint; if it
+    # is captured, it must not cause another run.
     return event.guard == stored.get("guard") or event.fingerprint == stored["fingerprint"]

@@ -8,8 +8,8 @@
              ├─ destination down, or over its rate ───────────► deferred, skipped, failed or dead
              └─ lease
 
-A deferral counts no attempt. If the ledger does not answer the question whether a handler is
-paused or a destination may be called, the run is admitted.
+A deferral counts no attempt. Pause and destination checks fail open: if the ledger cannot be read,
+the run is admitted.
 """
 
 from collections.abc import Mapping
@@ -142,7 +142,7 @@ class Admission:
             if not found:
                 return replace(decision, instead=Permanent(message_groups.missing(spec)))
             known = {**known, **found}
-        why = f"it is sent again, in the order of {known[spec.name]}"
+        why = f"it is re-sent through the FIFO lane for {known[spec.name]}"
         return replace(
             decision,
             event=replace(decision.event, ordering_keys=known),
@@ -167,8 +167,8 @@ class Admission:
         if not known:
             return decision
         called = [known[name] for name in spec.destinations if name in known]
-        # A call of a destination that is not declared may have deferred the run: it keeps that
-        # reservation. A run of generation 0 never waited, so it has none.
+        # A call to an undeclared destination may have deferred the run; it keeps that reservation.
+        # A run of generation 0 never waited, so it has none.
         if run is None and decision.generation > 0:
             run = self._run_if_readable(decision.event, spec)
         kept = run.reservations if run else {}
@@ -220,10 +220,10 @@ class Admission:
 def _current(
     decision: AdmissionDecision, spec: HandlerSpec, run: Run, now: datetime
 ) -> AdmissionDecision:
-    """Updates what a FIFO message says to what its run is now.
+    """Replaces a FIFO message's stale fields with the run's current ones.
 
-    A group's first message serves its run even after a replay or an approval sent another one:
-    that one is last in the group, and the order would be lost.
+    A group's first message serves its run even after a replay or an approval sent another one: the
+    new message is last in the group, so using it would break the order.
 
     Raises:
         NotClaimable: the run is not due yet.

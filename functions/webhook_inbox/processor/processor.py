@@ -40,11 +40,12 @@ LEASE_MARGIN: Final = timedelta(seconds=5)
 SETTLE_MARGIN: Final = timedelta(seconds=2)
 # With less time than this no attempt is made: it would be wasted.
 SHORTEST_ATTEMPT: Final = timedelta(seconds=1)
-# A restored table may not have a message's event yet.
+# For this long, a message whose event is missing is retried: after a table restore the event may
+# still appear.
 YOUNG: Final = timedelta(minutes=15)
 STORAGE_PAUSE: Final = timedelta(minutes=1)
 # More attempts than any handler may declare.
-UNCOUNTED: Final = 1_000_000
+UNLIMITED_ATTEMPTS: Final = 1_000_000
 
 
 class Processor:
@@ -256,9 +257,6 @@ def _eventless(reference: RunMessage, policy: StandardQueuePolicy, now: datetime
 
 
 def _unknown_handler(reference: RunMessage) -> HandlerSpec:
-    """Returns a declaration for a handler that is not in this deployment.
-
-    Its attempts are not limited here: another deployment may allow more of them.
-    """
+    """Returns a stand-in without an attempt limit, since another deployment may define one."""
     name = reference.handler
-    return HandlerSpec(name, "", "", reference.source, ("*",), max_attempts=UNCOUNTED)
+    return HandlerSpec(name, "", "", reference.source, ("*",), max_attempts=UNLIMITED_ATTEMPTS)

@@ -28,9 +28,8 @@ from webhook_inbox.queue.outcomes import Worker
 # only short waits use the visibility timeout. SQS delays a message by at most 15 minutes.
 BY_VISIBILITY: Final = timedelta(seconds=60)
 BY_DELAY: Final = timedelta(minutes=15)
-# FIFO: a waiting message is received again and again, less and less often, because its wait may
-# end early by a resumption, an approval or a replay. SQS keeps a message for 14 days, and its
-# lane allows 1,000 receives; at this pace 1,000 receives last for 14 days.
+# A waiting FIFO message is polled at growing intervals, because a resumption, approval or replay
+# may end its wait early. Its lane allows 1,000 receives, enough for 14 days at this pace.
 LOOK_AGAIN: Final = timedelta(seconds=15)
 RAREST_LOOK: Final = timedelta(minutes=20)
 AT_ONCE: Final = timedelta(seconds=1)
@@ -70,7 +69,7 @@ class StandardQueuePolicy:
     def retry(self, delay: timedelta) -> PlannedWait:
         """Plans the wait before the next attempt."""
         # Hiding the message costs a receive. At the limit a copy is sent instead, or SQS would
-        # move a run to the DLQ that has attempts left.
+        # move a run with attempts left to the DLQ.
         may_hide = self.message.receive_count < self.worker.max_receive_count
         return plan_wait(delay, may_hide=may_hide)
 
@@ -80,7 +79,7 @@ class StandardQueuePolicy:
         return replace(planned, wait=WaitStrategy.PARKED) if parked else planned
 
     def before_lease(self, deferral: Deferral, now: datetime) -> Deferral:  # noqa: ARG002 - FIFO uses it
-        """Returns the deferral of a run without a lease as this lane implements it."""
+        """Adapts a pre-lease deferral to this lane."""
         return deferral
 
     def receive_again(
@@ -89,7 +88,7 @@ class StandardQueuePolicy:
         run: Run | None,  # noqa: ARG002
         now: datetime,  # noqa: ARG002
     ) -> timedelta | None:
-        """Returns when a message must be received again whose run could not be leased."""
+        """Returns the delay until a message whose run is not leased is received again, or None."""
         return None
 
     def wait(self, run: Run, planned: PlannedWait) -> bool:
@@ -147,7 +146,7 @@ class FifoQueuePolicy(StandardQueuePolicy):
     def before_lease(self, deferral: Deferral, now: datetime) -> Deferral:
         """See the base class."""
         if deferral.wait is WaitStrategy.PARKED and deferral.due <= now:
-            return deferral  # It belongs to another lane: the reconciler sends it there.
+            return deferral  # It belongs in another lane; the reconciler sends it there.
         # Nothing resumes a run that is not parked: its message polls for the handler's
         # resumption, or for the end of the run before it.
         polls = deferral.due <= now or deferral.waits_for == RESUMPTION
@@ -180,7 +179,7 @@ class FifoQueuePolicy(StandardQueuePolicy):
         return True
 
     def end_dead(self) -> bool:
-        """See the base class: 1,000 receives would block the ordering key's next runs."""
+        """See the base class: keeping it for 1,000 receives would block the key's later runs."""
         return False
 
     def _next_look(self) -> timedelta:
