@@ -40,9 +40,9 @@ from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import RunMessage
 
 # The reconciler has checked events of this age; a duplicate need not check them again.
-RECONCILED: Final = timedelta(minutes=15)
+RECONCILED_AFTER: Final = timedelta(minutes=15)
 # Longer than an ingest invocation: the writer of a younger guard may still be storing its event.
-SETTLING: Final = timedelta(seconds=30)
+GUARD_GRACE: Final = timedelta(seconds=30)
 # Also longer than an ingest invocation. A guard that this event wrote more recently is left alone.
 OURS_FOR: Final = timedelta(seconds=15)
 
@@ -87,14 +87,14 @@ class IdempotentReceiver:
             return Recorded(IngestOutcome.REPLAYED)
         known = self._store(event)
         if known is None:
-            runs = self._addressed(event, event.runs, event.ordering_keys)
+            runs = self._messages_for(event, event.runs, event.ordering_keys)
             return Recorded(IngestOutcome.ACCEPTED, runs)
         if known["fingerprint"] != event.fingerprint:
             self._store_conflict(event, known)
             return Recorded(IngestOutcome.CONFLICT)
         # The ordering keys it was accepted with, even if a deployment has changed them since.
         ordering_keys = known.get("ordering_keys", {})
-        runs = self._addressed(event, self._unsent(event, known), ordering_keys)
+        runs = self._messages_for(event, self._unsent(event, known), ordering_keys)
         return Recorded(IngestOutcome.DUPLICATE, runs)
 
     def send(self, runs: Iterable[tuple[str, RunMessage]]) -> None:
@@ -125,7 +125,7 @@ class IdempotentReceiver:
         stored = live(self._table.get(event_key(event.source, holder)), event.received_at)
         if stored is not None and _same_content(stored, event):
             return not ours
-        if not ours and guard.get("written_at", 0) > to_ms(event.received_at - SETTLING):
+        if not ours and guard.get("written_at", 0) > to_ms(event.received_at - GUARD_GRACE):
             raise Unavailable("ledger", "guard", "another delivery of this content is being stored")
         # Its writer crashed before it stored an event, or met a conflict: this content has never
         # run, so the guard must not reject it. The event's own old guard is renewed as well;
@@ -170,7 +170,7 @@ class IdempotentReceiver:
 
     def _unsent(self, event: StoredEvent, known: Item) -> list[str]:
         """Returns the runs that a crash between put and send left without a message (G5)."""
-        if from_ms(known["received_at"]) < event.received_at - RECONCILED:
+        if from_ms(known["received_at"]) < event.received_at - RECONCILED_AFTER:
             return []
         # A run that expires earlier belongs to an expired event with the same id.
         end = to_seconds(from_ms(known["received_at"]) + RUN_LIFE)
@@ -181,7 +181,7 @@ class IdempotentReceiver:
         }
         return [name for name in known["runs"] if name not in begun]
 
-    def _addressed(
+    def _messages_for(
         self, event: StoredEvent, handlers: Iterable[str], ordering_keys: Mapping[str, str]
     ) -> list[tuple[str, RunMessage]]:
         return [

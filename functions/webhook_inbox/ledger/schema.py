@@ -52,7 +52,7 @@ EVENT_LIFE: Final = timedelta(days=35)
 RUN_LIFE: Final = EVENT_LIFE + timedelta(days=7)
 EFFECT_LIFE: Final = EVENT_LIFE + timedelta(days=14)
 # A waiting run raises an alarm this long before its event expires (G1).
-LAST_CALL: Final = timedelta(days=7)
+EXPIRY_WARNING: Final = timedelta(days=7)
 # A DynamoDB key has at most 2048 bytes; a longer id is replaced by its hash.
 ID_LIMIT: Final = 512
 

@@ -104,17 +104,19 @@ class Admission:
             decision = _current(decision, spec, run, now)
         if spec.serial:
             in_lane = fifo and decision.event.ordering_keys.get(spec.name)
-            ordered = self._behind if in_lane else self._misrouted
+            ordered = self._check_blocked if in_lane else self._misrouted
             decision = ordered(decision, row, spec, now)
         if decision.deferral or decision.instead:
             return decision
-        return self._paused(decision, spec, now) or self._called(decision, spec, run, now)
+        return self._check_pause(decision, spec, now) or self._check_destinations(
+            decision, spec, run, now
+        )
 
     def _run(self, event: StoredEvent, spec: HandlerSpec) -> Run | None:
         row = self._table.get(run_key(event.source, event.event_id, spec.name))
         return run_from(row) if row else None
 
-    def _behind(
+    def _check_blocked(
         self, decision: AdmissionDecision, _: Item, spec: HandlerSpec, now: datetime
     ) -> AdmissionDecision:
         """Defers a run while a dead one blocks its ordering key."""
@@ -149,7 +151,7 @@ class Admission:
             deferral=Deferral(now, WaitStrategy.PARKED, f"lane {spec.lane}", why),
         )
 
-    def _paused(
+    def _check_pause(
         self, decision: AdmissionDecision, spec: HandlerSpec, now: datetime
     ) -> AdmissionDecision | None:
         paused = self._pauses.paused(spec.name)
@@ -159,7 +161,7 @@ class Admission:
         waits = Deferral(now + RECHECK, WaitStrategy.PARKED, RESUMPTION, why, counts=False)
         return replace(decision, deferral=waits)
 
-    def _called(
+    def _check_destinations(
         self, decision: AdmissionDecision, spec: HandlerSpec, run: Run | None, now: datetime
     ) -> AdmissionDecision:
         """Asks whether the handler's destinations may be called."""

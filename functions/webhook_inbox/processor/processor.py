@@ -42,7 +42,7 @@ SETTLE_MARGIN: Final = timedelta(seconds=2)
 SHORTEST_ATTEMPT: Final = timedelta(seconds=1)
 # For this long, a message whose event is missing is retried: after a table restore the event may
 # still appear.
-YOUNG: Final = timedelta(minutes=15)
+MISSING_EVENT_GRACE: Final = timedelta(minutes=15)
 STORAGE_PAUSE: Final = timedelta(minutes=1)
 # More attempts than any handler may declare.
 UNLIMITED_ATTEMPTS: Final = 1_000_000
@@ -128,7 +128,7 @@ class Processor:
             return RunResult(RunOutcome.UNAVAILABLE, reference, detail="too little time is left")
         row = live(self._table.get(event_key(reference.source, reference.event_id)), now)
         if row is None:
-            return _eventless(reference, policy, now)
+            return _missing_event(reference, policy, now)
         known = self._manifest.handlers.get(reference.handler)
         spec = known or _unknown_handler(reference)
         event = event_from(row, b"")
@@ -249,8 +249,8 @@ class Processor:
         return None
 
 
-def _eventless(reference: RunMessage, policy: StandardQueuePolicy, now: datetime) -> RunResult:
-    if policy.message.sent_at > now - YOUNG:
+def _missing_event(reference: RunMessage, policy: StandardQueuePolicy, now: datetime) -> RunResult:
+    if policy.message.sent_at > now - MISSING_EVENT_GRACE:
         return RunResult(RunOutcome.UNAVAILABLE, reference, detail="the event is not there yet")
     policy.move_to_dlq()
     return RunResult(RunOutcome.FOREIGN, reference, detail="no such event, or it has expired")
