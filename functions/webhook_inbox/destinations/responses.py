@@ -6,8 +6,8 @@
     409                               transient under a key: an earlier call is in progress
     408, 425, 429, 5xx, no response   transient
 
-A permanent failure, or one that is `refused` (certainly not executed), fails its effect, else it is
-in doubt (handlers/effects/effect.py). `[destinations.NAME] responses` overrides a status's class.
+A failure that is permanent or `refused` (certainly not executed) fails its effect; any other leaves
+it in doubt (handlers/effects/effect.py). `[destinations.NAME] responses` overrides a class.
 """
 
 import re
@@ -38,11 +38,8 @@ def retry_after(
 ) -> timedelta | None:
     """Returns the pause that a response requests, 0 to 24 h, or None.
 
-    Args:
-        headers: of the response, by names in lower case.
-        unit: the unit of a number, "seconds" or "milliseconds".
-        limited: whether the status is 429.
-        now: the time.
+    `headers` have names in lower case; `unit` is the unit of a number, "seconds" or "milliseconds";
+    `limited` is whether the status is 429.
     """
     for name in MILLISECONDS:
         if (number := _number(headers.get(name, ""))) is not None:
@@ -152,12 +149,8 @@ def classify(
 ) -> ResponseVerdict:
     """Classifies a response.
 
-    Args:
-        status: its status.
-        headers: its headers, by names in lower case.
-        spec: the destination.
-        keyed: whether an idempotency key was sent.
-        now: the time, for a `Retry-After` that is a date.
+    `headers` have names in lower case; `keyed` is whether an idempotency key was sent; `now` is for
+    a `Retry-After` that is a date.
     """
     limited = status == TOO_MANY_REQUESTS
     asked = retry_after(headers, unit=spec.retry_after, limited=limited, now=now)

@@ -108,9 +108,8 @@ class Admission:
             decision = ordered(decision, row, spec, now)
         if decision.deferral or decision.instead:
             return decision
-        return self._check_pause(decision, spec, now) or self._check_destinations(
-            decision, spec, run, now
-        )
+        paused = self._check_pause(decision, spec, now)
+        return paused or self._check_destinations(decision, spec, run, now)
 
     def _run(self, event: StoredEvent, spec: HandlerSpec) -> Run | None:
         row = self._table.get(run_key(event.source, event.event_id, spec.name))

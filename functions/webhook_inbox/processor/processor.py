@@ -40,8 +40,7 @@ LEASE_MARGIN: Final = timedelta(seconds=5)
 SETTLE_MARGIN: Final = timedelta(seconds=2)
 # With less time than this no attempt is made: it would be wasted.
 SHORTEST_ATTEMPT: Final = timedelta(seconds=1)
-# For this long, a message whose event is missing is retried: after a table restore the event may
-# still appear.
+# A message without its event is retried for this long: a table restore may still add the event.
 MISSING_EVENT_GRACE: Final = timedelta(minutes=15)
 STORAGE_PAUSE: Final = timedelta(minutes=1)
 # More attempts than any handler may declare.

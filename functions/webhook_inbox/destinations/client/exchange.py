@@ -10,11 +10,7 @@ import httpx
 from webhook_inbox.destinations.client.attempt import OutboundCall
 from webhook_inbox.destinations.client.transport import AUTHORIZATION, failure_of, in_time
 from webhook_inbox.destinations.credentials import DestinationCredentials
-from webhook_inbox.destinations.responses import (
-    ResponseClass,
-    classify,
-    classify_no_response,
-)
+from webhook_inbox.destinations.responses import ResponseClass, classify, classify_no_response
 from webhook_inbox.domain.errors import Permanent, Transient
 from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.domain.ports import Clock
