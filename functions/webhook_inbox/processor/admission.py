@@ -169,7 +169,7 @@ class Admission:
             return decision
         called = [known[name] for name in spec.destinations if name in known]
         # A call to an undeclared destination may have deferred the run; it keeps that reservation.
-        # A run of generation 0 never waited, so it has none.
+        # In a standard lane, a run of generation 0 never waited, so it has none.
         if run is None and decision.generation > 0:
             run = self._run_if_readable(decision.event, spec)
         kept = run.reservations if run else {}
