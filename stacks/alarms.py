@@ -179,16 +179,17 @@ class Alarms(Construct):
             text="The reconciler has not finished a pass in time for 15 minutes: more runs are due"
             f" than it can process. List them: `{self._ctl} inbox list --status failed`.",
         )
-        dead = f"`{self._ctl} inbox list --status dead_letter`, then `{self._ctl} replay --yes`."
         self._alarm(
             "RunsLost",
             _reconciler("Lost"),
-            text=f"The reconciler gave up on runs after sending them six times in vain: {dead}",
+            text="The reconciler gave up on runs after six sends. List the runs:"
+            f" `{self._ctl} inbox list --status dead_letter`. Then `{self._ctl} replay --yes`.",
         )
         self._alarm(
             "RunsExpired",
             _reconciler("Expired"),
-            text=f"The reconciler gave up on runs that waited until their events expired: {dead}",
+            text="The reconciler gave up on runs that waited until their events expired. List them:"
+            f" `{self._ctl} inbox list --status dead_letter`. Ask the provider to send them again.",
         )
         self._alarm(
             "RunsNearExpiry",
@@ -203,7 +204,7 @@ class Alarms(Construct):
         self._alarm(
             "ReplayErrors",
             replay.metric_errors(period=FIVE_MINUTES, statistic="Sum"),
-            text="A replay was refused or failed midway; check its logs. The runs that it sent stay"
+            text="A replay was rejected or failed midway; check its logs. Runs that it sent stay"
             f" sent. For the rest: `{self._ctl} replay`, then add --yes.",
         )
 

@@ -3,14 +3,14 @@
     provider ──► ingest ──► ledger ──► queue ──► processor ──► handler ──► destinations
                               ▲          ▲           └──► DLQ
                               │          ├── replay ◄─────┘
-                              └──────────┴── reconciler, every few minutes
+                              └──────────┴── reconciler, every minute
 
 `ingest` verifies and stores an event (with `providers`), `ledger` keeps events and runs in
 DynamoDB, `queue` sends runs through SQS, `processor` calls a handler and settles its run, `replay`
-sends runs again, `reconciler` repairs runs without a message. `handlers` is the toolkit of a
-handler's author, `destinations` its HTTP clients, `testing` its test kit. `configuration` reads
-inbox.toml, `domain` holds the model and the ports, `adapters` implement the ports. A handler's
-module imports the names below from here; each loads its module on first use.
+sends runs again, `reconciler` repairs runs without a message. `handlers` is the API for
+handler authors; `destinations` has the HTTP clients, `testing` the test kit. `configuration` reads
+inbox.toml, `domain` holds the model and the ports, `adapters` implement the ports. Handler modules
+import the names below, which load lazily. docs/guarantees.md defines the guarantees G1 to G10.
 """
 
 from importlib import import_module

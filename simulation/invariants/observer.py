@@ -18,7 +18,7 @@ from webhook_inbox.ledger.schema import RUN_PREFIX, identify
 from webhook_inbox.queue.message import RunMessage
 
 RESEND_PAUSE_MS: Final = 15 * 60_000
-# Adopted or woken once and re-sent six times, each of them twice if two passes overlap.
+# Adopted or resumed once and re-sent six times, each of them twice if two passes overlap.
 RESENDS: Final = 14
 FINISHED: Final = frozenset({"done", "skipped"})
 

@@ -27,9 +27,9 @@ from webhook_inbox.destinations.responses import (
     LIMIT,
     MILLISECONDS,
     ResponseVerdict,
-    Trouble,
-    judge,
-    unanswered,
+    TransportFailure,
+    classify,
+    classify_no_response,
 )
 from webhook_inbox.domain.idempotency import KEY_LIMIT, NAME_LIMIT
 from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
@@ -42,7 +42,7 @@ from webhook_inbox.handlers.ordering.gaps import BACKFILL_AFTER
 from webhook_inbox.handlers.ordering.position import VERSION_LIMIT
 from webhook_inbox.handlers.router import ReadyMade
 from webhook_inbox.ingest.events import GENERAL_HEADERS
-from webhook_inbox.ledger.pauses import REMEMBERED
+from webhook_inbox.ledger.pauses import CACHE_TTL
 from webhook_inbox.processor.settlement import RETRY_AFTER_LIMIT, ROLLING
 from webhookctl.app import app
 from webhookctl.explain.effects import SAFE
@@ -50,11 +50,11 @@ from webhookctl.explain.effects import SAFE
 NOW: Final = datetime(2026, 11, 21, tzinfo=UTC)
 CRM: Final = DestinationSpec("crm", "https://crm.example")
 SILENCE: Final = {
-    Trouble.TIMED_OUT: "timeout, or an incomplete response",
-    Trouble.CUT: "timeout, or an incomplete response",
-    Trouble.UNREACHED: "no connection, no TLS",
-    Trouble.TLS: "no connection, no TLS",
-    Trouble.DNS: "its name cannot be resolved",
+    TransportFailure.TIMED_OUT: "timeout, or an incomplete response",
+    TransportFailure.CUT: "timeout, or an incomplete response",
+    TransportFailure.UNREACHED: "no connection, no TLS",
+    TransportFailure.TLS: "no connection, no TLS",
+    TransportFailure.DNS: "its name cannot be resolved",
 }
 
 
@@ -107,13 +107,13 @@ def assert_told(verdict: ResponseVerdict, row: list[str]) -> None:
 def test_every_status_means_what_the_matrix_says(*, keyed: bool, asked: bool) -> None:
     headers = {"retry-after": "7"} if asked else {}
     for status in range(200, 600):
-        verdict = judge(status, headers, spec=CRM, keyed=keyed, now=NOW)
+        verdict = classify(status, headers, spec=CRM, keyed=keyed, now=NOW)
         assert_told(verdict, row_of(status, keyed=keyed, asked=asked))
 
 
-@pytest.mark.parametrize("trouble", Trouble)
-def test_every_silence_means_what_the_matrix_says(trouble: Trouble) -> None:
-    assert_told(unanswered(trouble), matrix()[SILENCE[trouble]])
+@pytest.mark.parametrize("failure", TransportFailure)
+def test_every_silence_means_what_the_matrix_says(failure: TransportFailure) -> None:
+    assert_told(classify_no_response(failure), matrix()[SILENCE[failure]])
 
 
 def test_the_matrix_has_no_other_row() -> None:
@@ -147,7 +147,7 @@ BREAKER: Final = BreakerSpec()
         ("destinations", f"or {DEFAULT_PAUSE.seconds} s where"),
         ("destinations", f"half the rate for {SLOW[0][0] // SECOND} s"),
         ("destinations", f"for {(SLOW[1][0] - SLOW[0][0]) // SECOND} s more"),
-        ("destinations", f"within {REMEMBERED.seconds} s no run"),
+        ("destinations", f"within {CACHE_TTL.seconds} s no run"),
         ("order", f"up to {VERSION_LIMIT} characters"),
         ("order", f"called after {BACKFILL_AFTER.seconds} s"),
         ("order", f"again after {CATCHING_UP.seconds} s"),

@@ -96,7 +96,7 @@ def test_a_parked_run_that_is_due_is_sent(inbox: Inbox, minute: Minute) -> None:
 
     report = inbox.invoke("reconciler", SCHEDULE, remaining=300)
 
-    assert report["counts"] == {"woken": 1}
+    assert report["counts"] == {"resumed": 1}
     assert inbox.account.handlers_sent() == ["lab.wait"]
 
 

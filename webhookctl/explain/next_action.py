@@ -1,7 +1,7 @@
 """The next action for an event, as text (G9).
 
 Most runs need none: their message or the reconciler continues them. The text then names that step
-and its time.
+and its time. `explain.effects` adds the state of the run's effects.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ from webhook_inbox.ledger.lease import CLOCK_SKEW
 from webhook_inbox.ledger.pauses import RESUMPTION
 from webhook_inbox.processor.settlement import ROLLING
 from webhook_inbox.queue.message_groups import BEHIND
-from webhook_inbox.queue.visibility import RAREST_LOOK
+from webhook_inbox.queue.visibility import MAX_POLL_INTERVAL
 from webhookctl.display.output import cut
 from webhookctl.display.times import relative, span, spelled
 from webhookctl.explain.effects import Effect, Standing, effects_of, verdict
@@ -32,7 +32,7 @@ SENT_AGAIN_BY: Final = timedelta(minutes=10)
 REMEDIES: Final = {
     "permanent: ": "retrying will not help; fix the cause, deploy,",
     "exhausted: ": "every attempt failed; after fixing the cause,",
-    "expired": "it waited for too long; once it can continue,",
+    "expired": "it waited for too long; if its event expired, ask the provider to resend it; else",
     "lost: ": "its messages were never received; check that the processor runs, then",
 }
 
@@ -198,7 +198,7 @@ def _deferred(run: Run, now: datetime) -> str:
     if run.waits_for == RESUMPTION:
         why = f" ({_short(run.last_error)})" if run.last_error else ""
         # The reconciler resumes parked runs; in a FIFO lane the run's message polls.
-        soon = "two minutes" if run.parked else span(RAREST_LOOK)
+        soon = "two minutes" if run.parked else span(MAX_POLL_INTERVAL)
         return (
             f"Resume: {run.handler} was paused{why}; its run continues within {soon} of"
             f" `webhookctl handlers resume {quote(run.handler)}`, see `webhookctl handlers list`."
@@ -231,7 +231,7 @@ def _behind(run: Run) -> str:
         f"Finish the run of {first.event_id} first: {run.handler} takes the events of"
         f" {run.ordering_key} in order, and stopped when that one died. After fixing the cause,"
         f" replay it: {replay_command(first, [run.handler])} This run then continues within"
-        f" {span(RAREST_LOOK)}."
+        f" {span(MAX_POLL_INTERVAL)}."
     )
 
 

@@ -6,8 +6,8 @@
     409                               transient under a key: an earlier call is in progress
     408, 425, 429, 5xx, no response   transient
 
-A transient failure is `refused` if the call was certainly not executed: its effect has failed.
-Otherwise the effect is in doubt. `[destinations.NAME] responses` overrides the class of a status.
+A failure that is permanent or `refused` (certainly not executed) fails its effect; any other leaves
+it in doubt (handlers/effects/effect.py). `[destinations.NAME] responses` overrides a class.
 """
 
 import re
@@ -38,11 +38,8 @@ def retry_after(
 ) -> timedelta | None:
     """Returns the pause that a response requests, 0 to 24 h, or None.
 
-    Args:
-        headers: of the response, by names in lower case.
-        unit: the unit of a number, "seconds" or "milliseconds".
-        limited: whether the status is 429.
-        now: the time.
+    `headers` have names in lower case; `unit` is the unit of a number, "seconds" or "milliseconds";
+    `limited` is whether the status is 429.
     """
     for name in MILLISECONDS:
         if (number := _number(headers.get(name, ""))) is not None:
@@ -82,14 +79,14 @@ CONFLICT: Final = 409
 TOO_MANY_REQUESTS: Final = 429
 SERVICE_UNAVAILABLE: Final = 503
 UNAUTHORIZED: Final = frozenset({401, 403})
-WORTH_ANOTHER_TRY: Final = frozenset({REQUEST_TIMEOUT, 425, TOO_MANY_REQUESTS})
-# After any other 4xx, the call was certainly not executed.
+RETRYABLE: Final = frozenset({REQUEST_TIMEOUT, 425, TOO_MANY_REQUESTS})
+# After any other transient 4xx, the call was certainly not executed.
 DOUBTFUL: Final = frozenset({REQUEST_TIMEOUT, CONFLICT})
 # A name that cannot be resolved is usually a mistake in inbox.toml, not an outage.
 DNS_ATTEMPTS: Final = 3
 
 
-class Meaning(StrEnum):
+class ResponseClass(StrEnum):
     """The class of a response, as inbox.toml spells it."""
 
     OK = "ok"
@@ -97,7 +94,7 @@ class Meaning(StrEnum):
     PERMANENT = "permanent"
 
 
-class Trouble(StrEnum):
+class TransportFailure(StrEnum):
     """Why there is no response."""
 
     DNS = "its name cannot be resolved"
@@ -108,7 +105,9 @@ class Trouble(StrEnum):
 
 
 # After these, the call certainly never arrived.
-_NEVER_SENT: Final = frozenset({Trouble.DNS, Trouble.UNREACHED, Trouble.TLS})
+_NEVER_SENT: Final = frozenset(
+    {TransportFailure.DNS, TransportFailure.UNREACHED, TransportFailure.TLS}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +123,7 @@ class ResponseVerdict:
         max_attempts: the limit of attempts, where the handler allows more.
     """
 
-    meaning: Meaning
+    meaning: ResponseClass
     answer: CallOutcome
     refused: bool = False
     page: bool = False
@@ -133,7 +132,7 @@ class ResponseVerdict:
 
     def error(self, text: str) -> Transient | Permanent:
         """Returns the error for a response that is not ok."""
-        if self.meaning is Meaning.PERMANENT:
+        if self.meaning is ResponseClass.PERMANENT:
             # A 401 or 403 shows that this call was not executed, and nothing of an earlier one.
             return Permanent(text, page=self.page, refused=self.page)
         return Transient(
@@ -145,23 +144,19 @@ class ResponseVerdict:
         )
 
 
-def judge(
+def classify(
     status: int, headers: Mapping[str, str], *, spec: DestinationSpec, keyed: bool, now: datetime
 ) -> ResponseVerdict:
     """Classifies a response.
 
-    Args:
-        status: its status.
-        headers: its headers, by names in lower case.
-        spec: the destination.
-        keyed: whether an idempotency key was sent.
-        now: the time, for a `Retry-After` that is a date.
+    `headers` have names in lower case; `keyed` is whether an idempotency key was sent; `now` is for
+    a `Retry-After` that is a date.
     """
     limited = status == TOO_MANY_REQUESTS
     asked = retry_after(headers, unit=spec.retry_after, limited=limited, now=now)
     override = spec.responses.get(str(status)) or spec.responses.get(f"{status // 100}xx")
-    meaning = Meaning(override) if override else _meaning(status, keyed=keyed)
-    transient = meaning is Meaning.TRANSIENT
+    meaning = ResponseClass(override) if override else _meaning(status, keyed=keyed)
+    transient = meaning is ResponseClass.TRANSIENT
     return ResponseVerdict(
         meaning,
         _answer(status, meaning, asked),
@@ -171,29 +166,29 @@ def judge(
     )
 
 
-def unanswered(trouble: Trouble) -> ResponseVerdict:
+def classify_no_response(failure: TransportFailure) -> ResponseVerdict:
     """Classifies a call without a response."""
-    dns = trouble is Trouble.DNS
+    dns = failure is TransportFailure.DNS
     return ResponseVerdict(
-        Meaning.TRANSIENT,
+        ResponseClass.TRANSIENT,
         CallOutcome.failed(),
-        refused=trouble in _NEVER_SENT,
+        refused=failure in _NEVER_SENT,
         page=dns,
         max_attempts=DNS_ATTEMPTS if dns else None,
     )
 
 
-def _meaning(status: int, *, keyed: bool) -> Meaning:
+def _meaning(status: int, *, keyed: bool) -> ResponseClass:
     if 200 <= status < 300:
-        return Meaning.OK
-    if status >= 500 or status in WORTH_ANOTHER_TRY or (status == CONFLICT and keyed):
-        return Meaning.TRANSIENT
-    return Meaning.PERMANENT
+        return ResponseClass.OK
+    if status >= 500 or status in RETRYABLE or (status == CONFLICT and keyed):
+        return ResponseClass.TRANSIENT
+    return ResponseClass.PERMANENT
 
 
-def _answer(status: int, meaning: Meaning, asked: timedelta | None) -> CallOutcome:
+def _answer(status: int, meaning: ResponseClass, asked: timedelta | None) -> CallOutcome:
     if status == TOO_MANY_REQUESTS or (status == SERVICE_UNAVAILABLE and asked is not None):
         return CallOutcome.limited(asked)
     # An override of a 5xx says that the destination works: some APIs report bad requests as 5xx.
-    failed = status >= 500 and meaning is Meaning.TRANSIENT
+    failed = status >= 500 and meaning is ResponseClass.TRANSIENT
     return CallOutcome.failed() if failed else CallOutcome.ok()

@@ -7,7 +7,7 @@
 
 The replay guard recognises a captured body under a fresh id (G6). Where a provider signs neither
 id nor time, a signature is valid forever, so anyone who saw one delivery can send it again with
-another id. A row keyed by the signed content stores the id that was first seen with it.
+another id. The guard row, keyed by a hash of the signed content, stores the first id seen with it.
 
 A crash between put and send heals when the event is delivered again (G5) or by the reconciler.
 """
@@ -40,11 +40,10 @@ from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import RunMessage
 
 # The reconciler has checked events of this age; a duplicate need not check them again.
-RECONCILED: Final = timedelta(minutes=15)
+RECONCILED_AFTER: Final = timedelta(minutes=15)
 # Longer than an ingest invocation: the writer of a younger guard may still be storing its event.
-SETTLING: Final = timedelta(seconds=30)
-# Longer than an ingest invocation, too: a younger guard of this event is not taken over while
-# this invocation stores the event.
+GUARD_GRACE: Final = timedelta(seconds=30)
+# Also longer than an ingest invocation. A guard that this event wrote more recently is left alone.
 OURS_FOR: Final = timedelta(seconds=15)
 
 
@@ -88,14 +87,14 @@ class IdempotentReceiver:
             return Recorded(IngestOutcome.REPLAYED)
         known = self._store(event)
         if known is None:
-            runs = self._addressed(event, event.runs, event.ordering_keys)
+            runs = self._messages_for(event, event.runs, event.ordering_keys)
             return Recorded(IngestOutcome.ACCEPTED, runs)
         if known["fingerprint"] != event.fingerprint:
             self._store_conflict(event, known)
             return Recorded(IngestOutcome.CONFLICT)
         # The ordering keys it was accepted with, even if a deployment has changed them since.
         ordering_keys = known.get("ordering_keys", {})
-        runs = self._addressed(event, self._unsent(event, known), ordering_keys)
+        runs = self._messages_for(event, self._unsent(event, known), ordering_keys)
         return Recorded(IngestOutcome.DUPLICATE, runs)
 
     def send(self, runs: Iterable[tuple[str, RunMessage]]) -> None:
@@ -107,7 +106,7 @@ class IdempotentReceiver:
         self._lanes.send(runs)
 
     def _replays(self, event: StoredEvent) -> bool:
-        """Claims the event's content for its id; True if another id has run this content.
+        """Claims the content for the event's id; True if it was already accepted under another id.
 
         Raises:
             Unavailable: the table failed, or another id is being stored with this content.
@@ -126,7 +125,7 @@ class IdempotentReceiver:
         stored = live(self._table.get(event_key(event.source, holder)), event.received_at)
         if stored is not None and _same_content(stored, event):
             return not ours
-        if not ours and guard.get("written_at", 0) > to_ms(event.received_at - SETTLING):
+        if not ours and guard.get("written_at", 0) > to_ms(event.received_at - GUARD_GRACE):
             raise Unavailable("ledger", "guard", "another delivery of this content is being stored")
         # Its writer crashed before it stored an event, or met a conflict: this content has never
         # run, so the guard must not reject it. The event's own old guard is renewed as well;
@@ -171,9 +170,9 @@ class IdempotentReceiver:
 
     def _unsent(self, event: StoredEvent, known: Item) -> list[str]:
         """Returns the runs that a crash between put and send left without a message (G5)."""
-        if from_ms(known["received_at"]) < event.received_at - RECONCILED:
+        if from_ms(known["received_at"]) < event.received_at - RECONCILED_AFTER:
             return []
-        # A run with an earlier end belongs to an older, expired event with this id.
+        # A run that expires earlier belongs to an expired event with the same id.
         end = to_seconds(from_ms(known["received_at"]) + RUN_LIFE)
         begun = {
             row["sk"].removeprefix(RUN_PREFIX)
@@ -182,7 +181,7 @@ class IdempotentReceiver:
         }
         return [name for name in known["runs"] if name not in begun]
 
-    def _addressed(
+    def _messages_for(
         self, event: StoredEvent, handlers: Iterable[str], ordering_keys: Mapping[str, str]
     ) -> list[tuple[str, RunMessage]]:
         return [
@@ -215,6 +214,6 @@ class IdempotentReceiver:
 
 
 def _same_content(stored: Item, event: StoredEvent) -> bool:
-    # A retry that changed a volatile field has a guard of its own but the same fingerprint;
-    # captured, it must not run the event again.
+    # A retry that changed a volatile field has a guard of its own but the same fingerprint; if it
+    # is captured, it must not cause another run.
     return event.guard == stored.get("guard") or event.fingerprint == stored["fingerprint"]

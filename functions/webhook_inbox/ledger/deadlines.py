@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Final
 
-from webhook_inbox.ledger.schema import EVENT_LIFE, LAST_CALL, RUN_LIFE
+from webhook_inbox.ledger.schema import EVENT_LIFE, EXPIRY_WARNING, RUN_LIFE
 
 # The queues' visibility timeout: six times the longest function timeout.
 VISIBILITY: Final = timedelta(minutes=6)
@@ -37,6 +37,6 @@ def event_end(run_expires_at: datetime) -> datetime:
     return run_expires_at - (RUN_LIFE - EVENT_LIFE)
 
 
-def last_call(run_expires_at: datetime) -> datetime:
+def expiry_warning_at(run_expires_at: datetime) -> datetime:
     """Returns when a waiting run starts to raise alarms: 7 days before its event expires (G1)."""
-    return event_end(run_expires_at) - LAST_CALL
+    return event_end(run_expires_at) - EXPIRY_WARNING

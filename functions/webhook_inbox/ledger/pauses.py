@@ -4,7 +4,7 @@
 
 While a handler is paused, the processor parks its runs and the reconciler reads each of them once
 per `RECHECK`; attempts in progress are not interrupted. After the resumption the reconciler resumes
-the runs at the drain rate.
+the runs at the drain rate. FIFO messages poll instead (queue/visibility, `before_lease`).
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ RECHECK: Final = timedelta(hours=1)
 # state, or by a slow one.
 RESUMING: Final = 2 * RECHECK
 # How long a worker caches the state of a handler.
-REMEMBERED: Final = timedelta(seconds=5)
+CACHE_TTL: Final = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class HandlerPauses:
         """
         now = self._clock.now()
         read_at, reason = self._known.get(handler, (None, None))
-        if read_at is None or now - read_at >= REMEMBERED:
+        if read_at is None or now - read_at >= CACHE_TTL:
             reason = self._read(handler, before=reason)
             self._known[handler] = (now, reason)
         return reason

@@ -47,12 +47,12 @@ BY_DUE: Final = "by_due"
 RECEIVED_SHARDS: Final = 8
 DUE_SHARDS: Final = 16
 
-# A run outlives its event, and an effect its run, so that no reference outlives its row.
+# Runs outlive events, and effects outlive runs, so no reference dangles.
 EVENT_LIFE: Final = timedelta(days=35)
 RUN_LIFE: Final = EVENT_LIFE + timedelta(days=7)
 EFFECT_LIFE: Final = EVENT_LIFE + timedelta(days=14)
-# How long before its event expires a waiting run raises an alarm (G1).
-LAST_CALL: Final = timedelta(days=7)
+# A waiting run raises an alarm this long before its event expires (G1).
+EXPIRY_WARNING: Final = timedelta(days=7)
 # A DynamoDB key has at most 2048 bytes; a longer id is replaced by its hash.
 ID_LIMIT: Final = 512
 

@@ -1,1 +1,1 @@
-"""Queue to handler to ledger: lease, admission, invocation, settlement."""
+"""Queue to handler to ledger: admission, lease, invocation, settlement."""

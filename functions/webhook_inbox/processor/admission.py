@@ -5,11 +5,11 @@
              ├─ serial handler, no ordering key in the body ──► dead
              ├─ serial handler, behind a dead run that blocks ► deferred
              ├─ handler paused ───────────────────────────────► parked
-             ├─ destination down, or over its rate ───────────► deferred, skipped or failed
+             ├─ destination down, or over its rate ───────────► deferred, skipped, failed or dead
              └─ lease
 
-A deferral counts no attempt. If the ledger does not answer the question whether a handler is
-paused or a destination may be called, the run is admitted.
+A deferral counts no attempt. Pause and destination checks fail open: if the ledger cannot be read,
+the run is admitted.
 """
 
 from collections.abc import Mapping
@@ -104,17 +104,18 @@ class Admission:
             decision = _current(decision, spec, run, now)
         if spec.serial:
             in_lane = fifo and decision.event.ordering_keys.get(spec.name)
-            ordered = self._behind if in_lane else self._misrouted
+            ordered = self._check_blocked if in_lane else self._misrouted
             decision = ordered(decision, row, spec, now)
         if decision.deferral or decision.instead:
             return decision
-        return self._paused(decision, spec, now) or self._called(decision, spec, run, now)
+        paused = self._check_pause(decision, spec, now)
+        return paused or self._check_destinations(decision, spec, run, now)
 
     def _run(self, event: StoredEvent, spec: HandlerSpec) -> Run | None:
         row = self._table.get(run_key(event.source, event.event_id, spec.name))
         return run_from(row) if row else None
 
-    def _behind(
+    def _check_blocked(
         self, decision: AdmissionDecision, _: Item, spec: HandlerSpec, now: datetime
     ) -> AdmissionDecision:
         """Defers a run while a dead one blocks its ordering key."""
@@ -142,14 +143,14 @@ class Admission:
             if not found:
                 return replace(decision, instead=Permanent(message_groups.missing(spec)))
             known = {**known, **found}
-        why = f"it is sent again, in the order of {known[spec.name]}"
+        why = f"it is re-sent through the FIFO lane for {known[spec.name]}"
         return replace(
             decision,
             event=replace(decision.event, ordering_keys=known),
             deferral=Deferral(now, WaitStrategy.PARKED, f"lane {spec.lane}", why),
         )
 
-    def _paused(
+    def _check_pause(
         self, decision: AdmissionDecision, spec: HandlerSpec, now: datetime
     ) -> AdmissionDecision | None:
         paused = self._pauses.paused(spec.name)
@@ -159,7 +160,7 @@ class Admission:
         waits = Deferral(now + RECHECK, WaitStrategy.PARKED, RESUMPTION, why, counts=False)
         return replace(decision, deferral=waits)
 
-    def _called(
+    def _check_destinations(
         self, decision: AdmissionDecision, spec: HandlerSpec, run: Run | None, now: datetime
     ) -> AdmissionDecision:
         """Asks whether the handler's destinations may be called."""
@@ -167,8 +168,8 @@ class Admission:
         if not known:
             return decision
         called = [known[name] for name in spec.destinations if name in known]
-        # A call of a destination that is not declared may have deferred the run: it keeps that
-        # reservation. In a standard lane, a run of generation 0 never waited, so it has none.
+        # A call to an undeclared destination may have deferred the run; it keeps that reservation.
+        # In a standard lane, a run of generation 0 never waited, so it has none.
         if run is None and decision.generation > 0:
             run = self._run_if_readable(decision.event, spec)
         kept = run.reservations if run else {}
@@ -220,10 +221,10 @@ class Admission:
 def _current(
     decision: AdmissionDecision, spec: HandlerSpec, run: Run, now: datetime
 ) -> AdmissionDecision:
-    """Updates what a FIFO message says to what its run is now.
+    """Replaces a FIFO message's stale fields with the run's current ones.
 
-    A group's first message serves its run even after a replay or an approval sent another one:
-    that one is last in the group, and the order would be lost.
+    A group's first message serves its run even after a replay or an approval sent another one: the
+    new message is last in the group, so using it would break the order.
 
     Raises:
         NotClaimable: the run is not due yet.

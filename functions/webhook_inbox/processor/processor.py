@@ -1,7 +1,8 @@
-"""Processes one message: admit, lease, invoke, settle.
+"""Processes one message: admits, leases, invokes and settles its run.
 
-message ──► event row ──► admission ──► lease ──► handler ──► settlement ──► message
-└─ deferred: no attempt is counted
+    message ──► event row ──► admission ──► lease ──► handler ──► settlement ──► message
+                                  └─ deferred
+A deferral counts no attempt.
 """
 
 from collections.abc import Callable
@@ -39,11 +40,11 @@ LEASE_MARGIN: Final = timedelta(seconds=5)
 SETTLE_MARGIN: Final = timedelta(seconds=2)
 # With less time than this no attempt is made: it would be wasted.
 SHORTEST_ATTEMPT: Final = timedelta(seconds=1)
-# A restored table may not have a message's event yet.
-YOUNG: Final = timedelta(minutes=15)
+# A message without its event is retried for this long: a table restore may still add the event.
+MISSING_EVENT_GRACE: Final = timedelta(minutes=15)
 STORAGE_PAUSE: Final = timedelta(minutes=1)
 # More attempts than any handler may declare.
-UNCOUNTED: Final = 1_000_000
+UNLIMITED_ATTEMPTS: Final = 1_000_000
 
 
 class Processor:
@@ -126,7 +127,7 @@ class Processor:
             return RunResult(RunOutcome.UNAVAILABLE, reference, detail="too little time is left")
         row = live(self._table.get(event_key(reference.source, reference.event_id)), now)
         if row is None:
-            return _eventless(reference, policy, now)
+            return _missing_event(reference, policy, now)
         known = self._manifest.handlers.get(reference.handler)
         spec = known or _unknown_handler(reference)
         event = event_from(row, b"")
@@ -247,17 +248,14 @@ class Processor:
         return None
 
 
-def _eventless(reference: RunMessage, policy: StandardQueuePolicy, now: datetime) -> RunResult:
-    if policy.message.sent_at > now - YOUNG:
+def _missing_event(reference: RunMessage, policy: StandardQueuePolicy, now: datetime) -> RunResult:
+    if policy.message.sent_at > now - MISSING_EVENT_GRACE:
         return RunResult(RunOutcome.UNAVAILABLE, reference, detail="the event is not there yet")
     policy.move_to_dlq()
     return RunResult(RunOutcome.FOREIGN, reference, detail="no such event, or it has expired")
 
 
 def _unknown_handler(reference: RunMessage) -> HandlerSpec:
-    """Returns a declaration for a handler that is not in this deployment.
-
-    Its attempts are not limited here: another deployment may allow more of them.
-    """
+    """Returns a stand-in without an attempt limit, since another deployment may define one."""
     name = reference.handler
-    return HandlerSpec(name, "", "", reference.source, ("*",), max_attempts=UNCOUNTED)
+    return HandlerSpec(name, "", "", reference.source, ("*",), max_attempts=UNLIMITED_ATTEMPTS)

@@ -1,4 +1,4 @@
-"""Decides after a failed attempt whether and when to retry."""
+"""Attempt limits, delays and error texts, by which `Settler.settle` retries or ends a run."""
 
 from datetime import timedelta
 from itertools import takewhile

@@ -6,8 +6,8 @@
     held for an approval   deleted; the approval sends a new one     visibility timeout
     dead                   moved to the DLQ by SQS                   deleted; replay needs none
 
-In a FIFO lane SQS hands out no later message of a group while an earlier one is in flight. The
-first message of an ordering key therefore stays until its run is settled.
+In a FIFO lane SQS delivers no later message of a group while an earlier one is in flight, so the
+first message of an ordering key stays until its run is settled. A run of another lane is parked.
 """
 
 from dataclasses import dataclass, replace
@@ -26,14 +26,13 @@ from webhook_inbox.queue.outcomes import Worker
 
 # A hidden message is in flight, and SQS stops a standard queue at 120,000 messages in flight:
 # only short waits use the visibility timeout. SQS delays a message by at most 15 minutes.
-BY_VISIBILITY: Final = timedelta(seconds=60)
-BY_DELAY: Final = timedelta(minutes=15)
-# FIFO: a waiting message is received again and again, less and less often, because its wait may
-# end early by a resumption, an approval or a replay. SQS keeps a message for 14 days, and its
-# lane allows 1,000 receives; at this pace 1,000 receives last for 14 days.
-LOOK_AGAIN: Final = timedelta(seconds=15)
-RAREST_LOOK: Final = timedelta(minutes=20)
-AT_ONCE: Final = timedelta(seconds=1)
+MAX_HIDDEN: Final = timedelta(seconds=60)
+MAX_DELAY: Final = timedelta(minutes=15)
+# A waiting FIFO message is polled at growing intervals, because a resumption, approval or replay
+# may end its wait early. Its lane allows 1,000 receives, enough for 14 days at this pace.
+POLL_INTERVAL: Final = timedelta(seconds=15)
+MAX_POLL_INTERVAL: Final = timedelta(minutes=20)
+MIN_DELAY: Final = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +46,12 @@ class PlannedWait:
 def plan_wait(delay: timedelta, *, may_hide: bool) -> PlannedWait:
     """Plans a wait in a standard lane; `may_hide` allows the visibility timeout."""
     delay = max(delay, timedelta(0))
-    if may_hide and delay <= BY_VISIBILITY:
+    if may_hide and delay <= MAX_HIDDEN:
         return PlannedWait(delay, WaitStrategy.HIDDEN)
-    return PlannedWait(delay, WaitStrategy.COPY if delay <= BY_DELAY else WaitStrategy.PARKED)
+    return PlannedWait(delay, WaitStrategy.COPY if delay <= MAX_DELAY else WaitStrategy.PARKED)
 
 
-def seconds_up(delay: timedelta) -> int:
+def ceil_seconds(delay: timedelta) -> int:
     """Returns whole seconds, rounded up, so that no message arrives before it is due."""
     return -(-delay // timedelta(seconds=1))
 
@@ -70,7 +69,7 @@ class StandardQueuePolicy:
     def retry(self, delay: timedelta) -> PlannedWait:
         """Plans the wait before the next attempt."""
         # Hiding the message costs a receive. At the limit a copy is sent instead, or SQS would
-        # move a run to the DLQ that has attempts left.
+        # move a run with attempts left to the DLQ.
         may_hide = self.message.receive_count < self.worker.max_receive_count
         return plan_wait(delay, may_hide=may_hide)
 
@@ -80,7 +79,7 @@ class StandardQueuePolicy:
         return replace(planned, wait=WaitStrategy.PARKED) if parked else planned
 
     def before_lease(self, deferral: Deferral, now: datetime) -> Deferral:  # noqa: ARG002 - FIFO uses it
-        """Returns the deferral of a run without a lease as this lane implements it."""
+        """Adapts a pre-lease deferral to this lane."""
         return deferral
 
     def receive_again(
@@ -89,7 +88,7 @@ class StandardQueuePolicy:
         run: Run | None,  # noqa: ARG002
         now: datetime,  # noqa: ARG002
     ) -> timedelta | None:
-        """Returns when a message must be received again whose run could not be leased."""
+        """Returns the delay until a message whose run is not leased is received again, or None."""
         return None
 
     def wait(self, run: Run, planned: PlannedWait) -> bool:
@@ -101,7 +100,7 @@ class StandardQueuePolicy:
         if planned.wait is WaitStrategy.HIDDEN:
             self.hide(planned.delay)
         elif planned.wait is WaitStrategy.COPY:
-            delay = seconds_up(planned.delay)
+            delay = ceil_seconds(planned.delay)
             self._lanes.send([(self.worker.lane, RunMessage.of(run))], delay=delay)
         return planned.wait is WaitStrategy.HIDDEN
 
@@ -109,7 +108,7 @@ class StandardQueuePolicy:
         """Hides the message for a time; if SQS fails, its own visibility timeout applies."""
         try:
             queue = self._lanes.queue(self.worker.lane)
-            queue.hide(self.message.receipt, seconds_up(max(delay, timedelta(0))))
+            queue.hide(self.message.receipt, ceil_seconds(max(delay, timedelta(0))))
         except Unavailable:
             return
 
@@ -147,11 +146,11 @@ class FifoQueuePolicy(StandardQueuePolicy):
     def before_lease(self, deferral: Deferral, now: datetime) -> Deferral:
         """See the base class."""
         if deferral.wait is WaitStrategy.PARKED and deferral.due <= now:
-            return deferral  # It belongs to another lane: the reconciler sends it there.
+            return deferral  # It belongs in another lane; the reconciler sends it there.
         # Nothing resumes a run that is not parked: its message polls for the handler's
         # resumption, or for the end of the run before it.
         polls = deferral.due <= now or deferral.waits_for == RESUMPTION
-        due = now + self._next_look() if polls else deferral.due
+        due = now + self._next_poll() if polls else deferral.due
         return replace(deferral, due=due, wait=WaitStrategy.HIDDEN)
 
     def receive_again(self, why: Refusal, run: Run | None, now: datetime) -> timedelta | None:
@@ -160,31 +159,31 @@ class FifoQueuePolicy(StandardQueuePolicy):
             case Refusal.FINISHED | Refusal.DEAD | Refusal.EXHAUSTED:
                 return None
             case Refusal.HELD:
-                return RAREST_LOOK
+                return MAX_POLL_INTERVAL
             case Refusal.CLAIMED_HERE | Refusal.CLAIMED_ELSEWHERE if run and run.claimed_until:
                 # A lease is over when this moment has passed, not when it is reached.
-                return max(run.claimed_until + CLOCK_SKEW - now, AT_ONCE)
+                return max(run.claimed_until + CLOCK_SKEW - now, MIN_DELAY)
             case Refusal.NOT_DUE if run and run.next_attempt_at:
-                return max(run.next_attempt_at - now, AT_ONCE)
+                return max(run.next_attempt_at - now, MIN_DELAY)
             case _:
                 # The run has changed since its generation was read: it is read again.
-                return AT_ONCE
+                return MIN_DELAY
 
     def hide(self, delay: timedelta) -> None:
         """See the base class; a long wait takes several receives."""
-        super().hide(min(delay, self._next_look()))
+        super().hide(min(delay, self._next_poll()))
 
     def hold(self) -> bool:
         """See the base class."""
-        self.hide(RAREST_LOOK)
+        self.hide(MAX_POLL_INTERVAL)
         return True
 
     def end_dead(self) -> bool:
-        """See the base class: 1,000 receives would block the ordering key's next runs."""
+        """See the base class: keeping it for 1,000 receives would block the key's later runs."""
         return False
 
-    def _next_look(self) -> timedelta:
-        return min(LOOK_AGAIN * self.message.receive_count, RAREST_LOOK)
+    def _next_poll(self) -> timedelta:
+        return min(POLL_INTERVAL * self.message.receive_count, MAX_POLL_INTERVAL)
 
 
 def queue_policy_of(lanes: Lanes, worker: Worker, message: Message) -> StandardQueuePolicy:

@@ -10,7 +10,13 @@ from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.ports import Change, Item, Table
 from webhook_inbox.domain.timestamps import EPOCH, to_ms
-from webhook_inbox.ledger.deadlines import RESENDS, event_end, last_call, next_resend, overdue_at
+from webhook_inbox.ledger.deadlines import (
+    RESENDS,
+    event_end,
+    expiry_warning_at,
+    next_resend,
+    overdue_at,
+)
 from webhook_inbox.ledger.deferral import resume
 from webhook_inbox.ledger.lease import CLOCK_SKEW
 from webhook_inbox.ledger.pauses import RECHECK, RESUMING, RESUMPTION, HandlerPause
@@ -53,7 +59,7 @@ class OverdueRuns:
     @property
     def resumes(self) -> bool:
         """True if a handler was resumed lately and this pass can resume more runs."""
-        return bool(self._resumed) and self._report.count(Action.WOKEN) < DRAIN
+        return bool(self._resumed) and self._report.count(Action.RESUMED) < DRAIN
 
     def look(self, row: Item) -> None:
         """Handles one run; every write is conditional on the row as it was read.
@@ -82,7 +88,7 @@ class OverdueRuns:
         if not waits or "due_at" not in row:
             return
         try:
-            self._wake(run, _unchanged(run, row))
+            self._resume(run, _unchanged(run, row))
         except ConditionFailed:
             self._report.add(Action.MOVED_ON)
 
@@ -93,7 +99,7 @@ class OverdueRuns:
         if run.expires_at is not None and event_end(run.expires_at) <= self._now:
             self._give_up(run, "expired: it waited until its event's end", Action.EXPIRED)
             return
-        if run.expires_at is not None and last_call(run.expires_at) <= self._now:
+        if run.expires_at is not None and expiry_warning_at(run.expires_at) <= self._now:
             self._report.add(Action.LAST_CALL)
         if run.status is Status.HELD:
             self._move(run, self._now + A_DAY, unchanged)
@@ -114,7 +120,7 @@ class OverdueRuns:
         elif run.handler in self._paused:
             self._wait_on(run, unchanged)
         else:
-            self._wake(run, unchanged)
+            self._resume(run, unchanged)
 
     def _wait_on(self, run: Run, unchanged: Condition) -> None:
         # Sending it would only park it again, at the cost of a message and two writes per run.
@@ -123,14 +129,14 @@ class OverdueRuns:
         self._update(run, change, unchanged)
         self._report.add(Action.POSTPONED)
 
-    def _wake(self, run: Run, unchanged: Condition) -> None:
-        if self._report.count(Action.WOKEN) >= DRAIN:
+    def _resume(self, run: Run, unchanged: Condition) -> None:
+        if self._report.count(Action.RESUMED) >= DRAIN:
             return
         # The time of the pause does not count towards the run's maximum age.
         resumed = {"resumed_at": to_ms(self._now)} if run.waits_for == RESUMPTION else {}
         resume(self._table, run, unchanged=unchanged, now=self._now, values=resumed)
         self._send(run)
-        self._report.add(Action.WOKEN)
+        self._report.add(Action.RESUMED)
 
     def _resend(self, run: Run, unchanged: Condition) -> None:
         lane = self._manifest.lane_of(run.handler)

@@ -27,8 +27,8 @@ from webhook_inbox.reconciler.unsent import UnsentRuns
 
 # Younger events may still be in flight, and the index lags; the slow sweep reads older ones.
 WINDOW: Final = (timedelta(minutes=60), timedelta(minutes=3))
-# The slow sweep reads an hour of each age, in this minute of the hour. The last age is past the
-# queue's retention of 7 days, when no message can be left.
+# The slow sweep reads an hour of each age, in this minute of the hour. The last age is past a
+# standard queue's retention of 7 days; a FIFO queue keeps messages for 14.
 SWEEPS: Final = {
     7: timedelta(hours=1),
     17: timedelta(hours=6),

@@ -17,7 +17,7 @@ class Action(StrEnum):
     """The action on a run; part of the metric's name."""
 
     ADOPTED = "adopted"  # had no row: written as pending, sent
-    WOKEN = "woken"  # parked and due: sent
+    RESUMED = "resumed"  # parked and due: sent
     RESENT = "resent"  # overdue: sent again
     POSTPONED = "postponed"  # not overdue yet, or behind a backlog
     WATCHED = "watched"  # its first worker was lost: listed in the due index

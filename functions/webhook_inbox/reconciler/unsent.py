@@ -1,4 +1,4 @@
-"""Finds runs of recent events that were never enqueued, and runs whose first worker was lost."""
+"""Adopts runs without a row (never sent), and lists runs whose first worker was lost."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime

@@ -100,7 +100,7 @@ GOOD: dict[str, tuple[Actor, Item, Item]] = {
         {**LET_WAIT, "generation": 3},
         {**LET_WAIT, "generation": 3, "expires_at": 1},
     ),
-    "woken behind its predecessor": (
+    "resumed behind its predecessor": (
         Actor("processor", "other", message=OF_ANOTHER),
         {**LET_WAIT, "parked": True},
         row("pending", attempt_count=0, generation=1),

@@ -8,16 +8,16 @@ import pytest
 from tests.unit.destinations.client.calling import NOW
 from webhook_inbox.destinations.circuit import CallOutcome
 from webhook_inbox.destinations.responses import (
-    Meaning,
+    ResponseClass,
     ResponseVerdict,
-    Trouble,
-    judge,
-    unanswered,
+    TransportFailure,
+    classify,
+    classify_no_response,
 )
 from webhook_inbox.domain.errors import Permanent, Transient
 from webhook_inbox.domain.manifest import DestinationSpec
 
-OK, TRANSIENT, PERMANENT = Meaning.OK, Meaning.TRANSIENT, Meaning.PERMANENT
+OK, TRANSIENT, PERMANENT = ResponseClass.OK, ResponseClass.TRANSIENT, ResponseClass.PERMANENT
 STATUSES = range(100, 600)
 
 
@@ -30,10 +30,10 @@ def verdict(
     **more: Any,
 ) -> ResponseVerdict:
     spec = DestinationSpec("crm", "https://crm.example", responses=responses or {}, **more)
-    return judge(status, headers or {}, spec=spec, keyed=keyed, now=NOW)
+    return classify(status, headers or {}, spec=spec, keyed=keyed, now=NOW)
 
 
-def expected(status: int, *, keyed: bool) -> Meaning:
+def expected(status: int, *, keyed: bool) -> ResponseClass:
     """The matrix as it is promised, line by line."""
     if 200 <= status <= 299:
         return OK
@@ -84,12 +84,12 @@ def test_every_status_but_a_failure_is_a_sign_of_life() -> None:
         (599, TRANSIENT),
     ],
 )
-def test_the_named_statuses_are_as_they_are_named(status: int, meaning: Meaning) -> None:
+def test_the_named_statuses_are_as_they_are_named(status: int, meaning: ResponseClass) -> None:
     assert verdict(status).meaning is meaning
 
 
-@pytest.mark.parametrize("word", list(Meaning))
-def test_any_status_may_mean_something_else(word: Meaning) -> None:
+@pytest.mark.parametrize("word", list(ResponseClass))
+def test_any_status_may_mean_something_else(word: ResponseClass) -> None:
     judged = [verdict(status, responses={str(status): word}) for status in STATUSES]
 
     assert {v.meaning for v in judged} == {word}
@@ -153,36 +153,40 @@ def test_numbers_are_milliseconds_where_the_destination_counts_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("trouble", "refused"),
+    ("failure", "refused"),
     [
-        (Trouble.DNS, True),
-        (Trouble.UNREACHED, True),
-        (Trouble.TLS, True),
-        (Trouble.TIMED_OUT, False),
-        (Trouble.CUT, False),
+        (TransportFailure.DNS, True),
+        (TransportFailure.UNREACHED, True),
+        (TransportFailure.TLS, True),
+        (TransportFailure.TIMED_OUT, False),
+        (TransportFailure.CUT, False),
     ],
 )
 def test_silence_is_transient_and_certain_only_where_nothing_was_sent(
-    trouble: Trouble, refused: bool
+    failure: TransportFailure, refused: bool
 ) -> None:
-    judged = unanswered(trouble)
+    judged = classify_no_response(failure)
 
     assert (judged.meaning, judged.refused) == (TRANSIENT, refused)
     assert judged.answer == CallOutcome.failed()
 
 
-def test_every_trouble_is_judged() -> None:
-    assert {trouble: unanswered(trouble).meaning for trouble in Trouble} == dict.fromkeys(
-        Trouble, TRANSIENT
-    )
+def test_every_transport_failure_is_classified() -> None:
+    assert {
+        failure: classify_no_response(failure).meaning for failure in TransportFailure
+    } == dict.fromkeys(TransportFailure, TRANSIENT)
 
 
 def test_a_name_that_cannot_be_resolved_is_given_up_soon_and_paged() -> None:
-    error = unanswered(Trouble.DNS).error("crm: POST /notes: no such name")
+    error = classify_no_response(TransportFailure.DNS).error("crm: POST /notes: no such name")
 
     assert isinstance(error, Transient)
     assert (error.max_attempts, error.page, error.refused) == (3, True, True)
-    assert [unanswered(t).max_attempts for t in Trouble if t is not Trouble.DNS] == [None] * 4
+    assert [
+        classify_no_response(t).max_attempts
+        for t in TransportFailure
+        if t is not TransportFailure.DNS
+    ] == [None] * 4
 
 
 def test_a_verdict_becomes_the_error_that_says_what_happens_next() -> None:

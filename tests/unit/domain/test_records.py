@@ -38,7 +38,7 @@ from webhook_inbox.domain.model import SETTLED, EventStatus, Status, WaitStrateg
 from webhook_inbox.processor.retry_policy import backoff_delay
 from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.queue.outcomes import RunOutcome, RunResult
-from webhook_inbox.queue.visibility import plan_wait, seconds_up
+from webhook_inbox.queue.visibility import ceil_seconds, plan_wait
 
 # -- an event's status
 
@@ -241,7 +241,7 @@ def test_what_carries_a_wait_depends_on_its_length(
     ("seconds", "up"), [(0, 0), (0.001, 1), (1, 1), (1.000001, 2), (899.5, 900)]
 )
 def test_seconds_are_rounded_up(seconds: float, up: int) -> None:
-    assert seconds_up(timedelta(seconds=seconds)) == up
+    assert ceil_seconds(timedelta(seconds=seconds)) == up
 
 
 # -- references

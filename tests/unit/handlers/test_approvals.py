@@ -169,7 +169,7 @@ def test_where_the_queue_fails_the_reconciler_sends_it_in_its_next_pass(world: W
     assert deciding(world).approve(asked, **WHO).outcome is ApprovalOutcome.UNSENT
     assert world.messages() == []
     world.clock.advance(minutes=1)
-    assert world.reconcile().count(Action.WOKEN) == 1
+    assert world.reconcile().count(Action.RESUMED) == 1
     assert world.generations() == [1]
     assert world.work() == [RunOutcome.DONE]
 

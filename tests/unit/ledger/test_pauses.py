@@ -10,7 +10,7 @@ from webhook_inbox.domain.conditions import Condition
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Change, Item, Key
 from webhook_inbox.ledger.pauses import (
-    REMEMBERED,
+    CACHE_TTL,
     HandlerPauses,
     PauseRequest,
     control_key,
@@ -165,7 +165,7 @@ def test_a_worker_hears_of_a_change_within_five_seconds(world: World, paused_fir
         pause(world.table, world.randomness, wish(world))
     before = worker.paused(NAME)
     (resume if paused_first else pause)(world.table, world.randomness, wish(world))
-    world.clock.advance(seconds=REMEMBERED.total_seconds() - 0.001)
+    world.clock.advance(seconds=CACHE_TTL.total_seconds() - 0.001)
     assert worker.paused(NAME) == before
     world.clock.advance(seconds=0.001)
     assert worker.paused(NAME) != before

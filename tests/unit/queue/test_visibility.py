@@ -12,9 +12,9 @@ from webhook_inbox.ledger.lease import CLOCK_SKEW, Refusal
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.outcomes import Worker
 from webhook_inbox.queue.visibility import (
-    AT_ONCE,
-    LOOK_AGAIN,
-    RAREST_LOOK,
+    MAX_POLL_INTERVAL,
+    MIN_DELAY,
+    POLL_INTERVAL,
     FifoQueuePolicy,
     queue_policy_of,
 )
@@ -55,9 +55,9 @@ def taken(queue: MemoryFifo, *, receives: int = 1) -> Message:
     ("left", "hidden"),
     [
         (timedelta(seconds=40), timedelta(seconds=45)),
-        (-CLOCK_SKEW, AT_ONCE),
-        (-CLOCK_SKEW + MS, AT_ONCE),
-        (-timedelta(minutes=1), AT_ONCE),
+        (-CLOCK_SKEW, MIN_DELAY),
+        (-CLOCK_SKEW + MS, MIN_DELAY),
+        (-timedelta(minutes=1), MIN_DELAY),
     ],
     ids=["alive", "just over", "nearly over", "over"],
 )
@@ -73,7 +73,7 @@ def test_what_is_due_after_all_comes_at_once_and_never_spins(
 ) -> None:
     run = replace(RUN, status=Status.FAILED, next_attempt_at=NOW + left)
 
-    assert queue_policy.receive_again(Refusal.NOT_DUE, run, NOW) == AT_ONCE
+    assert queue_policy.receive_again(Refusal.NOT_DUE, run, NOW) == MIN_DELAY
 
 
 @pytest.mark.parametrize("why", [Refusal.STALE_GENERATION, Refusal.COPY_MISSING])
@@ -81,7 +81,7 @@ def test_what_is_due_after_all_comes_at_once_and_never_spins(
 def test_what_has_changed_meanwhile_is_read_anew(
     queue_policy: FifoQueuePolicy, why: Refusal, run: Run | None
 ) -> None:
-    assert queue_policy.receive_again(why, run, NOW) == AT_ONCE
+    assert queue_policy.receive_again(why, run, NOW) == MIN_DELAY
 
 
 @pytest.mark.parametrize("why", [Refusal.FINISHED, Refusal.DEAD, Refusal.EXHAUSTED])
@@ -93,12 +93,12 @@ def test_every_refusal_is_decided(queue_policy: FifoQueuePolicy) -> None:
     run = replace(RUN, claimed_until=NOW, next_attempt_at=NOW)
     for why in Refusal:
         stays = queue_policy.receive_again(why, run, NOW)
-        assert stays is None or stays >= AT_ONCE
+        assert stays is None or stays >= MIN_DELAY
 
 
 @pytest.mark.parametrize(
     ("receives", "longest"),
-    [(1, LOOK_AGAIN), (4, 4 * LOOK_AGAIN), (80, RAREST_LOOK), (500, RAREST_LOOK)],
+    [(1, POLL_INTERVAL), (4, 4 * POLL_INTERVAL), (80, MAX_POLL_INTERVAL), (500, MAX_POLL_INTERVAL)],
 )
 def test_a_long_wait_is_hidden_for_ever_longer_up_to_twenty_minutes(
     queue: MemoryFifo, receives: int, longest: timedelta
@@ -114,7 +114,7 @@ def test_a_long_wait_is_hidden_for_ever_longer_up_to_twenty_minutes(
 
 
 def test_sqs_hands_it_out_for_as_long_as_it_keeps_it() -> None:
-    looks = [min(LOOK_AGAIN * receive, RAREST_LOOK) for receive in range(1, 1001)]
+    looks = [min(POLL_INTERVAL * receive, MAX_POLL_INTERVAL) for receive in range(1, 1001)]
 
     assert timedelta(days=13) < sum(looks, timedelta()) < timedelta(days=14)
 

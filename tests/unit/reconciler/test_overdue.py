@@ -1,4 +1,4 @@
-"""Runs whose time has come: sent again, woken, given up; never dead from time alone."""
+"""Runs whose time has come: sent again, resumed, given up; never dead from time alone."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -218,9 +218,9 @@ def park(world: World, event_id: str = "evt-1", *, hours: float = 1) -> None:
 def test_a_parked_run_is_woken_when_it_is_due(world: World) -> None:
     park(world)
     world.clock.advance(minutes=59)
-    assert world.reconcile().count(Action.WOKEN) == 0
+    assert world.reconcile().count(Action.RESUMED) == 0
     world.clock.advance(minutes=1, seconds=1)
-    assert world.reconcile().count(Action.WOKEN) == 1
+    assert world.reconcile().count(Action.RESUMED) == 1
     run = world.run()
     assert (run.status, run.parked, run.generation) == (Status.PENDING, False, 1)
     assert world.generations() == [1]
@@ -240,8 +240,8 @@ def test_so_many_parked_runs_are_woken_a_minute_and_no_more(world: World) -> Non
     for number in range(DRAIN + 30):
         park(world, f"evt-{number}")
     world.clock.advance(hours=2)
-    assert world.reconcile().count(Action.WOKEN) == DRAIN
-    assert world.reconcile().count(Action.WOKEN) == 30
+    assert world.reconcile().count(Action.RESUMED) == DRAIN
+    assert world.reconcile().count(Action.RESUMED) == 30
 
 
 def test_so_many_overdue_runs_are_sent_again_a_minute_and_no_more(world: World) -> None:
@@ -255,8 +255,10 @@ def test_so_many_overdue_runs_are_sent_again_a_minute_and_no_more(world: World) 
 
 def test_a_run_parked_for_longer_than_a_day_is_looked_at_daily(world: World) -> None:
     park(world, hours=24 * 5)
-    woken = [at for at, counts in looks(world, until=timedelta(days=6)) if Action.WOKEN in counts]
-    assert len(woken) == 1
+    resumed = [
+        at for at, counts in looks(world, until=timedelta(days=6)) if Action.RESUMED in counts
+    ]
+    assert len(resumed) == 1
 
 
 # -- held

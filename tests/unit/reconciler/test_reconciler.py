@@ -13,7 +13,7 @@ from webhook_inbox.ledger.deadlines import (
     RESENDS,
     SLACK,
     event_end,
-    last_call,
+    expiry_warning_at,
     next_resend,
     overdue_at,
 )
@@ -150,7 +150,7 @@ def test_a_report_counts() -> None:
     report.add(Action.RESENT)
     report.add(Action.RESENT, 2)
     assert report.counts == {"resent": 3}
-    assert report.count(Action.WOKEN) == 0
+    assert report.count(Action.RESUMED) == 0
 
 
 def test_a_report_shows_the_first_errors_only() -> None:
@@ -192,5 +192,5 @@ def test_resends_come_ever_more_rarely(resends: int, wait: timedelta) -> None:
 
 def test_a_runs_event_ends_a_week_before_its_row() -> None:
     assert event_end(NOW) == NOW - timedelta(days=7)
-    assert last_call(NOW) == NOW - timedelta(days=14)
+    assert expiry_warning_at(NOW) == NOW - timedelta(days=14)
     assert to_ms(event_end(NOW)) < to_ms(NOW)

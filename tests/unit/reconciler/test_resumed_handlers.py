@@ -57,7 +57,7 @@ def test_a_handler_that_is_not_paused_goes_on(world: World) -> None:
 def test_it_is_moved_on_hour_by_hour_without_a_message(paused: World) -> None:
     paused.clock.advance(seconds=RECHECK.total_seconds())
     report = paused.reconcile()
-    assert (report.count(Action.POSTPONED), report.count(Action.WOKEN)) == (1, 0)
+    assert (report.count(Action.POSTPONED), report.count(Action.RESUMED)) == (1, 0)
     assert paused.messages() == []
     run = paused.run()
     assert (run.status, run.waits_for) == (Status.DEFERRED, RESUMPTION)
@@ -89,7 +89,7 @@ def test_a_run_that_waits_for_something_else_waits_for_the_resumption_once_that_
     world.work()
     say(world, paused=True)
     world.clock.advance(hours=3)
-    assert world.reconcile().count(Action.WOKEN) == 0
+    assert world.reconcile().count(Action.RESUMED) == 0
     assert world.run().waits_for == RESUMPTION
 
 
@@ -136,7 +136,7 @@ def test_where_the_controls_cannot_be_read_its_run_comes_back_parked(paused: Wor
     paused.plan.fail("Query")
     report = paused.reconcile()
     assert report.count(Action.FAILED) == 1
-    assert report.count(Action.WOKEN) == 1
+    assert report.count(Action.RESUMED) == 1
     paused.work()
     assert paused.run().waits_for == RESUMPTION
     assert paused.handled == []
@@ -148,7 +148,7 @@ def test_where_the_controls_cannot_be_read_its_run_comes_back_parked(paused: Wor
 def test_it_goes_on_with_the_reconcilers_next_pass(paused: World) -> None:
     say(paused, paused=False)
     paused.clock.advance(minutes=1)
-    assert paused.reconcile().count(Action.WOKEN) == 1
+    assert paused.reconcile().count(Action.RESUMED) == 1
     assert paused.work() == [RunOutcome.DONE]
     assert paused.run().status is Status.DONE
 
@@ -160,7 +160,7 @@ def test_a_run_parked_after_the_resumption_goes_on_as_well(paused: World) -> Non
     paused.work()
     assert paused.run("evt-2").waits_for == RESUMPTION
     paused.clock.advance(minutes=1)
-    assert paused.reconcile().count(Action.WOKEN) == 2
+    assert paused.reconcile().count(Action.RESUMED) == 2
     assert paused.work() == [RunOutcome.DONE, RunOutcome.DONE]
 
 
@@ -172,7 +172,7 @@ def test_runs_of_other_handlers_are_left_alone(world: World) -> None:
     world.work()
     say(world, paused=False)
     world.clock.advance(minutes=1)
-    assert world.reconcile().count(Action.WOKEN) == 1
+    assert world.reconcile().count(Action.RESUMED) == 1
     world.work()
     assert [name for name, *_ in world.handled] == [NAME]
     assert world.run(handler="acme.notify").waits_for == RESUMPTION
@@ -185,7 +185,7 @@ def test_a_run_that_waits_for_something_else_keeps_waiting(world: World) -> None
     say(world, paused=True)
     say(world, paused=False)
     world.clock.advance(minutes=1)
-    assert world.reconcile().count(Action.WOKEN) == 0
+    assert world.reconcile().count(Action.RESUMED) == 0
     assert world.run().status is Status.DEFERRED
 
 
@@ -193,7 +193,7 @@ def test_paused_again_before_anybody_looked_it_waits_on(paused: World) -> None:
     say(paused, paused=False)
     say(paused, paused=True)
     paused.clock.advance(minutes=1)
-    assert paused.reconcile().count(Action.WOKEN) == 0
+    assert paused.reconcile().count(Action.RESUMED) == 0
     assert paused.run().waits_for == RESUMPTION
 
 
@@ -219,9 +219,9 @@ def test_so_many_are_woken_a_minute_and_no_more(world: World) -> None:
     world.work()
     say(world, paused=False)
     world.clock.advance(minutes=1)
-    assert world.reconcile().count(Action.WOKEN) == DRAIN
+    assert world.reconcile().count(Action.RESUMED) == DRAIN
     world.clock.advance(minutes=1)
-    assert world.reconcile().count(Action.WOKEN) == 100
+    assert world.reconcile().count(Action.RESUMED) == 100
 
 
 def test_two_reconcilers_at_once_wake_it_once(paused: World) -> None:
@@ -238,7 +238,7 @@ def test_two_reconcilers_at_once_wake_it_once(paused: World) -> None:
 
     paused.table.update = interrupted  # type: ignore[method-assign,assignment]
     report = paused.reconcile()
-    assert others[1].count(Action.WOKEN) == 1
+    assert others[1].count(Action.RESUMED) == 1
     assert report.count(Action.MOVED_ON) == 1
     assert len(paused.messages()) == 1
 
@@ -260,6 +260,6 @@ def test_a_run_that_was_replayed_while_it_waited_is_not_woken_besides(paused: Wo
     say(paused, paused=False)
     paused.replay(event_ids=["evt-1"])
     paused.clock.advance(minutes=1)
-    assert paused.reconcile().count(Action.WOKEN) == 0
+    assert paused.reconcile().count(Action.RESUMED) == 0
     assert paused.work() == [RunOutcome.DONE]
     assert len(paused.handled) == 1

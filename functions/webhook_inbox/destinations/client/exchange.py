@@ -8,9 +8,9 @@ from typing import Final
 import httpx
 
 from webhook_inbox.destinations.client.attempt import OutboundCall
-from webhook_inbox.destinations.client.transport import AUTHORIZATION, in_time, trouble_of
+from webhook_inbox.destinations.client.transport import AUTHORIZATION, failure_of, in_time
 from webhook_inbox.destinations.credentials import DestinationCredentials
-from webhook_inbox.destinations.responses import Meaning, Trouble, judge, unanswered
+from webhook_inbox.destinations.responses import ResponseClass, classify, classify_no_response
 from webhook_inbox.domain.errors import Permanent, Transient
 from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.domain.ports import Clock
@@ -23,8 +23,6 @@ SHORTEST: Final = timedelta(seconds=1)
 EXCERPT_BYTES: Final = 4096
 EXCERPT: Final = 200
 TEXT: Final = 500
-# The error of the system is shown where nothing was sent: it contains no secret.
-_CONNECTING: Final = frozenset({Trouble.DNS, Trouble.UNREACHED, Trouble.TLS})
 
 Send = Callable[[httpx.Request], httpx.Response]
 
@@ -95,14 +93,14 @@ class Exchange:
         limit: int | None,
         end: datetime,
     ) -> ReadResponse:
-        verdict = judge(
+        verdict = classify(
             response.status_code,
             response.headers,
             spec=self._spec,
             keyed=keyed,
             now=self._clock.now(),
         )
-        if verdict.meaning is not Meaning.OK:
+        if verdict.meaning is not ResponseClass.OK:
             self._call.gate.report(self._spec, verdict.answer)
             raise verdict.error(self._description(request, response, end))
         body = None if limit is None else self._read(response, limit, end)
@@ -143,14 +141,15 @@ class Exchange:
     # -- errors
 
     def _failure(self, request: httpx.Request, error: httpx.RequestError) -> Exception:
-        trouble = trouble_of(error)
-        if trouble is None:
+        failure = failure_of(error)
+        if failure is None:
             # The text of the error may show the value of a header, so only its class is named.
             why = type(error).__name__
             return Permanent(f"{self._named(request)} cannot be sent: {why}", refused=True)
-        verdict = unanswered(trouble)
+        verdict = classify_no_response(failure)
         self._call.gate.report(self._spec, verdict.answer)
-        why = f"{trouble} ({error})" if trouble in _CONNECTING else str(trouble)
+        # Where nothing was sent, the system's error contains no secret, so it is shown.
+        why = f"{failure} ({error})" if verdict.refused else str(failure)
         return verdict.error(f"{self._named(request)}: {why}"[:TEXT])
 
     def _description(self, request: httpx.Request, response: httpx.Response, end: datetime) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import httpx
 
 from webhook_inbox.destinations.credentials import Authorization
-from webhook_inbox.destinations.responses import Trouble
+from webhook_inbox.destinations.responses import TransportFailure
 from webhook_inbox.domain.errors import Permanent
 
 # The extension of a request that holds its authorization.
@@ -74,25 +74,25 @@ def in_time(
     return {"timeout": limits, "trace": trace}
 
 
-def trouble_of(error: httpx.RequestError) -> Trouble | None:
+def failure_of(error: httpx.RequestError) -> TransportFailure | None:
     """Returns why there is no response; None where the request itself cannot be sent."""
     if isinstance(error, _NOT_SENT):
-        return Trouble.UNREACHED
+        return TransportFailure.UNREACHED
     if isinstance(error, httpx.ConnectError):
         return _connecting(error)
     if isinstance(error, httpx.TimeoutException):
-        return Trouble.TIMED_OUT
+        return TransportFailure.TIMED_OUT
     if isinstance(error, httpx.NetworkError | httpx.RemoteProtocolError | httpx.DecodingError):
-        return Trouble.CUT
+        return TransportFailure.CUT
     return None
 
 
-def _connecting(error: BaseException) -> Trouble:
+def _connecting(error: BaseException) -> TransportFailure:
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, socket.gaierror):
-            return Trouble.DNS
+            return TransportFailure.DNS
         if isinstance(cause, ssl.SSLError):
-            return Trouble.TLS
+            return TransportFailure.TLS
         cause = cause.__cause__ or cause.__context__
-    return Trouble.UNREACHED
+    return TransportFailure.UNREACHED

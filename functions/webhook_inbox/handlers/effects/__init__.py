@@ -1,5 +1,5 @@
 """Effects: side effects that happen once over all attempts of a run (G4).
 
-`effect` implements `ctx.effect`, `plan` reads its options, `journal` is the effect's row, `begin`
-decides whether it may start, `results` stores its result, `manual_commit` records an operator's.
+`effect` implements `ctx.effect`, `plan` reads its options, `journal` is its row, `results` stores
+its result, `manual_commit` an operator's. `begin` starts it, or decides a doubt by `plan.InDoubt`.
 """

@@ -26,7 +26,7 @@ from webhook_inbox.ledger.schema import run_from, run_key
 from webhook_inbox.ledger.settle import LeaseLost, Settlement, as_seen, settle
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import RunMessage
-from webhook_inbox.queue.visibility import plan_wait, seconds_up
+from webhook_inbox.queue.visibility import ceil_seconds, plan_wait
 
 HANDLER: Final = "shop.sync"
 SOURCE: Final = "shop"
@@ -128,7 +128,7 @@ class Stage:
             assert settled.next_attempt_at is not None
             left = max(settled.next_attempt_at - self.clock.now(), timedelta(0))
             reference = RunMessage(SOURCE, run.event_id, HANDLER, settled.generation)
-            self.lanes.send([("default", reference)], delay=seconds_up(left))
+            self.lanes.send([("default", reference)], delay=ceil_seconds(left))
         return error
 
     def begin(self, event_id: str, body: Any) -> Run:
