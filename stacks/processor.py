@@ -111,7 +111,7 @@ class Processor(InboxFunction):
             on=[lane.work.queue_arn],
         )
         self.allow("s3:GetObject", on=[resources.bodies.objects])
-        if _ordered(resources, lane):
+        if any(h.order and h.lane == lane.name for h in resources.manifest.handlers.values()):
             # The places of waiting runs and the blocks of an ordering key.
             self.allow("dynamodb:DeleteItem", "dynamodb:PutItem", on=[resources.table])
         if _splits(resources, lane):
@@ -123,10 +123,6 @@ class Processor(InboxFunction):
         own = frozenset(resources.manifest.secrets) - resources.source_secrets
         secrets = [*resources.secrets.arns(own), resources.secrets.completion_key]
         self.allow("secretsmanager:GetSecretValue", on=secrets)
-
-
-def _ordered(resources: Resources, lane: Lane) -> bool:
-    return any(h.order and h.lane == lane.name for h in resources.manifest.handlers.values())
 
 
 def _splits(resources: Resources, lane: Lane) -> bool:

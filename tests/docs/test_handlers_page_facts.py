@@ -36,7 +36,7 @@ from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
 from webhook_inbox.domain.secrets import LIFE
 from webhook_inbox.handlers.completions import results, wait
 from webhook_inbox.handlers.current_state import CATCHING_UP
-from webhook_inbox.handlers.effects.results import RESULT_LIMIT
+from webhook_inbox.handlers.effects.journal import RESULT_LIMIT
 from webhook_inbox.handlers.forwarding import aws
 from webhook_inbox.handlers.ordering.gaps import BACKFILL_AFTER
 from webhook_inbox.handlers.ordering.position import VERSION_LIMIT

@@ -22,12 +22,11 @@ from tests.e2e.waiting import eventually
 from webhook_inbox.domain.manifest import Manifest
 from webhookctl.local import dev_secrets
 from webhookctl.local.deployment.deploy import Deployer
-from webhookctl.local.deployment.synth import synthesize
+from webhookctl.local.deployment.synth import Project, synthesize
 from webhookctl.local.ports import LOOPBACK, free_port
 from webhookctl.local.processes.ministack import CREDENTIALS, REGION, scrubbed
 from webhookctl.local.processes.process_group import Child
 from webhookctl.local.processes.sink import DEFAULT_PORT, Sink
-from webhookctl.local.project import Project
 from webhookctl.local.runtime import api_id
 
 SEND = "sqs:SendMessage"

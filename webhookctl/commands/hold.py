@@ -15,8 +15,8 @@ from webhook_inbox.handlers.approvals import (
     Decision,
     holds,
 )
+from webhook_inbox.handlers.effects.journal import Unstorable
 from webhook_inbox.handlers.effects.manual_commit import NoDoubt
-from webhook_inbox.handlers.effects.results import Unstorable
 from webhookctl.checkout import known_manifest, require_known
 from webhookctl.display.runs import hold_object
 from webhookctl.display.times import iso

@@ -7,7 +7,7 @@ from typing import Any, Final
 from webhook_inbox.domain.model import Overview, Run, Status
 from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.handlers.approvals import ApprovalRequest
-from webhook_inbox.handlers.effects.results import decode
+from webhook_inbox.handlers.effects.journal import decode
 from webhook_inbox.ledger.schema import WAIT_PREFIX
 from webhookctl.display.output import GAP, cut
 from webhookctl.display.times import iso

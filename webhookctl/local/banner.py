@@ -1,6 +1,9 @@
 """The banner of a session: URLs, secrets and commands to try."""
 
+import sys
+import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -70,3 +73,18 @@ def _warnings(runtime: Runtime) -> Iterator[str]:
             f"Note: no destination in inbox.toml uses the sink: set base_url = {runtime.sink_url!r}"
             " under [stages.local.destinations.…]"
         )
+
+
+_LOCK: Final = threading.Lock()
+
+
+def say(text: str = "") -> None:
+    """Prints text without interleaving other threads' lines."""
+    with _LOCK:
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
+
+
+def clock() -> str:
+    """Returns the local time of day, which begins a line."""
+    return f"{datetime.now(UTC).astimezone():%H:%M:%S}"

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from webhookctl.local.deployment.functions import Deployed
+from webhookctl.local.deployment.synth import Project
 from webhookctl.local.ports import LOOPBACK, free_port
 from webhookctl.local.processes.process_group import await_end, command_line, members
-from webhookctl.local.project import Project
 from webhookctl.local.runtime import Runtime, Settings
 
 ROOT: Final = Path(__file__).resolve().parents[2]

@@ -10,8 +10,7 @@ from webhook_inbox.domain.manifest import SPLIT, Manifest
 from webhookctl.errors import CommandError
 from webhookctl.local.deployment.assembly import archive
 from webhookctl.local.deployment.functions import Deployed, Fleet
-from webhookctl.local.deployment.synth import STAGE
-from webhookctl.local.project import Project
+from webhookctl.local.deployment.synth import STAGE, Project
 
 KINDS: Final = tuple(CONTENTS)
 

@@ -14,14 +14,13 @@ from webhookctl.errors import CommandError
 from webhookctl.local import dev_secrets, state
 from webhookctl.local.deployment.deploy import Deployer
 from webhookctl.local.deployment.functions import Deployed, Fleet, deployed
-from webhookctl.local.deployment.synth import synthesize
+from webhookctl.local.deployment.synth import Project, synthesize
 from webhookctl.local.http.gateway import Gateway
 from webhookctl.local.http.server import IN_FLIGHT, Front
 from webhookctl.local.logs import LogFollower
 from webhookctl.local.ports import LOOPBACK, accepts
 from webhookctl.local.processes.ministack import Ministack
 from webhookctl.local.processes.process_group import Child
-from webhookctl.local.project import Project
 from webhookctl.local.reload import Versions, bundles, compiled, template_inputs
 
 API_HOST: Final = re.compile(r"https?://([^./]+)\.execute-api\.")

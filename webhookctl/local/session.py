@@ -14,11 +14,10 @@ from watchfiles import watch
 from webhook_inbox.domain.errors import ConfigurationError
 from webhookctl.errors import CommandError
 from webhookctl.local import state
-from webhookctl.local.banner import banner
+from webhookctl.local.banner import banner, clock, say
+from webhookctl.local.deployment.synth import Project
 from webhookctl.local.ports import require_free
-from webhookctl.local.project import Project
 from webhookctl.local.runtime import Runtime, Settings
-from webhookctl.local.terminal import clock, say
 
 INTERVAL: Final = 500  # milliseconds between two checks of the runtime
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

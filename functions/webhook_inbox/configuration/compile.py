@@ -22,7 +22,7 @@ from webhook_inbox.configuration.handler_modules import (
     shown,
 )
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.domain.manifest import MODULE, SPLIT, SPLITTER, HandlerSpec, Manifest, SourceSpec
+from webhook_inbox.domain.manifest import MODULE, SPLIT, SPLITTER, HandlerSpec, Manifest
 
 IMPORT_TIMEOUT: Final = 30.0
 
@@ -41,7 +41,7 @@ def compile_manifest(root: Path, *, stage: str, import_timeout: float = IMPORT_T
     _check_lanes(handlers.values(), root=root)
     _check_destinations(handlers, known=settings.destinations, root=root)
     _check_mentions(known=settings.destinations, root=root)
-    if _any_batches(settings.sources.values()):
+    if any(providers.load(spec).batch is not None for spec in settings.sources.values()):
         handlers[SPLIT] = SPLITTER
     manifest = Manifest(
         stage=stage,
@@ -148,10 +148,6 @@ def _check_lanes(handlers: Iterable[HandlerSpec], *, root: Path) -> None:
                 f" {serial.name!r}, which is serial and needs a FIFO queue, and {plain.name!r},"
                 " which is not; give one of them another lane"
             )
-
-
-def _any_batches(sources: Iterable[SourceSpec]) -> bool:
-    return any(providers.load(spec).batch is not None for spec in sources)
 
 
 def _version(manifest: Manifest) -> str:

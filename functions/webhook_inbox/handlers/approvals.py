@@ -22,7 +22,7 @@ from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.ports import Change, Clock, Randomness, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.handlers.effects import manual_commit
-from webhook_inbox.handlers.effects.results import encode
+from webhook_inbox.handlers.effects.journal import encode
 from webhook_inbox.ledger import audit
 from webhook_inbox.ledger.deadlines import event_end, overdue_at
 from webhook_inbox.ledger.queries import Ledger

@@ -140,13 +140,15 @@ class Processor:
             if decision.deferral is not None:
                 deferral = policy.before_lease(decision.deferral, now)
                 return self._defer(decision, deferral, spec, reference, policy, now)
+            worker, until = policy.worker, deadline + LEASE_MARGIN
+            lease = Lease(self._randomness.token(), worker.name, until, worker.code_version)
             run = claim(
                 self._table,
                 event=event,
                 spec=spec,
                 generation=decision.generation,
                 message=policy.message,
-                lease=self._lease(policy.worker, deadline),
+                lease=lease,
                 now=now,
             )
         except NotClaimable as refused:
@@ -203,10 +205,6 @@ class Processor:
         self._invoker.settled(error, leased.run, lane=leased.policy.worker.lane)
         degraded = (*decision.degraded, *self._gate.degraded())
         return replace(result, items=journal.items, degraded=degraded)
-
-    def _lease(self, worker: Worker, deadline: datetime) -> Lease:
-        until = deadline + LEASE_MARGIN
-        return Lease(self._randomness.token(), worker.name, until, worker.code_version)
 
     def _call(
         self,

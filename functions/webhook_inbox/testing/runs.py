@@ -10,8 +10,7 @@ from webhook_inbox.domain.ports import Key
 from webhook_inbox.handlers.approvals import ApprovalRequest
 from webhook_inbox.handlers.completions.results import Ending
 from webhook_inbox.handlers.completions.tokens import WaitAddress
-from webhook_inbox.handlers.effects.journal import EffectState
-from webhook_inbox.handlers.effects.results import decode
+from webhook_inbox.handlers.effects.journal import EffectState, decode
 from webhook_inbox.testing.fake import KitError
 from webhook_inbox.testing.runtime import InMemoryRuntime
 

@@ -24,8 +24,8 @@ from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.ports import Change, Outgoing
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.handlers.approvals import ApprovalOutcome, ApprovalRequest, holds
+from webhook_inbox.handlers.effects.journal import Unstorable, decode
 from webhook_inbox.handlers.effects.manual_commit import NoDoubt
-from webhook_inbox.handlers.effects.results import Unstorable, decode
 from webhook_inbox.ledger.schema import run_key
 from webhook_inbox.queue.outcomes import RunOutcome
 from webhook_inbox.reconciler.report import Action

@@ -8,7 +8,7 @@ from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.ports import Item, Key
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.handlers.approvals import ApprovalRequest, Approvals
-from webhook_inbox.handlers.effects.results import encode
+from webhook_inbox.handlers.effects.journal import encode
 from webhook_inbox.ledger.lease import Lease, claim
 from webhook_inbox.ledger.schema import effect_key, shared_effect_key
 from webhook_inbox.ledger.settle import Settlement, settle

@@ -11,7 +11,7 @@ from webhook_inbox.adapters.aws.dynamodb import DynamoTable
 from webhook_inbox.domain.conditions import Condition
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.ports import Change, Item, Key
-from webhook_inbox.handlers.effects.results import decode
+from webhook_inbox.handlers.effects.journal import decode
 
 WHY = ("--reason", "looked at it", "--by", "kim")
 

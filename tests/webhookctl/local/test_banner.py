@@ -6,7 +6,7 @@ from webhook_inbox.domain.manifest import DestinationSpec, Manifest, SourceSpec
 from webhookctl.errors import CommandError
 from webhookctl.local.banner import banner
 from webhookctl.local.deployment.functions import deployed
-from webhookctl.local.project import Project
+from webhookctl.local.deployment.synth import Project
 from webhookctl.local.runtime import Runtime, Settings, api_id
 
 OUTPUTS = {

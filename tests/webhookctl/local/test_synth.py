@@ -6,8 +6,7 @@ import pytest
 
 from tests.webhookctl.local.assemblies import assemble
 from webhookctl.errors import CommandError
-from webhookctl.local.deployment.synth import require_node, synthesize
-from webhookctl.local.project import Project
+from webhookctl.local.deployment.synth import Project, require_node, synthesize
 
 # Stands for the CDK: leaves an assembly and a mark for each time it ran.
 APP = f"""

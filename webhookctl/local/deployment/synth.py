@@ -7,13 +7,43 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from webhookctl.errors import CommandError
 from webhookctl.local.deployment.assembly import Assembly
-from webhookctl.local.project import Project
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """The directories of one local inbox.
+
+    Attributes:
+        root: the repository, with `app.py` and `cdk.json`.
+        functions: the directory with `handlers/` and `inbox.toml`.
+        state: the runtime's own files, kept between starts.
+    """
+
+    root: Path
+    functions: Path
+    state: Path
+
+    @classmethod
+    def at(cls, root: Path) -> Self:
+        """Returns the project of a repository; raises CommandError for any other directory."""
+        if not (root / "app.py").is_file() or not (root / "functions").is_dir():
+            raise CommandError(
+                f"{root} has no app.py and functions/: change to the repository's directory"
+            )
+        return cls(root, root / "functions", root / ".local")
+
+    @property
+    def build(self) -> Path:
+        """The cache of bundles."""
+        return self.functions.parent / ".build"
+
 
 STAGE: Final = "local"
 STAMP: Final = "inputs.sha256"

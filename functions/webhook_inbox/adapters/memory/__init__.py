@@ -4,12 +4,11 @@ Each double behaves as AWS does wherever the inbox can observe it; one suite of 
 against the doubles and the adapters. `docs/doubles.md` lists differences from other AWS doubles.
 """
 
-from webhook_inbox.adapters.memory.blobs import MemoryBlobs
 from webhook_inbox.adapters.memory.event_source_mapping import MemoryMapping
 from webhook_inbox.adapters.memory.faults import Fault, Faults, no_faults
 from webhook_inbox.adapters.memory.fifo_queue import MemoryFifo
 from webhook_inbox.adapters.memory.queue import MemoryQueue
-from webhook_inbox.adapters.memory.secrets import MemorySecrets
+from webhook_inbox.adapters.memory.stores import MemoryBlobs, MemorySecrets
 from webhook_inbox.adapters.memory.system import InlineExecutor, ManualClock, SeededRandomness
 from webhook_inbox.adapters.memory.table import MemoryTable
 

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import ClassVar, Final
 
-from webhook_inbox.adapters.memory.queue import MemoryQueue, refusal
-from webhook_inbox.adapters.memory.stored_message import Stored
+from webhook_inbox.adapters.memory.queue import MemoryQueue, Stored, refusal
 from webhook_inbox.domain.ports import Outgoing
 from webhook_inbox.domain.quotas import batches, takes
 

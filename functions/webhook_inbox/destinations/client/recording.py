@@ -11,7 +11,7 @@ import httpx
 from webhook_inbox.domain.errors import Permanent
 from webhook_inbox.domain.manifest import DestinationSpec
 
-# As JSON; the result of an effect is limited to 300 KB (effects/results.py).
+# As JSON; the result of an effect is limited to 300 KB (effects/journal.py).
 BODY_LIMIT: Final = 256 * 1024
 # The recorded headers: handlers read them, or support asks for them. Cookies are secrets.
 HEADERS: Final = (

@@ -22,7 +22,7 @@ from webhook_inbox.domain.ports import Change, Item, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
 from webhook_inbox.handlers.completions.results import Ending
 from webhook_inbox.handlers.completions.tokens import WaitAddress, hashed
-from webhook_inbox.handlers.effects.results import decode
+from webhook_inbox.handlers.effects.journal import decode
 from webhook_inbox.ledger.schema import EFFECT_LIFE, absent, live
 
 

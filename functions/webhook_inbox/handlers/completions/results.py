@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final, Never
 
-from webhook_inbox.handlers.effects.results import Unstorable, decode, encode
+from webhook_inbox.handlers.effects.journal import Unstorable, decode, encode
 from webhook_inbox.ledger.settle import cut
 
 # Below DynamoDB's 400 KB per item and the payload limit of API Gateway.

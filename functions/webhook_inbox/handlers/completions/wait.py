@@ -30,8 +30,8 @@ from webhook_inbox.handlers.effects.effect import (
     finished,
     plainly,
 )
+from webhook_inbox.handlers.effects.journal import Unstorable
 from webhook_inbox.handlers.effects.plan import check_name, require_plain
-from webhook_inbox.handlers.effects.results import Unstorable
 
 # Leaves room for the number of a later job.
 NAME_LIMIT: Final = 120

@@ -12,9 +12,8 @@ from webhook_inbox.domain.idempotency import IdempotencyKey
 from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.ports import Clock
 from webhook_inbox.handlers.effects.begin import EffectStarter, StartedEffect, unrecorded
-from webhook_inbox.handlers.effects.journal import EffectJournal, Entry
+from webhook_inbox.handlers.effects.journal import EffectJournal, Entry, Unstorable, decode, encode
 from webhook_inbox.handlers.effects.plan import Plan, plan, require_plain, takes_key
-from webhook_inbox.handlers.effects.results import Unstorable, decode, encode
 
 AsyncFunction = Callable[..., Coroutine[Any, Any, Any]]
 

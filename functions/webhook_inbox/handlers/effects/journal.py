@@ -9,7 +9,9 @@ A start by an attempt that a later one has superseded is rejected: `fence` is th
 run and only grows. A commit is always accepted, because the effect has happened.
 """
 
-from collections.abc import Mapping
+import json
+import zlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -19,8 +21,9 @@ from webhook_inbox.domain.conditions import Absent, Condition, Equals, OneOf, ei
 from webhook_inbox.domain.errors import ConditionFailed
 from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.ports import Change, Item, Key, Table
+from webhook_inbox.domain.secrets import redacted
 from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
-from webhook_inbox.handlers.effects.plan import Plan
+from webhook_inbox.handlers.effects.plan import Plan, plain
 from webhook_inbox.ledger.schema import (
     EFFECT_LIFE,
     absent,
@@ -29,6 +32,42 @@ from webhook_inbox.ledger.schema import (
     shared_effect_key,
     transition,
 )
+
+# An item holds 400 KB, and its other attributes are small. https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+RESULT_LIMIT: Final = 300 * 1024
+
+
+class Unstorable(ValueError):
+    """The result is not JSON, or exceeds 300 KB."""
+
+
+def encode(result: Any, *, redact: Callable[[str], str] = str) -> bytes:
+    """Encodes a result for storage, with secrets removed (G10).
+
+    Raises:
+        Unstorable: the result is not JSON, or exceeds 300 KB.
+    """
+    try:
+        text = _json(result)
+        if redact(text) != text:
+            text = _json(redacted(json.loads(text), redact))
+        data = text.encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Unstorable(f"its result is not JSON: {error}") from error
+    if len(data) > RESULT_LIMIT:
+        size = -(-len(data) // 1024)
+        raise Unstorable(f"its result has {size} KB; the limit is 300 KB")
+    return zlib.compress(data)
+
+
+def decode(stored: bytes) -> Any:
+    """Decodes a stored result."""
+    return json.loads(zlib.decompress(stored))
+
+
+def _json(data: Any) -> str:
+    return json.dumps(data, default=plain, ensure_ascii=False, separators=(",", ":"))
+
 
 ERROR_LIMIT: Final = 512
 A_DAY: Final = 86_400

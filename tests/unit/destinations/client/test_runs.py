@@ -13,7 +13,7 @@ from webhook_inbox.destinations.client.factory import HttpClients
 from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.domain.model import Status
 from webhook_inbox.handlers.context import Context
-from webhook_inbox.handlers.effects.results import decode
+from webhook_inbox.handlers.effects.journal import decode
 from webhook_inbox.handlers.event import Event
 
 HANDLER = "acme.fulfil"

@@ -14,7 +14,7 @@ from webhook_inbox.handlers.completions.results import (
     Unreadable,
     read,
 )
-from webhook_inbox.handlers.effects.results import decode
+from webhook_inbox.handlers.effects.journal import decode
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)

@@ -11,8 +11,7 @@ from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.errors import Superseded, Unavailable
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.handlers.effects.effect import Effects
-from webhook_inbox.handlers.effects.journal import EffectJournal
-from webhook_inbox.handlers.effects.results import decode
+from webhook_inbox.handlers.effects.journal import EffectJournal, decode
 
 
 @pytest.fixture

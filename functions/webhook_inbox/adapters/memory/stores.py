@@ -1,5 +1,6 @@
-"""S3 in memory."""
+"""Blobs and secrets in memory."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from webhook_inbox.adapters.memory.faults import Faults, FaultyCall, no_faults
@@ -33,3 +34,27 @@ class MemoryBlobs:
 def _check(key: str, operation: str) -> None:
     if not 0 < text_size(key) <= KEY_BYTES:
         raise Unavailable("s3", operation, "KeyTooLongError, or none at all")
+
+
+class MemorySecrets:
+    """Secrets with a current and a previous value."""
+
+    def __init__(
+        self, values: Mapping[str, tuple[str, ...]] | None = None, *, faults: Faults = no_faults
+    ) -> None:
+        self.faults = faults
+        self._values = dict(values or {})
+
+    def fetch(self, name: str) -> tuple[str, ...]:
+        """See the port."""
+        with FaultyCall(self.faults, "secretsmanager", "GetSecretValue"):
+            # A value that was set twice counts once; an empty one is ignored.
+            return tuple(dict.fromkeys(value for value in self._values.get(name, ()) if value))
+
+    def rotate(self, name: str, value: str) -> None:
+        """Sets the current value; the old one becomes the previous."""
+        self._values[name] = (value, *self._values.get(name, ())[:1])
+
+    def remove(self, name: str) -> None:
+        """Removes the secret."""
+        self._values.pop(name, None)
