@@ -65,6 +65,8 @@ def test_ingest_loads_no_library_that_it_does_not_use(loaded: Loaded) -> None:
         "boto3",
         "aws_xray_sdk",
         "asyncio",
+        "pkgutil",
+        "secrets",
         "aws_lambda_powertools.utilities.batch",
         "aws_lambda_powertools.utilities.idempotency",
         "aws_lambda_powertools.utilities.parameters",

@@ -1,6 +1,7 @@
 """The clock, randomness and threads of the process."""
 
-import secrets
+import os
+import random
 import time
 from collections.abc import Callable
 from contextvars import copy_context
@@ -26,11 +27,11 @@ class SystemRandomness:
     """The port `Randomness`, cryptographically secure."""
 
     def __init__(self) -> None:
-        self._random = secrets.SystemRandom()
+        self._random = random.SystemRandom()
 
     def token(self) -> str:
         """See the port."""
-        return secrets.token_hex(16)
+        return os.urandom(16).hex()
 
     def uniform(self, low: float, high: float) -> float:
         """See the port."""

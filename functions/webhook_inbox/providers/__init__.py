@@ -8,7 +8,7 @@ Only the modules of configured providers are imported.
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
-from pkgutil import iter_modules
+from pathlib import Path
 from typing import Final
 
 from webhook_inbox.domain.errors import ConfigurationError
@@ -18,9 +18,8 @@ from webhook_inbox.domain.provider import Provider
 GENERIC: Final = "generic_"
 # Provider names to module names: `aws-sns` to `aws_sns`, `hmac` to `generic_hmac`.
 MODULES: Final[Mapping[str, str]] = {
-    module.name.removeprefix(GENERIC).replace("_", "-"): module.name
-    for module in iter_modules(__path__)
-    if not module.ispkg
+    module.removeprefix(GENERIC).replace("_", "-"): module
+    for module in sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py"))
 }
 # Schemes that a source's own tables declare; they belong to no particular provider.
 DECLARED: Final = frozenset(name for name in MODULES if MODULES[name].startswith(GENERIC))
