@@ -1,4 +1,4 @@
-"""Waiting in a serial order: the next ones of the ordering key wait as well, and nobody else."""
+"""Serial lanes: later runs of the ordering key wait behind an awaited job, other keys do not."""
 
 import json
 from typing import Any
