@@ -6,6 +6,7 @@ A POST, PUT, PATCH or DELETE is an effect: its response is recorded, and a later
 recorded one. A response that is not a success is raised as an error, see responses.py.
 """
 
+import re
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
@@ -39,6 +40,12 @@ READ_AGAIN: Final = timedelta(days=365)
 _SENDING: Final = frozenset({"auth", "follow_redirects"})
 # Headers that no longer apply to a response whose body was read and decoded.
 _UNPACKED: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+# More than any chain of proxies decodes; a limit, since each decoding reads the whole path.
+_DECODINGS: Final = 8
+_PATH_END: Final = re.compile(r"[?#]")
+_SEPARATOR: Final = re.compile(r"[/\\]")
+# Servers cut a segment at these once it is decoded; servlet containers cut `..;v=1` to `..`.
+_SEGMENT_END: Final = re.compile(r"[;?#\s\x00-\x1f]")
 
 
 class ByMethod:
@@ -256,9 +263,20 @@ class DestinationClient(httpx.Client):
                 f"{self._spec.name}: {found} is not {ours}: pass a path, or configure another"
                 " destination"
             )
-        path = unquote(str(given).partition("?")[0]).replace("\\", "/")
-        if not {".", ".."}.isdisjoint(path.split("/")):
+        if _climbs(str(given)):
             raise Permanent(
                 f'{self._spec.name}: a path segment "." or ".." may lead to any resource: check the'
                 " values that the handler inserts"
             )
+
+
+def _climbs(url: str) -> bool:
+    """Returns whether a server may resolve a "." or ".." in the URL's path."""
+    path = _PATH_END.split(url, maxsplit=1)[0]
+    # A proxy may decode the path, and the server behind it once more.
+    for _ in range(_DECODINGS):
+        path = unquote(path)
+    segments = _SEPARATOR.split(path)
+    dots = {_SEGMENT_END.split(segment, maxsplit=1)[0] for segment in segments}
+    # A path that still changes hides something.
+    return not dots.isdisjoint({".", ".."}) or unquote(path) != path

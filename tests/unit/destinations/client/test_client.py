@@ -80,7 +80,41 @@ def test_no_url_takes_the_credentials_to_another_place(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["../admin", "/notes/../../admin", "/./x", "/a/%2e%2e/b", "/a/..%2Fb", "/a/..\\b", ".."]
+    "path",
+    [
+        "../admin",
+        "/notes/../../admin",
+        "/./x",
+        "/a/%2e%2e/b",
+        "/a/..%2Fb",
+        "/a/..\\b",
+        "..",
+        # Servlet containers drop a segment's parameters before they resolve it.
+        "/a/..;/b",
+        "/a/..;v=1/b",
+        "/a/.;/b",
+        "/a/..%3b/b",
+        "/a/%2e%2e;x",
+        # A proxy decodes once, and the server behind it again.
+        "/a/%252e%252e/b",
+        "/a/%25252e%25252e/b",
+        "/a/.%252e/b",
+        "/a/%25%32%65%25%32%65/b",
+        "/a/%" + "25" * 30_000 + "2e",
+        "/a/..%252fb",
+        "/a/%252e%252e%252fb",
+        "/a/..%5cb",
+        "/a/..%255cb",
+        "/a/%252e%252e%253b/b",
+        # Whatever ends the path once it is decoded, or is cut off its segments.
+        "/a/..#b",
+        "/a/..%23/b",
+        "/a/..%3fb",
+        "/a/..%00/b",
+        "/a/..%20/b",
+        "/a/..%09/b",
+        "https://crm.example/v1/a/%252e%252e/b",
+    ],
 )
 def test_no_path_climbs_out_of_where_it_is_put(path: str) -> None:
     sink = Sink()
@@ -97,7 +131,20 @@ def test_what_is_no_url_is_a_permanent_failure(path: str) -> None:
         client(Sink()).post(path)
 
 
-@pytest.mark.parametrize("path", ["/a..b", "/.well-known/x", "/a?next=../b", "/v1.2/x"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/a..b",
+        "/.well-known/x",
+        "/a?next=../b",
+        "/v1.2/x",
+        "/a;v=1/b",
+        "/a/...;x",
+        "/group%2Fproject",
+        "/100%25/x",
+        "/%2541",
+    ],
+)
 def test_dots_elsewhere_are_only_dots(path: str) -> None:
     assert str(sent("GET", path).url) == CRM + path
 
