@@ -24,7 +24,7 @@ from webhook_inbox import providers
 from webhook_inbox.configuration import inbox_toml
 from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.domain.manifest import Manifest
+from webhook_inbox.domain.manifest import METADATA, Manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,8 @@ class InboxProps:
 class WebhookInbox(Construct):
     """Everything between a provider's POST and your handlers.
 
-    A stack holds one inbox: `webhookctl` reads the stack's outputs.
+    A stack holds one inbox: `webhookctl` reads the stack's outputs, and the manifest from its
+    template.
 
     Attributes:
         manifest: the compiled configuration and handlers.
@@ -82,6 +83,7 @@ class WebhookInbox(Construct):
         alarms.watch_intake(api.api, ingest)
         alarms.watch_reconciler(reconciler)
         alarms.watch_replay(replay)
+        Stack.of(self).add_metadata(METADATA, json.dumps(self.manifest.to_data()))
         self._outputs(
             {
                 "Stage": props.stage,

@@ -3,39 +3,42 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
+
+from botocore.exceptions import ClientError
 
 from webhook_inbox.configuration import inbox_toml
 from webhook_inbox.configuration.compile import compile_manifest
-from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhookctl.errors import CommandError
+from webhookctl.repository import own_directories, owned
 from webhookctl.target import Target
+
+DENIED: Final = frozenset({"AccessDenied", "AccessDeniedException"})
 
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """A directory with `inbox.toml` and `handlers/`."""
+    """A directory of the user's with `inbox.toml` and `handlers/`."""
 
     functions: Path
 
     @classmethod
-    def find(cls, start: Path | None = None) -> Self | None:
-        """Returns the checkout of the directory or of its nearest parent; None without one."""
-        here = start or Path.cwd()
-        candidates = (directory / "functions" for directory in (here, *here.parents))
-        found = next((c for c in candidates if (c / "inbox.toml").is_file()), None)
-        return None if found is None else cls(found)
-
-    @classmethod
     def required(cls) -> Self:
-        """Returns the checkout; raises CommandError without one."""
-        found = cls.find()
-        if found is None:
-            raise CommandError(
-                "no functions/inbox.toml here or above: change to your inbox's repository"
-            )
-        return found
+        """Returns the checkout of the working directory or of its nearest parent.
+
+        The search ends at the root of the repository. Raises CommandError without a checkout, and
+        for one of another user, whose handlers would run as this one.
+        """
+        for directory in own_directories(Path.cwd()):
+            functions = directory / "functions"
+            if (functions / "inbox.toml").is_file():
+                _require_owned(functions)
+                return cls(functions)
+        raise CommandError(
+            "no functions/inbox.toml here or above, in a repository that belongs to you: change to"
+            " your inbox's repository"
+        )
 
     def manifest(self, stage: str) -> Manifest:
         """Compiles configuration and handlers; raises ConfigurationError."""
@@ -53,41 +56,46 @@ class Checkout:
         return sources[name]
 
 
-def known_source(name: str, stage: str) -> SourceSpec | None:
-    """Returns a source of the checkout; None without a valid checkout.
+def known_source(target: Target, name: str) -> SourceSpec | None:
+    """Returns a deployed source; None for an unknown one."""
+    return known_manifest(target).sources.get(name)
 
-    An invalid one is no error: operators may inspect what is deployed while editing.
+
+def known_manifest(target: Target) -> Manifest:
+    """Returns the deployed manifest; an empty one where the caller may not read it.
+
+    What it adds to a result is not worth the result: an operator may lack the permission at night.
     """
-    found = Checkout.find()
     try:
-        return None if found is None else found.sources(stage).get(name)
-    except ConfigurationError:
-        return None
-
-
-def known_manifest(stage: str) -> Manifest:
-    """Returns the checkout's manifest; an empty one without a valid checkout."""
-    found = Checkout.find()
-    try:
-        return Manifest() if found is None else found.manifest(stage)
-    except ConfigurationError:
-        return Manifest()
+        return target.manifest
+    except ClientError as error:
+        if error.response["Error"]["Code"] in DENIED:
+            return Manifest()
+        raise
 
 
 def require_known(target: Target, *, source: str | None, handler: str | None) -> None:
-    """Raises CommandError for a name that neither the target nor the checkout knows.
+    """Raises CommandError for a name that is not deployed.
 
     Call it only after a search without results: a source or handler that was removed from the
     configuration may still have events.
     """
-    manifest = known_manifest(target.stage)
+    manifest = known_manifest(target)
     sources = dict.fromkeys((*target.urls, *manifest.sources))
     if source is not None and source not in sources:
         raise CommandError(f"no source {source}; known sources: {_listed(sources)}")
-    # The target does not list handlers, only a checkout does.
+    # The outputs list the sources; only the manifest has the handlers.
     if handler is not None and manifest.handlers and handler not in manifest.handlers:
         raise CommandError(f"no handler {handler}; known handlers: {_listed(manifest.handlers)}")
 
 
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(names) or "none"
+
+
+def _require_owned(functions: Path) -> None:
+    for path in (functions, functions / "inbox.toml", functions / "handlers"):
+        if path.exists() and not owned(path):
+            raise CommandError(
+                f"{path} belongs to another user: run this as its owner, or in a clone of your own"
+            )

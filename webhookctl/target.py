@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,12 +16,14 @@ from webhook_inbox.adapters.aws.dynamodb import DynamoTable
 from webhook_inbox.adapters.aws.s3 import S3Blobs
 from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
 from webhook_inbox.adapters.aws.sqs import SqsQueue
+from webhook_inbox.domain.manifest import METADATA, Manifest
 from webhook_inbox.domain.ports import Blobs, SecretStore, Table
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.queue.lanes import Lanes
 from webhookctl.errors import CommandError
 from webhookctl.local import state
 from webhookctl.local.processes import ministack
+from webhookctl.repository import own_directories
 
 VARIABLE: Final = "WEBHOOKCTL_TARGET"
 LOCAL: Final = "local"
@@ -58,6 +60,7 @@ class Target:
         urls: the webhook URL of each source.
         client: service name to a low-level client.
         queue_urls: the work queues by lane.
+        read_manifest: reads the deployed manifest.
     """
 
     name: str
@@ -70,6 +73,7 @@ class Target:
     urls: Mapping[str, str]
     client: Clients
     queue_urls: Mapping[str, str] = field(default_factory=dict)
+    read_manifest: Callable[[], Manifest] = Manifest
 
     @classmethod
     def of(
@@ -79,6 +83,7 @@ class Target:
         client: Clients,
         *,
         urls: Mapping[str, str],
+        read_manifest: Callable[[], Manifest],
         local: bool = False,
     ) -> "Target":
         """Returns the target of a stack's outputs; raises CommandError for other stacks."""
@@ -94,12 +99,18 @@ class Target:
                 urls=urls,
                 client=client,
                 queue_urls=json.loads(outputs["QueueUrls"]),
+                read_manifest=cache(read_manifest),
             )
         except KeyError as error:
             raise CommandError(
                 f"the stack {name} is no webhook inbox, or of another version: it has no output"
                 f" {error.args[0]}; check the name, or deploy it again"
             ) from error
+
+    @property
+    def manifest(self) -> Manifest:
+        """The deployed sources and handlers, whatever the working directory has."""
+        return self.read_manifest()
 
     @property
     def table(self) -> Table:
@@ -158,8 +169,7 @@ def _named(selection: Selection) -> str:
 
 def _running() -> state.State | None:
     """Returns the session of this directory or of its nearest parent."""
-    here = Path.cwd()
-    found = (state.read(directory / STATE) for directory in (here, *here.parents))
+    found = (state.read(directory / STATE) for directory in own_directories(Path.cwd()))
     return next((session for session in found if session is not None), None)
 
 
@@ -171,8 +181,9 @@ def _local() -> Target:
             " that directory"
         )
     urls = {name: f"{session.front}/webhooks/{name}" for name in _urls(session.outputs)}
-    client = partial(ministack.client, endpoint=session.endpoint)
-    return Target.of(LOCAL, session.outputs, client, urls=urls, local=True)
+    client = partial(ministack.client, endpoint=session.endpoint, credentials=session.credentials)
+    read = partial(Manifest.from_data, session.manifest)
+    return Target.of(LOCAL, session.outputs, client, urls=urls, read_manifest=read, local=True)
 
 
 def _stack(name: str, client: Clients) -> Target:
@@ -186,7 +197,19 @@ def _stack(name: str, client: Clients) -> Target:
             " --region"
         ) from error
     outputs = {o["OutputKey"]: o["OutputValue"] for o in stack.get("Outputs", ())}
-    return Target.of(name, outputs, client, urls=_urls(outputs))
+    read = partial(_deployed, name, client)
+    return Target.of(name, outputs, client, urls=_urls(outputs), read_manifest=read)
+
+
+def _deployed(name: str, client: Clients) -> Manifest:
+    """Returns the manifest that the stack was deployed with, from its template."""
+    summary = client("cloudformation").get_template_summary(StackName=name)
+    try:
+        return Manifest.from_data(json.loads(json.loads(summary["Metadata"])[METADATA]))
+    except KeyError as error:
+        raise CommandError(
+            f"the stack {name} has no manifest in its template: deploy it again"
+        ) from error
 
 
 def _urls(outputs: Mapping[str, str]) -> dict[str, str]:

@@ -45,7 +45,7 @@ class Run:
         self._sender = Sender(session.front, session.secrets)
         self._observer = Observer(
             Expected.of(payloads, compile_manifest(FUNCTIONS, stage="local")),
-            client=client("dynamodb", endpoint=session.endpoint),
+            client=client("dynamodb", endpoint=session.endpoint, credentials=session.credentials),
             table=session.outputs["TableName"],
             sink=session.sink,
         )

@@ -26,6 +26,7 @@ class Session:
     front: str
     sink: str
     endpoint: str
+    credentials: Mapping[str, str]
     outputs: Mapping[str, str]
     secrets: Mapping[str, str]
     home: Path
@@ -47,6 +48,7 @@ def running(directory: Path, given: Mapping[str, str]) -> Session:
         front=found.front,
         sink=found.sink,
         endpoint=found.endpoint,
+        credentials=found.credentials,
         outputs=found.outputs,
         secrets={**secrets, **given},
         home=directory.parent,
@@ -69,6 +71,7 @@ def own(*, impatient: bool) -> Iterator[Session]:
                 front=inbox.front_url,
                 sink=inbox.sink_url,
                 endpoint=inbox.endpoint,
+                credentials=inbox.credentials,
                 outputs=inbox.outputs,
                 secrets=inbox.secrets,
                 home=home,

@@ -24,12 +24,14 @@ from webhookctl.local import dev_secrets
 from webhookctl.local.deployment.deploy import Deployer
 from webhookctl.local.deployment.synth import Project, synthesize
 from webhookctl.local.ports import LOOPBACK, free_port
-from webhookctl.local.processes.ministack import CREDENTIALS, REGION, scrubbed
+from webhookctl.local.processes.ministack import REGION, scrubbed
 from webhookctl.local.processes.process_group import Child
 from webhookctl.local.processes.sink import DEFAULT_PORT, Sink
 from webhookctl.local.runtime import api_id
 
 SEND = "sqs:SendMessage"
+# The account's root; ministack itself verifies signatures where it enforces policies.
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
 
 
 class GuardedInbox(Inquiry):
@@ -77,7 +79,7 @@ class GuardedInbox(Inquiry):
     def _start_ministack(self) -> None:
         temporary = self._directory / "temporary"
         temporary.mkdir()
-        environment = scrubbed(temporary, port=self._port)
+        environment = scrubbed(temporary, port=self._port, credentials=CREDENTIALS)
         log = self._closing.enter_context((self._directory / "ministack.log").open("wb"))
         child = Child(
             ["ministack"],

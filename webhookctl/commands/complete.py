@@ -15,7 +15,7 @@ from webhook_inbox.handlers.completions.receiver import (
 )
 from webhook_inbox.handlers.completions.results import Ending, TooLarge, Unreadable, read
 from webhook_inbox.handlers.completions.tokens import WaitAddress
-from webhookctl.checkout import known_manifest, require_known
+from webhookctl.checkout import require_known
 from webhookctl.errors import CommandError
 from webhookctl.invocation import By, Handler, Invocation, Source, caller, parsed, takes_options
 
@@ -56,7 +56,7 @@ def complete(  # noqa: PLR0913 - one parameter per option
         raise typer.BadParameter("give either TOKEN or --event-id")
     target = call.target
     completions = Completions(
-        manifest=known_manifest(target.stage),
+        manifest=target.manifest,
         table=target.table,
         lanes=target.lanes,
         clock=call.clock,

@@ -35,7 +35,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The handler, as liste
 def list_handlers(call: Invocation) -> None:
     """List the handlers, their pauses and their waiting runs."""
     said = controls(call.target.table)
-    specs = known_manifest(call.target.stage).handlers
+    specs = known_manifest(call.target).handlers
     waiting = _waiting(call, said)
     rows = [
         handler_object(name, specs.get(name), said.get(name), waiting[name])
@@ -49,7 +49,8 @@ def list_handlers(call: Invocation) -> None:
         call.output.table(COLUMNS, [_row(row) for row in rows])
     if not specs:
         call.output.note(
-            "Only handlers that were ever paused; run this in your inbox's repository to list all."
+            "Only handlers that were ever paused: to list all, request the permission"
+            " cloudformation:GetTemplateSummary."
         )
 
 

@@ -153,7 +153,7 @@ def deny(
 def _deciding(call: Invocation) -> Approvals:
     target = call.target
     return Approvals(
-        manifest=known_manifest(target.stage),
+        manifest=known_manifest(target),
         table=target.table,
         lanes=target.lanes,
         clock=call.clock,

@@ -99,13 +99,13 @@ def inspect_event(
     now, target, output = call.clock.now(), call.target, call.output
     overview = _the_one(call, event_id, source, body=body)
     event = overview.event
-    handlers = {} if overview.status in SETTLED else known_manifest(target.stage).handlers
+    handlers = {} if overview.status in SETTLED else known_manifest(target).handlers
     limits = {name: spec.max_attempts for name, spec in handlers.items()}
     if call.as_json:
         shown = body_object(event.body) if body else {}
         output.json({**event_object(overview, now=now, limits=limits), **shown})
         return
-    spec = known_source(event.source, target.stage)
+    spec = known_source(target, event.source)
     provider = event.source if spec is None else spec.provider
     words = call.pasteable(advice(overview, now=now, limits=limits))
     print_event(output, overview, provider=provider, now=now, words=words)

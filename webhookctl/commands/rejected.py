@@ -16,7 +16,7 @@ from webhook_inbox.ingest.deduplication import IdempotentReceiver
 from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.ingest.rejected import RejectedDelivery, RejectedFilter, find
 from webhook_inbox.ingest.release import ReleaseVerdict, Reverification, ReverifiedDelivery
-from webhookctl.checkout import Checkout, require_known
+from webhookctl.checkout import Checkout, known_source, require_known
 from webhookctl.display.event import body_object
 from webhookctl.display.rejected import print_rejected, print_results, rejected_object
 from webhookctl.display.times import iso, moment
@@ -100,8 +100,7 @@ def show(
     delivery = next(_find(call, source, RejectedFilter(ids=(id_,))), None)
     if delivery is None:
         raise CommandError(_unknown(call, [id_]))
-    found = Checkout.find()
-    spec = None if found is None else found.sources(call.target.stage).get(delivery.source)
+    spec = known_source(call.target, delivery.source)
     provider = None if spec is None else providers.load(spec)
     shown = body_object(_body(call, delivery)) if body else {}
     if call.as_json:

@@ -75,12 +75,12 @@ def set_secret(
 
 
 def _warn(call: Invocation, name: str) -> None:
-    manifest = known_manifest(call.target.stage)
+    manifest = known_manifest(call.target)
     sources = (spec.secret for spec in manifest.sources.values())
     known = dict.fromkeys((*sources, *manifest.secrets))
     if known and name not in known:
         call.output.note(
-            f"Note: inbox.toml does not use a secret {name}; it uses: {', '.join(known)}"
+            f"Note: the deployed inbox does not use a secret {name}; it uses: {', '.join(known)}"
         )
 
 
@@ -159,7 +159,7 @@ def enrol(
     if source not in target.urls:
         deployed = ", ".join(target.urls) or "none"
         raise CommandError(f"no source {source} is deployed; deployed: {deployed}")
-    _require_offers(source, target.stage)
+    _require_offers(target, source)
     by, now = caller(target), call.clock.now()
     enrolment.begin(target.table, source, by=by, now=now, until=now + length)
     _show_enrolment(call, source, by=by, until=now + length)
@@ -177,13 +177,13 @@ def _length(span: str) -> timedelta:
     return length
 
 
-def _require_offers(source: str, stage: str) -> None:
+def _require_offers(target: Target, source: str) -> None:
     """Raises CommandError where the source's provider delivers no secret."""
-    spec = known_source(source, stage)
+    spec = known_source(target, source)
     try:
         offers = spec is None or providers.load(spec).offer is not None
     except ConfigurationError:
-        return  # The checkout is being edited; the deployed source counts.
+        return  # Deployed with a later version, which knows its provider.
     if spec is not None and not offers:
         raise CommandError(
             f"the provider of {source} ({spec.provider}) delivers no secret: set the secret that it"

@@ -80,7 +80,7 @@ def reconcile(
 def _compared(
     call: Invocation, source: str, log: DeliveryLog, window: tuple[datetime, datetime]
 ) -> Comparison:
-    spec = known_source(source, call.target.stage)
+    spec = known_source(call.target, source)
     types = ("*",) if spec is None else spec.types
     try:
         return compare(
@@ -100,7 +100,7 @@ def _compared(
 def _log(call: Invocation, source: str, hook: str, *, token: str, api: str) -> DeliveryLog:
     target = call.target
     require_known(target, source=source, handler=None)
-    spec = known_source(source, target.stage)
+    spec = known_source(target, source)
     name = source if spec is None else spec.provider
     log = LOGS.get(name)
     if log is None:

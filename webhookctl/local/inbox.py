@@ -81,6 +81,11 @@ class LocalInbox:
         return self._runtime.ministack.endpoint
 
     @property
+    def credentials(self) -> Mapping[str, str]:
+        """The variables with the credentials that ministack takes."""
+        return self._runtime.ministack.credentials
+
+    @property
     def outputs(self) -> Mapping[str, str]:
         """The stack's outputs."""
         return self._runtime.outputs

@@ -32,11 +32,15 @@ POLL: Final = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The ports, the secrets by source, and the sink's log file; None logs to the terminal."""
+    """The ports, the secrets by source, the hosts of tunnels, and the sink's log file.
+
+    Without a log file, the sink logs to the terminal.
+    """
 
     port: int
     sink_port: int
     secrets: Mapping[str, str] = field(default_factory=dict)
+    hosts: frozenset[str] = frozenset()
     sink_log: Path | None = None
 
 
@@ -48,7 +52,7 @@ class Runtime:
         self.project = project
         self.settings = settings
         self.ministack = Ministack(project.state)
-        self.front = Front(settings.port, tell)
+        self.front = Front(settings.port, tell, hosts=settings.hosts)
         self.sink_url = f"http://{LOOPBACK}:{settings.sink_port}"
         self.outputs: dict[str, str] = {}
         self.secrets: dict[str, str] = {}
@@ -88,7 +92,6 @@ class Runtime:
             self._deploy(manifest)
             self._fleet.warm(dict.fromkeys(self.functions, 1))
             self._follow_logs()
-            self._write_state()
             self._tell("reloaded: the stack")
             self._announce(manifest)
             differs = True
@@ -98,6 +101,7 @@ class Runtime:
                 made, self.functions, lambda names: self._tell(f"reloaded: {names}")
             )
         self.manifest = manifest
+        self._write_state()
         return differs
 
     def check(self) -> None:
@@ -178,7 +182,10 @@ class Runtime:
             vault=self.ministack.client("secretsmanager"),
         )
         self.front.gateway = Gateway(
-            self.ministack.port, api_id(self.outputs), self.outputs["IngestFunctionName"]
+            self.ministack.port,
+            self.ministack.credentials["AWS_SESSION_TOKEN"],
+            api_id(self.outputs),
+            self.outputs["IngestFunctionName"],
         )
 
     def _follow_logs(self) -> None:
@@ -200,9 +207,11 @@ class Runtime:
             state.State(
                 pid=os.getpid(),
                 endpoint=self.ministack.endpoint,
+                credentials=self.ministack.credentials,
                 front=self.front.url,
                 sink=self.sink_url,
                 outputs=self.outputs,
+                manifest=self.manifest.to_data(),
                 children=children,
             ),
         )

@@ -5,23 +5,26 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 FILE: Final = "state.json"
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A running session: its URLs, the stack's outputs, and its process groups by name.
+    """A running session: its URLs, the stack's outputs, the manifest, and its process groups.
 
-    `front` is the URL of the local API, `endpoint` that of ministack.
+    `front` is the URL of the local API, `endpoint` that of ministack, which takes only
+    `credentials`.
     """
 
     pid: int
     endpoint: str
+    credentials: Mapping[str, str]
     front: str
     sink: str
     outputs: Mapping[str, str]
+    manifest: Mapping[str, Any]
     children: Mapping[str, int]
 
     @property
@@ -37,9 +40,11 @@ class State:
 
 
 def write(directory: Path, state: State) -> None:
-    """Writes the state file atomically."""
+    """Writes the state file atomically, for its user only."""
     directory.mkdir(parents=True, exist_ok=True)
     draft = directory / f"{FILE}.{os.getpid()}"
+    draft.unlink(missing_ok=True)
+    draft.touch(mode=0o600, exist_ok=False)
     draft.write_text(json.dumps(asdict(state), indent=2))
     draft.replace(directory / FILE)
 

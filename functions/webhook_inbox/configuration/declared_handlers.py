@@ -82,11 +82,13 @@ def _report(module: str, *, root: Path, timeout: float) -> Mapping[str, Any]:
 def _child_environment(root: Path) -> dict[str, str]:
     path = os.pathsep.join(filter(None, (str(root), os.environ.get("PYTHONPATH"))))
     return {
-        # Modules create AWS clients at import: those need a region, and must not read credentials
-        # from the host's metadata service.
-        "AWS_DEFAULT_REGION": "us-east-1",
-        **os.environ,
+        # An import must not act in the account that the user is logged in to.
+        **{name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "AWS_EC2_METADATA_DISABLED": "true",
+        # Modules create AWS clients at import, which need a region.
+        "AWS_DEFAULT_REGION": "us-east-1",
         "PYTHONPATH": path,
         "PYTHONDONTWRITEBYTECODE": "1",
     }

@@ -11,6 +11,8 @@ from typing import Any, Final
 
 # The module that a build writes into each bundle; its `MANIFEST` is `Manifest.to_data()`.
 MODULE: Final = "compiled_manifest"
+# The entry of the stack's template that has the manifest as JSON, for the command line.
+METADATA: Final = "webhook-inbox/manifest"
 DEFAULT_LANE: Final = "default"
 # The built-in handler that splits batches; the name is reserved.
 SPLIT: Final = "split"

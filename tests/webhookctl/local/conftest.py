@@ -30,7 +30,8 @@ def outputs(deployer: Deployer, tmp_path_factory: pytest.TempPathFactory) -> dic
 
 @pytest.fixture(scope="session")
 def gateway(ministack: Ministack, outputs: dict[str, str]) -> Gateway:
-    return Gateway(ministack.port, outputs["ApiId"], outputs["FunctionName"])
+    token = ministack.credentials["AWS_SESSION_TOKEN"]
+    return Gateway(ministack.port, token, outputs["ApiId"], outputs["FunctionName"])
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ def serve(lines: list[str]) -> Iterator[Callable[[Gateway | None], Front]]:
     started: list[Front] = []
 
     def start(gateway: Gateway | None) -> Front:
-        front = Front(0, lines.append).start()
+        front = Front(0, lines.append, hosts={"h", "here", "tunnel.test"}).start()
         front.gateway = gateway
         started.append(front)
         return front

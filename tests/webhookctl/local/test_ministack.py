@@ -127,10 +127,11 @@ def test_the_developers_environment_does_not_reach_the_functions(
     }
     for name, value in foreign.items():
         monkeypatch.setenv(name, value)
-    made = scrubbed(tmp_path, port=4566)
-    assert made["AWS_ACCESS_KEY_ID"] == "test"
+    own = Ministack(tmp_path).credentials
+    made = scrubbed(tmp_path, port=4566, credentials=own)
     assert made["BIND_HOST"] == "127.0.0.1"
-    assert set(made) & set(foreign) == {"AWS_ACCESS_KEY_ID"}
+    assert set(made) & set(foreign) == {"AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN"}
+    assert {name: made[name] for name in own} == own
 
 
 def test_our_own_clients_ignore_the_developers_profile(

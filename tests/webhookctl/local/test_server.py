@@ -99,12 +99,12 @@ def test_repeated_headers_are_joined_by_commas(front: Front, body: bytes) -> Non
 
 def test_hop_by_hop_headers_stop_here_and_the_rest_goes_on(front: Front) -> None:
     sent = (
-        b"POST /webhooks/acme HTTP/1.1\r\nHost: tunnel.example\r\nConnection: keep-alive, X-Hop\r\n"
+        b"POST /webhooks/acme HTTP/1.1\r\nHost: tunnel.test\r\nConnection: keep-alive, X-Hop\r\n"
         b"X-Hop: 1\r\nKeep-Alive: timeout=5\r\nTE: trailers\r\nAuthorization: Bearer t\r\n"
         b"User-Agent: GitHub-Hookshot/1\r\nContent-Length: 2\r\n\r\n{}"
     )
     headers = _json(_raw(front, sent))["headers"]
-    assert headers["host"] == "tunnel.example"
+    assert headers["host"] == "tunnel.test"
     assert headers["authorization"] == "Bearer t"
     assert headers["user-agent"] == "GitHub-Hookshot/1"
     assert not {"x-hop", "keep-alive", "te", "expect", "transfer-encoding"} & set(headers)
@@ -257,7 +257,7 @@ class Refusing(Gateway):
 def test_a_refusal_is_logged_with_its_reason(
     serve: Callable[[Gateway | None], Front], lines: list[str]
 ) -> None:
-    assert _post(serve(Refusing(free_port(), "absent", "absent")))[0] == 401
+    assert _post(serve(Refusing(free_port(), "", "absent", "absent")))[0] == 401
     (line,) = lines
     assert line.endswith(" status=rejected reason=invalid-signature")
 
@@ -288,7 +288,7 @@ def test_the_top_explains_itself(front: Front) -> None:
 def test_nobody_behind_it_is_502_and_one_line(
     serve: Callable[[Gateway | None], Front], lines: list[str]
 ) -> None:
-    front = serve(Gateway(free_port(), "absent", "absent"))
+    front = serve(Gateway(free_port(), "", "absent", "absent"))
     assert _post(front)[0] == 502
     assert _post(front, b"\xff", {"Content-Type": "text/plain"})[0] == 502
     assert [" 502 " in line for line in lines] == [True, True]

@@ -223,6 +223,7 @@ def test_a_second_session_is_sent_to_the_first(project: Path, started: list[Sess
     running = state.State(
         pid=os.getpid(),
         endpoint="",
+        credentials={},
         front="http://127.0.0.1:8787",
         sink="",
         outputs={},

@@ -9,6 +9,7 @@ from webhookctl.local import state
 STATE = state.State(
     pid=os.getpid(),
     endpoint="http://127.0.0.1:4566",
+    credentials={"AWS_SESSION_TOKEN": "only a test"},
     front="http://127.0.0.1:8787",
     sink="http://127.0.0.1:8788",
     outputs={"TableName": "t"},
@@ -20,6 +21,12 @@ def test_a_running_session_is_found(tmp_path: Path) -> None:
     state.write(tmp_path / "new", STATE)
     assert state.read(tmp_path / "new") == STATE
     assert [file.name for file in (tmp_path / "new").iterdir()] == [state.FILE]
+
+
+def test_only_its_user_reads_the_credentials(tmp_path: Path) -> None:
+    state.write(tmp_path, STATE)
+    state.write(tmp_path, STATE)
+    assert (tmp_path / state.FILE).stat().st_mode & 0o777 == 0o600
 
 
 def test_one_that_died_without_cleaning_up_is_none(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, unquote
 
 from webhookctl.local.http.messages import Request, Response, end_to_end, send
+from webhookctl.local.processes.guarded_ministack import SESSION
 
 # The limit of a Lambda invocation's payload: the whole event, with the body escaped or in base64.
 EVENT_LIMIT: Final = 6 * 1024 * 1024
@@ -26,9 +27,10 @@ PREFIX: Final = b"/webhooks/"
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """A deployed API: ministack's port, the API's id, and its function's name."""
+    """A deployed API: ministack's port and token, the API's id, and its function's name."""
 
     port: int
+    token: str
     api_id: str
     function: str
 
@@ -39,10 +41,12 @@ class Gateway:
         if _needs_stand_in(request):
             return await self._invoke(request)
         target = f"/_aws/execute-api/{self.api_id}/$default".encode() + request.target
-        return await send(
-            self.port,
-            Request(request.method, target, end_to_end(request.headers), request.body),
-        )
+        headers = (*end_to_end(request.headers), self._session)
+        return await send(self.port, Request(request.method, target, headers, request.body))
+
+    @property
+    def _session(self) -> tuple[bytes, bytes]:
+        return SESSION.encode(), self.token.encode()
 
     def _event_size(self, request: Request) -> int:
         return len(json.dumps(event(request, api_id=self.api_id), ensure_ascii=False).encode())
@@ -50,7 +54,7 @@ class Gateway:
     async def _invoke(self, request: Request) -> Response:
         payload = json.dumps(event(request, api_id=self.api_id)).encode()
         target = f"/2015-03-31/functions/{self.function}/invocations".encode()
-        headers = ((b"Host", b"lambda"), (b"Content-Type", b"application/json"))
+        headers = ((b"Host", b"lambda"), (b"Content-Type", b"application/json"), self._session)
         answer = await send(self.port, Request(b"POST", target, headers, payload))
         names = {key.lower() for key, _ in answer.headers}
         if answer.status != 200 or b"x-amz-function-error" in names:

@@ -5,7 +5,7 @@ import contextlib
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from datetime import UTC, datetime
 from typing import Any, Final, Self
@@ -21,6 +21,7 @@ from webhookctl.local.http.messages import (
     end_to_end,
     framed,
 )
+from webhookctl.local.http.web_pages import refusal
 from webhookctl.local.ports import LOOPBACK
 
 DEFAULT_PORT: Final = 8787
@@ -48,9 +49,13 @@ Log = Callable[[str], None]
 class Front:
     """The HTTP server of the local API, in its own thread."""
 
-    def __init__(self, port: int, log: Log) -> None:
-        """Prepares a server on a loopback port, 0 for a free one; `log` receives request lines."""
+    def __init__(self, port: int, log: Log, *, hosts: Collection[str] = frozenset()) -> None:
+        """Prepares a server on a loopback port, 0 for a free one.
+
+        `log` receives request lines; `hosts` are the names under which tunnels forward to it.
+        """
         self.port = port
+        self._hosts = hosts
         self.gateway: Gateway | None = None
         self._log = log
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -120,6 +125,10 @@ class Front:
         return response
 
     async def _dispatch(self, request: Request) -> Response:
+        headers = [(k.decode("latin-1"), v.decode("latin-1")) for k, v in request.headers]
+        why = refusal(headers, port=self.port, hosts=self._hosts)
+        if why:
+            return as_json(403, {"message": f"{why}{_remedy(why, request)}"})
         if request.path == b"/" and request.method in {b"GET", b"HEAD"}:
             return Response(200, ((b"Content-Type", b"text/plain; charset=utf-8"),), HELP)
         if self.gateway is None:
@@ -213,6 +222,12 @@ def _line(request: Request, response: Response, *, seconds: float) -> str:
         f"{now:%H:%M:%S} front  {request.method.decode()} {path} {response.status}"
         f" {seconds * 1000:.0f} ms {len(request.body)} B{_outcome(response)}"
     )
+
+
+def _remedy(why: str, request: Request) -> str:
+    host = request.header(b"host").decode("latin-1").rpartition(":")
+    name = host[0] if host[1] and host[2].isdecimal() else host[2]
+    return f"; for a tunnel, start with --public-host {name}" if "Host" in why else ""
 
 
 def _outcome(response: Response) -> str:

@@ -1,6 +1,7 @@
 """ministack as a child process: emulates AWS on a loopback port."""
 
 import os
+import secrets
 import shutil
 import tempfile
 import time
@@ -15,6 +16,7 @@ from botocore.config import Config
 
 from webhookctl.errors import CommandError
 from webhookctl.local.ports import LOOPBACK, free_port, require_free
+from webhookctl.local.processes.guarded_ministack import SESSION
 from webhookctl.local.processes.process_group import Child
 
 REGION: Final = "us-east-1"
@@ -22,23 +24,31 @@ START_LIMIT: Final = 60.0  # seconds; it takes half a one
 POLL: Final = 0.05
 # Variables without an account, a proxy or a profile: the functions inherit ministack's environment.
 INHERITED: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "SYSTEMROOT", "PYTHONUTF8")
-CREDENTIALS: Final[Mapping[str, str]] = {
-    "AWS_ACCESS_KEY_ID": "test",
-    "AWS_SECRET_ACCESS_KEY": "test",
-    "AWS_DEFAULT_REGION": REGION,
-    "AWS_REGION": REGION,
-}
 
 
-def scrubbed(temporary: Path, *, port: int) -> dict[str, str]:
-    """Returns ministack's whole environment.
+def new_credentials() -> dict[str, str]:
+    """Returns the variables with the credentials of a new session.
+
+    The guard compares the token, which botocore sends with every request.
+    """
+    return {
+        "AWS_ACCESS_KEY_ID": "local",
+        "AWS_SECRET_ACCESS_KEY": secrets.token_urlsafe(32),
+        "AWS_SESSION_TOKEN": secrets.token_urlsafe(32),
+    }
+
+
+def scrubbed(temporary: Path, *, port: int, credentials: Mapping[str, str]) -> dict[str, str]:
+    """Returns ministack's whole environment, which its functions inherit.
 
     It has its own home, temporary files and configuration, so that it cannot reach the developer's
     profile or Docker daemon: at start ministack removes containers that it considers its own.
     """
     return {
         **{name: os.environ[name] for name in INHERITED if name in os.environ},
-        **CREDENTIALS,
+        **credentials,
+        "AWS_DEFAULT_REGION": REGION,
+        "AWS_REGION": REGION,
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "AWS_EC2_METADATA_DISABLED": "true",
@@ -62,6 +72,7 @@ class Ministack:
         self.port = port or free_port()
         self.endpoint = f"http://{LOOPBACK}:{self.port}"
         self.log = directory / "ministack.log"
+        self.credentials: Mapping[str, str] = new_credentials()
         self._directory = directory
         self._child: Child | None = None
         self._temporary = Path()
@@ -74,8 +85,10 @@ class Ministack:
         self._temporary = Path(tempfile.mkdtemp(prefix="ministack-", dir=self._directory))
         with self.log.open("wb") as output:
             self._child = Child(
-                ["ministack"],
-                env=scrubbed(self._temporary.resolve(), port=self.port),
+                ["webhookctl.local.processes.guarded_ministack"],
+                env=scrubbed(
+                    self._temporary.resolve(), port=self.port, credentials=self.credentials
+                ),
                 cwd=self._temporary,
                 output=output.fileno(),
             )
@@ -107,17 +120,27 @@ class Ministack:
 
     def client(self, service: str) -> Any:
         """Returns a boto3 client of this endpoint that knows no other account."""
-        return client(service, endpoint=self.endpoint)
+        return client(service, endpoint=self.endpoint, credentials=self.credentials)
 
     def _wait(self, child: Child) -> None:
         deadline = time.monotonic() + START_LIMIT
         while time.monotonic() < deadline:
             if not child.running:
                 raise CommandError(f"ministack exited while starting: see {self.log}")
-            if _healthy(self.endpoint):
+            if self._healthy():
                 return
             time.sleep(POLL)
         raise CommandError(f"ministack did not answer within {START_LIMIT:.0f} s: see {self.log}")
+
+    def _healthy(self) -> bool:
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        token = {SESSION: self.credentials["AWS_SESSION_TOKEN"]}
+        asked = urllib.request.Request(f"{self.endpoint}/_ministack/health", headers=token)  # noqa: S310
+        try:
+            with opener.open(asked, timeout=2.0) as answer:
+                return bool(answer.status == 200)
+        except (urllib.error.URLError, OSError):
+            return False
 
     def __enter__(self) -> Self:
         return self.start()
@@ -126,8 +149,8 @@ class Ministack:
         self.stop()
 
 
-def client(service: str, *, endpoint: str) -> Any:
-    """Returns a low-level client of ministack, with fake credentials."""
+def client(service: str, *, endpoint: str, credentials: Mapping[str, str]) -> Any:
+    """Returns a low-level client of a session's ministack."""
     # Ignores the developer's profile, configuration files and AWS_* variables.
     bare = botocore.session.Session(
         session_vars={
@@ -149,16 +172,8 @@ def client(service: str, *, endpoint: str) -> Any:
         service,
         region_name=REGION,
         endpoint_url=endpoint,
-        aws_access_key_id=CREDENTIALS["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
+        aws_access_key_id=credentials["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=credentials["AWS_SECRET_ACCESS_KEY"],
+        aws_session_token=credentials["AWS_SESSION_TOKEN"],
         config=config,
     )
-
-
-def _healthy(endpoint: str) -> bool:
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        with opener.open(f"{endpoint}/_ministack/health", timeout=2.0) as answer:
-            return bool(answer.status == 200)
-    except (urllib.error.URLError, OSError):
-        return False

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from webhookctl.errors import CommandError
+from webhookctl.local.http.web_pages import refusal
 from webhookctl.local.ports import LOOPBACK, require_free
 
 DEFAULT_PORT: Final = 8788
@@ -94,6 +95,17 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     wbufsize = -1  # one packet per answer: two would wait for the client's delayed ACK
     server: Sink
+
+    def parse_request(self) -> bool:
+        """Reads a request's head; refuses it where a web page may have sent it."""
+        if not super().parse_request():
+            return False
+        why = refusal(self.headers.items(), port=self.server.server_port)
+        if why:
+            # Its body stays unread, so the connection cannot go on.
+            self.close_connection = True
+            self._answer(HTTPStatus.FORBIDDEN, {"error": why})
+        return not why
 
     def do_POST(self) -> None:
         """Performs an effect once."""

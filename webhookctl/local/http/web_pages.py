@@ -1,0 +1,40 @@
+"""Recognizes requests that a web page may have sent to a port of this machine.
+
+A page in the developer's browser reaches loopback in two ways: across origins, with an `Origin` or
+`Sec-Fetch-Site` that names this, also where CORS hides the answer; and through a host name of its
+own that resolves to 127.0.0.1 (DNS rebinding), with that name as `Host`.
+"""
+
+from collections.abc import Collection, Iterable
+from typing import Final
+
+LOCAL_NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
+# What a browser sends for an address that the user typed, and for a page's own server.
+OWN_SITE: Final = frozenset({"none", "same-origin"})
+
+
+def refusal(
+    headers: Iterable[tuple[str, str]], *, port: int, hosts: Collection[str] = frozenset()
+) -> str:
+    """Returns why a request is refused; "" for one that no web page can have sent.
+
+    `hosts` are the names under which tunnels forward to this port.
+    """
+    values: dict[str, list[str]] = {}
+    for name, value in headers:
+        values.setdefault(name.lower(), []).append(value.strip().lower())
+    if "origin" in values or not OWN_SITE.issuperset(values.get("sec-fetch-site", ())):
+        return "requests of web pages are refused"
+    named = values.get("host", [])
+    if len(named) == 1 and (_local(named[0], port) or _without_port(named[0]) in hosts):
+        return ""
+    return f"the Host {', '.join(named) or 'is missing'} is not this machine's"
+
+
+def _local(host: str, port: int) -> bool:
+    return host in {f"{name}:{port}" for name in LOCAL_NAMES}
+
+
+def _without_port(host: str) -> str:
+    name, colon, port = host.rpartition(":")
+    return name if colon and port.isdecimal() else host

@@ -1,0 +1,81 @@
+"""Runs ministack for the holders of one session's credentials.
+
+ministack lets any caller do anything, without credentials and with CORS for every origin: a web
+page could create a function and run it as the developer. The guard is part of its process, since
+a proxy in front would leave its own port open.
+"""
+
+import json
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from hmac import compare_digest
+from typing import Any, Final
+
+from webhookctl.local.http.web_pages import refusal
+
+# The header of the local API, whose requests have the provider's `Host` and no AWS signature.
+SESSION: Final = "x-webhook-inbox-session"
+TOKEN: Final = "x-amz-security-token"  # noqa: S105 - a header's name
+
+Scope = Mapping[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class SessionGuard:
+    """Passes the session's requests to an ASGI application, and answers 403 to all others."""
+
+    def __init__(self, app: App, *, port: int, token: str) -> None:
+        self._app = app
+        self._port = port
+        self._token = token.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        headers = [(k.decode("latin-1").lower(), v.decode("latin-1")) for k, v in scope["headers"]]
+        why = self._refusal(headers)
+        if why:
+            await _refuse(scope, receive, send, why)
+            return
+        kept = [(k, v) for k, v in scope["headers"] if k.decode("latin-1").lower() != SESSION]
+        await self._app({**scope, "headers": kept}, receive, send)
+
+    def _refusal(self, headers: list[tuple[str, str]]) -> str:
+        if self._presented(headers, SESSION):
+            return ""
+        if not self._presented(headers, TOKEN):
+            return "use the credentials of the running session, which are in its state file"
+        return refusal(headers, port=self._port)
+
+    def _presented(self, headers: list[tuple[str, str]], name: str) -> bool:
+        # A client of the local API may have sent the header too, so one of them counts.
+        values = [value.encode("latin-1") for key, value in headers if key == name]
+        return any(compare_digest(value, self._token) for value in values)
+
+
+async def _refuse(scope: Scope, receive: Receive, send: Send, why: str) -> None:
+    if scope["type"] == "websocket":
+        await receive()
+        await send({"type": "websocket.close", "code": 1008})
+        return
+    body = json.dumps({"__type": "AccessDeniedException", "message": why}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": 403, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def main() -> None:
+    """Serves until the process is stopped."""
+    from ministack import app as emulator  # noqa: PLC0415 - needs seconds; tests import the guard
+
+    port, token = int(os.environ["GATEWAY_PORT"]), os.environ["AWS_SESSION_TOKEN"]
+    emulator.app = SessionGuard(emulator.app, port=port, token=token)
+    emulator.main()
+
+
+if __name__ == "__main__":
+    main()
