@@ -5,8 +5,8 @@ import traceback
 from collections.abc import Sequence
 
 from webhookctl.app import app
-from webhookctl.display.output import printable
 from webhookctl.display.suggestions import program
+from webhookctl.display.untrusted import printable, printable_lines
 from webhookctl.errors import explain
 from webhookctl.invocation import World
 
@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None, *, world: World | None = None) 
         app(args=arguments, obj=outside, prog_name="webhookctl")
     except Exception as error:  # noqa: BLE001 - the user gets one line for any error
         if outside.debug:
-            traceback.print_exc()
+            sys.stderr.write(printable_lines(traceback.format_exc()))
         sys.stderr.write(f"webhookctl: {printable(explain(error))}\n")
         sys.exit(FAILED)
 

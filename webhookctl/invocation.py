@@ -35,6 +35,8 @@ SecretEnv = Annotated[
     str | None, typer.Option(metavar="NAME", help="The environment variable with the secret.")
 ]
 Stage = Annotated[str, typer.Option(help="The stage of inbox.toml.")]
+# What is wrong with a secret among the arguments.
+EXPOSED: Final = "is visible to other users of this machine in its list of processes"
 
 
 @dataclass(slots=True)

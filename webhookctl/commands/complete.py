@@ -16,9 +16,12 @@ from webhook_inbox.handlers.completions.receiver import (
 from webhook_inbox.handlers.completions.results import Ending, TooLarge, Unreadable, read
 from webhook_inbox.handlers.completions.tokens import WaitAddress
 from webhookctl.checkout import require_known
+from webhookctl.commands.secrets import read_value
+from webhookctl.display.untrusted import command, quoted
 from webhookctl.errors import CommandError
 from webhookctl.invocation import By, Handler, Invocation, Source, caller, parsed, takes_options
 
+STDIN: Final = "-"
 MEANINGS: Final = {
     CompletionOutcome.RECORDED: "recorded; its run continues",
     CompletionOutcome.REPEATED: "already recorded; its run continues",
@@ -31,7 +34,8 @@ def complete(  # noqa: PLR0913 - one parameter per option
     call: Invocation,
     *,
     token: Annotated[
-        str | None, typer.Argument(metavar="TOKEN", help="The job's completion token.")
+        str | None,
+        typer.Argument(metavar="TOKEN", help="The job's completion token; `-` reads it."),
     ] = None,
     event_id: Annotated[str | None, typer.Option(help="Or the event whose run waits.")] = None,
     source: Source = None,
@@ -62,6 +66,7 @@ def complete(  # noqa: PLR0913 - one parameter per option
         clock=call.clock,
     )
     if token is not None:
+        token = read_value("Completion token: ") if token == STDIN else token
         _show(call, completions.by_token(token, body))
         return
     place = _place(call, event_id or "", source=source, handler=handler, effect=effect)
@@ -133,6 +138,7 @@ def _show(call: Invocation, receipt: CompletionReceipt) -> None:
     call.output.line(f"{place.name} of {place.handler}: {MEANINGS[receipt.outcome]}")
     call.output.note(
         call.pasteable(
-            f"Follow it with `webhookctl inbox inspect {place.event_id} --source {place.source}`."
+            "Follow it with"
+            f" `{command('inbox inspect', place.event_id, f'--source {quoted(place.source)}')}`."
         )
     )

@@ -1,40 +1,71 @@
 """`dev`: runs the inbox on this machine."""
 
+import re
+import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from webhookctl.checkout import Checkout
 from webhookctl.errors import CommandError
-from webhookctl.invocation import Invocation, takes_options
+from webhookctl.invocation import EXPOSED, Invocation, takes_options
+
+STDIN: Final = Path("-")
+HOST: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
 @takes_options
 def dev(
-    call: Invocation,  # noqa: ARG001 - declares the shared options
+    call: Invocation,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the local API.")] = 8787,
     sink_port: Annotated[
         int, typer.Option(min=1, max=65535, help="Port of the sink, for the example handlers.")
     ] = 8788,
     secret: Annotated[
         list[str] | None,
-        typer.Option(metavar="SOURCE=VALUE", help="A source's real secret; repeatable."),
+        typer.Option(
+            metavar="SOURCE=VALUE",
+            help="A source's real secret, visible to other users of this machine; repeatable.",
+        ),
     ] = None,
     secrets_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="File of SOURCE=VALUE lines, or TOML.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="File of SOURCE=VALUE lines, or TOML; `-` reads standard input."
+        ),
+    ] = None,
+    public_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="The host name of a tunnel to the local API; repeatable."
+        ),
     ] = None,
 ) -> None:
     """Run the inbox on this machine until Ctrl-C."""
     values = {} if secrets_file is None else read_file(secrets_file)
     values |= dict(pair(text, f"--secret number {n}") for n, text in enumerate(secret or (), 1))
+    if secret:
+        call.output.note(f"Note: --secret {EXPOSED}: use --secrets-file FILE, or - for its input.")
+    hosts = frozenset(map(_host, public_host or ()))
     root = Checkout.required().functions.parent
-    raise typer.Exit(_run(root, port=port, sink_port=sink_port, secrets=values))
+    raise typer.Exit(_run(root, port=port, sink_port=sink_port, secrets=values, hosts=hosts))
 
 
-def _run(root: Path, *, port: int, sink_port: int, secrets: Mapping[str, str]) -> int:
+def _host(name: str) -> str:
+    if not HOST.fullmatch(name.lower()):
+        raise typer.BadParameter(
+            f"--public-host {name!r} is not a host name: give it as in abc.example.com, without"
+            " https:// and port"
+        )
+    return name.lower()
+
+
+def _run(
+    root: Path, *, port: int, sink_port: int, secrets: Mapping[str, str], hosts: frozenset[str]
+) -> int:
     try:
         # Needs the CDK and the repository; the other commands do not.
         from webhookctl.local.session import run_dev  # noqa: PLC0415
@@ -43,7 +74,7 @@ def _run(root: Path, *, port: int, sink_port: int, secrets: Mapping[str, str]) -
             f"the local runtime needs {error.name}, which is not installed: run `make setup` in the"
             " repository, and use its .venv/bin/webhookctl"
         ) from error
-    return run_dev(root, port=port, sink_port=sink_port, secrets=secrets)
+    return run_dev(root, port=port, sink_port=sink_port, secrets=secrets, hosts=hosts)
 
 
 def read_file(path: Path) -> dict[str, str]:
@@ -53,7 +84,7 @@ def read_file(path: Path) -> dict[str, str]:
         CommandError: a line is invalid; the text has its number, never its content.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = sys.stdin.read() if path == STDIN else path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         # Not chained: the original error carries the file's bytes.
         raise CommandError(f"{path}: not UTF-8; save it as UTF-8") from None

@@ -18,6 +18,7 @@ from webhook_inbox.ledger.pauses import (
 )
 from webhookctl.checkout import known_manifest, require_known
 from webhookctl.display.times import iso
+from webhookctl.display.untrusted import command
 from webhookctl.errors import CommandError
 from webhookctl.invocation import By, Invocation, caller, takes_options
 
@@ -109,13 +110,13 @@ def pause_handler(
         raise CommandError(
             call.pasteable(
                 f"{name} is already paused since {iso(before.at)} by {before.by}: {before.reason};"
-                f" resume it with `webhookctl handlers resume {name}`"
+                f" resume it with `{command('handlers resume', name)}`"
             )
         )
     _done(call, name, paused=True)
     call.output.note(
         call.pasteable(
-            f"Takes effect within 5 seconds. Resume it with `webhookctl handlers resume {name}`."
+            f"Takes effect within 5 seconds. Resume it with `{command('handlers resume', name)}`."
         )
     )
 

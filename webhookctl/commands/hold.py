@@ -1,6 +1,5 @@
 """`hold`: lists and decides approval requests."""
 
-from shlex import quote
 from typing import Annotated, Any, Final
 
 import typer
@@ -20,6 +19,7 @@ from webhook_inbox.handlers.effects.manual_commit import NoDoubt
 from webhookctl.checkout import known_manifest, require_known
 from webhookctl.display.runs import hold_object
 from webhookctl.display.times import iso
+from webhookctl.display.untrusted import command, quoted
 from webhookctl.errors import CommandError
 from webhookctl.invocation import (
     By,
@@ -220,7 +220,7 @@ def _show(call: Invocation, hold: ApprovalRequest, decision: Decision) -> None:
         call.output.note("The effect was already committed; its recorded result is kept.")
     call.output.note(
         call.pasteable(
-            f"Follow it with `webhookctl inbox inspect {quote(run.event_id)}"
-            f" --source {run.source}`."
+            "Follow it with"
+            f" `{command('inbox inspect', run.event_id, f'--source {quoted(run.source)}')}`."
         )
     )

@@ -114,7 +114,7 @@ def inspect_event(
         output.line(words)
     if body:
         output.line()
-        output.raw("".join(body_object(event.body).values()))
+        output.lines("".join(body_object(event.body).values()))
 
 
 def _the_one(call: Invocation, event_id: str, source: str | None, *, body: bool) -> Overview:

@@ -20,6 +20,7 @@ from webhookctl.checkout import Checkout, known_source, require_known
 from webhookctl.display.event import body_object
 from webhookctl.display.rejected import print_rejected, print_results, rejected_object
 from webhookctl.display.times import iso, moment
+from webhookctl.display.untrusted import command
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Body, Invocation, Limit, Source, caller, takes_options
 
@@ -109,11 +110,11 @@ def show(
     print_rejected(call.output, delivery, provider)
     if delivery.released_at is None:
         call.output.note(
-            call.pasteable(f"Re-verify it with `webhookctl rejected reverify {delivery.id}`.")
+            call.pasteable(f"Re-verify it with `{command('rejected reverify', delivery.id)}`.")
         )
     if body:
         call.output.line()
-        call.output.raw("".join(shown.values()))
+        call.output.lines("".join(shown.values()))
 
 
 def _body(call: Invocation, delivery: RejectedDelivery) -> bytes:

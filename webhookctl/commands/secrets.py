@@ -15,6 +15,7 @@ from webhook_inbox.domain.timestamps import duration
 from webhook_inbox.ingest import enrolment
 from webhookctl.checkout import known_manifest, known_source
 from webhookctl.display.times import iso
+from webhookctl.display.untrusted import command
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, caller, takes_options
 from webhookctl.target import Target
@@ -187,7 +188,7 @@ def _require_offers(target: Target, source: str) -> None:
     if spec is not None and not offers:
         raise CommandError(
             f"the provider of {source} ({spec.provider}) delivers no secret: set the secret that it"
-            f" shows, with `webhookctl secrets set {spec.secret}`"
+            f" shows, with `{command('secrets set', spec.secret)}`"
         )
 
 

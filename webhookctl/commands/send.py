@@ -15,8 +15,9 @@ from webhookctl.commands.secrets import read_value
 from webhookctl.deliveries.post import Answer, post
 from webhookctl.deliveries.samples import Draft, Forge
 from webhookctl.display.output import counted
+from webhookctl.display.untrusted import command
 from webhookctl.errors import CommandError
-from webhookctl.invocation import Invocation, SecretEnv, secret_of, takes_options
+from webhookctl.invocation import EXPOSED, Invocation, SecretEnv, secret_of, takes_options
 from webhookctl.local import dev_secrets
 from webhookctl.target import STATE
 
@@ -44,7 +45,11 @@ def send(  # noqa: PLR0913 - one parameter per option
     ] = False,
     url: Annotated[str | None, typer.Option(help="Post to this URL instead of the target.")] = None,
     secret: Annotated[
-        str | None, typer.Option(help="The signing secret; `-` reads it from standard input.")
+        str | None,
+        typer.Option(
+            help="The signing secret, visible to other users of this machine; `-` reads it from"
+            " standard input."
+        ),
     ] = None,
     secret_env: SecretEnv = None,
 ) -> None:
@@ -86,6 +91,7 @@ def _secret(call: Invocation, spec: SourceSpec, given: str | None, variable: str
     if given == STDIN:
         return read_value(f"Secret of {spec.name}: ")
     if given:
+        call.output.note(f"Note: --secret {EXPOSED}: use --secret - or --secret-env.")
         return given
     if variable:
         return secret_of(variable, otherwise="--secret -")
@@ -104,8 +110,8 @@ def _stored(call: Invocation, spec: SourceSpec) -> str:
             " --secret-env"
         ) from error
     if not values:
-        command = call.pasteable(f"webhookctl secrets set {spec.secret}")
-        raise CommandError(f"the secret {spec.secret} is not set: run `{command}`")
+        remedy = call.pasteable(command("secrets set", spec.secret))
+        raise CommandError(f"the secret {spec.secret} is not set: run `{remedy}`")
     return values[0]
 
 

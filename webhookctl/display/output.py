@@ -1,7 +1,6 @@
 """Prints results: rich on a terminal, plain text into a pipe, JSON with --json."""
 
 import json
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,16 +11,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from webhookctl.display.untrusted import printable, printable_lines
+
 GAP: Final = "  "
-# Text of providers and exceptions may contain terminal control sequences.
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 Advance = Callable[[int], None]
-
-
-def printable(value: object) -> str:
-    """Returns the value as one line, with control characters escaped."""
-    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], str(value))
 
 
 def counted(count: int, thing: str, things: str = "") -> str:
@@ -41,16 +35,17 @@ class Output:
         self.as_json = as_json
 
     def json(self, data: Mapping[str, Any]) -> None:
-        """Prints one JSON object as one line."""
-        _write(sys.stdout, json.dumps(data))
+        """Prints one JSON object as one line of ASCII."""
+        # JSON itself escapes all other control characters.
+        _write(sys.stdout, json.dumps(data).replace("\x7f", "\\u007f"))
 
     def line(self, text: str = "") -> None:
         """Prints a line."""
         _write(sys.stdout, printable(text))
 
-    def raw(self, text: str) -> None:
-        """Prints text unchanged, with its line breaks."""
-        _write(sys.stdout, text)
+    def lines(self, text: str) -> None:
+        """Prints a text with its line breaks; only `json` has its exact characters."""
+        _write(sys.stdout, printable_lines(text))
 
     def note(self, text: str) -> None:
         """Prints a hint to standard error."""

@@ -12,6 +12,7 @@ from webhook_inbox.ingest.rejected import RejectedDelivery
 from webhook_inbox.ingest.release import ReleaseVerdict, ReverifiedDelivery
 from webhookctl.display.output import GAP, Output, counted
 from webhookctl.display.times import iso
+from webhookctl.display.untrusted import command
 from webhookctl.invocation import Invocation
 
 UNSHOWN: Final = "(stored, not shown)"
@@ -119,8 +120,8 @@ def _next_steps(
     for result in results:
         if result.verdict is IngestOutcome.CONFLICT and result.event:
             event_id = result.event.event_id
-            command = f"webhookctl inbox inspect {event_id}"
-            yield f"{event_id} was received before with different content: `{command}`."
+            inspect = command("inbox inspect", event_id)
+            yield f"{event_id} was received before with different content: `{inspect}`."
     for source in sorted({result.rejected.source for result in results if result.reason}):
         yield (
             f"Deliveries of {source} that still fail were not signed with its current secrets, or"

@@ -5,9 +5,9 @@ import re
 import shutil
 import sys
 from pathlib import Path
-from shlex import quote
 from typing import Final
 
+from webhookctl.display.untrusted import quoted
 from webhookctl.target import Selection
 
 NAME: Final = "webhookctl"
@@ -30,7 +30,7 @@ def program(called: str | None = None) -> str:
         return NAME
     here = Path.cwd()
     absolute = Path(os.path.abspath(path))  # noqa: PTH100 - a link to the program stays one
-    return quote(str(absolute.relative_to(here) if here in absolute.parents else path))
+    return quoted(str(absolute.relative_to(here) if here in absolute.parents else path))
 
 
 def pasteable(text: str, *, called: str, selection: Selection) -> str:
@@ -40,6 +40,6 @@ def pasteable(text: str, *, called: str, selection: Selection) -> str:
         "--profile": selection.profile,
         "--region": selection.region,
     }
-    given = [f"{option} {quote(value)}" for option, value in options.items() if value]
+    given = [f"{option} {quoted(value)}" for option, value in options.items() if value]
     words = [called, *(["--local"] if selection.local else []), *given]
     return _COMMAND.sub(lambda _: " ".join(words) + " ", text)

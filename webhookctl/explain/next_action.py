@@ -7,7 +7,6 @@ and its time. `explain.effects` adds the state of the run's effects.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from shlex import quote
 from typing import Final
 
 from webhook_inbox.domain.manifest import SPLIT
@@ -22,6 +21,7 @@ from webhook_inbox.queue.message_groups import BEHIND
 from webhook_inbox.queue.visibility import MAX_POLL_INTERVAL
 from webhookctl.display.output import cut
 from webhookctl.display.times import relative, span, spelled
+from webhookctl.display.untrusted import command, quoted
 from webhookctl.explain.effects import Effect, Standing, effects_of, verdict
 
 SHORT: Final = 160
@@ -126,7 +126,7 @@ def _held(run: Run, effects: Sequence[Effect]) -> str:
     subject = next((effect for effect in effects if effect.name == hold.effect), None)
     words = f"Decide: {run.handler} waits for approval{why}.{shows}"
     approve, deny = (_hold_command(hold, verb) for verb in ("approve", "deny"))
-    happened = f"{approve} --happened --result JSON"
+    happened = _hold_command(hold, "approve", " --happened --result JSON")
     if subject is not None and subject.unrecorded:
         return f"{words} To record its result: {happened} To deny: {deny}"
     if subject is not None and subject.standing is Standing.IN_DOUBT:
@@ -135,11 +135,15 @@ def _held(run: Run, effects: Sequence[Effect]) -> str:
     return f"{words} To approve: {approve} To deny: {deny}"
 
 
-def _hold_command(hold: ApprovalRequest, verb: str) -> str:
+def _hold_command(hold: ApprovalRequest, verb: str, more: str = "") -> str:
     """Returns the command that approves or denies an approval request."""
     run = hold.run
-    named = f"{quote(run.event_id)} --source {run.source} --handler {quote(run.handler)}"
-    return f"webhookctl hold {verb} {named} --hold {hold.id} --reason TEXT"
+    options = f"{_named(run)} --hold {hold.id} --reason TEXT{more}"
+    return command(f"hold {verb}", run.event_id, options)
+
+
+def _named(run: Run) -> str:
+    return f"--source {quoted(run.source)} --handler {quoted(run.handler)}"
 
 
 def _pending(run: Run, now: datetime) -> str:
@@ -201,7 +205,7 @@ def _deferred(run: Run, now: datetime) -> str:
         soon = "two minutes" if run.parked else span(MAX_POLL_INTERVAL)
         return (
             f"Resume: {run.handler} was paused{why}; its run continues within {soon} of"
-            f" `webhookctl handlers resume {quote(run.handler)}`, see `webhookctl handlers list`."
+            f" `{command('handlers resume', run.handler)}`, see `webhookctl handlers list`."
         )
     if run.waits_for.startswith(BEHIND):
         return _behind(run)
@@ -220,8 +224,9 @@ def _job(run: Run, now: datetime) -> str:
     looks = f"; it checks by itself {relative(due, now)}" if due and due > now else ""
     return (
         f"Wait: {run.handler} continues when its job {name} is completed ({_short(run.last_error)})"
-        f"{looks}. To record the result: webhookctl complete --source {run.source} --event-id"
-        f" {quote(run.event_id)} --handler {run.handler} --effect {quote(name)} --result JSON"
+        f"{looks}. To record the result: webhookctl complete --source {quoted(run.source)}"
+        f" --event-id {quoted(run.event_id)} --handler {quoted(run.handler)}"
+        f" --effect {quoted(name)} --result JSON"
     )
 
 
@@ -270,20 +275,17 @@ def _dead(run: Run) -> str:
 
 
 def _stops(run: Run) -> str:
-    named = f"{quote(run.event_id)} --source {run.source} --handler {quote(run.handler)}"
-    return (
-        f" Until then later events of {run.ordering_key} wait; to continue without it:"
-        f" webhookctl skip {named} --reason TEXT"
-    )
+    skip = command("skip", run.event_id, f"{_named(run)} --reason TEXT")
+    return f" Until then later events of {run.ordering_key} wait; to continue without it: {skip}"
 
 
 def replay_command(of: Run | StoredEvent, handlers: Iterable[str]) -> str:
     """Returns the command that replays runs of an event."""
     named = list(handlers)
     # Several handlers need no filter: runs that are done stay done.
-    handler = f" --handler {quote(named[0])}" if len(named) == 1 else ""
-    event_id = quote(of.event_id)
-    return f"webhookctl replay --source {of.source} --event-id {event_id}{handler} --yes"
+    handler = f" --handler {quoted(named[0])}" if len(named) == 1 else ""
+    event = f"--source {quoted(of.source)} --event-id {quoted(of.event_id)}"
+    return f"webhookctl replay {event}{handler} --yes"
 
 
 def _short(text: str) -> str:

@@ -7,8 +7,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from webhookctl.display.untrusted import printable_lines
 from webhookctl.local.dev_secrets import FILE
 from webhookctl.local.runtime import Runtime
+from webhookctl.local.state import FILE as STATE
 
 # Works without activating the virtual environment.
 COMMAND: Final = ".venv/bin/webhookctl --local"
@@ -29,7 +31,8 @@ def banner(runtime: Runtime, *, seconds: float) -> str:
             "",
             f"Effects of the example handlers: {runtime.sink_url}/effects",
             "Events and effects are deleted when the session ends.",
-            f"AWS on this machine: {runtime.ministack.endpoint}",
+            f"AWS on this machine: {runtime.ministack.endpoint}"
+            f" (its credentials are in {runtime.project.state.name}/{STATE})",
             "Changes in functions/ reload automatically. Press Ctrl-C to stop.",
             *_warnings(runtime),
         ]
@@ -39,6 +42,8 @@ def banner(runtime: Runtime, *, seconds: float) -> str:
 def _addresses(runtime: Runtime) -> Iterator[str]:
     for name, source in runtime.manifest.sources.items():
         yield f"  {runtime.front.url}/webhooks/{name}  ({source.provider})"
+    for host in sorted(runtime.settings.hosts):
+        yield f"  https://{host}/webhooks/SOURCE  (tunnel)"
 
 
 def _secrets(runtime: Runtime) -> Iterator[str]:
@@ -81,7 +86,7 @@ _LOCK: Final = threading.Lock()
 def say(text: str = "") -> None:
     """Prints text without interleaving other threads' lines."""
     with _LOCK:
-        sys.stdout.write(f"{text}\n")
+        sys.stdout.write(f"{printable_lines(text)}\n")
         sys.stdout.flush()
 
 

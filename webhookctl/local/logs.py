@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from webhookctl.display.untrusted import printable, printable_lines
+
 INTERVAL: Final = 0.4
 OVERLAP: Final = 10_000  # milliseconds
 LAST_LOOK: Final = 10.0  # seconds at the end; it takes milliseconds
@@ -106,16 +108,21 @@ def rendered(name: str, message: str) -> str:
     try:
         entry = json.loads(text)
     except ValueError:
-        return f"{name}: {text}"
+        return _output(name, text)
     if not isinstance(entry, dict) or "level" not in entry:
-        return "" if isinstance(entry, dict) and "_aws" in entry else f"{name}: {text}"
+        return "" if isinstance(entry, dict) and "_aws" in entry else _output(name, text)
     if entry["level"] in QUIET:
         return ""
     return f"{name}: {_entry(entry)}"
 
 
+def _output(name: str, text: str) -> str:
+    # Further lines are indented: they could pass for another function's, or for the front's.
+    return f"{name}: " + printable_lines(text).replace("\n", "\n    ")
+
+
 def _entry(entry: Mapping[str, Any]) -> str:
     fields = [f"{key}={value}" for key, value in entry.items() if key not in UNSHOWN]
-    line = " ".join([str(entry["level"]), str(entry.get("message", "")), *fields])
+    line = printable(" ".join([str(entry["level"]), str(entry.get("message", "")), *fields]))
     traceback = str(entry.get("exception") or "").rstrip()
-    return "\n".join([line, *(f"    {row}" for row in traceback.splitlines())])
+    return "\n".join([line, *(f"    {printable(row)}" for row in traceback.splitlines())])

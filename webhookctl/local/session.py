@@ -12,6 +12,7 @@ from typing import Final
 from watchfiles import watch
 
 from webhook_inbox.domain.errors import ConfigurationError
+from webhookctl.display.untrusted import printable
 from webhookctl.errors import CommandError
 from webhookctl.local import state
 from webhookctl.local.banner import banner, clock, say
@@ -38,17 +39,19 @@ def run_dev(
     port: int,
     sink_port: int,
     secrets: Mapping[str, str],
+    hosts: frozenset[str],
 ) -> int:
     """Runs the inbox of a repository until a signal and returns the exit status.
 
     0 after a normal end; 1, with one line on standard error, where it cannot start or continue;
-    128 + signal where a signal arrives before it is ready. Sources without a secret get fake ones.
+    128 + signal where a signal arrives before it is ready. Sources without a secret get fake ones;
+    `hosts` are the names of tunnels to the local API.
     """
     try:
         with _signals():
-            return _run(root, Settings(port, sink_port, secrets))
+            return _run(root, Settings(port, sink_port, secrets, hosts))
     except (CommandError, ConfigurationError) as error:
-        sys.stderr.write(f"webhookctl dev: {error}\n")
+        sys.stderr.write(f"webhookctl dev: {printable(error)}\n")
         return 1
     except Stopped as stopped:
         return SIGNALLED + stopped.number

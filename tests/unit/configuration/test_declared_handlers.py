@@ -134,11 +134,17 @@ def test_aws_clients_can_be_made_at_import(root: Path, monkeypatch: pytest.Monke
     assert len(declared(root)) == 2
 
 
-def test_the_user_s_region_counts_where_there_is_one(
+def test_an_import_does_not_get_the_user_s_aws_environment(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-north-1")
-    write(root, "import os\nassert os.environ['AWS_DEFAULT_REGION'] == 'eu-north-1'\n" + GITHUB)
+    for name in ("PROFILE", "ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN", "REGION"):
+        monkeypatch.setenv(f"AWS_{name}", "the operator's")
+    check = (
+        "import os, botocore.session\n"
+        'assert "the operator\'s" not in os.environ.values()\n'
+        "assert botocore.session.get_session().get_credentials() is None\n"
+    )
+    write(root, check + GITHUB)
     assert len(declared(root)) == 2
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 
 from tests.contract.resources import create_bucket, create_table
 from tests.unit.support.world import ACME, FULFIL, GITHUB, SECRET, World, handler
@@ -164,6 +165,7 @@ class Cli:
         self.replay = Lambda(inbox)
         self.urls = {name: f"https://inbox.example/webhooks/{name}" for name in MANIFEST.sources}
         self.local = False
+        self.manifest: Manifest | None = MANIFEST
         self.program = "webhookctl"
         self.selected: list[Selection] = []
         self._capsys = capsys
@@ -193,7 +195,14 @@ class Cli:
             urls=self.urls,
             client=self._client,
             queue_urls=dict.fromkeys(self.inbox.queues, "the inbox's own"),
+            read_manifest=self._read_manifest,
         )
+
+    def _read_manifest(self) -> Manifest:
+        if self.manifest is None:
+            error = {"Code": "AccessDenied", "Message": "not for you"}
+            raise ClientError({"Error": error}, "GetTemplateSummary")
+        return self.manifest
 
     def _client(self, service: str) -> Any:
         doubles = {"lambda": self.replay, "memory": self.inbox.table, "lanes": self.inbox.lanes}

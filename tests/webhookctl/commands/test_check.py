@@ -1,5 +1,6 @@
 """`check`: what a deployment would say, without one."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -89,4 +90,34 @@ def test_without_handlers_it_says_so(cli: Cli, checkout: Path) -> None:
 def test_outside_of_a_repository_it_says_where_to_go(cli: Cli) -> None:
     shown = cli("check")
     assert shown.code == 1
-    assert "no functions/inbox.toml here or above: change to your inbox's repository" in shown.err
+    assert "no functions/inbox.toml here or above, in a repository that belongs to you" in shown.err
+    assert "change to your inbox's repository" in shown.err
+
+
+def test_the_search_ends_at_the_root_of_the_repository(
+    cli: Cli, checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    below = checkout.parent / "unpacked" / "deep"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    assert cli("check").code == 0
+    (checkout.parent / ".git").mkdir()
+    assert cli("check").code == 0
+    (below.parent / ".git").write_text("gitdir: elsewhere")
+    assert "no functions/inbox.toml here or above" in cli("check").err
+
+
+def test_another_users_checkout_is_not_imported(
+    cli: Cli, checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = os.getuid()
+    mark = checkout.parent / "imported"
+    (checkout / "handlers" / "orders.py").write_text(f"open({str(mark)!r}, 'w')\n")
+    monkeypatch.setattr("os.getuid", lambda: own + 1)
+    assert "in a repository that belongs to you" in cli("check").err
+    foreign = {checkout / "handlers", checkout / "inbox.toml", checkout}
+    for path in foreign:
+        monkeypatch.setattr("webhookctl.checkout.owned", lambda each, path=path: each != path)
+        monkeypatch.setattr("webhookctl.repository.owned", lambda _: True)
+        assert f"{path} belongs to another user" in cli("check").err
+    assert not mark.exists()

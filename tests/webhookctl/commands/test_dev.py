@@ -40,7 +40,9 @@ def test_it_runs_the_repository_with_the_usual_ports(
     cli: Cli, checkout: Path, runtime: Runtime
 ) -> None:
     assert cli("dev").code == 0
-    assert runtime.calls == [(checkout.parent, {"port": 8787, "sink_port": 8788, "secrets": {}})]
+    assert runtime.calls == [
+        (checkout.parent, {"port": 8787, "sink_port": 8788, "secrets": {}, "hosts": frozenset()})
+    ]
 
 
 def test_ports_and_secrets_are_handed_on(cli: Cli, checkout: Path, runtime: Runtime) -> None:
@@ -53,7 +55,41 @@ def test_ports_and_secrets_are_handed_on(cli: Cli, checkout: Path, runtime: Runt
         "port": 9000,
         "sink_port": 9001,
         "secrets": {"stripe": VALUE, "acme": "a=b"},
+        "hosts": frozenset(),
     }
+
+
+def test_a_secret_on_the_command_line_is_warned_of(
+    cli: Cli, checkout: Path, runtime: Runtime
+) -> None:
+    shown = cli("dev", "--secret", f"stripe={VALUE}")
+    assert "--secret is visible to other users of this machine" in shown.err
+    assert "--secrets-file" in shown.err
+    assert VALUE not in shown.err
+    assert cli("dev").err == ""
+
+
+def test_secrets_come_from_standard_input(cli: Cli, checkout: Path, runtime: Runtime) -> None:
+    shown = cli("dev", "--secrets-file", "-", stdin=f"stripe={VALUE}\nacme=two\n")
+    assert (shown.code, shown.err) == (0, "")
+    [(_, options)] = runtime.calls
+    assert options["secrets"] == {"stripe": VALUE, "acme": "two"}
+
+
+def test_the_names_of_tunnels_are_handed_on(cli: Cli, checkout: Path, runtime: Runtime) -> None:
+    cli("dev", "--public-host", "Abc.example.com", "--public-host", "b.example")
+    [(_, options)] = runtime.calls
+    assert options["hosts"] == {"abc.example.com", "b.example"}
+
+
+@pytest.mark.parametrize(
+    "name", ["https://a.example", "a.example:443", "a.example/x", "*", "*.example", "", ".example"]
+)
+def test_a_tunnel_is_one_host_name(cli: Cli, checkout: Path, runtime: Runtime, name: str) -> None:
+    shown = cli("dev", "--public-host", name)
+    assert shown.code == 2
+    assert "is not a host name" in shown.err.replace("\n", " ")
+    assert runtime.calls == []
 
 
 def test_the_exit_status_is_the_runtimes(cli: Cli, checkout: Path, runtime: Runtime) -> None:

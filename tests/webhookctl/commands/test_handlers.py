@@ -1,15 +1,14 @@
 """`handlers`: which there are, and pausing and resuming them."""
 
 import re
-from pathlib import Path
+from typing import Any
 
-import pytest
-
-from tests.webhookctl.commands.stage import Cli, Inbox
+from tests.webhookctl.commands.stage import MANIFEST, Cli, Inbox
 from webhook_inbox.domain.model import Status
 from webhook_inbox.ledger.pauses import RESUMPTION, control_key
 
 WHY = ("--reason", "the CRM moves", "--by", "kim")
+DEPLOYED = ", ".join(MANIFEST.handlers)
 
 
 def pause(cli: Cli, name: str = "acme.notify") -> None:
@@ -60,13 +59,11 @@ def test_what_is_paused_already_says_since_when_by_whom_and_why(cli: Cli, inbox:
     )
 
 
-def test_a_handler_that_the_checkout_does_not_know_is_refused(
-    cli: Cli, inbox: Inbox, checkout: Path
-) -> None:
+def test_a_handler_that_is_not_deployed_is_refused(cli: Cli, inbox: Inbox) -> None:
     shown = cli("handlers", "pause", "acme.fullfil", *WHY)
     assert (shown.code, shown.err) == (
         1,
-        "webhookctl: no handler acme.fullfil; known handlers: acme.fulfil\n",
+        f"webhookctl: no handler acme.fullfil; known handlers: {DEPLOYED}\n",
     )
     assert inbox.table.get(control_key("acme.fullfil")) is None
 
@@ -100,26 +97,30 @@ def test_what_is_not_paused_cannot_be_resumed(cli: Cli) -> None:
     )
 
 
-def test_a_slip_in_its_name_is_told(cli: Cli, checkout: Path) -> None:
+def test_a_slip_in_its_name_is_told(cli: Cli) -> None:
     shown = cli("handlers", "resume", "acme.fullfil")
-    assert shown.err == "webhookctl: no handler acme.fullfil; known handlers: acme.fulfil\n"
+    assert shown.err == f"webhookctl: no handler acme.fullfil; known handlers: {DEPLOYED}\n"
 
 
-def test_a_paused_handler_that_has_left_the_checkout_can_be_resumed(
-    cli: Cli, checkout: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as elsewhere:
-        elsewhere.chdir("/")
-        pause(cli, "acme.gone")
+def test_a_paused_handler_that_has_left_the_deployment_can_be_resumed(cli: Cli) -> None:
+    deployed, cli.manifest = cli.manifest, None
+    pause(cli, "acme.gone")
+    cli.manifest = deployed
     assert cli("handlers", "resume", "acme.gone").code == 0
 
 
 # -- list
 
 
-def test_every_handler_of_the_checkout_is_listed(cli: Cli, checkout: Path) -> None:
-    [shown] = cli("handlers", "list", "--json").objects
-    assert shown == {
+def listed(cli: Cli, name: str = "acme.notify") -> dict[str, Any]:
+    [found] = [h for h in cli("handlers", "list", "--json").objects if h["handler"] == name]
+    return dict(found)
+
+
+def test_every_deployed_handler_is_listed(cli: Cli) -> None:
+    names = [shown["handler"] for shown in cli("handlers", "list", "--json").objects]
+    assert ", ".join(names) == DEPLOYED
+    assert listed(cli, "acme.fulfil") == {
         "handler": "acme.fulfil",
         "source": "acme",
         "types": ["paid"],
@@ -136,14 +137,14 @@ def test_every_handler_of_the_checkout_is_listed(cli: Cli, checkout: Path) -> No
 def test_a_paused_one_shows_since_when_by_whom_why_and_what_waits(cli: Cli, inbox: Inbox) -> None:
     pause(cli)
     waiting(inbox, "evt-1", "evt-2")
-    [shown] = cli("handlers", "list", "--json").objects
+    shown = listed(cli)
     assert shown["paused"]
     assert shown["paused_at"] == "2026-01-01T00:00:00.000Z"
     assert (shown["paused_by"], shown["reason"]) == ("kim", "the CRM moves")
     assert shown["waiting"] == 2
 
 
-def test_for_people_it_is_a_table(cli: Cli, inbox: Inbox, checkout: Path) -> None:
+def test_for_people_it_is_a_table(cli: Cli, inbox: Inbox) -> None:
     pause(cli, "acme.fulfil")
     inbox.deliver()
     inbox.work()
@@ -168,15 +169,17 @@ def test_a_resumed_one_whose_runs_still_wait_shows_them(cli: Cli, inbox: Inbox) 
     pause(cli)
     waiting(inbox, "evt-1")
     cli("handlers", "resume", "acme.notify")
-    [shown] = cli("handlers", "list", "--json").objects
+    shown = listed(cli)
     assert (shown["paused"], shown["waiting"]) == (False, 1)
 
 
-def test_without_a_checkout_what_was_ever_paused_is_listed(cli: Cli) -> None:
+def test_without_a_manifest_what_was_ever_paused_is_listed(cli: Cli) -> None:
     pause(cli)
+    cli.manifest = None
     shown = cli("handlers", "list")
     assert "acme.notify" in shown.out
-    assert "run this in your inbox's repository" in shown.err
+    assert "stripe.book" not in shown.out
+    assert "request the permission cloudformation:GetTemplateSummary" in shown.err
 
 
 def test_inspect_says_that_it_waits_for_the_resumption(cli: Cli, inbox: Inbox) -> None:

@@ -312,30 +312,32 @@ def test_a_handlers_error_cannot_speak_to_the_terminal(cli: Cli, inbox: Inbox) -
     assert cli("inbox", "inspect", "evt-1", "--json").data["runs"][0]["last_error"].endswith("well")
 
 
-def test_the_provider_comes_from_the_checkout(cli: Cli, inbox: Inbox, checkout: Path) -> None:
+def test_the_provider_comes_from_the_deployed_manifest(cli: Cli, inbox: Inbox) -> None:
     inbox.deliver()
     assert re.search(r"^provider +hmac$", cli("inbox", "inspect", "evt-1").out, re.MULTILINE)
 
 
-def test_without_a_checkout_the_source_stands_for_the_provider(cli: Cli, inbox: Inbox) -> None:
+def test_without_a_manifest_the_source_stands_for_the_provider(cli: Cli, inbox: Inbox) -> None:
+    cli.manifest = None
     inbox.deliver()
     assert re.search(r"^provider +acme$", cli("inbox", "inspect", "evt-1").out, re.MULTILINE)
 
 
-def test_a_checkout_being_edited_does_not_stand_in_the_way(
-    cli: Cli, inbox: Inbox, checkout: Path
-) -> None:
+def test_the_working_directory_decides_nothing(cli: Cli, inbox: Inbox, checkout: Path) -> None:
     (checkout / "inbox.toml").write_text("[sources.acme\n")
+    mark = checkout / "imported"
+    (checkout / "handlers" / "orders.py").write_text(f"open({str(mark)!r}, 'w')\n")
     inbox.fails("acme.notify", Transient("503"))
     inbox.deliver(type_="refunded")
     inbox.work_once()
     shown = cli("inbox", "inspect", "evt-1")
     assert shown.code == 0
-    assert re.search(r"^provider +acme$", shown.out, re.MULTILINE)
+    assert re.search(r"^provider +hmac$", shown.out, re.MULTILINE)
+    assert not mark.exists()
 
 
-def test_how_many_attempts_are_left_comes_from_the_checkout(
-    cli: Cli, inbox: Inbox, checkout: Path
+def test_how_many_attempts_are_left_comes_from_the_deployed_manifest(
+    cli: Cli, inbox: Inbox
 ) -> None:
     inbox.script("acme.fulfil", Transient("503"))
     inbox.deliver()

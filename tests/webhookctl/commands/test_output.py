@@ -1,11 +1,15 @@
 """Rich on a terminal, plain into a pipe."""
 
 import io
+import os
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from webhookctl.display.output import Output, counted, printable
+from webhookctl.display.output import Output, counted
+from webhookctl.display.untrusted import command, printable, printable_lines, quoted
 
 
 class Terminal(io.StringIO):
@@ -97,6 +101,11 @@ def test_absent_values_show_as_a_dash_and_zero_as_zero(
         ("a\nb\tc\r", "a\\nb\\tc\\r"),
         ("\x1b]0;title\x07", "\\x1b]0;title\\x07"),
         ("\x9b2J\x7f", "\\x9b2J\\x7f"),
+        ("evt_\u202e1-tve", "evt_\\u202e1-tve"),
+        ("a\u200bb\u2060c\ufeffd", "a\\u200bb\\u2060c\\ufeffd"),
+        ("\u2028\u2029\xa0\xad", "\\u2028\\u2029\\xa0\\xad"),
+        ("\u034f\ufe0f\u3164\U000e0101\U000e0041", "\\u034f\\ufe0f\\u3164\\U000e0101\\U000e0041"),
+        ("\udcff", "\\udcff"),
     ],
 )
 def test_what_a_terminal_would_obey_is_spelled_out(text: str, shown: str) -> None:
@@ -107,3 +116,44 @@ def test_things_are_counted_as_people_do() -> None:
     assert counted(1, "run") == "1 run"
     assert counted(0, "run") == "0 runs"
     assert counted(2, "delivery", "deliveries") == "2 deliveries"
+
+
+def test_a_text_keeps_its_line_breaks_and_tabs() -> None:
+    assert printable_lines("a\r\nb\n\n\tc\rd\x1b\n") == "a\nb\n\n\tc\\rd\\x1b\n"
+
+
+HOSTILE = (
+    "plain",
+    "it's; rm -rf ~",
+    "$(touch owned) `touch owned` !x",
+    "\x1b]52;c;b3duZWQ=\x07",
+    "evt\u202e1\u200b",
+    "it's \\ \x9b2J Zo\xeb \U000e0041\x85",
+    "--yes",
+    "",
+)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_shell_reads_a_quoted_argument_as_the_text_itself(text: str, tmp_path: Path) -> None:
+    shown = quoted(text)
+    assert printable(shown) == shown
+    script = f"printf %s {shown}"
+    read = subprocess.run(
+        ["bash", "-c", script],
+        cwd=tmp_path,
+        env={"LC_ALL": "C.UTF-8", "PATH": os.environ["PATH"]},
+        capture_output=True,
+        check=True,
+    )
+    assert read.stdout.decode() == text
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_argument_is_never_an_option() -> None:
+    assert command("inbox inspect", "evt-1", "--source acme") == (
+        "webhookctl inbox inspect evt-1 --source acme"
+    )
+    assert command("inbox inspect", "--stack=x", "--source acme") == (
+        "webhookctl inbox inspect --source acme -- --stack=x"
+    )

@@ -134,11 +134,9 @@ def test_no_form_shows_a_signature(cli: Cli, inbox: Inbox, form: list[str]) -> N
         assert signature not in shown.out + shown.err
 
 
-def test_without_a_checkout_no_header_of_the_provider_is_shown(
-    cli: Cli, inbox: Inbox, checkout: Path
-) -> None:
+def test_without_a_manifest_no_header_of_the_provider_is_shown(cli: Cli, inbox: Inbox) -> None:
     reject(inbox)
-    (checkout / "inbox.toml").unlink()
+    cli.manifest = None
     shown = cli("rejected", "show", *ids(cli), "--json").data
     assert shown["headers"]["x-acme-id"] == "(stored, not shown)"
     assert shown["headers"]["content-type"] == "application/json"

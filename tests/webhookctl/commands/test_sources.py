@@ -1,8 +1,8 @@
 """`sources reconcile`: what a provider sent and the ledger does not have, and how it comes in."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +17,8 @@ from tests.webhookctl.commands.provider_apis import (
     answering,
     stamp,
 )
-from tests.webhookctl.commands.stage import PREFIX, Cli, Inbox, Result, client
+from tests.webhookctl.commands.stage import MANIFEST, PREFIX, Cli, Inbox, Result, client
+from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.model import EventStatus, StoredEvent
 
 HOOK = "octo/app/7"
@@ -161,13 +162,9 @@ def test_an_organizations_webhook_has_a_log_of_its_own(cli: Cli, inbox: Inbox, s
     assert inbox.overview("g-1", "github").event.type == "issues.opened"
 
 
-def test_types_that_the_source_does_not_store_are_not_missing(
-    cli: Cli, hub: GitHub, checkout: Path
-) -> None:
-    toml = checkout / "inbox.toml"
-    toml.write_text(
-        toml.read_text().replace('"github"\n', '"github"\ntypes = ["issues.*", "push"]\n')
-    )
+def test_types_that_the_source_does_not_store_are_not_missing(cli: Cli, hub: GitHub) -> None:
+    stored = SourceSpec("github", "github", "github", types=("issues.*", "push"))
+    cli.manifest = replace(MANIFEST, sources={**MANIFEST.sources, "github": stored})
     for guid, type_ in (("g-1", "ping"), ("g-2", "star.created"), ("g-3", "issues.closed")):
         hub.deliver(guid, type_, lost=True)
 
@@ -469,7 +466,7 @@ def test_another_secret_can_hold_the_token(cli: Cli, hub: GitHub) -> None:
 @pytest.mark.parametrize(
     ("source", "hook", "words"),
     [
-        ("acme", HOOK, "acme has no delivery log to query; supported: github, stripe"),
+        ("acme", HOOK, "hmac has no delivery log to query; supported: github, stripe"),
         ("nobody", HOOK, "no source nobody; known sources: acme, github, stripe"),
         ("github", "octo/app", "--hook octo/app is no webhook of github: use OWNER/REPO/ID"),
         ("github", "octo/../7", "is no webhook of github"),

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from tests.unit.support.world import MANIFEST
+from webhook_inbox.domain.manifest import METADATA
 from webhookctl.errors import CommandError
 from webhookctl.local.state import State, write
 from webhookctl.target import Selection, Target, connect
@@ -26,6 +28,9 @@ OUTPUTS = {
     "WebhookUrlStripe": "https://abc.execute-api.eu-west-1.amazonaws.com/webhooks/stripe",
     "WebhookUrlStripeEu": "https://abc.execute-api.eu-west-1.amazonaws.com/webhooks/stripe-eu",
 }
+CREDENTIALS = dict.fromkeys(
+    ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"), "only a test"
+)
 NO_TARGET = "no target: use --stack NAME or --local, or set WEBHOOKCTL_TARGET"
 
 
@@ -34,6 +39,7 @@ class Clients:
 
     def __init__(self, outputs: dict[str, str]) -> None:
         self.outputs = outputs
+        self.metadata: dict[str, str] = {METADATA: json.dumps(MANIFEST.to_data())}
         self.made: list[tuple[str, dict[str, Any]]] = []
         self.sessions: list[dict[str, Any]] = []
 
@@ -52,6 +58,9 @@ class Clients:
         outputs = [{"OutputKey": k, "OutputValue": v} for k, v in self.outputs.items()]
         return {"Stacks": [{"StackName": StackName, "Outputs": outputs}]}
 
+    def get_template_summary(self, *, StackName: str) -> dict[str, Any]:  # noqa: N803
+        return {"Metadata": json.dumps(self.metadata)} if self.metadata else {}
+
 
 @pytest.fixture
 def aws(monkeypatch: pytest.MonkeyPatch) -> Clients:
@@ -68,7 +77,9 @@ def running(tmp_path: Path) -> Iterator[State]:
         endpoint="http://127.0.0.1:4566",
         front="http://127.0.0.1:8787",
         sink="http://127.0.0.1:8788",
+        credentials=CREDENTIALS,
         outputs={**OUTPUTS, "Stage": "local"},
+        manifest=MANIFEST.to_data(),
         children={},
     )
     write(tmp_path / ".local", state)
@@ -145,6 +156,21 @@ def test_other_errors_of_cloudformation_are_not_swallowed(
         connect(Selection(stack="Inbox"))
 
 
+def test_the_manifest_is_the_deployed_one(
+    aws: Clients, checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = connect(Selection(stack="Inbox"))
+    assert target.manifest == MANIFEST
+    aws.metadata = {}
+    assert target.manifest == MANIFEST  # read once
+
+
+def test_a_stack_without_a_manifest_is_told(aws: Clients) -> None:
+    for aws.metadata in ({}, {"another tool's": "1"}):
+        with pytest.raises(CommandError, match="no manifest in its template: deploy it again"):
+            _ = connect(Selection(stack="Inbox")).manifest
+
+
 # -- on this machine
 
 
@@ -152,6 +178,25 @@ def test_the_running_session_is_the_local_target(running: State) -> None:
     target = connect(Selection(local=True))
     assert (target.name, target.local, target.stage) == ("local", True, "local")
     assert target.urls["stripe"] == "http://127.0.0.1:8787/webhooks/stripe"
+
+
+def test_its_manifest_is_the_sessions(running: State) -> None:
+    assert connect(Selection(local=True)).manifest == MANIFEST
+
+
+def test_a_session_above_the_repository_is_not_ours(
+    running: State, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "another" / ".git").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "another")
+    with pytest.raises(CommandError, match="no inbox runs on this machine"):
+        connect(Selection(local=True))
+
+
+def test_another_users_session_is_not_ours(running: State, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.getuid", lambda: os.geteuid() + 1)
+    with pytest.raises(CommandError, match="no inbox runs on this machine"):
+        connect(Selection(local=True))
 
 
 def test_it_is_found_from_below(

@@ -227,6 +227,7 @@ def test_a_second_session_is_sent_to_the_first(project: Path, started: list[Sess
         front="http://127.0.0.1:8787",
         sink="",
         outputs={},
+        manifest={},
         children={},
     )
     state.write(project / ".local", running)

@@ -13,6 +13,7 @@ STATE = state.State(
     front="http://127.0.0.1:8787",
     sink="http://127.0.0.1:8788",
     outputs={"TableName": "t"},
+    manifest={},
     children={"ministack": 1},
 )
 

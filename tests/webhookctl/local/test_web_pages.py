@@ -112,9 +112,7 @@ def test_a_page_opens_no_web_socket(ministack: Ministack) -> None:
     "credentials",
     [
         {},
-        {
-            "Authorization": "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/lambda/aws4_request"
-        },
+        {"Authorization": "AWS4-HMAC-SHA256 Credential=local/20260101/us-east-1/s3/aws4_request"},
         {"X-Amz-Security-Token": "another session's"},
         {"X-Webhook-Inbox-Session": "another session's"},
         {"X-Webhook-Inbox-Session": ""},

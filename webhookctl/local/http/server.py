@@ -12,6 +12,7 @@ from typing import Any, Final, Self
 
 import h11
 
+from webhookctl.display.untrusted import printable, quoted
 from webhookctl.local.http.gateway import Gateway, as_json, too_large
 from webhookctl.local.http.messages import (
     CHUNK,
@@ -217,9 +218,9 @@ def _line(request: Request, response: Response, *, seconds: float) -> str:
     """Returns the log line, without query, headers and completion tokens: all may be secret."""
     now = datetime.now(UTC).astimezone()
     named = request.path if COMPLETIONS not in request.path else COMPLETIONS + b"{token}"
-    path = named.decode("latin-1").encode("unicode_escape").decode()
+    method, path = (printable(part.decode("latin-1")) for part in (request.method, named))
     return (
-        f"{now:%H:%M:%S} front  {request.method.decode()} {path} {response.status}"
+        f"{now:%H:%M:%S} front  {method} {path} {response.status}"
         f" {seconds * 1000:.0f} ms {len(request.body)} B{_outcome(response)}"
     )
 
@@ -227,7 +228,7 @@ def _line(request: Request, response: Response, *, seconds: float) -> str:
 def _remedy(why: str, request: Request) -> str:
     host = request.header(b"host").decode("latin-1").rpartition(":")
     name = host[0] if host[1] and host[2].isdecimal() else host[2]
-    return f"; for a tunnel, start with --public-host {name}" if "Host" in why else ""
+    return f"; for a tunnel, start with --public-host {quoted(name)}" if "Host" in why else ""
 
 
 def _outcome(response: Response) -> str:
@@ -237,5 +238,5 @@ def _outcome(response: Response) -> str:
         return ""
     if not isinstance(content, dict):
         return ""
-    shown = [f"{k}={content[k]}" for k in SHOWN if k in content]
+    shown = [f"{k}={printable(content[k])}" for k in SHOWN if k in content]
     return "".join(f" {item}" for item in shown)

@@ -16,6 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
 
+from webhookctl.display.untrusted import printable
 from webhookctl.errors import CommandError
 from webhookctl.local.http.web_pages import refusal
 from webhookctl.local.ports import LOOPBACK, require_free
@@ -27,7 +28,7 @@ SHOWN: Final = 120  # characters of a body on the terminal
 
 
 def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
+    sys.stdout.write(f"{printable(line)}\n")
     sys.stdout.flush()
 
 
