@@ -31,6 +31,8 @@ from webhook_inbox.domain.ports import Blobs, Table
 
 REGION = "us-east-1"
 MAX_RECEIVE_COUNT = 2
+# Of moto, and of the local runtime, which otherwise has credentials of its own.
+CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -61,7 +63,9 @@ def ministack_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         refuse("ministack is not installed: make setup")
     from webhookctl.local.processes.ministack import Ministack  # noqa: PLC0415 - needs ministack
 
-    with Ministack(tmp_path_factory.mktemp("ministack")) as running:
+    ministack = Ministack(tmp_path_factory.mktemp("ministack"))
+    ministack.credentials = dict.fromkeys(CREDENTIALS, "test")
+    with ministack as running:
         yield running.endpoint
 
 
@@ -70,7 +74,7 @@ def _no_account(monkeypatch: pytest.MonkeyPatch) -> None:
     """Takes the developer's AWS set-up away."""
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+    for name in CREDENTIALS:
         monkeypatch.setenv(name, "test")
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
         monkeypatch.setenv(name, os.devnull)

@@ -24,7 +24,7 @@ def _no_account(monkeypatch: pytest.MonkeyPatch) -> None:
     """Takes the developer's AWS and Powertools set-up away."""
     for name in [name for name in os.environ if name.startswith(("AWS_", "POWERTOOLS_"))]:
         monkeypatch.delenv(name)
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
         monkeypatch.setenv(name, "test")
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
         monkeypatch.setenv(name, os.devnull)

@@ -77,7 +77,10 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         refuse("ministack is not installed: make setup")
     from webhookctl.local.processes.ministack import Ministack  # noqa: PLC0415 - needs ministack
 
-    with Ministack(tmp_path_factory.mktemp("ministack")) as running:
+    ministack = Ministack(tmp_path_factory.mktemp("ministack"))
+    # Those of the tests' environment.
+    ministack.credentials = dict.fromkeys(ministack.credentials, "test")
+    with ministack as running:
         yield running.endpoint
 
 

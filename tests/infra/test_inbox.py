@@ -14,6 +14,7 @@ from stacks.processor import Placement
 from tests.infra.conftest import INBOX, write_functions
 from tests.infra.template import Template, named
 from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.domain.manifest import METADATA, Manifest
 
 # A changed id replaces the resource: another address to register at every provider, an empty
 # table, secrets to set again. Change the construct tree if you must; never these.
@@ -47,6 +48,13 @@ OUTPUTS = {
 def test_ids_of_what_must_not_be_replaced_stay(dev: Template, prod: Template) -> None:
     for template in (dev, prod):
         assert {name: template.ids.get(name) for name in PINNED} == PINNED
+
+
+def test_the_template_has_the_manifest_for_the_command_line(dev: Template) -> None:
+    found = Manifest.from_data(json.loads(dev.body["Metadata"][METADATA]))
+    assert found.stage == "dev"
+    assert found.sources.keys() >= {"github"}
+    assert found.handlers
 
 
 def test_everything_retained_is_known(dev: Template) -> None:

@@ -168,3 +168,9 @@ def test_no_output_holds_the_token(cli: Cli, labour: Labour) -> None:
         cli("inbox", "inspect", "evt-1", "--json"),
     ]
     assert all(token not in each.out + each.err for each in shown)
+
+
+def test_a_token_is_read_from_standard_input(cli: Cli) -> None:
+    shown = cli("complete", "-", "--result", "1", stdin="no-token-of-ours\n")
+    assert shown.code == 1
+    assert shown.err == cli("complete", "no-token-of-ours", "--result", "1").err

@@ -91,9 +91,7 @@ def notify(inbox: Inbox, event_id: str = "evt-1") -> Status:
     return inbox.run(event_id, "acme.notify").status
 
 
-def test_an_approved_run_goes_on_within_minutes_where_its_lane_cannot_be_read(
-    cli: Cli, inbox: Inbox
-) -> None:
+def test_a_run_whose_lane_is_unknown_goes_on_within_minutes(cli: Cli, inbox: Inbox) -> None:
     held(inbox)
     cli.manifest = None
     shown = cli("hold", "approve", "evt-1", *WHY)

@@ -105,7 +105,7 @@ def test_an_attempt_that_died_shows_while_the_next_one_is_on(cli: Cli, inbox: In
 @pytest.mark.parametrize(
     ("error", "status", "words"),
     [
-        (Transient("503"), "failed", "Wait: attempt 2 of acme.notify begins in"),
+        (Transient("503"), "failed", "Wait: attempt 2 of acme.notify (7 of 8 left) begins in"),
         (Permanent("422"), "dead_letter", "Fix acme.notify: retrying will not help"),
     ],
 )

@@ -2,7 +2,9 @@ import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import psutil
 import pytest
 
 from tests.webhookctl.local.projects import (
@@ -14,6 +16,7 @@ from tests.webhookctl.local.projects import (
     post,
     write_functions,
 )
+from tests.webhookctl.local.test_web_pages import OF_A_PAGE, answer
 from webhook_inbox.domain.errors import ConfigurationError
 from webhookctl.errors import CommandError
 from webhookctl.local import state
@@ -75,7 +78,28 @@ def test_its_state_file_leads_to_everything(inbox: LocalInbox) -> None:
     assert found is not None
     assert found.endpoint == inbox.endpoint
     assert found.outputs == inbox.outputs
+    assert found.credentials == inbox.credentials
+    assert set(found.manifest["handlers"]) == {"github.note"}
     assert call(f"{found.sink}/effects")[0] == 200
+
+
+def test_every_port_of_a_session_is_for_this_machine_and_refuses_web_pages(
+    inbox: LocalInbox,
+) -> None:
+    own = psutil.Process()
+    listening = {
+        connection.laddr
+        for process in (own, *own.children(recursive=True))
+        for connection in process.net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN
+    }
+    ports = {address.port for address in listening}
+    urls = (inbox.front_url, inbox.sink_url, inbox.endpoint)
+    assert ports >= {urlsplit(url).port for url in urls}
+    assert {address.ip for address in listening} == {"127.0.0.1"}
+    for port in ports:
+        for header in OF_A_PAGE.values():
+            assert answer(port, "POST", "/effects", header, b"{}")[0] == 403, (port, header)
 
 
 def test_a_new_session_knows_no_effects_of_the_one_before(inbox: LocalInbox) -> None:

@@ -37,7 +37,7 @@ OF_A_PAGE = {
 ANSWERED = {200, 201, 202, 404}
 
 
-def _answer(
+def answer(
     port: int,
     method: str,
     path: str,
@@ -83,7 +83,7 @@ def _functions(ministack: Ministack) -> list[str]:
 @pytest.mark.parametrize("name", OF_A_PAGE)
 def test_a_page_creates_no_function(ministack: Ministack, name: str) -> None:
     headers = {"Content-Type": "text/plain", **OF_A_PAGE[name]}
-    status, answered, _ = _answer(ministack.port, *CREATE, headers, _function())
+    status, answered, _ = answer(ministack.port, *CREATE, headers, _function())
     assert status == 403
     assert not [header for header in answered if header.startswith("access-control-")]
     assert "evil" not in _functions(ministack)
@@ -91,7 +91,7 @@ def test_a_page_creates_no_function(ministack: Ministack, name: str) -> None:
 
 def test_a_page_gets_no_permission_by_a_preflight(ministack: Ministack) -> None:
     headers = PAGE | {"Access-Control-Request-Method": "PUT"}
-    status, answered, _ = _answer(ministack.port, "OPTIONS", "/any", headers)
+    status, answered, _ = answer(ministack.port, "OPTIONS", "/any", headers)
     assert status == 403
     assert not [header for header in answered if header.startswith("access-control-")]
 
@@ -104,8 +104,8 @@ def test_a_page_opens_no_web_socket(ministack: Ministack) -> None:
         "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
     }
     path = "/_aws/execute-api/any/any"
-    assert _answer(ministack.port, "GET", path, headers)[0] == 403
-    assert _answer(ministack.port, "GET", path, {**headers, "Origin": ""})[0] == 403
+    assert answer(ministack.port, "GET", path, headers)[0] == 403
+    assert answer(ministack.port, "GET", path, {**headers, "Origin": ""})[0] == 403
 
 
 @pytest.mark.parametrize(
@@ -123,23 +123,23 @@ def test_a_page_opens_no_web_socket(ministack: Ministack) -> None:
 def test_another_user_of_the_machine_needs_the_sessions_credentials(
     ministack: Ministack, credentials: dict[str, str], path: str
 ) -> None:
-    assert _answer(ministack.port, "GET", path, credentials)[0] == 403
+    assert answer(ministack.port, "GET", path, credentials)[0] == 403
 
 
 def test_credentials_do_not_open_it_to_a_page(ministack: Ministack) -> None:
     token = ministack.credentials["AWS_SESSION_TOKEN"]
     known = {"X-Amz-Security-Token": token, "Content-Type": "text/plain"}
-    assert _answer(ministack.port, *CREATE, known | PAGE, _function())[0] == 403
+    assert answer(ministack.port, *CREATE, known | PAGE, _function())[0] == 403
     rebound = {"Host": "evil.example"}
-    assert _answer(ministack.port, *CREATE, known | rebound, _function())[0] == 403
-    assert _answer(ministack.port, "GET", "/_ministack/health", known)[0] == 200
+    assert answer(ministack.port, *CREATE, known | rebound, _function())[0] == 403
+    assert answer(ministack.port, "GET", "/_ministack/health", known)[0] == 200
 
 
 def test_secrets_are_read_with_the_sessions_credentials_only(ministack: Ministack) -> None:
     ministack.client("secretsmanager").create_secret(Name="any", SecretString="only a test")
     body = json.dumps({"SecretId": "any"}).encode()
     for headers in ({}, PAGE):
-        assert b"only a test" not in _answer(ministack.port, "POST", "/", SECRET | headers, body)[2]
+        assert b"only a test" not in answer(ministack.port, "POST", "/", SECRET | headers, body)[2]
     other = emulation.client(
         "secretsmanager",
         endpoint=ministack.endpoint,
@@ -161,7 +161,7 @@ def test_each_session_has_its_own_credentials(tmp_path: Path) -> None:
 def test_a_page_reaches_no_function_through_the_front(
     front: Front, lines: list[str], name: str, path: str
 ) -> None:
-    status, _, content = _answer(front.port, "POST", path, OF_A_PAGE[name], b"{}")
+    status, _, content = answer(front.port, "POST", path, OF_A_PAGE[name], b"{}")
     assert status == 403
     assert json.loads(content)["message"]
     assert " 403 " in lines[-1]
@@ -169,9 +169,9 @@ def test_a_page_reaches_no_function_through_the_front(
 
 @pytest.mark.parametrize("host", ["127.0.0.1:{port}", "localhost:{port}", "LocalHost:{port}"])
 def test_this_machines_own_names_are_served(front: Front, host: str) -> None:
-    assert _answer(front.port, "POST", "/webhooks/acme", {"Host": host}, b"{}")[0] == 202
+    assert answer(front.port, "POST", "/webhooks/acme", {"Host": host}, b"{}")[0] == 202
     typed = {"Host": host, "Sec-Fetch-Site": "none"}
-    assert _answer(front.port, "GET", "/", typed)[0] == 200
+    assert answer(front.port, "GET", "/", typed)[0] == 200
 
 
 @pytest.mark.parametrize("host", ["tunnel.example", "Tunnel.Example:443"])
@@ -181,19 +181,19 @@ def test_a_tunnel_is_served_under_its_own_name_once_it_is_given(
     front = Front(0, lambda _: None, hosts={"tunnel.example"}).start()
     front.gateway = gateway
     try:
-        status, _, content = _answer(front.port, "POST", "/webhooks/acme", {"Host": host}, b"{}")
+        status, _, content = answer(front.port, "POST", "/webhooks/acme", {"Host": host}, b"{}")
         assert status == 202
         assert json.loads(content)["headers"]["host"] == host
         other = {"Host": "sub.tunnel.example"}
-        assert _answer(front.port, "POST", "/webhooks/acme", other, b"{}")[0] == 403
-        assert _answer(front.port, "POST", "/webhooks/acme", PAGE | {"Host": host})[0] == 403
+        assert answer(front.port, "POST", "/webhooks/acme", other, b"{}")[0] == 403
+        assert answer(front.port, "POST", "/webhooks/acme", PAGE | {"Host": host})[0] == 403
     finally:
         front.stop()
 
 
 def test_a_tunnel_without_its_name_is_told_the_option(front: Front) -> None:
     headers = {"Host": "tunnel.example"}
-    content = _answer(front.port, "POST", "/webhooks/acme", headers, b"{}")[2]
+    content = answer(front.port, "POST", "/webhooks/acme", headers, b"{}")[2]
     assert "--public-host tunnel.example" in json.loads(content)["message"]
 
 
@@ -201,7 +201,7 @@ def test_the_function_does_not_see_the_sessions_credentials(
     front: Front, ministack: Ministack
 ) -> None:
     own = {"X-Amz-Security-Token": "the provider's own", "X-Webhook-Inbox-Session": "forged"}
-    content = _answer(front.port, "POST", "/webhooks/acme", own, b"{}")[2]
+    content = answer(front.port, "POST", "/webhooks/acme", own, b"{}")[2]
     assert json.loads(content)["headers"]["x-amz-security-token"] == "the provider's own"
     assert b"x-webhook-inbox-session" not in content.lower()
     for secret in ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
@@ -223,7 +223,7 @@ def sink(tmp_path: Path) -> Iterator[Sink]:
 def test_a_page_neither_reads_nor_writes_the_effects(sink: Sink, name: str, method: str) -> None:
     sink.effects.perform("k", "/notes", {"customer": "c-9"})
     headers = {"Idempotency-Key": "of a page", **OF_A_PAGE[name]}
-    status, _, content = _answer(sink.server_port, method, "/effects", headers, b"{}")
+    status, _, content = answer(sink.server_port, method, "/effects", headers, b"{}")
     assert status == 403
     assert b"c-9" not in content
     assert list(sink.effects.all()) == ["k"]
