@@ -35,7 +35,7 @@ SecretEnv = Annotated[
     str | None, typer.Option(metavar="NAME", help="The environment variable with the secret.")
 ]
 Stage = Annotated[str, typer.Option(help="The stage of inbox.toml.")]
-# What is wrong with a secret among the arguments.
+# The risk of a secret among the arguments.
 EXPOSED: Final = "is visible to other users of this machine in its list of processes"
 
 

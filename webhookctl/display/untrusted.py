@@ -8,7 +8,7 @@ import re
 from shlex import quote
 from typing import Final
 
-# What `isprintable` accepts and no terminal shows: fillers, joiners, variation selectors.
+# Fillers, joiners and variation selectors, which `isprintable` accepts and no terminal shows.
 _INVISIBLE: Final = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
     "\U000e0100-\U000e01ef]"

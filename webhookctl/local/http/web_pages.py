@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 LOCAL_NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
-# What a browser sends for an address that the user typed, and for a page's own server.
+# Sent by a browser for an address that the user typed, and by a page to its own server.
 OWN_SITE: Final = frozenset({"none", "same-origin"})
 
 
