@@ -62,12 +62,15 @@ def known_source(target: Target, name: str) -> SourceSpec | None:
 
 
 def known_manifest(target: Target) -> Manifest:
-    """Returns the deployed manifest; an empty one where the caller may not read it.
+    """Returns the deployed manifest; an empty one where it cannot be read.
 
-    It only adds to results, which an operator without that permission needs as well.
+    It only adds to results, which an operator needs without that permission and of a stack of
+    another version as well.
     """
     try:
         return target.manifest
+    except CommandError:
+        return Manifest()
     except ClientError as error:
         if error.response["Error"]["Code"] in DENIED:
             return Manifest()

@@ -206,9 +206,9 @@ def _deployed(name: str, client: Clients) -> Manifest:
     summary = client("cloudformation").get_template_summary(StackName=name)
     try:
         return Manifest.from_data(json.loads(json.loads(summary["Metadata"])[METADATA]))
-    except KeyError as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise CommandError(
-            f"the stack {name} has no manifest in its template: deploy it again"
+            f"the stack {name} has no manifest of this version in its template: deploy it again"
         ) from error
 
 

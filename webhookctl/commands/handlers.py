@@ -50,8 +50,8 @@ def list_handlers(call: Invocation) -> None:
         call.output.table(COLUMNS, [_row(row) for row in rows])
     if not specs:
         call.output.note(
-            "Only handlers that were ever paused: to list all, request the permission"
-            " cloudformation:GetTemplateSummary."
+            "Only handlers that were ever paused: to list all, deploy again, or request the"
+            " permission cloudformation:GetTemplateSummary."
         )
 
 

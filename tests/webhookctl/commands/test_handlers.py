@@ -179,7 +179,7 @@ def test_without_a_manifest_what_was_ever_paused_is_listed(cli: Cli) -> None:
     shown = cli("handlers", "list")
     assert "acme.notify" in shown.out
     assert "stripe.book" not in shown.out
-    assert "request the permission cloudformation:GetTemplateSummary" in shown.err
+    assert "permission cloudformation:GetTemplateSummary" in shown.err
 
 
 def test_inspect_says_that_it_waits_for_the_resumption(cli: Cli, inbox: Inbox) -> None:

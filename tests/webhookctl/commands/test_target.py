@@ -10,7 +10,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.unit.support.world import MANIFEST
-from webhook_inbox.domain.manifest import METADATA
+from webhook_inbox.domain.manifest import METADATA, Manifest
+from webhookctl.checkout import known_manifest
 from webhookctl.errors import CommandError
 from webhookctl.local.state import State, write
 from webhookctl.target import Selection, Target, connect
@@ -166,9 +167,27 @@ def test_the_manifest_is_the_deployed_one(
 
 
 def test_a_stack_without_a_manifest_is_told(aws: Clients) -> None:
-    for aws.metadata in ({}, {"another tool's": "1"}):
-        with pytest.raises(CommandError, match="no manifest in its template: deploy it again"):
-            _ = connect(Selection(stack="Inbox")).manifest
+    later = json.dumps({**MANIFEST.to_data(), "sources": {"acme": {"unknown": 1}}})
+    for aws.metadata in ({}, {"another tool's": "1"}, {METADATA: "{"}, {METADATA: later}):
+        target = connect(Selection(stack="Inbox"))
+        with pytest.raises(CommandError, match=r"no manifest of this version .*: deploy it again"):
+            _ = target.manifest
+        assert known_manifest(target) == Manifest()
+
+
+def test_who_may_not_read_the_manifest_may_read_the_rest(
+    aws: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def denied(**_: Any) -> None:
+        raise ClientError({"Error": {"Code": code, "Message": "no"}}, "GetTemplateSummary")
+
+    monkeypatch.setattr(aws, "get_template_summary", denied)
+    target = connect(Selection(stack="Inbox"))
+    code = "AccessDenied"
+    assert known_manifest(target) == Manifest()
+    code = "Throttling"
+    with pytest.raises(ClientError, match="Throttling"):
+        known_manifest(target)
 
 
 # -- on this machine
