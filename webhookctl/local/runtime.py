@@ -92,16 +92,18 @@ class Runtime:
             self._deploy(manifest)
             self._fleet.warm(dict.fromkeys(self.functions, 1))
             self._follow_logs()
+            before, self.manifest = self.manifest, manifest
+            self._write_state()
             self._tell("reloaded: the stack")
-            self._announce(manifest)
+            self._announce(before)
             differs = True
         else:
             made = bundles(self.project, manifest)
             differs = self._versions.replace(
                 made, self.functions, lambda names: self._tell(f"reloaded: {names}")
             )
-        self.manifest = manifest
-        self._write_state()
+            self.manifest = manifest
+            self._write_state()
         return differs
 
     def check(self) -> None:
@@ -154,9 +156,9 @@ class Runtime:
         self._closing.callback(state.remove, self.project.state)
         self._write_state()
 
-    def _announce(self, manifest: Manifest) -> None:
-        for name, source in manifest.sources.items():
-            if name not in self.manifest.sources:
+    def _announce(self, before: Manifest) -> None:
+        for name, source in self.manifest.sources.items():
+            if name not in before.sources:
                 address = f"{self.front.url}/webhooks/{name}"
                 given = {name, source.secret} & set(self.settings.secrets)
                 secret = "as given" if given else self.secrets[source.secret]

@@ -176,7 +176,9 @@ def test_a_secret_may_come_from_the_command_a_variable_or_standard_input(
         SecretId=PREFIX + "acme", ForceDeleteWithoutRecovery=True
     )
     monkeypatch.setenv("ACME_SECRET", SECRET)
-    assert cli("send", order, "--source", "acme", "--secret", SECRET).code == 0
+    shown = cli("send", order, "--source", "acme", "--secret", SECRET)
+    assert shown.code == 0
+    assert "--secret is visible to other users of this machine" in shown.err
     assert cli("send", order, "--source", "acme", "--secret-env", "ACME_SECRET").code == 0
     assert cli("send", order, "--source", "acme", "--secret", "-", stdin=f"{SECRET}\n").code == 0
 
