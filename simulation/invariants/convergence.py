@@ -9,10 +9,10 @@ from typing import Final
 
 from simulation.engine import invocations
 from simulation.engine.virtual_time import (
-    WINDOW_MS,
-    at_minute,
+    FIRST_MS,
     next_moment,
     next_pass,
+    next_sweep,
     quiet,
     unacknowledged,
 )
@@ -26,7 +26,6 @@ from webhook_inbox.domain.ports import Item, Key
 from webhook_inbox.handlers.ordering.gaps import SUBJECT
 from webhook_inbox.ledger.schema import RUN_PREFIX, event_key, run_key
 from webhook_inbox.queue.message import RunMessage
-from webhook_inbox.reconciler.reconciler import DLQ_MINUTE
 from webhook_inbox.replay.request import ReplayRequest
 
 # A run whose handler is not deployed is sent once a minute for an hour.
@@ -37,7 +36,6 @@ STEPS: Final = 3_000
 # The factor for worlds in which handlers may be missing.
 ROLLING: Final = 4
 RETRY_MS: Final = 60_000
-WINDOW_PASS_MS: Final = 300_000
 # The reconciler declares a run lost after about three and a half days, the slow sweep ends after
 # a week, and a failing handler needs ten hours a round.
 CONVERGED_WITHIN_MS: Final = 12 * DAY_MS
@@ -154,11 +152,9 @@ def _pass(world: World) -> None:
 
 
 def _check_adopted(world: World, event: Item, now: int) -> None:
-    aged = now - event["received_at"]
-    if now % WINDOW_PASS_MS or not WINDOW_MS[1] < aged < WINDOW_MS[0]:
+    if now - event["received_at"] < FIRST_MS:
         return
-    # The hourly sweep covers handlers that were removed meanwhile.
-    for name in world.deployment.manifest.handlers.keys() & set(event["runs"]):
+    for name in event["runs"]:
         row = world.aws.table.row(Key(event["pk"], RUN_PREFIX + name))
         must("G1", row is not None, f"{name} of {event['event_id']} was not enqueued")
 
@@ -166,7 +162,7 @@ def _check_adopted(world: World, event: Item, now: int) -> None:
 def _sweep(world: World) -> None:
     """Runs the hourly sweep of the DLQs; the messages of dead runs stay."""
     if any(map(len, world.aws.dlqs.values())):
-        world.advance(at_minute(world.clock.ms, DLQ_MINUTE))
+        world.advance(next_sweep(world))
         _pass(world)
 
 

@@ -31,7 +31,6 @@ from tests.simulation.tiny import (
 from webhook_inbox.domain.ports import Change, Outgoing
 from webhook_inbox.ledger.schema import event_key, run_key
 from webhook_inbox.queue.message import RunMessage
-from webhook_inbox.reconciler.reconciler import DLQ_MINUTE
 
 DEADLY = replace(TINY, always={"mail": REFUSES}, max_receive_count=1)
 FAULTY = replace(TINY, budget=Budget(faults=3), faults=("before", "killed", "delayed", "lost"))
