@@ -9,7 +9,7 @@ from webhook_inbox.domain.ports import Item
 from webhook_inbox.ledger.schema import RUN_PREFIX, run_key
 from webhook_inbox.queue.dead_letters import NEEDLESS
 from webhook_inbox.queue.message import RunMessage
-from webhook_inbox.reconciler.received import FIRST_LOOK, KEY, SECOND_LOOK
+from webhook_inbox.reconciler.received import CURSORS, FIRST_LOOK, SECOND_LOOK
 from webhook_inbox.reconciler.reconciler import SWEEP_INTERVAL, SWEEPS
 
 MINUTE: Final = 60_000
@@ -107,7 +107,7 @@ def next_sweep(world: World) -> int:
 def _next_look(world: World, event: Item) -> int | None:
     """Returns when the reconciler reads an event next, None after the second look."""
     at: int = event["received_at"]
-    cursors = world.aws.table.row(KEY) or {}
+    cursors = world.aws.table.row(CURSORS) or {}
     shard = event["received_bucket"].rpartition("#")[2]
     if cursors.get("first", {}).get(shard, 0) < at:
         return at + FIRST_MS

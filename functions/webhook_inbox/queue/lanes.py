@@ -66,12 +66,13 @@ class Backlogs:
         Raises:
             Unavailable: the queue failed.
         """
-        oldest = self.of(lane).oldest
+        backlog = self.of(lane)
         if self.is_large(lane):
-            return timedelta.max if oldest is None else oldest + METRIC_DELAY
-        if oldest is None or self._lanes.queue(lane).fifo:
+            return timedelta.max if backlog.oldest is None else backlog.oldest + METRIC_DELAY
+        # A message in flight is in no backlog, although it may be the oldest one.
+        if not backlog.visible or backlog.oldest is None or self._lanes.queue(lane).fifo:
             return timedelta(0)
-        return oldest
+        return backlog.oldest
 
     def is_large(self, lane: str) -> bool:
         """Tells whether a missing message is probably still waiting in the lane."""

@@ -41,7 +41,7 @@ FIRST_REACH: Final = timedelta(hours=24)
 # Of the index entries that fit a response of 1 MB, so that a page's runs are about ten calls.
 PAGE: Final = 1000
 
-KEY: Final = Key("reconciler", "cursors")
+CURSORS: Final = Key("reconciler", "cursors")
 
 # Epoch ms by shard.
 Positions = dict[str, int]
@@ -73,10 +73,10 @@ class ReceivedEvents:
         Raises:
             Unavailable: so many calls failed that the service seems to be down.
         """
-        row = self._table.get(KEY) or {}
+        row = self._table.get(CURSORS) or {}
         start = {str(shard): to_ms(self._now - FIRST_REACH) for shard in range(RECEIVED_SHARDS)}
-        first, second = row.get("first", start), row.get("second", dict(start))
-        lanes: dict[str, Positions] = row.get("lanes", {})
+        first, second = dict(row.get("first", start)), dict(row.get("second", start))
+        lanes = {lane: Positions(positions) for lane, positions in row.get("lanes", {}).items()}
         try:
             self._read_on(first, self._now - FIRST_LOOK, self._manifest.lanes, second=False)
             self._look_second(second, lanes)
@@ -84,7 +84,7 @@ class ReceivedEvents:
             # Unsaved progress is only read again.
             with suppress(Unavailable):
                 change = Change(set={"first": first, "second": second, "lanes": lanes})
-                self._table.update(KEY, change)
+                self._table.update(CURSORS, change)
 
     def _look_second(self, main: Positions, lanes: dict[str, Positions]) -> None:
         for lane in lanes.keys() - set(self._manifest.lanes):

@@ -1,11 +1,11 @@
 """Adopts runs without a row (never sent), and lists runs whose first worker was lost."""
 
 from collections.abc import Collection, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from webhook_inbox.domain.conditions import Absent, every
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
-from webhook_inbox.domain.manifest import Manifest
+from webhook_inbox.domain.manifest import SPLIT, Manifest
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.ports import Change, Item, Key, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms
@@ -85,7 +85,10 @@ class UnsentRuns:
 
     def _is_queued(self, key: Key, entry: Item) -> bool:
         """Returns whether the lane's backlog explains that a run has not begun."""
-        lane = self._manifest.lane_of(key.sk.removeprefix(RUN_PREFIX))
+        handler = key.sk.removeprefix(RUN_PREFIX)
+        if handler not in self._manifest.handlers and handler != SPLIT:
+            return False  # Its lane is not known here.
+        lane = self._manifest.lane_of(handler)
         age = self._now - from_ms(entry["received_at"])
         return self._backlogs.explained_age(lane) >= age
 
@@ -121,7 +124,9 @@ class UnsentRuns:
         run = run_from(row) if row else None
         if run is None or run.status is not Status.PROCESSING or run.in_due_index:
             return
-        change = Change(set=due_entry(key, overdue_at(run.claimed_until or self._now)))
+        # This pass has read the due index already.
+        due = max(overdue_at(run.claimed_until or self._now), self._now + timedelta(minutes=1))
+        change = Change(set=due_entry(key, due))
         try:
             self._table.update(key, change, when=every(as_seen(run), Absent("due_bucket")))
         except ConditionFailed:

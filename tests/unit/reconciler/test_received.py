@@ -16,7 +16,7 @@ from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.schema import BY_RECEIVED, RECEIVED_SHARDS
 from webhook_inbox.queue.lanes import LARGE_BACKLOG
 from webhook_inbox.reconciler import received
-from webhook_inbox.reconciler.received import KEY
+from webhook_inbox.reconciler.received import CURSORS
 from webhook_inbox.reconciler.report import Action
 
 
@@ -152,19 +152,20 @@ def test_an_unfinished_pass_says_so_and_the_next_starts_with_the_shard_that_is_b
     with limited(world, calls=16 + 3):
         report = world.reconcile()
     assert report.complete is False
-    first = world.peek(KEY)["first"]
+    first = world.peek(CURSORS)["first"]
     behind = {shard for shard, at in first.items() if at < to_ms(world.now - timedelta(minutes=12))}
     assert 0 < len(behind) < RECEIVED_SHARDS
     asked: list[str] = []
     query = world.table.query_index
 
     def noted(index: str, value: str, **parts: object) -> Page:
-        asked.append(value.partition("#")[2] if index == BY_RECEIVED else "")
+        if index == BY_RECEIVED:
+            asked.append(value.partition("#")[2])
         return query(index, value, **parts)  # type: ignore[arg-type]
 
     world.table.query_index = noted  # type: ignore[method-assign,assignment]
     assert world.reconcile().complete is True
-    assert set(asked[: len(behind)]) == behind
+    assert set(list(dict.fromkeys(asked))[: len(behind)]) == behind
     assert {world.run(f"evt-{number}").status for number in range(200)} == {Status.PENDING}
 
 
@@ -263,12 +264,12 @@ def test_a_lanes_backlog_does_not_delay_the_second_look_at_other_lanes() -> None
     world.clock.advance(minutes=32)
     assert adopted(world) == 1
     assert world.run(handler="acme.a").status is Status.PENDING
-    assert world.peek(KEY)["lanes"].keys() == {"slow"}
+    assert world.peek(CURSORS)["lanes"].keys() == {"slow"}
     backlog(world, 0, lane="slow")
     world.clock.advance(minutes=10)
     assert adopted(world) == 1
     assert world.run(handler="acme.b").status is Status.PENDING
-    assert world.peek(KEY)["lanes"] == {}
+    assert world.peek(CURSORS)["lanes"] == {}
 
 
 def test_the_events_of_a_lane_that_was_removed_are_read_again() -> None:
