@@ -36,13 +36,13 @@ class Ledger(Construct):
 
 
 def _by_received() -> dynamodb.GlobalSecondaryIndexPropsV2:
-    """Lists events by hour and shard; source and type let a search filter without a read."""
+    """Lists events by hour and shard, with what a search and the reconciler need of each."""
     return dynamodb.GlobalSecondaryIndexPropsV2(
         index_name="by_received",
         partition_key=_text("received_bucket"),
         sort_key=_number("received_at"),
         projection_type=dynamodb.ProjectionType.INCLUDE,
-        non_key_attributes=["source", "type"],
+        non_key_attributes=["source", "type", "runs"],
     )
 
 

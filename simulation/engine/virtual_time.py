@@ -9,13 +9,14 @@ from webhook_inbox.domain.ports import Item
 from webhook_inbox.ledger.schema import RUN_PREFIX, run_key
 from webhook_inbox.queue.dead_letters import NEEDLESS
 from webhook_inbox.queue.message import RunMessage
-from webhook_inbox.reconciler.reconciler import DLQ_MINUTE, SWEEPS, WINDOW
+from webhook_inbox.reconciler.received import CURSORS, FIRST_LOOK, SECOND_LOOK
+from webhook_inbox.reconciler.reconciler import SWEEP_INTERVAL, SWEEPS
 
 MINUTE: Final = 60_000
 SKEW: Final = 5_000
-DAY: Final = 86_400_000
-WINDOW_MS: Final = tuple(int(age.total_seconds() * 1000) for age in WINDOW)
-HOUR: Final = 60 * MINUTE
+FIRST_MS: Final = int(FIRST_LOOK.total_seconds() * 1000)
+SECOND_MS: Final = int(SECOND_LOOK.total_seconds() * 1000)
+SWEEP_MS: Final = int(SWEEP_INTERVAL.total_seconds() * 1000)
 # The reconciler only reports runs in these states.
 AT_REST: Final = frozenset({"dead_letter", "held"})
 # The age from which a guard without an event can be taken over.
@@ -86,29 +87,33 @@ def _of_passes(world: World) -> Iterator[int]:
         if row["sk"] == "event":
             for name in row["runs"]:
                 since = seen.get((row["pk"], RUN_PREFIX + name), 0)
-                if since is not None:
-                    yield _next_look(row["received_at"], max(now, since))
+                look = None if since is None else _next_look(world, row)
+                if look is not None:
+                    yield _full_minute(max(look, since or 0, now + 1))
     if any(
         _superfluous(world, message[1])
         for q in world.aws.dlqs.values()
         for message in q.snapshot()[1]
     ):
-        yield at_minute(now, DLQ_MINUTE)
+        yield next_sweep(world)
 
 
-def _next_look(received_at: int, now: int) -> int:
-    """Returns when the reconciler next checks an event of this age."""
-    at = _full_minute(max(now + 1, received_at + WINDOW_MS[1]))
-    at += -at % (5 * MINUTE)
-    if at <= received_at + WINDOW_MS[0]:
-        return at
-    looks = []
-    for minute, age in SWEEPS.items():
-        first = received_at + int(age.total_seconds() * 1000)
-        look = at_minute(max(first, now + 1) - 1, minute)
-        if look <= first + HOUR:
-            looks.append(look)
-    return min(looks, default=now + DAY)
+def next_sweep(world: World) -> int:
+    """Returns the time of the next pass that sweeps the DLQs."""
+    last = (world.aws.table.row(SWEEPS) or {}).get("swept_at", 0)
+    return _full_minute(max(world.clock.ms + 1, last + SWEEP_MS))
+
+
+def _next_look(world: World, event: Item) -> int | None:
+    """Returns when the reconciler reads an event next, None after the second look."""
+    at: int = event["received_at"]
+    cursors = world.aws.table.row(CURSORS) or {}
+    shard = event["received_bucket"].rpartition("#")[2]
+    if cursors.get("first", {}).get(shard, 0) < at:
+        return at + FIRST_MS
+    if cursors.get("second", {}).get(shard, 0) < at:
+        return at + SECOND_MS
+    return None
 
 
 def _unseen_from(run: Item) -> int | None:
@@ -131,10 +136,3 @@ def _runs(world: World) -> Iterator[Item]:
 
 def _full_minute(at: int) -> int:
     return at + -at % MINUTE
-
-
-def at_minute(now: int, minute: int) -> int:
-    """Returns the next time after now at this minute of the hour."""
-    hour = now - now % HOUR
-    at = hour + minute * MINUTE
-    return at if at > now else at + HOUR

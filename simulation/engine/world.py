@@ -12,10 +12,12 @@ from simulation.invariants.observer import Actor, Observer, RunName, must, named
 from simulation.invariants.transitions import changed
 from simulation.worlds.scenario import Deployment, Scenario
 from webhook_inbox.domain.manifest import SPLIT
-from webhook_inbox.domain.ports import Item, Key
+from webhook_inbox.domain.ports import Change, Item, Key
+from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.pauses import CONTROL_PK, HANDLER_PREFIX
-from webhook_inbox.ledger.schema import RUN_PREFIX, run_key
+from webhook_inbox.ledger.schema import RECEIVED_SHARDS, RUN_PREFIX, run_key
 from webhook_inbox.queue.message import RunMessage
+from webhook_inbox.reconciler.received import CURSORS, FIRST_LOOK, SECOND_LOOK
 
 # The longest delay of a call whose caller gave up.
 IN_FLIGHT_MS: Final = 10_000
@@ -71,6 +73,17 @@ class World:
         self.left = scenario.budget
         self.era = self.clock.ms
         self.observer = Observer(unloadable=set(self.deployment.broken))
+        self._start_cursors()
+
+    def _start_cursors(self) -> None:
+        """Stores the reconciler's cursors, as its passes before this world's begin left them."""
+        looks = {"first": FIRST_LOOK, "second": SECOND_LOOK}
+        cursors = {
+            name: {str(shard): to_ms(self.clock.now() - age) for shard in range(RECEIVED_SHARDS)}
+            for name, age in looks.items()
+        }
+        self.aws.table.update(CURSORS, Change(set={**cursors, "lanes": {}}))
+        self.aws.table.written.clear()
 
     # -- snapshots and identity
 

@@ -43,7 +43,7 @@ def test_indexes_are_the_two_that_the_code_queries(dev: Template) -> None:
             {"AttributeName": "received_bucket", "KeyType": "HASH"},
             {"AttributeName": "received_at", "KeyType": "RANGE"},
         ],
-        "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["source", "type"]},
+        "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["source", "type", "runs"]},
     }
     assert by_due == {
         "IndexName": "by_due",

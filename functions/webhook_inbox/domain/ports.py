@@ -43,8 +43,11 @@ class Table(Protocol):
     def get(self, key: Key, *, consistent: bool = True) -> Item | None:
         """Returns the row, or None."""
 
-    def get_many(self, keys: Sequence[Key]) -> list[Item]:
-        """Returns the rows that exist, eventually consistent, in no order. Any number of keys."""
+    def get_many(self, keys: Sequence[Key], *, only: Sequence[str] = ()) -> list[Item]:
+        """Returns the rows that exist, eventually consistent, in no order. Any number of keys.
+
+        `only` names the attributes to return; by default, all.
+        """
 
     def put(self, item: Item, *, when: Condition | None = None) -> None:
         """Writes the whole row; raises `ConditionFailed` with the existing row."""

@@ -25,6 +25,9 @@ from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import RunMessage
 
+# The reconciler reads events by the time they were received, soon after it. An item of an older
+# batch counts as received when it is recorded.
+LATE: Final = timedelta(minutes=2)
 # Items whose runs are sent together; after a crash the next attempt repeats at most so many.
 STRIDE: Final = 100
 # Sending their runs takes this long when SQS is slow; with less time no further item is begun.
@@ -152,6 +155,9 @@ class Splitter:
             return IngestOutcome.IGNORED, ""
         handlers = self._manifest.runs_for(source.name, identity.type)
         event = item_event(item, provider, identity, handlers, batch=batch)
+        now = self._clock.now()
+        if now - event.received_at > LATE:
+            event = replace(event, received_at=now)
         recorded = self._receiver.record(event)
         runs.update(dict.fromkeys(recorded.runs))
         conflicts = recorded.outcome is IngestOutcome.CONFLICT

@@ -7,20 +7,16 @@ from typing import Any, Final
 
 from webhook_inbox.domain.model import Overview, Run
 from webhook_inbox.domain.ports import Blobs, Item, Key, Table
-from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.ledger import payloads
 from webhook_inbox.ledger.schema import (
     BY_DUE,
-    BY_RECEIVED,
     DUE_SHARDS,
     EFFECT_PREFIX,
     RUN_PREFIX,
     WAIT_PREFIX,
     event_from,
     event_pk,
-    identify,
     live,
-    received_buckets,
     run_from,
 )
 
@@ -70,29 +66,6 @@ class Ledger:
             return effect
         return {**(self._table.get(Key(effect["shared"], "effect")) or {}), **effect}
 
-    def received(
-        self, low: datetime, high: datetime, *, first_shard: int = 0
-    ) -> Iterator[list[Received]]:
-        """Yields pages of the events received in [low, high], oldest hour first.
-
-        Within an hour events come shard by shard, `first_shard` first. Eventually consistent.
-        """
-        for bucket in received_buckets(low, high, newest_first=False, first_shard=first_shard):
-            start: Mapping[str, Any] | None = None
-            while True:
-                page = self._table.query_index(
-                    BY_RECEIVED,
-                    bucket,
-                    low=to_ms(low),
-                    high=to_ms(high),
-                    limit=PAGE,
-                    start=start,
-                )
-                yield [_received(item) for item in page.items]
-                start = page.next
-                if start is None:
-                    break
-
     def due(
         self,
         shard: int,
@@ -121,8 +94,3 @@ class Ledger:
         for shard in range(DUE_SHARDS):
             for page in self.due(shard):
                 yield from (run_from(row) for _, row in page)
-
-
-def _received(item: Item) -> Received:
-    source, event_id = identify(item["pk"])
-    return Received(source, event_id, item["type"], from_ms(item["received_at"]))

@@ -1,54 +1,75 @@
-"""Deletes DLQ messages of runs that are settled, held or replayed; a bounded pass."""
+"""Deletes DLQ messages of runs that are settled, held or replayed."""
 
-from datetime import datetime, timedelta
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Final
 
 from webhook_inbox.domain.errors import ForeignMessage
-from webhook_inbox.domain.model import SETTLED, Run, Status
-from webhook_inbox.domain.ports import Clock, Message, Queue, Table
-from webhook_inbox.ledger.schema import run_from, run_key
+from webhook_inbox.domain.model import SETTLED, Status
+from webhook_inbox.domain.ports import Clock, Item, Key, Message, Queue, Table
+from webhook_inbox.ledger.schema import run_key
 from webhook_inbox.queue.message import RunMessage
 
-LIMIT: Final = 200
-# Long enough to read all of them without receiving one twice.
-HIDDEN_FOR: Final = 60
+# Longer than a sweep, so that none is received twice.
+HIDDEN_FOR: Final = 300
 BATCH: Final = 10
 # These need no message: the run has ended, or its approval sends a new one.
 NEEDLESS: Final = frozenset({*SETTLED, Status.HELD})
 
 
 def sweep(queue: Queue, table: Table, *, clock: Clock, deadline: datetime) -> int:
-    """Reads up to 200 messages of one DLQ and returns how many it deleted.
+    """Reads one DLQ until it is empty or time is up; returns the number of deleted messages.
 
-    All others are made visible again at once, so that SQS's own redrive finds them.
+    The messages that stay are then made visible again, so that SQS's own redrive finds them. It
+    reads for at most two thirds of the time until `deadline`, which is at most 5 minutes away.
 
     Raises:
-        Unavailable: queue or ledger failed; received messages are visible again after a minute.
+        Unavailable: queue or ledger failed; received messages are visible again in 5 minutes.
     """
-    removed, left = 0, []
-    for _ in range(LIMIT // BATCH):
+    began = clock.now()
+    removed, left = 0, list[Message]()
+    while clock.now() < began + (deadline - began) * 2 / 3:
         messages = queue.receive(BATCH, hidden_for=HIDDEN_FOR)
-        for message in messages:
-            if _superfluous(message, table):
+        if not messages:
+            break
+        for message, superfluous in zip(messages, _judge(messages, table), strict=True):
+            if superfluous:
                 queue.delete(message.receipt)
                 removed += 1
             else:
                 left.append(message)
-        if not messages or clock.now() > deadline - timedelta(seconds=HIDDEN_FOR / 10):
-            break
     for message in left:
+        if clock.now() > deadline:
+            break  # The others become visible by themselves.
         queue.hide(message.receipt, 0)
     return removed
 
 
-def _superfluous(message: Message, table: Table) -> bool:
+def _judge(messages: Sequence[Message], table: Table) -> list[bool]:
+    """Tells for each message whether it is superfluous.
+
+    A run that no longer needs a message never needs it again, so a stale read deletes none early.
+    """
+    keys = [_run_of(message) for message in messages]
+    found = table.get_many(
+        [key for key, _ in filter(None, keys)], only=("pk", "sk", "status", "generation")
+    )
+    rows = {Key(row["pk"], row["sk"]): row for row in found}
+    return [
+        named is not None and named[0] in rows and _replaced_or_settled(rows[named[0]], named[1])
+        for named in keys
+    ]
+
+
+def _run_of(message: Message) -> tuple[Key, int] | None:
+    """Returns the run's key and the message's generation; None for another's message."""
     try:
         reference = RunMessage.decode(message.body)
     except ForeignMessage:
-        return False
-    row = table.get(run_key(reference.source, reference.event_id, reference.handler))
-    return row is not None and _replaced_or_settled(run_from(row), reference)
+        return None
+    key = run_key(reference.source, reference.event_id, reference.handler)
+    return key, reference.generation
 
 
-def _replaced_or_settled(run: Run, reference: RunMessage) -> bool:
-    return run.status in NEEDLESS or run.generation > reference.generation
+def _replaced_or_settled(row: Item, generation: int) -> bool:
+    return row["status"] in NEEDLESS or row.get("generation", 0) > generation

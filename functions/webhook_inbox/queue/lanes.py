@@ -1,6 +1,7 @@
 """The work queues, one per lane."""
 
 from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from typing import Final
 
 from webhook_inbox.domain.errors import Unavailable
@@ -9,6 +10,8 @@ from webhook_inbox.domain.ports import Backlog, Outgoing, Queue
 from webhook_inbox.queue.message import RunMessage
 
 LARGE_BACKLOG: Final = 1000
+# CloudWatch reports the age of a queue's oldest message some minutes late.
+METRIC_DELAY: Final = timedelta(minutes=10)
 
 
 class Lanes:
@@ -53,6 +56,23 @@ class Backlogs:
         if lane not in self._known:
             self._known[lane] = self._lanes.queue(lane).backlog()
         return self._known[lane]
+
+    def explained_age(self, lane: str) -> timedelta:
+        """Returns the age up to which a run that has not begun may wait in the lane's backlog.
+
+        It is `timedelta.max` for a large backlog of unknown age. The oldest message of a FIFO lane
+        may wait for its ordering key alone, so only a large backlog counts there.
+
+        Raises:
+            Unavailable: the queue failed.
+        """
+        backlog = self.of(lane)
+        if self.is_large(lane):
+            return timedelta.max if backlog.oldest is None else backlog.oldest + METRIC_DELAY
+        # A message in flight is in no backlog, although it may be the oldest one.
+        if not backlog.visible or backlog.oldest is None or self._lanes.queue(lane).fifo:
+            return timedelta(0)
+        return backlog.oldest
 
     def is_large(self, lane: str) -> bool:
         """Tells whether a missing message is probably still waiting in the lane."""

@@ -2,8 +2,9 @@
 
     every minute      runs whose `due_at` in the `by_due` index has passed, and runs of handlers
                       that were resumed lately
-    every 5 minutes   events of the last 3 to 60 minutes: runs without a row are sent
-    every hour        events of five older hours, each read whole; copies in the DLQs
+    every minute      events of 3 minutes ago, and again of half an hour ago: runs without a row
+                      are sent
+    every hour        copies in the DLQs
 
 Every write is conditional on the row as it was read, so two reconcilers may overlap. Time alone
 never gives a run up, since its message may wait in a backlog.
@@ -13,33 +14,24 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
+from webhook_inbox.domain.conditions import Absent, Less, either
+from webhook_inbox.domain.errors import ConditionFailed
 from webhook_inbox.domain.manifest import Manifest
-from webhook_inbox.domain.ports import Clock, Item, Queue, Table
+from webhook_inbox.domain.ports import Change, Clock, Item, Key, Queue, Table
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.pauses import RECHECK, HandlerPause, controls
 from webhook_inbox.ledger.queries import Ledger
-from webhook_inbox.ledger.schema import DUE_SHARDS, RECEIVED_SHARDS
+from webhook_inbox.ledger.schema import DUE_SHARDS
 from webhook_inbox.queue import dead_letters
 from webhook_inbox.queue.lanes import Backlogs, Lanes
 from webhook_inbox.reconciler.overdue import OverdueRuns
+from webhook_inbox.reconciler.received import ReceivedEvents
 from webhook_inbox.reconciler.report import Action, ReconcilerReport
 from webhook_inbox.reconciler.unsent import UnsentRuns
 
-# Younger events may still be in flight, and the index lags; the slow sweep reads older ones.
-WINDOW: Final = (timedelta(minutes=60), timedelta(minutes=3))
-# The slow sweep reads an hour of each age, in this minute of the hour. The last age is past a
-# standard queue's retention of 7 days; a FIFO queue keeps messages for 14.
-SWEEPS: Final = {
-    7: timedelta(hours=1),
-    17: timedelta(hours=6),
-    27: timedelta(hours=24),
-    47: timedelta(hours=72),
-    57: timedelta(hours=7 * 24 + 1),
-}
-AN_HOUR: Final = timedelta(hours=1)
-DLQ_MINUTE: Final = 37
-# Seconds between two passes over the window.
-ROTATION: Final = 300
+# The row that stores when the DLQs were swept last.
+SWEEPS: Final = Key("reconciler", "sweeps")
+SWEEP_INTERVAL: Final = timedelta(hours=1)
 # The time that the invocation reserves for its report.
 STOP_MARGIN: Final = timedelta(seconds=10)
 
@@ -71,16 +63,10 @@ class Reconciler:
             Unavailable: so many calls failed that the rest is left for the next minute.
         """
         now, report, backlogs = self._clock.now(), ReconcilerReport(), Backlogs(self._lanes)
-        # The rare passes go first: if they use all the time, the next minutes are free for the
-        # due index.
-        if now.minute % 5 == 0:
-            self._look_at_received((now - WINDOW[0], now - WINDOW[1]), report, backlogs, deadline)
-        if now.minute in SWEEPS:
-            end = now - SWEEPS[now.minute]
-            self._look_at_received((end - AN_HOUR, end), report, backlogs, deadline, thorough=True)
-        if now.minute == DLQ_MINUTE:
-            self._sweep_dead_letters(report, deadline)
-        self._read_due_index(now, report, backlogs, deadline)
+        # Half of the time, so that a long list of due runs does not delay the look at events.
+        self._read_due_index(now, report, backlogs, now + (deadline - now) / 2)
+        self._look_at_received(report, backlogs, deadline)
+        self._sweep_dead_letters(now, report, deadline)
         return report
 
     def _read_due_index(
@@ -124,39 +110,47 @@ class Reconciler:
         return found
 
     def _look_at_received(
-        self,
-        span: tuple[datetime, datetime],
-        report: ReconcilerReport,
-        backlogs: Backlogs,
-        deadline: datetime,
-        *,
-        thorough: bool = False,
+        self, report: ReconcilerReport, backlogs: Backlogs, deadline: datetime
     ) -> None:
-        adoption = UnsentRuns(
+        now = self._clock.now()
+        unsent = UnsentRuns(
             manifest=self._manifest,
-            ledger=self._ledger,
             table=self._table,
             lanes=self._lanes,
             backlogs=backlogs,
             report=report,
-            now=self._clock.now(),
+            now=now,
         )
-        # The oldest hour goes first, since its events leave the window next; the first shard
-        # rotates, so that no shard is always the one that runs out of time.
-        turn = int(self._clock.now().timestamp()) // ROTATION
-        for page in self._ledger.received(*span, first_shard=turn % RECEIVED_SHARDS):
-            if self._stop(report, deadline):
-                return
-            adoption.look(page, thorough=thorough)
+        ReceivedEvents(
+            manifest=self._manifest,
+            table=self._table,
+            backlogs=backlogs,
+            unsent=unsent,
+            now=now,
+            out_of_time=lambda: self._stop(report, deadline),
+        ).look()
 
-    def _sweep_dead_letters(self, report: ReconcilerReport, deadline: datetime) -> None:
+    def _sweep_dead_letters(
+        self, now: datetime, report: ReconcilerReport, deadline: datetime
+    ) -> None:
+        last = now - SWEEP_INTERVAL
+        due = either(Absent("swept_at"), Less("swept_at", to_ms(last) + 1))
+        try:
+            # The time of the start, so that the next pass does not begin the same sweep.
+            self._table.update(SWEEPS, Change(set={"swept_at": to_ms(now)}), when=due)
+        except ConditionFailed:
+            return
         for queue in self._dlqs.values():
             if self._stop(report, deadline):
                 return
-            removed = dead_letters.sweep(queue, self._table, clock=self._clock, deadline=deadline)
-            report.add(Action.DLQ_REMOVED, removed)
+            removed = dead_letters.sweep(
+                queue, self._table, clock=self._clock, deadline=deadline - STOP_MARGIN
+            )
+            if removed:
+                report.add(Action.DLQ_REMOVED, removed)
 
     def _stop(self, report: ReconcilerReport, deadline: datetime) -> bool:
-        if self._clock.now() > deadline - STOP_MARGIN:
+        stops = self._clock.now() > deadline - STOP_MARGIN
+        if stops:
             report.complete = False
-        return not report.complete
+        return stops

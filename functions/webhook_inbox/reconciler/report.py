@@ -41,8 +41,11 @@ class ReconcilerReport:
         """Counts an action."""
         self.counts[action] = self.counts.get(action, 0) + number
 
-    def attempt(self, work: Callable[[T], None], subject: T) -> None:
+    def attempt(self, work: Callable[[T], None], subject: T) -> bool:
         """Does one step of a pass, and counts its failure so that the pass continues.
+
+        Returns:
+            False if a call failed and the step has to be repeated.
 
         Raises:
             Unavailable: so many calls failed that the service seems to be down.
@@ -50,13 +53,19 @@ class ReconcilerReport:
         try:
             work(subject)
         except Unavailable as error:
-            self._fail(error)
-            if self.count(Action.FAILED) >= PATIENCE:
-                raise
+            self.fail(error)
+            return False
         except Exception as error:  # noqa: BLE001 - an unreadable row: reported and passed over
-            self._fail(error)
+            self._note(error)
+        return True
 
-    def _fail(self, error: Exception) -> None:
+    def fail(self, error: Unavailable) -> None:
+        """Counts a failed call; raises it if the service seems to be down."""
+        self._note(error)
+        if self.count(Action.FAILED) >= PATIENCE:
+            raise error
+
+    def _note(self, error: Exception) -> None:
         self.add(Action.FAILED)
         if len(self.errors) < ERRORS_SHOWN:
             self.errors.append(f"{type(error).__name__}: {error}")

@@ -1,24 +1,23 @@
 """Adopts runs without a row (never sent), and lists runs whose first worker was lost."""
 
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
 
 from webhook_inbox.domain.conditions import Absent, every
-from webhook_inbox.domain.errors import ConditionFailed
+from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.manifest import SPLIT, Manifest
-from webhook_inbox.domain.model import Run, Status, StoredEvent, is_batch
-from webhook_inbox.domain.ports import Change, Item, Table
-from webhook_inbox.domain.timestamps import to_ms
+from webhook_inbox.domain.model import Status
+from webhook_inbox.domain.ports import Change, Item, Key, Table
+from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.ledger.deadlines import overdue_at
-from webhook_inbox.ledger.lease import CLOCK_SKEW
-from webhook_inbox.ledger.queries import Ledger, Received
 from webhook_inbox.ledger.schema import (
     RUN_LIFE,
+    RUN_PREFIX,
     due_entry,
-    key_of_run,
+    event_from,
+    live,
     run_from,
     run_identity,
-    run_key,
     transition,
 )
 from webhook_inbox.ledger.settle import as_seen
@@ -28,13 +27,12 @@ from webhook_inbox.reconciler.report import Action, ReconcilerReport
 
 
 class UnsentRuns:
-    """Checks the runs of events, a page at a time."""
+    """Checks the runs of events, a page of the index at a time."""
 
     def __init__(
         self,
         *,
         manifest: Manifest,
-        ledger: Ledger,
         table: Table,
         lanes: Lanes,
         backlogs: Backlogs,
@@ -42,60 +40,63 @@ class UnsentRuns:
         now: datetime,
     ) -> None:
         self._manifest = manifest
-        self._ledger = ledger
         self._table = table
         self._lanes = lanes
         self._backlogs = backlogs
         self._report = report
         self._now = now
 
-    def look(self, page: Sequence[Received], *, thorough: bool) -> None:
-        """Adopts the runs of these events that have no row, and lists the abandoned ones.
+    def look(self, entries: Sequence[Item], lanes: Collection[str], *, second: bool) -> bool:
+        """Checks the runs of these events in these lanes; returns False if a call failed.
 
-        The manifest gives the expected rows, read a hundred in a call; an event is read whole
-        only if one is missing. `thorough` reads every event, and so also finds runs whose handler
-        has left the manifest.
+        The index entries name the runs, whose rows are read a hundred in a call.
+
+        Args:
+            entries: entries of the index `by_received`.
+            lanes: the lanes to check.
+            second: whether this is the last look at these events.
 
         Raises:
-            Unavailable: the ledger or the queue failed.
+            Unavailable: so many calls failed that the service seems to be down.
         """
-        rows = self._expected_rows(page)
-        for row in rows:
-            self._report.attempt(lambda row: self._watch(run_from(row)), row)
-        begun = {(row["pk"], row["sk"]) for row in rows}
-        for event in page:
-            expected = {
-                tuple(run_key(event.source, event.event_id, name)) for name in self._handlers(event)
-            }
-            if thorough or not expected <= begun:
-                self._report.attempt(self._look_at_event, event)
-
-    def _expected_rows(self, page: Iterable[Received]) -> list[Item]:
-        keys = [
-            run_key(event.source, event.event_id, name)
-            for event in page
-            for name in self._handlers(event)
+        wanted = {
+            Key(entry["pk"], RUN_PREFIX + name): entry
+            for entry in entries
+            for name in entry["runs"]
+            if self._manifest.lane_of(name) in lanes
+        }
+        try:
+            rows = {Key(row["pk"], row["sk"]): row for row in self._rows(list(wanted))}
+        except Unavailable as error:
+            self._report.fail(error)
+            return False
+        done = [
+            self._report.attempt(self._watch, key)
+            for key, row in rows.items()
+            if second and row["status"] == Status.PROCESSING and "due_bucket" not in row
         ]
-        return self._table.get_many(keys)
+        for key, entry in wanted.items():
+            if key not in rows and (second or not self._is_queued(key, entry)):
+                done.append(self._report.attempt(self._adopt, key))
+        return all(done)
 
-    def _handlers(self, event: Received) -> list[str]:
-        if is_batch(event.event_id, event.type):
-            return [SPLIT]
-        return [spec.name for spec in self._manifest.runs_for(event.source, event.type)]
+    def _rows(self, keys: Sequence[Key]) -> list[Item]:
+        return self._table.get_many(keys, only=("pk", "sk", "status", "due_bucket"))
 
-    def _look_at_event(self, received: Received) -> None:
-        found = self._ledger.overview(received.source, received.event_id, now=self._now)
-        if found is None:
+    def _is_queued(self, key: Key, entry: Item) -> bool:
+        """Returns whether the lane's backlog explains that a run has not begun."""
+        handler = key.sk.removeprefix(RUN_PREFIX)
+        if handler not in self._manifest.handlers and handler != SPLIT:
+            return False  # Its lane is not known here.
+        lane = self._manifest.lane_of(handler)
+        age = self._now - from_ms(entry["received_at"])
+        return self._backlogs.explained_age(lane) >= age
+
+    def _adopt(self, key: Key) -> None:
+        row = live(self._table.get(Key(key.pk, "event")), self._now)
+        if row is None:
             return
-        begun = {run.handler for run in found.runs}
-        for run in found.runs:
-            self._watch(run)
-        for name in found.event.runs:
-            if name not in begun:
-                self._adopt(found.event, name)
-
-    def _adopt(self, event: StoredEvent, handler: str) -> None:
-        key = run_key(event.source, event.event_id, handler)
+        event, handler = event_from(row, b""), key.sk.removeprefix(RUN_PREFIX)
         ordering_key = event.ordering_keys.get(handler, "")
         change = Change(
             set={
@@ -106,33 +107,26 @@ class UnsentRuns:
             },
             default={"first_at": to_ms(self._now)},
         )
-        lane = self._manifest.lane_of(handler)
-        send = not self._backlogs.is_large(lane)
         try:
             transition(self._table, key, change, when=Absent("pk"))
         except ConditionFailed:
             self._report.add(Action.MOVED_ON)
             return
-        # Behind a large backlog the message is likely queued, and a second one for each run would
-        # double it. The run is in the due index now: if no message arrives, it becomes overdue.
-        if send:
-            reference = RunMessage(event.source, event.event_id, handler, ordering_key=ordering_key)
-            self._lanes.send([(lane, reference)])
+        # If the send fails, the run is overdue later, since it is in the due index now.
+        reference = RunMessage(event.source, event.event_id, handler, ordering_key=ordering_key)
+        self._lanes.send([(self._manifest.lane_of(handler), reference)])
         self._report.add(Action.ADOPTED)
 
-    def _watch(self, run: Run) -> None:
+    def _watch(self, key: Key) -> None:
         # A first attempt is not in the due index. If its worker crashed and its message is lost,
         # no other pass would find it.
-        abandoned = (
-            run.status is Status.PROCESSING
-            and not run.in_due_index
-            and run.claimed_until is not None
-            and run.claimed_until < self._now - CLOCK_SKEW
-        )
-        if not abandoned:
+        row = self._table.get(key)
+        run = run_from(row) if row else None
+        if run is None or run.status is not Status.PROCESSING or run.in_due_index:
             return
-        key = key_of_run(run)
-        change = Change(set=due_entry(key, overdue_at(run.claimed_until or self._now)))
+        # This pass has read the due index already.
+        due = max(overdue_at(run.claimed_until or self._now), self._now + timedelta(minutes=1))
+        change = Change(set=due_entry(key, due))
         try:
             self._table.update(key, change, when=every(as_seen(run), Absent("due_bucket")))
         except ConditionFailed:

@@ -27,6 +27,8 @@ from webhook_inbox.queue import dead_letters, message_groups
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.replay.request import ReplayRequest, Search
 
+# A caller waits for the answer; the reconciler sweeps the rest.
+SWEEP_TIME: Final = timedelta(seconds=10)
 # The time that the invocation reserves for its answer.
 ANSWER_MARGIN: Final = timedelta(seconds=15)
 SAMPLE: Final = 10
@@ -112,9 +114,10 @@ class Replay:
         if not request.dry_run and report.cursor is None:
             # A failure must not lose the report; the reconciler sweeps the DLQs as well.
             with suppress(Unavailable):
+                end = min(deadline, self._clock.now() + SWEEP_TIME)
                 for queue in self._dlqs.values():
                     report.dlq_removed += dead_letters.sweep(
-                        queue, self._table, clock=self._clock, deadline=deadline
+                        queue, self._table, clock=self._clock, deadline=end
                     )
         return report
 

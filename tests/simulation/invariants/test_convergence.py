@@ -31,7 +31,7 @@ from tests.simulation.tiny import (
 from webhook_inbox.domain.ports import Change, Outgoing
 from webhook_inbox.ledger.schema import event_key, run_key
 from webhook_inbox.queue.message import RunMessage
-from webhook_inbox.reconciler.reconciler import DLQ_MINUTE
+from webhook_inbox.reconciler.reconciler import SWEEPS
 
 DEADLY = replace(TINY, always={"mail": REFUSES}, max_receive_count=1)
 FAULTY = replace(TINY, budget=Budget(faults=3), faults=("before", "killed", "delayed", "lost"))
@@ -68,7 +68,7 @@ def test_a_sender_without_retries_does_not_retry() -> None:
     happens(world, "step", INGEST, "before")
     converge(world)
     assert world.tries == {"first": 1}
-    assert list(world.aws.table.rows()) == []
+    assert {row["pk"] for row in world.aws.table.rows()} == {"reconciler"}
 
 
 def test_a_killed_worker_s_run_is_done_after_its_message_comes_back() -> None:
@@ -101,7 +101,9 @@ def test_a_rejected_run_is_dead_and_in_the_dlq_after_the_sweep() -> None:
     assert (found := row(world)) is not None
     assert found["status"] == "dead_letter"
     assert len(world.aws.dlqs["default"]) == 1
-    assert world.clock.now().minute == DLQ_MINUTE
+    swept = world.aws.table.row(SWEEPS)
+    assert swept is not None
+    assert swept["swept_at"] == world.clock.ms
 
 
 # -- it does not

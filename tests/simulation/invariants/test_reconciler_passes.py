@@ -3,10 +3,10 @@
 import pytest
 
 from simulation.engine import invocations
-from simulation.engine.virtual_time import next_pass
+from simulation.engine.virtual_time import FIRST_MS, next_pass
 from simulation.engine.world import World
 from simulation.invariants import convergence as healing
-from simulation.invariants.convergence import WINDOW_PASS_MS, converge
+from simulation.invariants.convergence import converge
 from simulation.invariants.observer import Violation
 from tests.simulation.tiny import RUN, ingested, message_id, row
 from webhook_inbox.domain.ports import Change, Outgoing
@@ -62,7 +62,7 @@ def test_a_pending_run_is_sent() -> None:
 def test_an_event_whose_runs_were_never_sent_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     world = ingested()
     world.aws.queues["default"].lose(message_id(world))
-    world.advance(world.clock.ms + WINDOW_PASS_MS)
+    world.advance(world.clock.ms + FIRST_MS)
     snapshot = world.snapshot()
     healing._pass(world)
     assert (found := row(world)) is not None

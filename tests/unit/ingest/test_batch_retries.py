@@ -116,14 +116,27 @@ def test_a_batch_that_was_stored_and_not_sent_is_found_by_the_reconciler(world: 
     world.all_done(batch, "a")
 
 
+def test_an_item_of_a_batch_that_waited_for_hours_is_found_by_the_reconciler(
+    world: Batches,
+) -> None:
+    """The reconciler has read the time at which the batch was received long ago."""
+    batch = world.sent(mail("a"))
+    world.clock.advance(hours=3)
+    world.reconcile()
+    world.work_once()
+    (message,) = world.queues["default"].receive(1, hidden_for=60)
+    world.queues["default"].delete(message.receipt)
+    world.pass_minutes(5)
+    world.all_done(batch, "a")
+
+
 def test_the_reconciler_reads_no_batch_whose_run_has_a_row(world: Batches) -> None:
     world.sent(*mails(1))
     world.run_until_quiet()
     empty = Batches()
     for each in (world, empty):
-        each.reconcile_at(10)
         each.plan.operations()
-        each.reconcile()
+        each.pass_minutes(40)
     more = Counter(world.plan.operations()) - Counter(empty.plan.operations())
     assert set(more) == {"BatchGetItem"}
 

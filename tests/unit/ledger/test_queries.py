@@ -10,8 +10,7 @@ from webhook_inbox.domain.errors import Transient, Unavailable
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.ports import Outgoing
 from webhook_inbox.domain.secrets import GRACE, SecretCache
-from webhook_inbox.ledger.queries import PAGE, Ledger
-from webhook_inbox.ledger.schema import RECEIVED_SHARDS
+from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import RunMessage
 
@@ -60,53 +59,6 @@ def test_an_unknown_event_is_none(world: World, id_: str) -> None:
 def test_an_expired_event_is_none(world: World) -> None:
     world.deliver()
     assert world.ledger.overview("acme", "evt-1", now=world.now + timedelta(days=36)) is None
-
-
-# -- the events of a time
-
-
-def received(world: World, minutes: float) -> list[str]:
-    low = world.now - timedelta(minutes=minutes)
-    pages = world.ledger.received(low, world.now)
-    return [event.event_id for page in pages for event in page]
-
-
-def test_events_are_found_by_when_they_came(world: World) -> None:
-    for number in range(4):
-        world.deliver(f"evt-{number}")
-        world.clock.advance(minutes=50)
-    assert sorted(received(world, 110)) == ["evt-2", "evt-3"]
-
-
-def test_the_oldest_hour_comes_first(world: World) -> None:
-    for number in range(4):
-        world.deliver(f"evt-{number}")
-        world.clock.advance(hours=1)
-    assert received(world, 300) == ["evt-0", "evt-1", "evt-2", "evt-3"]
-
-
-@pytest.mark.parametrize("shard", range(RECEIVED_SHARDS))
-def test_whichever_shard_comes_first_all_are_read(world: World, shard: int) -> None:
-    for number in range(40):
-        world.deliver(f"evt-{number}")
-    low = world.now - timedelta(minutes=5)
-    pages = world.ledger.received(low, world.now, first_shard=shard)
-    assert len([event for page in pages for event in page]) == 40
-
-
-def test_more_than_a_page_is_read_to_its_end(world: World) -> None:
-    amount = 8 * PAGE + 50
-    for number in range(amount):
-        world.deliver(f"evt-{number}", type_="refunded")
-    assert len(received(world, 59)) == amount
-
-
-def test_an_entry_names_source_id_type_and_time(world: World) -> None:
-    world.deliver("a#b", source="github")
-    (page,) = [p for p in world.ledger.received(world.now - timedelta(minutes=1), world.now) if p]
-    (entry,) = page
-    assert (entry.source, entry.event_id, entry.type) == ("github", "a#b", "issues")
-    assert world.now - entry.received_at == timedelta(milliseconds=1)
 
 
 # -- what needs attention

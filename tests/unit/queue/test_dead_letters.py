@@ -60,12 +60,14 @@ def test_what_is_not_known_stays(world: World, body: str) -> None:
     assert world.dlqs["default"].bodies == [body]
 
 
-def test_it_looks_at_two_hundred_at_most(world: World) -> None:
-    lay(world, *(f"foreign {number}" for number in range(300)))
-    world.plan.operations()
-    assert sweep(world) == 0
-    assert world.plan.operations().count("ReceiveMessage") == 20
+def test_it_sweeps_until_nothing_is_left(world: World) -> None:
+    world.dead()
+    world.alter(status="done")
+    body = world.dlqs["default"].bodies[0]
+    lay(world, *(f"foreign {number}" for number in range(300)), *[body] * 1000)
+    assert sweep(world) == 1001
     assert len(world.dlqs["default"]) == 300
+    assert world.redrive() == 300
 
 
 def test_an_empty_dlq_costs_one_call(world: World) -> None:
@@ -76,17 +78,25 @@ def test_an_empty_dlq_costs_one_call(world: World) -> None:
 
 def test_it_ends_when_its_time_does(world: World) -> None:
     lay(world, *(f"foreign {number}" for number in range(300)))
+    queue, receive = world.dlqs["default"], world.dlqs["default"].receive
+
+    def slowly(limit: int, *, hidden_for: int) -> object:
+        world.clock.advance(seconds=10)
+        return receive(limit, hidden_for=hidden_for)
+
+    queue.receive = slowly  # type: ignore[method-assign,assignment]
     world.plan.operations()
-    sweep(world, seconds=1)
-    assert world.plan.operations().count("ReceiveMessage") == 1
+    sweep(world, seconds=60)
+    assert world.plan.operations().count("ReceiveMessage") == 4
+    assert world.redrive() == 300
 
 
-@pytest.mark.parametrize("operation", ["ReceiveMessage", "GetItem", "DeleteMessage"])
+@pytest.mark.parametrize("operation", ["ReceiveMessage", "BatchGetItem", "DeleteMessage"])
 def test_a_failing_call_is_reported(world: World, operation: str) -> None:
     world.dead()
     world.alter(status="done")
     world.plan.fail(operation)
     with pytest.raises(Unavailable):
         sweep(world)
-    world.clock.advance(minutes=2)
+    world.clock.advance(minutes=6)
     assert sweep(world) == 1

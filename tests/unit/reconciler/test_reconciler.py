@@ -7,6 +7,7 @@ import pytest
 from tests.unit.support.world import World
 from webhook_inbox.domain.errors import Transient, Unavailable
 from webhook_inbox.domain.model import Status
+from webhook_inbox.domain.ports import Outgoing
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.deadlines import (
     LAST_WAIT,
@@ -39,9 +40,8 @@ def overdue(world: World, amount: int) -> None:
 def test_with_nothing_to_do_it_does_nothing(world: World) -> None:
     for minute in (1, 5, 7, 37, 0):
         report = world.reconcile_at(minute)
-        assert report.counts in ({}, {Action.DLQ_REMOVED: 0})
-        assert (report.complete, report.errors) == (True, [])
-    assert list(world.table) == []
+        assert (report.counts, report.complete, report.errors) == ({}, True, [])
+    assert {row["pk"] for row in world.table} == {"reconciler"}
 
 
 def test_every_shard_is_read_every_minute(world: World) -> None:
@@ -125,12 +125,49 @@ def test_a_service_that_is_down_ends_the_pass(world: World) -> None:
     assert world.reconcile().count(Action.RESENT) == 20
 
 
-def test_the_dlqs_are_swept_once_an_hour(world: World) -> None:
+def settled_copy(world: World) -> None:
     world.dead()
     world.alter(status="done")
     assert len(world.dlqs["default"]) == 1
-    assert world.reconcile_at(36).count(Action.DLQ_REMOVED) == 0
-    assert world.reconcile_at(37).count(Action.DLQ_REMOVED) == 1
+
+
+@pytest.mark.parametrize("minute", [0, 17, 36, 37, 38, 59])
+def test_the_dlqs_are_swept_once_an_hour(world: World, minute: int) -> None:
+    world.reconcile_at(minute)
+    settled_copy(world)
+    world.clock.advance(minutes=58)
+    assert world.reconcile().count(Action.DLQ_REMOVED) == 0
+    world.clock.advance(minutes=2)
+    assert world.reconcile().count(Action.DLQ_REMOVED) == 1
+
+
+def test_a_schedule_that_skips_minutes_skips_no_sweep(world: World) -> None:
+    settled_copy(world)
+    (body,) = world.dlqs["default"].bodies
+    removed = 0
+    for _ in range(5):
+        for _ in range(4):
+            world.clock.advance(minutes=16, seconds=7)
+            removed += world.reconcile().count(Action.DLQ_REMOVED)
+        world.dlqs["default"].send([Outgoing(body)])
+    assert removed == 5
+
+
+def test_two_passes_at_once_sweep_once(world: World) -> None:
+    world.reconcile()
+    world.clock.advance(hours=1)
+    queue, inner = world.dlqs["default"], list[int]()
+    receive = queue.receive
+
+    def overlapping(limit: int, *, hidden_for: int) -> object:
+        inner.append(len(inner))
+        if len(inner) == 1:
+            world.reconcile()
+        return receive(limit, hidden_for=hidden_for)
+
+    queue.receive = overlapping  # type: ignore[method-assign,assignment]
+    world.reconcile()
+    assert inner == [0]
 
 
 def test_a_thousand_events_heal_from_a_queue_that_was_down(world: World) -> None:

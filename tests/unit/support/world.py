@@ -47,13 +47,16 @@ from webhook_inbox.processor.processor import Processor
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.queue.outcomes import RunOutcome, RunResult, Worker
-from webhook_inbox.reconciler.reconciler import SWEEPS, Reconciler
+from webhook_inbox.reconciler.received import FIRST_LOOK, SECOND_LOOK, SECOND_STEP
+from webhook_inbox.reconciler.reconciler import Reconciler
 from webhook_inbox.reconciler.report import ReconcilerReport
 from webhook_inbox.replay.replay import Replay, ReplayReport
 from webhook_inbox.replay.request import ReplayRequest
 
 SECRET: Final = "a-secret-of-the-provider"
 VISIBILITY: Final = 360
+# The ages at which the reconciler reads an event; the second look goes in steps.
+LOOKS: Final = (FIRST_LOOK, SECOND_LOOK, SECOND_LOOK + SECOND_STEP)
 MAX_RECEIVES: Final = 13
 SERIAL_RECEIVES: Final = 1000
 WEEK: Final = timedelta(days=7)
@@ -364,9 +367,10 @@ class World:
         times = [from_ms(at) for at in visible if at is not None]
         looks = [row["due_at"] for row in self.table if "due_bucket" in row]
         times += [_full_minute(from_ms(at)) for at in looks]
-        # The reconciler's own times: every fifth minute, and the slow sweeps'.
-        times += [minute + timedelta(minutes=-minute.minute % 5)]
-        times += [minute + timedelta(minutes=(at - minute.minute) % 60) for at in SWEEPS]
+        # The reconciler's looks at the events, the second one in steps, and its sweeps.
+        received = [from_ms(row["received_at"]) for row in self.table if row["sk"] == "event"]
+        times += [_full_minute(at + look) for at in received for look in LOOKS]
+        times += [minute + timedelta(minutes=59 - minute.minute)]
         future = [at for at in times if at > self.now]
         self.clock.advance(seconds=(min(future) - self.now).total_seconds())
 

@@ -52,13 +52,13 @@ class DynamoTable:
         answer = self._ask("GetItem", Key=_wire_key(key), ConsistentRead=consistent)
         return row_from_wire(answer["Item"]) if "Item" in answer else None
 
-    def get_many(self, keys: Sequence[Key]) -> list[Item]:
+    def get_many(self, keys: Sequence[Key], *, only: Sequence[str] = ()) -> list[Item]:
         """See the port."""
         unique = list(dict.fromkeys(keys))
         return [
             row_from_wire(wire)
             for start in range(0, len(unique), GET_BATCH)
-            for wire in self._get_batch(unique[start : start + GET_BATCH])
+            for wire in self._get_batch(unique[start : start + GET_BATCH], only)
         ]
 
     def put(self, item: Item, *, when: Condition | None = None) -> None:
@@ -142,11 +142,11 @@ class DynamoTable:
             old = None if error.old is None else row_from_wire(error.old)
             raise ConditionFailed(old) from error
 
-    def _get_batch(self, keys: Sequence[Key]) -> Iterator[Any]:
+    def _get_batch(self, keys: Sequence[Key], only: Sequence[str]) -> Iterator[Any]:
         waiting = [_wire_key(key) for key in keys]
         fruitless = 0
         while waiting:
-            answer = self._batch_get(waiting)
+            answer = self._batch_get(waiting, only)
             found = answer["Responses"].get(self._name, [])
             yield from found
             waiting = answer.get("UnprocessedKeys", {}).get(self._name, {}).get("Keys", [])
@@ -157,11 +157,16 @@ class DynamoTable:
             if waiting and fruitless:
                 self._sleep(0.05 * 2**fruitless)
 
-    def _batch_get(self, keys: list[Any]) -> Any:
+    def _batch_get(self, keys: list[Any], only: Sequence[str]) -> Any:
+        wanted: dict[str, Any] = {"Keys": keys}
+        if only:
+            expressions = Expressions()
+            wanted["ProjectionExpression"] = ", ".join(map(expressions.name, only))
+            wanted |= expressions.parameters
         return self._call(
             "dynamodb",
             "BatchGetItem",
-            lambda: self._client.batch_get_item(RequestItems={self._name: {"Keys": keys}}),
+            lambda: self._client.batch_get_item(RequestItems={self._name: wanted}),
         )
 
     def _ask(self, operation: str, **parameters: Any) -> Any:

@@ -65,7 +65,7 @@ class MemoryTable:
             found = self._partitions(consistent=consistent).get(key.pk, {}).get(key.sk)
             return None if found is None else copied(found)
 
-    def get_many(self, keys: Sequence[Key]) -> list[Item]:
+    def get_many(self, keys: Sequence[Key], *, only: Sequence[str] = ()) -> list[Item]:
         """See the port."""
         found: list[Item] = []
         unique = list(dict.fromkeys(keys))
@@ -76,7 +76,11 @@ class MemoryTable:
                     check_key(key, "BatchGetItem")
                 partitions = self._partitions(consistent=False)
                 rows = (partitions.get(pk, {}).get(sk) for pk, sk in batch)
-                found += (copied(row) for row in rows if row is not None)
+                found += (
+                    copied({name: row[name] for name in only or row if name in row})
+                    for row in rows
+                    if row is not None
+                )
         return found
 
     def put(self, item: Item, *, when: Condition | None = None) -> None:
