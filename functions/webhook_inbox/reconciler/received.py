@@ -38,7 +38,7 @@ SECOND_LOOK: Final = timedelta(minutes=30)
 SECOND_STEP: Final = timedelta(minutes=5)
 # The first pass of a deployment starts this far back.
 FIRST_REACH: Final = timedelta(hours=24)
-# Of the index entries that fit a response of 1 MB, so that a page's runs are about ten calls.
+# Index entries in a call; their runs are read in about ten calls.
 PAGE: Final = 1000
 
 CURSORS: Final = Key("reconciler", "cursors")

@@ -125,6 +125,7 @@ class Scenario:
 
     def __init__(self) -> None:
         self.world = world = new_world()
+        world.reconcile()
         self.token = ""
         self.sent: list[tuple[str, Outgoing]] = []
         for lane, queue in world.queues.items():
