@@ -1,5 +1,7 @@
 """The two maintenance functions, which find runs, change them and send them again."""
 
+from typing import Final
+
 from aws_cdk import Duration
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
@@ -9,12 +11,15 @@ from stacks.function import InboxFunction, Shape
 from stacks.resources import Resources
 from webhook_inbox.adapters.environment import MaintenanceEnvironment
 
+# Enough processor time for 1,000 events per second; see decision 5.
+MEMORY: Final = 1024
+
 
 class MaintenanceFunction(InboxFunction):
     """Queries the ledger's indexes, sends to every work queue, deletes messages from the DLQs."""
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, name: str, resources: Resources
+        self, scope: Construct, construct_id: str, *, name: str, resources: Resources, memory: int
     ) -> None:
         bundle = resources.workshop.make(name)
         environment = MaintenanceEnvironment(
@@ -26,7 +31,7 @@ class MaintenanceFunction(InboxFunction):
             name=name,
             bundle=bundle,
             timeout=300,
-            memory=512,
+            memory=memory,
             environment=environment.variables(),
             # An asynchronous retry by Lambda would be a second replay; the reconciler runs every
             # minute anyway.
@@ -57,7 +62,7 @@ class Replay(MaintenanceFunction):
     """Resets the runs that an operator selects, and sends them again."""
 
     def __init__(self, scope: Construct, construct_id: str, resources: Resources) -> None:
-        super().__init__(scope, construct_id, name="replay", resources=resources)
+        super().__init__(scope, construct_id, name="replay", resources=resources, memory=512)
         # Writes one audit row per replay.
         self.allow("dynamodb:PutItem", on=[resources.table])
 
@@ -66,7 +71,7 @@ class Reconciler(MaintenanceFunction):
     """Runs every minute; passes may overlap, since all its writes are conditional."""
 
     def __init__(self, scope: Construct, construct_id: str, resources: Resources) -> None:
-        super().__init__(scope, construct_id, name="reconciler", resources=resources)
+        super().__init__(scope, construct_id, name="reconciler", resources=resources, memory=MEMORY)
         # Tells a backlog from a lost message by the queue's length and its oldest message.
         self.allow("sqs:GetQueueAttributes", on=resources.work_queues)
         self.allow("cloudwatch:GetMetricStatistics", on=["*"])
