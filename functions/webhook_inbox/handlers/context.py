@@ -74,7 +74,8 @@ class Context:
         has a default, unless it is named `key` or `idempotency_key`.
 
         If `fn` raises `Permanent` or `Transient(refused=True)`, nothing was done. After any other
-        error, or the death of the worker, the effect is in doubt.
+        error, or the death of the worker, the effect is in doubt. It is so until it commits, the
+        probe finds nothing, or a person decides; no error ends a doubt.
 
         Args:
             name: its name in the journal, 1-128 printable ASCII characters without "#"; unique in
