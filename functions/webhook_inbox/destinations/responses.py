@@ -175,7 +175,11 @@ def classify(
         meaning,
         _answer(status, meaning, asked),
         refused=transient and rejected,
-        doubtful=not (transient or rejected or safe) and (keyed or status != CONFLICT),
+        doubtful=(
+            meaning is ResponseClass.PERMANENT
+            and not (rejected or safe)
+            and (keyed or status != CONFLICT)
+        ),
         page=not override and status in UNAUTHORIZED,
         retry_after=asked if transient else None,
     )
