@@ -88,8 +88,8 @@ class Context:
                 happened, or None if it did not.
             in_doubt: "retry" (repeat with the same key within `key_lifetime`) or "hold" (a person
                 decides). By default "hold" if `fn` takes no key.
-            key_lifetime: how long the downstream keeps a key; 24 h as at Stripe. A doubt older
-                than this is held.
+            key_lifetime: how long the downstream keeps a key; 24 h as at Stripe. An effect in
+                doubt is held where the attempt could end later than this.
             approve: hold the run until a person approves: `webhookctl hold approve`.
             needs: seconds that must be left in the attempt for the effect to start.
 

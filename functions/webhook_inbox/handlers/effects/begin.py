@@ -97,6 +97,7 @@ class EffectStarter:
             raise Deferred(
                 old.busy_until + CLOCK_SKEW, f"effect {asked.name!r} is being done for {by}"
             )
+        self._journal.prolong(asked, old)
         self._require_same(asked, old)
         return StartedEffect(asked, doubt=old)
 

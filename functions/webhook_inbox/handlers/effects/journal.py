@@ -209,7 +209,7 @@ class EffectJournal:
             return  # Superseded, or recorded by an earlier try of this call.
 
     def prolong(self, plan: Plan, entry: Entry) -> None:
-        """Keeps a shared effect as long as the last event that uses it."""
+        """Keeps a shared effect, or its doubt, as long as the last event that uses it."""
         if plan.shared and entry.row["expires_at"] < self._expires_at - A_DAY:
             change = Change(set={"expires_at": self._expires_at})
             self._table.update(self._key(plan), change)

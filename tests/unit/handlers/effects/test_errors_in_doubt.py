@@ -176,6 +176,22 @@ def test_the_row_of_a_shared_effect_lasts_as_long_as_the_youngest_event_needs_it
     assert old.row("charge", key="payment:7")["expires_at"] == expires_at
 
 
+def test_a_shared_doubt_lasts_as_long_as_the_youngest_event_that_met_it() -> None:
+    table = MemoryTable()
+    old, young = Bench("evt_1", table=table), Bench("evt_2", table=table)
+    with pytest.raises(Killed):
+        old.attempt().effect("charge", killed_after(old.sink), key="payment:7")
+    young.clock.advance(days=30)
+    young.received_at = young.clock.now()
+    with pytest.raises(Held):
+        young.attempt().effect("charge", young.sink, key="payment:7")
+
+    young.clock.advance(days=25)  # the first event's rows have expired
+    with pytest.raises(Held):
+        young.attempt().effect("charge", young.sink, key="payment:7")
+    assert young.sink.keys == []
+
+
 # -- what does end it
 
 
