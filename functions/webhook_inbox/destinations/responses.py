@@ -84,9 +84,13 @@ UNAUTHORIZED: Final = frozenset({401, 403})
 RETRYABLE: Final = frozenset({REQUEST_TIMEOUT, 425, TOO_MANY_REQUESTS})
 # After any other 4xx, the call was certainly not executed.
 DOUBTFUL: Final = frozenset({REQUEST_TIMEOUT, CONFLICT})
-# How APIs word that another request has used the idempotency key, or uses it now.
+# How APIs word that another request has used the idempotency key, or uses it now. An answer that
+# only repeats the key, or misses it, says nothing of the kind.
 _KEY_USED: Final = re.compile(
-    r"idempoten|duplicate.request|\bkey (is|was|has been) (already )?(in )?use", re.IGNORECASE
+    r"idempoten[\w\s'-]{0,40}?(error|conflict|used|in use|already|exists|mismatch|different|same)"
+    r"|(used|in use|outstanding|conflict)[\w\s'-]{0,40}idempoten"
+    r"|duplicate.request|\bkey (is|was|has been) (already )?(in )?use",
+    re.IGNORECASE,
 )
 # A name that cannot be resolved is usually a mistake in inbox.toml, not an outage.
 DNS_ATTEMPTS: Final = 3

@@ -242,6 +242,9 @@ def test_a_call_that_changes_nothing_leaves_no_doubt() -> None:
         '{"error": {"type": "idempotency_error"}}',
         '{"errors": [{"code": "IDEMPOTENCY_KEY_REUSED"}]}',
         '{"title": "Idempotency-Key is already used"}',
+        '{"title": "A request is outstanding for this Idempotency-Key"}',
+        '{"message": "Keys for idempotent requests can only be used with the same parameters"}',
+        '{"error": {"errors": [{"reason": "idempotent_creation_conflict"}]}}',
         '{"name": "DUPLICATE_REQUEST_ID"}',
         '{"error": "this key was used with another request"}',
         '{"error": "the key is already in use"}',
@@ -255,6 +258,15 @@ def test_an_answer_that_the_key_was_used_is_recognised(body: str) -> None:
     assert passing.error("no", key_used=True).refused is False
 
 
-@pytest.mark.parametrize("body", ["", "no such order", '{"error": "amount: keyed twice"}'])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "no such order",
+        '{"error": "amount: keyed twice"}',
+        '{"error": "no such order", "idempotency_key": "note:shop.fulfil:shop:evt-1"}',
+        '{"title": "Idempotency-Key is missing"}',
+    ],
+)
 def test_any_other_answer_does_not_say_that_the_key_was_used(body: str) -> None:
     assert not says_key_used(body)
