@@ -10,7 +10,6 @@ from simulation.worlds.scenario import (
     FAILS,
     FAILS_AFTER,
     LIMITED,
-    REDIRECTED,
     REFUSES,
     STALLS,
     Budget,
@@ -46,22 +45,11 @@ ALL_FAULTS: Final = (
     "redelivered",
     "frozen",
 )
-ANY_OUTCOME: Final = (
-    FAILS,
-    FAILS_AFTER,
-    REFUSES,
-    REDIRECTED,
-    DEFERS,
-    DEFERS_LONG,
-    STALLS,
-    LIMITED,
-)
+ANY_OUTCOME: Final = (FAILS, FAILS_AFTER, REFUSES, DEFERS, DEFERS_LONG, STALLS, LIMITED)
 ANY_BEHAVIOR: Final = (
     PLAIN,
     PLAIN,
     Behavior(journals=True),
-    Behavior(journals=True, varies="silently"),
-    Behavior(journals=True, varies="as arguments"),
     Behavior(journals=True, in_doubt="hold"),
     Behavior(journals=True, in_doubt="hold", approve=True),
     Behavior(asks=True),
