@@ -7,9 +7,13 @@ from functools import partial
 from hashlib import sha256
 from typing import Final
 
+from simulation.engine.sink import USED
 from simulation.engine.stepping import Ask, Call
 from webhook_inbox.destinations.circuit import CallOutcome
+from webhook_inbox.destinations.responses import classify, says_key_used
 from webhook_inbox.domain.errors import Deferred, Permanent, Transient, Unavailable
+from webhook_inbox.domain.manifest import DestinationSpec
+from webhook_inbox.domain.timestamps import EPOCH
 from webhook_inbox.handlers.context import Context
 from webhook_inbox.handlers.event import Event
 from webhook_inbox.handlers.policies import Hold
@@ -18,6 +22,7 @@ from webhook_inbox.handlers.policies import Verdict as Decision
 EFFECT: Final = "effect"
 # The error text of a sink that rejects a call permanently.
 REFUSAL: Final = "no such order"
+SINK: Final = DestinationSpec("sink", "https://sink.example")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +33,7 @@ class AttemptOutcome:
         posts: whether the attempt reaches the sink.
         error: the error raised, after the effect if there is one: "transient", "permanent",
             "deferred" or "limited" (the destination asks for fewer calls); "" for success.
+            "redirected": the sink executes the call and answers with a redirect.
         seconds: the wait that `error` requests, or the duration of a successful attempt.
     """
 
@@ -47,6 +53,9 @@ class Behavior:
         approve: whether a person has to approve the effect.
         asks: whether a policy holds each run for approval.
         lifetime: how long the sink remembers a key.
+        varies: whether the body differs in each attempt: "" if not, "silently", or "as arguments"
+            of the effect.
+        probes: whether the handler looks up an effect in doubt.
         destination: the destination that is the sink, "" for a call without circuit and rate limit.
     """
 
@@ -56,6 +65,8 @@ class Behavior:
     approve: bool = False
     asks: bool = False
     lifetime: timedelta = timedelta(days=1)
+    varies: str = ""
+    probes: bool = False
     destination: str = ""
 
 
@@ -114,6 +125,8 @@ def _go(one: Acting) -> None:
         one.context.effect(
             EFFECT,
             partial(_call_sink, one),
+            args={"body": _body(one)} if behavior.varies == "as arguments" else None,
+            probe=partial(_find, one) if behavior.probes else None,
             in_doubt=behavior.in_doubt,
             key=behavior.shared or None,
             approve=behavior.approve,
@@ -154,10 +167,29 @@ def _post(one: Acting, key: str) -> dict[str, str]:
     if not one.outcome.posts:
         _end(one.ask, one.outcome)
     try:
-        one.ask(Call("sink", "post", (key, *one.run)))
+        answer = one.ask(Call("sink", "post", (key, *one.run, _body(one))))
     except Unavailable as error:
         raise SinkSilent from error
+    if answer == USED:
+        raise _judged(422, "Idempotency-Key is already used")
+    if one.outcome.error == "redirected":
+        raise _judged(303, "")
     return {"posted": key}
+
+
+def _body(one: Acting) -> str:
+    return str(one.context.attempt) if one.behavior.varies else ""
+
+
+def _judged(status: int, body: str) -> Transient | Permanent:
+    """Returns the error for a response as `ctx.http` raises it."""
+    verdict = classify(status, {}, spec=SINK, keyed=True, now=EPOCH)
+    return verdict.error(f"the sink answered {status}", key_used=says_key_used(body))
+
+
+def _find(one: Acting, key: str) -> dict[str, str] | None:
+    """A probe: looks the effect up at the sink."""
+    return {"found": key} if one.ask(Call("sink", "find", (key, *one.run))) else None
 
 
 def _end(ask: Ask, outcome: AttemptOutcome) -> None:

@@ -1,11 +1,13 @@
 """The simulated world: doubles, virtual time, and programs suspended between two calls."""
 
 from collections.abc import Hashable
+from datetime import timedelta
 from typing import Any, Final
 
 from simulation.engine.acting import EFFECT, PLAIN, Behavior
 from simulation.engine.doubles import Doubles, VirtualClock
 from simulation.engine.jobs import Job
+from simulation.engine.sink import DONE, Sink
 from simulation.engine.stepping import Answer, Call, Stepping
 from simulation.invariants import circuits, effects
 from simulation.invariants.observer import Actor, Observer, RunName, must, named, run_name
@@ -27,6 +29,7 @@ THAWS_AFTER_MS: Final = 330_000
 REDRIVEN_AFTER_MS: Final = 5_000
 VISIBILITY: Final = 360
 DAY_MS: Final = 86_400_000
+MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 class World:
@@ -39,6 +42,7 @@ class World:
         tries: the number of times each webhook was sent.
         answered: the last HTTP status of each webhook.
         left: the remaining budget.
+        sink: the system that the handlers' effects change.
         era: the start of the period in which faults happen, in ms.
         serial: the lanes that are FIFO in any deployment.
         max_skew: the largest difference between two clocks, in ms.
@@ -72,6 +76,7 @@ class World:
         self.answered: dict[str, int] = {}
         self.left = scenario.budget
         self.era = self.clock.ms
+        self.sink = Sink()
         self.observer = Observer(unloadable=set(self.deployment.broken))
         self._start_cursors()
 
@@ -100,6 +105,7 @@ class World:
             self.left,
             self.era,
             self.observer.copy(),
+            self.sink.snapshot(),
         )
 
     def restore(self, snapshot: tuple[Any, ...]) -> None:
@@ -111,6 +117,7 @@ class World:
         self.tries, self.answered = snapshot[5].copy(), snapshot[6].copy()
         self.left, self.era = snapshot[7], snapshot[8]
         self.observer = snapshot[9].copy()
+        self.sink.restore(snapshot[10])
 
     def key(self) -> Hashable:
         """Returns a value that identifies this state, independent of its history."""
@@ -126,6 +133,7 @@ class World:
             self.left,
             self.era,
             self.observer.key(),
+            self.sink.key(),
         )
 
     # -- events outside the invocations
@@ -222,12 +230,7 @@ class World:
     def execute(self, call: Call, actor: Actor, *, refuses: bool = False) -> Answer:
         """Executes a call and passes its effects to the observer."""
         if call.port == "sink":
-            key, handler, source, event_id = call.args
-            run, behavior = (source, event_id, handler), self.behavior_of(handler)
-            if behavior.journals:
-                effects.posted(self.observer, actor, run, behavior)
-            self.observer.posted(run, key, shared=bool(behavior.shared))
-            return Answer()
+            return Answer(self._at_sink(call, actor))
         answer = self.aws.execute(call, refuses=refuses)
         table = self.aws.table
         for key, old, new in table.written:
@@ -238,6 +241,25 @@ class World:
             for message in call.args[0]:
                 if message not in answer.value:
                     self._sent(actor, RunMessage.decode(message.body))
+        return answer
+
+    def _at_sink(self, call: Call, actor: Actor) -> Any:
+        key, handler, source, event_id = call.args[:4]
+        run, behavior = (source, event_id, handler), self.behavior_of(handler)
+        if call.method == "find":
+            found = self.sink.finds(key)
+            if not found:
+                self.observer.denied.add((run, actor.lease))
+            return found
+        if behavior.journals:
+            effects.posted(self.observer, actor, run, behavior)
+        self.observer.posted(run, key, shared=bool(behavior.shared))
+        if not behavior.journals:
+            return DONE
+        keyed = behavior.in_doubt == "retry"
+        until = self.clock.ms + behavior.lifetime // MILLISECOND if keyed else 0
+        answer = self.sink.post(key, call.args[4], now=self.clock.ms, until=until)
+        effects.executed(self.observer, key, self.sink.executed[key])
         return answer
 
     def _wrote(self, actor: Actor, key: Key, old: Item | None, new: Item) -> None:
@@ -266,7 +288,14 @@ class World:
             behavior = self.behavior_of(owner[2])
             old = old or {}
             effects.changed(
-                self.observer, actor, old, new, now=now, behavior=behavior, approvals=approvals
+                self.observer,
+                actor,
+                old,
+                new,
+                now=now,
+                behavior=behavior,
+                approvals=approvals,
+                executions=self.sink.executed.get(new["idempotency_key"], 0),
             )
 
     def _check_effect(self, run: RunName) -> None:
@@ -277,7 +306,10 @@ class World:
             must("G4", committed, f"{run} is done although its effect is not committed")
 
     def _approved(self, run: RunName, held: Item) -> None:
-        if held.get("held", {}).get("fingerprint", "").startswith(effects.DOUBT):
+        """Notes an approved repetition; an effect that an operator committed is not repeated."""
+        row = self.aws.table.row(effects.row_key(run, self.behavior_of(run[2]), EFFECT)) or {}
+        doubt = held.get("held", {}).get("fingerprint", "").startswith(effects.DOUBT)
+        if doubt and row.get("status") != "committed":
             self.observer.repeats[run] = self.observer.repeats.get(run, 0) + 1
 
     def behavior_of(self, handler: str) -> Behavior:

@@ -1,14 +1,17 @@
 """Checks every write of an effect's row and every call of its sink (G4).
 
 (no row), failed ─► started ─► committed        by the attempt that performs it
-started ─► started                              in doubt, as its policy or a person decides
-started ─► failed                               by the attempt that got the error
+started ─► started                              in doubt, as its policy, a probe or a person decides
+started ─► failed                               by the attempt that got the error, if no call was
+                                                executed since the last decision
+
+The sink executes an effect once, and once more for each repetition that a person approved.
 """
 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from simulation.engine.acting import REFUSAL, Behavior
+from simulation.engine.acting import Behavior
 from simulation.invariants.observer import Actor, Observer, RunName, must
 from webhook_inbox.domain.ports import Item, Key
 from webhook_inbox.ledger.schema import EFFECT_PREFIX, effect_key, shared_effect_key
@@ -35,6 +38,7 @@ def changed(
     now: int,
     behavior: Behavior,
     approvals: Mapping[str, Any],
+    executions: int,
 ) -> None:
     """Checks one write of an effect's row.
 
@@ -46,6 +50,7 @@ def changed(
         now: the time, in ms.
         behavior: the behavior of the effect's handler.
         approvals: the approvals of the run.
+        executions: how often the sink has executed it.
     """
     if "status" not in new:
         return  # A reference to a shared effect.
@@ -60,9 +65,10 @@ def changed(
     elif new["status"] == "failed":
         ours = old.get("lease_id") == actor.lease or actor.kind == "late"
         must("G4", ours, f"{run}: another attempt marked its effect as failed")
-        doubtful = old["doubtful_since"] < old["started_at"] and new["error"] != REFUSAL
+        doubtful = old["doubtful_since"] < old["started_at"]
+        doubtful = doubtful or executions > _decisions(observer, new["idempotency_key"])
         must("G4", not doubtful, f"{run}: the doubt about its effect was discarded")
-    elif new["status"] == "committed" and actor.kind == "processor":
+    elif new["status"] == "committed" and actor.kind == "processor" and "found_by" not in new:
         began = (run, actor.lease) in observer.begun
         must(
             "G4", began or bool(behavior.shared), f"{run}: an effect was committed but never begun"
@@ -84,21 +90,37 @@ def _started(
     if behavior.approve:
         approved = "effect:effect" in approvals
         must("hold", approved, f"{run}: began its effect without approval")
-    if old.get("status") == "started" and old["lease_id"] != new["lease_id"]:
-        _repeated(run, old, new, now, behavior, approvals)
+    since = new["started_at"]
+    if old.get("status") == "started":
+        since = old["doubtful_since"]
+        if old["lease_id"] != new["lease_id"] and _repeated(
+            observer, run, old, new, now, behavior, approvals
+        ):
+            since = new["started_at"]
+    same = new["doubtful_since"] == since
+    must("G4", same, f"{run}: the start of its effect's doubt was changed")
     observer.begun.add((run, new["lease_id"]))
 
 
 def _repeated(
-    run: RunName, old: Item, new: Item, now: int, behavior: Behavior, approvals: Mapping[str, Any]
-) -> None:
-    """Checks that an effect in doubt may be begun again."""
-    approved = approvals.get("effect:effect", {}).get("fingerprint") == DOUBT + old["lease_id"]
+    observer: Observer,
+    run: RunName,
+    old: Item,
+    new: Item,
+    now: int,
+    behavior: Behavior,
+    approvals: Mapping[str, Any],
+) -> bool:
+    """Checks that an effect in doubt may be begun again; returns whether the doubt was decided."""
+    asked = approvals.get("effect:effect", {}).get("fingerprint", "")
+    # The approval of a doubt with other arguments names them as well.
+    approved = asked.split(":")[:2] == [DOUBT[:-1], old["lease_id"]]
+    decided = approved or (run, new["lease_id"]) in observer.denied
     young = now - old["doubtful_since"] < behavior.lifetime.total_seconds() * 1000
-    may = approved or (behavior.in_doubt == "retry" and young)
+    may = decided or (behavior.in_doubt == "retry" and young)
     must("G4", may, f"{run}: an effect in doubt was begun again")
-    same = new["doubtful_since"] == old["doubtful_since"]
-    must("G4", same, f"{run}: the start of its effect's doubt was changed")
+    differ = old["arguments"] and new["arguments"] and old["arguments"] != new["arguments"]
+    must("G4", decided or not differ, f"{run}: an effect in doubt was begun with other arguments")
     if behavior.shared:
         over = old["busy_until"] < now
         must(
@@ -106,6 +128,18 @@ def _repeated(
             over or old["event_id"] == new["event_id"],
             f"{run}: two runs began one effect at once",
         )
+    return decided
+
+
+def executed(observer: Observer, key: str, executions: int) -> None:
+    """Checks how often the sink has executed an effect."""
+    allowed = 1 + _decisions(observer, key)
+    must("G4", executions <= allowed, f"the sink executed {key} {executions} times")
+
+
+def _decisions(observer: Observer, key: str) -> int:
+    """Returns the number of approved repetitions of an effect."""
+    return sum(n for run, n in observer.repeats.items() if observer.keys.get(run) == key)
 
 
 def posted(observer: Observer, actor: Actor, run: RunName, behavior: Behavior) -> None:

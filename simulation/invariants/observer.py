@@ -96,6 +96,7 @@ class Observer:
         unloadable: handlers that were missing or broken in a deployment.
         begun: the begun effects, each with the lease of its attempt.
         repeats: the number of approved repetitions of an effect in doubt.
+        denied: the attempts whose probe did not find the effect, each with its lease.
         circuits: the number of changes of each destination's circuit, and the last time.
         calls: the times of the recent calls of each destination.
         versions: the newest version that each handler began, by ordering key.
@@ -121,6 +122,7 @@ class Observer:
     unloadable: set[str] = field(default_factory=set)
     begun: set[tuple[RunName, str]] = field(default_factory=set)
     repeats: dict[RunName, int] = field(default_factory=dict)
+    denied: set[tuple[RunName, str]] = field(default_factory=set)
     circuits: dict[str, tuple[int, int]] = field(default_factory=dict)
     calls: dict[str, tuple[int, ...]] = field(default_factory=dict)
     versions: dict[tuple[str, str], int] = field(default_factory=dict)

@@ -18,10 +18,20 @@ JOURNAL: Final = Deployment("journal", ONLY_MAIL, behaviors={"mail": Behavior(jo
 KEYLESS: Final = Deployment(
     "keyless", ONLY_MAIL, behaviors={"mail": Behavior(journals=True, in_doubt="hold")}
 )
+# Long enough for a second attempt after a lost answer, and over before the one after a death.
 FORGETFUL: Final = Deployment(
     "forgetful",
     ONLY_MAIL,
-    behaviors={"mail": Behavior(journals=True, lifetime=timedelta(seconds=5))},
+    behaviors={"mail": Behavior(journals=True, lifetime=timedelta(seconds=90))},
+)
+VARYING: Final = Deployment(
+    "varying", ONLY_MAIL, behaviors={"mail": Behavior(journals=True, varies="silently")}
+)
+RENAMING: Final = Deployment(
+    "renaming", ONLY_MAIL, behaviors={"mail": Behavior(journals=True, varies="as arguments")}
+)
+PROBING: Final = Deployment(
+    "probing", ONLY_MAIL, behaviors={"mail": Behavior(journals=True, probes=True)}
 )
 APPROVED: Final = Deployment(
     "approved",

@@ -1,5 +1,6 @@
 """Small worlds about the tools of handlers: effects and approvals."""
 
+from dataclasses import replace
 from typing import Final
 
 from simulation.worlds.builders import (
@@ -9,13 +10,25 @@ from simulation.worlds.builders import (
     FORGETFUL,
     JOURNAL,
     KEYLESS,
+    PROBING,
+    RENAMING,
     SHARED,
+    VARYING,
     world,
 )
-from simulation.worlds.scenario import DEFERS, FAILS, FAILS_AFTER, LIMITED, REFUSES, Webhook
+from simulation.worlds.scenario import (
+    DEFERS,
+    FAILS,
+    FAILS_AFTER,
+    LIMITED,
+    REDIRECTED,
+    REFUSES,
+    Webhook,
+)
 from webhook_inbox.replay.request import ReplayRequest
 
 FORCED: Final = ReplayRequest(event_ids=("e1",), handler="mail", force=True, rate_per_second=500)
+REPLAYED: Final = ReplayRequest(event_ids=("e1",), handler="mail", rate_per_second=500)
 
 HANDLER_WORLDS: Final = (
     world(
@@ -57,6 +70,58 @@ HANDLER_WORLDS: Final = (
         receivers=1,
         faults=("after", "delayed"),
         budget={"faults": 1, "failures": 1, "jumps": 1},
+    ),
+    world(
+        "an effect rejected in doubt, replayed",
+        replace(FIRST, preloaded=True),
+        on=JOURNAL,
+        outcomes={"mail": (REFUSES,)},
+        requests=(REPLAYED,),
+        workers=1,
+        faults=("after",),
+        budget={"faults": 1, "failures": 1, "jumps": 1, "ages": 1, "replays": 1},
+        max_receive_count=2,
+    ),
+    world(
+        "an effect answered by a redirect",
+        replace(FIRST, preloaded=True),
+        on=JOURNAL,
+        outcomes={"mail": (REDIRECTED,)},
+        requests=(REPLAYED,),
+        workers=1,
+        faults=("after",),
+        budget={"failures": 1, "jumps": 1, "ages": 1, "replays": 1, "decisions": 1},
+        max_receive_count=2,
+    ),
+    world(
+        "an effect with another body",
+        replace(FIRST, preloaded=True),
+        on=VARYING,
+        requests=(REPLAYED,),
+        workers=1,
+        faults=("after",),
+        budget={"faults": 1, "jumps": 1, "ages": 1, "replays": 1},
+        max_receive_count=3,
+    ),
+    world(
+        "an effect with other arguments",
+        replace(FIRST, preloaded=True),
+        on=RENAMING,
+        outcomes={"mail": (LIMITED,)},
+        workers=1,
+        faults=("after",),
+        budget={"faults": 2, "failures": 1, "jumps": 1, "decisions": 2},
+        max_receive_count=3,
+    ),
+    world(
+        "an effect that is looked up",
+        replace(FIRST, preloaded=True),
+        on=PROBING,
+        outcomes={"mail": (REFUSES, LIMITED)},
+        workers=1,
+        faults=("after", "killed"),
+        budget={"faults": 2, "failures": 1, "jumps": 2},
+        max_receive_count=3,
     ),
     world(
         "an effect with a short key lifetime",

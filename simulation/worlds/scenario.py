@@ -47,6 +47,7 @@ REFUSES: Final = AttemptOutcome(posts=False, error="permanent")
 DEFERS: Final = AttemptOutcome(posts=False, error="deferred", seconds=20)
 DEFERS_LONG: Final = AttemptOutcome(posts=False, error="deferred", seconds=3600)
 STALLS: Final = AttemptOutcome(seconds=59)
+REDIRECTED: Final = AttemptOutcome(error="redirected")
 LIMITED: Final = AttemptOutcome(posts=False, error="limited", seconds=20)
 
 

@@ -88,7 +88,9 @@ def told(verdict: ResponseVerdict) -> list[str]:
     """Returns what the matrix should say: of the run, of its effect, of its destination."""
     error = None if verdict.meaning == "ok" else verdict.error("no")
     run = "goes on" if error is None else f"`{type(error).__name__}`"
-    certain = isinstance(error, Permanent) or (isinstance(error, Transient) and error.refused)
+    certain = (isinstance(error, Permanent) and not error.doubtful) or (
+        isinstance(error, Transient) and error.refused
+    )
     effect = "failed" if certain else "in doubt" if error else "committed"
     health = {Health.OK: "works", Health.FAILED: "fails", Health.LIMITED: "is paused"}
     return [run, effect, health[verdict.answer.kind]]

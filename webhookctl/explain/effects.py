@@ -12,8 +12,10 @@ from webhook_inbox.handlers.effects.journal import EffectState
 from webhook_inbox.handlers.effects.plan import InDoubt
 from webhook_inbox.ledger.lease import CLOCK_SKEW
 from webhook_inbox.ledger.schema import EFFECT_PREFIX, WAIT_PREFIX
+from webhookctl.display.output import cut
 from webhookctl.display.times import spelled
 
+ERROR_SHOWN: Final = 160
 SAFE: Final = "retry-safe, side effect not committed"
 
 
@@ -24,7 +26,7 @@ class Standing(StrEnum):
     UNDER_WAY = "under way"  # its attempt is in progress
     IN_DOUBT = "in doubt"  # started by an attempt that ended; it is unknown whether it happened
     COMMITTED = "committed"
-    FAILED = "failed"  # it certainly did not happen
+    FAILED = "failed"  # it certainly did not happen, in any attempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,12 @@ class Effect:
     standing: Standing
     row: Mapping[str, Any]
     again: bool = False
+
+    @property
+    def doubtful_since(self) -> datetime | None:
+        """The time of its first start in doubt; None where it is not in doubt."""
+        in_doubt = self.standing is Standing.IN_DOUBT
+        return from_ms(self.row["doubtful_since"]) if in_doubt else None
 
     @property
     def key_ends(self) -> datetime | None:
@@ -109,13 +117,18 @@ def verdict(run: Run, effects: Sequence[Effect], *, now: datetime) -> str:
 
 
 def _doubtful(run: Run, effect: Effect, now: datetime) -> str:
-    ends = effect.key_ends
+    ends, since = effect.key_ends, effect.doubtful_since
     began = f"{effect.name} started and did not commit"
+    if error := " ".join(str(effect.row.get("error", "")).split()):
+        began += f" (last error: {cut(error, ERROR_SHOWN)})"
+    doubt = f"in doubt since {spelled(since)}" if since else "in doubt"
     lives = ends is not None and now < ends
     repeats = effect.row.get("in_doubt") == InDoubt.RETRY
     if repeats and lives and ends is not None:
-        until = f"its key is honoured until {spelled(ends)}"
-        return f"in doubt: {began}; {until}, a retry repeats it under the same key"
+        return (
+            f"{doubt}: {began}; its key is honoured until {spelled(ends)}: a retry that ends before"
+            " then repeats it under the same key, a later one asks its probe, or holds the run"
+        )
     who = (
         "decide with `webhookctl hold approve` or `webhookctl hold deny`, as above"
         if run.status is Status.HELD
@@ -123,8 +136,8 @@ def _doubtful(run: Run, effect: Effect, now: datetime) -> str:
     )
     if repeats and ends is not None:
         until = f"its key was honoured until {spelled(ends)}"
-        return f"in doubt beyond its key's lifetime: {began}; {until}; {who}"
-    return f"in doubt: {began}, and is not repeated by itself; {who}"
+        return f"{doubt}, beyond its key's lifetime: {began}; {until}; {who}"
+    return f"{doubt}: {began}, and is not repeated by itself; {who}"
 
 
 def _standing(row: Mapping[str, Any], run: Run | None, now: datetime) -> Standing:

@@ -189,14 +189,16 @@ class RateLimiter:
         """Reserves a place behind all waiting runs; a run whose place is near may begin."""
         # `on_limit` does not apply to a run that waits for a pause or a circuit.
         queues = pace.spec.on_limit == "queue" or earliest > near
-        first = max(earliest, self._seen(pace, SLOT))
+        slot = self._seen(pace, SLOT) if queues else self._slot(pace)
+        first = max(earliest, slot)
         at = self._reserve(RESERVATION, pace, first, late=earliest, below=None if queues else near)
         if at is None:
             return Place(go=False, retry_at=max(first, self._seen(pace, RESERVATION)))
         # The write has returned the row: calls may have taken slots since it was read.
         at = max(at, self._seen(pace, SLOT))
-        go = at < near
-        return Place(go=go, reservation=self._now() if go else at)
+        if at < near:
+            return Place(go=True, reservation=self._now())
+        return Place(go=False, reservation=at) if queues else Place(go=False, retry_at=at)
 
     def _seen(self, pace: Pace, value: str) -> int:
         """Returns a value as it was at most a second ago; 0 where it was not read since."""

@@ -6,8 +6,10 @@
     409                               transient under a key: an earlier call is in progress
     408, 425, 429, 5xx, no response   transient
 
-A failure that is permanent or `refused` (certainly not executed) fails its effect; any other leaves
-it in doubt (handlers/effects/effect.py). `[destinations.NAME] responses` overrides a class.
+A rejection (4xx, except 408 and 409 under a key) and a call that was never sent did nothing. After
+any other failure the effect is in doubt (handlers/effects/effect.py): a redirect may follow an
+execution, and an answer that the key was used shows that another request has it.
+`[destinations.NAME] responses` overrides the class for the run, not for the effect.
 """
 
 import re
@@ -80,8 +82,16 @@ TOO_MANY_REQUESTS: Final = 429
 SERVICE_UNAVAILABLE: Final = 503
 UNAUTHORIZED: Final = frozenset({401, 403})
 RETRYABLE: Final = frozenset({REQUEST_TIMEOUT, 425, TOO_MANY_REQUESTS})
-# After any other transient 4xx, the call was certainly not executed.
+# After any other 4xx, the call was certainly not executed.
 DOUBTFUL: Final = frozenset({REQUEST_TIMEOUT, CONFLICT})
+# How APIs word that another request has used the idempotency key, or uses it now. An answer that
+# only repeats the key, or misses it, says nothing of the kind.
+_KEY_USED: Final = re.compile(
+    r"idempoten[\w\s'-]{0,40}?(error|conflict|used|in use|already|exists|mismatch|different|same)"
+    r"|(used|in use|outstanding|conflict)[\w\s'-]{0,40}idempoten"
+    r"|duplicate.request|\bkey (is|was|has been) (already )?(in )?use",
+    re.IGNORECASE,
+)
 # A name that cannot be resolved is usually a mistake in inbox.toml, not an outage.
 DNS_ATTEMPTS: Final = 3
 
@@ -117,7 +127,8 @@ class ResponseVerdict:
     Attributes:
         meaning: for the run.
         answer: for the circuit and the rate limit.
-        refused: whether the call was certainly not executed.
+        refused: whether the call was certainly not executed, and may succeed later.
+        doubtful: whether the call may have been executed, and will not succeed later.
         page: whether to page the on-call engineer.
         retry_after: the pause that the destination requested.
         max_attempts: the limit of attempts, where the handler allows more.
@@ -126,44 +137,61 @@ class ResponseVerdict:
     meaning: ResponseClass
     answer: CallOutcome
     refused: bool = False
+    doubtful: bool = False
     page: bool = False
     retry_after: timedelta | None = None
     max_attempts: int | None = None
 
-    def error(self, text: str) -> Transient | Permanent:
-        """Returns the error for a response that is not ok."""
+    def error(self, text: str, *, key_used: bool = False) -> Transient | Permanent:
+        """Returns the error for a response that is not ok; `key_used` is `says_key_used`."""
         if self.meaning is ResponseClass.PERMANENT:
-            # A 401 or 403 shows that this call was not executed, and nothing of an earlier one.
-            return Permanent(text, page=self.page, refused=self.page)
+            return Permanent(text, page=self.page, doubtful=self.doubtful or key_used)
         return Transient(
             text,
             retry_after=self.retry_after,
-            refused=self.refused,
+            refused=self.refused and not key_used,
             max_attempts=self.max_attempts,
             page=self.page,
         )
 
 
 def classify(
-    status: int, headers: Mapping[str, str], *, spec: DestinationSpec, keyed: bool, now: datetime
+    status: int,
+    headers: Mapping[str, str],
+    *,
+    spec: DestinationSpec,
+    keyed: bool,
+    now: datetime,
+    safe: bool = False,
 ) -> ResponseVerdict:
     """Classifies a response.
 
     `headers` have names in lower case; `keyed` is whether an idempotency key was sent; `now` is for
-    a `Retry-After` that is a date.
+    a `Retry-After` that is a date; `safe` is whether the method changes nothing, like GET.
     """
     limited = status == TOO_MANY_REQUESTS
     asked = retry_after(headers, unit=spec.retry_after, limited=limited, now=now)
     override = spec.responses.get(str(status)) or spec.responses.get(f"{status // 100}xx")
     meaning = ResponseClass(override) if override else _meaning(status, keyed=keyed)
     transient = meaning is ResponseClass.TRANSIENT
+    rejected = 400 <= status < 500 and status not in DOUBTFUL
     return ResponseVerdict(
         meaning,
         _answer(status, meaning, asked),
-        refused=transient and 400 <= status < 500 and status not in DOUBTFUL,
+        refused=transient and rejected,
+        doubtful=(
+            meaning is ResponseClass.PERMANENT
+            and not (rejected or safe)
+            and (keyed or status != CONFLICT)
+        ),
         page=not override and status in UNAUTHORIZED,
         retry_after=asked if transient else None,
     )
+
+
+def says_key_used(body: str) -> bool:
+    """Returns whether a response says that another request has the idempotency key of its call."""
+    return _KEY_USED.search(body) is not None
 
 
 def classify_no_response(failure: TransportFailure) -> ResponseVerdict:

@@ -43,8 +43,8 @@ class Transient(InboxError):
     Attributes:
         retry_after: the minimum delay, in seconds or as a timedelta; without it the handler's
             backoff applies.
-        refused: whether the call certainly had no effect (a 429, no connection); the effect has
-            then failed and is not in doubt.
+        refused: whether the call certainly had no effect (a 429, no connection); a first start of
+            the effect has then failed and is not in doubt.
         max_attempts: a limit of attempts below the handler's own.
         page: whether to page the on-call engineer when the run is given up.
     """
@@ -71,16 +71,21 @@ class Transient(InboxError):
 class Permanent(InboxError):
     """The attempt failed and a retry will not help: the run is moved to the DLQ.
 
+    Within an effect it also means that nothing was done, unless a call has succeeded before.
+
     Attributes:
         page: whether to page the on-call engineer.
-        refused: whether the call was rejected before its content was processed (a 401); an effect
-            that an earlier call left in doubt then stays in doubt.
+        refused: whether nothing was done although a call of the effect succeeded.
+        doubtful: whether the effect may have happened (a redirect); it is then in doubt.
     """
 
-    def __init__(self, message: str, *, page: bool = False, refused: bool = False) -> None:
+    def __init__(
+        self, message: str, *, page: bool = False, refused: bool = False, doubtful: bool = False
+    ) -> None:
         super().__init__(message)
         self.page = page
         self.refused = refused
+        self.doubtful = doubtful
 
 
 class Skipped(InboxError):

@@ -74,7 +74,8 @@ class Context:
         has a default, unless it is named `key` or `idempotency_key`.
 
         If `fn` raises `Permanent` or `Transient(refused=True)`, nothing was done. After any other
-        error, or the death of the worker, the effect is in doubt.
+        error, or the death of the worker, the effect is in doubt. It is so until it commits, the
+        probe finds nothing, or a person decides; no error ends a doubt.
 
         Args:
             name: its name in the journal, 1-128 printable ASCII characters without "#"; unique in
@@ -87,8 +88,8 @@ class Context:
                 happened, or None if it did not.
             in_doubt: "retry" (repeat with the same key within `key_lifetime`) or "hold" (a person
                 decides). By default "hold" if `fn` takes no key.
-            key_lifetime: how long the downstream keeps a key; 24 h as at Stripe. A doubt older
-                than this is held.
+            key_lifetime: how long the downstream keeps a key; 24 h as at Stripe. An effect in
+                doubt is held where the attempt could end later than this.
             approve: hold the run until a person approves: `webhookctl hold approve`.
             needs: seconds that must be left in the attempt for the effect to start.
 

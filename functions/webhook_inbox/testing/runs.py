@@ -25,7 +25,7 @@ class Effect:
         key: the idempotency key.
         starts: the number of starts over all attempts.
         result: the recorded result, None before.
-        error: why it failed, or "".
+        error: the last error where it failed or is in doubt, or "".
     """
 
     name: str

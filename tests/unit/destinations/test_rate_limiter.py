@@ -301,6 +301,33 @@ def test_those_that_are_not_queued_reserve_nothing(site: Site, on_limit: str) ->
     assert site.admit().go
 
 
+@pytest.mark.parametrize("on_limit", ["drop", "error"])
+def test_a_worker_that_has_not_read_the_row_queues_none_of_them(site: Site, on_limit: str) -> None:
+    site.spec = replace(LIMITED, on_limit=on_limit)
+    site.take(80)
+    before = site.limit_row()
+
+    admission = site.admit(gate=site.worker())
+    assert (admission.go, admission.on_limit) == (False, on_limit)
+    assert admission.reservations == {}
+    assert site.wait(admission) == pytest.approx(80 * STEP, abs=0.1)
+    with pytest.raises((Skipped, Transient)):
+        site.enter({}, gate=site.worker())
+    assert site.limit_row() == before
+
+
+@pytest.mark.parametrize("on_limit", ["drop", "error"])
+def test_nor_does_one_whose_row_is_out_of_date(site: Site, on_limit: str) -> None:
+    site.spec = replace(LIMITED, on_limit=on_limit)
+    informed = site.worker()
+    assert site.admit(gate=informed).go
+    site.take(80)
+
+    admission = site.admit(gate=informed)
+    assert (admission.go, admission.on_limit) == (False, on_limit)
+    assert admission.reservations == {}
+
+
 def test_a_second_call_is_dropped_too_if_it_exceeds_the_rate(site: Site) -> None:
     site.spec = replace(LIMITED, on_limit="drop")
     reservations = dict(site.admit().reservations)

@@ -13,6 +13,7 @@ from webhook_inbox.destinations.responses import (
     TransportFailure,
     classify,
     classify_no_response,
+    says_key_used,
 )
 from webhook_inbox.domain.errors import Permanent, Transient
 from webhook_inbox.domain.manifest import DestinationSpec
@@ -205,3 +206,67 @@ def test_a_verdict_becomes_the_error_that_says_what_happens_next() -> None:
     assert isinstance(failing, Transient)
     assert not failing.refused
     assert not failing.page
+
+
+# -- what it says of the effect
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+def test_only_a_rejection_says_that_nothing_was_done(keyed: bool) -> None:
+    doubtful = {s for s in STATUSES if verdict(s, keyed=keyed).doubtful}
+
+    assert doubtful == {*range(100, 200), *range(300, 400)}
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+def test_a_class_that_inbox_toml_gives_does_not_say_so_either(keyed: bool) -> None:
+    responses = dict.fromkeys(("3xx", "4xx", "5xx"), "permanent")
+    doubtful = {s for s in STATUSES if verdict(s, keyed=keyed, responses=responses).doubtful}
+
+    assert doubtful == {*range(100, 200), *range(300, 400), 408, *range(500, 600)} | (
+        {409} if keyed else set()
+    )
+
+
+def test_a_call_that_changes_nothing_leaves_no_doubt() -> None:
+    spec = DestinationSpec("crm", "https://crm.example")
+
+    judged = [classify(s, {}, spec=spec, keyed=False, now=NOW, safe=True) for s in STATUSES]
+
+    assert not any(each.doubtful for each in judged)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"error": {"type": "idempotency_error"}}',
+        '{"errors": [{"code": "IDEMPOTENCY_KEY_REUSED"}]}',
+        '{"title": "Idempotency-Key is already used"}',
+        '{"title": "A request is outstanding for this Idempotency-Key"}',
+        '{"message": "Keys for idempotent requests can only be used with the same parameters"}',
+        '{"error": {"errors": [{"reason": "idempotent_creation_conflict"}]}}',
+        '{"name": "DUPLICATE_REQUEST_ID"}',
+        '{"error": "this key was used with another request"}',
+        '{"error": "the key is already in use"}',
+    ],
+)
+def test_an_answer_that_the_key_was_used_is_recognised(body: str) -> None:
+    assert says_key_used(body)
+    rejected, passing = verdict(422), verdict(422, responses={"422": "transient"})
+    assert getattr(rejected.error("no", key_used=True), "doubtful", None) is True
+    assert passing.refused
+    assert passing.error("no", key_used=True).refused is False
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "no such order",
+        '{"error": "amount: keyed twice"}',
+        '{"error": "no such order", "idempotency_key": "note:shop.fulfil:shop:evt-1"}',
+        '{"title": "Idempotency-Key is missing"}',
+    ],
+)
+def test_any_other_answer_does_not_say_that_the_key_was_used(body: str) -> None:
+    assert not says_key_used(body)

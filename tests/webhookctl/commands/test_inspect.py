@@ -171,6 +171,7 @@ def test_an_effect_in_doubt_is_shown_with_its_key_and_for_how_long_that_is_honou
             "failed_at": None,
             "key_honoured_until": "2026-01-02T00:00:00.001Z",
             "in_doubt": "retry",
+            "in_doubt_since": "2026-01-01T00:00:00.001Z",
             "error": None,
             "result": None,
             "shared": None,
@@ -180,9 +181,14 @@ def test_an_effect_in_doubt_is_shown_with_its_key_and_for_how_long_that_is_honou
         }
     ]
     assert shown["next_action"].endswith(
-        "Effects: in doubt: create-order started and did not commit; its key is honoured until"
-        " 2026-01-02T00:00:00Z, a retry repeats it under the same key."
+        "Effects: in doubt since 2026-01-01T00:00:00Z: create-order started and did not commit; its"
+        " key is honoured until 2026-01-02T00:00:00Z: a retry that ends before then repeats it"
+        " under the same key, a later one asks its probe, or holds the run."
     )
+    assert "in doubt  key create-order:acme.notify:acme:evt-1" in (
+        people := cli("inbox", "inspect", "evt-1").out
+    )
+    assert "since 2026-01-01T00:00:00.001Z" in people
 
 
 def test_a_committed_effect_shows_its_result(cli: Cli, inbox: Inbox) -> None:

@@ -380,27 +380,43 @@ def test_what_is_committed_and_what_is_not_are_told_apart() -> None:
 
 def test_an_effect_in_doubt_says_until_when_its_key_is_honoured() -> None:
     assert told(row("create-order")) == (
-        "in doubt: create-order started and did not commit; its key is honoured until"
-        " 2026-11-22T07:00:00Z, a retry repeats it under the same key."
+        "in doubt since 2026-11-21T07:00:00Z: create-order started and did not commit; its key is"
+        " honoured until 2026-11-22T07:00:00Z: a retry that ends before then repeats it under the"
+        " same key, a later one asks its probe, or holds the run."
     )
+
+
+def test_an_effect_that_an_error_left_in_doubt_shows_the_last_error() -> None:
+    doubted = row("create-order", error="crm: POST /orders answered 422:\n the key was used")
+    assert "did not commit (last error: crm: POST /orders answered 422: the key was used); its" in (
+        told(doubted, status=Status.DEAD_LETTER)
+    )
+    assert "did not commit (last error: crm: POST /orders answered 422: the key was used); its" in (
+        told(doubted | {"key_lifetime": 3600}, status=Status.DEAD_LETTER)
+    )
+    assert "(last error: crm: POST /orders answered 422: the key was used), and is not repea" in (
+        told(doubted | {"in_doubt": "hold"}, status=Status.DEAD_LETTER)
+    )
+    assert len(told(doubted | {"error": "x" * 512})) < 450
 
 
 def test_beyond_its_keys_lifetime_a_person_decides() -> None:
     assert told(row("create-order", key_lifetime=3600)) == (
-        "in doubt beyond its key's lifetime: create-order started and did not commit; its key was"
-        " honoured until 2026-11-21T08:00:00Z; the next attempt asks its probe, or holds the run:"
-        " see `webhookctl hold list`."
+        "in doubt since 2026-11-21T07:00:00Z, beyond its key's lifetime: create-order started and"
+        " did not commit; its key was honoured until 2026-11-21T08:00:00Z; the next attempt asks"
+        " its probe, or holds the run: see `webhookctl hold list`."
     )
 
 
 def test_a_moment_before_that_a_retry_still_repeats_it() -> None:
-    assert "a retry repeats it" in told(row("create-order", key_lifetime=3601))
+    assert "repeats it under the same key" in told(row("create-order", key_lifetime=3601))
 
 
 def test_an_effect_that_is_not_repeated_by_itself_says_so() -> None:
     assert told(row("create-order", in_doubt="hold")) == (
-        "in doubt: create-order started and did not commit, and is not repeated by itself; the"
-        " next attempt asks its probe, or holds the run: see `webhookctl hold list`."
+        "in doubt since 2026-11-21T07:00:00Z: create-order started and did not commit, and is not"
+        " repeated by itself; the next attempt asks its probe, or holds the run: see `webhookctl"
+        " hold list`."
     )
 
 
@@ -414,7 +430,7 @@ def test_of_a_held_run_the_commands_stand_above() -> None:
 def test_doubt_outweighs_what_is_committed() -> None:
     said = told(row("order", status="committed"), row("note"), row("mail"))
     assert "retry-safe" not in said
-    assert said.count("in doubt: ") == 2
+    assert said.count("in doubt since ") == 2
 
 
 def test_an_effect_that_waits_for_approval_is_not_committed() -> None:
@@ -435,12 +451,14 @@ def test_while_its_attempt_is_on_nothing_is_in_doubt() -> None:
 
 def test_an_effect_of_a_worker_that_was_lost_is_in_doubt() -> None:
     lost = {"claimed_until": NOW - MINUTE, "lease_id": "lease-1"}
-    assert told(row("order"), status=Status.PROCESSING, **lost).startswith("in doubt: order")
+    said = told(row("order"), status=Status.PROCESSING, **lost)
+    assert said.startswith("in doubt since 2026-11-21T07:00:00Z: order")
 
 
 def test_an_effect_of_an_attempt_that_failed_is_in_doubt_though_its_lease_would_last() -> None:
     busy = row("order", busy_until=to_ms(NOW + MINUTE))
-    assert told(busy, lease_id="lease-1").startswith("in doubt: order")
+    said = told(busy, lease_id="lease-1")
+    assert said.startswith("in doubt since 2026-11-21T07:00:00Z: order")
 
 
 def test_a_shared_effect_that_another_event_is_at_is_under_way() -> None:

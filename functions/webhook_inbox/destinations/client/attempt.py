@@ -21,6 +21,9 @@ class Running(Protocol):
     def called(self) -> None:
         """Records that this call succeeded."""
 
+    def call_failed(self, error: Exception, *, acts: bool) -> None:
+        """Records that a call failed; `acts` is whether it was made under that key."""
+
     def redact(self, text: str) -> str:
         """Returns a text without the known secrets (G10)."""
 

@@ -17,7 +17,7 @@ import httpx
 from httpx import USE_CLIENT_DEFAULT
 
 from webhook_inbox.destinations.client.attempt import OutboundCall
-from webhook_inbox.destinations.client.exchange import Exchange, ReadResponse, named
+from webhook_inbox.destinations.client.exchange import SAFE, Exchange, ReadResponse, named
 from webhook_inbox.destinations.client.recording import (
     BODY_LIMIT,
     arguments,
@@ -25,7 +25,7 @@ from webhook_inbox.destinations.client.recording import (
     from_record,
     to_record,
 )
-from webhook_inbox.destinations.client.request import SAFE, RequestBuilder, user_agent
+from webhook_inbox.destinations.client.request import RequestBuilder, user_agent
 from webhook_inbox.destinations.client.transport import Authorizing, origin
 from webhook_inbox.destinations.credentials import DestinationCredentials
 from webhook_inbox.domain.errors import Permanent, Transient
@@ -248,7 +248,11 @@ class DestinationClient(httpx.Client):
         complete = self._builder.complete(request, key)
         send = partial(super().send, stream=True, **sending)
         keyed = self._builder.keyed(complete, key)
-        answered = self._exchange.make(complete, send, keyed=keyed, limit=limit)
+        try:
+            answered = self._exchange.make(complete, send, keyed=keyed, limit=limit)
+        except Exception as error:
+            self._call.effects.call_failed(error, acts=acts)
+            raise
         if acts:
             self._call.effects.called()
         return answered

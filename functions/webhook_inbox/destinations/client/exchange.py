@@ -10,11 +10,18 @@ import httpx
 from webhook_inbox.destinations.client.attempt import OutboundCall
 from webhook_inbox.destinations.client.transport import AUTHORIZATION, failure_of, in_time
 from webhook_inbox.destinations.credentials import DestinationCredentials
-from webhook_inbox.destinations.responses import ResponseClass, classify, classify_no_response
+from webhook_inbox.destinations.responses import (
+    ResponseClass,
+    classify,
+    classify_no_response,
+    says_key_used,
+)
 from webhook_inbox.domain.errors import Permanent, Transient
 from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.domain.ports import Clock
 
+# Methods that change nothing at a destination need neither journal nor key.
+SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 # The end of an attempt is reserved for settling it.
 MARGIN: Final = timedelta(seconds=1)
 # With less time left, a call is not begun: it would time out, and its effect be in doubt.
@@ -99,10 +106,16 @@ class Exchange:
             spec=self._spec,
             keyed=keyed,
             now=self._clock.now(),
+            safe=request.method in SAFE,
         )
         if verdict.meaning is not ResponseClass.OK:
             self._call.gate.report(self._spec, verdict.answer)
-            raise verdict.error(self._description(request, response, end))
+            said = self._said(response, end)
+            text = f"{self._named(request)} answered {response.status_code}"
+            raise verdict.error(
+                f"{text}: {said[:EXCERPT]}" if said else text,
+                key_used=keyed and says_key_used(said),
+            )
         body = None if limit is None else self._read(response, limit, end)
         self._call.gate.report(self._spec, verdict.answer)
         return ReadResponse(response, body)
@@ -152,12 +165,8 @@ class Exchange:
         why = f"{failure} ({error})" if verdict.refused else str(failure)
         return verdict.error(f"{self._named(request)}: {why}"[:TEXT])
 
-    def _description(self, request: httpx.Request, response: httpx.Response, end: datetime) -> str:
-        text = f"{self._named(request)} answered {response.status_code}"
-        excerpt = self._excerpt(response, end)
-        return f"{text}: {excerpt}" if excerpt else text
-
-    def _excerpt(self, response: httpx.Response, end: datetime) -> str:
+    def _said(self, response: httpx.Response, end: datetime) -> str:
+        """Returns the beginning of a response's body as one line, without secrets."""
         read, whole = bytearray(), False
         try:
             for chunk in response.iter_bytes():
@@ -174,7 +183,7 @@ class Exchange:
         shown = self._credentials.redact(text, cut=not whole)
         # A line break could forge a log line, and a control character moves the cursor.
         plain = "".join(letter if letter.isprintable() else " " for letter in shown)
-        return " ".join(plain.split())[:EXCERPT]
+        return " ".join(plain.split())
 
     def _named(self, request: httpx.Request) -> str:
         return self._credentials.redact(named(self._spec, request))

@@ -9,15 +9,13 @@ import httpx
 
 from webhook_inbox.destinations import propagation
 from webhook_inbox.destinations.client.attempt import OutboundCall
-from webhook_inbox.destinations.client.exchange import named
+from webhook_inbox.destinations.client.exchange import SAFE, named
 from webhook_inbox.destinations.credentials import DestinationCredentials
 from webhook_inbox.domain.errors import Permanent
 from webhook_inbox.domain.idempotency import IdempotencyKey
 from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.domain.ports import Clock, Randomness
 
-# Methods that change nothing at a destination need neither journal nor key.
-SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 # Other characters are percent-encoded in a header.
 _PLAIN: Final = f"{string.punctuation} "
 _AGENT_LIMIT: Final = 256

@@ -21,7 +21,7 @@ class StartedEffect:
         result: the stored result, once known.
         doubt: the row of an earlier start whose outcome is unknown.
         started: whether this attempt has started it.
-        doubted: whether an earlier start is still in doubt.
+        doubted: whether an earlier start or call is in doubt, so that no error can end it.
         call: the call made under its key, or "".
         acted: whether that call succeeded.
     """
@@ -97,6 +97,7 @@ class EffectStarter:
             raise Deferred(
                 old.busy_until + CLOCK_SKEW, f"effect {asked.name!r} is being done for {by}"
             )
+        self._journal.prolong(asked, old)
         self._require_same(asked, old)
         return StartedEffect(asked, doubt=old)
 
@@ -147,17 +148,20 @@ class EffectStarter:
         if old is None:
             return
         begun.doubt = None
-        if not probed and not self._approved(asked, _doubt(asked, old)):
-            self._require_certainty(asked, old, now)
+        # A decision ends the doubt: the new start is judged like a first one.
+        decided = probed or self._approved(asked, _doubt(asked, old))
+        if not decided:
+            self._require_certainty(asked, old)
         self._require_time(asked, now)
-        repeated = self._again(asked, old, now, doubtful=not probed)
+        repeated = self._again(asked, old, now, doubtful=not decided)
         begun.result, begun.doubted = repeated.result, repeated.doubted
         begun.started = repeated.started
 
-    def _require_certainty(self, asked: Plan, old: Entry, now: datetime) -> None:
+    def _require_certainty(self, asked: Plan, old: Entry) -> None:
         """Holds a run whose effect may not be repeated without a decision."""
+        # The call is made by the end of the attempt, and its key must be known then.
         ends = old.doubtful_since + asked.key_lifetime
-        if asked.in_doubt is InDoubt.RETRY and now < ends:
+        if asked.in_doubt is InDoubt.RETRY and self._end < ends:
             return
         why = (
             "its downstream no longer knows the key"

@@ -140,6 +140,19 @@ class Effects:
         if begun is not None:
             begun.acted = True
 
+    @staticmethod
+    def call_failed(error: Exception, *, acts: bool) -> None:
+        """Notes that a call failed: if something may have been done, no later error denies it.
+
+        Args:
+            error: the error, which `fn` may catch or replace.
+            acts: whether the call was made under the effect's key.
+        """
+        begun = _running.get()
+        # A rejection says nothing about an earlier call of this attempt that succeeded.
+        if begun is not None and (begun.acted or (acts and not _denies(error, acted=False))):
+            begun.doubted = True
+
     def stop(self, held: Held) -> None:
         """Blocks further effects in this attempt and holds the run at its end.
 
@@ -213,15 +226,24 @@ class Effects:
 
     def _fail(self, begun: StartedEffect, error: BaseException) -> None:
         """Records that an effect did not happen if that is certain; else it stays in doubt."""
-        refused = isinstance(error, Deferred | Skipped | Held)
-        refused = refused or (isinstance(error, Transient | Permanent) and error.refused)
-        # A refusal does not cover an earlier call under the same key; a definite answer does.
-        # After a successful call, only an explicit `refused=True` means that nothing was done.
-        answered = isinstance(error, Permanent) and not begun.acted
-        certain = not begun.doubted if refused else answered
-        if begun.started and begun.result is None and certain:
-            with suppress(Unavailable):  # The effect then stays in doubt, which is safe.
-                self._journal.fail(begun.plan, self._redact(str(error)), self._clock.now())
+        # A worker that is killed records nothing.
+        if not (begun.started and begun.result is None and isinstance(error, Exception)):
+            return
+        why = self._redact(str(error)) or type(error).__name__
+        with suppress(Unavailable):  # The effect then stays in doubt, which is safe.
+            if not begun.doubted and _denies(error, acted=begun.acted):
+                self._journal.fail(begun.plan, why, self._clock.now())
+            else:
+                self._journal.doubt(begun.plan, why)
+
+
+def _denies(error: Exception, *, acted: bool) -> bool:
+    """Returns whether an error shows that this start did nothing; `acted`: a call succeeded."""
+    if isinstance(error, Permanent):
+        return not error.doubtful and (error.refused or not acted)
+    if isinstance(error, Transient):
+        return error.refused
+    return isinstance(error, Deferred | Skipped | Held) and not acted
 
 
 def _result(committed: Entry) -> bytes:

@@ -1,9 +1,13 @@
 """An effect's row: its start, its commit, its failure, each one conditional write.
 
     (no row) ──► started ──► committed     final: the first commit wins
-                   │  ▲ └──► failed        certain that nothing was done
+                   │  ▲ └──► failed        certain that nothing was done, by this or any other start
                    ▼  │
     in doubt: started by an attempt that is over; started again if the policy permits
+
+A doubt ends by a commit, or by a start after a probe or a person said that it did not happen. No
+error ends it: an error shows what became of one call, and an earlier one may have been executed.
+`doubtful_since` is the time of the first start in doubt and survives later starts.
 
 A start by an attempt that a later one has superseded is rejected: `fence` is the lease count of the
 run and only grows. A commit is always accepted, because the effect has happened.
@@ -78,7 +82,7 @@ class EffectState(StrEnum):
 
     STARTED = "started"  # running, or in doubt once its attempt is over
     COMMITTED = "committed"  # it happened
-    FAILED = "failed"  # it certainly did not happen
+    FAILED = "failed"  # it certainly did not happen, in any attempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +148,14 @@ class EffectJournal:
             now: the time.
             doubtful: whether the outcome of the earlier start is unknown.
         """
+        # A shared row lasts as long as the youngest event that started it needs it.
+        self._expires_at = max(self._expires_at, old.row["expires_at"])
         since = old.doubtful_since if doubtful else now
         entry = self._starting(plan, now, doubtful_since=since)
+        if doubtful:
+            # The last error is shown and the arguments are compared as long as the doubt lasts.
+            entry |= {name: old.row[name] for name in ("error",) if name in old.row}
+            entry["arguments"] = plan.arguments or old.row.get("arguments", "")
         seen = every(
             Equals("status", old.row["status"]),
             Equals("lease_id", old.row["lease_id"]),
@@ -180,17 +190,18 @@ class EffectJournal:
         return None
 
     def fail(self, plan: Plan, why: str, now: datetime) -> None:
-        """Records that this attempt's effect did not happen."""
+        """Records that the effect did not happen; no earlier start may be in doubt."""
+        ended = {"status": str(EffectState.FAILED), "failed_at": to_ms(now)}
+        self._end(plan, Change(set={**ended, **_told(why)}, remove=("busy_until",)))
+
+    def doubt(self, plan: Plan, why: str) -> None:
+        """Records the error of this attempt, which leaves the effect in doubt."""
+        self._end(plan, Change(set=_told(why)))
+
+    def _end(self, plan: Plan, change: Change) -> None:
+        """Changes the row while this attempt's start is the last."""
         ours = every(
             Equals("status", str(EffectState.STARTED)), Equals("lease_id", self._run.lease_id)
-        )
-        change = Change(
-            set={
-                "status": str(EffectState.FAILED),
-                "failed_at": to_ms(now),
-                "error": why[:ERROR_LIMIT],
-            },
-            remove=("busy_until",),
         )
         try:
             self._table.update(self._key(plan), change, when=ours)
@@ -198,7 +209,7 @@ class EffectJournal:
             return  # Superseded, or recorded by an earlier try of this call.
 
     def prolong(self, plan: Plan, entry: Entry) -> None:
-        """Keeps a shared effect as long as the last event that uses it."""
+        """Keeps a shared effect, or its doubt, as long as the last event that uses it."""
         if plan.shared and entry.row["expires_at"] < self._expires_at - A_DAY:
             change = Change(set={"expires_at": self._expires_at})
             self._table.update(self._key(plan), change)
@@ -214,7 +225,7 @@ class EffectJournal:
     # -- the row
 
     def _write(self, plan: Plan, entry: Mapping[str, Any], when: Condition) -> Entry | None:
-        change = Change(set=entry, remove=_LEFT_BEHIND)
+        change = Change(set=entry, remove=[name for name in _LEFT_BEHIND if name not in entry])
         try:
             # An attempt uses a name once, so its lease identifies its own start.
             own = {"status": str(EffectState.STARTED), "lease_id": self._run.lease_id}
@@ -262,6 +273,10 @@ class EffectJournal:
         if plan.shared:
             return shared_effect_key(plan.name, plan.shared)
         return effect_key(self._run.source, self._run.event_id, self._run.handler, plan.name)
+
+
+def _told(why: str) -> dict[str, str]:
+    return {"error": why[:ERROR_LIMIT]}
 
 
 # Attributes of an earlier, failed start or of an expired row.

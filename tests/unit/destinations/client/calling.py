@@ -49,6 +49,7 @@ class Effects:
     committed: dict[str, str] = field(default_factory=dict)
     begun: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
+    failed: list[tuple[Exception, bool]] = field(default_factory=list)
 
     def current_key(self) -> str:
         return self.running
@@ -58,6 +59,9 @@ class Effects:
 
     def called(self) -> None:
         self.calls.append("succeeded")
+
+    def call_failed(self, error: Exception, *, acts: bool) -> None:
+        self.failed.append((error, acts))
 
     def redact(self, text: str) -> str:
         return text

@@ -150,7 +150,7 @@ def test_in_doubt_the_operator_is_told_of_three_answers(world: World) -> None:
         command = f"webhookctl hold {answer} evt-1 --source acme --handler {NAME} --hold {asked.id}"
         assert command in said
     assert "--happened --result JSON" in said
-    assert "in doubt: refund started and did not commit" in said
+    assert "in doubt since 2026-01-01T00:00:00Z: refund started and did not commit (last" in said
 
 
 def test_approved_it_is_done_again_under_the_same_key(world: World) -> None:
@@ -197,10 +197,11 @@ def test_beyond_its_keys_lifetime_it_is_held_and_says_so(world: World) -> None:
     downstream.failing = True
     world.deliver()
     world.work()
-    assert "in doubt: refund started and did not commit; its key is honoured until" in told(world)
+    assert "did not commit (last error: no answer); its" in told(world)
+    assert "its key is honoured until 2026-01-01T00:30:00Z: a retry that ends" in told(world)
     world.drop_messages()
     world.clock.advance(hours=2)
-    assert "in doubt beyond its key's lifetime: refund" in told(world)
+    assert "T00:00:00Z, beyond its key's lifetime: refund" in told(world)
     world.run_until_quiet()
     assert world.run().status is Status.HELD
     assert len(downstream.keys) == 1

@@ -53,6 +53,13 @@ def test_it_is_never_repeated_beyond_the_keys_lifetime(bench: Bench) -> None:
     assert len(bench.sink.keys) == 2
 
 
+def test_the_repetition_must_end_within_the_keys_lifetime(bench: Bench) -> None:
+    bench.clock.advance(hours=23, minutes=59, seconds=30)
+    with pytest.raises(Held, match="no longer knows the key"):
+        bench.attempt(seconds=30).effect("charge", bench.sink)
+    assert bench.attempt(seconds=29).effect("charge", bench.sink) == {"id": 2}
+
+
 def test_the_lifetime_is_the_downstreams(bench: Bench) -> None:
     bench.clock.advance(minutes=10)
     with pytest.raises(Held):
@@ -226,11 +233,11 @@ def test_a_refusal_of_the_repetition_says_nothing_of_the_first_call(bench: Bench
         bench.attempt().effect("charge", bench.sink, in_doubt="hold")
 
 
-def test_an_answer_to_the_repetition_ends_the_doubt(bench: Bench) -> None:
+def test_nor_does_an_answer_to_the_repetition(bench: Bench) -> None:
     bench.sink.planned = [Permanent("422")]
     with pytest.raises(Permanent):
         bench.attempt().effect("charge", bench.sink)
-    assert bench.row("charge")["status"] == "failed"
+    assert bench.row("charge")["status"] == "started"
 
 
 def test_what_was_turned_away_before_anybody_looked_says_nothing_either(bench: Bench) -> None:
