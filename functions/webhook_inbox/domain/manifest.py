@@ -12,6 +12,9 @@ from typing import Any, Final
 # The module that a build writes into each bundle; its `MANIFEST` is `Manifest.to_data()`.
 MODULE: Final = "compiled_manifest"
 DEFAULT_LANE: Final = "default"
+# The values of `identical_body`.
+HOLD: Final = "hold"
+DROP: Final = "drop"
 # The built-in handler that splits batches; the name is reserved.
 SPLIT: Final = "split"
 # The kind of order that needs a FIFO lane, and the value of `on_dead` that blocks.
@@ -96,7 +99,8 @@ class SourceSpec:
 
     `settings` is the rest of its TOML table, for the provider's module; `types` are the glob
     patterns of the types to store, others are acknowledged and counted; `secret` is the secret's
-    name within the stage.
+    name within the stage. `identical_body` is the action on an event whose signed content was
+    accepted under another id: "hold" (stored, its runs held), "run" or "drop".
     """
 
     name: str
@@ -104,6 +108,7 @@ class SourceSpec:
     secret: str
     types: tuple[str, ...] = ("*",)
     volatile: tuple[str, ...] = ()
+    identical_body: str = HOLD
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -53,6 +53,8 @@ RUN_LIFE: Final = EVENT_LIFE + timedelta(days=7)
 EFFECT_LIFE: Final = EVENT_LIFE + timedelta(days=14)
 # A waiting run raises an alarm this long before its event expires (G1).
 EXPIRY_WARNING: Final = timedelta(days=7)
+# The subject of the approval request of a run that is held because of its event's body.
+IDENTICAL_BODY: Final = "identical-body"
 # A DynamoDB key has at most 2048 bytes; a longer id is replaced by its hash.
 ID_LIMIT: Final = 512
 
@@ -175,6 +177,33 @@ def run_identity(of: StoredEvent | Run, handler: str, *, expires_at: datetime) -
     }
 
 
+def held_run(event: StoredEvent, handler: str) -> Item:
+    """Returns the first row of a held event's run; the same whoever writes it."""
+    key, at = run_key(event.source, event.event_id, handler), to_ms(event.received_at)
+    reason = (
+        f"its body was received before as {event.identical_to}: the provider sent a second event,"
+        " or a captured delivery was sent again"
+    )
+    return {
+        "pk": key.pk,
+        "sk": key.sk,
+        **run_identity(event, handler, expires_at=event.received_at + RUN_LIFE),
+        **due_entry(key, event.received_at + EVENT_LIFE - EXPIRY_WARNING),
+        "status": str(Status.HELD),
+        "first_at": at,
+        "last_at": at,
+        "last_error": reason,
+        "held": {
+            "subject": IDENTICAL_BODY,
+            "reason": reason,
+            "shows": "",
+            "fingerprint": event.guard,
+            "at": at,
+            "identical_to": event.identical_to,
+        },
+    }
+
+
 def live(item: Item | None, now: datetime) -> Item | None:
     """Returns the row, None if it has expired."""
     if item is None or item.get("expires_at", 1 << 62) <= to_seconds(now):
@@ -245,6 +274,10 @@ def event_to(event: StoredEvent) -> Item:
         item["agent"] = event.agent
     if event.ordering_keys:
         item["ordering_keys"] = dict(event.ordering_keys)
+    if event.identical_to:
+        item["identical_to"] = event.identical_to
+    if event.held:
+        item["held"] = True
     return item
 
 
@@ -266,6 +299,8 @@ def event_from(item: Item, body: bytes) -> StoredEvent:
         request_id=item.get("request_id", ""),
         agent=item.get("agent", ""),
         ordering_keys=item.get("ordering_keys", {}),
+        identical_to=item.get("identical_to", ""),
+        held=item.get("held", False),
     )
 
 

@@ -15,13 +15,14 @@ from webhook_inbox.ledger.queries import Ledger, Received
 from webhook_inbox.ledger.schema import (
     RUN_LIFE,
     due_entry,
+    held_run,
     key_of_run,
     run_from,
     run_identity,
     run_key,
     transition,
 )
-from webhook_inbox.ledger.settle import as_seen
+from webhook_inbox.ledger.settle import as_seen, extend_life
 from webhook_inbox.queue.lanes import Backlogs, Lanes
 from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.reconciler.report import Action, ReconcilerReport
@@ -90,11 +91,17 @@ class UnsentRuns:
         begun = {run.handler for run in found.runs}
         for run in found.runs:
             self._watch(run)
+            if found.event.held:
+                # No message of a held event is received that could do so.
+                extend_life(self._table, run, found.event)
         for name in found.event.runs:
             if name not in begun:
                 self._adopt(found.event, name)
 
     def _adopt(self, event: StoredEvent, handler: str) -> None:
+        if event.held:
+            self._hold(event, handler)
+            return
         key = run_key(event.source, event.event_id, handler)
         ordering_key = event.ordering_keys.get(handler, "")
         change = Change(
@@ -118,6 +125,14 @@ class UnsentRuns:
         if send:
             reference = RunMessage(event.source, event.event_id, handler, ordering_key=ordering_key)
             self._lanes.send([(lane, reference)])
+        self._report.add(Action.ADOPTED)
+
+    def _hold(self, event: StoredEvent, handler: str) -> None:
+        try:
+            self._table.put(held_run(event, handler), when=Absent("pk"))
+        except ConditionFailed:
+            self._report.add(Action.MOVED_ON)
+            return
         self._report.add(Action.ADOPTED)
 
     def _watch(self, run: Run) -> None:
