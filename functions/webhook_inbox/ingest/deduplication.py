@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
 
-from webhook_inbox.domain.conditions import Absent, Condition, Equals, every
+from webhook_inbox.domain.conditions import Condition, Equals, every
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.manifest import DROP, HOLD, Manifest
 from webhook_inbox.domain.model import StoredEvent
@@ -39,7 +39,7 @@ from webhook_inbox.ledger.schema import (
     event_key,
     event_to,
     guard_key,
-    held_run,
+    hold,
     live,
 )
 from webhook_inbox.queue.lanes import Lanes
@@ -219,8 +219,7 @@ class IdempotentReceiver:
         """Returns the messages of runs that have no row; holds the runs of a held event instead."""
         if event.held:
             for name in handlers:
-                with suppress(ConditionFailed):
-                    self._table.put(held_run(event, name), when=Absent("pk"))
+                hold(self._table, event, name)
             return ()
         return [(self._manifest.lane_of(name), _first_message(event, name)) for name in handlers]
 

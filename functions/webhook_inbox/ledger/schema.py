@@ -178,15 +178,13 @@ def run_identity(of: StoredEvent | Run, handler: str, *, expires_at: datetime) -
 
 
 def held_run(event: StoredEvent, handler: str) -> Item:
-    """Returns the first row of a held event's run; the same whoever writes it."""
+    """Returns the attributes of a held event's run before a decision; a function of the event."""
     key, at = run_key(event.source, event.event_id, handler), to_ms(event.received_at)
     reason = (
         f"its body was received before as {event.identical_to}: the provider sent a second event,"
         " or a captured delivery was sent again"
     )
     return {
-        "pk": key.pk,
-        "sk": key.sk,
         **run_identity(event, handler, expires_at=event.received_at + RUN_LIFE),
         **due_entry(key, event.received_at + EVENT_LIFE - EXPIRY_WARNING),
         "status": str(Status.HELD),
@@ -344,3 +342,19 @@ def transition(
         if error.old is not None and carries(error.old, expected):
             return error.old
         raise
+
+
+def hold(table: Table, event: StoredEvent, handler: str) -> bool:
+    """Writes the run of a held event, which is not sent; returns False if the run has a row.
+
+    Raises:
+        Unavailable: the table failed; the run may be held.
+    """
+    change = Change(set=held_run(event, handler))
+    try:
+        transition(
+            table, run_key(event.source, event.event_id, handler), change, when=Absent("pk")
+        )
+    except ConditionFailed:
+        return False
+    return True

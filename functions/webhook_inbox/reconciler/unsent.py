@@ -15,7 +15,7 @@ from webhook_inbox.ledger.queries import Ledger, Received
 from webhook_inbox.ledger.schema import (
     RUN_LIFE,
     due_entry,
-    held_run,
+    hold,
     key_of_run,
     run_from,
     run_identity,
@@ -100,7 +100,8 @@ class UnsentRuns:
 
     def _adopt(self, event: StoredEvent, handler: str) -> None:
         if event.held:
-            self._hold(event, handler)
+            held = hold(self._table, event, handler)
+            self._report.add(Action.ADOPTED if held else Action.MOVED_ON)
             return
         key = run_key(event.source, event.event_id, handler)
         ordering_key = event.ordering_keys.get(handler, "")
@@ -125,14 +126,6 @@ class UnsentRuns:
         if send:
             reference = RunMessage(event.source, event.event_id, handler, ordering_key=ordering_key)
             self._lanes.send([(lane, reference)])
-        self._report.add(Action.ADOPTED)
-
-    def _hold(self, event: StoredEvent, handler: str) -> None:
-        try:
-            self._table.put(held_run(event, handler), when=Absent("pk"))
-        except ConditionFailed:
-            self._report.add(Action.MOVED_ON)
-            return
         self._report.add(Action.ADOPTED)
 
     def _watch(self, run: Run) -> None:

@@ -54,7 +54,7 @@ def with_rule(rule: str) -> World:
 def crash_before_the_runs(world: World) -> None:
     """Stores the second event, and ends ingest before its runs have rows."""
     send(world, "first")
-    world.plan.fail("PutItem", skip=2)  # after the guard and the event
+    world.plan.fail("UpdateItem")  # after the guard and the event
     assert send(world, "second").status == 503
     assert world.event_row("second", "github") is not None
     assert row(world) is None
@@ -192,7 +192,7 @@ def test_every_writer_of_the_held_run_writes_the_same_row(world: World) -> None:
 
 def test_a_lost_answer_to_the_runs_write_heals(world: World) -> None:
     send(world, "first")
-    world.plan.fail("PutItem", Fault.AFTER, skip=2)
+    world.plan.fail("UpdateItem", Fault.AFTER)
     assert send(world, "second").status == 503
     assert send(world, "second").outcome is IngestOutcome.DUPLICATE
     assert request(world).run.status is Status.HELD
