@@ -352,9 +352,7 @@ def hold(table: Table, event: StoredEvent, handler: str) -> bool:
     """
     change = Change(set=held_run(event, handler))
     try:
-        transition(
-            table, run_key(event.source, event.event_id, handler), change, when=Absent("pk")
-        )
+        transition(table, run_key(event.source, event.event_id, handler), change, when=Absent("pk"))
     except ConditionFailed:
         return False
     return True

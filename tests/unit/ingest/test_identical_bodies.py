@@ -261,7 +261,9 @@ def test_an_event_keeps_the_rule_that_it_was_accepted_with(world: World) -> None
 
 
 def test_a_held_copy_does_not_block_its_ordering_key() -> None:
-    serial = handler(NOTE, "issues*", source="github", lane="notes", order=Order("serial", "customer"))
+    serial = handler(
+        NOTE, "issues*", source="github", lane="notes", order=Order("serial", "customer")
+    )
     manifest = with_source(GITHUB)
     world = World(replace(manifest, handlers={NOTE: serial}))
     asked = twice(world)
