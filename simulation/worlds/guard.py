@@ -1,5 +1,6 @@
 """Small worlds about the guard: one signed content under two ids, or one signature for two."""
 
+from dataclasses import replace
 from typing import Final
 
 from simulation.worlds.builders import GITHUB, LAX, NOTES_IN_ORDER, world
@@ -19,6 +20,7 @@ GUARD_WORLDS: Final = (
         HONEST,
         CAPTURED,
         on=GITHUB,
+        faults=("before", "killed"),
         budget={"faults": 1, "jumps": 1},
         workers=1,
         tries=2,
@@ -47,12 +49,33 @@ GUARD_WORLDS: Final = (
         FIRST_OF_TWO,
         SECOND_OF_TWO,
         on=GITHUB,
-        workers=1,
-        receivers=2,
+        workers=0,
+        receivers=1,
         tries=2,
-        faults=("killed", "after", "delayed"),
+        faults=("killed", "after"),
+        budget={"faults": 1, "jumps": 1, "passes": 1, "decisions": 1},
+    ),
+    world(
+        "a decision during a duplicate",
+        FIRST_OF_TWO,
+        replace(SECOND_OF_TWO, preloaded=True),
+        replace(SECOND_OF_TWO, name="second again"),
+        on=GITHUB,
+        workers=0,
+        receivers=1,
+        faults=("killed", "delayed"),
+        budget={"faults": 1, "decisions": 2},
+    ),
+    world(
+        "a replay of a held event",
+        FIRST_OF_TWO,
+        replace(SECOND_OF_TWO, preloaded=True),
+        on=GITHUB,
+        workers=1,
+        receivers=1,
         requests=(BY_NAME, FORCED),
-        budget={"faults": 1, "jumps": 2, "passes": 1, "decisions": 1, "replays": 1},
+        faults=(),
+        budget={"decisions": 1, "replays": 1},
     ),
     world(
         "a held event in a serial lane",
