@@ -42,5 +42,5 @@ def _check_sent(world: World, webhook: Webhook, event: Item) -> None:
     for name in event["runs"]:
         begun = world.aws.table.row(run_key(*webhook.event, name)) is not None
         sent = world.observer.sends.get((*webhook.event, name), 0) > 0
-        must("G5", begun or sent, f"{webhook.name} was a duplicate and {name} was not sent")
         must("G6", begun or "held" not in event, f"{webhook.name} is held and {name} has no row")
+        must("G5", begun or sent, f"{webhook.name} was a duplicate and {name} was not sent")
