@@ -95,8 +95,8 @@ outcome.
 |---|---|---|
 | 202 | `accepted` | stored and sent; Slack gets 200 |
 | 200 | `duplicate` | known, and in progress or done |
-| 202 | `held` | stored; its body was received before under another id, and its runs wait for an operator |
-| 200 | `replayed` | not stored: its signature was used for other content, or the source drops identical bodies |
+| 202 | `held` | stored; its body is known under another id, and its runs are held |
+| 200 | `replayed` | not stored: a signature of other content, or `identical_body = "drop"` |
 | 200 | `ignored` | a type that the source does not store |
 | 400, 401 | `rejected` | failed verification; `reason` names the check |
 | 404 | `unknown-source` | no such source |

@@ -58,13 +58,13 @@ GUARD_WORLDS: Final = (
     world(
         "a decision during a duplicate",
         FIRST_OF_TWO,
-        replace(SECOND_OF_TWO, preloaded=True),
+        SECOND_OF_TWO,
         replace(SECOND_OF_TWO, name="second again"),
         on=GITHUB,
         workers=0,
-        receivers=1,
-        faults=("killed", "delayed"),
-        budget={"faults": 1, "decisions": 2},
+        receivers=2,
+        faults=("killed",),
+        budget={"faults": 1, "decisions": 1},
     ),
     world(
         "a replay of a held event",

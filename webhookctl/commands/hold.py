@@ -48,7 +48,7 @@ MEANINGS: Final = {
     ApprovalOutcome.UNSENT: "approved; the reconciler sends its run within two minutes",
     ApprovalOutcome.DENIED: "denied; its run is skipped",
 }
-# Of several at once.
+# The texts for the counts of a decision about several runs.
 COUNTED: Final = {
     ApprovalOutcome.APPROVED: "approved; their runs are sent",
     ApprovalOutcome.UNSENT: "approved; the reconciler sends their runs within two minutes",
