@@ -7,12 +7,17 @@ import pytest
 
 from tests.unit.support.holding import deciding
 from tests.unit.support.world import GITHUB, World, handler, with_source
+from webhook_inbox import providers
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.manifest import Order
 from webhook_inbox.domain.model import EventStatus, Status
 from webhook_inbox.domain.ports import Item
+from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.handlers.approvals import ApprovalOutcome, ApprovalRequest, holds
+from webhook_inbox.ingest.deduplication import IdempotentReceiver
 from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
+from webhook_inbox.ingest.rejected import RejectedFilter, find
+from webhook_inbox.ingest.release import Reverification
 from webhook_inbox.ledger.lease import Lease, NotClaimable, Refusal, claim
 from webhook_inbox.ledger.schema import IDENTICAL_BODY, run_key
 from webhook_inbox.queue.message import RunMessage
@@ -290,3 +295,25 @@ def test_a_reused_id_keeps_the_record_of_its_first_event(world: World) -> None:
     assert row["status"] == "done"
     assert row["expires_at"] == event["expires_at"] + 7 * 86400
     assert run_key("github", "second", NOTE).pk == row["pk"]
+
+
+def test_a_released_delivery_with_a_known_body_is_held(world: World) -> None:
+    world.deliver("second", source="github", body=BODY, secret="a-later-secret")
+    send(world, "first")
+    world.vault.rotate("github", "a-later-secret")
+    secrets = SecretCache(store=world.vault, clock=world.clock)
+    judge = Reverification(
+        manifest=world.manifest,
+        providers=providers.load,
+        table=world.table,
+        blobs=world.blobs,
+        secrets=secrets,
+    )
+    receiver = IdempotentReceiver(
+        manifest=world.manifest, table=world.table, lanes=world.lanes, blobs=world.blobs
+    )
+    (kept,) = find(world.table, "github", RejectedFilter(), now=world.now)
+    assert judge.release(kept, receiver, by="kim", now=world.now).verdict is IngestOutcome.HELD
+    world.run_until_quiet()
+    assert [event_id for _, event_id, _ in world.handled] == ["first"]
+    assert request(world).identical_to == "first"
