@@ -81,7 +81,6 @@ item. The body of an item is its exact text in the batch; its id, type and time 
 |---|---|
 | `accepted` | stored, and its runs are sent |
 | `duplicate` | known from another batch or an earlier attempt; its unsent runs are sent |
-| `replayed` | this content was received before under another id; not run |
 | `ignored` | of a type that the source does not store |
 | `conflict` | a known id with other content; stored, and the batch's run is a dead letter |
 | `rejected` | no usable id; the batch's run is a dead letter with the reason |
@@ -96,7 +95,8 @@ outcome.
 |---|---|---|
 | 202 | `accepted` | stored and sent; Slack gets 200 |
 | 200 | `duplicate` | known, and in progress or done |
-| 200 | `replayed` | this content was received before under another id; not run |
+| 202 | `held` | stored; its body is known under another id, and its runs are held |
+| 200 | `replayed` | not stored: a signature of other content, or `identical_body = "drop"` |
 | 200 | `ignored` | a type that the source does not store |
 | 400, 401 | `rejected` | failed verification; `reason` names the check |
 | 404 | `unknown-source` | no such source |

@@ -145,6 +145,19 @@ class Alarms(Construct):
                 f" arrived: `{self._ctl} inbox list --source {source} --since 1h`.",
             )
 
+    def watch_identical(self, sources: Iterable[str]) -> None:
+        """Alarms on events of these sources whose body was received before under another id."""
+        for source in sources:
+            self._alarm(
+                f"Held-{source}",
+                _deliveries(source, "held"),
+                text=f"{source} sent an event with the body of an earlier one: a second event, or a"
+                " captured delivery. It is stored and its runs are held. List them:"
+                f" `{self._ctl} hold list --source {source} --subject identical-body`. Compare with"
+                " the provider's log, then"
+                f" `{self._ctl} hold approve EVENT_ID --source {source} --reason TEXT`, or deny.",
+            )
+
     def watch_reconciler(self, reconciler: lambda_.IFunction) -> None:
         """Alarms on a reconciler that stopped or fails, and on the runs that it gives up."""
         self._alarm(

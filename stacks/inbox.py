@@ -24,7 +24,7 @@ from webhook_inbox import providers
 from webhook_inbox.configuration import inbox_toml
 from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.domain.manifest import METADATA, Manifest
+from webhook_inbox.domain.manifest import HOLD, METADATA, Manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +140,11 @@ class WebhookInbox(Construct):
             alarms.watch_lane(lane, self.processors[lane.name])
         alarms.watch_serial(spec for spec in self.manifest.handlers.values() if spec.serial)
         alarms.watch_sources(self.manifest.sources)
+        alarms.watch_identical(
+            name
+            for name, spec in self.manifest.sources.items()
+            if spec.identical_body == HOLD and providers.load(spec).guard is not None
+        )
         return alarms
 
     def _outputs(self, values: dict[str, str]) -> None:

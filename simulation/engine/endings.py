@@ -26,7 +26,7 @@ def end(world: World, slot: str, job: Job, how: str) -> None:
         world.answered[job.webhook.name] = result.status
         row = world.aws.table.row(event_key(*job.webhook.event))
         world.observer.answered(job.webhook, result, row)
-        if row is not None and result.outcome is IngestOutcome.DUPLICATE:
+        if row is not None and result.outcome in {IngestOutcome.DUPLICATE, IngestOutcome.HELD}:
             _check_sent(world, job.webhook, row)
     elif job.message is not None and not result.keeps_message:
         if how == "ok":
@@ -36,10 +36,11 @@ def end(world: World, slot: str, job: Job, how: str) -> None:
 
 
 def _check_sent(world: World, webhook: Webhook, event: Item) -> None:
-    """Checks that a duplicate enqueued the runs that were not enqueued before (G5)."""
+    """Checks that a duplicate enqueued, or held, the runs that were not enqueued before (G5)."""
     if event["received_at"] <= world.clock.ms - YOUNG_MS:
         return
     for name in event["runs"]:
         begun = world.aws.table.row(run_key(*webhook.event, name)) is not None
         sent = world.observer.sends.get((*webhook.event, name), 0) > 0
+        must("G6", begun or "held" not in event, f"{webhook.name} is held and {name} has no row")
         must("G5", begun or sent, f"{webhook.name} was a duplicate and {name} was not sent")

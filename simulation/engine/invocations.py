@@ -20,7 +20,7 @@ from simulation.worlds.scenario import SECRET, Webhook
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Key
 from webhook_inbox.domain.timestamps import from_ms
-from webhook_inbox.ledger.schema import RUN_PREFIX, run_key
+from webhook_inbox.ledger.schema import RUN_PREFIX, event_key, run_key
 from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.queue.outcomes import Worker
 from webhook_inbox.replay.request import ReplayRequest
@@ -162,6 +162,7 @@ def handle(world: World, slot: str, outcome: AttemptOutcome) -> None:
         busy = any(other.handling == run for other in world.jobs.values())
         row = world.aws.table.row(run_key(source, event_id, name))
         world.observer.attempt_began(run, content, row, limit=world.limits[name], busy=busy)
+        world.observer.content_began(run, world.aws.table.row(event_key(*run[:2])) or {})
         check_fifo_order(world, run)
         check_order(world, run)
         ignored = (

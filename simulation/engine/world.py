@@ -17,7 +17,7 @@ from webhook_inbox.domain.manifest import SPLIT
 from webhook_inbox.domain.ports import Change, Item, Key
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.pauses import CONTROL_PK, HANDLER_PREFIX
-from webhook_inbox.ledger.schema import RECEIVED_SHARDS, RUN_PREFIX, run_key
+from webhook_inbox.ledger.schema import RECEIVED_SHARDS, RUN_PREFIX, event_key, run_key
 from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.reconciler.received import CURSORS, FIRST_LOOK, SECOND_LOOK
 
@@ -266,6 +266,8 @@ class World:
         now = self.clock.ms
         if actor.webhook is not None and actor.webhook.forged:
             must("G6", not key.pk.startswith("event#"), f"{actor.webhook.name} wrote {key}")
+        if actor.webhook is not None and actor.webhook.grafted:
+            must("G6", key.sk != "event", f"{actor.webhook.name} was stored")
         if key.sk == "event":
             self.observer.stored(old, new, now, self.aws.blobs)
         elif key.sk.startswith(RUN_PREFIX):
@@ -275,6 +277,7 @@ class World:
             if new["status"] == "done" and (old or {}).get("status") != "done":
                 self._check_effect(run)
             if old is not None and new.get("approvals") != old.get("approvals"):
+                self.observer.decided.add(run)
                 self._approved(run, old)
         elif circuits.is_circuit(key):
             circuits.changed(self.observer, key, old or {}, new, now=now, max_skew=self.max_skew)
@@ -319,6 +322,9 @@ class World:
 
     def _sent(self, actor: Actor, reference: RunMessage) -> None:
         row = self.row_of(reference) or {}
+        event = self.aws.table.row(event_key(reference.source, reference.event_id)) or {}
+        first = reference.generation == 0 and event.get("held", False)
+        must("G6", not first, f"{named(reference)} was sent, and its event is held")
         self.observer.sent(actor, reference, row.get("generation", 0), self.clock.ms)
 
     def row_of(self, reference: RunMessage) -> Item | None:

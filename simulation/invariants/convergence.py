@@ -25,7 +25,7 @@ from simulation.worlds.scenario import SUCCEEDS
 from webhook_inbox.domain.manifest import SPLIT
 from webhook_inbox.domain.ports import Item, Key
 from webhook_inbox.handlers.ordering.gaps import SUBJECT
-from webhook_inbox.ledger.schema import RUN_PREFIX, event_key, run_key
+from webhook_inbox.ledger.schema import IDENTICAL_BODY, RUN_PREFIX, event_key, run_key
 from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.reconciler.received import CURSORS
 from webhook_inbox.replay.request import ReplayRequest
@@ -119,6 +119,8 @@ def _approve(world: World) -> bool:
     waiting |= {n for n, spec in world.deployment.manifest.handlers.items() if spec.serial}
     for row in rows:
         held = row.get("status") == "held" and row["handler"] in waiting
+        # A held copy blocks nothing; if it did, the world would not converge.
+        held = held and row["held"]["subject"] != IDENTICAL_BODY
         if held and world.free("person", 1):
             invocations.decide(world, "approve", row["pk"], row["sk"])
             return True
@@ -211,6 +213,11 @@ def _check_events(world: World) -> None:
 def _check_run(world: World, row: Item) -> None:
     observer, run = world.observer, (row["source"], row["event_id"], row["handler"])
     if run[2] == SPLIT:
+        return
+    event = world.aws.table.row(event_key(*run[:2])) or {}
+    if event.get("held") and run not in observer.decided:
+        idle = row["status"] in {"held", "skipped"} and run not in observer.posts
+        must("G6", idle or run in observer.forced, f"{run} was not decided and is {row['status']}")
         return
     behavior = world.behavior_of(run[2])
     if row["status"] == "done" and not behavior.shared and not observer.posts.get(run):

@@ -6,12 +6,17 @@ from typing import Any, Final
 
 from simulation.engine.acting import Behavior
 from simulation.worlds.scenario import Budget, Deployment, Scenario, Webhook, handler, manifest
-from webhook_inbox.domain.manifest import SPLITTER
+from webhook_inbox.domain.manifest import SERIAL, SPLITTER, Order
 
 MAIL: Final = Deployment("mail", manifest(handler("mail")))
 ONCE: Final = Deployment("once", manifest(handler("mail", max_attempts=1)))
 BOTH: Final = Deployment("both", manifest(handler("mail"), handler("bill", lane="slow")))
 GITHUB: Final = Deployment("github", manifest(handler("note", "github")))
+LAX: Final = Deployment("lax", manifest(handler("note", "lax")))
+NOTES_IN_ORDER: Final = Deployment(
+    "notes in order",
+    manifest(handler("note", "github", lane="notes", order=Order(SERIAL, "content"))),
+)
 BATCHES: Final = Deployment("batches", manifest(handler("note", "line"), SPLITTER))
 ONLY_MAIL: Final = manifest(handler("mail"))
 JOURNAL: Final = Deployment("journal", ONLY_MAIL, behaviors={"mail": Behavior(journals=True)})

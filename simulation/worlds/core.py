@@ -3,8 +3,9 @@
 from dataclasses import replace
 from typing import Final
 
-from simulation.worlds.builders import AGAIN, BATCHES, BOTH, FIRST, GITHUB, MAIL, ONCE, world
+from simulation.worlds.builders import AGAIN, BATCHES, BOTH, FIRST, MAIL, ONCE, world
 from simulation.worlds.destinations import DESTINATION_WORLDS
+from simulation.worlds.guard import GUARD_WORLDS
 from simulation.worlds.handlers import HANDLER_WORLDS
 from simulation.worlds.ordered import ORDERING_WORLDS, PAUSE_WORLDS
 from simulation.worlds.scenario import (
@@ -131,25 +132,7 @@ SMALL_WORLDS: Final = (
         budget={"faults": 1},
         workers=1,
     ),
-    world(
-        "a captured body",
-        Webhook("honest", "github", "e1"),
-        Webhook("captured", "github", "e2", captured=True, retries=False),
-        on=GITHUB,
-        budget={"faults": 1, "jumps": 1},
-        workers=1,
-        tries=2,
-    ),
-    world(
-        "a guard without an event",
-        Webhook("honest", "github", "e1"),
-        Webhook("captured", "github", "e2", captured=True, retries=False),
-        on=GITHUB,
-        tries=2,
-        workers=0,
-        faults=("killed",),
-        budget={"faults": 1, "jumps": 1},
-    ),
+    *GUARD_WORLDS,
     world(
         "large bodies",
         replace(FIRST, padding=20_000),

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from simulation.engine.acting import AttemptOutcome, Behavior, Handlers
 from simulation.engine.programs import load_provider
+from webhook_inbox.adapters.memory.system import START
 from webhook_inbox.domain.manifest import (
     Backoff,
     DestinationSpec,
@@ -37,8 +38,21 @@ ACME: Final = SourceSpec(
 GITHUB: Final = SourceSpec("github", "github", "github")
 # "line" sends batches.
 LINE: Final = SourceSpec("line", "line", "line")
-SOURCES: Final = {"acme": ACME, "github": GITHUB, "line": LINE}
-TYPES: Final = {"acme": "paid", "github": "issues", "line": "message"}
+# "lax" signs its time only, and stores one type.
+LAX: Final = SourceSpec(
+    "lax",
+    "hmac",
+    "lax",
+    types=("paid",),
+    settings={
+        "signature": {"header": "X-Lax-Signature", "signs": "{timestamp}", "partial": True},
+        "timestamp": {"header": "X-Lax-Timestamp", "tolerance": "24h"},
+        "event_id": {"json": "version"},
+        "event_type": {"json": "content"},
+    },
+)
+SOURCES: Final = {"acme": ACME, "github": GITHUB, "line": LINE, "lax": LAX}
+TYPES: Final = {"acme": "paid", "github": "issues", "line": "message", "lax": "paid"}
 
 SUCCEEDS: Final = AttemptOutcome()
 FAILS: Final = AttemptOutcome(posts=False, error="transient")
@@ -94,6 +108,7 @@ class Webhook:
         content: the content; the same for every honest delivery of one event.
         forged: whether it is signed with a wrong secret.
         captured: whether it is a copy of an honest delivery under another id.
+        grafted: whether it is other content under the signature of a preloaded delivery.
         retries: whether the sender retries until acknowledged.
         padding: bytes added to make the body large.
         items: the ids of the events of a batch.
@@ -107,6 +122,7 @@ class Webhook:
     content: str = "42"
     forged: bool = False
     captured: bool = False
+    grafted: bool = False
     retries: bool = True
     padding: int = 0
     items: tuple[str, ...] = ()
@@ -131,13 +147,15 @@ class Webhook:
     @property
     def honest(self) -> bool:
         """True if the provider sent it unchanged."""
-        return not (self.forged or self.captured)
+        return not (self.forged or self.captured or self.grafted)
 
     def delivered(self, now: datetime, request_id: str) -> Delivery:
         """Returns the HTTP request, sent and signed now."""
         secret = "another-secret" if self.forged else SECRET
         sample = Sample(self.event_id, TYPES[self.source], self.body)
-        signed = load_provider(SOURCES[self.source]).sign(sample, secret, now)
+        # The preloaded delivery was signed when the world began; its signature covers the time.
+        signed_at = START if self.grafted else now
+        signed = load_provider(SOURCES[self.source]).sign(sample, secret, signed_at)
         headers = {name.lower(): value for name, value in signed.items()}
         path = f"/webhooks/{self.source}"
         return Delivery(self.source, "POST", path, "", headers, self.body, now, request_id)

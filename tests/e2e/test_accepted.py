@@ -79,8 +79,10 @@ def test_a_captured_body_under_a_fresh_id_is_not_run(inbox: WholeInbox) -> None:
 
     answer = inbox.deliver("github", "issues.opened", issue, event_id=forged_id)
 
-    assert (answer.status, answer.json["status"]) == (200, "replayed")
-    assert inbox.overview("github", forged_id) is None
+    assert (answer.status, answer.json["status"]) == (202, "held")
+    held = inbox.overview("github", forged_id)
+    assert held is not None
+    assert (held.event.identical_to, held.status) == (event_id, "held")
     assert inbox.effects(forged_id) == {}
 
 

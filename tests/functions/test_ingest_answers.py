@@ -233,8 +233,10 @@ def test_a_captured_body_under_a_fresh_id_is_recognised_and_not_run(inbox: Inbox
 
     answer = inbox.post("github", body, {**first, "x-github-delivery": "b"})
 
-    assert (answer.status, answer.json) == (200, {"status": "replayed", "event_id": "b"})
-    assert inbox.account.event("github", "b") is None
+    assert (answer.status, answer.json) == (202, {"status": "held", "event_id": "b"})
+    event = inbox.account.event("github", "b")
+    assert event is not None
+    assert event["identical_to"] == "a"
     assert inbox.account.receive() == []
 
 

@@ -60,6 +60,7 @@ def fires(properties: Mapping[str, Any]) -> tuple[str, int, int]:
 def test_alarms_are_these_with_and_without_people(dev: Template, told: Template) -> None:
     expected = {f"{kind}{source}" for kind in ("Conflicts", "IngestFaults") for source in SOURCES}
     expected |= {f"{kind}{lane}" for kind in OF_A_LANE for lane in LANES}
+    expected |= {"Held-github"}  # Stripe signs its time
     expected |= {"ApiErrors", "IngestCrashes", "ReplayErrors"}
     expected |= {
         "ReconcilerStopped",
@@ -158,6 +159,14 @@ def test_each_source_s_conflicts_and_our_faults_are_noticed(
     assert watched(found) == ("WebhookInbox", "Deliveries", "Sum", 300)
     assert fires(found) == (AT_LEAST, 1, 1)
     assert dimensions(found) == {"service": "ingest", "source": source, "outcome": str(outcome)}
+
+
+def test_a_held_event_is_noticed_where_bodies_can_be_identical(dev: Template) -> None:
+    found = alarm(dev, "Held-github")
+    assert watched(found) == ("WebhookInbox", "Deliveries", "Sum", 300)
+    assert fires(found) == (AT_LEAST, 1, 1)
+    outcome = str(IngestOutcome.HELD)
+    assert dimensions(found) == {"service": "ingest", "source": "github", "outcome": outcome}
 
 
 def test_a_metric_has_the_dimensions_that_powertools_gives_it(

@@ -43,7 +43,10 @@ def test_indexes_are_the_two_that_the_code_queries(dev: Template) -> None:
             {"AttributeName": "received_bucket", "KeyType": "HASH"},
             {"AttributeName": "received_at", "KeyType": "RANGE"},
         ],
-        "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["source", "type", "runs"]},
+        "Projection": {
+            "ProjectionType": "INCLUDE",
+            "NonKeyAttributes": ["source", "type", "runs", "held"],
+        },
     }
     assert by_due == {
         "IndexName": "by_due",

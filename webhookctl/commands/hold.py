@@ -1,10 +1,16 @@
 """`hold`: lists and decides approval requests."""
 
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from heapq import nsmallest
+from itertools import islice
 from typing import Annotated, Any, Final
 
 import typer
 
 from webhook_inbox.adapters.system import SystemRandomness
+from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.timestamps import EPOCH
 from webhook_inbox.handlers.approvals import (
@@ -12,20 +18,23 @@ from webhook_inbox.handlers.approvals import (
     ApprovalRequest,
     Approvals,
     Decision,
+    HoldFilter,
     holds,
 )
 from webhook_inbox.handlers.effects.journal import Unstorable
 from webhook_inbox.handlers.effects.manual_commit import NoDoubt
 from webhookctl.checkout import known_manifest, require_known
+from webhookctl.display.output import counted
 from webhookctl.display.runs import hold_object
-from webhookctl.display.times import iso
+from webhookctl.display.times import iso, moment
 from webhookctl.display.untrusted import command, quoted
 from webhookctl.errors import CommandError
 from webhookctl.invocation import (
     By,
-    EventId,
+    EventType,
     Handler,
     Invocation,
+    Limit,
     Reason,
     Source,
     caller,
@@ -39,6 +48,14 @@ MEANINGS: Final = {
     ApprovalOutcome.UNSENT: "approved; the reconciler sends its run within two minutes",
     ApprovalOutcome.DENIED: "denied; its run is skipped",
 }
+# The texts for the counts of a decision about several runs.
+COUNTED: Final = {
+    ApprovalOutcome.APPROVED: "approved; their runs are sent",
+    ApprovalOutcome.UNSENT: "approved; the reconciler sends their runs within two minutes",
+    ApprovalOutcome.DENIED: "denied; their runs are skipped",
+    ApprovalOutcome.MOVED_ON: "changed meanwhile; no decision was recorded",
+    ApprovalOutcome.EXPIRED: "expired; no decision was recorded",
+}
 
 _NOTHING: Final = "no decision was recorded"
 
@@ -50,20 +67,78 @@ HoldId = Annotated[
     str | None,
     typer.Option("--hold", metavar="ID", help="Decide only this approval request, as listed."),
 ]
+Named = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[EVENT_ID]", help="The event's id at the provider; without it, use the filters."
+    ),
+]
+Subject = Annotated[
+    str | None,
+    typer.Option(metavar="TEXT", help="Only this subject, like policy or identical-body."),
+]
+ReasonContains = Annotated[
+    str | None, typer.Option(metavar="TEXT", help="Only requests whose reason contains this.")
+]
+Since = Annotated[str | None, typer.Option(help="Only held since 30m, 2h or 7d (ago), or a time.")]
+Until = Annotated[str | None, typer.Option(help="Only held until 2h (ago), or a time.")]
+Yes = Annotated[
+    bool, typer.Option("--yes", help="Decide what the filters select; without it, only list it.")
+]
 
 
 @app.command("list")
 @takes_options
-def list_holds(call: Invocation, *, source: Source = None, handler: Handler = None) -> None:
+def list_holds(
+    call: Invocation,
+    *,
+    source: Source = None,
+    handler: Handler = None,
+    type_: EventType = None,
+    subject: Subject = None,
+    reason_contains: ReasonContains = None,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = 1000,
+) -> None:
     """List the runs that wait for approval, oldest first."""
-    found = [
-        hold
-        for hold in holds(call.target.ledger())
-        if source in {None, hold.run.source} and handler in {None, hold.run.handler}
-    ]
-    if not found:
+    wanted = _wanted(call, source, handler, type_, subject, reason_contains, since, until)
+    # Only as many as are shown are in memory.
+    found = nsmallest(limit, _found(call, wanted), key=lambda hold: hold.since or EPOCH)
+    _list(call, found)
+    if len(found) == limit and not call.as_json:
+        call.output.note(f"Showing the oldest {limit}; see more with --limit or --since.")
+
+
+def _wanted(
+    call: Invocation,
+    source: str | None,
+    handler: str | None,
+    type_: str | None,
+    subject: str | None,
+    reason: str | None,
+    since: str | None,
+    until: str | None,
+) -> HoldFilter:
+    now = call.clock.now()
+    low, high = (None if text is None else moment(text, now) for text in (since, until))
+    return HoldFilter(
+        source or "", handler or "", type_ or "", subject or "", reason or "", low, high
+    )
+
+
+def _found(call: Invocation, wanted: HoldFilter) -> Iterator[ApprovalRequest]:
+    """Yields the requests that the filter selects; raises CommandError for unknown names."""
+    some = False
+    for hold in filter(wanted.fits, holds(call.target.ledger())):
+        some = True
+        yield hold
+    if not some:
+        source, handler = wanted.source or None, wanted.handler or None
         require_known(call.target, source=source, handler=handler)
-    found.sort(key=lambda hold: hold.since or EPOCH)
+
+
+def _list(call: Invocation, found: list[ApprovalRequest]) -> None:
     if call.as_json:
         for hold in found:
             call.output.json(_object(hold))
@@ -95,13 +170,20 @@ def _row(hold: ApprovalRequest) -> tuple[object, ...]:
 
 @app.command("approve")
 @takes_options
-def approve(
+def approve(  # noqa: PLR0913 - one parameter per option
     call: Invocation,
     *,
-    event_id: EventId,
+    event_id: Named = None,
     source: Source = None,
     handler: Handler = None,
     hold: HoldId = None,
+    type_: EventType = None,
+    subject: Subject = None,
+    reason_contains: ReasonContains = None,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = 1000,
+    yes: Yes = False,
     reason: Reason,
     by: By = None,
     happened: Annotated[
@@ -115,9 +197,18 @@ def approve(
     """Approve a run; an effect in doubt is repeated with the same idempotency key.
 
     With --happened the effect is recorded as committed instead, and the handler gets --result.
+    Without EVENT_ID, approve all runs that the filters select; a dry run without --yes.
     """
     if result is not None and not happened:
         raise typer.BadParameter("--result needs --happened")
+    wanted = _wanted(call, source, handler, type_, subject, reason_contains, since, until)
+    if event_id is None:
+        if happened:
+            raise typer.BadParameter("--happened needs EVENT_ID")
+        one = partial(_deciding(call).approve, by=by or caller(call.target), reason=reason)
+        _decide(call, _selected(wanted, hold), limit, one, yes=yes)
+        return
+    _require_no_filter(wanted, yes=yes)
     returned = None if result is None else parsed(result)
     found = _the_one(call, event_id, source=source, handler=handler, hold_id=hold)
     deciding, who = _deciding(call), by or caller(call.target)
@@ -134,20 +225,95 @@ def approve(
 
 @app.command("deny")
 @takes_options
-def deny(
+def deny(  # noqa: PLR0913 - one parameter per option
     call: Invocation,
     *,
-    event_id: EventId,
+    event_id: Named = None,
     source: Source = None,
     handler: Handler = None,
     hold: HoldId = None,
+    type_: EventType = None,
+    subject: Subject = None,
+    reason_contains: ReasonContains = None,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = 1000,
+    yes: Yes = False,
     reason: Reason,
     by: By = None,
 ) -> None:
-    """Deny a run: it ends as skipped; effects that happened remain."""
+    """Deny a run: it ends as skipped; effects that happened remain.
+
+    Without EVENT_ID, deny all runs that the filters select; a dry run without --yes.
+    """
+    wanted = _wanted(call, source, handler, type_, subject, reason_contains, since, until)
+    if event_id is None:
+        one = partial(_deciding(call).deny, by=by or caller(call.target), reason=reason)
+        _decide(call, _selected(wanted, hold), limit, one, yes=yes)
+        return
+    _require_no_filter(wanted, yes=yes)
     found = _the_one(call, event_id, source=source, handler=handler, hold_id=hold)
     who = by or caller(call.target)
     _show(call, found, _deciding(call).deny(found, by=who, reason=reason))
+
+
+def _selected(wanted: HoldFilter, hold_id: str | None) -> HoldFilter:
+    """Returns the filter of a decision about several requests; raises BadParameter."""
+    if hold_id is not None:
+        raise typer.BadParameter("--hold needs EVENT_ID")
+    if not wanted.subject:
+        raise typer.BadParameter(
+            "give EVENT_ID, or --subject and other filters: one decision is for one subject"
+        )
+    return wanted
+
+
+def _require_no_filter(wanted: HoldFilter, *, yes: bool) -> None:
+    """Raises BadParameter for the options of a decision about several requests."""
+    if yes or any((wanted.type, wanted.subject, wanted.reason, wanted.since, wanted.until)):
+        raise typer.BadParameter(
+            "with EVENT_ID, only --source, --handler and --hold select the run"
+        )
+
+
+def _decide(
+    call: Invocation,
+    wanted: HoldFilter,
+    limit: int,
+    decide: Callable[[ApprovalRequest], Decision],
+    *,
+    yes: bool,
+) -> None:
+    """Decides all requests that the filter selects, as they are found; lists them without `yes`."""
+    chosen = islice(_found(call, wanted), limit)
+    if not yes:
+        found = sorted(chosen, key=lambda hold: hold.since or EPOCH)
+        _list(call, found)
+        if found:
+            call.output.note(
+                f"Nothing was decided. Add --yes to decide {counted(len(found), 'run')}."
+            )
+        return
+    counts = Counter[ApprovalOutcome]()
+    try:
+        for hold in chosen:
+            decision = decide(hold)
+            counts[decision.outcome] += 1
+            if call.as_json:
+                call.output.json({**_object(hold), "outcome": str(decision.outcome)})
+    except Unavailable as error:
+        undecided = counts[ApprovalOutcome.MOVED_ON] + counts[ApprovalOutcome.EXPIRED]
+        raise CommandError(
+            f"{error}; {counts.total() - undecided} were decided so far, and the same command"
+            " continues with the rest"
+        ) from error
+    if not call.as_json:
+        for outcome, count in counts.items():
+            call.output.line(f"{count} {COUNTED[outcome]}")
+    if not counts:
+        call.output.note("No runs wait for approval.")
+    if counts.total() == limit:
+        call.output.note(f"{limit} were decided; the same command continues with the rest.")
 
 
 def _deciding(call: Invocation) -> Approvals:

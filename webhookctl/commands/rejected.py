@@ -29,6 +29,7 @@ COLUMNS: Final = ("RECEIVED", "SOURCE", "ID", "REASON", "BYTES", "STATE")
 IN: Final = frozenset(
     {
         IngestOutcome.ACCEPTED,
+        IngestOutcome.HELD,
         IngestOutcome.DUPLICATE,
         IngestOutcome.REPLAYED,
         ReleaseVerdict.RELEASED,

@@ -24,6 +24,7 @@ MEANINGS: Final = {
     ReplayOutcome.UNSENT: "reset, not sent: the queue failed; the reconciler sends them",
     ReplayOutcome.FINISHED: "unchanged: finished (use --force with --event-id and --handler)",
     ReplayOutcome.IN_USE: "unchanged: in progress",
+    ReplayOutcome.HELD: "unchanged: held for an identical body; decide with `webhookctl hold list`",
     ReplayOutcome.EXPIRED: "unchanged: the event has expired; ask the provider to send it again",
     ReplayOutcome.MISSING: "not found: no event with this id",
 }

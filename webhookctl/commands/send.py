@@ -150,6 +150,11 @@ def _hints(drafts: list[Draft], counts: Counter[str]) -> list[str]:
     hints = []
     if counts["duplicate"] and not counts["accepted"] and any(d.id_in_body for d in drafts):
         hints.append("The body contains the id of a known event: use --new-id for a new event.")
+    if counts["held"]:
+        hints.append(
+            "This content was received before under another id, so its runs are held: decide with"
+            " `webhookctl hold list`, or use --new-id for a new event."
+        )
     if counts["replayed"]:
         hints.append(
             "This content was received before under another id, so its handlers do not run: use"

@@ -117,6 +117,11 @@ def _next_steps(
         yield "Accept the valid ones with `webhookctl rejected release`."
     if counts[IngestOutcome.ACCEPTED]:
         yield "Follow them with `webhookctl inbox list --since 10m`."
+    if counts[IngestOutcome.HELD]:
+        yield (
+            "The held ones have the body of an earlier event: decide with"
+            " `webhookctl hold list --subject identical-body`."
+        )
     for result in results:
         if result.verdict is IngestOutcome.CONFLICT and result.event:
             event_id = result.event.event_id

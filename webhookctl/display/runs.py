@@ -114,6 +114,7 @@ def hold_object(run: Run) -> dict[str, Any]:
         "shows": hold.shows or None,
         "fingerprint": hold.fingerprint or None,
         "held_at": iso(hold.since),
+        **({"identical_to": hold.identical_to} if hold.identical_to else {}),
     }
 
 

@@ -109,6 +109,11 @@ def _accepted(overview: Overview, now: datetime) -> str:
     waiting = [name for name in event.runs if name not in begun]
     names = ", ".join(waiting)
     age = now - event.received_at
+    if event.held:
+        return (
+            f"Wait: the body was received before as {event.identical_to}, and the reconciler holds"
+            f" {names} within {span(SENT_AGAIN_BY)}; then decide with `webhookctl hold list`."
+        )
     if age <= SENT_AGAIN_BY:
         return f"Wait: {names} is queued and has not started."
     return (
@@ -132,6 +137,10 @@ def _held(run: Run, effects: Sequence[Effect]) -> str:
     if subject is not None and subject.standing is Standing.IN_DOUBT:
         again = f"To do {subject.name} again with the same key: {approve}"
         return f"{words} {again} If it happened: {happened} To deny: {deny}"
+    if hold.identical_to:
+        source = f"--source {quoted(run.source)}"
+        first = command("inbox inspect", hold.identical_to, source)
+        words += f" Compare with the first event: {first}"
     return f"{words} To approve: {approve} To deny: {deny}"
 
 

@@ -39,6 +39,11 @@ class Source(ConfigTable):
         default=["*"], min_length=1, description="glob patterns of the event types to store"
     )
     volatile: list[Text] = Field(default=[], description="JSON fields that change between retries")
+    identical_body: Literal["hold", "run", "drop"] = Field(
+        default="hold",
+        description="what happens to an event whose signed content arrived before under another id:"
+        " `hold` (stored; its runs wait for an operator), `run`, or `drop`",
+    )
 
 
 class Alarms(ConfigTable):

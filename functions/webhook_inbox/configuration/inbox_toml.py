@@ -140,9 +140,15 @@ def _source(name: str, table: dict[str, Any]) -> SourceSpec:
         secret=source.secret or name,
         types=tuple(source.types),
         volatile=tuple(source.volatile),
+        identical_body=source.identical_body,
         settings={key: value for key, value in table.items() if key not in Source.model_fields},
     )
-    providers.load(spec)  # validates the settings, as the Lambda will
+    provider = providers.load(spec)  # validates the settings, as the Lambda will
+    if "identical_body" in table and provider.guard is None:
+        raise ConfigurationError(
+            f"[sources.{name}] identical_body: the provider signs an id or a time, so no delivery"
+            " has the content of another; remove the key"
+        )
     return spec
 
 

@@ -14,6 +14,9 @@ MODULE: Final = "compiled_manifest"
 # The entry of the stack's template that has the manifest as JSON, for the command line.
 METADATA: Final = "webhook-inbox/manifest"
 DEFAULT_LANE: Final = "default"
+# The values of `identical_body`.
+HOLD: Final = "hold"
+DROP: Final = "drop"
 # The built-in handler that splits batches; the name is reserved.
 SPLIT: Final = "split"
 # The kind of order that needs a FIFO lane, and the value of `on_dead` that blocks.
@@ -98,7 +101,8 @@ class SourceSpec:
 
     `settings` is the rest of its TOML table, for the provider's module; `types` are the glob
     patterns of the types to store, others are acknowledged and counted; `secret` is the secret's
-    name within the stage.
+    name within the stage. `identical_body` is the action on an event whose signed content was
+    accepted under another id: "hold" (stored, its runs held), "run" or "drop".
     """
 
     name: str
@@ -106,6 +110,7 @@ class SourceSpec:
     secret: str
     types: tuple[str, ...] = ("*",)
     volatile: tuple[str, ...] = ()
+    identical_body: str = HOLD
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 

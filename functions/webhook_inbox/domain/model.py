@@ -75,7 +75,8 @@ class StoredEvent:
     """An accepted event as the ledger stores it; never changed.
 
     `agent` is the authenticated sender, "" if the source has only one. `ordering_keys` has the
-    ordering key of each serial run, by handler.
+    ordering key of each serial run, by handler. `identical_to` is the id of the first event with
+    this signed content, "" if this is the first; the runs of a `held` event begin held.
     """
 
     source: str
@@ -93,6 +94,8 @@ class StoredEvent:
     request_id: str = ""
     agent: str = ""
     ordering_keys: Mapping[str, str] = field(default_factory=dict)
+    identical_to: str = ""
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +116,8 @@ class Run:
 
     Attributes:
         progress: the position of a run that splits a batch, for its next attempt.
-        held: the approval request: subject, reason, shows, fingerprint, at.
+        held: the approval request: subject, reason, shows, fingerprint, at, and `identical_to`
+            where the event is held for its body.
         approvals: the decisions by subject: by, reason, at, fingerprint.
         waits_for: the condition a deferred run waits for, like "destination crm" or "resumption".
         reservations: the time, in ms, from which it may call a destination, by destination.

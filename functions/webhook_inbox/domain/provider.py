@@ -149,6 +149,8 @@ class Provider:
         window: the maximum age of the signed time; None if it is not checked.
         guard: verified delivery and identity to the signed content that must not run twice
             under another id; None if id or time is signed.
+        guards_body: False if the guard does not cover the whole body: a captured signature then
+            fits other bodies, so that it is guarded for types that are not stored as well.
         volatile: JSON fields, by dotted path, that change between retries of one event.
         kept_headers: lower-case names stored with the event, beside the general ones.
         signature_headers: lower-case names that `verify` reads; stored with a rejected delivery,
@@ -178,6 +180,7 @@ class Provider:
     batch: Callable[[Delivery], Sequence[Delivery] | None] | None = None
     window: timedelta | None = None
     guard: Callable[[Delivery, Identity], bytes] | None = None
+    guards_body: bool = True
     volatile: tuple[str, ...] = ()
     kept_headers: frozenset[str] = frozenset()
     signature_headers: frozenset[str] = frozenset()

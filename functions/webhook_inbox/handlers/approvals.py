@@ -1,4 +1,4 @@
-"""Records a person's decision about a held run.
+"""Finds held runs, and records a person's decision about one.
 
     approve    the run continues; the approval covers the request as it was displayed
     happened   approves, and commits the effect in doubt, which is not repeated
@@ -17,10 +17,10 @@ from hashlib import sha256
 from typing import Any, Final
 
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
-from webhook_inbox.domain.manifest import Manifest
+from webhook_inbox.domain.manifest import Manifest, matches
 from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.ports import Change, Clock, Randomness, Table
-from webhook_inbox.domain.timestamps import from_ms, to_ms
+from webhook_inbox.domain.timestamps import EPOCH, from_ms, to_ms
 from webhook_inbox.handlers.effects import manual_commit
 from webhook_inbox.handlers.effects.journal import encode
 from webhook_inbox.ledger import audit
@@ -73,6 +73,11 @@ class ApprovalRequest:
         return str(self.run.held.get("fingerprint", ""))
 
     @property
+    def identical_to(self) -> str:
+        """The id of the first event with this event's body, "" if it is held for another reason."""
+        return str(self.run.held.get("identical_to", ""))
+
+    @property
     def since(self) -> datetime | None:
         """When the run was held."""
         return from_ms(self.run.held["at"]) if "at" in self.run.held else self.run.last_at
@@ -81,6 +86,35 @@ class ApprovalRequest:
 def holds(ledger: Ledger) -> Iterator[ApprovalRequest]:
     """Yields the approval request of every held run, in no order."""
     return (ApprovalRequest(run) for run in ledger.due_runs() if run.status is Status.HELD)
+
+
+@dataclass(frozen=True, slots=True)
+class HoldFilter:
+    """Selects approval requests; "" and None select all.
+
+    `type` is a pattern, `reason` a part of the text; the times are those at which runs were held.
+    """
+
+    source: str = ""
+    handler: str = ""
+    type: str = ""
+    subject: str = ""
+    reason: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def fits(self, hold: ApprovalRequest) -> bool:
+        """Returns whether the filter selects a request."""
+        run, at = hold.run, hold.since or EPOCH
+        return (
+            self.source in {"", run.source}
+            and self.handler in {"", run.handler}
+            and (not self.type or matches((self.type,), run.type))
+            and self.subject in {"", hold.subject}
+            and self.reason in hold.reason
+            and (self.since is None or at >= self.since)
+            and (self.until is None or at < self.until)
+        )
 
 
 # Limits the remembered approvals, and with them the size of a run's row.

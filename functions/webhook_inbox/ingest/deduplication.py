@@ -1,25 +1,29 @@
 """Records an event once and sends its runs; for a single event and for an item of a batch.
 
-    event ──► replay guard ──► event row (conditional put) ──► one message per run
-                                    │ exists
-                                    ├─ same fingerprint: duplicate; runs without a row are sent
-                                    └─ other fingerprint: conflict (G7)
+    event ──► guard ──► event row (conditional put) ──► one message per run, or one held row
+                │           │ exists
+                │           ├─ same fingerprint: duplicate; runs without a row are sent, or held
+                │           └─ other fingerprint: conflict (G7)
+                └─ known content: linked to its first event and held, run or dropped
 
-The replay guard recognises a captured body under a fresh id (G6). Where a provider signs neither
-id nor time, a signature is valid forever, so anyone who saw one delivery can send it again with
-another id. The guard row, keyed by a hash of the signed content, stores the first id seen with it.
+The guard recognises signed content under a fresh id (G6). Where a provider signs neither id nor
+time, a signature is valid forever: anyone who saw one delivery can send it again with another id,
+and the provider itself sends the same body for a second event. The two look the same, so a person
+decides. The guard row, keyed by a hash of the signed content, stores the first id seen with it.
 
-A crash between put and send heals when the event is delivered again (G5) or by the reconciler.
+A crash between put and send heals when the event is delivered again (G5) or by the reconciler. The
+event's row says whether its runs begin held, so no writer sends a run of a held event.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
 
 from webhook_inbox.domain.conditions import Condition, Equals, every
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
-from webhook_inbox.domain.manifest import Manifest
+from webhook_inbox.domain.manifest import DROP, HOLD, Manifest
 from webhook_inbox.domain.model import StoredEvent
 from webhook_inbox.domain.ports import Blobs, Item, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
@@ -31,9 +35,11 @@ from webhook_inbox.ledger.schema import (
     RUN_PREFIX,
     absent,
     conflict_key,
+    event_from,
     event_key,
     event_to,
     guard_key,
+    hold,
     live,
 )
 from webhook_inbox.queue.lanes import Lanes
@@ -68,7 +74,7 @@ class IdempotentReceiver:
         """Records an event and sends its runs.
 
         Returns:
-            ACCEPTED, DUPLICATE, REPLAYED or CONFLICT.
+            ACCEPTED, HELD, DUPLICATE, REPLAYED or CONFLICT.
 
         Raises:
             Unavailable: storage or queue failed; the event may be stored and some runs sent.
@@ -83,19 +89,31 @@ class IdempotentReceiver:
         Raises:
             Unavailable: storage failed; the event may be stored.
         """
-        if event.guard and self._replays(event):
+        admitted = self._guarded(event) if event.guard else event
+        if admitted is None:
             return Recorded(IngestOutcome.REPLAYED)
-        known = self._store(event)
+        known = self._store(admitted)
         if known is None:
-            runs = self._messages_for(event, event.runs, event.ordering_keys)
-            return Recorded(IngestOutcome.ACCEPTED, runs)
+            runs = self._begin(admitted, admitted.runs)
+            outcome = IngestOutcome.HELD if admitted.held else IngestOutcome.ACCEPTED
+            return Recorded(outcome, runs)
         if known["fingerprint"] != event.fingerprint:
             self._store_conflict(event, known)
             return Recorded(IngestOutcome.CONFLICT)
-        # The ordering keys it was accepted with, even if a deployment has changed them since.
-        ordering_keys = known.get("ordering_keys", {})
-        runs = self._messages_for(event, self._unsent(event, known), ordering_keys)
+        # As it was accepted, even if a deployment has changed its ordering keys or its rule since.
+        runs = self._begin(event_from(known, b""), self._unsent(event, known))
         return Recorded(IngestOutcome.DUPLICATE, runs)
+
+    def ignore(self, event: StoredEvent) -> None:
+        """Claims the signed content of an event whose type is not stored.
+
+        Its signature fits other content, of a type that is stored; it must not be accepted.
+
+        Raises:
+            Unavailable: the table failed.
+        """
+        with suppress(ConditionFailed):
+            self._put_guard(event, absent(event.received_at), ignored=event.fingerprint)
 
     def send(self, runs: Iterable[tuple[str, RunMessage]]) -> None:
         """Sends runs, up to ten of one lane in a call.
@@ -105,8 +123,10 @@ class IdempotentReceiver:
         """
         self._lanes.send(runs)
 
-    def _replays(self, event: StoredEvent) -> bool:
-        """Claims the content for the event's id; True if it was already accepted under another id.
+    def _guarded(self, event: StoredEvent) -> StoredEvent | None:
+        """Claims the content for the event's id; returns the event to store, None for none.
+
+        An event whose content was accepted under another id is linked to that event.
 
         Raises:
             Unavailable: the table failed, or another id is being stored with this content.
@@ -115,16 +135,19 @@ class IdempotentReceiver:
             self._put_guard(event, absent(event.received_at))
         except ConditionFailed as error:
             return self._known_content(event, error.old or {})
-        return False
+        return event
 
-    def _known_content(self, event: StoredEvent, guard: Item) -> bool:
+    def _known_content(self, event: StoredEvent, guard: Item) -> StoredEvent | None:
         holder = guard.get("event_id", "")
         ours = holder == event.event_id
+        if "ignored" in guard:
+            # No event is missing, so no other delivery may take the guard over.
+            return event if ours and guard["ignored"] == event.fingerprint else None
         if ours and guard["written_at"] > to_ms(event.received_at - OURS_FOR):
-            return False
+            return event
         stored = live(self._table.get(event_key(event.source, holder)), event.received_at)
         if stored is not None and _same_content(stored, event):
-            return not ours
+            return event if ours else self._linked(event, stored)
         if not ours and guard.get("written_at", 0) > to_ms(event.received_at - GUARD_GRACE):
             raise Unavailable("ledger", "guard", "another delivery of this content is being stored")
         # Its writer crashed before it stored an event, or met a conflict: this content has never
@@ -135,16 +158,25 @@ class IdempotentReceiver:
             self._put_guard(event, unchanged)
         except ConditionFailed as error:
             raise Unavailable("ledger", "guard", "another delivery took the guard over") from error
-        return False
+        return event
 
-    def _put_guard(self, event: StoredEvent, when: Condition) -> None:
+    def _linked(self, event: StoredEvent, first: Item) -> StoredEvent | None:
+        rule = self._manifest.sources[event.source].identical_body
+        # No provider sends the same signed content in other bytes: it is a changed copy.
+        if rule == DROP or first["fingerprint"] != event.fingerprint:
+            return None
+        held = rule == HOLD and bool(event.runs)
+        return replace(event, identical_to=first["event_id"], held=held)
+
+    def _put_guard(self, event: StoredEvent, when: Condition, *, ignored: str = "") -> None:
         key = guard_key(event.source, event.guard)
-        row = {
+        row: Item = {
             "pk": key.pk,
             "sk": key.sk,
             "event_id": event.event_id,
             "written_at": to_ms(event.received_at),
             "expires_at": to_seconds(event.received_at + EVENT_LIFE),
+            **({"ignored": ignored} if ignored else {}),
         }
         self._table.put(row, when=when)
 
@@ -181,18 +213,15 @@ class IdempotentReceiver:
         }
         return [name for name in known["runs"] if name not in begun]
 
-    def _messages_for(
-        self, event: StoredEvent, handlers: Iterable[str], ordering_keys: Mapping[str, str]
-    ) -> list[tuple[str, RunMessage]]:
-        return [
-            (
-                self._manifest.lane_of(name),
-                RunMessage(
-                    event.source, event.event_id, name, ordering_key=ordering_keys.get(name, "")
-                ),
-            )
-            for name in handlers
-        ]
+    def _begin(
+        self, event: StoredEvent, handlers: Iterable[str]
+    ) -> Sequence[tuple[str, RunMessage]]:
+        """Returns the messages of runs that have no row; holds the runs of a held event instead."""
+        if event.held:
+            for name in handlers:
+                hold(self._table, event, name)
+            return ()
+        return [(self._manifest.lane_of(name), _first_message(event, name)) for name in handlers]
 
     def _store_conflict(self, event: StoredEvent, known: Item) -> None:
         packed = payloads.pack(event.body, source=event.source)
@@ -211,6 +240,11 @@ class IdempotentReceiver:
             **packed.attributes,
         }
         self._table.put(row)
+
+
+def _first_message(event: StoredEvent, handler: str) -> RunMessage:
+    ordering_key = event.ordering_keys.get(handler, "")
+    return RunMessage(event.source, event.event_id, handler, ordering_key=ordering_key)
 
 
 def _same_content(stored: Item, event: StoredEvent) -> bool:

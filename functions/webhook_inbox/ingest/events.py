@@ -61,10 +61,14 @@ HEADER_LIMIT: Final = 1024
 
 
 class Named(NamedTuple):
-    """A delivery's identity and event; no event where the source does not store its type."""
+    """A delivery's identity and event; no event where the source does not store its type.
+
+    `ignored` is then the event whose guard has to be written all the same, if any.
+    """
 
     identity: Identity
     event: StoredEvent | None
+    ignored: StoredEvent | None = None
 
 
 def event_of(
@@ -85,7 +89,8 @@ def event_of(
         return Named(Identity(event.event_id, event.type), event)
     identity = provider.identify(delivery)
     if not manifest.wants(spec, identity.type):
-        return Named(identity, None)
+        ignored = new_event(delivery, provider, identity, verified, ())
+        return Named(identity, None, None if provider.guards_body else ignored)
     handlers = manifest.runs_for(spec.name, identity.type)
     return Named(identity, new_event(delivery, provider, identity, verified, handlers))
 
@@ -160,7 +165,8 @@ def item_event(
         batch.verified_with, signature="", signed_at=batch.occurred_at, agent=batch.agent
     )
     event = new_event(item, provider, identity, verified, handlers)
-    return replace(event, signature_hash=batch.signature_hash)
+    # The guard of the batch covers its items, which all have the same signature.
+    return replace(event, signature_hash=batch.signature_hash, guard="")
 
 
 def storable(value: str) -> str:

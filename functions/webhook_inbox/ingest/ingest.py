@@ -108,9 +108,11 @@ class Ingest:
             return Receipt(
                 IngestOutcome.HANDSHAKE, answer.status, answer=answer, secret=verified.secret
             )
-        identity, event = events.event_of(
+        identity, event, ignored = events.event_of(
             delivery, provider, verified, manifest=self._manifest, spec=source
         )
+        if ignored is not None:
+            self._receiver.ignore(ignored)
         if event is None:
             return _receipt(provider, IngestOutcome.IGNORED, 200, identity, verified)
         return self._accept(event, provider, identity, verified)
@@ -122,6 +124,7 @@ class Ingest:
         handlers = event.runs if outcome is IngestOutcome.ACCEPTED else ()
         status = {
             IngestOutcome.ACCEPTED: provider.accepted_status,
+            IngestOutcome.HELD: provider.accepted_status,
             IngestOutcome.CONFLICT: provider.conflict_status,
         }.get(outcome, 200)
         return _receipt(provider, outcome, status, identity, verified, handlers)

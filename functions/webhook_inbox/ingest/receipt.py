@@ -11,7 +11,8 @@ class IngestOutcome(StrEnum):
 
     ACCEPTED = "accepted"  # a new event, stored, its runs sent
     DUPLICATE = "duplicate"  # known, and its runs are under way or done
-    REPLAYED = "replayed"  # known content under a fresh id: not run (G6)
+    HELD = "held"  # a new event with a known body: stored, its runs wait for a person (G6)
+    REPLAYED = "replayed"  # known signed content, and the source or the bytes forbid it to run (G6)
     CONFLICT = "conflict"  # known id, other content: refused and stored aside (G7)
     IGNORED = "ignored"  # a type that this source does not store
     HANDSHAKE = "handshake"  # a challenge, answered

@@ -14,7 +14,7 @@ from webhook_inbox.domain.model import Run, Status, StoredEvent, WaitStrategy
 from webhook_inbox.domain.ports import Change, Item, Message, Table
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.deadlines import overdue_at
-from webhook_inbox.ledger.lease import NotClaimable, claimable, refusal
+from webhook_inbox.ledger.lease import NotClaimable, claimable, refusal, require_decision
 from webhook_inbox.ledger.schema import (
     RUN_LIFE,
     due_entry,
@@ -64,6 +64,7 @@ def defer(
         NotClaimable: the message may not lease the run.
         Unavailable: the table failed; the run may be deferred.
     """
+    require_decision(event, generation)
     key = run_key(event.source, event.event_id, spec.name)
     change = _change(event, spec, message, deferral, now)
     when = claimable(generation, message, spec.max_attempts, now)

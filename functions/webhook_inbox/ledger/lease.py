@@ -2,7 +2,7 @@
 
 The states of a run's row, and the message that may lease it:
 
-    (no row) ── a message of generation 0
+    (no row) ── a message of generation 0, unless its event is held
        │ pending ──────────────── the message of the current generation
        ▼
     processing ── lease live ──── none
@@ -99,6 +99,7 @@ def claim(
         NotClaimable: with the reason and the unchanged run.
         Unavailable: the table failed; the lease may have been taken.
     """
+    require_decision(event, generation)
     key = run_key(event.source, event.event_id, spec.name)
     change = Change(
         set={
@@ -123,6 +124,16 @@ def claim(
     except ConditionFailed as error:
         run = run_from(error.old) if error.old else None
         raise NotClaimable(refusal(run, generation, message, now), run) from error
+
+
+def require_decision(event: StoredEvent, generation: int) -> None:
+    """Refuses the first message of a held event: a person's decision sends the next generation.
+
+    Raises:
+        NotClaimable: the event is held, and the message is of generation 0.
+    """
+    if event.held and generation == 0:
+        raise NotClaimable(Refusal.STALE_GENERATION, None)
 
 
 def _due_index_entry(key: Key, lease: Lease, message: Message, generation: int) -> Item:

@@ -56,6 +56,8 @@ RUN_LIFE: Final = EVENT_LIFE + timedelta(days=7)
 EFFECT_LIFE: Final = EVENT_LIFE + timedelta(days=14)
 # A waiting run raises an alarm this long before its event expires (G1).
 EXPIRY_WARNING: Final = timedelta(days=7)
+# The subject of the approval request of a run that is held because of its event's body.
+IDENTICAL_BODY: Final = "identical-body"
 # A DynamoDB key has at most 2048 bytes; a longer id is replaced by its hash.
 ID_LIMIT: Final = 512
 
@@ -182,6 +184,31 @@ def run_identity(of: StoredEvent | Run, handler: str, *, expires_at: datetime) -
     }
 
 
+def held_run(event: StoredEvent, handler: str) -> Item:
+    """Returns the attributes of a held event's run before a decision; a function of the event."""
+    key, at = run_key(event.source, event.event_id, handler), to_ms(event.received_at)
+    reason = (
+        f"its body was received before as {event.identical_to}: the provider sent a second event,"
+        " or a captured delivery was sent again"
+    )
+    return {
+        **run_identity(event, handler, expires_at=event.received_at + RUN_LIFE),
+        **due_entry(key, event.received_at + EVENT_LIFE - EXPIRY_WARNING),
+        "status": str(Status.HELD),
+        "first_at": at,
+        "last_at": at,
+        "last_error": reason,
+        "held": {
+            "subject": IDENTICAL_BODY,
+            "reason": reason,
+            "shows": "",
+            "fingerprint": event.guard,
+            "at": at,
+            "identical_to": event.identical_to,
+        },
+    }
+
+
 def live(item: Item | None, now: datetime) -> Item | None:
     """Returns the row, None if it has expired."""
     if item is None or item.get("expires_at", 1 << 62) <= to_seconds(now):
@@ -252,6 +279,10 @@ def event_to(event: StoredEvent) -> Item:
         item["agent"] = event.agent
     if event.ordering_keys:
         item["ordering_keys"] = dict(event.ordering_keys)
+    if event.identical_to:
+        item["identical_to"] = event.identical_to
+    if event.held:
+        item["held"] = True
     return item
 
 
@@ -273,6 +304,8 @@ def event_from(item: Item, body: bytes) -> StoredEvent:
         request_id=item.get("request_id", ""),
         agent=item.get("agent", ""),
         ordering_keys=item.get("ordering_keys", {}),
+        identical_to=item.get("identical_to", ""),
+        held=item.get("held", False),
     )
 
 
@@ -316,3 +349,17 @@ def transition(
         if error.old is not None and carries(error.old, expected):
             return error.old
         raise
+
+
+def hold(table: Table, event: StoredEvent, handler: str) -> bool:
+    """Writes the run of a held event, which is not sent; returns False if the run has a row.
+
+    Raises:
+        Unavailable: the table failed; the run may be held.
+    """
+    change = Change(set=held_run(event, handler))
+    try:
+        transition(table, run_key(event.source, event.event_id, handler), change, when=Absent("pk"))
+    except ConditionFailed:
+        return False
+    return True

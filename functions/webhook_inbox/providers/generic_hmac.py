@@ -55,6 +55,7 @@ def provider(settings: Mapping[str, Any]) -> Provider:
         greet=source.preset(PRESETS),
         offer=source.preset(OFFERS),
         guard=_guard(settings, source.scheme),
+        guards_body=not settings["signature"].get("partial", False),
         kept_headers=headers_of(settings),
     )
 

@@ -91,6 +91,7 @@ PROVIDER: Final = build_provider(
     ),
     verify=_verify,
     guard=lambda delivery, _: SCHEME.content(delivery),
+    guards_body=False,
     compose=_compose,
     facts=Facts(
         title="Mailgun",

@@ -2,14 +2,15 @@
 
 The certificate is fetched from PayPal's own host over TLS, which replaces checking its chain; its
 name and dates are checked. A CRC-32 is not a cryptographic hash: a captured signature fits other
-bodies. The body must therefore be JSON, and a signature runs under one event id only. The library
-also accepts SHA-1; here `PAYPAL-AUTH-ALGO` must be SHA-256.
+bodies. The body must therefore be JSON, and a signature is guarded, for one event id, and expires
+after four days; the library allows any age. It also accepts SHA-1; here `PAYPAL-AUTH-ALGO` must be
+SHA-256.
 Source: paypal/PayPal-Python-SDK `notifications.py` and its tests; PayPal's page on webhooks.
 """
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 from zlib import crc32
@@ -41,6 +42,10 @@ HOST: Final = re.compile(r"api(-m)?(\.sandbox)?\.paypal\.com", re.ASCII)
 PATH: Final = re.compile(r"/v1/notifications/certs/[A-Za-z0-9_-]{1,128}", re.ASCII)
 OWNER: Final = re.compile(r"messageverificationcerts(\.[a-z0-9-]{1,63})?\.paypal\.com", re.ASCII)
 SAMPLE_URL: Final = "https://api.paypal.com/v1/notifications/certs/CERT-sample"
+# Shorter than the guard's life. PayPal retries for three days.
+WINDOW: Final = Window(
+    headers=(TIME,), clockwork=iso, tolerance=timedelta(days=4), ahead=timedelta(minutes=15)
+)
 NAMING: Final = Naming(
     id=(in_json("id"),), type=(in_json("event_type"),), occurred_at=(in_json("create_time"),)
 )
@@ -48,7 +53,7 @@ FACTS: Final = Facts(
     title="PayPal",
     body="partly",
     scheme="RSA PKCS#1 v1.5 with SHA-256 over a CRC-32 of the body, certificate fetched",
-    window="signed, no bound",
+    window="4 days back, 15 minutes ahead",
     event_id="`id`",
     retries="up to 25 times over 3 days",
     key_from="none: give the webhook's id, from the app's page, as `webhook_id`",
@@ -61,7 +66,7 @@ def provider(settings: Mapping[str, Any]) -> Provider:
     scheme = Rsa(
         headers=(SIGNATURE,),
         signs=partial(_signs, given.text(settings, "webhook_id")),
-        window=Window(headers=(TIME,), clockwork=iso, tolerance=None),
+        window=WINDOW,
         ids=(ID,),
     )
 
@@ -80,6 +85,7 @@ def provider(settings: Mapping[str, Any]) -> Provider:
         fetches=_certificate,
         signature_headers=scheme.reads | {CERTIFICATE, ALGORITHM},
         guard=lambda delivery, _: scheme.content(delivery),
+        guards_body=False,
     )
 
 

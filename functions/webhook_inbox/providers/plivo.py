@@ -85,7 +85,7 @@ def provider(settings: Mapping[str, Any]) -> Provider:
         return build_provider("plivo", scheme, NAMING, facts=FACTS)
     facts = replace(FACTS, scheme="HMAC-SHA256 over URL and nonce, base64 (v2)", body="none")
     guarded = build_provider("plivo", scheme, NAMING, facts=facts)
-    return replace(guarded, guard=lambda delivery, _: scheme.content(delivery))
+    return replace(guarded, guard=lambda delivery, _: scheme.content(delivery), guards_body=False)
 
 
 def _form(delivery: Delivery) -> Fields:

@@ -16,7 +16,7 @@ T = TypeVar("T")
 class Action(StrEnum):
     """The action on a run; part of the metric's name."""
 
-    ADOPTED = "adopted"  # had no row: written as pending, sent
+    ADOPTED = "adopted"  # had no row: written as pending and sent, or as held
     RESUMED = "resumed"  # parked and due: sent
     RESENT = "resent"  # overdue: sent again
     POSTPONED = "postponed"  # not overdue yet, or behind a backlog

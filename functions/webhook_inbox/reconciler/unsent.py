@@ -15,12 +15,13 @@ from webhook_inbox.ledger.schema import (
     RUN_PREFIX,
     due_entry,
     event_from,
+    hold,
     live,
     run_from,
     run_identity,
     transition,
 )
-from webhook_inbox.ledger.settle import as_seen
+from webhook_inbox.ledger.settle import as_seen, extend_life
 from webhook_inbox.queue.lanes import Backlogs, Lanes
 from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.reconciler.report import Action, ReconcilerReport
@@ -75,6 +76,12 @@ class UnsentRuns:
             for key, row in rows.items()
             if second and row["status"] == Status.PROCESSING and "due_bucket" not in row
         ]
+        # No message of a held event is received that could do so.
+        done += [
+            self._report.attempt(self._extend_life, key)
+            for key in rows
+            if second and "held" in wanted[key]
+        ]
         for key, entry in wanted.items():
             if key not in rows and (second or not self._is_queued(key, entry)):
                 done.append(self._report.attempt(self._adopt, key))
@@ -97,6 +104,10 @@ class UnsentRuns:
         if row is None:
             return
         event, handler = event_from(row, b""), key.sk.removeprefix(RUN_PREFIX)
+        if event.held:
+            held = hold(self._table, event, handler)
+            self._report.add(Action.ADOPTED if held else Action.MOVED_ON)
+            return
         ordering_key = event.ordering_keys.get(handler, "")
         change = Change(
             set={
@@ -116,6 +127,11 @@ class UnsentRuns:
         reference = RunMessage(event.source, event.event_id, handler, ordering_key=ordering_key)
         self._lanes.send([(self._manifest.lane_of(handler), reference)])
         self._report.add(Action.ADOPTED)
+
+    def _extend_life(self, key: Key) -> None:
+        event, run = self._table.get(Key(key.pk, "event")), self._table.get(key)
+        if event is not None and run is not None:
+            extend_life(self._table, run_from(run), event_from(event, b""))
 
     def _watch(self, key: Key) -> None:
         # A first attempt is not in the due index. If its worker crashed and its message is lost,

@@ -22,7 +22,14 @@ from webhook_inbox.ledger import audit
 from webhook_inbox.ledger.deadlines import event_end, overdue_at
 from webhook_inbox.ledger.lease import current, lease_over
 from webhook_inbox.ledger.queries import Ledger
-from webhook_inbox.ledger.schema import RUN_LIFE, due_entry, key_of_run, run_identity, transition
+from webhook_inbox.ledger.schema import (
+    IDENTICAL_BODY,
+    RUN_LIFE,
+    due_entry,
+    key_of_run,
+    run_identity,
+    transition,
+)
 from webhook_inbox.queue import dead_letters, message_groups
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.replay.request import ReplayRequest, Search
@@ -47,6 +54,7 @@ class ReplayOutcome(StrEnum):
     UNSENT = "unsent"  # reset; the queue failed, and the reconciler sends it
     FINISHED = "finished"  # done or skipped, and not forced
     IN_USE = "in_use"  # a worker holds its lease
+    HELD = "held"  # its body was received before under another id: a person decides by `hold`
     EXPIRED = "expired"  # its event is gone
     MISSING = "missing"  # no event of this id
 
@@ -163,6 +171,9 @@ class Replay:
         until = run.claimed_until
         if run.status is Status.PROCESSING and until is not None and until >= now:
             return ReplayOutcome.IN_USE
+        # Nothing would hold it a second time, as a policy or an effect does.
+        if run.status is Status.HELD and run.held.get("subject") == IDENTICAL_BODY:
+            return ReplayOutcome.HELD
         return None
 
     def _reset_and_send(self, run: Run, request: ReplayRequest) -> ReplayOutcome:

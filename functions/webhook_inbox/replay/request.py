@@ -14,7 +14,7 @@ from webhook_inbox.domain.manifest import Manifest, matches
 from webhook_inbox.domain.model import Overview, Run, Status
 from webhook_inbox.domain.ports import Clock
 from webhook_inbox.ledger.queries import Ledger
-from webhook_inbox.ledger.schema import DUE_SHARDS, RUN_LIFE, dedupe_key, run_from
+from webhook_inbox.ledger.schema import DUE_SHARDS, RUN_LIFE, dedupe_key, held_run, run_from
 
 NOT_OURS: Final = "cursor: this function did not return it for such a request"
 # A cursor points behind an entry of the due index, or behind one of an event's runs.
@@ -181,10 +181,13 @@ class Search:
 
 
 def _runs(overview: Overview) -> Iterator[Run]:
-    """Yields an event's runs; one without a row as pending."""
+    """Yields an event's runs; one without a row as pending, or as held if its event is."""
     by_name = {run.handler: run for run in overview.runs}
     event = overview.event
     for name in dict.fromkeys((*event.runs, *by_name)):
+        if event.held and name not in by_name:
+            yield run_from(held_run(event, name))
+            continue
         unbegun = Run(
             source=event.source,
             event_id=event.event_id,

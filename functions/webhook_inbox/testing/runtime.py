@@ -49,6 +49,7 @@ MAX_RECEIVES: Final = 105
 INVOCATION: Final = timedelta(seconds=60)
 PASS: Final = timedelta(minutes=5)
 ENDED: Final = frozenset({Status.DONE, Status.SKIPPED, Status.DEAD_LETTER, Status.HELD})
+STORED: Final = frozenset({IngestOutcome.ACCEPTED, IngestOutcome.HELD, IngestOutcome.DUPLICATE})
 # More steps in time than any handler needs, unless it waits for ever.
 JUMPS: Final = 2000
 
@@ -115,7 +116,7 @@ class InMemoryRuntime:
         receipt = ingest.receive(delivery)
         # No two deliveries share a millisecond.
         self._clock.advance(seconds=0.001)
-        if receipt.outcome in {IngestOutcome.ACCEPTED, IngestOutcome.DUPLICATE}:
+        if receipt.outcome in STORED:
             self._deliveries[delivery.source, receipt.event_id] = delivery, handlers, agent
             return receipt
         known = f"{receipt.event_id} was received before with another body: give event_id="

@@ -99,11 +99,29 @@ CHECKS: dict[str, tuple[str, Observer, Deed, Deed]] = {
         answered(IngestOutcome.CONFLICT, 409),
         answered(IngestOutcome.CONFLICT, 200),
     ),
-    "a replay is one of something": (
-        "G6",
+    "only other content under a captured signature is dropped": (
+        "G1",
         told(contents={OTHER: FIRST.body}),
+        answered(IngestOutcome.REPLAYED, webhook=replace(FIRST, grafted=True)),
         answered(IngestOutcome.REPLAYED),
-        lambda observer: told(contents={}).answered(FIRST, receipt(IngestOutcome.REPLAYED), None),
+    ),
+    "an ignored type is not stored": (
+        "G1",
+        told(),
+        answered(IngestOutcome.IGNORED, row=None),
+        answered(IngestOutcome.HELD, 202, row=None),
+    ),
+    "signed content begins by itself under one id": (
+        "G6",
+        told(began={("acme", "hash"): OTHER}),
+        lambda observer: observer.content_began((*OTHER, "mail"), {"guard": "hash"}),
+        lambda observer: observer.content_began((*FIRST.event, "mail"), {"guard": "hash"}),
+    ),
+    "a decision lets it begin under another": (
+        "G6",
+        told(began={("acme", "hash"): OTHER}, decided={(*FIRST.event, "mail")}),
+        lambda observer: observer.content_began((*FIRST.event, "mail"), {"guard": "hash"}),
+        lambda observer: observer.content_began((*FIRST.event, "bill"), {"guard": "hash"}),
     ),
     "what is acknowledged is stored": (
         "G1",
@@ -153,7 +171,7 @@ CHECKS: dict[str, tuple[str, Observer, Deed, Deed]] = {
         stored(SPILLED, blob=LARGE.blob),
         stored(SPILLED, blob=payloads.pack(b"x" * 20_000, source="acme").attributes["body"]),
     ),
-    "one signed content is one event": (
+    "one signed content is one event or linked to the first": (
         "G6",
         told(contents={("github", "e9"): FIRST.body}),
         stored(GUARDED),

@@ -208,6 +208,14 @@ def test_a_mistake_that_no_stage_made_is_not_blamed_on_one() -> None:
         ('[sources.a]\nprovider = "github"\ntypes = []', "[sources.a] types: "),
         ('[sources.a]\nprovider = "github"\ntypes = [""]', "[sources.a] types.0: "),
         ('[sources.a]\nprovider = "github"\nvolatile = [1]', "[sources.a] volatile.0: "),
+        (
+            '[sources.a]\nprovider = "github"\nidentical_body = "keep"',
+            "[sources.a] identical_body: ",
+        ),
+        (
+            '[sources.a]\nprovider = "stripe"\nidentical_body = "run"',
+            "[sources.a] identical_body: the provider signs an id or a time",
+        ),
         ('[sources.a]\nprovider = "github"\ntype = ["push"]', "[sources.a] type: unknown key; "),
         ("[destinations.d]", "[destinations.d] base_url: missing; give its URL"),
         ('[alarms]\nwho = []',
@@ -233,7 +241,7 @@ def test_a_mistake_that_no_stage_made_is_not_blamed_on_one() -> None:
         ("[stages.prod.source.a]", '[stages.prod] source: unknown key; did you mean "sources"?'),
         ("[stages.prod.stages.dev]", "[stages.prod] stages: unknown key"),
     ],
-    ids=range(42),
+    ids=range(44),
 )  # fmt: skip
 def test_a_mistake_is_one_line_with_table_key_and_remedy(text: str, words: str) -> None:
     assert words in fault(text)

@@ -159,7 +159,7 @@ def test_a_captured_body_under_a_fresh_id_is_not_run(inbox: Agents, source: str)
     captured = credential_of(inbox, "planner", source)
     assert inbox.call(source, captured).outcome is IngestOutcome.ACCEPTED
 
-    assert inbox.call(source, captured, "evt-2").outcome is IngestOutcome.REPLAYED
+    assert inbox.call(source, captured, "evt-2").outcome is IngestOutcome.HELD
     assert inbox.call(source, captured, "evt-1").outcome is IngestOutcome.DUPLICATE
     inbox.run_until_quiet()
     assert len(inbox.seen) == 1
@@ -180,7 +180,7 @@ def test_of_tokens_that_are_of_one_body_it_is_the_token_that_is_known_again(inbo
     )
     assert inbox.call("bound", first).outcome is IngestOutcome.ACCEPTED
 
-    assert inbox.call("bound", first, "evt-2").outcome is IngestOutcome.REPLAYED
+    assert inbox.call("bound", first, "evt-2").outcome is IngestOutcome.HELD
     assert inbox.call("bound", second, "evt-3").outcome is IngestOutcome.ACCEPTED
     assert inbox.call("bound", second, "evt-4", b"{}").outcome is IngestOutcome.REJECTED
 

@@ -115,15 +115,17 @@ def test_an_empty_batch_is_done_at_once(world: Batches) -> None:
     assert (world.plan.operations(), journal) == ([], BatchProgress({}))
 
 
-def test_known_content_under_another_id_is_not_run(world: Batches) -> None:
+def test_items_share_the_signature_and_the_guard_of_their_batch(world: Batches) -> None:
+    """If only a part of the delivery is signed, the part is the same for all of them."""
+
     def guarded(*_: object) -> bytes:
-        return b"the very same content"
+        return b"the signed part"
 
     batch = world.stored(world.slipped_in(mail("a"), mail("b")))
     journal, end = BatchProgress({}), world.now + timedelta(seconds=50)
     world.splitter(guard=guarded).split(batch, journal, lease="lease", end=end)
-    assert journal.items == {"accepted": 1, "replayed": 1}
-    assert world.event_row("b", "mail") is None
+    assert journal.items == {"accepted": 2}
+    assert world.rows("guard#") == []
 
 
 def test_a_conflict_is_told_when_all_other_items_are_taken(world: Batches) -> None:

@@ -219,12 +219,13 @@ class Scenario:
         offer(world, "taken")
 
     def _reject(self) -> None:
-        """A conflict, a guarded body, a rejected delivery and its count."""
+        """A conflict, a guarded body and its copy, a rejected delivery and its count."""
         world = self.world
         conflict = world.deliver("evt-done", body=body_of("evt-done", changed=True))
         assert conflict.outcome == "conflict", conflict
         assert world.deliver("gh-1", source="github").status == 202
         world.work()
+        assert world.deliver("gh-copy", source="github").outcome == "held"
         assert world.deliver("evt-forged", secret="another-secret").outcome == "rejected"
 
     def _send(self) -> None:

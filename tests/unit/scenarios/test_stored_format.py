@@ -73,6 +73,7 @@ STATUSES = {
     "evt-zlib": EventStatus.DONE,
     "export-1": EventStatus.DEFERRED,
     "gh-1": EventStatus.DONE,
+    "gh-copy": EventStatus.HELD,
     "ship-fresh": EventStatus.ACCEPTED,
     "ship-keyless": EventStatus.ACCEPTED,
     "ship-pending": EventStatus.PENDING,
@@ -285,7 +286,18 @@ def test_a_known_event_is_a_duplicate_or_a_conflict(world: World) -> None:
 
 
 def test_the_guard_recognises_a_body_under_another_id(world: World) -> None:
-    assert world.deliver("gh-2", source="github").outcome is IngestOutcome.REPLAYED
+    assert world.deliver("gh-2", source="github").outcome is IngestOutcome.HELD
+
+
+def test_a_copy_is_still_held_and_still_the_copy_of_its_first_event(world: World) -> None:
+    event = world.overview("gh-copy", "github").event
+    assert (event.identical_to, event.held) == ("gh-1", True)
+    assert world.deliver("gh-copy", source="github").outcome is IngestOutcome.DUPLICATE
+    (held,) = (hold for hold in holds(world.ledger) if hold.run.event_id == "gh-copy")
+    assert held.subject == schema.IDENTICAL_BODY
+    deciding(world).approve(held, by="ops", reason="a second event")
+    world.work()
+    assert world.run("gh-copy", "github.announce", "github").status is Status.DONE
 
 
 def test_rejected_deliveries_are_found_and_counted(world: World) -> None:
@@ -342,7 +354,7 @@ def test_an_effect_in_doubt_is_held_where_it_takes_no_key(world: World) -> None:
 
 
 def test_a_held_run_is_approved(world: World) -> None:
-    (request,) = holds(world.ledger)
+    (request,) = (hold for hold in holds(world.ledger) if hold.run.event_id == "evt-held")
     world.behaviours[FULFIL] = lambda _, ctx: ctx.effect(
         request.effect, lambda key: RESULT, approve=True
     )

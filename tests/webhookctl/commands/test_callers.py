@@ -112,7 +112,7 @@ def test_a_file_that_is_sent_again_is_known_by_its_body_unless_it_is_to_be_new(
         cli("send", task, "--source", source, *more, "--json").data["answer"]["status"]
         for more in ((), (), ("--new-id",))
     ]
-    assert answers == ["accepted", "replayed", "accepted"]
+    assert answers == ["accepted", "held", "accepted"]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """`hold`: what waits for approval, and the person's word."""
 
 import re
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -8,6 +10,7 @@ from tests.unit.support.holding import FINGERPRINT, SUBJECT, committed, effect, 
 from tests.webhookctl.commands.stage import Cli, Inbox
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable
 from webhook_inbox.domain.conditions import Condition
+from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.ports import Change, Item, Key
 from webhook_inbox.handlers.effects.journal import decode
@@ -337,3 +340,136 @@ def test_a_result_that_a_worker_recorded_late_is_not_overwritten(cli: Cli, inbox
     assert shown.code == 0
     assert "The effect was already committed; its recorded result is kept." in shown.err
     assert decode(row(inbox, key)["result"]) == "the worker's"
+
+
+# -- several at once
+
+
+BODY = b'{"action": "opened", "member": "ann"}'
+IDENTICAL = ("--subject", "identical-body")
+
+
+def copies(inbox: Inbox, *event_ids: str) -> None:
+    """Delivers one body under the id `first` and under these."""
+    for event_id in ("first", *event_ids):
+        inbox.deliver(event_id, source="github", body=BODY)
+    inbox.work()
+
+
+def statuses(inbox: Inbox, *event_ids: str) -> list[str]:
+    return [str(inbox.overview(event_id, "github").status) for event_id in event_ids]
+
+
+def test_an_identical_body_is_listed_with_the_first_event(cli: Cli, inbox: Inbox) -> None:
+    copies(inbox, "second")
+    [shown] = cli("hold", "list", *IDENTICAL, "--json").objects
+    assert (shown["event_id"], shown["identical_to"]) == ("second", "first")
+    inspected = cli("inbox", "inspect", "second", "--source", "github")
+    assert "identical_to" in inspected.out
+    assert "inbox inspect first --source github" in inspected.out
+    assert "hold approve second --source github" in inspected.out
+
+
+def test_a_filter_lists_what_it_would_decide(cli: Cli, inbox: Inbox) -> None:
+    copies(inbox, "second", "third")
+    hold(inbox, "evt-1")
+    shown = cli("hold", "approve", *IDENTICAL, "--source", "github", *WHY)
+    assert "second" in shown.out
+    assert "third" in shown.out
+    assert "evt-1" not in shown.out
+    assert "Add --yes to decide 2 runs" in shown.err
+    assert statuses(inbox, "second", "third") == ["held", "held"]
+
+
+@pytest.mark.parametrize(("verb", "status"), [("approve", "done"), ("deny", "skipped")])
+def test_a_filter_decides_all_of_them(
+    cli: Cli, inbox: Inbox, checkout: Path, verb: str, status: str
+) -> None:
+    copies(inbox, "second", "third")
+    hold(inbox, "evt-1")
+    shown = cli("hold", verb, *IDENTICAL, *WHY, "--yes")
+    assert shown.out.startswith("2 ")
+    inbox.reconcile()  # sends the runs of a handler that this checkout does not have
+    inbox.work()
+    assert statuses(inbox, "second", "third") == [status, status]
+    assert inbox.overview("evt-1").status == "held"
+    audited = inbox.table.query(f"audit#{inbox.now:%Y-%m-%d}")
+    assert [row["action"] for row in audited] == [verb, verb]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--type", "issues.closed"),
+        ("--handler", "acme.fulfil"),
+        ("--reason-contains", "no such text"),
+        ("--since", "1m"),
+        ("--until", "1h"),
+    ],
+)
+def test_each_filter_narrows_it_down(cli: Cli, inbox: Inbox, options: tuple[str, ...]) -> None:
+    copies(inbox, "second")
+    inbox.clock.advance(minutes=10)
+    assert cli("hold", "list", *IDENTICAL, *options, "--json").objects == []
+    assert cli("hold", "list", *IDENTICAL, "--since", "1h", "--type", "issues.*", "--json").objects
+
+
+def test_a_limit_leaves_the_rest_to_the_same_command(
+    cli: Cli, inbox: Inbox, checkout: Path
+) -> None:
+    copies(inbox, "second", "third", "fourth")
+    first = cli("hold", "deny", *IDENTICAL, *WHY, "--yes", "--limit", "2")
+    assert "the same command continues" in first.err
+    assert cli("hold", "deny", *IDENTICAL, *WHY, "--yes", "--limit", "2").out.startswith("1 ")
+    assert statuses(inbox, "second", "third", "fourth") == ["skipped"] * 3
+
+
+def test_the_oldest_are_listed_first_up_to_the_limit(cli: Cli, inbox: Inbox) -> None:
+    copies(inbox, "second", "third")
+    shown = cli("hold", "list", "--limit", "1")
+    assert "second" in shown.out
+    assert "third" not in shown.out
+    assert "Showing the oldest 1" in shown.err
+
+
+def test_a_table_that_fails_midway_says_how_far_it_got(
+    cli: Cli, inbox: Inbox, checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copies(inbox, "second", "third")
+    update, calls = DynamoTable.update, []
+
+    def failing(table: DynamoTable, *args: Any, **options: Any) -> Item:
+        calls.append(args)
+        if len(calls) > 1:
+            raise Unavailable("dynamodb", "UpdateItem", "throttled")
+        return update(table, *args, **options)
+
+    monkeypatch.setattr(DynamoTable, "update", failing)
+    failed = cli("hold", "deny", *IDENTICAL, *WHY, "--yes")
+    assert failed.code == 1
+    assert "1 were decided so far, and the same command continues" in failed.err
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ((), "give EVENT_ID, or --subject"),
+        (("--source", "github"), "give EVENT_ID, or --subject"),
+        ((*IDENTICAL, "--hold", "0123abcd"), "--hold needs EVENT_ID"),
+        (("second", *IDENTICAL), "with EVENT_ID, only"),
+        (("second", "--yes"), "with EVENT_ID, only"),
+    ],
+)
+def test_one_event_and_a_filter_exclude_each_other(
+    cli: Cli, inbox: Inbox, options: tuple[str, ...], told: str
+) -> None:
+    copies(inbox, "second")
+    refused = cli("hold", "approve", *options, *WHY)
+    assert refused.code == 2
+    assert told in " ".join(refused.err.split())
+    assert statuses(inbox, "second") == ["held"]
+
+
+def test_what_happened_is_told_of_one_event(cli: Cli, inbox: Inbox) -> None:
+    refused = cli("hold", "approve", *IDENTICAL, *WHY, "--happened")
+    assert refused.code == 2

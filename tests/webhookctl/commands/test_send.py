@@ -145,7 +145,7 @@ def test_an_id_that_stands_in_the_body_twice_is_not_replaced(cli: Cli) -> None:
 def test_content_under_another_id_is_not_run_and_that_is_explained(cli: Cli, issue: str) -> None:
     cli("send", issue, "--source", "github")
     shown = cli("send", issue, "--source", "github")
-    assert "1 replayed" in shown.out
+    assert "1 held" in shown.out
     assert "use --new-id for a new event" in shown.err
 
 

@@ -65,6 +65,14 @@ def test_a_young_event_that_has_not_begun_is_waited_for() -> None:
     assert said == "Wait: stripe.fulfil is queued and has not started."
 
 
+def test_a_held_event_whose_runs_have_no_rows_yet_is_not_replayed() -> None:
+    found = overview()
+    event = replace(found.event, runs=("h",), identical_to="evt-0", held=True)
+    told = next_action(replace(found, event=event), now=NOW + timedelta(hours=1))
+    assert "received before as evt-0" in told
+    assert "replay" not in told
+
+
 def test_only_the_runs_without_a_row_are_named_as_not_begun() -> None:
     done = replace(run(Status.DONE), handler="stripe.welcome")
     said = next_action(overview(done, runs=("stripe.welcome", "stripe.fulfil")), now=NOW)

@@ -1,0 +1,253 @@
+"""A captured signature that does not cover the body accepts no other content (G6).
+
+Mailgun signs a time and a token, PayPal a CRC-32 of the body: a signature fits other bodies. The
+attacker of these tests captured one valid delivery, and has no secret.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from zlib import crc32
+
+import pytest
+
+from tests.unit.providers.cases import NAMES, Case, provider_of, signed
+from tests.unit.support.crc import with_crc
+from tests.unit.support.world import MANIFEST, World, handler
+from webhook_inbox import providers
+from webhook_inbox.domain.errors import Reason
+from webhook_inbox.domain.manifest import Manifest, SourceSpec
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.ports import Key
+from webhook_inbox.domain.provider import Provider, Sample, Verified
+from webhook_inbox.ingest.ingest import Ingest
+from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
+
+DAY = timedelta(days=1)
+
+
+class Captured(World):
+    """A source that stores payments or failures only, and an attacker with one delivery of it.
+
+    Attributes:
+        captured: the delivery that the attacker has; its type is not stored.
+        forged: a delivery of the attacker's, of a type that is stored, under another id.
+    """
+
+    def __init__(
+        self, case: Case, forged: bytes, *, types: tuple[str, ...], settings: Mapping[str, Any]
+    ) -> None:
+        name = case.provider_name
+        self.source = SourceSpec(name, name, name, types=types, settings=settings)
+        super().__init__(
+            replace(
+                MANIFEST,
+                sources={**MANIFEST.sources, name: self.source},
+                handlers={"pay": handler("pay", source=name)},
+            )
+        )
+        self.case = case
+        self.clock.advance(seconds=(case.delivery.received_at - self.now).total_seconds())
+        for secret in case.secrets:
+            self.vault.rotate(name, secret)
+        self.deploy(self.manifest)
+        self.captured = replace(case.delivery, source=name)
+        self.forged = replace(self.captured, body=forged)
+
+    def deploy(self, manifest: Manifest) -> None:
+        super().deploy(manifest)
+        if hasattr(self, "case"):
+            self.ingest = Ingest(
+                manifest=manifest,
+                providers=providers.load,
+                table=self.table,
+                lanes=self.lanes,
+                blobs=self.blobs,
+                secrets=self.secrets,
+                fetcher=self.case,
+            )
+
+    def arrives(self, delivery: Delivery, later: timedelta = timedelta(0)) -> Receipt:
+        """Delivers, so much later."""
+        self.clock.advance(seconds=later.total_seconds() + 0.001)
+        return self.ingest.receive(replace(delivery, received_at=self.now))
+
+    def nothing_ran(self) -> bool:
+        """Whether no event was stored and no handler called."""
+        self.work()
+        return not self.handled and not self.rows("event#")
+
+
+def mailgun(types: tuple[str, ...] = ("failed",)) -> Captured:
+    sample = Sample("evt-opened", "opened", b'{"id": "evt-opened", "event": "opened"}')
+    case = signed("mailgun", sample)
+    document = json.loads(case.delivery.body)
+    document["event-data"] = {"id": "evt-forged", "event": "failed", "recipient": "ann@example"}
+    return Captured(case, json.dumps(document).encode(), types=types, settings={})
+
+
+def paypal(types: tuple[str, ...] = ("PAYMENT.*",)) -> Captured:
+    body = b'{"id": "WH-1", "event_type": "CUSTOMER.DISPUTE.CREATED"}'
+    case = signed("paypal", Sample("WH-1", "CUSTOMER.DISPUTE.CREATED", body))
+    start = b'{"id": "WH-forged", "event_type": "PAYMENT.CAPTURE.COMPLETED", "note": "'
+    forged = with_crc(start, b'"}', crc32(body))
+    settings = {"webhook_id": "4JH86294D6297924G"}
+    return Captured(case, forged, types=types, settings=settings)
+
+
+both = pytest.mark.parametrize("made", [mailgun, paypal])
+
+
+@both
+def test_the_forged_delivery_verifies(made: Any) -> None:
+    """The exploit is one: without the guard it would be accepted."""
+    world = made()
+    world.arrives(world.captured)
+    world.table.delete(Key(world.rows("guard#")[0]["pk"], "guard"))
+    assert world.arrives(world.forged).outcome is IngestOutcome.ACCEPTED
+
+
+@both
+def test_a_captured_delivery_of_an_ignored_type_admits_no_forged_content(made: Any) -> None:
+    world = made()
+    assert world.arrives(world.captured).outcome is IngestOutcome.IGNORED
+    assert world.arrives(world.forged).outcome is IngestOutcome.REPLAYED
+    assert world.nothing_ran()
+
+
+@both
+def test_nor_does_it_a_minute_later(made: Any) -> None:
+    """A guard without an event can be taken over after 30 s; this one waits for no event."""
+    world = made()
+    world.arrives(world.captured)
+    assert world.arrives(world.forged, timedelta(minutes=1)).outcome is IngestOutcome.REPLAYED
+    assert world.nothing_ran()
+
+
+@both
+def test_nor_under_the_id_of_the_captured_delivery(made: Any) -> None:
+    world = made()
+    world.arrives(world.captured)
+    id_ = world.case.provider.identify(world.captured).event_id.encode()
+    forged = world.forged.body.replace(b"WH-forged", id_).replace(b"evt-forged", id_)
+    if made is paypal:
+        start, _, _ = forged.partition(b'"note": "')
+        forged = with_crc(start + b'"note": "', b'"}', crc32(world.captured.body))
+    again = replace(world.forged, body=forged)
+    assert world.arrives(again, timedelta(minutes=1)).outcome is IngestOutcome.REPLAYED
+    assert world.nothing_ran()
+
+
+@both
+def test_the_next_day_it_is_known_or_too_old(made: Any) -> None:
+    world = made()
+    world.arrives(world.captured)
+    outcome = world.arrives(world.forged, DAY).outcome
+    assert outcome in {IngestOutcome.REPLAYED, IngestOutcome.REJECTED}
+    assert world.nothing_ran()
+
+
+@pytest.mark.parametrize("days", [1, 3, 5, 36, 400])
+def test_paypals_signature_outlives_no_guard(days: int) -> None:
+    world = paypal()
+    world.arrives(world.captured)
+    receipt = world.arrives(world.forged, days * DAY)
+    if days > 4:
+        assert (receipt.outcome, receipt.reason) == (IngestOutcome.REJECTED, str(Reason.STALE))
+    assert world.nothing_ran()
+
+
+def test_paypals_last_retry_is_accepted() -> None:
+    """It retries for three days."""
+    world = paypal(types=("*",))
+    assert world.arrives(world.captured, 3 * DAY).outcome is IngestOutcome.ACCEPTED
+
+
+@both
+def test_a_retry_of_an_ignored_delivery_is_ignored(made: Any) -> None:
+    world = made()
+    for _ in range(2):
+        assert world.arrives(world.captured).outcome is IngestOutcome.IGNORED
+
+
+@both
+def test_a_retry_is_stored_once_its_type_is(made: Any) -> None:
+    world = made()
+    world.arrives(world.captured)
+    source = replace(world.source, types=("*",))
+    world.deploy(replace(world.manifest, sources={**world.manifest.sources, source.name: source}))
+    assert world.arrives(world.captured).outcome is IngestOutcome.ACCEPTED
+    assert world.arrives(world.forged).outcome is IngestOutcome.REPLAYED
+
+
+@both
+def test_an_ignored_delivery_whose_guard_cannot_be_written_is_sent_again(made: Any) -> None:
+    world = made()
+    world.plan.fail("PutItem")
+    assert world.arrives(world.captured).status == 503
+    assert world.arrives(world.captured).outcome is IngestOutcome.IGNORED
+
+
+@both
+def test_a_stored_delivery_admits_no_forged_content_either(made: Any) -> None:
+    world = made(("*",))
+    assert world.arrives(world.captured).outcome is IngestOutcome.ACCEPTED
+    assert world.arrives(world.forged).outcome is IngestOutcome.REPLAYED
+
+
+@pytest.mark.parametrize("rule", ["hold", "run"])
+@both
+def test_no_rule_about_identical_bodies_admits_it(made: Any, rule: str) -> None:
+    world = made(("*",))
+    source = replace(world.source, identical_body=rule)
+    world.deploy(replace(world.manifest, sources={**world.manifest.sources, source.name: source}))
+    world.arrives(world.captured)
+    assert world.arrives(world.forged).outcome is IngestOutcome.REPLAYED
+
+
+def test_an_ignored_delivery_of_any_other_provider_costs_no_write() -> None:
+    world = World()
+    receipt = world.deliver("gh-1", source="github", type_="star", body=b'{"x": 1}')
+    assert receipt.outcome is IngestOutcome.IGNORED
+    assert world.plan.operations() == ["GetSecretValue"]
+
+
+def _altered(case: Case) -> Delivery:
+    """Returns the delivery with a field added to its body, under the same signature."""
+    body = case.delivery.body.strip()
+    if body.startswith(b"{"):
+        return replace(case.delivery, body=b'{"forged": "x", ' + body[1:].lstrip())
+    return replace(case.delivery, body=body + b"&forged=x")
+
+
+def guarded_cases() -> list[str]:
+    return [name for name in NAMES if provider_of(name).guard is not None]
+
+
+@pytest.mark.parametrize("name", guarded_cases())
+def test_a_provider_declares_a_guard_that_does_not_cover_the_body(name: str) -> None:
+    """A changed body that still verifies must have another guard, or the provider says so."""
+    case = signed(name)
+    provider, altered = case.provider, _altered(case)
+    assert provider.guard is not None
+    if not isinstance(case.verdict(altered), Verified):
+        return
+    guards = {provider.guard(each, provider.identify(each)) for each in (case.delivery, altered)}
+    assert (len(guards) == 1) is not provider.guards_body
+
+
+def test_a_declared_source_that_signs_a_part_says_so() -> None:
+    spec = {
+        "signature": {"header": "X-Sig", "signs": "{timestamp}", "partial": True},
+        "timestamp": {"header": "X-Time"},
+        "event_id": {"json": "id"},
+    }
+    whole = {**spec, "signature": {"header": "X-Sig", "signs": "{timestamp}{body}"}}
+    made = [_declared(each) for each in (spec, whole)]
+    assert [each.guards_body for each in made] == [False, True]
+
+
+def _declared(settings: Mapping[str, Any]) -> Provider:
+    return providers.load(SourceSpec("it", "hmac", "it", settings=settings))
