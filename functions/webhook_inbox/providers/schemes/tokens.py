@@ -109,7 +109,7 @@ class StaticToken:
         if all(found):
             # The oldest secret in use.
             place = max(min(places) for places in found)
-            return Verified(place, self.write(secrets[place]))
+            return Verified(place, self.write(secrets[place]), delivery.body)
         raise Rejected(Reason.INVALID_SIGNATURE, "the token is not the source's")
 
     def sign(self, sample: Sample, secret: str, now: datetime) -> dict[str, str]:  # noqa: ARG002 - a token has neither content nor time

@@ -24,10 +24,11 @@ Verify = Callable[[Delivery, Sequence[str]], Verified]
 
 
 class Match(NamedTuple):
-    """Which live secret made which signature."""
+    """Which live secret made which signature of which content."""
 
     secret: int
     signature: str
+    content: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,14 +91,6 @@ class Signed:
         moment = window.read(stamp)
         match = self._match(self.contents(delivery, stamp), claim.signatures, secrets)
         return Verified(*match, window.judge(moment, now=delivery.received_at))
-
-    def content(self, delivery: Delivery) -> bytes:
-        """Returns the bytes that the signature covers, its time left out.
-
-        Raises:
-            Rejected: a field is missing or ambiguous (malformed).
-        """
-        return self.contents(delivery, "")[0]
 
     def contents(self, delivery: Delivery, stamp: str) -> Sequence[bytes]:
         """Returns the bytes that the signature may cover; raises Rejected (malformed).
@@ -195,13 +188,15 @@ def each_of(parts: Callable[[Delivery], Sequence[Delivery] | None], verify: Veri
 
     def all_under(delivery: Delivery, secrets: Sequence[str]) -> Verified:
         refusals = [Rejected(Reason.NO_SECRET, "the source's secret is not set")]
+        listed = parts(delivery) or (delivery,)
         for place, secret in enumerate(secrets):
             try:
-                first, *_ = [verify(part, (secret,)) for part in parts(delivery) or (delivery,)]
+                verified = [verify(part, (secret,)) for part in listed]
             except Rejected as error:
                 refusals.append(error)
             else:
-                return replace(first, secret=place)
+                content = b"\n".join(each.content for each in verified)
+                return replace(verified[0], secret=place, content=content)
         # The first usable secret's refusal says more than a secret that is unusable.
         telling = [error for error in refusals if error.reason is not Reason.NO_SECRET]
         raise (telling or refusals)[0]
