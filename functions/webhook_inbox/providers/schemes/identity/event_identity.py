@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import sha256
 from typing import Final
-from urllib.parse import parse_qs, urlencode
+from urllib.parse import urlencode
 
 from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.json_path import at, form, parse, query_field
@@ -18,7 +18,6 @@ from webhook_inbox.providers.schemes.http import first
 
 UNKNOWN: Final = "unknown"
 TYPE_LIMIT: Final = 256
-FORM_FIELDS: Final = 1000
 COUNT_DIGITS: Final = 9
 LARGEST: Final = 10**100
 # Epoch seconds beyond the year 5138 are milliseconds.
@@ -49,11 +48,8 @@ class Reading:
     @cached_property
     def form(self) -> dict[str, str]:
         """The first value of each form field; empty if the body is not a form."""
-        try:
-            fields = parse_qs(self.delivery.body.decode(), max_num_fields=FORM_FIELDS)
-        except ValueError:
-            return {}
-        return {name: values[0] for name, values in fields.items()}
+        # Reversed, so that of several values the first one stays.
+        return {name: value for name, value in reversed(form(self.delivery)) if value}
 
     @cached_property
     def payload(self) -> object:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
+from webhook_inbox.domain.json_path import bounded
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Sample, Verified
 from webhook_inbox.providers.schemes import http
@@ -17,6 +18,8 @@ from webhook_inbox.providers.schemes.signatures.tolerance import Window
 
 _WHOLE: Final = Whole()
 _BODY: Final = Template.parse("{body}")
+# API Gateway's limit for all headers; a signature in the body has no other.
+SIGNATURE_LIMIT: Final = 10 * 1024
 # The possible signed contents of a delivery; several if a provider varies between requests.
 # Raises Rejected (malformed).
 Contents = Callable[[Delivery], Sequence[bytes]]
@@ -78,6 +81,8 @@ class Signed:
         Raises:
             Rejected: always with a reason, whatever the input; nothing else is ever raised.
         """
+        if self._parses:
+            bounded(delivery)
         claim = self._claim(delivery)
         window = self.window
         if window is None:
@@ -160,12 +165,22 @@ class Signed:
             found = [value] if (value := self.find(delivery)) else []
         else:
             found = [text for name in self.headers if (text := delivery.headers.get(name))]
+        if any(len(text) > SIGNATURE_LIMIT for text in found):
+            raise Rejected(Reason.MALFORMED, "the signature is too long")
         if not found:
             where = f"{self.headers[0]} header" if self.headers else "signature in the body"
             raise Rejected(Reason.MISSING_SIGNATURE, f"no {where}")
         if not self.every:
             return self.layout.read(found[0])
         return Claim(tuple(s for value in found for s in self.layout.read(value).signatures))
+
+    @property
+    def _parses(self) -> bool:
+        """True if the body may be parsed before it is verified."""
+        fields = (field for template in self.templates for field in template.fields)
+        window = self.window
+        dated = window is not None and window.find is not None and not self._dated_by_body(window)
+        return self.find is not None or dated or any(f.startswith("json") for f in fields)
 
     def _dated_by_body(self, window: Window) -> bool:
         """Returns whether the time is signed as a part of the body, and not beside it."""
@@ -188,6 +203,7 @@ def each_of(parts: Callable[[Delivery], Sequence[Delivery] | None], verify: Veri
 
     def all_under(delivery: Delivery, secrets: Sequence[str]) -> Verified:
         refusals = [Rejected(Reason.NO_SECRET, "the source's secret is not set")]
+        bounded(delivery)
         listed = parts(delivery) or (delivery,)
         for place, secret in enumerate(secrets):
             try:
