@@ -22,13 +22,13 @@ from webhook_inbox.ingest.events import fingerprint
 from webhook_inbox.replay.request import ReplayRequest
 
 SECRET: Final = "a-secret-of-the-provider"  # noqa: S105 - obviously fake
-# "acme" signs the timestamp and the body, "github" only the body.
+# "acme" signs id, timestamp and body, "github" only the body.
 ACME: Final = SourceSpec(
     "acme",
     "hmac",
     "acme",
     settings={
-        "signature": {"header": "X-Acme-Signature", "signs": "{timestamp}.{body}"},
+        "signature": {"header": "X-Acme-Signature", "signs": "{id}.{timestamp}.{body}"},
         "timestamp": {"header": "X-Acme-Timestamp", "tolerance": "5m"},
         "event_id": {"header": "X-Acme-Id"},
         "event_type": {"header": "X-Acme-Type"},

@@ -9,7 +9,7 @@ import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from itertools import count
 from random import Random
@@ -27,9 +27,11 @@ from webhookctl.local.http.gateway import EVENT_LIMIT
 # Lambda's limit of 6 MB holds a body as JSON text, or in base64 if it is not text.
 TEXT = EVENT_LIMIT - 4096
 BINARY = TEXT * 3 // 4
-# Hashing 6 MB takes 3.5 ms where 100 ms were allowed.
-RATIO = 28
+# Hashing 6 MB takes 3.5 ms where this was measured, so 100 ms are a ratio of 28. The largest ratio
+# was 8.
+RATIO = 20
 TRIES = 5
+CERTIFICATE = b"https://sns.eu-west-1.amazonaws.com/sample.pem"
 # A provider's name is that of its main scheme; its other schemes have vectors.
 SCHEMES = [vector for name, vector in valid_vectors() if vector["scheme"] != name]
 
@@ -41,6 +43,11 @@ def filled(unit: bytes, size: int = BINARY) -> bytes:
 def items(unit: bytes, before: bytes = b"[", after: bytes = b"]") -> bytes:
     room = BINARY - len(before) - len(after)
     return before + b",".join([unit] * (room // (len(unit) + 1))) + after
+
+
+def many(before: bytes, item: bytes, after: bytes) -> bytes:
+    body = before + b",".join([item] * 10_000) + after
+    return body + b" " * (BINARY - len(body))
 
 
 def members() -> Iterator[bytes]:
@@ -80,13 +87,12 @@ def bodies() -> Mapping[str, bytes]:
         "objects": items(b"{}"),
         "numbers": items(b"0"),
         "events": items(b"{}", b'{"events":[', b"]}"),
-        "ten thousand events": b'{"events":[' + b",".join([b'{"a":0}'] * 10_000) + filled(b" ")[:-99_999] + b"]}",
+        "ten thousand events": many(b'{"events":[', b'{"a":0}', b"]}"),
         "notificationItems": items(b"0", b'{"notificationItems":[{}],"x":[', b"]}"),
         "notifications": b'{"value":[{"clientState":"x"}],' + names + b"}",
-        "ten thousand notifications": b'{"value":[' + b",".join([b'{"clientState":"a"}'] * 10_000) + b"]"
-        + filled(b" ")[:-220_000] + b"}",
-        "signature": b'{"Signature":"c2ln","SigningCertURL":"https://sns.eu-west-1.amazonaws.com/x.pem",'
-        + names + b"}",
+        "ten thousand items": many(b'{"notificationItems":[', b'{"a":0}', b"]}"),
+        "ten thousand notifications": many(b'{"value":[', b'{"clientState":"a"}', b"]}"),
+        "signature": b'{"Signature":"c2ln","SigningCertURL":"' + CERTIFICATE + b'",' + names + b"}",
         "long signature": b"bt_payload=a&bt_signature=" + filled(b"a|b%26", TEXT - 26),
         "challenge": b'{"challenge":"' + filled(b"\\u0041", BINARY - 16) + b'"}',
         "escaped text": b'{"a":"' + filled(b"\\n", BINARY - 8) + b'"}',
@@ -128,24 +134,21 @@ def seconds(work: Callable[[], Any]) -> float:
     return time.process_time() - begun
 
 
-def ratio(work: Callable[[], Any], body: bytes) -> float:
-    """Returns the processor time of some work as a multiple of that of hashing the body."""
-    hashing = min(seconds(lambda: sha256(body).digest()) for _ in range(3))
-    return seconds(work) / hashing
+@cache
+def hashing(label: str) -> float:
+    """Returns the processor time of hashing a body."""
+    return min(seconds(lambda: sha256(bodies()[label]).digest()) for _ in range(TRIES))
 
 
-def costly(case: Case) -> dict[str, float]:
-    """Returns the ratios of the bodies whose rejection costs too much."""
-    found = {}
+def costly(case: Case) -> list[str]:
+    """Returns the bodies whose rejection costs too much."""
+    found = []
     for label, body in bodies().items():
         sent = replace(case.delivery, body=body)
-        least = 1e9
-        for _ in range(TRIES):
-            least = min(least, ratio(lambda sent=sent: rejected(case, sent), body))  # type: ignore[misc]
-            if least < RATIO:
-                break
-        else:
-            found[label] = round(least)
+        ratios = (seconds(partial(rejected, case, sent)) / hashing(label) for _ in range(TRIES))
+        # One quick try is sufficient: a try is slowed down by others, and never sped up.
+        if not any(ratio < RATIO for ratio in ratios):
+            found.append(label)
     return found
 
 
@@ -167,9 +170,9 @@ def _quiet() -> Iterator[None]:
 
 @pytest.mark.parametrize("provider_name", NAMES)
 def test_no_rejection_costs_much_more_than_hashing_the_body(provider_name: str) -> None:
-    assert costly(without_credential(signed(provider_name))) == {}
+    assert costly(without_credential(signed(provider_name))) == []
 
 
 @pytest.mark.parametrize("vector", [pytest.param(each, id=each["id"]) for each in SCHEMES])
 def test_no_rejection_of_another_scheme_costs_more(vector: Mapping[str, Any]) -> None:
-    assert costly(without_credential(recorded(vector))) == {}
+    assert costly(without_credential(recorded(vector))) == []

@@ -23,7 +23,9 @@ def with_body(document: object) -> Delivery:
 
 def guarded(delivery: Delivery) -> bytes | None:
     assert GUARD is not None
-    return GUARD(delivery, CASE.provider.identify(delivery))
+    verified = CASE.verdict(delivery)
+    assert isinstance(verified, Verified)
+    return GUARD(verified, CASE.provider.identify(delivery))
 
 
 def test_another_event_under_a_captured_signature_is_verified_but_guarded() -> None:
