@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from typing import Any, Final
 
-from simulation.worlds.scenario import Webhook
+from simulation.worlds.scenario import Webhook, signed_part
 from webhook_inbox.adapters.memory import MemoryBlobs
 from webhook_inbox.domain.ports import Item, Key, Message
 from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
@@ -178,7 +178,8 @@ class Observer:
         if receipt.status >= 300:
             return
         if outcome is IngestOutcome.REPLAYED:
-            stored = [e for e, body in self.contents.items() if body == webhook.body]
+            sent = signed_part(webhook.body)
+            stored = [e for e, body in self.contents.items() if signed_part(body) == sent]
             must("G6", stored != [], f"{webhook.name} was rejected as a replay of an unknown body")
             return
         must("G1", row is not None, f"{webhook.name} was acknowledged but not stored")
@@ -200,7 +201,12 @@ class Observer:
         event = new["source"], new["event_id"]
         self.contents[event] = body
         if "guard" in new:
-            others = [e for e, b in self.contents.items() if b == body and e[0] == event[0]]
+            signed = signed_part(body)
+            others = [
+                e
+                for e, other in self.contents.items()
+                if e[0] == event[0] and signed_part(other) == signed
+            ]
             must("G6", others == [event], f"one signed content was stored as {others}")
 
     # -- messages

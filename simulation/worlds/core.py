@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from simulation.worlds.builders import AGAIN, BATCHES, BOTH, FIRST, GITHUB, MAIL, ONCE, world
+from simulation.worlds.builders import AGAIN, BATCHES, BOTH, FIRST, FORMS, GITHUB, MAIL, ONCE, world
 from simulation.worlds.destinations import DESTINATION_WORLDS
 from simulation.worlds.handlers import HANDLER_WORLDS
 from simulation.worlds.ordered import ORDERING_WORLDS, PAUSE_WORLDS
@@ -139,6 +139,13 @@ SMALL_WORLDS: Final = (
         budget={"faults": 1, "jumps": 1},
         workers=1,
         tries=2,
+    ),
+    world(
+        "a captured form in another order",
+        Webhook("honest", "forms", "e1"),
+        Webhook("captured", "forms", "e2", captured=True, retries=False),
+        on=FORMS,
+        workers=1,
     ),
     world(
         "a guard without an event",

@@ -47,7 +47,6 @@ BEYOND: Final[Mapping[str, str]] = {
     "own-plivo-019": "without a form the query stands alone",
     "own-pusher-006": "a header names the key",
     "own-pusher-014": "a header names the key",
-    "own-sanity-018": "time and signature stand in one order",
     "own-sanity-019": "time and signature stand in one order",
     "own-sanity-020": "there is one signature",
     "own-sanity-021": "there is one signature",

@@ -9,7 +9,7 @@ held or ignored.
 import json
 import re
 from base64 import b64decode, b64encode, urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -25,14 +25,19 @@ from tests.unit.providers.cases import (
     DECLARED,
     NAMES,
     Case,
+    example,
     recorded,
     signed,
     valid_vectors,
 )
+from tests.unit.providers.deliveries import NOW
 from tests.unit.providers.inbox import CaseInbox
 from tests.unit.providers.test_declared_schemes import declared, source_for, vectors
-from webhook_inbox.domain.errors import Rejected
+from webhook_inbox import providers
+from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
+from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Identity, Provider, Sample, Verified
 from webhook_inbox.ingest.receipt import IngestOutcome
 from webhookctl import conformance
 
@@ -423,3 +428,153 @@ def test_no_variant_starts_a_second_event_of_a_declared_source(scheme: str) -> N
     case = declared_case(scheme)
     if case is not None:
         assert second_events(case) == []
+
+
+def agents_case() -> Case:
+    """Returns a delivery with a token that covers its body, made with ECDSA."""
+    settings = {**example("jwt"), "algorithms": ["ES256"], "body_claim": "bh"}
+    provider = providers.load(SourceSpec("it", "jwt", "it", settings=settings))
+    assert provider.pair is not None
+    private, public = provider.pair()
+    body = b'{"type":"task.completed"}'
+    headers = provider.sign(Sample("sample-1", "task.completed", body), private, NOW)
+    delivery = Delivery("it", "POST", "/webhooks/it", "", headers, body, NOW)
+    return Case("jwt", provider, delivery, (public,))
+
+
+def test_no_variant_of_an_agents_token_starts_a_second_event() -> None:
+    assert second_events(agents_case()) == []
+
+
+def test_the_other_form_of_a_tokens_signature_verifies_the_same_content() -> None:
+    case = agents_case()
+    _, _, token = case.delivery.headers["authorization"].partition(" ")
+    other = mirrored(token)["token with n - s"]
+    verified = [
+        case.verdict(case.with_header("authorization", f"Bearer {each}")) for each in (token, other)
+    ]
+
+    assert token != other
+    assert all(isinstance(each, Verified) for each in verified)
+    assert len({each.content for each in verified if isinstance(each, Verified)}) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda body: b"&".join(reversed(body.split(b"&"))),
+        lambda body: body + b"&" + body,
+        lambda body: body + b"&",
+        lambda body: body + b"&=",
+        lambda body: body.replace(b"SM", b"%53M"),
+    ],
+    ids=["reordered", "doubled", "ampersand", "empty field", "encoded"],
+)
+def test_a_form_that_is_written_in_another_way_is_a_duplicate(
+    change: Callable[[bytes], bytes],
+) -> None:
+    case = signed("twilio")
+    sent = replace(case.delivery, body=change(case.delivery.body))
+    assert sent.body != case.delivery.body
+
+    assert after_the_first(case).receive(sent).outcome is IngestOutcome.DUPLICATE
+
+
+@pytest.mark.parametrize(
+    ("provider_name", "header"),
+    [
+        ("discord", "x-signature-timestamp"),
+        ("sendgrid", "x-twilio-email-event-webhook-timestamp"),
+    ],
+)
+def test_digits_of_a_time_cannot_be_moved_into_the_body(provider_name: str, header: str) -> None:
+    case = signed(provider_name)
+    stamp = case.delivery.headers[header]
+    moved = replace(
+        case.with_header(header, stamp[:-1]), body=stamp[-1:].encode() + case.delivery.body
+    )
+
+    assert case.verdict(moved) is Reason.MALFORMED
+
+
+def test_a_colon_in_adyens_reference_cannot_be_moved_into_another_field() -> None:
+    sample = {"pspReference": "P", "merchantAccountCode": "A", "merchantReference": "x:y",
+              "eventCode": "AUTHORISATION", "success": "true"}  # fmt: skip
+    case = signed("adyen", Sample("", "AUTHORISATION", json.dumps(sample).encode()))
+    moved = {"pspReference": "P:", "originalReference": "A", "merchantAccountCode": "x",
+             "merchantReference": "y"}  # fmt: skip
+    body = json.loads(case.delivery.body)
+    body["notificationItems"][0]["NotificationRequestItem"].update(moved)
+
+    assert isinstance(case.verdict(), Verified)
+    forged = replace(case.delivery, body=json.dumps(body).encode())
+    assert case.verdict(forged) is Reason.MALFORMED
+
+
+def test_a_line_of_an_sns_message_cannot_become_its_id() -> None:
+    case = signed("aws-sns", Sample("real", "Notification", b"hello\nMessageId\nfake"))
+    moved = {"Message": "hello", "MessageId": "fake\nMessageId\nreal"}
+    body = json.dumps({**json.loads(case.delivery.body), **moved}).encode()
+
+    assert isinstance(case.verdict(), Verified)
+    assert case.verdict(replace(case.delivery, body=body)) is Reason.MALFORMED
+
+
+def unsigned_changes(case: Case) -> Iterator[Delivery]:
+    """Yields a delivery with one header or query field changed under a valid signature."""
+    sent = case.delivery
+    for name in sorted(naming_headers(case)):
+        for value in ("1700000000", "2020-01-01T00:00:00Z", "other", None):
+            yield case.with_header(name, value)
+    for field in ("id", "type", "timestamp", "event_id"):
+        yield replace(sent, query=f"{field}=1700000000&{sent.query}")
+
+
+CASES = [
+    *(pytest.param(signed(name), id=name) for name in NAMES if name not in ARRIVALS),
+    *(pytest.param(recorded(vector), id=vector["id"]) for _, vector in valid_vectors()),
+]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_id_that_is_not_signed_is_guarded_and_a_time_that_is_not_signed_is_ignored(
+    case: Case,
+) -> None:
+    if covers_nothing(case):
+        return
+    for body in (case.delivery.body, b"{}", b"a=b"):
+        sent = replace(case, delivery=signed_again(case, body))
+        if not isinstance(sent.verdict(), Verified):
+            continue
+        first = named(sent.provider, sent.delivery)
+        for other in unsigned_changes(sent):
+            verified, again = sent.verdict(other), named(sent.provider, other)
+            if not isinstance(verified, Verified) or first is None or again is None:
+                continue
+            if again.event_id != first.event_id:
+                assert sent.provider.guard is not None
+            assert again.occurred_at == first.occurred_at
+            assert verified.signed_at == unchanged(sent).signed_at
+
+
+def signed_again(case: Case, body: bytes) -> Delivery:
+    """Returns the delivery with another body; signed, where the case is a sample of ours."""
+    if body == case.delivery.body or case.delivery.headers.get("host") != "inbox.example":
+        return case.delivery
+    try:
+        return case.signed_again(body)
+    except (ConfigurationError, Rejected, ValueError, TypeError):
+        return case.delivery
+
+
+def named(provider: Provider, sent: Delivery) -> Identity | None:
+    try:
+        return provider.identify(sent)
+    except Rejected:
+        return None
+
+
+def unchanged(case: Case) -> Verified:
+    verified = case.verdict()
+    assert isinstance(verified, Verified)
+    return verified
