@@ -178,8 +178,8 @@ class Observer:
         if receipt.status >= 300:
             return
         if outcome is IngestOutcome.REPLAYED:
-            sent = signed_part(webhook.body)
-            stored = [e for e, body in self.contents.items() if signed_part(body) == sent]
+            signed = signed_part(webhook.body)
+            stored = [e for e, body in self.contents.items() if signed_part(body) == signed]
             must("G6", stored != [], f"{webhook.name} was rejected as a replay of an unknown body")
             return
         must("G1", row is not None, f"{webhook.name} was acknowledged but not stored")

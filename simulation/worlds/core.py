@@ -145,6 +145,7 @@ SMALL_WORLDS: Final = (
         Webhook("honest", "forms", "e1"),
         Webhook("captured", "forms", "e2", captured=True, retries=False),
         on=FORMS,
+        budget={"faults": 1},
         workers=1,
     ),
     world(
