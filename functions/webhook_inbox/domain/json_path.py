@@ -10,11 +10,11 @@ from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 
 FIELDS: Final = 1000
-# Of a body of 6 MB, hostile JSON can cost a second to parse, and anyone can send it. A message of
-# SNS, 256 KB of single digits and commas, has 130,000.
+# Anyone can send a body of 6 MB whose JSON costs a second to parse. A message of SNS, 256 KB of
+# single digits and commas, has 130,000 marks.
 UNVERIFIED_MARKS: Final = 150_000
 MARKS: Final = b"[{,:"
-# Unencoded `=` in the value of a field: senders encode them.
+# The unencoded `=` in the value of a field; senders encode them.
 EQUALS: Final = 100_000
 
 

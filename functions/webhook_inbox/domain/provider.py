@@ -33,7 +33,7 @@ class Verified:
     the caller's agent, or "".
 
     `content` is the same for every delivery that the signature verifies, however its headers, its
-    body or the signature itself are written. Of a credential that covers nothing, it is the body.
+    body or the signature itself are written. If a credential covers nothing, it is the body.
     """
 
     secret: int
