@@ -168,19 +168,19 @@ def border_variants(sent: Delivery) -> Variants:
                 "from the body's end": (back + value, body[:-count]),
             }
             for label, (text, rest) in moves.items():
-                changed = with_headers(sent, **{name: text})
-                yield f"{name}: {count} {label}", replace(changed, body=rest.encode("latin-1"))
+                moved = with_headers(sent, **{name: text})
+                yield f"{name}: {count} {label}", replace(moved, body=rest.encode("latin-1"))
             for other in sent.headers:
-                moved = {name: value[:-count], other: end + sent.headers[other]}
+                both = {name: value[:-count], other: end + sent.headers[other]}
                 if other != name:
-                    yield f"{count} from {name} to {other}", with_headers(sent, **moved)
+                    yield f"{count} from {name} to {other}", with_headers(sent, **both)
             stamp = re.search(r"[0-9]{9,}", value)
             if stamp is not None:
                 cut = stamp[0][:-count]
                 text = value.replace(stamp[0], cut)
                 rest = stamp[0][-count:] + body
-                changed = with_headers(sent, **{name: text})
-                yield f"{name}: {count} digits to the body", replace(changed, body=rest.encode())
+                moved = with_headers(sent, **{name: text})
+                yield f"{name}: {count} digits to the body", replace(moved, body=rest.encode())
         yield (
             f"{count} to the query",
             replace(sent, query=sent.query + front, body=body[count:].encode("latin-1")),
@@ -296,8 +296,8 @@ def json_variants(body: bytes) -> Iterator[tuple[str, bytes]]:
             last = json.dumps({name: "forged"}).encode()[1:]
             yield f"{name} doubled at the end", body.rstrip()[:-1] + b"," + last
         yield "more", json.dumps({**document, "forged": 1}).encode()
-    for path, changed in changes(document):
-        yield f"{path} changed", json.dumps(changed).encode()
+    for path, other in changes(document):
+        yield f"{path} changed", json.dumps(other).encode()
 
 
 def changes(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -342,21 +342,23 @@ def variants(case: Case) -> Variants:
     """Yields what can be made of a delivery: each change alone, and with another unsigned id."""
     sent, names = case.delivery, naming_headers(case)
     loose = covers_nothing(case)
-    topics = TOPICS.get(case.provider.name, set())
-    unsigned = set() if loose else names - case.provider.signature_headers - topics
+    kept = names if loose else TOPICS.get(case.provider.name, set())
+    unsigned = names - case.provider.signature_headers - kept
     renamed = with_headers(sent, **dict.fromkeys(unsigned, "forged-2"))
     for other in (sent, renamed):
         yield "", other
-        kept = names if loose else TOPICS.get(case.provider.name, set())
-        yield from (
-            (label, made)
-            for label, made in header_variants(other, set() if loose else names)
-            if not any(made.headers.get(name) != sent.headers.get(name) for name in kept)
-        )
-        yield from query_variants(other)
-        if not loose:
-            yield from body_variants(other)
-            yield from border_variants(other)
+        for label, made in changed(other, names, body=not loose):
+            if all(made.headers.get(name) == sent.headers.get(name) for name in kept):
+                yield label, made
+
+
+def changed(sent: Delivery, names: set[str], *, body: bool) -> Variants:
+    """Changes one thing of a delivery."""
+    yield from header_variants(sent, names)
+    yield from query_variants(sent)
+    if body:
+        yield from body_variants(sent)
+        yield from border_variants(sent)
 
 
 def covers_nothing(case: Case) -> bool:
