@@ -135,7 +135,10 @@ def _keys(provider: Provider) -> str:
 def _guard(provider: Provider) -> str:
     if provider.guard is None:
         return ""
-    return "neither id nor time is signed: known content under a new id is answered 200, not run"
+    return (
+        "the signature does not determine the id: known content under a new id is answered 200,"
+        " not run"
+    )
 
 
 def _answers(provider: Provider) -> str:

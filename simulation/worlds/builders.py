@@ -17,6 +17,7 @@ NOTES_IN_ORDER: Final = Deployment(
     "notes in order",
     manifest(handler("note", "github", lane="notes", order=Order(SERIAL, "content"))),
 )
+FORMS: Final = Deployment("forms", manifest(handler("file", "forms")))
 BATCHES: Final = Deployment("batches", manifest(handler("note", "line"), SPLITTER))
 ONLY_MAIL: Final = manifest(handler("mail"))
 JOURNAL: Final = Deployment("journal", ONLY_MAIL, behaviors={"mail": Behavior(journals=True)})

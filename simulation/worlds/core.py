@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from simulation.worlds.builders import AGAIN, BATCHES, BOTH, FIRST, MAIL, ONCE, world
+from simulation.worlds.builders import AGAIN, BATCHES, BOTH, FIRST, FORMS, MAIL, ONCE, world
 from simulation.worlds.destinations import DESTINATION_WORLDS
 from simulation.worlds.guard import GUARD_WORLDS
 from simulation.worlds.handlers import HANDLER_WORLDS
@@ -133,6 +133,14 @@ SMALL_WORLDS: Final = (
         workers=1,
     ),
     *GUARD_WORLDS,
+    world(
+        "a captured form in another order",
+        Webhook("honest", "forms", "e1"),
+        Webhook("captured", "forms", "e2", captured=True, retries=False),
+        on=FORMS,
+        budget={"faults": 1},
+        workers=1,
+    ),
     world(
         "large bodies",
         replace(FIRST, padding=20_000),

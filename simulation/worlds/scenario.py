@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, cached_property
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from simulation.engine.acting import AttemptOutcome, Behavior, Handlers
 from simulation.engine.programs import load_provider
@@ -23,19 +24,30 @@ from webhook_inbox.ingest.events import fingerprint
 from webhook_inbox.replay.request import ReplayRequest
 
 SECRET: Final = "a-secret-of-the-provider"  # noqa: S105 - obviously fake
-# "acme" signs the timestamp and the body, "github" only the body.
+# "acme" signs id, timestamp and body, "github" only the body.
 ACME: Final = SourceSpec(
     "acme",
     "hmac",
     "acme",
     settings={
-        "signature": {"header": "X-Acme-Signature", "signs": "{timestamp}.{body}"},
+        "signature": {"header": "X-Acme-Signature", "signs": "{id}.{timestamp}.{body}"},
         "timestamp": {"header": "X-Acme-Timestamp", "tolerance": "5m"},
         "event_id": {"header": "X-Acme-Id"},
         "event_type": {"header": "X-Acme-Type"},
     },
 )
 GITHUB: Final = SourceSpec("github", "github", "github")
+# "forms" signs the fields of a form in any order, and not the id.
+FORMS: Final = SourceSpec(
+    "forms",
+    "hmac",
+    "forms",
+    settings={
+        "signature": {"header": "X-Form-Signature", "signs": "{form}"},
+        "event_id": {"header": "X-Form-Id"},
+        "event_type": {"header": "X-Form-Type"},
+    },
+)
 # "line" sends batches.
 LINE: Final = SourceSpec("line", "line", "line")
 # "lax" signs its time only, and stores one type.
@@ -51,8 +63,14 @@ LAX: Final = SourceSpec(
         "event_type": {"json": "content"},
     },
 )
-SOURCES: Final = {"acme": ACME, "github": GITHUB, "line": LINE, "lax": LAX}
-TYPES: Final = {"acme": "paid", "github": "issues", "line": "message", "lax": "paid"}
+SOURCES: Final = {"acme": ACME, "github": GITHUB, "forms": FORMS, "line": LINE, "lax": LAX}
+TYPES: Final = {
+    "acme": "paid",
+    "github": "issues",
+    "forms": "posted",
+    "line": "message",
+    "lax": "paid",
+}
 
 SUCCEEDS: Final = AttemptOutcome()
 FAILS: Final = AttemptOutcome(posts=False, error="transient")
@@ -134,6 +152,10 @@ class Webhook:
         """The raw body."""
         if self.items:
             return _batch(self.items)
+        if self.source == FORMS.name:
+            # An attacker can order the fields of a captured form anew.
+            fields = [("content", self.content), ("name", "it")]
+            return urlencode(fields[::-1] if self.captured else fields).encode()
         return _body(self.content, self.padding, self.version)
 
     @property
@@ -159,6 +181,11 @@ class Webhook:
         headers = {name.lower(): value for name, value in signed.items()}
         path = f"/webhooks/{self.source}"
         return Delivery(self.source, "POST", path, "", headers, self.body, now, request_id)
+
+
+def signed_part(body: bytes) -> bytes:
+    """Returns what a signature covers: of a form its fields in any order, else the body."""
+    return b"&".join(sorted(body.split(b"&")))
 
 
 @cache

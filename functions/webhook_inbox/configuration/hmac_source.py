@@ -124,7 +124,8 @@ class Timestamp(ExactlyOneOf):
         default=None, description='or its name in the list of signatures, like "t"'
     )
     format: Literal["seconds", "milliseconds", "iso"] = Field(
-        default="seconds", description="its format: since 1970, or ISO 8601"
+        default="seconds",
+        description="its format: 10 digits since 1970, 13 of milliseconds, or ISO 8601",
     )
     tolerance: Tolerance = Field(
         default="5m",

@@ -1,13 +1,21 @@
 """Values of a delivery: paths in its JSON body, fields of its query or form."""
 
 import json
+from binascii import a2b_qp
 from functools import lru_cache
 from typing import Final
-from urllib.parse import parse_qsl
+from urllib.parse import unquote_to_bytes
 
+from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 
 FIELDS: Final = 1000
+# Anyone can send a body of 6 MB whose JSON costs a second to parse. A message of SNS, 256 KB of
+# single digits and commas, has 130,000 marks.
+UNVERIFIED_MARKS: Final = 150_000
+MARKS: Final = b"[{,:"
+# The unencoded `=` in the value of a field; senders encode them.
+EQUALS: Final = 100_000
 
 
 def parse(raw: bytes | str) -> object:
@@ -16,6 +24,19 @@ def parse(raw: bytes | str) -> object:
         return json.loads(raw)
     except RecursionError as error:
         raise ValueError("the JSON is nested too deeply") from error
+
+
+def bounded(delivery: Delivery) -> None:
+    """Bounds the cost of parsing a body that is not verified yet.
+
+    Raises:
+        Rejected: as JSON it would have too many values (malformed).
+    """
+    body = delivery.body
+    if len(body) > UNVERIFIED_MARKS:
+        marks = len(body) - len(body.translate(None, MARKS))
+        if marks > UNVERIFIED_MARKS:
+            raise Rejected(Reason.MALFORMED, "the body has too many values to verify them")
 
 
 def document(delivery: Delivery) -> object:
@@ -54,18 +75,55 @@ def text_at(delivery: Delivery, path: str) -> str | None:
 
 def fields(text: str) -> list[tuple[str, str]]:
     """Returns the fields of a query or a form in order; empty if it cannot be parsed."""
-    try:
-        return parse_qsl(text, keep_blank_values=True, max_num_fields=FIELDS)
-    except ValueError:
-        return []
+    return _fields(text.encode(errors="surrogatepass"))
 
 
 def form(delivery: Delivery) -> list[tuple[str, str]]:
     """Returns the fields of a form body in order; empty if the body is not a form."""
+    return list(_form(delivery.body))
+
+
+@lru_cache(maxsize=1)
+def _form(body: bytes) -> tuple[tuple[str, str], ...]:
+    # A scheme reads several fields of one body.
     try:
-        return fields(delivery.body.decode())
+        body.decode()
     except UnicodeDecodeError:
+        return ()
+    return tuple(_fields(body))
+
+
+def _fields(raw: bytes) -> list[tuple[str, str]]:
+    """Decodes fields as `urllib.parse.parse_qsl` does, 70 times as fast where many are encoded."""
+    if raw.count(b"&") >= FIELDS:
         return []
+    try:
+        pairs = (field.partition(b"=") for field in raw.split(b"&") if field)
+        return [(_unquoted(name), _unquoted(value)) for name, _, value in pairs]
+    except ValueError:
+        return []
+
+
+def _unquoted(raw: bytes) -> str:
+    """Returns the decoded text; raises ValueError for many invalid escapes."""
+    plain = raw.replace(b"+", b" ")
+    escapes = plain.count(b"%")
+    if escapes:
+        plain = _unescaped(plain, escapes)
+    return plain.decode(errors="replace")
+
+
+def _unescaped(raw: bytes, escapes: int) -> bytes:
+    if raw.count(b"=") > EQUALS:
+        raise ValueError("too many equals signs")
+    if b"%\r" not in raw and b"%\n" not in raw:
+        # Quoted-printable is the same encoding with another sign, and its decoder is compiled.
+        decoded = a2b_qp(raw.replace(b"=", b"=3D").replace(b"%", b"="))
+        if len(raw) - len(decoded) == 2 * escapes:
+            return decoded
+    if escapes > FIELDS:
+        raise ValueError("too many invalid escapes")
+    return unquote_to_bytes(raw)
 
 
 def query_field(delivery: Delivery, name: str) -> str | None:

@@ -29,11 +29,16 @@ class Verified:
     """A live secret verified the delivery.
 
     `secret` is its position (0: current, 1: previous), `signature` the signature that matched,
-    `signed_at` the signed time, if the scheme has one, `agent` the caller's agent, or "".
+    `content` the bytes that it covers, `signed_at` the signed time, if the scheme has one, `agent`
+    the caller's agent, or "".
+
+    `content` is the same for every delivery that the signature verifies, however its headers, its
+    body or the signature itself are written. If a credential covers nothing, it is the body.
     """
 
     secret: int
     signature: str
+    content: bytes
     signed_at: datetime | None = None
     agent: str = ""
 
@@ -147,10 +152,12 @@ class Provider:
         batch: verified delivery to one delivery per event, or None if it is a single event;
             raises Rejected if it holds none.
         window: the maximum age of the signed time; None if it is not checked.
-        guard: verified delivery and identity to the signed content that must not run twice
-            under another id; None if id or time is signed.
+        guard: verification and identity to the signed content that must not run twice under
+            another id; None if the signed content determines the id.
         guards_body: False if the guard does not cover the whole body: a captured signature then
             fits other bodies, so that it is guarded for types that are not stored as well.
+        canonical: delivery to the bytes of its fingerprint, if its scheme does not sign the body
+            as it was sent; None if it does.
         volatile: JSON fields, by dotted path, that change between retries of one event.
         kept_headers: lower-case names stored with the event, beside the general ones.
         signature_headers: lower-case names that `verify` reads; stored with a rejected delivery,
@@ -179,8 +186,9 @@ class Provider:
     offer: Callable[[Delivery], Offer | None] | None = None
     batch: Callable[[Delivery], Sequence[Delivery] | None] | None = None
     window: timedelta | None = None
-    guard: Callable[[Delivery, Identity], bytes] | None = None
+    guard: Callable[[Verified, Identity], bytes] | None = None
     guards_body: bool = True
+    canonical: Callable[[Delivery], bytes] | None = None
     volatile: tuple[str, ...] = ()
     kept_headers: frozenset[str] = frozenset()
     signature_headers: frozenset[str] = frozenset()

@@ -114,30 +114,39 @@ def new_event(
 ) -> StoredEvent:
     """Returns the event of a delivery, with a run of each of the handlers."""
     stored = GENERAL_HEADERS | provider.kept_headers
-    content = provider.guard(delivery, identity) if provider.guard else None
     return StoredEvent(
         source=delivery.source,
         event_id=dedupe_key(identity.event_id),
         type=identity.type,
         received_at=delivery.received_at,
         body=delivery.body,
-        fingerprint=fingerprint(delivery.body, provider.volatile),
+        fingerprint=_fingerprint_of(delivery, provider),
         headers={k: storable(v) for k, v in delivery.headers.items() if k in stored},
         runs=tuple(spec.name for spec in handlers),
         signature_hash=_signature_hash(provider, verified),
         verified_with=verified.secret,
         occurred_at=identity.occurred_at or verified.signed_at,
-        guard="" if content is None else _guard(content, agent=verified.agent),
+        guard=guard_of(provider, identity, verified),
         request_id=delivery.request_id,
         agent=verified.agent,
         ordering_keys=ordering_keys_of(handlers, delivery.body),
     )
 
 
-def _guard(content: bytes, *, agent: str) -> str:
-    """Returns the replay guard of a signed content: each agent has its own (G6)."""
-    # An agent's name never contains a zero byte.
-    return sha256(agent.encode() + b"\0" + content if agent else content).hexdigest()
+def guard_of(provider: Provider, identity: Identity, verified: Verified) -> str:
+    """Returns the replay guard of a signed content (G6); "" if its provider needs none."""
+    if provider.guard is None:
+        return ""
+    content = provider.guard(verified, identity)
+    # Each agent has its own; an agent's name never contains a zero byte.
+    return sha256(
+        verified.agent.encode() + b"\0" + content if verified.agent else content
+    ).hexdigest()
+
+
+def _fingerprint_of(delivery: Delivery, provider: Provider) -> str:
+    canonical = provider.canonical(delivery) if provider.canonical else delivery.body
+    return fingerprint(canonical, provider.volatile)
 
 
 def _signature_hash(provider: Provider, verified: Verified) -> str:
@@ -162,7 +171,11 @@ def item_event(
 ) -> StoredEvent:
     """Returns the event of a batch's item; it was verified together with its batch."""
     verified = Verified(
-        batch.verified_with, signature="", signed_at=batch.occurred_at, agent=batch.agent
+        batch.verified_with,
+        signature="",
+        content=item.body,
+        signed_at=batch.occurred_at,
+        agent=batch.agent,
     )
     event = new_event(item, provider, identity, verified, handlers)
     # The guard of the batch covers its items, which all have the same signature.

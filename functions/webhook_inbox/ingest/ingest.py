@@ -2,8 +2,8 @@
 
     delivery ── greet, enrol ── verify ── handshake ── identify ──► deduplication ──► 2xx
 
-A new event takes two AWS calls, a duplicate older than 15 minutes one, a younger duplicate two.
-A batch is one event whose only run splits it.
+A new event takes two AWS calls, a duplicate older than 15 minutes one, a younger duplicate two, and
+a guarded delivery one more. A batch is one event whose only run splits it.
 """
 
 from collections.abc import Callable

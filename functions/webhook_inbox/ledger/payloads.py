@@ -16,6 +16,8 @@ ROW_OVERHEAD: Final = 600
 PREFIX: Final = "bodies/"
 # For rejected deliveries: the bucket deletes them after a week.
 REJECTED_PREFIX: Final = "rejected/"
+# Anyone can send a large rejected delivery, and compressing 6 MB takes 0.2 s.
+COMPRESSED_LIMIT: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,8 @@ def pack(body: bytes, *, source: str, prefix: str = PREFIX) -> Packed:
     A key in S3 ends in the body's SHA-256, so that another object cannot replace it. The bucket's
     lifecycle rules depend on the prefix.
     """
-    data, encoding = _compress(body)
+    costly = prefix == REJECTED_PREFIX and len(body) > COMPRESSED_LIMIT
+    data, encoding = (body, "raw") if costly else _compress(body)
     attributes: Item = {"body_encoding": encoding, "body_size": len(body)}
     if len(data) <= INLINE_LIMIT:
         return Packed({**attributes, "body": data})

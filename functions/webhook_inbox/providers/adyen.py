@@ -1,8 +1,9 @@
 """Adyen's payment webhooks: an HMAC inside each item of the body, over some of its fields.
 
 Every item is verified. An item without a signature, or a body without items, fails the delivery.
-The key is hex. Fields are joined by colons without escaping; absent fields are empty. Adyen expects
-`[accepted]`.
+The key is hex. Fields are joined by colons without escaping; absent fields are empty. Only
+`merchantReference` may contain one: with one free field the others, the event id among them, are
+certain. Adyen expects `[accepted]`.
 Source: Adyen/adyen-python-api-library `util.py`, `test/UtilTest.py`; docs.adyen.com
 `webhooks/troubleshoot`.
 """
@@ -28,8 +29,10 @@ from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 LIST: Final = "notificationItems"
 ITEM: Final = "NotificationRequestItem"
 SIGNATURE: Final = "additionalData.hmacSignature"
+# The merchant's own text, which may contain a colon.
+REFERENCE: Final = "merchantReference"
 FIELDS: Final = (
-    "pspReference", "originalReference", "merchantAccountCode", "merchantReference",
+    "pspReference", "originalReference", "merchantAccountCode", REFERENCE,
     "amount.value", "amount.currency", "eventCode", "success",
 )  # fmt: skip
 
@@ -42,7 +45,11 @@ def _signature(item: Delivery) -> str:
 
 
 def _signed(item: Delivery) -> Sequence[bytes]:
-    return [encoded(":".join(_text(at(document(item), field)) for field in FIELDS))]
+    values = {field: _text(at(document(item), field)) for field in FIELDS}
+    if any(":" in value for field, value in values.items() if field != REFERENCE):
+        # The same signature would fit other fields.
+        raise Rejected(Reason.MALFORMED, "a signed field of an item has a colon")
+    return [encoded(":".join(values.values()))]
 
 
 def _text(value: object) -> str:
@@ -74,7 +81,7 @@ ITEMS: Final = split_at(LIST, inside=ITEM)
 def _compose(sample: Sample, secret: str, now: datetime) -> Sent:
     item = json.loads(sample.body)
     delivery = Delivery("it", "POST", "/webhooks/it", "", {}, sample.body, now)
-    signature = SCHEME.signature(secret, SCHEME.content(delivery))
+    signature = SCHEME.signature(secret, SCHEME.contents(delivery, "")[0])
     item["additionalData"] = {**item.get("additionalData", {}), "hmacSignature": signature}
     body = json.dumps({"live": "false", LIST: [{ITEM: item}]}).encode()
     return Sent({"content-type": "application/json"}, body)
@@ -93,6 +100,7 @@ PROVIDER: Final = build_provider(
     ),
     verify=each_of(ITEMS, SCHEME.verify),
     batch=ITEMS,
+    guard=None,
     compose=_compose,
     acknowledgement=Answer(200, b"[accepted]"),
     facts=Facts(

@@ -1,8 +1,9 @@
 """AWS SNS: RSA over some fields of the body, under a certificate from SNS's own host.
 
-`SignatureVersion` 1 is SHA-1, 2 is SHA-256. `MessageAttributes` are not signed. The topic is
-pinned, because any AWS account can have SNS sign messages of its own topics. A subscription is
-confirmed by fetching `SubscribeURL`, only for the pinned topic and SNS's host.
+`SignatureVersion` 1 is SHA-1, 2 is SHA-256. `MessageAttributes` are not signed. Signed fields end
+at a line break: only `Message` may contain one, so `MessageId` is certain. The topic is pinned,
+because any AWS account can have SNS sign messages of its own topics. A subscription is confirmed by
+fetching `SubscribeURL`, only for the pinned topic and SNS's host.
 Source: aws/aws-js-sns-message-validator, aws/aws-php-sns-message-validator (which also accepts
 UnsubscribeConfirmation, as this provider does).
 """
@@ -17,7 +18,7 @@ from typing import Any, Final
 from cryptography.hazmat.primitives import hashes
 
 from webhook_inbox.domain.errors import Reason, Rejected
-from webhook_inbox.domain.json_path import document, text_at
+from webhook_inbox.domain.json_path import bounded, document, text_at
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Fetch
 from webhook_inbox.domain.provider import (
@@ -40,10 +41,12 @@ SETTINGS: Final = frozenset({"topic_arn"})
 EXAMPLE: Final = {"topic_arn": "arn:aws:sns:eu-west-1:123456789012:orders"}
 HOST: Final = re.compile(r"sns\.[a-z0-9-]{3,32}\.amazonaws\.com(\.cn)?", re.ASCII)
 CERTIFICATE: Final = re.compile(r"/[A-Za-z0-9._-]{1,128}\.pem", re.ASCII)
+# The only signed field of free text, so the only one with line breaks.
+TEXT: Final = "Message"
 FIELDS: Final = (
-    "Message", "MessageId", "Subject", "SubscribeURL", "Timestamp", "Token", "TopicArn", "Type",
+    TEXT, "MessageId", "Subject", "SubscribeURL", "Timestamp", "Token", "TopicArn", "Type",
 )  # fmt: skip
-REQUIRED: Final = ("Message", "MessageId", "Timestamp", "TopicArn", "Type")
+REQUIRED: Final = (TEXT, "MessageId", "Timestamp", "TopicArn", "Type")
 # A notification has neither, whatever its body holds.
 CONFIRMING: Final = frozenset({"SubscribeURL", "Token"})
 NOTIFICATION: Final = "Notification"
@@ -72,7 +75,7 @@ def provider(settings: Mapping[str, Any]) -> Provider:
     def compose(sample: Sample, secret: str, now: datetime) -> Sent:
         return _sent(sample, secret, now, topic)
 
-    made = build_provider("aws-sns", SHA256, NAMING, facts=FACTS)
+    made = build_provider("aws-sns", SHA256, NAMING, facts=FACTS, guard=None)
     return replace(
         made,
         verify=verify,
@@ -92,6 +95,9 @@ def _content(delivery: Delivery) -> Sequence[bytes]:
     values = {name: body[name] for name in signed if body.get(name) is not None}
     if not all(isinstance(value, str) for value in values.values()):
         raise Rejected(Reason.MALFORMED, "a signed field of the message is not text")
+    if any("\n" in value for name, value in values.items() if name != TEXT):
+        # The same signature would fit other fields.
+        raise Rejected(Reason.MALFORMED, "a signed field of the message has a line break")
     if not values.keys() >= set(REQUIRED):
         raise Rejected(Reason.MALFORMED, "a signed field of the message is missing")
     text = "".join(f"{name}\n{value}\n" for name, value in values.items())
@@ -116,6 +122,7 @@ def _scheme(delivery: Delivery) -> Rsa:
 
 
 def _certificate(delivery: Delivery, _: Sequence[str]) -> Fetch:
+    bounded(delivery)
     if not text_at(delivery, "Signature"):
         raise Rejected(Reason.MISSING_SIGNATURE, "the message has no Signature")
     # Messages in the form that Lambda receives use the other spelling.

@@ -7,9 +7,9 @@ Source: box/box-python-sdk `managers/webhooks.py`, `internal/utils.py`, `test/we
 page on webhooks.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from json.encoder import encode_basestring_ascii
 from typing import Final
 
 from webhook_inbox.domain.errors import Reason, Rejected
@@ -29,27 +29,34 @@ PINNED: Final[Mapping[str, str]] = {
     "box-signature-version": "1",
     "box-signature-algorithm": "HmacSHA256",
 }
-SHORT: Final = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
+# Escapes of JSON strings that Box writes in another way.
+DIFFERENT: Final = ((r"\"", '"'), (r"\b", r"\u0008"), (r"\f", r"\u000c"))
+# Far above Box's events. Escaping multiplies the size of a hostile body.
+ESCAPED_LIMIT: Final = 1024 * 1024
 
 
 def _contents(delivery: Delivery) -> Sequence[bytes]:
     stamp = encoded(required(delivery.headers, (TIME,)))
+    raw = delivery.body + stamp
+    if len(delivery.body) > ESCAPED_LIMIT:
+        return [raw]
     try:
-        escaped = _escaped(delivery.body.decode())
+        return [raw, _escaped(delivery.body.decode()) + stamp]
     except UnicodeDecodeError:
-        return [delivery.body + stamp]
-    return [delivery.body + stamp, escaped + stamp]
+        return [raw]
 
 
 def _escaped(text: str) -> bytes:
-    doubled = re.sub(r"\\(?!/)", r"\\\\", text)
-    return re.sub(r"[^\x20-\x7e]", lambda found: _escape(found[0]), doubled).encode()
+    """Escapes all but printable ASCII and quotes, and each backslash not before a slash.
 
-
-def _escape(character: str) -> str:
-    units = character.encode("utf-16-be").hex()
-    pairs = "".join(rf"\u{units[place : place + 4]}" for place in range(0, len(units), 4))
-    return SHORT.get(character, pairs)
+    In two compiled steps: the escapes of a JSON string, then those that differ. In JSON each
+    backslash begins an escape, so a pair is replaced first, by a control character, which JSON
+    never contains.
+    """
+    written = encode_basestring_ascii(text)[1:-1].replace("\\\\", "\0")
+    for escape, ours in DIFFERENT:
+        written = written.replace(escape, ours)
+    return written.replace("\0/", r"\/").replace("\0", "\\\\").encode()
 
 
 SCHEME: Final = Hmac(

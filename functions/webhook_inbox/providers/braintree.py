@@ -13,7 +13,6 @@ from base64 import decodebytes, encodebytes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from hashlib import sha256
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -28,6 +27,7 @@ from webhook_inbox.providers.schemes.identity.event_identity import (
     Finder,
     Naming,
     Reading,
+    hash_of,
     in_query,
 )
 from webhook_inbox.providers.schemes.signatures import keys
@@ -99,6 +99,8 @@ def provider(settings: Mapping[str, Any]) -> Provider:
         Naming(id=(_hash,), type=(_in_xml(KIND),), occurred_at=(_in_xml(TIME),)),
         facts=FACTS,
         compose=compose,
+        guard=None,
+        canonical=_payload,
         greet=computes(in_query("bt_challenge"), answer, shape=CHALLENGE) if public_id else None,
     )
 
@@ -131,5 +133,9 @@ def _hash(reading: Reading) -> object:
     """Identifies a notification by its payload's hash."""
     if _in_xml(KIND)(reading) is None:
         return None
-    payload = (form_field(reading.delivery, PAYLOAD) or "").rstrip("\n")
-    return "sha256:" + sha256(payload.encode()).hexdigest()
+    return hash_of(_payload)(reading)
+
+
+def _payload(delivery: Delivery) -> bytes:
+    """Returns what is signed of a form, without the line break that may be lost."""
+    return (form_field(delivery, PAYLOAD) or "").rstrip("\n").encode()

@@ -57,7 +57,8 @@ NAMING: Final = Naming(
         content_hash,
     ),
     type=(header(TOPIC),),
-    occurred_at=(header("x-contentful-event-datetime"), in_json("sys.updatedAt")),
+    # A header is signed only if the space's settings list it.
+    occurred_at=(in_json("sys.updatedAt"),),
     retry=(repeats(header(ATTEMPT)),),
 )
 FACTS: Final = Facts(

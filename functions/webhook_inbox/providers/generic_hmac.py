@@ -10,6 +10,7 @@ from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
 from webhook_inbox.domain.json_path import parse
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Identity, Provider, Sample, Sent, Verified
+from webhook_inbox.providers.schemes.builder import signed_content
 from webhook_inbox.providers.schemes.generic import hmac
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.generic.identity import (
@@ -28,6 +29,7 @@ from webhook_inbox.providers.schemes.handshakes.presets import (
     Endpoint,
 )
 from webhook_inbox.providers.schemes.identity.batches import Parts, split_at
+from webhook_inbox.providers.schemes.identity.event_identity import canonical_form, hash_of
 from webhook_inbox.providers.schemes.signatures import signed_fields
 from webhook_inbox.providers.schemes.signatures.base import Verify, each_of
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
@@ -47,7 +49,9 @@ def provider(settings: Mapping[str, Any]) -> Provider:
         name="hmac",
         verify=source.verify,
         signature_headers=source.scheme.reads | source.demands.reads,
-        identify=naming(settings).identify,
+        identify=naming(settings, content=hash_of(canonical_form)).identify
+        if source.signs_form
+        else naming(settings).identify,
         sign=lambda sample, secret, now: dict(source.compose(sample, secret, now).headers),
         compose=source.compose,
         batch=source.parts,
@@ -56,6 +60,7 @@ def provider(settings: Mapping[str, Any]) -> Provider:
         offer=source.preset(OFFERS),
         guard=_guard(settings, source.scheme),
         guards_body=not settings["signature"].get("partial", False),
+        canonical=canonical_form if source.signs_form else None,
         kept_headers=headers_of(settings),
     )
 
@@ -65,6 +70,10 @@ class _Declared:
     settings: Mapping[str, Any]
     scheme: Hmac
     demands: Demands
+
+    @property
+    def signs_form(self) -> bool:
+        return any("form" in template for template in self.scheme.templates)
 
     @property
     def parts(self) -> Parts | None:
@@ -136,12 +145,12 @@ class _Declared:
 
 def _guard(
     settings: Mapping[str, Any], scheme: Hmac
-) -> Callable[[Delivery, Identity], bytes] | None:
-    """Returns the guard, if a captured delivery could be replayed under another id."""
-    partial, each = (settings["signature"].get(key) for key in ("partial", "each"))
-    judged = scheme.window is not None and scheme.window.tolerance is not None
-    pinned = all(template.pins("id") for template in scheme.templates)
-    in_body = not IN_BODY.isdisjoint(settings["event_id"])
-    if each or (not partial and (judged or pinned or in_body)):
-        return None
-    return lambda delivery, _: scheme.content(delivery)
+) -> Callable[[Verified, Identity], bytes] | None:
+    """Returns the guard, unless the signed content determines the event id.
+
+    The id of an event with its own signature is made of fields whose ends are certain.
+    """
+    first, *others = scheme.templates
+    field = "id" if IN_BODY.isdisjoint(settings["event_id"]) else "body"
+    determined = not others and first.pins(field)
+    return None if settings["signature"].get("each") or determined else signed_content

@@ -15,6 +15,7 @@ from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Fetch
 from webhook_inbox.domain.provider import Facts, Identity, Provider, Sample, Verified
 from webhook_inbox.domain.timestamps import duration
+from webhook_inbox.providers.schemes.builder import signed_content
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.generic.identity import (
     IN_BODY,
@@ -71,8 +72,10 @@ def provider(settings: Mapping[str, Any]) -> Provider:
 
     def verify(delivery: Delivery, secrets: Sequence[str]) -> Verified:
         verified = scheme.verify(delivery, secrets)
-        # A token without a body hash dates itself, not the event.
-        return verified if scheme.body_hash else replace(verified, signed_at=None)
+        if scheme.body_hash:
+            return verified
+        # Such a token dates itself, not the event, and does not cover it.
+        return replace(verified, content=delivery.body, signed_at=None)
 
     def sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
         claims = {scheme.agent_claim: SAMPLE} | _claims(settings, sample)
@@ -88,7 +91,7 @@ def provider(settings: Mapping[str, Any]) -> Provider:
         needs_secret=not jwks,
         fetches=keys if jwks else None,
         window=scheme.times.max_age,
-        guard=_guard(settings, scheme),
+        guard=_guard(settings),
         kept_headers=headers_of(settings, besides=token),
         signature_headers=token,
         token_headers=token,
@@ -143,19 +146,14 @@ def _claims(settings: Mapping[str, Any], sample: Sample) -> dict[str, str]:
     return {c: value for table, value in named if (c := settings.get(table, {}).get("claim"))}
 
 
-def _guard(
-    settings: Mapping[str, Any], scheme: Jwt
-) -> Callable[[Delivery, Identity], bytes] | None:
+def _guard(settings: Mapping[str, Any]) -> Callable[[Verified, Identity], bytes] | None:
     """Returns the guard, if a captured delivery could be replayed under another id.
 
-    A token with the body's hash belongs to one delivery and is guarded. Any other token may be
-    reused, so the body is guarded.
+    A token with the body's hash belongs to one delivery and is guarded, without its signature. Any
+    other token may be reused, so the body is guarded.
     """
-    if "claim" in settings["event_id"] or not IN_BODY.isdisjoint(settings["event_id"]):
-        return None
-    if scheme.body_hash:
-        return lambda delivery, _: scheme.token(delivery).encode()
-    return lambda delivery, _: delivery.body
+    inside = "claim" in settings["event_id"] or not IN_BODY.isdisjoint(settings["event_id"])
+    return None if inside else signed_content
 
 
 def _pair(algorithms: tuple[str, ...], *, published: bool) -> Callable[[], tuple[str, str]] | None:

@@ -11,7 +11,7 @@ from webhook_inbox.domain.json_path import document
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Offer
 from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.handshakes import EMPTY
+from webhook_inbox.providers.schemes.handshakes import BODY_LIMIT, EMPTY
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, in_json, repeats
 from webhook_inbox.providers.schemes.signatures.header_formats import Whole
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
@@ -21,7 +21,7 @@ ATTEMPT: Final = "attempt_number"
 
 
 def _offer(delivery: Delivery) -> Offer | None:
-    body = document(delivery)
+    body = document(delivery) if len(delivery.body) <= BODY_LIMIT else None
     # An event has an id, whatever else it holds.
     if not isinstance(body, dict) or "id" in body:
         return None

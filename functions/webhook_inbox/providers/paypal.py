@@ -84,7 +84,6 @@ def provider(settings: Mapping[str, Any]) -> Provider:
         needs_secret=False,
         fetches=_certificate,
         signature_headers=scheme.reads | {CERTIFICATE, ALGORITHM},
-        guard=lambda delivery, _: scheme.content(delivery),
         guards_body=False,
     )
 

@@ -1,9 +1,11 @@
 """Plivo: base64 over the public URL, sorted fields and a nonce (v3), or over URL and nonce (v2).
 
 For v3, the query's fields are decoded and sorted; a form's fields follow as name and value, after a
-question mark and a dot that depend on which of the two are present. The header may hold signatures
-under several tokens, separated by commas. v2 covers neither query nor form: a captured request can
-be changed under its nonce, so a nonce is valid for one event. Only the source's `version` counts.
+question mark and a dot that depend on which of the two are present. The end of a name is not
+signed, so one signature fits several forms and is valid for one event. The header may hold
+signatures under several tokens, separated by commas. v2 covers neither query nor form: a captured
+request can be changed under its nonce, so a nonce is valid for one event. Only the source's
+`version` counts.
 Source: plivo 4 (PyPI) `utils/signature_v3.py`; plivo/plivo-python's tests.
 """
 
@@ -22,8 +24,9 @@ from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.http import encoded, required
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
-    content_hash,
+    canonical_form,
     fixed,
+    hash_of,
     in_form,
     joined,
 )
@@ -42,7 +45,7 @@ NAMING: Final = Naming(
         joined(in_form("CallUUID"), in_form("Event"), in_form("CallStatus")),
         joined(in_form("CallUUID"), in_form("CallStatus")),
         in_form("CallUUID"),
-        content_hash,
+        hash_of(canonical_form),
     ),
     type=(in_form("Event"), in_form("Status"), in_form("CallStatus"), fixed("request")),
 )
@@ -81,11 +84,15 @@ def provider(settings: Mapping[str, Any]) -> Provider:
         ids=nonce,
         url=base,
     )
-    if version == "v3":
-        return build_provider("plivo", scheme, NAMING, facts=FACTS)
-    facts = replace(FACTS, scheme="HMAC-SHA256 over URL and nonce, base64 (v2)", body="none")
-    guarded = build_provider("plivo", scheme, NAMING, facts=facts)
-    return replace(guarded, guard=lambda delivery, _: scheme.content(delivery), guards_body=False)
+    older_facts = replace(FACTS, scheme="HMAC-SHA256 over URL and nonce, base64 (v2)", body="none")
+    return build_provider(
+        "plivo",
+        scheme,
+        NAMING,
+        facts=FACTS if version == "v3" else older_facts,
+        canonical=canonical_form,
+        guards_body=version == "v3",
+    )
 
 
 def _form(delivery: Delivery) -> Fields:

@@ -3,7 +3,7 @@
 The header is a time and one signature, in this order. The time is signed and never too old. A time
 before 2021, when Sanity started to sign, and an empty body are rejected, as by the toolkit. The
 webhook's projection defines the body. The id is in an unsigned header, so a replayed delivery is
-detected by its signature, which includes the time.
+detected by its signed content, which includes the time.
 Source: sanity-io/webhook-toolkit `src/signature.ts` and its tests.
 """
 
@@ -48,10 +48,9 @@ PROVIDER: Final = build_provider(
     Naming(
         id=(header("idempotency-key"),),
         type=(in_json("_type"), header("sanity-operation")),
-        occurred_at=(in_json("_updatedAt"), header("sanity-transaction-time")),
+        occurred_at=(in_json("_updatedAt"),),
     ),
     verify=_verify,
-    guard=lambda delivery, _: delivery.headers[SIGNATURE].encode(),
     facts=Facts(
         title="Sanity",
         scheme="HMAC-SHA256 over `{timestamp}.{body}`, base64url",

@@ -1,7 +1,8 @@
 """Sentry's integrations: `Sentry-Hook-Signature: <hex>` over the body.
 
-Neither the id nor the time is signed, nor the resource, which is half of the type. Sentry's page
-signs the parsed JSON written again; its vector shows that this equals the bytes sent.
+Neither the id nor the time is signed, so the time is ignored; nor is the resource, which is half of
+the type. Sentry's page signs the parsed JSON written again; its vector shows that this equals the
+bytes sent.
 Source: webhook-co's configuration; getsentry/sentry-docs `integration-platform/webhooks.mdx`.
 """
 
@@ -38,7 +39,6 @@ PROVIDER: Final = build_provider(
     Naming(
         id=(header("request-id"), content_hash),
         type=(dotted(header(RESOURCE), in_json("action")),),
-        occurred_at=(header(STAMP),),
     ),
     sign=_sign,
     kept_headers=frozenset({RESOURCE}),

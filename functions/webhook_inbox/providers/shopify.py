@@ -1,4 +1,4 @@
-"""Shopify: `X-Shopify-Hmac-Sha256: <base64>` over the body; id, topic and time are not signed.
+"""Shopify: `X-Shopify-Hmac-Sha256: <base64>` over the body; neither id, topic nor time is signed.
 
 The Events product sends the same under `shopify-*` names and without an event id.
 Source: @shopify/shopify-api `lib/utils/hmac-validator` and `lib/webhooks/types`; shopify.dev on
@@ -13,7 +13,7 @@ from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import STATUSES, Facts, Sample, Verified
 from webhook_inbox.domain.timestamps import from_ms, to_ms
-from webhook_inbox.providers.schemes.builder import build_provider, type_and_body
+from webhook_inbox.providers.schemes.builder import build_provider, type_and_content
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header
 from webhook_inbox.providers.schemes.signatures.encodings import base64
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
@@ -26,7 +26,6 @@ NAMING: Final = Naming(
         header("x-shopify-webhook-id", "shopify-webhook-id"),
     ),
     type=(header("x-shopify-topic", "shopify-topic"),),
-    occurred_at=(header("x-shopify-triggered-at", "shopify-triggered-at"),),
 )
 _KEPT: Final = ("api-version", "event-id", "shop-domain", "topic", "triggered-at", "webhook-id")
 
@@ -55,7 +54,7 @@ PROVIDER: Final = build_provider(
     verify=_verify,
     sign=_sign,
     # A checkout sends one body as `orders/create` and as `orders/paid`.
-    guard=type_and_body,
+    guard=type_and_content,
     kept_headers=frozenset(f"{x}shopify-{name}" for name in _KEPT for x in ("", "x-")),
     # The review of compliance topics sends invalid signatures and expects 401.
     statuses={**STATUSES, Reason.MALFORMED: 401},

@@ -51,4 +51,5 @@ def provider(settings: Mapping[str, Any]) -> Provider:
             raise Rejected(Reason.INVALID_SIGNATURE, "Square never signs an empty body")
         return verified
 
-    return build_provider("square", scheme, NAMING, facts=FACTS, verify=verify)
+    # No end of a JSON object is a JSON object, so none of the body can be moved into the URL.
+    return build_provider("square", scheme, NAMING, facts=FACTS, verify=verify, guard=None)

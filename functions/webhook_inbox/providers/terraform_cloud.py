@@ -13,7 +13,7 @@ from webhook_inbox.domain.json_path import at, document
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer, Facts
 from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.handshakes import EMPTY
+from webhook_inbox.providers.schemes.handshakes import BODY_LIMIT, EMPTY
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
     content_hash,
@@ -36,7 +36,8 @@ def _verification(delivery: Delivery, _: object) -> Answer | None:
 
 def _unsigned(delivery: Delivery, _: object) -> Answer | None:
     # A signed one is verified: otherwise a wrong token would only show at the first run.
-    if delivery.method != "POST" or SCHEME.reads & delivery.headers.keys():
+    signed = SCHEME.reads & delivery.headers.keys()
+    if delivery.method != "POST" or signed or len(delivery.body) > BODY_LIMIT:
         return None
     return _verification(delivery, _)
 

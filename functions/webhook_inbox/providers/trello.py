@@ -44,5 +44,12 @@ def provider(settings: Mapping[str, Any]) -> Provider:
         occurred_at=(in_json("action.date"),),
     )
     return build_provider(
-        "trello", scheme, naming, facts=FACTS, greet=probed("HEAD"), accepted_status=200
+        "trello",
+        scheme,
+        naming,
+        facts=FACTS,
+        # A JSON object does not begin with another, so none of the body can be moved into the URL.
+        guard=None,
+        greet=probed("HEAD"),
+        accepted_status=200,
     )

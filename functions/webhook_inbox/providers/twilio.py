@@ -1,7 +1,8 @@
 """Twilio: HMAC-SHA1 over the public URL and, for forms, the sorted fields.
 
 Fields are joined as name and value; repeated values are sorted and used once. A JSON body is
-covered by its hash only, `bodySHA256` in the signed URL. The signed URL may include the default
+covered by its hash only, `bodySHA256` in the signed URL. The end of a name is not signed, so one
+signature fits several forms and is valid for one event. The signed URL may include the default
 port, so both forms are tried, as in the library.
 Source: twilio/twilio-python `request_validator.py` and its tests.
 """
@@ -22,8 +23,9 @@ from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.http import encoded
 from webhook_inbox.providers.schemes.identity.event_identity import (
     Naming,
-    content_hash,
+    canonical_form,
     fixed,
+    hash_of,
     header,
     in_form,
     joined,
@@ -34,12 +36,19 @@ from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 SETTINGS: Final = frozenset({"url"})
 EXAMPLE: Final = {"url": "https://inbox.example/webhooks/twilio"}
 HASH: Final = "bodySHA256"
+
+
+def _canonical(delivery: Delivery) -> bytes:
+    signed_whole = query_field(delivery, HASH) is not None
+    return delivery.body if signed_whole else canonical_form(delivery)
+
+
 NAMING: Final = Naming(
     id=(
         header("i-twilio-idempotency-token"),
         joined(in_form("MessageSid"), in_form("MessageStatus")),
         joined(in_form("CallSid"), in_form("CallStatus")),
-        content_hash,
+        hash_of(_canonical),
     ),
     type=(in_form("MessageStatus"), in_form("CallStatus"), in_form("SmsStatus"), fixed("request")),
 )
@@ -62,7 +71,7 @@ def provider(settings: Mapping[str, Any]) -> Provider:
     scheme = Hmac(
         headers=("x-twilio-signature",), signs=signs, algorithm="sha1", encoding=base64, url=base
     )
-    return build_provider("twilio", scheme, NAMING, facts=FACTS)
+    return build_provider("twilio", scheme, NAMING, facts=FACTS, canonical=_canonical)
 
 
 def _suffix(delivery: Delivery) -> str:

@@ -1,7 +1,8 @@
 """Twitch EventSub: `Twitch-Eventsub-Message-Signature: sha256=<hex>` over id, time and body.
 
-The three are concatenated without separators, but the time has a fixed form, so no part can extend
-into another. The message type is not signed: the body distinguishes events from verifications.
+The three are concatenated without separators: another time in the body could end a longer id. One
+signed content is therefore valid for one event. The message type is not signed: the body
+distinguishes events from verifications.
 Source: hookdeck's notes and webhook-co's configuration.
 """
 

@@ -81,6 +81,7 @@ PROVIDER: Final = build_provider(
         type=(_kind,),
         occurred_at=(_of_the_object("timestamp_ms", "created_timestamp"),),
     ),
+    guard=None,  # the body is signed as it was sent, and contains the id
     greet=computes(in_query("crc_token"), _answer, shape=TOKEN),
     facts=Facts(
         title="Twitter / X",

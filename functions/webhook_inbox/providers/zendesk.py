@@ -8,8 +8,7 @@ Source: Zendesk's pages on verifying webhooks and on the anatomy of a request.
 
 from typing import Final
 
-from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.provider import Facts, Identity
+from webhook_inbox.domain.provider import Facts
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json
 from webhook_inbox.providers.schemes.signatures.encodings import base64
@@ -18,10 +17,6 @@ from webhook_inbox.providers.schemes.signatures.signed_content import Template
 from webhook_inbox.providers.schemes.signatures.tolerance import Window, iso
 
 TIME: Final = "x-zendesk-webhook-signature-timestamp"
-
-
-def _guard(delivery: Delivery, _: Identity) -> bytes:
-    return delivery.headers.get(TIME, "").encode(errors="replace") + delivery.body
 
 
 PROVIDER: Final = build_provider(
@@ -37,7 +32,6 @@ PROVIDER: Final = build_provider(
         type=(in_json("type"),),
         occurred_at=(in_json("time"),),
     ),
-    guard=_guard,
     kept_headers=frozenset({"x-zendesk-account-id", "x-zendesk-webhook-id"}),
     conflict_status=400,
     facts=Facts(

@@ -95,7 +95,7 @@ def trusting(agent: str) -> Callable[[SourceSpec], Provider]:
     def load(source: SourceSpec) -> Provider:
         return replace(
             providers.load(source),
-            verify=lambda _, __: Verified(0, "", agent=agent),
+            verify=lambda _, __: Verified(0, "", b"", agent=agent),
             needs_secret=False,
             fetches=None,
             guard=None,

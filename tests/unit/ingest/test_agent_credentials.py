@@ -144,7 +144,7 @@ def test_another_agents_credential_under_a_known_id_changes_nothing(
 def test_an_item_of_a_batch_is_of_who_sent_the_batch(inbox: Agents) -> None:
     provider = load(SOURCES["keys"])
     came = Delivery("keys", "POST", "/webhooks/keys", "", {"x-event-id": "b"}, BODY, inbox.now)
-    batch = batch_event(came, provider, Verified(0, "", agent="planner"))
+    batch = batch_event(came, provider, Verified(0, "", came.body, agent="planner"))
 
     item = item_event(came, provider, Identity("i-1", "t"), (), batch=batch)
 

@@ -342,8 +342,8 @@ def test_a_signature_out_of_its_window_is_400(world: World, shift: timedelta, re
 
 
 def test_a_delivery_without_an_id_is_400(world: World) -> None:
-    sent = world.delivery()
-    headers = {k: v for k, v in sent.headers.items() if k != "x-acme-id"}
+    sent = world.delivery(source="github")
+    headers = {k: v for k, v in sent.headers.items() if k != "x-github-delivery"}
     receipt = world.ingest.receive(replace(sent, headers=headers))
     assert (receipt.status, receipt.reason) == (400, "missing-event-id")
 

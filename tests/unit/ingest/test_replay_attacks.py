@@ -5,7 +5,7 @@ from hashlib import sha256
 
 import pytest
 
-from tests.unit.support.world import GITHUB, World, with_source
+from tests.unit.support.world import ACME, GITHUB, World, with_source
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.ingest.deduplication import IdempotentReceiver
@@ -47,9 +47,22 @@ def test_another_body_under_another_id_is_another_event(world: World) -> None:
     assert send(world, "second", b'{"action": "closed"}').outcome is IngestOutcome.ACCEPTED
 
 
-def test_a_source_that_signs_its_time_needs_no_guard(world: World) -> None:
+def test_a_source_that_signs_its_id_needs_no_guard(world: World) -> None:
     world.deliver()
     assert world.rows("guard#") == []
+
+
+def test_a_signed_time_does_not_admit_another_id_within_its_window() -> None:
+    signature = {"header": "X-Acme-Signature", "signs": "{timestamp}.{body}"}
+    settings = {**ACME.settings, "signature": signature}
+    world = World(with_source(replace(ACME, settings=settings)))
+    captured = world.delivery("first")
+    assert world.ingest.receive(captured).outcome is IngestOutcome.ACCEPTED
+
+    headers = {**captured.headers, "x-acme-id": "second"}
+    world.ingest.receive(replace(captured, headers=headers, request_id="another"))
+
+    assert len(world.messages()) == 1
 
 
 def test_a_forged_delivery_leaves_no_guard(world: World) -> None:

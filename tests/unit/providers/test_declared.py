@@ -47,7 +47,8 @@ def sent_by(provider: Provider, sample: Sample = SAMPLE) -> Delivery:
 
 
 def guarded(provider: Provider, sent: Delivery) -> bytes | None:
-    return provider.guard(sent, provider.identify(sent)) if provider.guard else None
+    verified = provider.verify(sent, (SECRET,))
+    return provider.guard(verified, provider.identify(sent)) if provider.guard else None
 
 
 @pytest.mark.parametrize("algorithm", ["sha1", "sha256", "sha512"])
@@ -198,13 +199,49 @@ def test_id_and_type_headers_are_sent_and_kept() -> None:
     [
         {"event_id": {"json": "id"}},
         {"event_id": {"body": "sha256"}},
-        dict(ACME),
+        {**ACME, "event_id": {"json": "id"}},
         {"signature": {"header": "S", "signs": "{id}.{body}"}, "event_id": {"header": "I"}},
     ],
-    ids=["id-in-signed-body", "content-hash", "signed-time", "signed-id"],
+    ids=["id-in-signed-body", "content-hash", "signed-time-beside-it", "signed-id"],
 )
-def test_no_guard_is_needed_where_id_or_time_are_signed(tables: Mapping[str, Any]) -> None:
+def test_no_guard_is_needed_where_the_signed_content_determines_the_id(
+    tables: Mapping[str, Any],
+) -> None:
     assert declared(**tables).guard is None
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        dict(ACME),
+        {"event_id": {"query": "id"}},
+        {"signature": {"header": "S", "signs": "{header:X-Nonce}{body}"}},
+        {"signature": {"header": "S", "signs": "{url}{body}"}},
+        {"signature": {"header": "S", "signs": "{form}"}, "event_id": {"form": "id"}},
+        {"signature": {"header": "S", "signs": ["{body}", "{method}{body}"]}},
+    ],
+    ids=["time-only", "query", "border-of-a-header", "border-of-a-url", "borders-in-a-form", "two"],
+)
+def test_a_guard_is_needed_where_one_signature_could_fit_another_id(
+    tables: Mapping[str, Any],
+) -> None:
+    assert declared(**tables).guard is not None
+
+
+def test_a_form_in_another_order_is_the_same_event() -> None:
+    provider = declared(signature={"header": "S", "signs": "{form}"}, event_id={"body": "sha256"})
+    first, again = (delivery({}, body) for body in (b"a=1&b=2", b"b=%32&a=1&a=1&"))
+    assert provider.canonical is not None
+
+    assert provider.canonical(first) == provider.canonical(again)
+    assert provider.identify(first) == provider.identify(again)
+
+
+def test_an_event_with_its_own_signature_has_fields_with_certain_ends() -> None:
+    batch, signature = {"json": "events"}, {"json": "s", "partial": True, "each": True}
+    for signs in ("{json:a}:{json:id}:{json:b}", "{json:id}{json:a}"):
+        with pytest.raises(ConfigurationError, match="its fields have no certain ends"):
+            declared(signature={**signature, "signs": signs}, batch=batch)
 
 
 def test_the_guard_is_the_body_where_the_id_is_in_an_unsigned_header() -> None:

@@ -47,7 +47,6 @@ BEYOND: Final[Mapping[str, str]] = {
     "own-plivo-019": "without a form the query stands alone",
     "own-pusher-006": "a header names the key",
     "own-pusher-014": "a header names the key",
-    "own-sanity-018": "time and signature stand in one order",
     "own-sanity-019": "time and signature stand in one order",
     "own-sanity-020": "there is one signature",
     "own-sanity-021": "there is one signature",
@@ -227,10 +226,10 @@ def test_a_signature_that_covers_a_part_of_the_body_lets_one_event_in() -> None:
     other = replace(one, body=one.body.replace(b'"id": "1"', b'"id": "2"'))
 
     assert one.body != other.body
-    assert isinstance(provider.verify(other, (SECRET,)), Verified)
     assert provider.guard is not None
     named = Identity("1", "a")
-    assert provider.guard(one, named) == provider.guard(other, named)
+    guards = [provider.guard(provider.verify(each, (SECRET,)), named) for each in (one, other)]
+    assert guards[0] == guards[1]
 
 
 def test_a_time_that_is_signed_and_not_judged_guards_against_other_ids() -> None:

@@ -168,7 +168,7 @@ def test_a_forged_delivery_is_called_forged_however_old_it_is(provider_name: str
     [
         "", "-1795248000", "+1795248000", "1795248000.0", "1_795_248_000", " 1795248000",
         "NaN", "inf", "1e9", "hello", "\u0661\u0667", "\u00b2", "9" * 19, "9" * 5000, "0x6b",
-        "\ud800", "2026-11-21T08:00:00Z",
+        "\ud800", "2026-11-21T08:00:00Z", "0", "1", "179524800", "17952480000", "1795248000000",
     ],
 )  # fmt: skip
 def test_a_time_that_is_no_number_of_seconds_is_malformed(provider_name: str, stamp: str) -> None:
@@ -178,7 +178,7 @@ def test_a_time_that_is_no_number_of_seconds_is_malformed(provider_name: str, st
 
 
 @every_timed_provider
-@pytest.mark.parametrize("stamp", ["0", "1", "9" * 18])
+@pytest.mark.parametrize("stamp", ["1000000000", "9999999999"])
 def test_any_other_time_than_the_signed_one_is_refused(provider_name: str, stamp: str) -> None:
     sent = restamped(provider_name, stamp)
 

@@ -36,7 +36,10 @@ def test_one_body_may_come_under_two_topics_and_under_each_once() -> None:
     )
     assert PROVIDER.guard is not None
 
-    guards = [PROVIDER.guard(sent, PROVIDER.identify(sent)) for sent in (created, updated, again)]
+    guards = [
+        PROVIDER.guard(PROVIDER.verify(sent, (SECRET,)), PROVIDER.identify(sent))
+        for sent in (created, updated, again)
+    ]
 
     assert guards[0] != guards[1] == guards[2]
     named = name_of(PROVIDER, created)

@@ -8,8 +8,10 @@ from webhook_inbox.domain.provider import Verified
 
 
 def guarded(case: Case, sent: Delivery) -> bytes:
+    verified = case.verdict(sent)
+    assert isinstance(verified, Verified)
     assert case.provider.guard is not None
-    return case.provider.guard(sent, case.provider.identify(sent))
+    return case.provider.guard(verified, case.provider.identify(sent))
 
 
 def test_a_captured_delivery_under_a_fresh_id_has_the_same_guard() -> None:

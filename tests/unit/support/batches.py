@@ -78,7 +78,7 @@ class Batches(World):
         source = self.manifest.sources["mail"]
         body = written(*items)
         delivery = Delivery("mail", "POST", "/webhooks/mail", "", {}, body, self.now, "request-1")
-        event = batch_event(delivery, providers.load(source), Verified(0, "signature"))
+        event = batch_event(delivery, providers.load(source), Verified(0, "signature", body))
         taking = IdempotentReceiver(
             manifest=self.manifest, table=self.table, lanes=self.lanes, blobs=self.blobs
         )

@@ -63,13 +63,13 @@ WEEK: Final = timedelta(days=7)
 DLQ_RETENTION: Final = timedelta(days=14)
 BODY: Final = b'{"id": "evt-1", "type": "paid", "amount": 42}'
 
-# "acme" signs a time and names its events in headers; "github" signs the body alone.
+# "acme" signs its id and a time; "github" signs the body alone.
 ACME: Final = SourceSpec(
     "acme",
     "hmac",
     "acme",
     settings={
-        "signature": {"header": "X-Acme-Signature", "signs": "{timestamp}.{body}"},
+        "signature": {"header": "X-Acme-Signature", "signs": "{id}.{timestamp}.{body}"},
         "timestamp": {"header": "X-Acme-Timestamp", "tolerance": "5m"},
         "event_id": {"header": "X-Acme-Id"},
         "event_type": {"header": "X-Acme-Type"},

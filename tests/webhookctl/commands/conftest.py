@@ -13,7 +13,7 @@ from tests.webhookctl.commands.stage import Cli, Inbox, ingesting, serving
 CONFIGURATION = """
 [sources.acme]
 provider = "hmac"
-signature = { header = "X-Acme-Signature", signs = "{timestamp}.{body}" }
+signature = { header = "X-Acme-Signature", signs = "{id}.{timestamp}.{body}" }
 timestamp = { header = "X-Acme-Timestamp", tolerance = "5m" }
 event_id = { header = "X-Acme-Id" }
 event_type = { header = "X-Acme-Type" }

@@ -121,7 +121,7 @@ def test_one_is_shown_without_what_proves_who_sent_it(cli: Cli, inbox: Inbox) ->
     assert signature not in shown.out
     lines = [" ".join(line.split()) for line in shown.out.splitlines()]
     assert "x-acme-signature (stored, not shown)" in lines
-    assert "x-acme-id evt-1" in lines
+    assert "x-acme-type paid" in lines
 
 
 @pytest.mark.parametrize("form", [[], ["--json"], ["--body"]])

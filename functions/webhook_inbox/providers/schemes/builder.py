@@ -7,7 +7,11 @@ from typing import Any, Protocol
 
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Identity, Provider, Sample, Verified
-from webhook_inbox.providers.schemes.identity.event_identity import InHeader, Naming
+from webhook_inbox.providers.schemes.identity.event_identity import (
+    InHeader,
+    Naming,
+    headers_in,
+)
 from webhook_inbox.providers.schemes.signatures.base import Signed
 from webhook_inbox.providers.schemes.signatures.signed_content import Template
 
@@ -33,7 +37,8 @@ def build_provider(
 
     Defaults, unless `more` overrides them:
 
-    - If neither the time nor the id is signed, the body is guarded (G6).
+    - Unless the signed content determines the id, it is guarded (G6). A function of the delivery
+      never determines it, unless `more` has `guard=None` and the provider's module says why.
     - A sample has its id and type in the headers that the naming looks at first.
 
     Args:
@@ -54,7 +59,7 @@ def build_provider(
         window=scheme.window.tolerance if isinstance(scheme, Signed) and scheme.window else None,
     )
     if _needs_guard(scheme, naming):
-        provider = replace(provider, guard=lambda delivery, _: delivery.body)
+        provider = replace(provider, guard=signed_content)
     if isinstance(pair := getattr(scheme, "pair", None), Callable):  # type: ignore[arg-type]
         provider = replace(provider, pair=pair)
     if compose := more.get("compose"):
@@ -76,24 +81,33 @@ def _signer(scheme: Scheme, naming: Naming) -> Callable[[Sample, str, datetime],
 
 def _named(naming: Naming) -> frozenset[str]:
     finders = (*naming.id, *naming.type, *naming.occurred_at, *naming.retry, *naming.retry_reason)
-    return frozenset(n for finder in finders if isinstance(finder, InHeader) for n in finder.names)
+    return headers_in(finders)
 
 
 def _needs_guard(scheme: Scheme, naming: Naming) -> bool:
-    """Returns whether a captured delivery could be sent again under another id."""
-    id_ = naming.id[0]
-    if not isinstance(id_, InHeader) or not isinstance(scheme, Signed):
-        return False
-    timed = scheme.window is not None and scheme.window.tolerance is not None
-    pinned = (
-        isinstance(scheme.signs, Template) and scheme.ids == id_.names and scheme.signs.pins("id")
-    )
-    return not timed and not pinned
+    """Returns whether the same signature could fit another event id.
+
+    A signed time does not matter: within its window a captured delivery can be sent again.
+    """
+    if not isinstance(scheme, Signed):
+        # A token without the body's hash proves its sender, who can also change the body.
+        return bool(getattr(scheme, "body_hash", "") and headers_in(naming.id))
+    if not isinstance(scheme.signs, Template):
+        return True
+    # An id is in a header or in the body.
+    outside = headers_in(naming.id)
+    signed = scheme.ids if scheme.signs.pins("id") else ()
+    return not outside <= set(signed) or not (outside or scheme.signs.pins("body"))
 
 
-def type_and_body(delivery: Delivery, identity: Identity) -> bytes:
-    """Guards the type with the body, for providers that send one body under several types.
+def signed_content(verified: Verified, _: Identity) -> bytes:
+    """Guards what the signature covers."""
+    return verified.content
+
+
+def type_and_content(verified: Verified, identity: Identity) -> bytes:
+    """Guards the type with the content, for providers that send one body under several types.
 
     A captured delivery can therefore be sent once more under a type that it did not have.
     """
-    return identity.type.encode() + b"\n" + delivery.body
+    return identity.type.encode() + b"\n" + verified.content

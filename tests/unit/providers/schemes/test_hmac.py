@@ -124,7 +124,12 @@ def test_what_was_not_signed_is_called_forged_whatever_time_it_holds(body: bytes
 
 @pytest.mark.parametrize(
     ("body", "reason"),
-    [(b"{}", Reason.MALFORMED), (b'{"at":"x"}', Reason.MALFORMED), (b'{"at":1}', Reason.STALE)],
+    [
+        (b"{}", Reason.MALFORMED),
+        (b'{"at":"x"}', Reason.MALFORMED),
+        (b'{"at":1}', Reason.MALFORMED),
+        (b'{"at":1000000000000}', Reason.STALE),
+    ],
 )
 def test_a_signed_body_is_asked_for_its_time(body: bytes, reason: Reason) -> None:
     sent = LINEAR.sign(Sample("id-1", "a.b", body), "s", NOW)

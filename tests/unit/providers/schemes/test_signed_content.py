@@ -65,9 +65,11 @@ def test_it_tells_which_fields_it_has() -> None:
         ("{body}.{id}", True),
         ("{timestamp}:{id}:{body}", True),
         ("id={id};{body}", True),
+        ("{timestamp}{id}.{body}", True),
         ("{id}{body}", False),
         ("{body}{id}", False),
-        ("{timestamp}{id}.{body}", False),
+        ("{id}{timestamp}{body}", False),
+        ("{url}.{id}.{body}", False),
         ("{body}", False),
     ],
 )

@@ -13,6 +13,7 @@ from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Facts, Provider, Sample, Verified
 from webhook_inbox.providers.schemes import tokens
+from webhook_inbox.providers.schemes.builder import signed_content
 from webhook_inbox.providers.schemes.generic.identity import (
     IN_BODY,
     headers_of,
@@ -71,7 +72,7 @@ class CallerCredentials:
         if not found:
             raise Rejected(Reason.INVALID_SIGNATURE, "no agent has this credential")
         place, agent = found[0]
-        return Verified(place, sent, agent=agent)
+        return Verified(place, sent, delivery.body, agent=agent)
 
     def tokens(self, secret: str) -> list[str]:
         """Returns every value that the header may have."""
@@ -122,7 +123,7 @@ def provider(
         verify=scheme.verify,
         identify=names.identify,
         sign=sign,
-        guard=(lambda delivery, _: delivery.body) if bare else None,
+        guard=signed_content if bare else None,
         kept_headers=headers_of(settings, besides=sent),
         signature_headers=sent,
         token_headers=sent,

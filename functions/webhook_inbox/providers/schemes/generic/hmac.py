@@ -22,7 +22,7 @@ from webhook_inbox.providers.schemes.signatures.header_formats import (
     Whole,
 )
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac, PlainHash
-from webhook_inbox.providers.schemes.signatures.signed_content import URLS, Template
+from webhook_inbox.providers.schemes.signatures.signed_content import FREE, URLS, Template
 from webhook_inbox.providers.schemes.signatures.tolerance import (
     Clockwork,
     Window,
@@ -76,8 +76,8 @@ def templates(tables: Tables) -> tuple[Template, ...]:
     loose = partial or "digest" in tables
     try:
         texts = [texts] if isinstance(texts, str) else texts
-        parsed = (Template.parse(text, without_body=loose) for text in texts)
-        signs = tuple(replace(each, covers=not partial) for each in parsed)
+        parsed = tuple(Template.parse(text, without_body=loose) for text in texts)
+        signs = tuple(replace(each, closed=_closed(each, tables)) for each in parsed)
     except ConfigurationError as error:
         raise ConfigurationError(f"signature.signs: {error}") from error
     _check_body(signature, signs)
@@ -131,13 +131,36 @@ def _check_batch(tables: Tables, signs: tuple[Template, ...]) -> None:
         )
     if not each:
         return
-    paths = event_id.get("json", [])
-    for path in [paths] if isinstance(paths, str) else paths or [""]:
-        if not all({f"json:{path}", f"json?:{path}"} & set(each.fields) for each in signs):
+    for names in _id_fields(tables) or [{""}]:
+        if not all(names & set(each.fields) for each in signs):
             raise ConfigurationError(
                 "event_id: not signed, so one event could have many ids; give"
                 " { json = … } of fields that signature.signs names"
             )
+        if len(signs) > 1 or not all(map(signs[0].pins, names & set(signs[0].fields))):
+            raise ConfigurationError(
+                "event_id: its fields have no certain ends in signature.signs, so one signature"
+                " could fit several ids; give one template with separators beside them"
+            )
+
+
+def _closed(template: Template, tables: Tables) -> frozenset[str]:
+    """Returns the fields that must not contain their separators.
+
+    Where only a part of the body is signed, other fields than the id may: Adyen's references do.
+    """
+    if not tables["signature"].get("partial"):
+        return frozenset(template.fields) - FREE
+    if not tables["signature"].get("each"):
+        return frozenset()
+    return frozenset(template.fields) & frozenset().union(*_id_fields(tables))
+
+
+def _id_fields(tables: Tables) -> list[set[str]]:
+    """Returns the possible template fields of each part of the event id."""
+    paths = tables["event_id"].get("json", [])
+    listed = [paths] if isinstance(paths, str) else paths
+    return [{f"json:{path}", f"json?:{path}"} for path in listed]
 
 
 def _dates(template: Template, tables: Tables) -> bool:

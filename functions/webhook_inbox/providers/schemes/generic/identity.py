@@ -23,11 +23,17 @@ Settings = Mapping[str, Any]
 IN_BODY = frozenset({"json", "form", "body"})
 
 
-def naming(settings: Settings, *, claim: Callable[[str], Finder] | None = None) -> Naming:
+def naming(
+    settings: Settings,
+    *,
+    claim: Callable[[str], Finder] | None = None,
+    content: Finder = content_hash,
+) -> Naming:
     """Returns the naming that `event_id` and `event_type` declare.
 
     Args:
         settings: the source's tables.
+        content: identifies a delivery by its content.
         claim: makes a finder for a claim of the token, if the scheme has one.
 
     Raises:
@@ -36,7 +42,7 @@ def naming(settings: Settings, *, claim: Callable[[str], Finder] | None = None) 
     if "event_id" not in settings:
         raise ConfigurationError('event_id: missing; say where it is: { header = "…" }')
     id_, type_ = settings["event_id"], settings.get("event_type", {})
-    return Naming(id=(_finder(id_, claim),), type=(_finder(type_, claim),))
+    return Naming(id=(_finder(id_, claim, content),), type=(_finder(type_, claim, content),))
 
 
 def headers_of(settings: Settings, *, besides: frozenset[str] = frozenset()) -> frozenset[str]:
@@ -70,7 +76,7 @@ def sample_headers(settings: Settings, sample: Sample) -> dict[str, str]:
     return named
 
 
-def _finder(table: Settings, claim: Callable[[str], Finder] | None) -> Finder:
+def _finder(table: Settings, claim: Callable[[str], Finder] | None, content: Finder) -> Finder:
     makers: dict[str, Callable[[Any], Finder]] = {
         "header": lambda names: header(*names_of(names)),
         "json": lambda path: (
@@ -78,7 +84,7 @@ def _finder(table: Settings, claim: Callable[[str], Finder] | None) -> Finder:
         ),
         "form": in_form,
         "query": in_query,
-        "body": lambda _: content_hash,
+        "body": lambda _: content,
         "value": fixed,
     }
     if claim is not None:

@@ -19,6 +19,8 @@ from webhook_inbox.providers.schemes.signatures.encodings import matches
 
 JSON: Final = "application/json"
 LIMIT: Final = 1024
+# Many times the size of any challenge. An unsigned body is parsed only below it.
+BODY_LIMIT: Final = 64 * 1024
 NO_SNIFF: Final = {"x-content-type-options": "nosniff"}
 
 Greeting = Callable[[Delivery, Sequence[str]], Answer | None]
@@ -50,7 +52,7 @@ def json_answer(document: dict[str, Any]) -> Answer:
 
 def challenge_in(delivery: Delivery, find: Finder) -> str | None:
     """Returns a challenge that may be echoed: short text without control characters."""
-    found = find(Reading(delivery))
+    found = find(Reading(delivery)) if len(delivery.body) <= BODY_LIMIT else None
     if not isinstance(found, str) or not found or len(found) > LIMIT or not found.isprintable():
         return None
     return found
@@ -66,9 +68,9 @@ def greets(
     """Echoes a challenge that is sent unsigned."""
 
     def greet(delivery: Delivery, _: Sequence[str]) -> Answer | None:
-        if delivery.method != method or not when(Reading(delivery)):
+        if delivery.method != method or len(delivery.body) > BODY_LIMIT:
             return None
-        challenge = challenge_in(delivery, find)
+        challenge = challenge_in(delivery, find) if when(Reading(delivery)) else None
         return None if challenge is None else answer(challenge)
 
     return greet

@@ -1,16 +1,16 @@
 """The event id, type and time of a verified delivery."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import sha256
 from typing import Final
-from urllib.parse import parse_qs
+from urllib.parse import urlencode
 
 from webhook_inbox.domain.errors import Reason, Rejected
-from webhook_inbox.domain.json_path import at, parse, query_field
+from webhook_inbox.domain.json_path import at, form, parse, query_field
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Identity
 from webhook_inbox.domain.timestamps import from_ms, from_seconds
@@ -18,7 +18,6 @@ from webhook_inbox.providers.schemes.http import first
 
 UNKNOWN: Final = "unknown"
 TYPE_LIMIT: Final = 256
-FORM_FIELDS: Final = 1000
 COUNT_DIGITS: Final = 9
 LARGEST: Final = 10**100
 # Epoch seconds beyond the year 5138 are milliseconds.
@@ -49,11 +48,8 @@ class Reading:
     @cached_property
     def form(self) -> dict[str, str]:
         """The first value of each form field; empty if the body is not a form."""
-        try:
-            fields = parse_qs(self.delivery.body.decode(), max_num_fields=FORM_FIELDS)
-        except ValueError:
-            return {}
-        return {name: values[0] for name, values in fields.items()}
+        # Reversed, so that of several values the first one stays.
+        return {name: value for name, value in reversed(form(self.delivery)) if value}
 
     @cached_property
     def payload(self) -> object:
@@ -85,16 +81,34 @@ def header(*names: str) -> InHeader:
     return InHeader(names)
 
 
-def joined(*finders: Finder) -> Finder:
+@dataclass(frozen=True, slots=True)
+class Joined:
     """Finds a composite key; None unless each part is found."""
 
-    def find(reading: Reading) -> object:
-        parts = [_plain(finder(reading)) for finder in finders]
+    finders: tuple[Finder, ...]
+
+    def __call__(self, reading: Reading) -> object:
+        """Returns the key, or None."""
+        parts = [_plain(finder(reading)) for finder in self.finders]
         if not all(parts):
             return None
         return JOINT.join(part.replace("\\", "\\\\").replace(JOINT, "\\" + JOINT) for part in parts)
 
-    return find
+
+def joined(*finders: Finder) -> Joined:
+    """Finds a composite key; None unless each part is found."""
+    return Joined(finders)
+
+
+def headers_in(finders: Iterable[Finder]) -> frozenset[str]:
+    """Returns the names of the headers that finders read."""
+    found: set[str] = set()
+    for finder in finders:
+        if isinstance(finder, InHeader):
+            found.update(finder.names)
+        elif isinstance(finder, Joined):
+            found |= headers_in(finder.finders)
+    return frozenset(found)
 
 
 def dotted(*finders: Finder) -> Finder:
@@ -137,9 +151,23 @@ def repeats(attempt: Finder) -> Finder:
     return find
 
 
+def hash_of(content: Callable[[Delivery], bytes]) -> Finder:
+    """Identifies a delivery by its content, for providers without ids."""
+    return lambda reading: "sha256:" + sha256(content(reading.delivery)).hexdigest()
+
+
 def content_hash(reading: Reading) -> object:
     """Identifies a body by its content, for providers without ids: equal bodies are one event."""
     return "sha256:" + sha256(reading.delivery.body).hexdigest()
+
+
+def canonical_form(delivery: Delivery) -> bytes:
+    """Returns a form's fields sorted, each once, or a body that is not a form as it was sent.
+
+    A scheme that signs sorted fields signs them in any order and encoding.
+    """
+    pairs = sorted({pair for pair in form(delivery) if any(pair)})
+    return urlencode(pairs).encode() if pairs else delivery.body
 
 
 def fixed(value: str) -> Finder:

@@ -132,7 +132,9 @@ class Jwt:
             if claims is not None:
                 self._claimed(claims, delivery)
                 signed_at = self.times.judge(claims, delivery.received_at)
-                return Verified(place, token, signed_at, self._agent(claims, key))
+                # An ECDSA signature has a second valid form, so it is not part of the content.
+                content = token.rpartition(".")[0].encode()
+                return Verified(place, token, content, signed_at, self._agent(claims, key))
         raise Rejected(Reason.INVALID_SIGNATURE, "no live key verifies this token")
 
     def token(self, delivery: Delivery) -> str:

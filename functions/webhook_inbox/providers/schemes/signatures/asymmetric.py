@@ -84,8 +84,9 @@ class Asymmetric(Signed):
             raise Rejected(Reason.MALFORMED, "the signature is not encoded correctly")
         for place, key in live:
             for text, raw in written:
-                if any(self._checks(key, raw, content) for content in contents):
-                    return Match(place, text)
+                for content in contents:
+                    if self._checks(key, raw, content):
+                        return Match(place, text, content)
         raise Rejected(Reason.INVALID_SIGNATURE, "no live key verifies this signature")
 
     def _made(self, secret: str, content: bytes) -> str | None:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
+from webhook_inbox.domain.json_path import bounded
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Sample, Verified
 from webhook_inbox.providers.schemes import http
@@ -17,6 +18,8 @@ from webhook_inbox.providers.schemes.signatures.tolerance import Window
 
 _WHOLE: Final = Whole()
 _BODY: Final = Template.parse("{body}")
+# API Gateway's limit for all headers; a signature in the body has no other.
+SIGNATURE_LIMIT: Final = 10 * 1024
 # The possible signed contents of a delivery; several if a provider varies between requests.
 # Raises Rejected (malformed).
 Contents = Callable[[Delivery], Sequence[bytes]]
@@ -24,10 +27,11 @@ Verify = Callable[[Delivery, Sequence[str]], Verified]
 
 
 class Match(NamedTuple):
-    """Which live secret made which signature."""
+    """Which live secret made which signature of which content."""
 
     secret: int
     signature: str
+    content: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +81,8 @@ class Signed:
         Raises:
             Rejected: always with a reason, whatever the input; nothing else is ever raised.
         """
+        if self._parses:
+            bounded(delivery)
         claim = self._claim(delivery)
         window = self.window
         if window is None:
@@ -90,14 +96,6 @@ class Signed:
         moment = window.read(stamp)
         match = self._match(self.contents(delivery, stamp), claim.signatures, secrets)
         return Verified(*match, window.judge(moment, now=delivery.received_at))
-
-    def content(self, delivery: Delivery) -> bytes:
-        """Returns the bytes that the signature covers, its time left out.
-
-        Raises:
-            Rejected: a field is missing or ambiguous (malformed).
-        """
-        return self.contents(delivery, "")[0]
 
     def contents(self, delivery: Delivery, stamp: str) -> Sequence[bytes]:
         """Returns the bytes that the signature may cover; raises Rejected (malformed).
@@ -167,12 +165,22 @@ class Signed:
             found = [value] if (value := self.find(delivery)) else []
         else:
             found = [text for name in self.headers if (text := delivery.headers.get(name))]
+        if any(len(text) > SIGNATURE_LIMIT for text in found):
+            raise Rejected(Reason.MALFORMED, "the signature is too long")
         if not found:
             where = f"{self.headers[0]} header" if self.headers else "signature in the body"
             raise Rejected(Reason.MISSING_SIGNATURE, f"no {where}")
         if not self.every:
             return self.layout.read(found[0])
         return Claim(tuple(s for value in found for s in self.layout.read(value).signatures))
+
+    @property
+    def _parses(self) -> bool:
+        """True if the body may be parsed before it is verified."""
+        fields = (field for template in self.templates for field in template.fields)
+        window = self.window
+        dated = window is not None and window.find is not None and not self._dated_by_body(window)
+        return self.find is not None or dated or any(f.startswith("json") for f in fields)
 
     def _dated_by_body(self, window: Window) -> bool:
         """Returns whether the time is signed as a part of the body, and not beside it."""
@@ -195,13 +203,16 @@ def each_of(parts: Callable[[Delivery], Sequence[Delivery] | None], verify: Veri
 
     def all_under(delivery: Delivery, secrets: Sequence[str]) -> Verified:
         refusals = [Rejected(Reason.NO_SECRET, "the source's secret is not set")]
+        bounded(delivery)
+        listed = parts(delivery) or (delivery,)
         for place, secret in enumerate(secrets):
             try:
-                first, *_ = [verify(part, (secret,)) for part in parts(delivery) or (delivery,)]
+                verified = [verify(part, (secret,)) for part in listed]
             except Rejected as error:
                 refusals.append(error)
             else:
-                return replace(first, secret=place)
+                content = b"\n".join(each.content for each in verified)
+                return replace(verified[0], secret=place, content=content)
         # The first usable secret's refusal says more than a secret that is unusable.
         telling = [error for error in refusals if error.reason is not Reason.NO_SECRET]
         raise (telling or refusals)[0]

@@ -37,7 +37,7 @@ class Hmac(Signed):
             for content in contents:
                 expected = self._digest(key, content)
                 if any(hmac.compare_digest(expected.encode(), candidate) for candidate in sent):
-                    return Match(place, expected)
+                    return Match(place, expected, content)
         raise Rejected(Reason.INVALID_SIGNATURE, "no live secret verifies this signature")
 
     def _made(self, secret: str, content: bytes) -> str | None:

@@ -18,16 +18,21 @@ NAMED: Final = {
 }  # fmt: skip
 # These two may contain their separators.
 FREE: Final = frozenset({"body", "form"})
+# Its format has a fixed end on either side; see `tolerance`.
+STAMP: Final = "timestamp"
 URLS: Final = frozenset({"url", "url_with_port", "url_without_port", "decoded_url", "escaped_path"})
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """The signed content, as fields and the literal that follows each of them."""
+    """The signed content, as fields and the literal that follows each of them.
+
+    `closed` are the fields that must not contain the literals beside them.
+    """
 
     head: bytes
     parts: tuple[tuple[str, bytes], ...]
-    covers: bool = True
+    closed: frozenset[str] = frozenset()
 
     @classmethod
     def parse(cls, text: str, *, without_body: bool = False) -> "Template":
@@ -56,7 +61,7 @@ class Template:
             raise ConfigurationError(
                 "{body} is not signed; add it, since anyone could change an unsigned body"
             )
-        return cls(head, tuple(parts), covers=not without_body)
+        return cls(head, tuple(parts), frozenset() if without_body else frozenset(names) - FREE)
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -67,17 +72,34 @@ class Template:
         return any(name == field for name, _ in self.parts)
 
     def pins(self, field: str) -> bool:
-        """Returns whether the field has a literal or an end on both sides.
+        """Returns whether the same bytes can have one value of the field only.
 
         With `{id}{body}`, a part of the id can be moved into the body under the same signature.
         """
-        before = b""
+        begins, ends = self._borders()
+        places = [place for place, (name, _) in enumerate(self.parts) if name == field]
+        return bool(places) and all(place in begins and place in ends for place in places)
+
+    def _borders(self) -> tuple[set[int], set[int]]:
+        """Returns the places of the parts whose begin, and of those whose end, is certain."""
+        befores = [self.head, *(after for _, after in self.parts)]
+        begins, ends = set[int](), set[int]()
         for place, (name, after) in enumerate(self.parts):
-            if name == field:
-                last = place == len(self.parts) - 1
-                return (place == 0 or before != b"") and (last or after != b"")
-            before = after
-        return False
+            begins.add(place)
+            if not self._ends(name, after):
+                break
+            ends.add(place)
+        for place in reversed(range(len(self.parts))):
+            ends.add(place)
+            if not self._ends(self.parts[place][0], befores[place]):
+                break
+            begins.add(place)
+        return begins, ends
+
+    def _ends(self, name: str, literal: bytes) -> bool:
+        """Returns whether a field ends at this literal, and nowhere before."""
+        # The address in a URL may contain the literal.
+        return name == STAMP or (literal != b"" and name in self.closed - URLS)
 
     def fill(self, values: Mapping[str, bytes]) -> bytes:
         """Returns the signed bytes.
@@ -89,7 +111,7 @@ class Template:
         pieces, before = [self.head], b""
         for name, after in self.parts:
             value = values[name]
-            if self.covers and name not in FREE and _meets(name, value, before, after):
+            if name in self.closed and _meets(name, value, before, after):
                 raise Rejected(Reason.MALFORMED, f"the {name} holds its own separator")
             pieces += (value, after)
             before = after

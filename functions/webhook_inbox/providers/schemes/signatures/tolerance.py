@@ -10,10 +10,11 @@ from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.timestamps import from_ms, to_ms
 
-# ASCII digits only: int() also accepts signs, spaces, underscores and other scripts' digits, and
-# raises for more than 4,300 digits.
-DIGITS: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
-# RFC 3339; Twitch writes nanoseconds, Box an offset.
+# A fixed number of ASCII digits: where a time is signed beside a body without a separator, a digit
+# could otherwise be moved from one into the other. These are the times from 2001 to 2286.
+SECONDS: Final = re.compile(r"[0-9]{10}", re.ASCII)
+MILLISECONDS: Final = re.compile(r"[0-9]{13}", re.ASCII)
+# RFC 3339; Twitch writes nanoseconds, Box an offset. No such time begins or ends with another.
 ISO: Final = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2})(\.[0-9]{1,9})?"
     r"([Zz]|[+-][0-9]{2}:?[0-9]{2})",
@@ -27,13 +28,13 @@ Clockwork = Callable[[str], int]
 
 
 def seconds(stamp: str) -> int:
-    """Reads epoch seconds."""
-    return _digits(stamp) * 1000
+    """Reads epoch seconds of ten digits."""
+    return _digits(stamp, SECONDS) * 1000
 
 
 def milliseconds(stamp: str) -> int:
-    """Reads epoch milliseconds."""
-    return _digits(stamp)
+    """Reads epoch milliseconds of thirteen digits."""
+    return _digits(stamp, MILLISECONDS)
 
 
 def iso(stamp: str) -> int:
@@ -46,9 +47,9 @@ def iso(stamp: str) -> int:
     return to_ms(datetime.fromisoformat(text).astimezone(UTC))
 
 
-def _digits(stamp: str) -> int:
-    if DIGITS.fullmatch(stamp) is None:
-        raise ValueError("not a whole number")
+def _digits(stamp: str, form: re.Pattern[str]) -> int:
+    if form.fullmatch(stamp) is None:
+        raise ValueError("not a whole number of this length")
     return int(stamp)
 
 

@@ -1,0 +1,90 @@
+"""The real ingest over the in-memory doubles, for one source that is judged like a case."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from itertools import count
+
+from tests.unit.providers.cases import Case
+from webhook_inbox.adapters.memory import (
+    ManualClock,
+    MemoryBlobs,
+    MemoryQueue,
+    MemorySecrets,
+    MemoryTable,
+)
+from webhook_inbox.domain.errors import Permanent
+from webhook_inbox.domain.manifest import SPLIT, SPLITTER, HandlerSpec, Manifest, SourceSpec
+from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.secrets import SecretCache
+from webhook_inbox.ingest.batches import BatchProgress, Splitter
+from webhook_inbox.ingest.ingest import Ingest
+from webhook_inbox.ingest.receipt import Receipt
+from webhook_inbox.ledger.queries import Ledger
+from webhook_inbox.queue.lanes import Lanes
+from webhook_inbox.queue.message import RunMessage
+
+HANDLER = HandlerSpec("it.run", "module", "function", "it", ("*",))
+MINUTE = timedelta(minutes=1)
+
+
+class CaseInbox:
+    """An inbox with one source, whose events all have one run.
+
+    Attributes:
+        started: the ids of the events whose run has a message and so may start.
+    """
+
+    def __init__(self, case: Case, *, secrets: Sequence[str] | None = None) -> None:
+        live = tuple(case.secrets if secrets is None else secrets)
+        spec = SourceSpec("it", case.provider_name, "it", types=("*",))
+        handlers = {each.name: each for each in (HANDLER, SPLITTER)}
+        manifest = Manifest(stage="test", version="1", sources={"it": spec}, handlers=handlers)
+        clock, table, blobs = ManualClock(), MemoryTable(), MemoryBlobs()
+        self.queue = MemoryQueue(clock, name="default")
+        lanes = Lanes({"default": self.queue})
+        self.ingest = Ingest(
+            manifest=manifest,
+            providers=lambda _: case.provider,
+            table=table,
+            lanes=lanes,
+            blobs=blobs,
+            secrets=SecretCache(store=MemorySecrets({"it": live}), clock=clock),
+            fetcher=case,
+        )
+        self._splitter = Splitter(
+            manifest=manifest,
+            providers=lambda _: case.provider,
+            table=table,
+            lanes=lanes,
+            blobs=blobs,
+            clock=clock,
+        )
+        self._ledger = Ledger(table=table, blobs=blobs)
+        self._clock = clock
+        self._numbers = count(1)
+        self.started: set[str] = set()
+
+    def receive(self, delivery: Delivery) -> Receipt:
+        """Receives a delivery and splits it, if it is a batch."""
+        number = next(self._numbers)
+        receipt = self.ingest.receive(replace(delivery, source="it", request_id=f"r-{number}"))
+        while received := self.queue.receive(10, hidden_for=60):
+            for each in received:
+                message = RunMessage.decode(each.body)
+                self.queue.delete(each.receipt)
+                if message.handler == SPLIT:
+                    self._split(message, delivery)
+                else:
+                    self.started.add(message.event_id)
+        return receipt
+
+    def _split(self, message: RunMessage, delivery: Delivery) -> None:
+        found = self._ledger.overview(
+            "it", message.event_id, now=delivery.received_at, with_body=True
+        )
+        assert found is not None
+        end = self._clock.now() + MINUTE
+        with suppress(Permanent):  # an item conflicts; the others are taken
+            self._splitter.split(found.event, BatchProgress({}), lease="lease", end=end)
