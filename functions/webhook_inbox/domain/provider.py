@@ -136,6 +136,9 @@ class Provider:
             `webhookctl send` and tests.
         compose: like `sign`, if body or query depend on the signature.
         pair: makes (input of `sign`, input of `verify`), if the two differ.
+        precheck: (delivery, keys) checks what needs no key: the form of the signature, the claims,
+            the signed time; and, if keys are given, that one of them may be meant. Raises only
+            Rejected. An unknown key is fetched only after it.
         needs_secret: False if no secret is shared with the provider.
         fetches: (delivery, live secrets) to the key request, its host pinned, or to None if the
             secrets verify the delivery; raises only Rejected.
@@ -170,6 +173,7 @@ class Provider:
     sign: Callable[[Sample, str, datetime], dict[str, str]]
     compose: Callable[[Sample, str, datetime], Sent] | None = None
     pair: Callable[[], tuple[str, str]] | None = None
+    precheck: Callable[[Delivery, Sequence[str]], None] = lambda *_: None
     needs_secret: bool = True
     fetches: Callable[[Delivery, Sequence[str]], Fetch | None] | None = None
     greet: Callable[[Delivery, Sequence[str]], Answer | None] | None = None

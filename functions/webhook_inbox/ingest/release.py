@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 from urllib.parse import urlencode
 
 from webhook_inbox.domain.conditions import Absent, Present, every
@@ -29,6 +30,9 @@ from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.ingest.rejected import HASHED, HIDDEN, RejectedDelivery, hashed
 from webhook_inbox.ingest.verification import PublishedKeys, verify
 from webhook_inbox.ledger import payloads
+
+# More than one command re-verifies by default.
+REQUESTS: Final = 10_000
 
 
 class ReleaseVerdict(StrEnum):
@@ -80,7 +84,8 @@ class Reverification:
         self._table = table
         self._blobs = blobs
         self._secrets = secrets
-        self._keys = PublishedKeys(fetcher)
+        # An operator's own search: the flood that is searched must not hide the true delivery.
+        self._keys = PublishedKeys(fetcher, misses=REQUESTS)
 
     def check(self, rejected: RejectedDelivery) -> ReverifiedDelivery:
         """Verifies a delivery with the current secrets; writes nothing.

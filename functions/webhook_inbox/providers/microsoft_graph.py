@@ -96,17 +96,22 @@ def _with_tokens(made: Provider, audience: str, tenants: tuple[str, ...]) -> Pro
         SCHEME.verify(delivery, secrets)
         return KEYS if _is_rich(delivery) and _tokens(delivery) else None
 
+    def precheck(delivery: Delivery, keys: Sequence[str]) -> None:
+        SCHEME.precheck(delivery, keys)
+        for bearer in _bearers(delivery) if _is_rich(delivery) else ():
+            scheme.precheck(bearer, keys)
+
     def verify(delivery: Delivery, keys: Sequence[str]) -> Verified:
         if not _is_rich(delivery):
             return SCHEME.verify(delivery, keys)
-        bearing = [replace(delivery, headers={PLACE: token}) for token in _tokens(delivery)]
+        bearing = _bearers(delivery)
         verified = [scheme.verify(bearer, keys) for bearer in bearing]
         known = [scheme.claim("tid")(Reading(bearer)) for bearer in bearing]
         if not all(at(item, "tenantId") in known for item in _rich(delivery)):
             raise Rejected(Reason.INVALID_SIGNATURE, "no token is of a notification's tenant")
         return verified[0]
 
-    return replace(made, fetches=fetches, verify=verify)
+    return replace(made, fetches=fetches, verify=verify, precheck=precheck)
 
 
 def _is_rich(delivery: Delivery) -> bool:
@@ -115,6 +120,11 @@ def _is_rich(delivery: Delivery) -> bool:
 
 def _rich(delivery: Delivery) -> Sequence[object]:
     return [item for item in elements(delivery, LIST) if at(item, "encryptedContent") is not None]
+
+
+def _bearers(delivery: Delivery) -> Sequence[Delivery]:
+    """Returns a delivery of each token, where the scheme reads it; raises Rejected."""
+    return [replace(delivery, headers={PLACE: token}) for token in _tokens(delivery)]
 
 
 def _tokens(delivery: Delivery) -> Sequence[str]:
