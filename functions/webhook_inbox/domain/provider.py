@@ -20,6 +20,7 @@ STATUSES: Final[Mapping[Reason, int]] = {
     Reason.NO_SECRET: 503,
     Reason.KEY_UNAVAILABLE: 503,
     Reason.NOT_ENROLLING: 403,
+    Reason.CONTESTED_ENROLMENT: 403,
 }
 PLAIN_TEXT: Final = "text/plain; charset=utf-8"
 

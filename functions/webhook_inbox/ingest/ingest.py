@@ -151,8 +151,10 @@ class Ingest:
     ) -> Receipt:
         status, reason, detail = provider.statuses[error.reason], str(error.reason), error.detail
         # An offer holds a secret, so it is not stored (G10).
-        offered = error.reason is Reason.NOT_ENROLLING
+        offered = provider.offer is not None and provider.offer(delivery) is not None
         stored = not offered and self._rejected.store(delivery, error, provider)
+        if error.reason is Reason.CONTESTED_ENROLMENT:
+            return Receipt(IngestOutcome.CONTESTED, status, reason=reason, detail=detail)
         if error.reason is Reason.NO_SECRET:
             detail += f": webhookctl secrets set {source.secret}"
             detail += (
