@@ -159,6 +159,8 @@ class Provider:
             for re-verification, and with nothing else (G10).
         token_headers: those with a bearer token: stored as a keyed hash only.
         token_fields: names of query fields with a bearer token.
+        token_members: names of JSON members, anywhere in the body, with a bearer token or a list
+            of them. An event is named and stored without them.
         tokens: secret to all values of its token headers, if more than a sample's.
         statuses: HTTP status for each reason of a rejection.
         conflict_status: HTTP status for a known id with other content (G7).
@@ -188,6 +190,7 @@ class Provider:
     signature_headers: frozenset[str] = frozenset()
     token_headers: frozenset[str] = frozenset()
     token_fields: frozenset[str] = frozenset()
+    token_members: frozenset[str] = frozenset()
     tokens: Callable[[str], Sequence[str]] | None = None
     statuses: Mapping[Reason, int] = field(default_factory=lambda: STATUSES)
     conflict_status: int = 409
@@ -199,7 +202,7 @@ class Provider:
     @property
     def bears_tokens(self) -> bool:
         """True if a delivery contains a reusable credential."""
-        return bool(self.token_headers or self.token_fields)
+        return bool(self.token_headers or self.token_fields or self.token_members)
 
     def send(self, sample: Sample, secret: str, now: datetime) -> Sent:
         """Returns the sample as the provider would send it; raises ConfigurationError."""

@@ -3,6 +3,7 @@
 Nothing is signed. One request mixes notifications of several subscriptions, and each must be valid
 under the current or the previous secret. Rich notifications, which contain the resource, have Entra
 tokens for each application and tenant; set `audience`, the application's id, to check these too.
+An event is stored without `clientState` and the tokens: handlers read `[secret]` in their place.
 Source: microsoftgraph/microsoft-graph-docs-contrib `change-notifications-delivery-webhooks.md` and
 `change-notifications-with-resource-data.md`.
 """
@@ -78,6 +79,7 @@ def provider(settings: Mapping[str, Any]) -> Provider:
         batch=split_at(LIST),
         greet=greets(in_query("validationToken")),
         compose=_compose,
+        token_members=frozenset({STATE, TOKENS}),
     )
     audience = given.text(settings, "audience", default="")
     tenants = given.texts(settings, "tenants", default=())

@@ -59,7 +59,8 @@ FACTS: Final = Facts(
     window="signed, no bound",
     event_id="`id`",
     retries="up to 25 times over 3 days",
-    key_from="none: give the webhook's id, from the app's page, as `webhook_id`",
+    key_from="none: give the webhook's id, from the app's page, as `webhook_id`; in the sandbox,"
+    ' also give `environment = "sandbox"`',
     resend="the dashboard, or `POST /v1/notifications/webhooks-events/{id}/resend`",
 )
 

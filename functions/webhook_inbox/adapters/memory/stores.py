@@ -48,9 +48,10 @@ class MemorySecrets:
     def fetch(self, name: str) -> tuple[str, ...]:
         """See the port."""
         with FaultyCall(self.faults, "secretsmanager", "GetSecretValue"):
-            values = self._values.get(name, ("",))
+            current, *previous = self._values.get(name) or ("",)
             # A value that was set twice counts once; a blank one is ignored, or revokes.
-            return tuple(dict.fromkeys(filter(str.strip, values))) if values[0].strip() else ()
+            live = (current, *filter(str.strip, previous)) if current.strip() else ()
+            return tuple(dict.fromkeys(live))
 
     def replace(self, name: str, value: str) -> None:
         """See the port."""
