@@ -137,8 +137,7 @@ def _written(text: str) -> Iterator[str]:
         yield encoded
         yield _ESCAPE.sub(lambda found: found[0].lower(), encoded)
     for ahead in range(3):
-        # What is before and after the secret determines the other digits of its first and last
-        # byte.
+        # The digits at either end also depend on the neighbouring bytes.
         digits = b64encode(bytes(ahead) + raw).decode()
         certain = digits[ahead + bool(ahead) : (ahead + len(raw)) * 8 // 6]
         yield from (certain, certain.translate(_FOR_URLS))

@@ -55,7 +55,7 @@ class Share(StrEnum):
     """A source's budget of rejected deliveries per minute; the counter's attribute."""
 
     WELL_FORMED = "well_formed"  # may be genuine: refused, say, because of a wrong secret
-    OTHER = "kept"
+    OTHER = "other"
 
 
 class RejectedStore:

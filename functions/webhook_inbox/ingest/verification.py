@@ -23,7 +23,7 @@ GRACE: Final = timedelta(hours=24)
 PAUSE: Final = timedelta(seconds=30)
 # Requests for unproven keys per source and minute.
 MISSES: Final = 10
-# Of proven keys, and of all others.
+# The number of proven keys, and that of all others.
 CAPACITY: Final = 64
 
 
