@@ -105,10 +105,12 @@ def name_of(delivery: Delivery, provider: Provider) -> Identity:
     return _batch_name(delivery, provider) if many else provider.identify(delivery)
 
 
-# A raw text or list in JSON, or the begin of one that was cut.
-_TEXT: Final = r'"(?:[^"\\]++|\\.)*+(?:"|\Z)'
+# A raw text or list in JSON, or the begin of one that was cut; bounded, since a text of escapes
+# alone is slow to read.
+_TEXT: Final = r'"(?:[^"\\]++|\\.){0,4096}+(?:"|\Z)'
 _LIST: Final = r"\[[^\]]*+(?:\]|\Z)"
-# Different tokens of one body; no delivery that can be verified has as many.
+# No delivery that can be verified has more members with tokens, nor more different tokens.
+TOKEN_MEMBERS: Final = 20_000
 DIFFERENT_TOKENS: Final = 100
 OMITTED: Final = "omitted"
 
@@ -117,10 +119,14 @@ def substituted(body: bytes, names: frozenset[str], token: Callable[[str], str])
     """Returns a body with each token in these JSON members replaced; all else as it is written.
 
     In UTF-8, if it is JSON in another encoding. A body that is not JSON may hold tokens as well.
+    Empty, if there are more members than a batch has.
     """
     encoding = json.detect_encoding(body)
     if encoding != "utf-8":
         body = body.decode(encoding, errors="replace").encode()
+    count = sum(body.count(f'"{name}"'.encode()) for name in names)
+    if count > TOKEN_MEMBERS:
+        return b""
     known: dict[bytes, bytes] = {}
 
     def replaced(found: re.Match[bytes]) -> bytes:
@@ -130,7 +136,7 @@ def substituted(body: bytes, names: frozenset[str], token: Callable[[str], str])
             known[raw] = _substitute(raw, (lambda _: OMITTED) if many else token)
         return found["name"] + known[raw]
 
-    return _members(names).sub(replaced, body)
+    return _members(names).sub(replaced, body) if count else body
 
 
 @lru_cache(maxsize=8)

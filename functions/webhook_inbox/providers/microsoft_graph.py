@@ -65,7 +65,8 @@ FACTS: Final = Facts(
     handshake="`validationToken` in the query: answered as text within 10 s",
     answer_within="3 s",
     retries="for up to 4 hours",
-    key_from="the `clientState` that you choose when you create the subscription",
+    key_from="the `clientState` that you choose when you create the subscription; handlers read"
+    " `[secret]` in its place",
 )
 
 
