@@ -12,6 +12,7 @@ replaces the previous value as well, which may be an attacker's that an earlier 
 
 from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import partial
 from hashlib import sha256
 from typing import Final, NoReturn
 
@@ -74,7 +75,10 @@ def take(
     same = every(Equals("opened_at", row["opened_at"]), unused)
     try:
         table.update(key(source), Change(set={"taken": digest, "taken_at": to_ms(now)}), when=same)
-    except ConditionFailed:
+    except ConditionFailed as error:
+        if "revoked_at" in (error.old or {}):
+            # A stranger may offer secrets all the time; the vault limits writes.
+            raise _contested(source) from error
         _contest(table, vault, source, secret, now)
     vault.replace(secret, offered)
     # Another worker may have contested the enrolment, or the operator begun the next one, before
@@ -86,21 +90,31 @@ def take(
 
 def _contest(table: Table, vault: Vault, source: str, secret: str, now: datetime) -> NoReturn:
     """Leaves the source without a secret until the next enrolment; raises Rejected."""
-    detail = "two secrets were offered in this enrolment, so neither is accepted"
-    mark = Change(set={"contested_at": to_ms(now)})
-    # The mark first: a worker that stores the other secret at the same time reads it afterwards.
-    # A failure must not hide the contest, which is alarmed; the next enrolment replaces what is
-    # still live.
-    try:
-        with suppress(ConditionFailed):  # TTL has just deleted the row
-            table.update(key(source), mark, when=Present("pk"))
-    except Unavailable as error:
-        detail = f"{detail} ({error})"
-    try:
-        vault.revoke(secret)
-    except Unavailable as error:
-        detail = f"{detail}; the first may still be live ({error})"
-    raise Rejected(Reason.CONTESTED_ENROLMENT, f"{detail}: {_remedy(source)}")
+    faults: list[str] = []
+
+    def mark(name: str) -> None:
+        # The condition fails if TTL has just deleted the row.
+        with suppress(ConditionFailed):
+            table.update(key(source), Change(set={name: to_ms(now)}), when=Present("pk"))
+
+    # The first mark comes first: a worker that sets the other secret at the same time reads it
+    # afterwards. A failure must not hide the contest, which is alarmed; the next offer, or the next
+    # enrolment, revokes again.
+    for act in (partial(mark, "contested_at"), partial(vault.revoke, secret)):
+        try:
+            act()
+        except Unavailable as error:
+            faults.append(str(error))
+    if not faults:
+        with suppress(Unavailable):
+            mark("revoked_at")
+    raise _contested(source, *faults)
+
+
+def _contested(source: str, *faults: str) -> Rejected:
+    live = f"; one may still be live: {'; '.join(faults)}" if faults else ""
+    detail = f"two secrets were offered in this enrolment, so neither is accepted{live}"
+    return Rejected(Reason.CONTESTED_ENROLMENT, f"{detail}: {_remedy(source)}")
 
 
 def _remedy(source: str) -> str:

@@ -105,6 +105,18 @@ def test_a_contested_enrolment_accepts_nothing_more(world: World, ingest: Ingest
     assert world.vault.fetch("asana-key") == ()
 
 
+def test_a_stranger_who_offers_secrets_all_the_time_writes_few_versions(
+    world: World, ingest: Ingest
+) -> None:
+    wait_for_it(world)
+    offer(world, ingest)
+    offer(world, ingest, "another-one")
+    world.plan.operations()
+    for number in range(20):
+        offer(world, ingest, f"another-{number}")
+    assert "PutSecretValue" not in world.plan.operations()
+
+
 def test_after_a_contest_the_next_enrolment_begins_anew(world: World, ingest: Ingest) -> None:
     wait_for_it(world)
     offer(world, ingest, "another-one")
