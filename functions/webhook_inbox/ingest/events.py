@@ -8,6 +8,7 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Final, NamedTuple
 
+from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.manifest import SPLITTER, HandlerSpec, Manifest, SourceSpec
 from webhook_inbox.domain.model import BATCH, Delivery, StoredEvent
 from webhook_inbox.domain.provider import Identity, Provider, Verified
@@ -161,9 +162,12 @@ def _without_tokens(delivery: Delivery, provider: Provider) -> Delivery:
     if not provider.token_members:
         return delivery
     body = substituted(delivery.body, provider.token_members, lambda _: REDACTED)
-    parsed = json.loads(body)
-    if _redact_members(parsed, provider.token_members):
-        body = json.dumps(parsed).encode()
+    try:
+        parsed = json.loads(body)
+        if _redact_members(parsed, provider.token_members):
+            body = json.dumps(parsed).encode()
+    except (ValueError, RecursionError) as error:
+        raise Rejected(Reason.MALFORMED, "the body cannot be stored without its tokens") from error
     return replace(delivery, body=body)
 
 

@@ -16,7 +16,7 @@ from webhook_inbox import providers
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.ports import Fetch, Item
+from webhook_inbox.domain.ports import NOWHERE, Fetch, Fetcher, Item
 from webhook_inbox.domain.provider import Sample, Verified
 from webhook_inbox.domain.secrets import TOKEN_KEY, SecretCache
 from webhook_inbox.ingest.deduplication import IdempotentReceiver
@@ -74,7 +74,7 @@ class Site:
         bodies = [payloads.unpack(r, self.world.blobs) for r in rows if "body_encoding" in r]
         return repr([rows, bodies])
 
-    def verdicts(self) -> list[ReverifiedDelivery]:
+    def verdicts(self, fetcher: Fetcher = NOWHERE) -> list[ReverifiedDelivery]:
         """Re-verifies with the current secrets."""
         judge = Reverification(
             manifest=self.manifest,
@@ -82,6 +82,7 @@ class Site:
             table=self.world.table,
             blobs=self.world.blobs,
             secrets=self.secrets,
+            fetcher=fetcher,
         )
         receiver = IdempotentReceiver(
             manifest=self.manifest,
@@ -379,6 +380,22 @@ def test_a_message_under_an_unknown_certificate_is_not_well_formed(world: World)
     body = json.dumps(forged).encode()
     site.receive(replace(case.delivery, body=body, received_at=moment))
     assert len(site.rows) == kept + 1
+
+
+def test_a_true_delivery_whose_key_was_not_fetched_in_a_flood_is_found_later(
+    world: World,
+) -> None:
+    case = signed("aws-sns")
+    site = Site(world, "aws-sns", **example("aws-sns"))
+    site.ingest = replace_fetcher(site, case)
+    forged = json.loads(case.delivery.body)
+    for number in range(30):
+        forged["SigningCertURL"] = f"https://sns.eu-west-1.amazonaws.com/forged-{number}.pem"
+        site.receive(replace(case.delivery, body=json.dumps(forged).encode()))
+    receipt = site.receive(case.delivery)
+    assert (receipt.reason, receipt.status) == ("key-unavailable", 503)
+    verdicts = [one.verdict for one in site.verdicts(OneKey(case))]
+    assert verdicts == [ReleaseVerdict.INVALID] * 30 + [IngestOutcome.ACCEPTED]
 
 
 class OneKey:
