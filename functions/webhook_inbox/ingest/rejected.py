@@ -139,8 +139,8 @@ class RejectedStore:
             # No AWS call: a flood of forged deliveries costs none.
             return False
         key = Key(f"rejected-count#{delivery.source}", minute)
-        below = either(Absent(share), Less(share, PER_MINUTE))
-        change = Change(set={"expires_at": _expiry(delivery)}, add={share: 1})
+        below = either(Absent(share.value), Less(share.value, PER_MINUTE))
+        change = Change(set={"expires_at": _expiry(delivery)}, add={share.value: 1})
         try:
             self._table.update(key, change, when=below)
         except ConditionFailed:
