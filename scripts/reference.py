@@ -99,6 +99,8 @@ outcome.
 | 200 | `replayed` | not stored: a signature of other content, or `identical_body = "drop"` |
 | 200 | `ignored` | a type that the source does not store |
 | 400, 401 | `rejected` | failed verification; `reason` names the check |
+| 403 | `rejected` | a secret was offered, and no enrolment is open |
+| 403 | `contested` | two secrets were offered in one enrolment; neither is accepted |
 | 404 | `unknown-source` | no such source |
 | 405 | `wrong-method` | POST only |
 | 409 | `conflict` | a known id with other content; refused and stored |

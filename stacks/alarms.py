@@ -158,6 +158,18 @@ class Alarms(Construct):
                 f" `{self._ctl} hold approve EVENT_ID --source {source} --reason TEXT`, or deny.",
             )
 
+    def watch_enrolments(self, sources: Iterable[str]) -> None:
+        """Alarms on two secrets that were offered in one enrolment, one of them by a stranger."""
+        for source in sources:
+            self._alarm(
+                f"ContestedEnrolments-{source}",
+                _deliveries(source, "contested"),
+                text=f"Two different secrets were offered to {source} in one enrolment, so at least"
+                " one was not its provider's. None is accepted, and deliveries are answered 503"
+                " and kept. Delete the webhook at the provider, run"
+                f" `{self._ctl} secrets enrol {source}`, and create one webhook.",
+            )
+
     def watch_reconciler(self, reconciler: lambda_.IFunction) -> None:
         """Alarms on a reconciler that stopped or fails, and on the runs that it gives up."""
         self._alarm(

@@ -140,11 +140,13 @@ class WebhookInbox(Construct):
             alarms.watch_lane(lane, self.processors[lane.name])
         alarms.watch_serial(spec for spec in self.manifest.handlers.values() if spec.serial)
         alarms.watch_sources(self.manifest.sources)
+        sources = self.manifest.sources.items()
         alarms.watch_identical(
             name
-            for name, spec in self.manifest.sources.items()
+            for name, spec in sources
             if spec.identical_body == HOLD and providers.load(spec).guard is not None
         )
+        alarms.watch_enrolments(name for name, spec in sources if providers.load(spec).offer)
         return alarms
 
     def _outputs(self, values: dict[str, str]) -> None:

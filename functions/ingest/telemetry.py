@@ -10,6 +10,7 @@ from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
 _ERRORS: Final = {
     IngestOutcome.BROKEN,
     IngestOutcome.CONFLICT,
+    IngestOutcome.CONTESTED,
     IngestOutcome.NO_SECRET,
     IngestOutcome.UNAVAILABLE,
 }

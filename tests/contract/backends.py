@@ -11,6 +11,7 @@ from webhook_inbox.adapters.aws.secrets_manager import SecretsManagerStore
 from webhook_inbox.adapters.memory import ManualClock, MemorySecrets
 from webhook_inbox.adapters.system import SystemClock
 from webhook_inbox.domain.ports import Message, Outgoing, Queue, SecretStore
+from webhook_inbox.domain.ports import Vault as VaultPort
 
 T = TypeVar("T")
 BACKENDS = ("memory", "moto", "ministack")
@@ -99,11 +100,15 @@ class Lane:
         return first
 
 
+class ReplaceableSecrets(SecretStore, VaultPort, Protocol):
+    """The two ports of one store."""
+
+
 class Vault(Protocol):
-    """A secret store that can be written, which the port cannot."""
+    """A secret store whose secrets can be rotated and removed, which the ports cannot."""
 
     @property
-    def store(self) -> SecretStore: ...
+    def store(self) -> ReplaceableSecrets: ...
 
     def set(self, name: str, value: str) -> None: ...
 

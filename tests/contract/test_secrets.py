@@ -59,3 +59,43 @@ def test_a_value_is_kept_to_the_character(vault: Vault) -> None:
     vault.set("stripe", value)
 
     assert vault.store.fetch("stripe") == (value,)
+
+
+def test_a_replaced_secret_has_one_live_value(vault: Vault) -> None:
+    for value in ("one", "two"):
+        vault.set("stripe", value)
+
+    vault.store.replace("stripe", "three")
+
+    assert vault.store.fetch("stripe") == ("three",)
+    vault.set("stripe", "four")
+    assert vault.store.fetch("stripe") == ("four", "three")
+
+
+def test_a_revoked_secret_has_no_live_value_until_it_is_set_again(vault: Vault) -> None:
+    for value in ("one", "two"):
+        vault.set("stripe", value)
+
+    vault.store.revoke("stripe")
+
+    assert vault.store.fetch("stripe") == ()
+    vault.store.replace("stripe", "three")
+    assert vault.store.fetch("stripe") == ("three",)
+
+
+def test_a_secret_that_is_revoked_twice_stays_revoked(vault: Vault) -> None:
+    vault.set("stripe", "one")
+
+    vault.store.revoke("stripe")
+    vault.store.revoke("stripe")
+
+    assert vault.store.fetch("stripe") == ()
+
+
+def test_after_a_revocation_a_secret_that_is_set_is_the_only_one(vault: Vault) -> None:
+    vault.set("stripe", "one")
+    vault.store.revoke("stripe")
+
+    vault.set("stripe", "two")
+
+    assert vault.store.fetch("stripe") == ("two",)

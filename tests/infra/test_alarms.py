@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -275,3 +276,22 @@ def understood(words: list[str]) -> None:
         name, *words = words
         command = command.commands[name]
     command.make_context(command.name, words)
+
+
+def test_two_secrets_in_one_enrolment_alarm_where_the_provider_delivers_it(
+    tmp_path: Path, synthesize: Synthesize
+) -> None:
+    asana = '\n[sources.asana]\nprovider = "asana"\n'
+    template = synthesize(functions=write_functions(tmp_path, inbox=INBOX + asana))
+    contested = alarm(template, "ContestedEnrolments-asana")
+    assert watched(contested) == ("WebhookInbox", "Deliveries", "Sum", 300)
+    assert fires(contested) == (AT_LEAST, 1, 1)
+    assert dimensions(contested) == {
+        "service": "ingest",
+        "source": "asana",
+        "outcome": IngestOutcome.CONTESTED,
+    }
+    assert "secrets enrol asana`" in contested["AlarmDescription"]
+    assert [name for name in template.all(ALARM) if "Contested" in name] == [
+        name for name in template.all(ALARM) if "ContestedEnrolmentsasana" in name
+    ]

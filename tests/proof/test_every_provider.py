@@ -19,6 +19,7 @@ from webhook_inbox.domain.errors import Reason
 from webhook_inbox.domain.json_path import form_field
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Verified
+from webhook_inbox.ingest.verification import PublishedKeys, is_well_formed
 
 EXAMPLES = 2_000
 # Half of a text's characters are what schemes cut texts at; lone surrogates cannot be written.
@@ -119,8 +120,13 @@ def covered(case: Case, delivery: Delivery) -> Any:
 def assert_rejected_or_the_signed_one(case: Case, sent: Delivery) -> None:
     verdict = case.verdict(sent)
     assert isinstance(verdict, Verified | Reason)
+    keys = PublishedKeys(case)
     if isinstance(verdict, Verified):
         assert covered(case, sent) == covered(case, case.delivery)
+        # Otherwise its key would not be fetched, or its share of rejected deliveries be junk's.
+        case.provider.precheck(sent, ())
+    else:
+        assert is_well_formed(case.provider, sent, case.secrets, keys) in {True, False}
 
 
 def fuzz(provider: str, check: Callable[[Case, Delivery], None]) -> None:

@@ -151,9 +151,10 @@ def enrol(
     *,
     span: Annotated[str, typer.Option("--for", help="Duration, at most 1h.")] = "15m",
 ) -> None:
-    """Accept the first secret that a source's provider delivers, and no other.
+    """Accept the secret that a source's provider delivers, in place of all earlier ones.
 
-    Run it right before you create the webhook at the provider.
+    Run it right before you create the webhook at the provider. If two different secrets are offered
+    meanwhile, none is accepted, and an alarm fires: delete the webhook and repeat.
     """
     length = _length(span)
     target = call.target

@@ -22,6 +22,7 @@ class Reason(StrEnum):
     NO_SECRET = "no-secret"  # the source's secret is not set yet
     KEY_UNAVAILABLE = "key-unavailable"  # the provider's published key cannot be fetched now
     NOT_ENROLLING = "not-enrolling"  # a secret was offered, and no operator has opened the source
+    CONTESTED_ENROLMENT = "contested-enrolment"  # two secrets were offered in one enrolment
 
 
 class Rejected(InboxError):

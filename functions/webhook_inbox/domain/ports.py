@@ -158,7 +158,7 @@ class SecretStore(Protocol):
     """The store of secrets."""
 
     def fetch(self, name: str) -> tuple[str, ...]:
-        """Returns the live values, the current one first; () when none is set.
+        """Returns the live values, the current one first; () when none is set, or it is revoked.
 
         Raises `Unavailable`.
         """
@@ -167,8 +167,14 @@ class SecretStore(Protocol):
 class Vault(Protocol):
     """The store of secrets that providers deliver."""
 
-    def rotate(self, name: str, value: str) -> None:
-        """Sets the current value; the previous one stays live. Raises `Unavailable`."""
+    def replace(self, name: str, value: str) -> None:
+        """Sets the only live value.
+
+        Raises `Unavailable`; then no value is live, or only the earlier ones or this one.
+        """
+
+    def revoke(self, name: str) -> None:
+        """Leaves no value live until one is set. Raises `Unavailable`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,9 +205,13 @@ class Nowhere:
         """See `Fetcher`."""
         raise Unavailable("https", "GET", f"{wanted.url} cannot be reached from here")
 
-    def rotate(self, name: str, value: str) -> None:  # noqa: ARG002 - part of the port
+    def replace(self, name: str, value: str) -> None:  # noqa: ARG002 - part of the port
         """See `Vault`."""
         raise Unavailable("vault", "PutSecretValue", f"{name} cannot be set from here")
+
+    def revoke(self, name: str) -> None:
+        """See `Vault`."""
+        raise Unavailable("vault", "PutSecretValue", f"{name} cannot be revoked from here")
 
 
 NOWHERE: Final = Nowhere()

@@ -20,6 +20,7 @@ STATUSES: Final[Mapping[Reason, int]] = {
     Reason.NO_SECRET: 503,
     Reason.KEY_UNAVAILABLE: 503,
     Reason.NOT_ENROLLING: 403,
+    Reason.CONTESTED_ENROLMENT: 403,
 }
 PLAIN_TEXT: Final = "text/plain; charset=utf-8"
 
@@ -141,6 +142,9 @@ class Provider:
             `webhookctl send` and tests.
         compose: like `sign`, if body or query depend on the signature.
         pair: makes (input of `sign`, input of `verify`), if the two differ.
+        precheck: (delivery, keys) checks what needs no key: the form of the signature, the claims,
+            the signed time; and, if keys are given, that one of them may be meant. Raises only
+            Rejected. An unknown key is fetched only after it.
         needs_secret: False if no secret is shared with the provider.
         fetches: (delivery, live secrets) to the key request, its host pinned, or to None if the
             secrets verify the delivery; raises only Rejected.
@@ -164,6 +168,8 @@ class Provider:
             for re-verification, and with nothing else (G10).
         token_headers: those with a bearer token: stored as a keyed hash only.
         token_fields: names of query fields with a bearer token.
+        token_members: names of JSON members, anywhere in the body, with a bearer token or a list
+            of them. An event is named and stored without them.
         tokens: secret to all values of its token headers, if more than a sample's.
         statuses: HTTP status for each reason of a rejection.
         conflict_status: HTTP status for a known id with other content (G7).
@@ -179,6 +185,7 @@ class Provider:
     sign: Callable[[Sample, str, datetime], dict[str, str]]
     compose: Callable[[Sample, str, datetime], Sent] | None = None
     pair: Callable[[], tuple[str, str]] | None = None
+    precheck: Callable[[Delivery, Sequence[str]], None] = lambda *_: None
     needs_secret: bool = True
     fetches: Callable[[Delivery, Sequence[str]], Fetch | None] | None = None
     greet: Callable[[Delivery, Sequence[str]], Answer | None] | None = None
@@ -194,6 +201,7 @@ class Provider:
     signature_headers: frozenset[str] = frozenset()
     token_headers: frozenset[str] = frozenset()
     token_fields: frozenset[str] = frozenset()
+    token_members: frozenset[str] = frozenset()
     tokens: Callable[[str], Sequence[str]] | None = None
     statuses: Mapping[Reason, int] = field(default_factory=lambda: STATUSES)
     conflict_status: int = 409
@@ -205,7 +213,7 @@ class Provider:
     @property
     def bears_tokens(self) -> bool:
         """True if a delivery contains a reusable credential."""
-        return bool(self.token_headers or self.token_fields)
+        return bool(self.token_headers or self.token_fields or self.token_members)
 
     def send(self, sample: Sample, secret: str, now: datetime) -> Sent:
         """Returns the sample as the provider would send it; raises ConfigurationError."""

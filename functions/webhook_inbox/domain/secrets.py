@@ -1,9 +1,14 @@
 """The live secrets of sources and handlers, cached."""
 
+import json
+import re
+from base64 import b64encode
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any, Final
+from urllib.parse import quote, quote_plus
 
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Clock, SecretStore
@@ -17,6 +22,9 @@ REFRESH_PAUSE: Final = timedelta(seconds=10)
 GRACE: Final = timedelta(hours=1)
 # A shorter value is a test's; redacting it would remove ordinary words from errors.
 REDACTED_FROM: Final = 8
+# A shorter part of a secret that is JSON may be a word, such as the name of an environment.
+PART_FROM: Final = 16
+REDACTED: Final = "[secret]"
 # More than one invocation creates.
 CONCEALED: Final = 100
 # The secret that signs completion tokens, and the one that hashes the tokens of rejected
@@ -70,12 +78,16 @@ class SecretCache:
             self._concealed.append(value)
 
     def redact(self, text: str) -> str:
-        """Returns the text without any secret value that this cache has seen (G10)."""
+        """Returns the text without any secret value that this cache has seen (G10).
+
+        Nor a long part of a secret that is JSON, nor their forms in base64, hex, URLs and JSON.
+        """
         seen = {value for values in self._values.values() for value in values}
         seen.update(self._concealed)
+        found = {form for value in seen for form in _forms(value) if form in text}
         # The longest first, since one may be the prefix of another.
-        for value in sorted(seen, key=len, reverse=True):
-            text = text.replace(value, "[secret]") if len(value) >= REDACTED_FROM else text
+        for form in sorted(found, key=len, reverse=True):
+            text = text.replace(form, REDACTED)
         return text
 
     def _fetch(self, name: str) -> tuple[str, ...]:
@@ -87,6 +99,52 @@ class SecretCache:
     def _age(self, name: str) -> timedelta | None:
         fetched_at = self._fetched_at.get(name)
         return None if fetched_at is None else self._clock.now() - fetched_at
+
+
+# Concealed tokens and live secrets are searched in every text.
+@lru_cache(maxsize=2 * CONCEALED)
+def _forms(secret: str) -> tuple[str, ...]:
+    """Returns the forms in which a text may have a secret, or a part of one."""
+    texts = [secret, *_parts(secret)]
+    forms = {form for text in texts if len(text) >= REDACTED_FROM for form in _written(text)}
+    return tuple(forms)
+
+
+def _parts(secret: str) -> Iterator[str]:
+    """Yields the texts in a secret that is JSON, unless they may be ordinary words or URLs."""
+    try:
+        left = [json.loads(secret)] if secret.startswith(("{", "[")) else []
+    except (ValueError, RecursionError):
+        return
+    while left:
+        match left.pop():
+            case dict() as members:
+                left += members.values()
+            case list() as elements:
+                left += elements
+            case str() as text if len(text) >= PART_FROM and not text.isalpha():
+                if "://" not in text:
+                    yield text
+
+
+def _written(text: str) -> Iterator[str]:
+    raw = text.encode(errors="replace")
+    yield text
+    yield from (raw.hex(), raw.hex().upper())
+    yield from (json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1])
+    every = "".join(f"%{byte:02X}" for byte in raw)
+    for encoded in (quote(raw, safe=""), quote(raw), quote_plus(raw), every):
+        yield encoded
+        yield _ESCAPE.sub(lambda found: found[0].lower(), encoded)
+    for ahead in range(3):
+        # The digits at either end also depend on the neighbouring bytes.
+        digits = b64encode(bytes(ahead) + raw).decode()
+        certain = digits[ahead + bool(ahead) : (ahead + len(raw)) * 8 // 6]
+        yield from (certain, certain.translate(_FOR_URLS))
+
+
+_ESCAPE: Final = re.compile("%[0-9A-F]{2}")
+_FOR_URLS: Final = str.maketrans("+/", "-_")
 
 
 def redacted(data: Any, redact: Callable[[str], str]) -> Any:

@@ -1,14 +1,18 @@
 """Builds the event of a verified delivery."""
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from hashlib import sha256
 from typing import Final, NamedTuple
 
+from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.manifest import SPLITTER, HandlerSpec, Manifest, SourceSpec
 from webhook_inbox.domain.model import BATCH, Delivery, StoredEvent
 from webhook_inbox.domain.provider import Identity, Provider, Verified
+from webhook_inbox.domain.secrets import REDACTED
 from webhook_inbox.ledger.schema import dedupe_key
 from webhook_inbox.queue.message_groups import ordering_keys_of
 
@@ -84,6 +88,7 @@ def event_of(
     Raises:
         Rejected: the delivery, or an item of it, cannot be named.
     """
+    delivery = _without_tokens(delivery, provider)
     if _holds_many(delivery, provider):
         event = batch_event(delivery, provider, verified)
         return Named(Identity(event.event_id, event.type), event)
@@ -101,8 +106,91 @@ def name_of(delivery: Delivery, provider: Provider) -> Identity:
     Raises:
         Rejected: the delivery, or an item of it, cannot be named.
     """
+    delivery = _without_tokens(delivery, provider)
     many = _holds_many(delivery, provider)
     return _batch_name(delivery, provider) if many else provider.identify(delivery)
+
+
+# A raw text or list in JSON, or the begin of one that was cut; bounded, since a text of escapes
+# alone is slow to read.
+_TEXT: Final = r'"(?:[^"\\]++|\\.){0,4096}+(?:"|\Z)'
+_LIST: Final = r"\[[^\]]*+(?:\]|\Z)"
+# No delivery that can be verified has more members with tokens, nor more different tokens.
+TOKEN_MEMBERS: Final = 20_000
+DIFFERENT_TOKENS: Final = 100
+OMITTED: Final = "omitted"
+
+
+def substituted(body: bytes, names: frozenset[str], token: Callable[[str], str]) -> bytes:
+    """Returns a body with each token in these JSON members replaced; all else as it is written.
+
+    In UTF-8, if it is JSON in another encoding. A body that is not JSON may hold tokens as well.
+    Empty, if there are more members than a batch has.
+    """
+    encoding = json.detect_encoding(body)
+    if encoding != "utf-8":
+        body = body.decode(encoding, errors="replace").encode()
+    count = sum(body.count(f'"{name}"'.encode()) for name in names)
+    if count > TOKEN_MEMBERS:
+        return b""
+    known: dict[bytes, bytes] = {}
+
+    def replaced(found: re.Match[bytes]) -> bytes:
+        raw = found["value"]
+        if raw not in known:
+            many = len(known) >= DIFFERENT_TOKENS
+            known[raw] = _substitute(raw, (lambda _: OMITTED) if many else token)
+        return found["name"] + known[raw]
+
+    return _members(names).sub(replaced, body) if count else body
+
+
+@lru_cache(maxsize=8)
+def _members(names: frozenset[str]) -> re.Pattern[bytes]:
+    listed = "|".join(map(re.escape, sorted(names)))
+    text = rf'(?P<name>"(?:{listed})"\s*+:\s*+)(?P<value>{_TEXT}|{_LIST})'
+    return re.compile(text.encode(), re.DOTALL)
+
+
+def _substitute(raw: bytes, token: Callable[[str], str]) -> bytes:
+    try:
+        value = json.loads(raw)
+    except (ValueError, RecursionError):
+        value = ""
+    if isinstance(value, list):
+        return json.dumps([token(text) for text in value if isinstance(text, str)]).encode()
+    return json.dumps(token(value)).encode()
+
+
+def _without_tokens(delivery: Delivery, provider: Provider) -> Delivery:
+    """Returns a verified delivery without the tokens in its body, however they are spelled."""
+    if not provider.token_members:
+        return delivery
+    body = substituted(delivery.body, provider.token_members, lambda _: REDACTED)
+    try:
+        parsed = json.loads(body)
+        if _redact_members(parsed, provider.token_members):
+            body = json.dumps(parsed).encode()
+    except (ValueError, RecursionError) as error:
+        raise Rejected(Reason.MALFORMED, "the body cannot be stored without its tokens") from error
+    return replace(delivery, body=body)
+
+
+def _redact_members(document: object, names: frozenset[str]) -> bool:
+    """Redacts what is not yet; returns whether there was anything."""
+    changed, left = False, [document]
+    while left:
+        match left.pop():
+            case dict() as members:
+                for name in members.keys() & names:
+                    value = members[name]
+                    hidden = [REDACTED] * len(value) if isinstance(value, list) else REDACTED
+                    changed = changed or value != hidden
+                    members[name] = hidden
+                left += members.values()
+            case list() as elements:
+                left += elements
+    return changed
 
 
 def new_event(

@@ -8,6 +8,7 @@ a guarded delivery one more. A batch is one event whose only run splits it.
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from traceback import format_exception
 
 from webhook_inbox.domain.errors import Reason, Rejected, Unavailable
@@ -20,7 +21,7 @@ from webhook_inbox.ingest import enrolment, events
 from webhook_inbox.ingest.deduplication import IdempotentReceiver
 from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
 from webhook_inbox.ingest.rejected import RejectedStore
-from webhook_inbox.ingest.verification import PublishedKeys, verify
+from webhook_inbox.ingest.verification import PublishedKeys, is_well_formed, verify
 from webhook_inbox.ledger.schema import dedupe_key
 from webhook_inbox.queue.lanes import Lanes
 
@@ -154,8 +155,13 @@ class Ingest:
     ) -> Receipt:
         status, reason, detail = provider.statuses[error.reason], str(error.reason), error.detail
         # An offer holds a secret, so it is not stored (G10).
-        offered = error.reason is Reason.NOT_ENROLLING
-        stored = not offered and self._rejected.store(delivery, error, provider)
+        offered = provider.offer is not None and provider.offer(delivery) is not None
+        well_formed = partial(self._is_well_formed, delivery, source, provider)
+        stored = not offered and self._rejected.store(
+            delivery, error, provider, well_formed=well_formed
+        )
+        if error.reason is Reason.CONTESTED_ENROLMENT:
+            return Receipt(IngestOutcome.CONTESTED, status, reason=reason, detail=detail)
         if error.reason is Reason.NO_SECRET:
             detail += f": webhookctl secrets set {source.secret}"
             detail += (
@@ -164,6 +170,10 @@ class Ingest:
             return Receipt(IngestOutcome.NO_SECRET, status, reason=reason, detail=detail)
         answer = provider.refusal and replace(provider.refusal, status=status)
         return Receipt(IngestOutcome.REJECTED, status, reason=reason, detail=detail, answer=answer)
+
+    def _is_well_formed(self, delivery: Delivery, source: SourceSpec, provider: Provider) -> bool:
+        secrets = self._secrets.get(source.secret) if provider.needs_secret else ()
+        return is_well_formed(provider, delivery, secrets, self._keys)
 
 
 def _receipt(

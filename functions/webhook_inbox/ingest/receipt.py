@@ -17,6 +17,7 @@ class IngestOutcome(StrEnum):
     IGNORED = "ignored"  # a type that this source does not store
     HANDSHAKE = "handshake"  # a challenge, answered
     ENROLLED = "enrolled"  # a secret, delivered by the provider and stored
+    CONTESTED = "contested"  # two secrets in one enrolment: neither is accepted
     REJECTED = "rejected"  # failed verification: stored aside, within bounds
     NO_SECRET = "no-secret"  # cannot be verified yet: stored aside, and the provider retries
     UNKNOWN_SOURCE = "unknown-source"

@@ -1,9 +1,11 @@
 """Stores rejected deliveries for 7 days, and finds them for an operator."""
 
 import hmac
+import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from enum import StrEnum
 from hashlib import sha256
 from typing import Final
 from urllib.parse import urlencode
@@ -16,16 +18,23 @@ from webhook_inbox.domain.ports import Blobs, Change, Item, Key, Table
 from webhook_inbox.domain.provider import Provider
 from webhook_inbox.domain.secrets import TOKEN_KEY, SecretCache
 from webhook_inbox.domain.timestamps import from_ms, from_seconds, to_ms, to_seconds
-from webhook_inbox.ingest.events import GENERAL_HEADERS
+from webhook_inbox.ingest.events import GENERAL_HEADERS, OMITTED, substituted
 from webhook_inbox.ledger import payloads
 from webhook_inbox.ledger.schema import live
 
 LIFE: Final = timedelta(days=7)
+# Per share.
 PER_MINUTE: Final = 60
+# The reasons for which no correction of a secret makes a delivery valid.
+JUNK: Final = frozenset({Reason.MISSING_SIGNATURE, Reason.MALFORMED, Reason.STALE, Reason.FUTURE})
 DETAIL_LIMIT: Final = 256
 HASHED: Final = "hmac-sha256:"
 # Stored in place of a token's hash where the secret for the hash could not be read.
 HIDDEN: Final = "hidden"
+# The place of a token in the body.
+BODY: Final = "body"
+# The name of a query's field that is shown to an operator.
+NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,19}", re.ASCII)
 
 # (place, token) to the text that is stored for the token.
 Blind = Callable[[str, str], str]
@@ -42,42 +51,68 @@ def hashed(key: str, *, source: str, place: str, token: str) -> str:
     return HASHED + hmac.digest(key.encode(), content, "sha256").hex()
 
 
+class Share(StrEnum):
+    """A source's budget of rejected deliveries per minute; the counter's attribute."""
+
+    WELL_FORMED = "well_formed"  # may be genuine: refused, say, because of a wrong secret
+    OTHER = "other"
+
+
 class RejectedStore:
-    """Stores rejected deliveries, up to 60 per source and minute."""
+    """Stores rejected deliveries, per source and minute 60 that may be genuine, and 60 others.
+
+    Anyone can send junk, and a flood of it must not hide the provider's deliveries from an
+    operator who set a wrong secret.
+    """
 
     def __init__(self, table: Table, blobs: Blobs, secrets: SecretCache) -> None:
         self._table = table
         self._blobs = blobs
         self._secrets = secrets
-        self._full: dict[str, str] = {}
+        self._full: dict[tuple[str, Share], str] = {}
 
-    def store(self, delivery: Delivery, error: Rejected, provider: Provider) -> bool:
-        """Stores a delivery without making it an event; False when the minute's limit is reached.
+    def store(
+        self,
+        delivery: Delivery,
+        error: Rejected,
+        provider: Provider,
+        *,
+        well_formed: Callable[[], bool],
+    ) -> bool:
+        """Stores a delivery without making it an event; False when the minute's share is used up.
 
         Stores only the headers that its scheme and its naming need.
+
+        Args:
+            delivery: the delivery.
+            error: why it was rejected.
+            provider: its provider.
+            well_formed: returns whether it may be genuine; called only while a share is left.
 
         Raises:
             Unavailable: storage failed, and the source has no secret yet: the delivery may be
                 genuine, so the provider has to send it again.
         """
         try:
-            return self._store(delivery, error, provider)
+            return self._within_share(delivery, error, well_formed) and self._store(
+                delivery, error, provider
+            )
         except Unavailable:
             if error.reason is Reason.NO_SECRET:
                 raise
             return False
 
     def _store(self, delivery: Delivery, error: Rejected, provider: Provider) -> bool:
-        expires_at = to_seconds(delivery.received_at + LIFE)
-        if not self._within_bound(delivery, expires_at):
-            return False
+        blind = self._blinding(delivery.source)
+        delivery, body_token = _bare(delivery, provider, blind)
         packed = payloads.pack(
             delivery.body, source=delivery.source, prefix=payloads.REJECTED_PREFIX
         )
         if packed.blob_key:
             self._blobs.put(packed.blob_key, packed.blob)
-        row = _row(delivery, error, provider, self._blinding(delivery.source))
-        self._table.put({**row, "expires_at": expires_at, **packed.attributes})
+        row = _row(delivery, error, provider, blind, self._secrets.redact)
+        more = {**body_token, "expires_at": _expiry(delivery), **packed.attributes}
+        self._table.put({**row, **more})
         return True
 
     def _blinding(self, source: str) -> Blind:
@@ -91,23 +126,54 @@ class RejectedStore:
 
         return blind
 
-    def _within_bound(self, delivery: Delivery, expires_at: int) -> bool:
+    def _within_share(
+        self, delivery: Delivery, error: Rejected, well_formed: Callable[[], bool]
+    ) -> bool:
         minute = f"{delivery.received_at:%Y-%m-%dT%H:%M}"
-        if self._full.get(delivery.source) == minute:
+        full = {s for s in Share if self._full.get((delivery.source, s)) == minute}
+        if full == set(Share):
+            return False
+        may_be_genuine = error.reason not in JUNK and well_formed()
+        share = Share.WELL_FORMED if may_be_genuine else Share.OTHER
+        if share in full:
             # No AWS call: a flood of forged deliveries costs none.
             return False
         key = Key(f"rejected-count#{delivery.source}", minute)
-        below = either(Absent("kept"), Less("kept", PER_MINUTE))
-        change = Change(set={"expires_at": expires_at}, add={"kept": 1})
+        below = either(Absent(share.value), Less(share.value, PER_MINUTE))
+        change = Change(set={"expires_at": _expiry(delivery)}, add={share.value: 1})
         try:
             self._table.update(key, change, when=below)
         except ConditionFailed:
-            self._full[delivery.source] = minute
+            self._full[delivery.source, share] = minute
             return False
         return True
 
 
-def _row(delivery: Delivery, error: Rejected, provider: Provider, blind: Blind) -> Item:
+def _expiry(delivery: Delivery) -> int:
+    return to_seconds(delivery.received_at + LIFE)
+
+
+def _bare(delivery: Delivery, provider: Provider, blind: Blind) -> tuple[Delivery, Item]:
+    """Returns the delivery without the tokens in its body, and how the last of them is stored."""
+    if not provider.token_members:
+        return delivery, {}
+    stored: Item = {}
+
+    def blinded(token: str) -> str:
+        stored["body_token"] = blind(BODY, token)
+        return str(stored["body_token"])
+
+    body = substituted(delivery.body, provider.token_members, blinded)
+    return replace(delivery, body=body), stored
+
+
+def _row(
+    delivery: Delivery,
+    error: Rejected,
+    provider: Provider,
+    blind: Blind,
+    redact: Callable[[str], str],
+) -> Item:
     digest = sha256(delivery.body).hexdigest()
     needed = GENERAL_HEADERS | provider.kept_headers | provider.signature_headers | {"host"}
     headers = {k: v for k, v in delivery.headers.items() if k in needed}
@@ -116,20 +182,29 @@ def _row(delivery: Delivery, error: Rejected, provider: Provider, blind: Blind) 
         "pk": partition(delivery.source),
         "sk": f"{to_ms(delivery.received_at):013d}#{digest[:16]}",
         "reason": str(error.reason),
-        "detail": _text(error.detail)[:DETAIL_LIMIT],
+        "detail": _text(redact(error.detail))[:DETAIL_LIMIT],
         "method": delivery.method,
-        "path": _text(delivery.path),
-        "query": _text(_query(delivery, provider, blind)),
-        "headers": {name: _text(value) for name, value in (headers | tokens).items()},
+        "path": _text(redact(delivery.path)),
+        "query": _text(redact(_query(delivery, provider, blind))),
+        "headers": {name: _text(redact(value)) for name, value in (headers | tokens).items()},
         "fingerprint": digest,
     }
 
 
 def _query(delivery: Delivery, provider: Provider, blind: Blind) -> str:
-    pairs = fields(delivery.query)
-    if provider.token_fields.isdisjoint(key for key, _ in pairs):
+    """Returns the query, of which only its tokens matter if its provider sends any.
+
+    The token may be under a misspelled name, or be one.
+    """
+    if not provider.token_fields or not delivery.query:
         return delivery.query
-    return urlencode([(k, blind(k, v) if k in provider.token_fields else v) for k, v in pairs])
+    stored: dict[str, str] = {}
+    for name, value in fields(delivery.query):
+        known = name in provider.token_fields
+        place = name if known or (value and NAME.fullmatch(name)) else OMITTED
+        stored.setdefault(place, blind(name, value) if known else OMITTED)
+    # There are too many fields to be read.
+    return urlencode(stored) if stored else OMITTED
 
 
 def _text(value: str) -> str:

@@ -1,6 +1,13 @@
-"""Keys and certificates that providers publish, cached."""
+"""Keys and certificates that providers publish, cached.
+
+A delivery names its key before anything of it is proven, so anyone can name keys. Everything that
+needs no key is checked before an unknown one is fetched; a source may name few unknown keys in a
+minute; and no forgery displaces a key that has verified a delivery.
+"""
 
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -12,58 +19,114 @@ from webhook_inbox.domain.provider import Provider, Verified
 LIFE: Final = timedelta(hours=1)
 # Google and Plaid announce new keys in advance, so a cached key outlives an outage.
 GRACE: Final = timedelta(hours=24)
-# A flood of forged deliveries must not become a flood of requests to a provider.
-REFRESH_PAUSE: Final = timedelta(seconds=30)
-# The URL may be part of the delivery, so an attacker can choose among the provider's URLs.
+# A request is not repeated earlier, whether it failed or its key did not verify a delivery.
+PAUSE: Final = timedelta(seconds=30)
+# Requests for unproven keys per source and minute.
+MISSES: Final = 10
+# The number of proven keys, and that of all others.
 CAPACITY: Final = 64
+
+
+@dataclass(slots=True)
+class PublishedKey:
+    """A key that was requested; `text` is None until it was answered, `fault` its last error."""
+
+    tried_at: datetime
+    text: str | None = None
+    fetched_at: datetime | None = None
+    fault: str = ""
 
 
 class PublishedKeys:
     """Caches published keys for an hour, or for a day while the provider does not answer.
 
-    The time is that of the delivery that needs the key.
+    The time is that of the delivery that needs the key. A key is proven once it has verified a
+    delivery.
     """
 
-    def __init__(self, fetcher: Fetcher) -> None:
+    def __init__(self, fetcher: Fetcher, *, misses: int = MISSES) -> None:
         self._fetcher = fetcher
-        self._known: dict[Fetch, tuple[str, datetime]] = {}
-        self._tried_at: dict[Fetch, datetime] = {}
+        self._limit = misses
+        self._proven: dict[Fetch, PublishedKey] = {}
+        self._others: dict[Fetch, PublishedKey] = {}
+        self._misses: dict[str, tuple[datetime, int]] = {}
 
-    def get(self, wanted: Fetch, now: datetime) -> str:
+    def known(self, wanted: Fetch, now: datetime) -> str | None:
+        """Returns the cached text; None if there is none, or it is too old."""
+        found = self._find(wanted)
+        usable = found is not None and _age(found, now) <= GRACE
+        return found.text if found is not None and usable else None
+
+    def get(self, wanted: Fetch, source: str, now: datetime) -> str:
         """Returns the published text.
 
         Raises:
             Rejected: it cannot be fetched now (key-unavailable).
         """
-        known = self._known.get(wanted)
-        age = None if known is None else now - known[1]
-        if known is not None and age is not None and age < LIFE:
-            return known[0]
+        found = self._find(wanted)
+        if found is not None and found.text is not None and _age(found, now) < LIFE:
+            return found.text
         try:
-            return self._fetch(wanted, now)
+            return self._fetch(wanted, source, now)
         except Unavailable as error:
-            if known is None or age is None or age > GRACE:
+            known = self.known(wanted, now)
+            if known is None:
                 raise Rejected(Reason.KEY_UNAVAILABLE, f"the provider's key: {error}") from error
-            return known[0]
+            return known
 
-    def refresh(self, wanted: Fetch, now: datetime) -> str | None:
+    def refresh(self, wanted: Fetch, source: str, now: datetime) -> str | None:
         """Fetches again after a failed verification; None if it is too early or fails."""
-        tried_at = self._tried_at.get(wanted)
-        if tried_at is not None and now - tried_at < REFRESH_PAUSE:
-            return None
-        try:
-            return self._fetch(wanted, now)
-        except Unavailable:
-            return None
+        with suppress(Unavailable):
+            return self._fetch(wanted, source, now)
+        return None
 
-    def _fetch(self, wanted: Fetch, now: datetime) -> str:
-        for cache in (self._known, self._tried_at):
-            if wanted not in cache and len(cache) >= CAPACITY:
-                cache.pop(next(iter(cache)))
-        self._tried_at[wanted] = now
-        text = self._fetcher.fetch(wanted).decode(errors="replace")
-        self._known[wanted] = (text, now)
-        return text
+    def prove(self, wanted: Fetch) -> None:
+        """Keeps a key that has verified a delivery; only newer proven keys displace it."""
+        if wanted in self._proven:
+            return
+        found = self._others.pop(wanted, None)
+        if found is not None:
+            _insert(self._proven, wanted, found)
+
+    def _find(self, wanted: Fetch) -> PublishedKey | None:
+        return self._proven.get(wanted) or self._others.get(wanted)
+
+    def _fetch(self, wanted: Fetch, source: str, now: datetime) -> str:
+        """Requests the key; raises Unavailable, also without a request if that is too early."""
+        found = self._find(wanted)
+        if found is not None and now - found.tried_at < PAUSE:
+            raise Unavailable("https", "GET", found.fault or "it was just fetched")
+        if wanted not in self._proven:
+            self._count_miss(source, now)
+        if found is None:
+            found = PublishedKey(now)
+            _insert(self._others, wanted, found)
+        found.tried_at = now
+        try:
+            found.text = self._fetcher.fetch(wanted).decode(errors="replace")
+        except Unavailable as error:
+            found.fault = str(error)
+            raise
+        found.fetched_at, found.fault = now, ""
+        return found.text
+
+    def _count_miss(self, source: str, now: datetime) -> None:
+        minute = now.replace(second=0, microsecond=0)
+        began, count = self._misses.get(source, (minute, 0))
+        count = count if began == minute else 0
+        if count >= self._limit:
+            raise Unavailable("https", "GET", f"{count} unknown keys were requested in this minute")
+        self._misses[source] = (minute, count + 1)
+
+
+def _age(key: PublishedKey, now: datetime) -> timedelta:
+    return timedelta.max if key.fetched_at is None else now - key.fetched_at
+
+
+def _insert(cache: dict[Fetch, PublishedKey], wanted: Fetch, key: PublishedKey) -> None:
+    if len(cache) >= CAPACITY:
+        cache.pop(next(iter(cache)))
+    cache[wanted] = key
 
 
 def verify(
@@ -76,18 +139,53 @@ def verify(
     """
     if provider.needs_secret and not secrets:
         raise Rejected(Reason.NO_SECRET, "the source's secret is not set")
-    if provider.fetches is None:
-        return provider.verify(delivery, secrets)
-    wanted = provider.fetches(delivery, secrets)
+    wanted = provider.fetches(delivery, secrets) if provider.fetches else None
     if wanted is None:
         return provider.verify(delivery, secrets)
+    if keys.known(wanted, delivery.received_at) is None:
+        provider.precheck(delivery, ())
+    verified = _verify(provider, delivery, wanted, keys)
+    keys.prove(wanted)
+    return verified
+
+
+def _verify(provider: Provider, delivery: Delivery, wanted: Fetch, keys: PublishedKeys) -> Verified:
+    key = keys.get(wanted, delivery.source, delivery.received_at)
     try:
-        return provider.verify(delivery, (keys.get(wanted, delivery.received_at),))
+        return provider.verify(delivery, (key,))
     except Rejected as error:
         # The provider may have rotated its key.
-        if error.reason is not Reason.INVALID_SIGNATURE:
+        if error.reason is not Reason.INVALID_SIGNATURE or _is_invalid(provider, delivery, ()):
             raise
-        fresh = keys.refresh(wanted, delivery.received_at)
+        fresh = keys.refresh(wanted, delivery.source, delivery.received_at)
         if fresh is None:
             raise
     return provider.verify(delivery, (fresh,))
+
+
+def is_well_formed(
+    provider: Provider, delivery: Delivery, secrets: Sequence[str], keys: PublishedKeys
+) -> bool:
+    """Returns whether a rejected delivery may be genuine, as far as can be told without its key.
+
+    Its signature has the right form, its signed time is fresh, and the key that it names is known.
+    """
+    material = secrets
+    if provider.fetches is not None and (secrets or not provider.needs_secret):
+        try:
+            wanted = provider.fetches(delivery, secrets)
+        except Rejected:
+            return False
+        known = None if wanted is None else keys.known(wanted, delivery.received_at)
+        if wanted is not None and known is None:
+            return False
+        material = secrets if known is None else (known,)
+    return not _is_invalid(provider, delivery, material)
+
+
+def _is_invalid(provider: Provider, delivery: Delivery, keys: Sequence[str]) -> bool:
+    try:
+        provider.precheck(delivery, keys)
+    except Rejected:
+        return True
+    return False

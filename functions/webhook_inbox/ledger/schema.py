@@ -15,7 +15,7 @@
     guard#{source}#{hash}         guard                    accepted content: ingest/deduplication
     conflict#{source}#{id}        {fingerprint}            other content: ingest/deduplication
     rejected#{source}             {time}#{hash}            rejected delivery: ingest/rejected
-    rejected-count#{source}       {minute}                 number of them stored: ingest/rejected
+    rejected-count#{source}       {minute}                 stored ones, by share: ingest/rejected
     enrolment#{source}            enrolment                open enrolment: ingest/enrolment
     audit#{day}                   {time}#{token}           operator action: ledger/audit
     reconciler                    cursors                  events read: reconciler/received

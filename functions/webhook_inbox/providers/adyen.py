@@ -10,6 +10,7 @@ Source: Adyen/adyen-python-api-library `util.py`, `test/UtilTest.py`; docs.adyen
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -19,7 +20,7 @@ from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer, Facts, Sample, Sent
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.http import encoded
-from webhook_inbox.providers.schemes.identity.batches import split_at
+from webhook_inbox.providers.schemes.identity.batches import elements, split_at
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, Reading, in_json, joined
 from webhook_inbox.providers.schemes.signatures import keys
 from webhook_inbox.providers.schemes.signatures.base import each_of
@@ -78,6 +79,13 @@ SCHEME: Final = Hmac(
 ITEMS: Final = split_at(LIST, inside=ITEM)
 
 
+def _precheck(delivery: Delivery, secrets: Sequence[str]) -> None:
+    # Only the signature is copied: an item may be as large as the delivery.
+    signature = at(elements(delivery, LIST)[0], f"{ITEM}.{SIGNATURE}")
+    item = json.dumps({"additionalData": {"hmacSignature": signature}})
+    SCHEME.precheck(replace(delivery, body=item.encode()), secrets)
+
+
 def _compose(sample: Sample, secret: str, now: datetime) -> Sent:
     item = json.loads(sample.body)
     delivery = Delivery("it", "POST", "/webhooks/it", "", {}, sample.body, now)
@@ -99,6 +107,7 @@ PROVIDER: Final = build_provider(
         occurred_at=(in_json("eventDate"),),
     ),
     verify=each_of(ITEMS, SCHEME.verify),
+    precheck=_precheck,
     batch=ITEMS,
     guard=None,
     compose=_compose,

@@ -39,7 +39,19 @@ from webhook_inbox.providers.schemes.signatures.encodings import matches
 
 SETTINGS: Final = frozenset({"topic_arn"})
 EXAMPLE: Final = {"topic_arn": "arn:aws:sns:eu-west-1:123456789012:orders"}
-HOST: Final = re.compile(r"sns\.[a-z0-9-]{3,32}\.amazonaws\.com(\.cn)?", re.ASCII)
+_PLACE: Final = r"(central|(north|south)(east|west)?|east|west)-[1-9][0-9]?"
+# Every region of each partition, those of later years included, and no other name: anyone may own
+# the bucket `sns`, which is also addressed as sns.s3-us-west-2.amazonaws.com.
+HOST: Final = re.compile(
+    rf"sns\.((?!cn-)[a-z]{{2}}-(gov-)?{_PLACE}\.amazonaws\.com"
+    rf"|cn-{_PLACE}\.amazonaws\.com\.cn"
+    rf"|eusc-[a-z]{{2}}-{_PLACE}\.amazonaws\.eu"
+    rf"|us-iso-{_PLACE}\.c2s\.ic\.gov"
+    rf"|us-isob-{_PLACE}\.sc2s\.sgov\.gov"
+    rf"|eu-isoe-{_PLACE}\.cloud\.adc-e\.uk"
+    rf"|us-isof-{_PLACE}\.csp\.hci\.ic\.gov)",
+    re.ASCII,
+)
 CERTIFICATE: Final = re.compile(r"/[A-Za-z0-9._-]{1,128}\.pem", re.ASCII)
 # The only signed field of free text, so the only one with line breaks.
 TEXT: Final = "Message"
@@ -66,10 +78,16 @@ def provider(settings: Mapping[str, Any]) -> Provider:
     """Returns the provider of one topic."""
     topic = given.text(settings, "topic_arn")
 
-    def verify(delivery: Delivery, keys: Sequence[str]) -> Verified:
-        verified = _scheme(delivery).verify(delivery, keys)
+    def precheck(delivery: Delivery, keys: Sequence[str] = ()) -> None:
+        scheme = _scheme(delivery)
+        scheme.precheck(delivery, keys)
+        scheme.contents(delivery, "")
         if not matches(text_at(delivery, "TopicArn") or "", topic):
             raise Rejected(Reason.INVALID_SIGNATURE, "the message is of another topic")
+
+    def verify(delivery: Delivery, keys: Sequence[str]) -> Verified:
+        verified = _scheme(delivery).verify(delivery, keys)
+        precheck(delivery)
         return verified
 
     def compose(sample: Sample, secret: str, now: datetime) -> Sent:
@@ -79,6 +97,7 @@ def provider(settings: Mapping[str, Any]) -> Provider:
     return replace(
         made,
         verify=verify,
+        precheck=precheck,
         compose=compose,
         needs_secret=False,
         fetches=_certificate,

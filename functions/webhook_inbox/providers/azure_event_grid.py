@@ -8,7 +8,7 @@ Source: MicrosoftDocs/azure-docs `event-grid/webhook-event-delivery.md`,
 `event-grid/secure-webhook-delivery.md`, `event-grid/delivery-and-retry.md`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
@@ -16,8 +16,6 @@ from urllib.parse import urlencode
 
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.json_path import at
-from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.ports import Fetch
 from webhook_inbox.domain.provider import Facts, Provider, Sample, Sent
 from webhook_inbox.providers.schemes.builder import build_provider
 from webhook_inbox.providers.schemes.generic import settings as given
@@ -85,14 +83,11 @@ def _with_entra(made: Provider, audience: str, tenants: tuple[str, ...]) -> Prov
         prefix="Bearer ",
     )
 
-    def fetches(delivery: Delivery, _: Sequence[str]) -> Fetch:
-        scheme.kid(delivery)  # rejects a delivery without a token before the fetch
-        return KEYS
-
     return replace(
         made,
         verify=scheme.verify,
-        fetches=fetches,
+        precheck=scheme.precheck,
+        fetches=lambda *_: KEYS,
         needs_secret=False,
         signature_headers=scheme.reads,
         token_headers=scheme.reads,

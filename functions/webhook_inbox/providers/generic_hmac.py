@@ -48,6 +48,7 @@ def provider(settings: Mapping[str, Any]) -> Provider:
     return Provider(
         name="hmac",
         verify=source.verify,
+        precheck=source.precheck,
         signature_headers=source.scheme.reads | source.demands.reads,
         identify=naming(settings, content=hash_of(canonical_form)).identify
         if source.signs_form
@@ -92,6 +93,11 @@ class _Declared:
             return verified
 
         return verify
+
+    def precheck(self, delivery: Delivery, secrets: Sequence[str]) -> None:
+        """See `Provider.precheck`; of a batch whose parts are signed it checks nothing."""
+        if not self.settings["signature"].get("each"):
+            self.scheme.precheck(self.demands.bare(delivery), secrets)
 
     def _verify_signed(self, delivery: Delivery, secrets: Sequence[str]) -> Verified:
         verified = self.scheme.verify(delivery, secrets)

@@ -66,8 +66,7 @@ def provider(settings: Mapping[str, Any]) -> Provider:
     scheme, jwks = _scheme(settings), given.text(settings, "jwks", default="")
     names, token = naming(settings, claim=scheme.claim), frozenset({scheme.header})
 
-    def keys(delivery: Delivery, _: Sequence[str]) -> Fetch:
-        scheme.readable(delivery)  # fetches nothing without a readable token
+    def keys(*_: object) -> Fetch:
         return Fetch(jwks)
 
     def verify(delivery: Delivery, secrets: Sequence[str]) -> Verified:
@@ -85,6 +84,7 @@ def provider(settings: Mapping[str, Any]) -> Provider:
     return Provider(
         name="jwt",
         verify=verify,
+        precheck=scheme.precheck,
         identify=names.identify,
         sign=sign,
         pair=_pair(scheme.algorithms, published=bool(jwks)),

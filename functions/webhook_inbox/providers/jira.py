@@ -28,6 +28,8 @@ from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
 SETTINGS: Final = frozenset({"proof", "url", "base_url"})
 PROOFS: Final = ("signature", "connect")
+# Connect's other place for a token; not read here.
+TOKEN_FIELD: Final = "jwt"  # noqa: S105 - a field's name
 VARIANTS: Final = {"jira-connect": {"proof": "connect"}}
 SIGNATURE: Final = Hmac(headers=("x-hub-signature",), layout=Whole("sha256="))
 IDENTIFIER: Final = "x-atlassian-webhook-identifier"
@@ -81,7 +83,17 @@ def _connect(url: str, base_url: str) -> Provider:
         return {IDENTIFIER: sample.event_id, **scheme.issue(sample, secret, now, claims)}
 
     facts = replace(FACTS, body="none", window="the token's `exp`")
-    return build_provider("jira", scheme, NAMING, facts=facts, sign=sign, conflict_status=400)
+    return build_provider(
+        "jira",
+        scheme,
+        NAMING,
+        facts=facts,
+        sign=sign,
+        conflict_status=400,
+        # The token covers no body: a captured one is valid for every other body until it expires.
+        token_headers=scheme.reads,
+        token_fields=frozenset({TOKEN_FIELD}),
+    )
 
 
 def _hash(delivery: Delivery, url: str, base_url: str) -> str:
@@ -99,7 +111,7 @@ def _query(delivery: Delivery) -> str:
     values: dict[str, list[str]] = defaultdict(list)
     for name, value in fields(delivery.query):
         values[name].append(value)
-    values.pop("jwt", None)
+    values.pop(TOKEN_FIELD, None)
     return "&".join(
         f"{_quoted(name)}={','.join(map(_quoted, sorted(listed)))}"
         for name, listed in sorted(values.items())

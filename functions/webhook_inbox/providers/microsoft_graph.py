@@ -3,6 +3,7 @@
 Nothing is signed. One request mixes notifications of several subscriptions, and each must be valid
 under the current or the previous secret. Rich notifications, which contain the resource, have Entra
 tokens for each application and tenant; set `audience`, the application's id, to check these too.
+An event is stored without `clientState` and the tokens: handlers read `[secret]` in their place.
 Source: microsoftgraph/microsoft-graph-docs-contrib `change-notifications-delivery-webhooks.md` and
 `change-notifications-with-resource-data.md`.
 """
@@ -64,7 +65,8 @@ FACTS: Final = Facts(
     handshake="`validationToken` in the query: answered as text within 10 s",
     answer_within="3 s",
     retries="for up to 4 hours",
-    key_from="the `clientState` that you choose when you create the subscription",
+    key_from="the `clientState` that you choose when you create the subscription; handlers read"
+    " `[secret]` in its place",
 )
 
 
@@ -78,6 +80,7 @@ def provider(settings: Mapping[str, Any]) -> Provider:
         batch=split_at(LIST),
         greet=greets(in_query("validationToken")),
         compose=_compose,
+        token_members=frozenset({STATE, TOKENS}),
     )
     audience = given.text(settings, "audience", default="")
     tenants = given.texts(settings, "tenants", default=())
@@ -96,17 +99,22 @@ def _with_tokens(made: Provider, audience: str, tenants: tuple[str, ...]) -> Pro
         SCHEME.verify(delivery, secrets)
         return KEYS if _is_rich(delivery) and _tokens(delivery) else None
 
+    def precheck(delivery: Delivery, keys: Sequence[str]) -> None:
+        SCHEME.precheck(delivery, keys)
+        for bearer in _bearers(delivery) if _is_rich(delivery) else ():
+            scheme.precheck(bearer, keys)
+
     def verify(delivery: Delivery, keys: Sequence[str]) -> Verified:
         if not _is_rich(delivery):
             return SCHEME.verify(delivery, keys)
-        bearing = [replace(delivery, headers={PLACE: token}) for token in _tokens(delivery)]
+        bearing = _bearers(delivery)
         verified = [scheme.verify(bearer, keys) for bearer in bearing]
         known = [scheme.claim("tid")(Reading(bearer)) for bearer in bearing]
         if not all(at(item, "tenantId") in known for item in _rich(delivery)):
             raise Rejected(Reason.INVALID_SIGNATURE, "no token is of a notification's tenant")
         return verified[0]
 
-    return replace(made, fetches=fetches, verify=verify)
+    return replace(made, fetches=fetches, verify=verify, precheck=precheck)
 
 
 def _is_rich(delivery: Delivery) -> bool:
@@ -115,6 +123,11 @@ def _is_rich(delivery: Delivery) -> bool:
 
 def _rich(delivery: Delivery) -> Sequence[object]:
     return [item for item in elements(delivery, LIST) if at(item, "encryptedContent") is not None]
+
+
+def _bearers(delivery: Delivery) -> Sequence[Delivery]:
+    """Returns a delivery of each token, where the scheme reads it; raises Rejected."""
+    return [replace(delivery, headers={PLACE: token}) for token in _tokens(delivery)]
 
 
 def _tokens(delivery: Delivery) -> Sequence[str]:

@@ -30,7 +30,7 @@ from webhook_inbox.providers.schemes.identity.event_identity import Naming, in_j
 from webhook_inbox.providers.schemes.signatures.asymmetric import Rsa
 from webhook_inbox.providers.schemes.signatures.tolerance import Window, iso
 
-SETTINGS: Final = frozenset({"webhook_id"})
+SETTINGS: Final = frozenset({"webhook_id", "environment"})
 EXAMPLE: Final = {"webhook_id": "4JH86294D6297924G"}
 ID: Final = "paypal-transmission-id"
 TIME: Final = "paypal-transmission-time"
@@ -38,10 +38,18 @@ SIGNATURE: Final = "paypal-transmission-sig"
 CERTIFICATE: Final = "paypal-cert-url"
 ALGORITHM: Final = "paypal-auth-algo"
 SHA256: Final = "SHA256withRSA"
-HOST: Final = re.compile(r"api(-m)?(\.sandbox)?\.paypal\.com", re.ASCII)
+# Anyone can create an account of the sandbox: its certificates prove nothing to another source.
+HOSTS: Final[Mapping[str, re.Pattern[str]]] = {
+    "production": re.compile(r"api(-m)?\.paypal\.com", re.ASCII),
+    "sandbox": re.compile(r"api(-m)?\.sandbox\.paypal\.com", re.ASCII),
+}
+OWNERS: Final[Mapping[str, re.Pattern[str]]] = {
+    "production": re.compile(r"messageverificationcerts\.paypal\.com", re.ASCII),
+    "sandbox": re.compile(r"messageverificationcerts(\.sandbox)?\.paypal\.com", re.ASCII),
+}
 PATH: Final = re.compile(r"/v1/notifications/certs/[A-Za-z0-9_-]{1,128}", re.ASCII)
-OWNER: Final = re.compile(r"messageverificationcerts(\.[a-z0-9-]{1,63})?\.paypal\.com", re.ASCII)
-SAMPLE_URL: Final = "https://api.paypal.com/v1/notifications/certs/CERT-sample"
+SAMPLE_URL: Final = "https://{}/v1/notifications/certs/CERT-sample"
+SAMPLE_HOSTS: Final = {"production": "api.paypal.com", "sandbox": "api.sandbox.paypal.com"}
 # Shorter than the guard's life. PayPal retries for three days.
 WINDOW: Final = Window(
     headers=(TIME,), clockwork=iso, tolerance=timedelta(days=4), ahead=timedelta(minutes=15)
@@ -56,13 +64,18 @@ FACTS: Final = Facts(
     window="4 days back, 15 minutes ahead",
     event_id="`id`",
     retries="up to 25 times over 3 days",
-    key_from="none: give the webhook's id, from the app's page, as `webhook_id`",
+    key_from="none: give the webhook's id, from the app's page, as `webhook_id`; in the sandbox,"
+    ' also give `environment = "sandbox"`',
     resend="the dashboard, or `POST /v1/notifications/webhooks-events/{id}/resend`",
 )
 
 
 def provider(settings: Mapping[str, Any]) -> Provider:
-    """Returns the provider of one webhook, whose id is part of what is signed."""
+    """Returns the provider of one webhook, whose id is part of what is signed.
+
+    It is in `production` unless `environment` says otherwise.
+    """
+    environment = given.choice(settings, "environment", of=tuple(HOSTS))
     scheme = Rsa(
         headers=(SIGNATURE,),
         signs=partial(_signs, given.text(settings, "webhook_id")),
@@ -71,7 +84,8 @@ def provider(settings: Mapping[str, Any]) -> Provider:
     )
 
     def sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
-        sent = {CERTIFICATE: SAMPLE_URL, ALGORITHM: SHA256}
+        url = SAMPLE_URL.format(SAMPLE_HOSTS[environment])
+        sent = {CERTIFICATE: url, ALGORITHM: SHA256}
         return scheme.sign(sample, secret, now) | sent
 
     return build_provider(
@@ -79,10 +93,11 @@ def provider(settings: Mapping[str, Any]) -> Provider:
         scheme,
         NAMING,
         facts=FACTS,
-        verify=partial(_verify, scheme),
+        verify=partial(_verify, scheme, OWNERS[environment]),
+        precheck=partial(_precheck, scheme),
         sign=sign,
         needs_secret=False,
-        fetches=_certificate,
+        fetches=partial(_certificate, HOSTS[environment]),
         signature_headers=scheme.reads | {CERTIFICATE, ALGORITHM},
         guards_body=False,
     )
@@ -93,31 +108,48 @@ def _signs(webhook: str, delivery: Delivery) -> Sequence[bytes]:
     return [encoded(f"{id_}|{time}|{webhook}|{crc32(delivery.body)}")]
 
 
-def _verify(scheme: Rsa, delivery: Delivery, keys: Sequence[str]) -> Verified:
-    if delivery.headers.get(ALGORITHM) != SHA256:
-        raise Rejected(Reason.MALFORMED, f"the {ALGORITHM} header is not {SHA256}")
+def _precheck(scheme: Rsa, delivery: Delivery, keys: Sequence[str]) -> None:
+    _algorithm(delivery)
+    scheme.precheck(delivery, keys)
+    scheme.contents(delivery, "")
+    _event(delivery)
+
+
+def _verify(
+    scheme: Rsa, owner: re.Pattern[str], delivery: Delivery, keys: Sequence[str]
+) -> Verified:
+    _algorithm(delivery)
     for text in keys:
-        _certified(text, delivery.received_at)
+        _certified(text, owner, delivery.received_at)
     verified = scheme.verify(delivery, keys)
-    if not isinstance(document(delivery), dict):
-        raise Rejected(Reason.MALFORMED, "the body is not a PayPal event")
+    _event(delivery)
     return verified
 
 
-def _certificate(delivery: Delivery, _: Sequence[str]) -> Fetch:
+def _algorithm(delivery: Delivery) -> None:
+    if delivery.headers.get(ALGORITHM) != SHA256:
+        raise Rejected(Reason.MALFORMED, f"the {ALGORITHM} header is not {SHA256}")
+
+
+def _event(delivery: Delivery) -> None:
+    if not isinstance(document(delivery), dict):
+        raise Rejected(Reason.MALFORMED, "the body is not a PayPal event")
+
+
+def _certificate(host: re.Pattern[str], delivery: Delivery, _: Sequence[str]) -> Fetch:
     if not delivery.headers.get(SIGNATURE):
         raise Rejected(Reason.MISSING_SIGNATURE, f"no {SIGNATURE} header")
-    return pinned(delivery.headers.get(CERTIFICATE), host=HOST, path=PATH)
+    return pinned(delivery.headers.get(CERTIFICATE), host=host, path=PATH)
 
 
-def _certified(text: str, now: datetime) -> None:
+def _certified(text: str, owner: re.Pattern[str], now: datetime) -> None:
     """Checks the owner and the dates of a certificate; raises Rejected."""
     try:
         certificate = load_pem_x509_certificate(text.encode())
         named = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     except ValueError:
         return  # not a certificate; the scheme decides whether it is a key
-    if not any(OWNER.fullmatch(str(name.value)) for name in named):
+    if not any(owner.fullmatch(str(name.value)) for name in named):
         raise Rejected(
             Reason.INVALID_SIGNATURE, "the certificate is not PayPal's message certificate"
         )

@@ -42,7 +42,10 @@ def test_a_secret_is_asked_for_by_prefix_and_stage() -> None:
         (({"SecretBinary": "ü".encode()}, GONE), ("ü",)),
         (({"SecretString": ""}, GONE), ()),
         (({"SecretString": "a"}, {"SecretString": ""}), ("a",)),
-        (({"SecretString": ""}, {"SecretString": "old"}), ("old",)),
+        # A blank current value revokes the previous one as well.
+        (({"SecretString": ""}, {"SecretString": "old"}), ()),
+        (({"SecretString": " "}, {"SecretString": "old"}), ()),
+        (({"SecretString": "a"}, {"SecretString": " "}), ("a",)),
         (({"SecretBinary": b""}, {}), ()),
     ],
 )

@@ -21,7 +21,7 @@ from webhook_inbox.handlers.event import Event
 from webhook_inbox.ingest.events import batch_event, item_event
 from webhook_inbox.ingest.ingest import Ingest
 from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
-from webhook_inbox.ingest.verification import REFRESH_PAUSE
+from webhook_inbox.ingest.verification import PAUSE
 from webhook_inbox.providers import load
 
 NAMED: Final = {"event_id": {"header": "X-Event-Id"}, "event_type": {"json": "type"}}
@@ -289,7 +289,7 @@ def test_a_key_that_the_issuer_has_made_since_is_fetched(inbox: Agents) -> None:
     made = token(private("new"), head={"kid": "key-of-new"}, iat=now, exp=now + 300)
     assert inbox.call("partners", f"Bearer {made}").reason == "invalid-signature"
     issuer.agents = ("old", "new")
-    inbox.clock.advance(seconds=REFRESH_PAUSE.total_seconds())
+    inbox.clock.advance(seconds=PAUSE.total_seconds())
 
     assert inbox.call("partners", f"Bearer {made}").outcome is IngestOutcome.ACCEPTED
 

@@ -31,8 +31,9 @@ from tests.unit.providers.tokens import (
 )
 from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.ports import Fetch
+from webhook_inbox.domain.ports import NOWHERE, Fetch
 from webhook_inbox.domain.provider import Sample, Verified
+from webhook_inbox.ingest.verification import PublishedKeys, verify
 
 PLANNER, BUYER = private("planner"), private("buyer")
 AGENTS = secret(planner=pem(PLANNER), buyer=pem(BUYER))
@@ -180,11 +181,20 @@ def test_keys_are_fetched_from_where_inbox_toml_says_whatever_a_token_says() -> 
 
 @pytest.mark.parametrize("written", ["", "x", "a.b.c", token(PLANNER, alg="RS512")])
 def test_nothing_is_fetched_for_what_no_key_could_have_made(written: str) -> None:
-    source = provider(jwks=JWKS)
-    assert source.fetches is not None
+    keys = PublishedKeys(NOWHERE)
 
     with pytest.raises(Rejected, match=r"malformed|missing-signature"):
-        source.fetches(sent(written), ())
+        verify(provider(jwks=JWKS), sent(written), (), keys)
+
+
+@pytest.mark.parametrize(
+    "claimed", [{"iss": "https://other.example"}, {"aud": "other"}, {"exp": 1}, {"exp": None}]
+)
+def test_a_token_that_claims_something_else_asks_for_no_key(claimed: dict[str, Any]) -> None:
+    with pytest.raises(Rejected) as raised:
+        verify(provider(jwks=JWKS), sent(token(PLANNER, **claimed)), (), PublishedKeys(NOWHERE))
+
+    assert raised.value.reason is not Reason.KEY_UNAVAILABLE
 
 
 @pytest.mark.parametrize("published", [None, [], {}, {"keys": 7}, {"keys": [7, {}, None]}, "x"])

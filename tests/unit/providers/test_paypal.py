@@ -90,3 +90,86 @@ def test_the_webhooks_id_is_required() -> None:
 
 def test_no_secret_is_shared_with_paypal() -> None:
     assert not provider_of("paypal").needs_secret
+
+
+def of(environment: str, host: str) -> Case:
+    """Returns a valid delivery to a source of an environment, its certificate on a host."""
+    case = signed("paypal")
+    settings = {"webhook_id": "4JH86294D6297924G", "environment": environment}
+    url = f"https://{host}/v1/notifications/certs/CERT-1"
+    sent = case.with_header("paypal-cert-url", url)
+    return replace(
+        case, provider=load(SourceSpec("it", "paypal", "it", settings=settings)), delivery=sent
+    )
+
+
+PLACES = {
+    "production": ("api.paypal.com", "api-m.paypal.com"),
+    "sandbox": ("api.sandbox.paypal.com", "api-m.sandbox.paypal.com"),
+}
+
+
+@pytest.mark.parametrize("host", [host for hosts in PLACES.values() for host in hosts])
+@pytest.mark.parametrize("environment", list(PLACES))
+def test_a_certificate_is_accepted_from_the_sources_own_environment(
+    environment: str, host: str
+) -> None:
+    """Anyone can create an account of the sandbox, and have it sign."""
+    judged = of(environment, host)
+
+    if host in PLACES[environment]:
+        assert isinstance(judged.verdict(), Verified)
+    else:
+        assert judged.verdict() is Reason.MALFORMED
+        assert judged.fetched == []
+
+
+@pytest.mark.parametrize("name", ["paypal-0128", "paypal-0137"])
+def test_a_delivery_of_the_sandbox_is_refused_by_a_source_in_production(name: str) -> None:
+    judged = case(name)
+    settings = {"webhook_id": VECTORS[name]["webhook_id"]}
+    production = load(SourceSpec("it", "paypal", "it", settings=settings))
+
+    assert replace(judged, provider=production).verdict() is Reason.MALFORMED
+
+
+def test_the_sandboxs_certificate_is_refused_in_production_wherever_it_is() -> None:
+    judged = case(REAL)
+    settings = {"webhook_id": VECTORS[REAL]["webhook_id"]}
+    production = load(SourceSpec("it", "paypal", "it", settings=settings))
+    moved = judged.with_header(
+        "paypal-cert-url", "https://api.paypal.com/v1/notifications/certs/CERT-1"
+    )
+
+    assert replace(judged, provider=production).verdict(moved) is Reason.INVALID_SIGNATURE
+
+
+def test_another_environment_is_an_error() -> None:
+    with pytest.raises(ConfigurationError, match="environment"):
+        of("test", "api.paypal.com")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("paypal-auth-algo", "SHA1withRSA"),
+        ("paypal-transmission-sig", "not base64"),
+        ("paypal-transmission-time", "yesterday"),
+        ("paypal-transmission-time", None),
+        ("paypal-transmission-id", None),
+    ],
+)
+def test_everything_else_is_checked_before_a_certificate_is_fetched(
+    name: str, value: str | None
+) -> None:
+    judged = signed("paypal")
+
+    assert judged.verdict(judged.with_header(name, value)) is Reason.MALFORMED
+    assert judged.fetched == []
+
+
+def test_a_body_that_is_no_event_asks_for_no_certificate() -> None:
+    judged = signed("paypal")
+
+    assert judged.verdict(replace(judged.delivery, body=b"[]")) is Reason.MALFORMED
+    assert judged.fetched == []

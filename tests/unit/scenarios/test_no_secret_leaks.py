@@ -13,6 +13,7 @@ from webhook_inbox.domain.manifest import SourceSpec
 from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.ingest.ingest import Ingest
 from webhook_inbox.ingest.receipt import IngestOutcome
+from webhook_inbox.ledger.payloads import unpack
 
 SENSITIVE = {
     "authorization": "Basic dXNlcjpwYXNzd29yZA==",
@@ -24,9 +25,11 @@ SENSITIVE = {
 
 
 def everything(world: World) -> str:
-    """Returns all that is kept anywhere, as text."""
+    """Returns all that is kept anywhere, as text; bodies as they were before compression."""
     queued = [queue.bodies for queue in (*world.queues.values(), *world.dlqs.values())]
-    return repr([list(world.table), queued])
+    rows = list(world.table)
+    bodies = [unpack(row, world.blobs) for row in rows if "body_encoding" in row]
+    return repr([rows, bodies, queued])
 
 
 def receiving(case: Case, world: World) -> Ingest:

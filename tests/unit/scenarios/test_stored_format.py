@@ -305,7 +305,7 @@ def test_rejected_deliveries_are_found_and_counted(world: World) -> None:
     assert found.reason == "invalid-signature"
     for number in range(60):
         world.deliver(f"evt-forged-{number}", secret="another-secret")
-    assert world.rows("rejected-count#acme")[0]["kept"] == 60
+    assert world.rows("rejected-count#acme")[0]["well_formed"] == 60
 
 
 def test_an_open_enrolment_takes_a_secret_and_a_used_one_no_other(world: World) -> None:

@@ -55,9 +55,10 @@ def test_what_the_provider_offers_then_becomes_the_secret(asana: Cli, inbox: Inb
 
     assert shown.code == 0
     assert offer(inbox).status == 200
-    assert offer(inbox, "somebody-elses").status == 403
     store = SecretsManagerStore(client("secretsmanager"), PREFIX)
     assert store.fetch("asana-key") == (OFFERED,)
+    assert offer(inbox, "somebody-elses").reason == "contested-enrolment"
+    assert store.fetch("asana-key") == ()
 
 
 @pytest.mark.parametrize(("given", "minutes"), [((), 15), (("--for", "2m"), 2)])

@@ -6,6 +6,8 @@ from webhook_inbox.adapters.aws import errors
 from webhook_inbox.domain.errors import Unavailable
 
 STAGES: Final = ("AWSCURRENT", "AWSPREVIOUS")
+# The current value of a revoked secret; Secrets Manager stores no empty one.
+REVOKED: Final = " "
 
 
 class SecretsManagerStore:
@@ -17,18 +19,25 @@ class SecretsManagerStore:
         self._call = call
 
     def fetch(self, name: str) -> tuple[str, ...]:
-        """See the port. An empty value is ignored; anyone could sign with it."""
-        values: list[str] = []
-        for stage in STAGES:
-            value = self._value(name, stage)
-            if value is None and stage == STAGES[0]:
-                return ()
-            if value and value not in values:
-                values.append(value)
-        return tuple(values)
+        """See the port. A blank value is ignored; anyone could sign with it."""
+        current = self._value(name, STAGES[0])
+        if current is None or not current.strip():
+            return ()
+        previous = self._value(name, STAGES[1])
+        rotated = previous is not None and previous.strip() and previous != current
+        return (current, previous) if previous and rotated else (current,)
 
-    def rotate(self, name: str, value: str) -> None:
+    def replace(self, name: str, value: str) -> None:
         """See the port."""
+        # In this order, so that no crash leaves an earlier value live beside the new one.
+        self.revoke(name)
+        self._put(name, value)
+
+    def revoke(self, name: str) -> None:
+        """See the port."""
+        self._put(name, REVOKED)
+
+    def _put(self, name: str, value: str) -> None:
         self._call(
             "secretsmanager",
             "PutSecretValue",

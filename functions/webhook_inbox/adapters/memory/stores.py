@@ -48,8 +48,21 @@ class MemorySecrets:
     def fetch(self, name: str) -> tuple[str, ...]:
         """See the port."""
         with FaultyCall(self.faults, "secretsmanager", "GetSecretValue"):
-            # A value that was set twice counts once; an empty one is ignored.
-            return tuple(dict.fromkeys(value for value in self._values.get(name, ()) if value))
+            current, *previous = self._values.get(name) or ("",)
+            # A value that was set twice counts once; a blank one is ignored, or revokes.
+            live = (current, *filter(str.strip, previous)) if current.strip() else ()
+            return tuple(dict.fromkeys(live))
+
+    def replace(self, name: str, value: str) -> None:
+        """See the port."""
+        self.revoke(name)
+        with FaultyCall(self.faults, "secretsmanager", "PutSecretValue"):
+            self.rotate(name, value)
+
+    def revoke(self, name: str) -> None:
+        """See the port."""
+        with FaultyCall(self.faults, "secretsmanager", "PutSecretValue"):
+            self.rotate(name, "")
 
     def rotate(self, name: str, value: str) -> None:
         """Sets the current value; the old one becomes the previous."""

@@ -26,6 +26,9 @@ class Scheme(Protocol):
     def verify(self, delivery: Delivery, secrets: Sequence[str]) -> Verified:
         """Raises Rejected and nothing else."""
 
+    def precheck(self, delivery: Delivery, keys: Sequence[str]) -> None:
+        """Raises Rejected and nothing else."""
+
     def sign(self, sample: Sample, secret: str, now: datetime) -> dict[str, str]:
         """Raises ConfigurationError."""
 
@@ -51,6 +54,7 @@ def build_provider(
     provider = Provider(
         name=name,
         verify=scheme.verify,
+        precheck=scheme.precheck,
         signature_headers=scheme.reads,
         identify=naming.identify,
         sign=_signer(scheme, naming),

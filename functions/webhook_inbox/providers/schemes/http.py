@@ -81,7 +81,8 @@ def pinned(url: object, *, host: re.Pattern[str], path: re.Pattern[str] | None =
     """Returns the request for a published key or certificate.
 
     The URL often comes with the delivery, before its signature is verified: its host is pinned
-    before anything is fetched.
+    before anything is fetched. A pinned path has neither query nor fragment, and one spelling:
+    each other one would be fetched, and cached, as another key.
 
     Raises:
         Rejected: the host differs, the scheme is not https, or the URL has a port or user info
@@ -94,8 +95,9 @@ def pinned(url: object, *, host: re.Pattern[str], path: re.Pattern[str] | None =
         port = parts.port
     except ValueError as error:
         raise Rejected(Reason.MALFORMED, "the URL of the key is not a valid URL") from error
-    expected = parts.scheme == "https" and host.fullmatch(parts.netloc) and port is None
-    if not expected or (path is not None and not path.fullmatch(parts.path)):
+    expected = url.startswith("https://") and host.fullmatch(parts.netloc) and port is None
+    spelled = url.removeprefix(f"https://{parts.netloc}")
+    if not expected or (path is not None and not path.fullmatch(spelled)):
         raise Rejected(Reason.MALFORMED, "the URL of the key is not one of the provider's")
     return Fetch(url)
 

@@ -69,8 +69,17 @@ def standard(
         occurred_at=(in_json(occurred_at),),
     )
     # With another reader, a secret may begin with any text.
-    verify = partial(_verify, scheme) if key is keys.whsec else scheme.verify
-    return build_provider(name, scheme, naming, facts=facts, verify=verify)
+    if key is not keys.whsec:
+        return build_provider(name, scheme, naming, facts=facts)
+    verify, precheck = (partial(check, scheme) for check in (_verify, _precheck))
+    return build_provider(name, scheme, naming, facts=facts, verify=verify, precheck=precheck)
+
+
+def _precheck(shared: Hmac, delivery: Delivery, secrets: Sequence[str]) -> None:
+    try:
+        shared.precheck(delivery, secrets)
+    except Rejected:
+        _asymmetric(shared).precheck(delivery, secrets)
 
 
 def _verify(shared: Hmac, delivery: Delivery, secrets: Sequence[str]) -> Verified:

@@ -112,6 +112,11 @@ class StaticToken:
             return Verified(place, self.write(secrets[place]), delivery.body)
         raise Rejected(Reason.INVALID_SIGNATURE, "the token is not the source's")
 
+    def precheck(self, delivery: Delivery, keys: Sequence[str]) -> None:  # noqa: ARG002 - a token names no key
+        """Checks that there is a token; raises Rejected."""
+        if not self._carried(delivery):
+            raise Rejected(Reason.MISSING_SIGNATURE, "no token at the provider's location")
+
     def sign(self, sample: Sample, secret: str, now: datetime) -> dict[str, str]:  # noqa: ARG002 - a token has neither content nor time
         """Returns the headers of a delivery with the token; raises ConfigurationError."""
         if not secret:

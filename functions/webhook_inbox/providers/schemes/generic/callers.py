@@ -74,6 +74,10 @@ class CallerCredentials:
         place, agent = found[0]
         return Verified(place, sent, delivery.body, agent=agent)
 
+    def precheck(self, delivery: Delivery, keys: Sequence[str]) -> None:  # noqa: ARG002 - a credential names no key
+        """Checks that there is a credential; raises Rejected."""
+        self._sent(delivery)
+
     def tokens(self, secret: str) -> list[str]:
         """Returns every value that the header may have."""
         return [self.prefix + credential for _, credential in self._held(secret)]
@@ -121,6 +125,7 @@ def provider(
     return Provider(
         name=name,
         verify=scheme.verify,
+        precheck=scheme.precheck,
         identify=names.identify,
         sign=sign,
         guard=signed_content if bare else None,

@@ -137,6 +137,20 @@ class Jwt:
                 return Verified(place, token, content, signed_at, self._agent(claims, key))
         raise Rejected(Reason.INVALID_SIGNATURE, "no live key verifies this token")
 
+    def precheck(self, delivery: Delivery, keys: Sequence[str]) -> None:
+        """Checks the token's claims and times, and that one of the keys may have made it.
+
+        Raises:
+            Rejected: no key verifies this delivery now.
+        """
+        token = self.token(delivery)
+        head = self._head(token)
+        if keys and not any(self.keys(text, head) for text in keys):
+            raise Rejected(Reason.INVALID_SIGNATURE, "the token names no known key")
+        claims = _unverified(token)
+        self._claimed(claims, delivery)
+        self.times.judge(claims, delivery.received_at)
+
     def token(self, delivery: Delivery) -> str:
         """Returns the token as it was sent; raises Rejected."""
         value = delivery.headers.get(self.header, "")
@@ -146,10 +160,6 @@ class Jwt:
         if not begun or not value.isascii():
             raise Rejected(Reason.MALFORMED, f"the {self.header} header holds no token")
         return value[len(self.prefix) :]
-
-    def readable(self, delivery: Delivery) -> None:
-        """Raises Rejected if the token cannot be read."""
-        self._head(self.token(delivery))
 
     def kid(self, delivery: Delivery) -> str:
         """Returns the id of the key that the token names; raises Rejected (malformed)."""
@@ -163,11 +173,9 @@ class Jwt:
 
         def find(reading: Reading) -> object:
             try:
-                body = self.token(reading.delivery).split(".")[1]
-                claims = parse(jwt.utils.base64url_decode(body.encode()))
-            except (Rejected, IndexError, ValueError):
+                return _unverified(self.token(reading.delivery)).get(name)
+            except Rejected:
                 return None
-            return claims.get(name) if isinstance(claims, dict) else None
 
         return find
 
@@ -270,6 +278,17 @@ class Jwt:
                 Reason.MALFORMED, f"the token's {self.agent_claim} is not a valid agent name"
             )
         return name
+
+
+def _unverified(token: str) -> Claims:
+    """Returns the claims of a token without checking its signature; raises Rejected."""
+    try:
+        claims = parse(jwt.utils.base64url_decode(token.split(".")[1].encode()))
+    except (IndexError, ValueError) as error:
+        raise Rejected(Reason.MALFORMED, "the token cannot be read") from error
+    if not isinstance(claims, dict):
+        raise Rejected(Reason.MALFORMED, "the token has no claims")
+    return claims
 
 
 def _written(payload: dict[str, Any], signer: Signer) -> str:

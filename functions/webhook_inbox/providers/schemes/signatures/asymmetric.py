@@ -89,6 +89,9 @@ class Asymmetric(Signed):
                         return Match(place, text, content)
         raise Rejected(Reason.INVALID_SIGNATURE, "no live key verifies this signature")
 
+    def _formed(self, signature: str) -> bool:
+        return bool(decoded(signature, self.encoding))
+
     def _made(self, secret: str, content: bytes) -> str | None:
         try:
             key = serialization.load_pem_private_key(secret.encode(), password=None)

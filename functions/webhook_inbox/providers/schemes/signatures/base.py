@@ -97,6 +97,19 @@ class Signed:
         match = self._match(self.contents(delivery, stamp), claim.signatures, secrets)
         return Verified(*match, window.judge(moment, now=delivery.received_at))
 
+    def precheck(self, delivery: Delivery, keys: Sequence[str]) -> None:  # noqa: ARG002 - a signature names no key
+        """Checks the form of the signature, and its time; reads no body that is not parsed yet.
+
+        Raises:
+            Rejected: no key verifies this delivery now.
+        """
+        claim = self._claim(delivery)
+        if not any(map(self._formed, claim.signatures)):
+            raise Rejected(Reason.MALFORMED, "the signature does not have the scheme's form")
+        if self.window is not None:
+            stamp = self._stamp(delivery, self.window, claim.timestamp)
+            self.window.judge(self.window.read(stamp), now=delivery.received_at)
+
     def contents(self, delivery: Delivery, stamp: str) -> Sequence[bytes]:
         """Returns the bytes that the signature may cover; raises Rejected (malformed).
 
@@ -149,6 +162,10 @@ class Signed:
     def signed_with(self) -> str:
         """The required form of the secret, for error messages."""
         return "it exactly as the provider shows it: docs/providers.md says where"
+
+    @abstractmethod
+    def _formed(self, signature: str) -> bool:
+        """Returns whether a key of the scheme could have made a signature of this form."""
 
     @abstractmethod
     def _match(

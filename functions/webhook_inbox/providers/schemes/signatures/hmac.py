@@ -40,6 +40,10 @@ class Hmac(Signed):
                     return Match(place, expected, content)
         raise Rejected(Reason.INVALID_SIGNATURE, "no live secret verifies this signature")
 
+    def _formed(self, signature: str) -> bool:
+        size = hashlib.new(self.algorithm, usedforsecurity=False).digest_size
+        return signature.isascii() and len(signature) == len(self.encoding(bytes(size)))
+
     def _made(self, secret: str, content: bytes) -> str | None:
         key = self._usable(secret)
         return None if key is None else self._digest(key, content)
