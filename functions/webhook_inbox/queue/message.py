@@ -3,8 +3,7 @@
 On a FIFO lane every message has a message group; SQS delivers one message of a group at a time:
 
     {handler}#{ordering_key}               the runs of an ordering key, in the order they were sent
-    !{handler}#{ordering_key}#{event id}   the run that blocks its ordering key, apart from those
-                                           that wait for it
+    !{handler}#{ordering_key}#{event id}   a run that has an entry in the line of its ordering key
     ?{handler}#{event id}                  a run without an ordering key
 
 No handler name starts with one of these marks.
@@ -30,7 +29,7 @@ class RunMessage:
     """Names a run; `generation` is the one the message was sent with, 0 for the first.
 
     `ordering_key` and `apart` (whether it is sent apart from the other runs of its ordering key)
-    determine the message group and are not part of the message's text.
+    determine the message group; only `apart` is part of the message's text.
     """
 
     source: str
@@ -51,6 +50,7 @@ class RunMessage:
             return Outgoing(self.encode(), delay)
         # Without the generation, SQS would drop a replay within five minutes as a duplicate.
         named = f"{self.handler}#{self.source}#{self.event_id}#{self.generation}"
+        named = f"!{named}" if self.apart else named
         return Outgoing(self.encode(), group=token(self._group()), dedup=token(named))
 
     def _group(self) -> str:
@@ -68,6 +68,7 @@ class RunMessage:
                 "event_id": self.event_id,
                 "handler": self.handler,
                 "generation": self.generation,
+                **({"apart": True} if self.apart else {}),
             },
             separators=(",", ":"),
         )
@@ -93,7 +94,7 @@ class RunMessage:
             raise ForeignMessage("source, event_id or handler is missing or no name")
         if type(generation) is not int or not 0 <= generation < GENERATIONS:
             raise ForeignMessage("generation is not a whole number")
-        return cls(source, event_id, handler, generation)
+        return cls(source, event_id, handler, generation, apart=data.get("apart") is True)
 
 
 def _is_name(value: object) -> TypeGuard[str]:

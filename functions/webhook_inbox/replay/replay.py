@@ -23,8 +23,9 @@ from webhook_inbox.ledger.deadlines import event_end, overdue_at
 from webhook_inbox.ledger.lease import current, lease_over
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import RUN_LIFE, due_entry, key_of_run, run_identity, transition
-from webhook_inbox.queue import dead_letters, message_groups
+from webhook_inbox.queue import dead_letters
 from webhook_inbox.queue.lanes import Lanes
+from webhook_inbox.queue.line import reference_of
 from webhook_inbox.replay.request import ReplayRequest, Search
 
 # The time that the invocation reserves for its answer.
@@ -169,11 +170,8 @@ class Replay:
         except ConditionFailed as error:
             done = error.old is not None and error.old.get("status") in _FINISHED
             return ReplayOutcome.FINISHED if done else ReplayOutcome.IN_USE
-        spec = self._manifest.handlers.get(run.handler)
         try:
-            reference = message_groups.reference_of(
-                self._table, spec, replace(run, generation=run.generation + 1)
-            )
+            reference = reference_of(self._table, replace(run, generation=run.generation + 1))
             self._lanes.send([(self._manifest.lane_of(run.handler), reference)])
         except Unavailable:
             return ReplayOutcome.UNSENT
