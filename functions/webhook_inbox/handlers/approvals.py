@@ -29,7 +29,8 @@ from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import due_entry, key_of_run, run_from, transition
 from webhook_inbox.ledger.settle import as_seen, cut
 from webhook_inbox.queue.lanes import Lanes
-from webhook_inbox.queue.line import reference_of, run_ended
+from webhook_inbox.queue.line import run_ended
+from webhook_inbox.queue.message import RunMessage
 
 ID_LENGTH: Final = 8
 
@@ -243,7 +244,7 @@ class Approvals:
         spec = self._manifest.handlers.get(run.handler)
         if spec is not None:
             with suppress(Unavailable):
-                self._lanes.send([(spec.lane, reference_of(self._table, run))])
+                self._lanes.send([(spec.lane, RunMessage.of(run))])
                 return True
         # No message was sent: the run is due, and the reconciler's next pass sends it.
         now = to_ms(self._clock.now())

@@ -37,8 +37,7 @@ from webhook_inbox.ledger.schema import run_from, run_key
 from webhook_inbox.processor.settlement import SHORTEST_WAIT
 from webhook_inbox.queue import message_groups
 from webhook_inbox.queue.line import TURN, TURN_CHECK, Line
-from webhook_inbox.queue.message import RunMessage
-from webhook_inbox.queue.visibility import StandardQueuePolicy, plan_wait
+from webhook_inbox.queue.visibility import plan_wait
 
 WAITING: Final = frozenset({Status.FAILED, Status.DEFERRED})
 # The lease of such a run is refused, whatever its turn.
@@ -87,9 +86,9 @@ class Admission:
         row: Item,
         event: StoredEvent,
         spec: HandlerSpec,
-        reference: RunMessage,
+        generation: int,
         *,
-        policy: StandardQueuePolicy,
+        fifo: bool,
         now: datetime,
     ) -> AdmissionDecision:
         """Returns whether a message's run may be leased now.
@@ -98,25 +97,25 @@ class Admission:
             row: the event's row, which has the body or the address of it.
             event: the event without its body.
             spec: the handler.
-            reference: the message's content.
-            policy: the policy of the lane that it was received from.
+            generation: the message's.
+            fifo: whether the message was received from a FIFO lane.
             now: the time.
 
         Raises:
             NotClaimable: the run is not due yet.
             Unavailable: in a FIFO lane or for a serial handler, the ledger or blob storage failed.
         """
-        decision = AdmissionDecision(event, reference.generation)
-        run = self._run(event, spec) if policy.fifo else None
+        decision = AdmissionDecision(event, generation)
+        run = self._run(event, spec) if fifo else None
         if run is not None:
             decision = _current(decision, spec, run, now)
         if spec.serial:
             ordering_key = decision.event.ordering_keys.get(spec.name)
-            if policy.fifo and ordering_key:
+            if fifo and ordering_key:
                 line = Line(self._table, spec.name, ordering_key, blocks=spec.blocks)
                 decision = replace(decision, line=line, place=run.place if run else 0)
                 if run is None or run.status not in ENDED:
-                    decision = _in_turn(decision, line, spec, apart=reference.apart, now=now)
+                    decision = _in_turn(decision, line, ordering_key, now)
             else:
                 decision = self._misrouted(decision, row, spec, now)
         if decision.deferral or decision.instead:
@@ -218,24 +217,17 @@ class Admission:
 
 
 def _in_turn(
-    decision: AdmissionDecision, line: Line, spec: HandlerSpec, *, apart: bool, now: datetime
+    decision: AdmissionDecision, line: Line, ordering_key: str, now: datetime
 ) -> AdmissionDecision:
     """Parks a run that is not the head of its ordering key's line."""
-    event, ordering_key = decision.event, decision.event.ordering_keys[spec.name]
     head = line.head(now)
-    if head is not None and head.event_id == event.event_id:
+    if head is None:
+        return decision
+    if head.event_id == decision.event.event_id:
         return replace(decision, place=head.number)
-    if head is not None:
-        why = f"it waits for its turn: the run of {head.event_id} is the first of {ordering_key}"
-        turn = Deferral(now, WaitStrategy.PARKED, TURN, why, counts=False, check=now + TURN_CHECK)
-        return replace(decision, deferral=turn)
-    if apart:
-        # Its entry was removed while it was replayed. Outside the key's group, it would run beside
-        # the run that the group has delivered.
-        why = f"it is re-sent behind the other runs of {ordering_key}"
-        again = Deferral(now, WaitStrategy.PARKED, f"lane {spec.lane}", why)
-        return replace(decision, deferral=again, line=None)
-    return decision
+    why = f"it waits for its turn: the run of {head.event_id} is the first of {ordering_key}"
+    turn = Deferral(now, WaitStrategy.PARKED, TURN, why, counts=False, check=now + TURN_CHECK)
+    return replace(decision, deferral=turn)
 
 
 def _current(

@@ -134,7 +134,9 @@ class Processor:
         spec = known or _unknown_handler(reference)
         event, line = event_from(row, b""), None
         try:
-            decision = self._admission.admit(row, event, spec, reference, policy=policy, now=now)
+            decision = self._admission.admit(
+                row, event, spec, reference.generation, fifo=policy.fifo, now=now
+            )
             event, line = decision.event, decision.line
             reference = replace(reference, generation=decision.generation)
             if decision.deferral is not None:

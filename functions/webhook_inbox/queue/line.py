@@ -3,8 +3,9 @@
     pk = ordering_key#{handler}#{ordering_key}    sk = line#{number}    source, event_id
     same                                          sk = line             entered: the last number
 
-A key has a line only while its first run waits longer than its message should be hidden. SQS then
-holds no message of the key: the message of each run is deleted once the run has an entry.
+A key has a line only while its first run waits longer than its message should be hidden. The
+message of each run is deleted once the run has an entry, so none of them piles up in the queue. The
+head is sent into the key's message group like any run: those before it there enter the line.
 
     enter    before the run is settled or parked, while its message still blocks the group
     head     the first entry whose run has not ended; only the head may be leased
@@ -63,7 +64,7 @@ class Line:
         self._table = table
         self._handler = handler
         self._blocks = blocks
-        self._pk = _pk(handler, ordering_key)
+        self._pk = f"ordering_key#{handler}#{ordering_key}"
 
     def head(self, now: datetime) -> LineEntry | None:
         """Returns the first entry whose run has not ended, None without one."""
@@ -85,7 +86,8 @@ class Line:
         self, source: str, event_id: str, *, place: int, run_expires_at: datetime, now: datetime
     ) -> int:
         """Adds a run's entry at the end and returns its number; `place` is kept if it exists."""
-        if place and _is_of(self._table, self._pk, place, event_id):
+        old = self._table.get(_entry_key(self._pk, place)) if place else None
+        if old is not None and old["event_id"] == event_id:
             return place
         counted = Change(add={"entered": 1}, set={"expires_at": to_seconds(now + RUN_LIFE)})
         number: int = self._table.update(Key(self._pk, COUNTER), counted)["entered"]
@@ -129,7 +131,7 @@ class Line:
                 resume(self._table, run, unchanged=as_seen(run), now=now, values=values)
         elif not (ended and run.status is Status.PENDING):
             return
-        lanes.send([(lane, RunMessage.of(run, apart=True))])
+        lanes.send([(lane, RunMessage.of(run))])
 
     def _ended(self, run: Run) -> bool:
         if run.status is Status.DEAD_LETTER:
@@ -156,29 +158,9 @@ def run_ended(table: Table, run: Run, *, now: datetime) -> None:
             table.update(key_of_run(head.run), due, when=as_seen(head.run))
 
 
-def reference_of(table: Table, run: Run) -> RunMessage:
-    """Returns the message of a run: apart from the other runs of its key if it has an entry.
-
-    Raises:
-        Unavailable: the table failed.
-    """
-    pk = _pk(run.handler, run.ordering_key)
-    waits = run.place > 0 and _is_of(table, pk, run.place, run.event_id)
-    return RunMessage.of(run, apart=waits)
-
-
 def _waits_for_turn(run: Run) -> bool:
     return run.parked and run.waits_for == TURN
 
 
-def _is_of(table: Table, pk: str, place: int, event_id: str) -> bool:
-    row = table.get(_entry_key(pk, place))
-    return row is not None and row["event_id"] == event_id
-
-
 def _entry_key(pk: str, number: int) -> Key:
     return Key(pk, f"{ENTRY}{number:012}")
-
-
-def _pk(handler: str, ordering_key: str) -> str:
-    return f"ordering_key#{handler}#{ordering_key}"

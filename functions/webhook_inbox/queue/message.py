@@ -2,11 +2,8 @@
 
 On a FIFO lane every message has a message group; SQS delivers one message of a group at a time:
 
-    {handler}#{ordering_key}               the runs of an ordering key, in the order they were sent
-    !{handler}#{ordering_key}#{event id}   a run that has an entry in the line of its ordering key
-    ?{handler}#{event id}                  a run without an ordering key
-
-No handler name starts with one of these marks.
+    {handler}#{ordering_key}   the runs of an ordering key, in the order they were sent
+    ?{handler}#{event id}      a run without an ordering key; no handler name starts with this mark
 """
 
 import json
@@ -28,8 +25,7 @@ GENERATIONS: Final = 10**12
 class RunMessage:
     """Names a run; `generation` is the one the message was sent with, 0 for the first.
 
-    `ordering_key` and `apart` (whether it is sent apart from the other runs of its ordering key)
-    determine the message group; only `apart` is part of the message's text.
+    `ordering_key` determines the message group and is not part of the message's text.
     """
 
     source: str
@@ -37,12 +33,11 @@ class RunMessage:
     handler: str
     generation: int = 0
     ordering_key: str = field(default="", compare=False)
-    apart: bool = field(default=False, compare=False)
 
     @classmethod
-    def of(cls, run: Run, *, apart: bool = False) -> "RunMessage":
+    def of(cls, run: Run) -> "RunMessage":
         """Returns the message that may lease the run."""
-        return cls(run.source, run.event_id, run.handler, run.generation, run.ordering_key, apart)
+        return cls(run.source, run.event_id, run.handler, run.generation, run.ordering_key)
 
     def outgoing(self, *, fifo: bool, delay: int = 0) -> Outgoing:
         """Returns the message for SQS; `delay` in seconds is ignored on a FIFO lane."""
@@ -50,14 +45,12 @@ class RunMessage:
             return Outgoing(self.encode(), delay)
         # Without the generation, SQS would drop a replay within five minutes as a duplicate.
         named = f"{self.handler}#{self.source}#{self.event_id}#{self.generation}"
-        named = f"!{named}" if self.apart else named
         return Outgoing(self.encode(), group=token(self._group()), dedup=token(named))
 
     def _group(self) -> str:
         if not self.ordering_key:
             return f"?{self.handler}#{self.event_id}"
-        group = f"{self.handler}#{self.ordering_key}"
-        return f"!{group}#{self.event_id}" if self.apart else group
+        return f"{self.handler}#{self.ordering_key}"
 
     def encode(self) -> str:
         """Returns the message's text: ASCII JSON, since SQS does not accept every character."""
@@ -68,7 +61,6 @@ class RunMessage:
                 "event_id": self.event_id,
                 "handler": self.handler,
                 "generation": self.generation,
-                **({"apart": True} if self.apart else {}),
             },
             separators=(",", ":"),
         )
@@ -94,7 +86,7 @@ class RunMessage:
             raise ForeignMessage("source, event_id or handler is missing or no name")
         if type(generation) is not int or not 0 <= generation < GENERATIONS:
             raise ForeignMessage("generation is not a whole number")
-        return cls(source, event_id, handler, generation, apart=data.get("apart") is True)
+        return cls(source, event_id, handler, generation)
 
 
 def _is_name(value: object) -> TypeGuard[str]:

@@ -23,7 +23,8 @@ from webhook_inbox.ledger.pauses import RECHECK, RESUMING, RESUMPTION, HandlerPa
 from webhook_inbox.ledger.schema import key_of_run, run_from, transition
 from webhook_inbox.ledger.settle import as_seen, give_up
 from webhook_inbox.queue.lanes import Backlogs, Lanes
-from webhook_inbox.queue.line import TURN, TURN_CHECK, Line, reference_of, run_ended
+from webhook_inbox.queue.line import TURN, TURN_CHECK, Line, run_ended
+from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.reconciler.report import Action, ReconcilerReport
 
 POSTPONED: Final = timedelta(minutes=15)
@@ -192,8 +193,7 @@ class OverdueRuns:
 
     def _send(self, run: Run) -> None:
         # The generation stays the same, so a message that is still in the queue stays valid.
-        reference = reference_of(self._table, run)
-        self._lanes.send([(self._manifest.lane_of(run.handler), reference)])
+        self._lanes.send([(self._manifest.lane_of(run.handler), RunMessage.of(run))])
 
 
 def _unchanged(run: Run, row: Item) -> Condition:

@@ -25,7 +25,7 @@ from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import RUN_LIFE, due_entry, key_of_run, run_identity, transition
 from webhook_inbox.queue import dead_letters
 from webhook_inbox.queue.lanes import Lanes
-from webhook_inbox.queue.line import reference_of
+from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.replay.request import ReplayRequest, Search
 
 # The time that the invocation reserves for its answer.
@@ -171,7 +171,7 @@ class Replay:
             done = error.old is not None and error.old.get("status") in _FINISHED
             return ReplayOutcome.FINISHED if done else ReplayOutcome.IN_USE
         try:
-            reference = reference_of(self._table, replace(run, generation=run.generation + 1))
+            reference = RunMessage.of(replace(run, generation=run.generation + 1))
             self._lanes.send([(self._manifest.lane_of(run.handler), reference)])
         except Unavailable:
             return ReplayOutcome.UNSENT

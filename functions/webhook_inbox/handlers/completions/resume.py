@@ -15,7 +15,7 @@ from webhook_inbox.handlers.completions.journal import CompletionWait
 from webhook_inbox.ledger.deferral import resume
 from webhook_inbox.ledger.settle import as_seen
 from webhook_inbox.queue.lanes import Lanes
-from webhook_inbox.queue.line import reference_of
+from webhook_inbox.queue.message import RunMessage
 
 # The longest delay of an SQS message: a pause within it does not need the reconciler.
 RECHECK: Final = timedelta(minutes=15)
@@ -36,7 +36,7 @@ def wake_waiting(
             return  # The other writer checks the wait as well.
     elif run.status is not Status.PENDING:
         return
-    lanes.send([(lane, reference_of(table, run))])
+    lanes.send([(lane, RunMessage.of(run))])
 
 
 def _waits(run: Run, wait: CompletionWait) -> bool:
