@@ -82,6 +82,11 @@ class Line:
             if len(rows) < READ_AHEAD:
                 return None
 
+    def waiting(self, now: datetime) -> list[str]:
+        """Returns the events of the line in order, for a person; it reads the whole line."""
+        rows = self._table.query(self._pk, sk_prefix=ENTRY)
+        return list(dict.fromkeys(row["event_id"] for row in rows if live(row, now)))
+
     def enter(
         self, source: str, event_id: str, *, place: int, run_expires_at: datetime, now: datetime
     ) -> int:

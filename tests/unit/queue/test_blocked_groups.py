@@ -170,6 +170,21 @@ def test_those_that_wait_raise_the_alarm_before_their_events_end(stopped: Serial
     assert stopped.reconcile().count(Action.LAST_CALL) == 2
 
 
+def test_a_worker_that_stops_after_its_run_has_ended_leaves_the_line_to_its_message(
+    stopped: SerialWorld,
+) -> None:
+    stopped.replay(event_ids=["a1"])
+    message = stopped.taken(LANE)
+    stopped.plan.fail("DeleteItem")
+    assert stopped.process(message, lane=LANE).outcome is RunOutcome.UNAVAILABLE
+    stopped.plan.heal()
+    assert stopped.bill("a1").status is Status.DONE
+
+    stopped.wait(VISIBILITY + 1)
+
+    assert stopped.order() == ["a1", "a1", "a2", "a3"]
+
+
 @pytest.mark.parametrize("crash", range(1, 7))
 def test_a_crash_while_a_line_moves_stops_it_for_a_time_only(
     stopped: SerialWorld, crash: int
