@@ -121,7 +121,7 @@ class Run:
         blocking: whether it is dead and blocks its ordering key.
         place: the number of its last entry in the line of its ordering key, 0 for none.
         claims: the number of leases, deferrals included; it distinguishes attempts.
-        resumed_at: when a person, or the resumption of its handler, last resumed it.
+        resumed_at: when a person, the resumption of its handler, or its turn last resumed it.
     """
 
     source: str
