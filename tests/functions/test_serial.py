@@ -139,15 +139,17 @@ def test_one_that_waits_for_a_dead_one_waits_in_the_ledger(inbox: Inbox) -> None
     assert handled(inbox) == ["e1"]
 
 
-def test_a_message_received_before_it_is_due_stays_unread(inbox: Inbox) -> None:
-    deliver(inbox, "e1", account="a", mood="burn")
-    [message] = inbox.account.receive()
-    inbox.process(message)
+def test_a_message_that_returns_after_its_run_was_parked_is_deleted(inbox: Inbox) -> None:
+    deliver(inbox, "e1", "seal", account="a", mood="refuse")
+    deliver(inbox, "e2", "seal", account="a")
+    first, second = inbox.account.receive()
+    inbox.process(first)
+    inbox.process(second)
     inbox.output.read()
 
-    assert inbox.process(again(message)) == [message["MessageId"]]
+    assert inbox.process(again(second)) == []
 
-    assert [entry["outcome"] for entry in inbox.output.logs()] == ["waiting"]
+    assert [entry["outcome"] for entry in inbox.output.logs()] == ["deferred"]
 
 
 def test_replay_sends_into_the_group_of_the_account(inbox: Inbox) -> None:
