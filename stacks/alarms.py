@@ -14,7 +14,7 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from stacks.function import NAMESPACE
-from stacks.queue import Lane
+from stacks.queue import FIFO_REACH, Lane
 from webhook_inbox.domain.manifest import HandlerSpec
 from webhook_inbox.queue.outcomes import RunOutcome
 
@@ -23,9 +23,9 @@ FIVE_MINUTES: Final = Duration.minutes(5)
 FIFTEEN_MINUTES: Final = Duration.minutes(15)
 
 RAISE_CONCURRENCY: Final = "Raise max_concurrency, or move slow handlers to their own lane."
-FINISH_BLOCKER: Final = (
-    "Its handlers are serial: the events of an ordering key wait while an earlier run is retried,"
-    " held, or dead and blocking. Finish that run."
+RAISE_OR_SPEED_UP: Final = (
+    "Its handlers are serial: an ordering key runs one event at a time. Raise max_concurrency for"
+    " many keys; for a busy key, make the handler faster."
 )
 
 
@@ -61,8 +61,10 @@ class Alarms(Construct):
             periods=5,
             text=f"The oldest message of lane {lane.name} is over 15 minutes old. List the runs:"
             f" `{self._ctl} inbox list --status {'failed' if lane.fifo else 'pending'}`."
-            f" {FINISH_BLOCKER if lane.fifo else RAISE_CONCURRENCY}",
+            f" {RAISE_OR_SPEED_UP if lane.fifo else RAISE_CONCURRENCY}",
         )
+        if lane.fifo:
+            self._watch_reach(lane)
         self._alarm(
             f"DestinationRefusals-{lane.name}",
             _metric("Pages", service="processor", lane=lane.name),
@@ -91,6 +93,23 @@ class Alarms(Construct):
             text=f"The processor of lane {lane.name} crashed three times: it cannot start, or"
             " handlers time out. Check its logs, and list the runs:"
             f" `{self._ctl} inbox list --status failed`.",
+        )
+
+    def _watch_reach(self, lane: Lane) -> None:
+        """Alarms at half of the messages among which a FIFO queue finds available groups."""
+        # Few are hidden: one for each ordering key that is at work.
+        self._alarm(
+            f"QueueReach-{lane.name}",
+            lane.work.metric_approximate_number_of_messages_visible(
+                period=MINUTE, statistic="Maximum"
+            ),
+            at_least=FIFO_REACH // 2,
+            text=f"Lane {lane.name} has {FIFO_REACH // 2:,} messages. SQS finds other ordering keys"
+            f" only among the first {FIFO_REACH:,}; beyond them the lane stops for all but the"
+            " first keys. One ordering key is likely slower than its events arrive. Find it:"
+            f" `{self._ctl} inbox list --status pending`. Make its handler faster, or pause the"
+            f" handler, which moves its runs to the ledger: `{self._ctl} handlers pause NAME"
+            " --reason …`.",
         )
 
     def watch_serial(self, handlers: Iterable[HandlerSpec]) -> None:

@@ -112,7 +112,7 @@ class Processor(InboxFunction):
         )
         self.allow("s3:GetObject", on=[resources.bodies.objects])
         if any(h.order and h.lane == lane.name for h in resources.manifest.handlers.values()):
-            # The places of waiting runs and the blocks of an ordering key.
+            # The waiting runs of an ordering key.
             self.allow("dynamodb:DeleteItem", "dynamodb:PutItem", on=[resources.table])
         if _splits(resources, lane):
             self.allow("dynamodb:PutItem", on=[resources.table])

@@ -13,8 +13,11 @@ VISIBILITY_TIMEOUT: Final = 360
 NAME_LIMIT: Final = 80
 # Receives that are not attempts: throttled ones, copies received early, the move to the DLQ.
 SPARE_RECEIVES: Final = 5
-# A waiting run of a FIFO lane keeps receiving its message; 1000 is the most that SQS allows.
+# A message of a FIFO lane hides for short waits; 1000 receives are the most that SQS allows.
 SERIAL_RECEIVES: Final = 1000
+# A FIFO queue finds available groups only among its first 120,000 messages:
+# https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/FIFO-queues-understanding-logic.html
+FIFO_REACH: Final = 120_000
 RETENTION: Final = 7
 # A message keeps its age in a standard DLQ, which must therefore retain longer. It starts anew in a
 # FIFO DLQ, so a FIFO work queue may retain as long.

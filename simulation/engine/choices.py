@@ -99,6 +99,8 @@ def _faults(world: World, job: Job, call: Call | None) -> Iterator[str]:
 
 def _of_person(world: World) -> Iterator[Choice]:
     for row in world.aws.table.rows():
+        if row.get("status") == "dead_letter" and row.get("blocking"):
+            yield ("decides", "skip", row["pk"], row["sk"])
         if row.get("status") == "held":
             kinds = ["approve", "deny"]
             if row["held"]["subject"].startswith("effect:"):

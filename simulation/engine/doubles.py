@@ -15,8 +15,6 @@ from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.ledger.pauses import CONTROL_PK
 
 DLQ_RETENTION: Final = timedelta(days=14)
-# As deployed: a serial run's message is received again for each check of its turn.
-FIFO_RECEIVES: Final = 1000
 # A key, the row before and the row after.
 Write = tuple[Key, Item | None, Item | None]
 
@@ -74,6 +72,7 @@ class Doubles:
         *,
         serial: frozenset[str] = frozenset(),
         max_receive_count: int,
+        serial_receives: int,
         lags: bool,
         clock: VirtualClock,
     ) -> None:
@@ -87,7 +86,7 @@ class Doubles:
         for lane in lanes:
             kind = MemoryFifo if lane in serial else MemoryQueue
             dlq = kind(clock, name=f"{lane}-dlq", retention=DLQ_RETENTION)
-            most = FIFO_RECEIVES if lane in serial else max_receive_count
+            most = serial_receives if lane in serial else max_receive_count
             queue = kind(clock, name=lane, dead_letters=dlq, max_receive_count=most)
             self.queues[lane], self.dlqs[lane] = queue, dlq
             self._ports |= {f"queue {lane}": queue, f"dlq {lane}": dlq}

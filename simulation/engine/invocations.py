@@ -67,7 +67,9 @@ def receive(world: World, lane: str, message_id: str) -> None:
     skews = world.scenario.skews
     skew = skews[(int(slot[-1]) - 1) % len(skews)]
     until = from_ms(world.clock.ms + skew) + programs.TIMEOUTS["processor"]
-    worker = Worker(slot, "v1", lane, world.scenario.max_receive_count)
+    fifo = lane in world.serial
+    most = world.scenario.serial_receives if fifo else world.scenario.max_receive_count
+    worker = Worker(slot, "v1", lane, most)
     now = world.deployment
     program = programs.processor(now.manifest, now.handlers, message, worker, until)
     about, parts = (worker, message, skew), {"skew": skew, "message": message, "lane": lane}
@@ -101,13 +103,14 @@ def ask_replay(world: World, request: ReplayRequest) -> None:
 
 
 def decide(world: World, kind: str, pk: str, sk: str) -> None:
-    """Starts a decision of a person about a held run, as its row is now."""
+    """Starts a decision of a person about a held or dead run, as its row is now."""
     row = world.aws.table.row(Key(pk, sk))
     if row is None:
         raise ValueError(f"{sk} is gone")
     slot = world.free("person", 2)
     program = programs.decision(world.deployment.manifest, row, kind)
-    about = kind, pk, sk, row["held"]["fingerprint"], row.get("generation", 0), row.get("claims", 0)
+    asked = row.get("held", {}).get("fingerprint", ""), row.get("lease_id", "")
+    about = kind, pk, sk, asked, row.get("generation", 0), row.get("claims", 0)
     _begin(world, slot, "person", about, program, drawn=1000 * world.left.decisions)
 
 

@@ -37,6 +37,7 @@ from webhook_inbox.queue.outcomes import Worker
 from webhook_inbox.reconciler.reconciler import Reconciler
 from webhook_inbox.replay.replay import Replay
 from webhook_inbox.replay.request import ReplayRequest
+from webhook_inbox.replay.skip import skip
 
 # As deployed. Ingest itself answers within 2.5 s.
 TIMEOUTS: Final[Mapping[str, timedelta]] = {
@@ -183,7 +184,7 @@ def processor(
 
 
 def decision(manifest: Manifest, row: Item, kind: str) -> Program:
-    """Returns a program that decides about a held run, based on the row that was displayed."""
+    """Returns a program that decides about a held or dead run, based on the displayed row."""
 
     def run(ask: Ask) -> Any:
         ports = Ports(ask, manifest)
@@ -196,6 +197,11 @@ def decision(manifest: Manifest, row: Item, kind: str) -> Program:
         )
         request = ApprovalRequest(run_from(row))
         try:
+            if kind == "skip":
+                ended, now = run_from(row), ports.clock.now()
+                return skip(
+                    ports.table, ports.randomness, ended, by="ann", reason="obsolete", now=now
+                )
             if kind == "happened":
                 return use_case.happened(request, {"done": "by hand"}, by="ann", reason="seen")
             decide = use_case.approve if kind == "approve" else use_case.deny

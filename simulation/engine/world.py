@@ -11,7 +11,7 @@ from simulation.engine.sink import DONE, Sink
 from simulation.engine.stepping import Answer, Call, Stepping
 from simulation.invariants import circuits, effects
 from simulation.invariants.observer import Actor, Observer, RunName, must, named, run_name
-from simulation.invariants.transitions import changed
+from simulation.invariants.transitions import changed, check_turn
 from simulation.worlds.scenario import Deployment, Scenario
 from webhook_inbox.domain.manifest import SPLIT
 from webhook_inbox.domain.ports import Change, Item, Key
@@ -60,6 +60,7 @@ class World:
             tuple(lanes),
             serial=self.serial,
             max_receive_count=scenario.max_receive_count,
+            serial_receives=scenario.serial_receives,
             lags=scenario.lag,
             clock=self.clock,
         )
@@ -274,6 +275,8 @@ class World:
             run = run_name(key)
             limit = self.limits.get(run[2], 0)
             changed(self.observer, actor, run, old or {}, new, now=now, limit=limit)
+            if self.left.faults == self.scenario.budget.faults:
+                check_turn(self.observer, run, old or {}, new)
             if new["status"] == "done" and (old or {}).get("status") != "done":
                 self._check_effect(run)
             if old is not None and new.get("approvals") != old.get("approvals"):

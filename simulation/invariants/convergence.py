@@ -18,6 +18,7 @@ from simulation.engine.virtual_time import (
     unacknowledged,
 )
 from simulation.engine.world import DAY_MS, World
+from simulation.invariants.fifo_order import check_queue_behind
 from simulation.invariants.message_deletion import in_flight
 from simulation.invariants.observer import RunName, Violation, must
 from simulation.invariants.ordering import order_of
@@ -71,6 +72,7 @@ def converge(world: World) -> None:
             check(world)
             return
         retried = world.clock.ms + RETRY_MS if waiting else None
+        check_queue_behind(world)
         moment = min((at for at in (next_moment(world), retried) if at), default=None)
         if moment is None or moment - began > CONVERGED_WITHIN_MS:
             break
@@ -115,7 +117,7 @@ def _approve(world: World) -> bool:
     """Approves a held run that other runs of its handler wait for."""
     rows = list(world.aws.table.rows())
     waiting = {row["handler"] for row in rows if row.get("waits_for") == SUBJECT}
-    # In a FIFO lane the message of a held run stays and blocks its group.
+    # In a FIFO lane a held run is the first of its line.
     waiting |= {n for n, spec in world.deployment.manifest.handlers.items() if spec.serial}
     for row in rows:
         held = row.get("status") == "held" and row["handler"] in waiting
@@ -271,7 +273,9 @@ def _bound(world: World, run: RunName, row: Item) -> int:
         if webhook.event == run[:2] or (webhook.source == run[0] and run[1] in webhook.items)
     )
     budget = world.scenario.budget
-    attempts: int = max(row.get("attempt_count", 0), 1) + budget.failures
+    # A serial run that defers again and again is sent for each attempt.
+    tried = row.get("claims" if "ordering_key" in row else "attempt_count", 0)
+    attempts: int = max(tried, 1) + budget.failures
     rolling = ROLLING_MESSAGES if budget.deployments else 0
     if world.behavior_of(run[2]).destination:
         # A run checks once a second whether another run's probe has ended.

@@ -1,8 +1,9 @@
-"""Checks that runs of serial handlers begin in the order of their ordering key."""
+"""Checks the order of serial runs, and that the queue holds none behind one that waits."""
 
 from simulation.engine.world import World
-from simulation.invariants.observer import FINISHED, RunName, must
+from simulation.invariants.observer import FINISHED, RunName, must, named
 from webhook_inbox.ledger.schema import event_key, run_key
+from webhook_inbox.queue.message import RunMessage
 
 
 def check_fifo_order(world: World, run: RunName) -> None:
@@ -32,6 +33,33 @@ def check_fifo_order(world: World, run: RunName) -> None:
         # Without `on_dead = "block"` a run that died once has lost its position.
         over = row.get("status") in FINISHED or (not spec.blocks and "dead_at" in row)
         must("order", over, f"{run} began before {before}, which is {row.get('status')}")
+
+
+def check_queue_behind(world: World) -> None:
+    """Checks that an idle queue has no message behind a run that waits without one.
+
+    A FIFO queue finds available groups only among its first 120,000 messages.
+    """
+    if not world.serial or any(queue.visible() for queue in world.aws.queues.values()):
+        return
+    waits: set[tuple[str, str]] = set()
+    moves: set[tuple[str, str]] = set()
+    for row in world.aws.table.rows():
+        if "ordering_key" not in row or row["status"] in FINISHED:
+            continue
+        place = row["handler"], row["ordering_key"]
+        if row.get("parked") or row["status"] == "held" or row.get("blocking"):
+            waits.add(place)
+        elif row["status"] != "dead_letter":
+            moves.add(place)
+    troubled = {(run[2], _ordering_key(world, run)) for run in world.observer.troubled}
+    for lane in world.serial:
+        for fields in world.aws.queues[lane].snapshot()[1]:
+            run = named(RunMessage.decode(fields[1]))
+            place = run[2], _ordering_key(world, run)
+            # A worker that was killed leaves its message hidden, and others behind it.
+            free = place in troubled or place in moves or place not in waits
+            must("order", free, f"{run} is in the queue, behind a run that waits without a message")
 
 
 def _ordering_key(world: World, run: RunName) -> str:

@@ -17,10 +17,12 @@ from webhook_inbox.domain.ports import Item
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.deadlines import RESENDS
 from webhook_inbox.ledger.pauses import RESUMPTION
+from webhook_inbox.queue.line import TURN, TURN_CHECK
 from webhook_inbox.queue.message import RunMessage
 
 SKEW_MS: Final = 5_000
 PASS_MS: Final = 300_000
+CHECK_MS: Final = int(TURN_CHECK.total_seconds() * 1000)
 ROLLING_MS: Final = 3_600_000
 ATTEMPTS: Final = ("attempt_count", "attempts_in_round")
 OPEN: Final = frozenset({"pending", "failed", "deferred", "held", "dead_letter"})
@@ -135,6 +137,14 @@ def _woken(observer: Observer, run: RunName, old: Item, now: int) -> None:
     )
     early = old.get("parked", False) and old["next_attempt_at"] > now + SKEW_MS and not resumed
     must("G1", not early, f"{run} was parked and was sent before it was due")
+
+
+def check_turn(observer: Observer, run: RunName, old: Item, new: Item) -> None:
+    """Checks that a world without a fault needs no slow check of a run that waits for its turn."""
+    checked = old.get("waits_for") == TURN and old["due_at"] - old["last_at"] >= CHECK_MS
+    sent = new["status"] == Status.PENDING and new["last_at"] >= old.get("due_at", 0)
+    late = checked and sent and not observer.unloadable
+    must("G1", not late, f"{run} was not sent when its turn came")
 
 
 def _died(observer: Observer, run: RunName, old: Item, new: Item, now: int, limit: int) -> None:

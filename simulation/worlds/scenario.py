@@ -237,6 +237,7 @@ class Scenario:
         jitter: the position of every random number in its range, 0-1.
         tries: the most times that a retrying sender sends a webhook before convergence.
         max_receive_count: the receives after which SQS moves a message to the DLQ.
+        serial_receives: the same for FIFO lanes; fewer than deployed stand for more time.
     """
 
     name: str
@@ -254,3 +255,4 @@ class Scenario:
     jitter: float = 1.0
     tries: int = 1
     max_receive_count: int = 7
+    serial_receives: int = 1000

@@ -28,6 +28,8 @@ def test_a_prefix_narrows_a_partition(table: Table) -> None:
         table.put({"pk": PK, "sk": sk})
 
     assert [row["sk"] for row in table.query(PK, sk_prefix="run#")] == ["run#a", "run#b"]
+    assert [row["sk"] for row in table.query(PK, sk_prefix="run#", limit=1)] == ["run#a"]
+    assert len(list(table.query(PK, sk_prefix="run#", limit=3))) == 2
 
 
 def test_an_empty_partition_yields_nothing(table: Table) -> None:

@@ -9,6 +9,7 @@ import pytest
 from tests.e2e.inquiry import fresh
 from tests.e2e.whole_inbox import WholeInbox
 from webhook_inbox.domain.model import Run, Status
+from webhook_inbox.queue.line import TURN
 
 ACCOUNTS = "accounts"
 
@@ -57,7 +58,8 @@ def test_an_account_stands_still_after_a_death_until_it_is_replayed(
     _done(inbox, elsewhere, "lab.seal")
 
     assert dead.blocking
-    assert (waiting.waits_for, waiting.attempt_count) == (f"event {first}", 0)
+    assert (waiting.waits_for, waiting.attempt_count) == (TURN, 0)
+    assert first in waiting.last_error
     assert inbox.dead_letters(first, lane=ACCOUNTS) == []
     gate.unlink()
     assert inbox.replay(source="lab", event_ids=[first])["counts"] == {"replayed": 1}

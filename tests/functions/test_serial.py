@@ -17,6 +17,7 @@ from tests.functions.inbox import SECRET, Inbox
 from tests.functions.test_processor import again
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import Status
+from webhook_inbox.queue.line import TURN
 from webhookctl.local.processes import sink
 
 Message = dict[str, Any]
@@ -124,21 +125,21 @@ def test_a_dead_one_is_deleted_counted_for_its_alarm_and_logged_as_an_error(
     assert inbox.account.receive(inbox.account.dead_letters) == []
 
 
-def test_one_that_waits_for_a_dead_one_stays(inbox: Inbox) -> None:
+def test_one_that_waits_for_a_dead_one_waits_in_the_ledger(inbox: Inbox) -> None:
     deliver(inbox, "e1", "seal", account="a", mood="refuse")
     deliver(inbox, "e2", "seal", account="a")
     first, second = inbox.account.receive()
     inbox.process(first)
 
-    assert inbox.process(second) == [second["MessageId"]]
+    assert inbox.process(second) == []
 
     run = inbox.account.run("acme", "e2", "accounts.seal")
     assert run is not None
-    assert (run.status, run.waits_for) == (Status.DEFERRED, "event e1")
+    assert (run.status, run.waits_for, run.parked) == (Status.DEFERRED, TURN, True)
     assert handled(inbox) == ["e1"]
 
 
-def test_a_message_received_before_it_is_due_stays_unread(inbox: Inbox) -> None:
+def test_a_message_that_returns_after_its_run_was_parked_is_deleted(inbox: Inbox) -> None:
     deliver(inbox, "e1", "seal", account="a", mood="refuse")
     deliver(inbox, "e2", "seal", account="a")
     first, second = inbox.account.receive()
@@ -146,12 +147,12 @@ def test_a_message_received_before_it_is_due_stays_unread(inbox: Inbox) -> None:
     inbox.process(second)
     inbox.output.read()
 
-    assert inbox.process(again(second)) == [second["MessageId"]]
+    assert inbox.process(again(second)) == []
 
-    assert [entry["outcome"] for entry in inbox.output.logs()] == ["waiting"]
+    assert [entry["outcome"] for entry in inbox.output.logs()] == ["deferred"]
 
 
-def test_replay_sends_past_those_that_wait(inbox: Inbox) -> None:
+def test_replay_sends_into_the_group_of_the_account(inbox: Inbox) -> None:
     deliver(inbox, "e1", "seal", account="a", mood="refuse")
     inbox.process(inbox.account.receive()[0])
 
@@ -159,4 +160,4 @@ def test_replay_sends_past_those_that_wait(inbox: Inbox) -> None:
 
     assert report["counts"] == {"replayed": 1}
     [message] = inbox.account.receive()
-    assert message["Attributes"]["MessageGroupId"] == "!accounts.seal#a#e1"
+    assert message["Attributes"]["MessageGroupId"] == "accounts.seal#a"

@@ -167,7 +167,15 @@ def test_a_serial_run_s_death_is_alarmed_since_no_queue_shows_it(
 def test_work_that_waits_in_order_is_explained(template: Template) -> None:
     alarm = template.one(ALARM, "Backlogmoney")
     assert "serial" in alarm["AlarmDescription"]
-    assert "max_concurrency" not in alarm["AlarmDescription"]
+    assert "faster" in alarm["AlarmDescription"]
+
+
+def test_half_of_what_a_fifo_queue_can_reach_is_noticed(template: Template) -> None:
+    alarm = template.one(ALARM, "QueueReachmoney")
+
+    assert (alarm["Threshold"], alarm["EvaluationPeriods"]) == (60_000, 1)
+    assert alarm["MetricName"] == "ApproximateNumberOfMessagesVisible"
+    assert "handlers pause" in alarm["AlarmDescription"]
 
 
 def test_fifo_lanes_get_distinct_names_that_sqs_takes(tmp_path: Path) -> None:

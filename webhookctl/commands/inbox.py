@@ -1,13 +1,15 @@
 """`inbox`: lists and inspects events."""
 
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import Annotated, Final
 
 import typer
 
-from webhook_inbox.domain.model import EventStatus, Overview
+from webhook_inbox.domain.model import EventStatus, Overview, Run
 from webhook_inbox.ledger.schema import conflict_key, dedupe_key
+from webhook_inbox.queue.line import TURN, Line
 from webhookctl.checkout import known_manifest, known_source, require_known
 from webhookctl.display.event import advice, body_object, event_object, print_event, runs_in_short
 from webhookctl.display.times import iso, moment
@@ -98,6 +100,7 @@ def inspect_event(
         )
     now, target, output = call.clock.now(), call.target, call.output
     overview = _the_one(call, event_id, source, body=body)
+    overview = replace(overview, runs=[_in_line(target, run, now) for run in overview.runs])
     event = overview.event
     handlers = {} if overview.status in SETTLED else known_manifest(target).handlers
     limits = {name: spec.max_attempts for name, spec in handlers.items()}
@@ -115,6 +118,17 @@ def inspect_event(
     if body:
         output.line()
         output.lines("".join(body_object(event.body).values()))
+
+
+def _in_line(target: Target, run: Run, now: datetime) -> Run:
+    """Returns a run that waits for its turn, with its present place as its error."""
+    if run.waits_for != TURN:
+        return run
+    line = Line(target.table, run.handler, run.ordering_key, blocks=True).waiting(now)
+    if run.event_id not in line:
+        return run
+    place = f"it is number {line.index(run.event_id) + 1} of {len(line)} in the line"
+    return replace(run, last_error=f"{place} of {run.ordering_key}; the first is {line[0]}")
 
 
 def _the_one(call: Invocation, event_id: str, source: str | None, *, body: bool) -> Overview:

@@ -41,7 +41,7 @@ def skip(
         return
     call.output.line(f"{run.handler} of {run.event_id}: skipped")
     if run.blocking:
-        call.output.note(f"Later events of {run.ordering_key} continue within 20 minutes.")
+        call.output.note(f"Later events of {run.ordering_key} continue within two minutes.")
 
 
 def _the_one(call: Invocation, event_id: str, *, source: str | None, handler: str | None) -> Run:

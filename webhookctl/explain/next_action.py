@@ -5,7 +5,6 @@ and its time. `explain.effects` adds the state of the run's effects.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -17,8 +16,7 @@ from webhook_inbox.ledger.deadlines import VISIBILITY, overdue_at
 from webhook_inbox.ledger.lease import CLOCK_SKEW
 from webhook_inbox.ledger.pauses import RESUMPTION
 from webhook_inbox.processor.settlement import ROLLING
-from webhook_inbox.queue.message_groups import BEHIND
-from webhook_inbox.queue.visibility import MAX_POLL_INTERVAL
+from webhook_inbox.queue.line import TURN
 from webhookctl.display.output import cut
 from webhookctl.display.times import relative, span, spelled
 from webhookctl.display.untrusted import command, quoted
@@ -210,13 +208,11 @@ def _deferred(run: Run, now: datetime) -> str:
         )
     if run.waits_for == RESUMPTION:
         why = f" ({_short(run.last_error)})" if run.last_error else ""
-        # The reconciler resumes parked runs; in a FIFO lane the run's message polls.
-        soon = "two minutes" if run.parked else span(MAX_POLL_INTERVAL)
         return (
-            f"Resume: {run.handler} was paused{why}; its run continues within {soon} of"
+            f"Resume: {run.handler} was paused{why}; its run continues within two minutes of"
             f" `{command('handlers resume', run.handler)}`, see `webhookctl handlers list`."
         )
-    if run.waits_for.startswith(BEHIND):
+    if run.waits_for == TURN:
         return _behind(run)
     if run.waits_for.startswith(COMPLETION):
         return _job(run, now)
@@ -240,12 +236,9 @@ def _job(run: Run, now: datetime) -> str:
 
 
 def _behind(run: Run) -> str:
-    first = replace(run, event_id=run.waits_for.removeprefix(BEHIND))
     return (
-        f"Finish the run of {first.event_id} first: {run.handler} takes the events of"
-        f" {run.ordering_key} in order, and stopped when that one died. After fixing the cause,"
-        f" replay it: {replay_command(first, [run.handler])} This run then continues within"
-        f" {span(MAX_POLL_INTERVAL)}."
+        f"Finish the runs before it: {run.handler} takes the events of {run.ordering_key} in order"
+        f" ({_short(run.last_error)}). It continues by itself when its turn has come."
     )
 
 

@@ -123,8 +123,9 @@ class Run:
         reservations: the time, in ms, from which it may call a destination, by destination.
         ordering_key: the ordering key of a serial run.
         blocking: whether it is dead and blocks its ordering key.
+        place: the number of its last entry in the line of its ordering key, 0 for none.
         claims: the number of leases, deferrals included; it distinguishes attempts.
-        resumed_at: when a person, or the resumption of its handler, last resumed it.
+        resumed_at: when a person, the resumption of its handler, or its turn last resumed it.
     """
 
     source: str
@@ -160,6 +161,7 @@ class Run:
     reservations: Mapping[str, int] = field(default_factory=dict)
     ordering_key: str = ""
     blocking: bool = False
+    place: int = 0
     claims: int = 0
     expires_at: datetime | None = None
     in_due_index: bool = False

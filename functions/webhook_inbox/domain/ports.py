@@ -61,8 +61,10 @@ class Table(Protocol):
     def delete(self, key: Key) -> None:
         """Removes the row if it exists."""
 
-    def query(self, pk: str, *, sk_prefix: str = "", consistent: bool = True) -> Iterator[Item]:
-        """Yields all rows of one partition in sort-key order."""
+    def query(
+        self, pk: str, *, sk_prefix: str = "", consistent: bool = True, limit: int | None = None
+    ) -> Iterator[Item]:
+        """Yields the rows of one partition in sort-key order: all, or the first `limit`."""
 
     def query_index(
         self,

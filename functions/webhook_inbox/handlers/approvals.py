@@ -28,8 +28,9 @@ from webhook_inbox.ledger.deadlines import event_end, overdue_at
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import due_entry, key_of_run, run_from, transition
 from webhook_inbox.ledger.settle import as_seen, cut
-from webhook_inbox.queue import message_groups
 from webhook_inbox.queue.lanes import Lanes
+from webhook_inbox.queue.line import run_ended
+from webhook_inbox.queue.message import RunMessage
 
 ID_LENGTH: Final = 8
 
@@ -217,6 +218,10 @@ class Approvals:
             remove=(*_OF_THE_HOLD, "due_bucket", "due_at"),
         )
         run = self._change(hold, change, ours=change.set)
+        if run is not None:
+            # Otherwise the reconciler's check of the next run continues the line.
+            with suppress(Unavailable):
+                run_ended(self._table, run, now=now)
         return Decision(
             ApprovalOutcome.DENIED if run else ApprovalOutcome.MOVED_ON,
             run or self._now_there(hold),
@@ -273,7 +278,7 @@ class Approvals:
         spec = self._manifest.handlers.get(run.handler)
         if spec is not None:
             with suppress(Unavailable):
-                self._lanes.send([(spec.lane, message_groups.reference_of(self._table, spec, run))])
+                self._lanes.send([(spec.lane, RunMessage.of(run))])
                 return True
         # No message was sent: the run is due, and the reconciler's next pass sends it.
         now = to_ms(self._clock.now())

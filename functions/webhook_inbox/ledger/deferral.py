@@ -38,6 +38,8 @@ class Deferral:
         why: the same as a sentence.
         reservations: when the run may call its destinations, in epoch ms, by destination.
         counts: whether the wait counts towards the run's maximum age.
+        place: see `Run.place`.
+        check: when the reconciler reads a parked run, if not at `due`.
     """
 
     due: datetime
@@ -46,6 +48,8 @@ class Deferral:
     why: str
     reservations: Mapping[str, int] = field(default_factory=dict)
     counts: bool = True
+    place: int = 0
+    check: datetime | None = None
 
 
 def defer(
@@ -84,7 +88,7 @@ def _change(
     now: datetime,
 ) -> Change:
     parked = deferral.wait is WaitStrategy.PARKED
-    look = deferral.due if parked else overdue_at(deferral.due)
+    look = deferral.check or (deferral.due if parked else overdue_at(deferral.due))
     values: Item = {
         **run_identity(event, spec.name, expires_at=event.received_at + RUN_LIFE),
         "status": str(Status.DEFERRED),
@@ -96,6 +100,7 @@ def _change(
         "reservations": dict(deferral.reservations),
         **due_entry(run_key(event.source, event.event_id, spec.name), look),
         **({"parked": True} if parked else {}),
+        **({"place": deferral.place} if deferral.place else {}),
         **({} if deferral.counts else {"resumed_at": to_ms(now)}),
     }
     gone = ("lease_id", "claimed_until", "resends", "held", *(() if parked else ("parked",)))

@@ -4,7 +4,7 @@
 
 While a handler is paused, the processor parks its runs and the reconciler reads each of them once
 per `RECHECK`; attempts in progress are not interrupted. After the resumption the reconciler resumes
-the runs at the drain rate. FIFO messages poll instead (queue/visibility, `before_lease`).
+the runs at the drain rate.
 """
 
 from dataclasses import dataclass

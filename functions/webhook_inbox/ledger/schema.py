@@ -8,7 +8,8 @@
     effect#{name}#{key}           effect                   shared effect: handlers/effects/journal
     ordering_key#{handler}#{key}  state#{kind}             key's state: handlers/ordering/key_state
     same                          waiter#{number}#{id}     early run: handlers/ordering/waiters
-    same                          blocked#{id}             blocking run: queue/message_groups
+    same                          line                     last number of the line: queue/line
+    same                          line#{number}            waiting serial run: queue/line
     destination#{name}            breaker                  circuit: destinations/circuit_breaker
     same                          limit                    next slots: destinations/rate_limiter
     control                       handler#{name}           paused handler: ledger/pauses

@@ -67,7 +67,7 @@ class Settlement:
 def settle(table: Table, run: Run, settlement: Settlement, *, sent_at: datetime) -> Run:
     """Ends the attempt of a leased run and returns the settled run.
 
-    `run.progress` is stored with every result, `run.blocking` with a death.
+    `run.progress` and `run.place` are stored with every result, `run.blocking` with a death.
 
     Raises:
         LeaseLost: the lease is lost.
@@ -168,6 +168,8 @@ def _change(run: Run, settlement: Settlement, sent_at: datetime) -> Change:
     remove = ["claimed_until", "parked", "resends"]
     if run.progress:
         values["progress"] = dict(run.progress)
+    if run.place:
+        values["place"] = run.place
     if settlement.error:
         values["last_error"] = cut(settlement.error)
     if settlement.spent:

@@ -3,7 +3,7 @@
     message ─┬─ FIFO lane: not due yet ──────────────────────► received again
              ├─ serial handler outside its FIFO lane ─────────► parked, then sent there
              ├─ serial handler, no ordering key in the body ──► dead
-             ├─ serial handler, behind a dead run that blocks ► deferred
+             ├─ serial handler, behind another run of its key ► parked in the key's line
              ├─ handler paused ───────────────────────────────► parked
              ├─ destination down, or over its rate ───────────► deferred, skipped, failed or dead
              └─ lease
@@ -27,7 +27,7 @@ from webhook_inbox.domain.errors import (
     Unavailable,
 )
 from webhook_inbox.domain.manifest import HandlerSpec, Manifest
-from webhook_inbox.domain.model import Run, Status, StoredEvent, WaitStrategy
+from webhook_inbox.domain.model import SETTLED, Run, Status, StoredEvent, WaitStrategy
 from webhook_inbox.domain.ports import Blobs, Clock, Item, Table
 from webhook_inbox.ledger import payloads
 from webhook_inbox.ledger.deferral import Deferral
@@ -36,9 +36,12 @@ from webhook_inbox.ledger.pauses import RECHECK, RESUMPTION, HandlerPauses
 from webhook_inbox.ledger.schema import run_from, run_key
 from webhook_inbox.processor.settlement import SHORTEST_WAIT
 from webhook_inbox.queue import message_groups
+from webhook_inbox.queue.line import TURN, TURN_CHECK, Line
 from webhook_inbox.queue.visibility import plan_wait
 
 WAITING: Final = frozenset({Status.FAILED, Status.DEFERRED})
+# The lease of such a run is refused, whatever its turn.
+ENDED: Final = frozenset({*SETTLED, Status.HELD})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,8 @@ class AdmissionDecision:
         deferral: what it waits for instead; None if it may be leased.
         instead: how the attempt ends without its handler being called; None if it is called.
         degraded: the checks that were skipped because the ledger did not answer.
+        line: the line of its ordering key, None if it keeps no order.
+        place: the number of its last known entry there, 0 for none.
     """
 
     event: StoredEvent
@@ -60,6 +65,8 @@ class AdmissionDecision:
     deferral: Deferral | None = None
     instead: InboxError | None = None
     degraded: tuple[str, ...] = ()
+    line: Line | None = None
+    place: int = 0
 
 
 class Admission:
@@ -103,9 +110,14 @@ class Admission:
         if run is not None:
             decision = _current(decision, spec, run, now)
         if spec.serial:
-            in_lane = fifo and decision.event.ordering_keys.get(spec.name)
-            ordered = self._check_blocked if in_lane else self._misrouted
-            decision = ordered(decision, row, spec, now)
+            ordering_key = decision.event.ordering_keys.get(spec.name)
+            if fifo and ordering_key:
+                line = Line(self._table, spec.name, ordering_key, blocks=spec.blocks)
+                decision = replace(decision, line=line, place=run.place if run else 0)
+                if run is None or run.status not in ENDED:
+                    decision = _in_turn(decision, line, ordering_key, now)
+            else:
+                decision = self._misrouted(decision, row, spec, now)
         if decision.deferral or decision.instead:
             return decision
         paused = self._check_pause(decision, spec, now)
@@ -114,20 +126,6 @@ class Admission:
     def _run(self, event: StoredEvent, spec: HandlerSpec) -> Run | None:
         row = self._table.get(run_key(event.source, event.event_id, spec.name))
         return run_from(row) if row else None
-
-    def _check_blocked(
-        self, decision: AdmissionDecision, _: Item, spec: HandlerSpec, now: datetime
-    ) -> AdmissionDecision:
-        """Defers a run while a dead one blocks its ordering key."""
-        event, ordering_key = decision.event, decision.event.ordering_keys[spec.name]
-        found = message_groups.blocker(
-            self._table, spec, ordering_key=ordering_key, event_id=event.event_id, now=now
-        )
-        if found is None:
-            return decision
-        why = f"{ordering_key} is blocked since the run of {found['event_id']} died"
-        waits_for = f"{message_groups.BEHIND}{found['event_id']}"
-        return replace(decision, deferral=Deferral(now, WaitStrategy.HIDDEN, waits_for, why))
 
     def _misrouted(
         self, decision: AdmissionDecision, row: Item, spec: HandlerSpec, now: datetime
@@ -216,6 +214,20 @@ class Admission:
         waits_for = f"destination {admission.destination}"
         deferral = Deferral(due, wait, waits_for, admission.why, admission.reservations)
         return replace(decision, deferral=deferral)
+
+
+def _in_turn(
+    decision: AdmissionDecision, line: Line, ordering_key: str, now: datetime
+) -> AdmissionDecision:
+    """Parks a run that is not the head of its ordering key's line."""
+    head = line.head(now)
+    if head is None:
+        return decision
+    if head.event_id == decision.event.event_id:
+        return replace(decision, place=head.number)
+    why = f"it waits for its turn: the run of {head.event_id} is the first of {ordering_key}"
+    turn = Deferral(now, WaitStrategy.PARKED, TURN, why, counts=False, check=now + TURN_CHECK)
+    return replace(decision, deferral=turn)
 
 
 def _current(

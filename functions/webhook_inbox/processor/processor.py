@@ -14,6 +14,7 @@ from webhook_inbox import providers
 from webhook_inbox.destinations.gate import Gate
 from webhook_inbox.domain.errors import Deferred, ForeignMessage, Permanent, Unavailable
 from webhook_inbox.domain.manifest import SPLIT, HandlerSpec, Manifest
+from webhook_inbox.domain.model import WaitStrategy
 from webhook_inbox.domain.ports import Blobs, Clock, Executor, Item, Message, Randomness, Table
 from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.handlers.completions.jobs import Jobs
@@ -24,12 +25,13 @@ from webhook_inbox.ingest.batches import BatchProgress, Splitter
 from webhook_inbox.ledger import payloads
 from webhook_inbox.ledger.deferral import Deferral, defer
 from webhook_inbox.ledger.lease import Lease, NotClaimable, claim
-from webhook_inbox.ledger.schema import event_from, event_key, live
+from webhook_inbox.ledger.schema import RUN_LIFE, event_from, event_key, live
 from webhook_inbox.ledger.settle import LeaseLost, extend_life
 from webhook_inbox.processor.admission import Admission, AdmissionDecision
 from webhook_inbox.processor.invocation import Invoker
 from webhook_inbox.processor.settlement import LeasedRun, Settler
 from webhook_inbox.queue.lanes import Lanes
+from webhook_inbox.queue.line import TURN, Line
 from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.queue.outcomes import RunOutcome, RunResult, Worker
 from webhook_inbox.queue.visibility import PlannedWait, StandardQueuePolicy, queue_policy_of
@@ -130,12 +132,12 @@ class Processor:
             return _missing_event(reference, policy, now)
         known = self._manifest.handlers.get(reference.handler)
         spec = known or _unknown_handler(reference)
-        event = event_from(row, b"")
+        event, line = event_from(row, b""), None
         try:
             decision = self._admission.admit(
                 row, event, spec, reference.generation, fifo=policy.fifo, now=now
             )
-            event = decision.event
+            event, line = decision.event, decision.line
             reference = replace(reference, generation=decision.generation)
             if decision.deferral is not None:
                 deferral = policy.before_lease(decision.deferral, now)
@@ -154,8 +156,12 @@ class Processor:
         except NotClaimable as refused:
             if refused.run is not None:
                 extend_life(self._table, refused.run, event)
-            return self._settler.refused(refused, spec, reference, policy)
-        leased = LeasedRun(run, reference, policy)
+            return self._settler.refused(refused, spec, reference, policy, line)
+        run = replace(run, place=decision.place or run.place)
+        if line is None and run.place:
+            # Its handler was serial when it entered; the runs behind it still wait for it.
+            line = Line(self._table, spec.name, run.ordering_key, blocks=spec.blocks)
+        leased = LeasedRun(run, reference, policy, line)
         if known is None:
             return self._settler.unknown_handler(leased)
         return self._attempt(leased, known, decision, row, deadline)
@@ -170,6 +176,14 @@ class Processor:
         now: datetime,
     ) -> RunResult:
         """Defers a run that is not leased."""
+        event, line = decision.event, decision.line
+        if line is not None and deferral.wait is WaitStrategy.PARKED:
+            # Before the run is parked: its message still blocks its group.
+            end = event.received_at + RUN_LIFE
+            place = line.enter(
+                event.source, event.event_id, place=decision.place, run_expires_at=end, now=now
+            )
+            deferral = replace(deferral, place=place)
         run = defer(
             self._table,
             event=decision.event,
@@ -179,6 +193,9 @@ class Processor:
             deferral=deferral,
             now=now,
         )
+        if line is not None and deferral.waits_for == TURN:
+            # The run before it may have ended after the line was read and before it entered.
+            line.advance(policy.lanes, policy.worker.lane, now, ended=False)
         planned = PlannedWait(deferral.due - self._clock.now(), deferral.wait)
         keeps = policy.wait(run, planned)
         return RunResult(

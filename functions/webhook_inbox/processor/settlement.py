@@ -10,11 +10,12 @@ from typing import Final
 
 from webhook_inbox.domain.errors import Deferred, HandlerTimedOut, Held, Permanent, Skipped
 from webhook_inbox.domain.manifest import HandlerSpec
-from webhook_inbox.domain.model import Run, Status
+from webhook_inbox.domain.model import Run, Status, WaitStrategy
 from webhook_inbox.domain.ports import Clock, Randomness, Table
 from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.lease import NotClaimable, Refusal
+from webhook_inbox.ledger.schema import RUN_LIFE
 from webhook_inbox.ledger.settle import Settlement, cut, give_up, settle
 from webhook_inbox.processor.retry_policy import (
     backoff_delay,
@@ -23,7 +24,7 @@ from webhook_inbox.processor.retry_policy import (
     is_exhausted,
     last_words,
 )
-from webhook_inbox.queue import message_groups
+from webhook_inbox.queue.line import Line
 from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.queue.outcomes import RunOutcome, RunResult
 from webhook_inbox.queue.visibility import StandardQueuePolicy, plan_wait
@@ -39,11 +40,32 @@ RETRY_AFTER_LIMIT: Final = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class LeasedRun:
-    """A leased run and the message that it was leased through."""
+    """A leased run, the message that it was leased through, and its line if it keeps order."""
 
     run: Run
     reference: RunMessage
     policy: StandardQueuePolicy
+    line: Line | None = None
+
+    def in_line(self, now: datetime) -> "LeasedRun":
+        """Returns it with an entry in its line, to be written before a wait without its message.
+
+        The message still blocks its group, so no later run of the ordering key can enter first.
+        """
+        run = self.run
+        if self.line is None:
+            return self
+        end = run.expires_at or now + RUN_LIFE
+        place = self.line.enter(
+            run.source, run.event_id, place=run.place, run_expires_at=end, now=now
+        )
+        return replace(self, run=replace(run, place=place))
+
+    def ended(self, now: datetime) -> None:
+        """Continues its line after it has ended; without an entry no other run waits there."""
+        if self.line is not None and self.run.place:
+            self.line.leave(self.run.place)
+            self.line.advance(self.policy.lanes, self.policy.worker.lane, now, ended=True)
 
     def result(
         self,
@@ -108,12 +130,16 @@ class Settler:
         spec: HandlerSpec,
         reference: RunMessage,
         policy: StandardQueuePolicy,
+        line: Line | None,
     ) -> RunResult:
         """Disposes of a message whose run could not be leased."""
         run, why = refused.run, refused.refusal
         if why is Refusal.EXHAUSTED and run is not None:
-            return self._give_up(run, spec, reference, policy)
+            return self._give_up(LeasedRun(run, reference, policy, line), spec)
         now = self._clock.now()
+        if why in {Refusal.FINISHED, Refusal.DEAD} and line is not None:
+            # The worker that ended it may have crashed before it sent the next run.
+            line.advance(policy.lanes, policy.worker.lane, now, ended=True)
         again = policy.receive_again(why, run, now)
         if again is not None:
             policy.hide(again)
@@ -135,6 +161,8 @@ class Settler:
         planned = leased.policy.retry(delay)
         outcome = "timed out" if isinstance(error, HandlerTimedOut) else "failed"
         due = now + planned.delay
+        if planned.wait is WaitStrategy.PARKED:
+            leased = leased.in_line(now)
         run = self._settle(
             leased, Settlement(Status.FAILED, outcome, now, reason, due, planned.wait)
         )
@@ -154,9 +182,11 @@ class Settler:
     def _finish(self, leased: LeasedRun, skipped: Skipped | None, now: datetime) -> RunResult:
         if skipped is None:
             self._settle(leased, Settlement(Status.DONE, "done", now))
+            leased.ended(now)
             return leased.result(RunOutcome.DONE)
         reason = self._secrets.redact(describe(skipped))
         self._settle(leased, Settlement(Status.SKIPPED, "skipped", now, reason))
+        leased.ended(now)
         return leased.result(RunOutcome.SKIPPED, reason)
 
     def _hold(self, leased: LeasedRun, error: Held, now: datetime) -> RunResult:
@@ -168,9 +198,9 @@ class Settler:
             "fingerprint": error.fingerprint,
             "at": to_ms(now),
         }
+        leased = leased.in_line(now)
         self._settle(leased, Settlement(Status.HELD, "held", now, reason, spent=False, held=held))
-        keeps = leased.policy.hold()
-        return leased.result(RunOutcome.HELD, reason, keeps_message=keeps)
+        return leased.result(RunOutcome.HELD, reason)
 
     def _wait(
         self,
@@ -184,6 +214,8 @@ class Settler:
     ) -> RunResult:
         parked = error is not None and error.parked
         planned = leased.policy.deferral(max(until - now, SHORTEST_WAIT), parked=parked)
+        if planned.wait is WaitStrategy.PARKED:
+            leased = leased.in_line(now)
         settlement = Settlement(
             Status.DEFERRED,
             "deferred",
@@ -208,30 +240,35 @@ class Settler:
         error: BaseException | None,
         now: datetime,
     ) -> RunResult:
-        if spec is not None:
-            run = message_groups.block(self._table, spec, leased.run, now=now)
-            leased = replace(leased, run=run)
+        leased = _blocking(leased, spec, now)
         self._settle(leased, Settlement(Status.DEAD_LETTER, "dead", now, reason))
+        if not leased.run.blocking:
+            leased.ended(now)
         keeps = leased.policy.end_dead()
         page = getattr(error, "page", False) is True
         result = leased.result(RunOutcome.DEAD, reason, error, keeps_message=keeps)
         return replace(result, page=page)
 
-    def _give_up(
-        self, run: Run, spec: HandlerSpec, reference: RunMessage, policy: StandardQueuePolicy
-    ) -> RunResult:
-        reason = f"exhausted: {last_words(run)}"
-        now = self._clock.now()
-        run = message_groups.block(self._table, spec, run, now=now)
-        if not give_up(self._table, run, error=reason, now=now, sent_at=policy.message.sent_at):
+    def _give_up(self, refused: LeasedRun, spec: HandlerSpec) -> RunResult:
+        reason = f"exhausted: {last_words(refused.run)}"
+        now, sent_at = self._clock.now(), refused.policy.message.sent_at
+        refused = _blocking(refused, spec, now)
+        if not give_up(self._table, refused.run, error=reason, now=now, sent_at=sent_at):
             return RunResult(
-                RunOutcome.UNAVAILABLE, reference, detail="the run was changed meanwhile"
+                RunOutcome.UNAVAILABLE, refused.reference, detail="the run was changed meanwhile"
             )
-        keeps = policy.end_dead()
-        return LeasedRun(run, reference, policy).result(
-            RunOutcome.DEAD, reason, keeps_message=keeps
-        )
+        if not refused.run.blocking:
+            refused.ended(now)
+        keeps = refused.policy.end_dead()
+        return refused.result(RunOutcome.DEAD, reason, keeps_message=keeps)
 
     def _settle(self, leased: LeasedRun, settlement: Settlement) -> Run:
         sent_at = leased.policy.message.sent_at
         return settle(self._table, leased.run, settlement, sent_at=sent_at)
+
+
+def _blocking(leased: LeasedRun, spec: HandlerSpec | None, now: datetime) -> LeasedRun:
+    """Returns a run that is about to die; it keeps its place if its handler says so."""
+    blocks = spec is not None and spec.blocks and leased.line is not None
+    leased = leased.in_line(now) if blocks else leased
+    return replace(leased, run=replace(leased.run, blocking=blocks))

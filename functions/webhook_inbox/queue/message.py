@@ -2,12 +2,8 @@
 
 On a FIFO lane every message has a message group; SQS delivers one message of a group at a time:
 
-    {handler}#{ordering_key}               the runs of an ordering key, in the order they were sent
-    !{handler}#{ordering_key}#{event id}   the run that blocks its ordering key, apart from those
-                                           that wait for it
-    ?{handler}#{event id}                  a run without an ordering key
-
-No handler name starts with one of these marks.
+    {handler}#{ordering_key}   the runs of an ordering key, in the order they were sent
+    ?{handler}#{event id}      a run without an ordering key; no handler name starts with this mark
 """
 
 import json
@@ -29,8 +25,7 @@ GENERATIONS: Final = 10**12
 class RunMessage:
     """Names a run; `generation` is the one the message was sent with, 0 for the first.
 
-    `ordering_key` and `apart` (whether it is sent apart from the other runs of its ordering key)
-    determine the message group and are not part of the message's text.
+    `ordering_key` determines the message group and is not part of the message's text.
     """
 
     source: str
@@ -38,12 +33,11 @@ class RunMessage:
     handler: str
     generation: int = 0
     ordering_key: str = field(default="", compare=False)
-    apart: bool = field(default=False, compare=False)
 
     @classmethod
-    def of(cls, run: Run, *, apart: bool = False) -> "RunMessage":
+    def of(cls, run: Run) -> "RunMessage":
         """Returns the message that may lease the run."""
-        return cls(run.source, run.event_id, run.handler, run.generation, run.ordering_key, apart)
+        return cls(run.source, run.event_id, run.handler, run.generation, run.ordering_key)
 
     def outgoing(self, *, fifo: bool, delay: int = 0) -> Outgoing:
         """Returns the message for SQS; `delay` in seconds is ignored on a FIFO lane."""
@@ -56,8 +50,7 @@ class RunMessage:
     def _group(self) -> str:
         if not self.ordering_key:
             return f"?{self.handler}#{self.event_id}"
-        group = f"{self.handler}#{self.ordering_key}"
-        return f"!{group}#{self.event_id}" if self.apart else group
+        return f"{self.handler}#{self.ordering_key}"
 
     def encode(self) -> str:
         """Returns the message's text: ASCII JSON, since SQS does not accept every character."""

@@ -1,13 +1,15 @@
 """How each queue type implements a wait: visibility timeout, delayed copy, or ledger only.
 
                            standard lane                             FIFO lane
-    failed attempt         visibility timeout up to 60 s, else copy  visibility timeout
-    deferral               delayed copy; parked if over 15 minutes   visibility timeout
-    held for an approval   deleted; the approval sends a new one     visibility timeout
+    failed attempt         visibility timeout up to 60 s, else copy  visibility timeout up to 60 s,
+                                                                     else parked
+    deferral               delayed copy; parked if over 15 minutes   the same
+    held for an approval   deleted; the approval sends a new one     the same
     dead                   moved to the DLQ by SQS                   deleted; replay needs none
 
-In a FIFO lane SQS delivers no later message of a group while an earlier one is in flight, so the
-first message of an ordering key stays until its run is settled. A run of another lane is parked.
+In a FIFO lane SQS delivers no later message of a group while an earlier one is in flight. There a
+message stays while its run is attempted or waits shortly. A run is parked or held only after it has
+an entry in the line of its ordering key (queue/line), which keeps its place without a message.
 """
 
 from dataclasses import dataclass, replace
@@ -19,7 +21,6 @@ from webhook_inbox.domain.model import Run, WaitStrategy
 from webhook_inbox.domain.ports import Message
 from webhook_inbox.ledger.deferral import Deferral
 from webhook_inbox.ledger.lease import CLOCK_SKEW, Refusal
-from webhook_inbox.ledger.pauses import RESUMPTION
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.queue.outcomes import Worker
@@ -28,11 +29,10 @@ from webhook_inbox.queue.outcomes import Worker
 # only short waits use the visibility timeout. SQS delays a message by at most 15 minutes.
 MAX_HIDDEN: Final = timedelta(seconds=60)
 MAX_DELAY: Final = timedelta(minutes=15)
-# A waiting FIFO message is polled at growing intervals, because a resumption, approval or replay
-# may end its wait early. Its lane allows 1,000 receives, enough for 14 days at this pace.
-POLL_INTERVAL: Final = timedelta(seconds=15)
-MAX_POLL_INTERVAL: Final = timedelta(minutes=20)
 MIN_DELAY: Final = timedelta(seconds=1)
+# Short waits may use this part of a FIFO message's receives. The rest is left for receives that no
+# wait has planned, since SQS would move the message to the DLQ after the last one.
+WAITING_RECEIVES: Final = 1 / 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class StandardQueuePolicy:
     fifo: ClassVar = False
 
     def __init__(self, lanes: Lanes, worker: Worker, message: Message) -> None:
-        self._lanes = lanes
+        self.lanes = lanes
         self.worker = worker
         self.message = message
 
@@ -101,20 +101,16 @@ class StandardQueuePolicy:
             self.hide(planned.delay)
         elif planned.wait is WaitStrategy.COPY:
             delay = ceil_seconds(planned.delay)
-            self._lanes.send([(self.worker.lane, RunMessage.of(run))], delay=delay)
+            self.lanes.send([(self.worker.lane, RunMessage.of(run))], delay=delay)
         return planned.wait is WaitStrategy.HIDDEN
 
     def hide(self, delay: timedelta) -> None:
         """Hides the message for a time; if SQS fails, its own visibility timeout applies."""
         try:
-            queue = self._lanes.queue(self.worker.lane)
+            queue = self.lanes.queue(self.worker.lane)
             queue.hide(self.message.receipt, ceil_seconds(max(delay, timedelta(0))))
         except Unavailable:
             return
-
-    def hold(self) -> bool:
-        """Starts the wait for an approval; returns whether the message is kept."""
-        return False
 
     def move_to_dlq(self) -> None:
         """Makes the message visible at once, so that SQS soon moves it to the DLQ itself.
@@ -131,59 +127,44 @@ class StandardQueuePolicy:
 
 
 class FifoQueuePolicy(StandardQueuePolicy):
-    """Handles one message of a FIFO lane: it serves its run from acceptance to the end."""
+    """Handles one message of a FIFO lane: it serves its run until that ends or is parked."""
 
     fifo: ClassVar = True
 
     def retry(self, delay: timedelta) -> PlannedWait:
         """See the base class."""
-        return PlannedWait(delay, WaitStrategy.HIDDEN)
+        most = self.worker.max_receive_count * WAITING_RECEIVES
+        hides = delay <= MAX_HIDDEN and self.message.receive_count <= most
+        return PlannedWait(delay, WaitStrategy.HIDDEN if hides else WaitStrategy.PARKED)
 
-    def deferral(self, delay: timedelta, *, parked: bool) -> PlannedWait:  # noqa: ARG002
+    def deferral(self, delay: timedelta, *, parked: bool) -> PlannedWait:
         """See the base class."""
-        return PlannedWait(delay, WaitStrategy.HIDDEN)
+        return PlannedWait(delay, WaitStrategy.PARKED) if parked else self.retry(delay)
 
     def before_lease(self, deferral: Deferral, now: datetime) -> Deferral:
         """See the base class."""
-        if deferral.wait is WaitStrategy.PARKED and deferral.due <= now:
-            return deferral  # It belongs in another lane; the reconciler sends it there.
-        # Nothing resumes a run that is not parked: its message polls for the handler's
-        # resumption, or for the end of the run before it.
-        polls = deferral.due <= now or deferral.waits_for == RESUMPTION
-        due = now + self._next_poll() if polls else deferral.due
-        return replace(deferral, due=due, wait=WaitStrategy.HIDDEN)
+        if deferral.wait is WaitStrategy.PARKED:
+            return deferral
+        return replace(deferral, wait=self.retry(deferral.due - now).wait)
 
     def receive_again(self, why: Refusal, run: Run | None, now: datetime) -> timedelta | None:
         """See the base class."""
         match why:
-            case Refusal.FINISHED | Refusal.DEAD | Refusal.EXHAUSTED:
+            case Refusal.FINISHED | Refusal.DEAD | Refusal.EXHAUSTED | Refusal.HELD:
                 return None
-            case Refusal.HELD:
-                return MAX_POLL_INTERVAL
             case Refusal.CLAIMED_HERE | Refusal.CLAIMED_ELSEWHERE if run and run.claimed_until:
                 # A lease is over when this moment has passed, not when it is reached.
                 return max(run.claimed_until + CLOCK_SKEW - now, MIN_DELAY)
             case Refusal.NOT_DUE if run and run.next_attempt_at:
-                return max(run.next_attempt_at - now, MIN_DELAY)
+                # The reconciler sends a parked run.
+                return None if run.parked else max(run.next_attempt_at - now, MIN_DELAY)
             case _:
                 # The run has changed since its generation was read: it is read again.
                 return MIN_DELAY
 
-    def hide(self, delay: timedelta) -> None:
-        """See the base class; a long wait takes several receives."""
-        super().hide(min(delay, self._next_poll()))
-
-    def hold(self) -> bool:
-        """See the base class."""
-        self.hide(MAX_POLL_INTERVAL)
-        return True
-
     def end_dead(self) -> bool:
         """See the base class: keeping it for 1,000 receives would block the key's later runs."""
         return False
-
-    def _next_poll(self) -> timedelta:
-        return min(POLL_INTERVAL * self.message.receive_count, MAX_POLL_INTERVAL)
 
 
 def queue_policy_of(lanes: Lanes, worker: Worker, message: Message) -> StandardQueuePolicy:

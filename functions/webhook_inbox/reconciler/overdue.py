@@ -22,8 +22,9 @@ from webhook_inbox.ledger.lease import CLOCK_SKEW
 from webhook_inbox.ledger.pauses import RECHECK, RESUMING, RESUMPTION, HandlerPause
 from webhook_inbox.ledger.schema import key_of_run, run_from, transition
 from webhook_inbox.ledger.settle import as_seen, give_up
-from webhook_inbox.queue import message_groups
 from webhook_inbox.queue.lanes import Backlogs, Lanes
+from webhook_inbox.queue.line import TURN, TURN_CHECK, Line, run_ended
+from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.reconciler.report import Action, ReconcilerReport
 
 POSTPONED: Final = timedelta(minutes=15)
@@ -117,10 +118,20 @@ class OverdueRuns:
         due = run.next_attempt_at or self._now
         if due > self._now:
             self._move(run, min(due, self._now + A_DAY), unchanged)
+        elif run.waits_for == TURN and not self._has_turn(run):
+            self._move(run, self._now + TURN_CHECK, unchanged)
         elif run.handler in self._paused:
             self._wait_on(run, unchanged)
         else:
             self._resume(run, unchanged)
+
+    def _has_turn(self, run: Run) -> bool:
+        spec = self._manifest.handlers.get(run.handler)
+        if spec is None or not spec.serial:
+            return True  # Its handler keeps no order any more.
+        line = Line(self._table, spec.name, run.ordering_key, blocks=spec.blocks)
+        head = line.head(self._now)
+        return head is None or head.event_id == run.event_id
 
     def _wait_on(self, run: Run, unchanged: Condition) -> None:
         # Sending it would only park it again, at the cost of a message and two writes per run.
@@ -132,8 +143,9 @@ class OverdueRuns:
     def _resume(self, run: Run, unchanged: Condition) -> None:
         if self._report.count(Action.RESUMED) >= DRAIN:
             return
-        # The time of the pause does not count towards the run's maximum age.
-        resumed = {"resumed_at": to_ms(self._now)} if run.waits_for == RESUMPTION else {}
+        # The time of a pause, or behind other runs, does not count towards the run's maximum age.
+        waited = run.waits_for in {RESUMPTION, TURN}
+        resumed = {"resumed_at": to_ms(self._now)} if waited else {}
         resume(self._table, run, unchanged=unchanged, now=self._now, values=resumed)
         self._send(run)
         self._report.add(Action.RESUMED)
@@ -144,7 +156,7 @@ class OverdueRuns:
         # the runs of others; a surplus message there is dropped in its turn.
         fifo = self._lanes.queue(lane).fifo
         large = self._backlogs.is_large(lane) and not (fifo and run.resends == 0)
-        if large or self._is_blocked(run):
+        if large:
             self._move(run, self._now + POSTPONED, unchanged)
             return
         oldest = None if fifo else self._backlogs.of(lane).oldest
@@ -165,20 +177,12 @@ class OverdueRuns:
         self._send(run)
         self._report.add(Action.RESENT)
 
-    def _is_blocked(self, run: Run) -> bool:
-        # Its message waits behind others of its ordering key, which a dead run blocks.
-        spec = self._manifest.handlers.get(run.handler)
-        if spec is None:
-            return False
-        found = message_groups.blocker(
-            self._table, spec, ordering_key=run.ordering_key, event_id=run.event_id, now=self._now
-        )
-        return found is not None
-
     def _give_up(self, run: Run, why: str, action: Action) -> None:
         reason = f"{why}; last error: {run.last_error}" if run.last_error else why
         gone = give_up(self._table, run, error=reason, now=self._now, sent_at=self._now)
         self._report.add(action if gone else Action.MOVED_ON)
+        if gone:
+            run_ended(self._table, run, now=self._now)
 
     def _move(self, run: Run, until: datetime, unchanged: Condition) -> None:
         self._update(run, Change(set={"due_at": to_ms(until)}), unchanged)
@@ -189,9 +193,7 @@ class OverdueRuns:
 
     def _send(self, run: Run) -> None:
         # The generation stays the same, so a message that is still in the queue stays valid.
-        spec = self._manifest.handlers.get(run.handler)
-        reference = message_groups.reference_of(self._table, spec, run)
-        self._lanes.send([(self._manifest.lane_of(run.handler), reference)])
+        self._lanes.send([(self._manifest.lane_of(run.handler), RunMessage.of(run))])
 
 
 def _unchanged(run: Run, row: Item) -> Condition:

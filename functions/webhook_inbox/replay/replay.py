@@ -30,8 +30,9 @@ from webhook_inbox.ledger.schema import (
     run_identity,
     transition,
 )
-from webhook_inbox.queue import dead_letters, message_groups
+from webhook_inbox.queue import dead_letters
 from webhook_inbox.queue.lanes import Lanes
+from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.replay.request import ReplayRequest, Search
 
 # A caller waits for the answer; the reconciler sweeps the rest.
@@ -183,11 +184,8 @@ class Replay:
         except ConditionFailed as error:
             done = error.old is not None and error.old.get("status") in _FINISHED
             return ReplayOutcome.FINISHED if done else ReplayOutcome.IN_USE
-        spec = self._manifest.handlers.get(run.handler)
         try:
-            reference = message_groups.reference_of(
-                self._table, spec, replace(run, generation=run.generation + 1)
-            )
+            reference = RunMessage.of(replace(run, generation=run.generation + 1))
             self._lanes.send([(self._manifest.lane_of(run.handler), reference)])
         except Unavailable:
             return ReplayOutcome.UNSENT

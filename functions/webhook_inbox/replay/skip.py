@@ -10,6 +10,7 @@ from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger import audit
 from webhook_inbox.ledger.schema import key_of_run, transition
 from webhook_inbox.ledger.settle import as_seen, cut
+from webhook_inbox.queue.line import run_ended
 
 _DEAD_ATTRIBUTES: Final = ("due_bucket", "due_at", "lease_id", "blocking")
 
@@ -17,7 +18,7 @@ _DEAD_ATTRIBUTES: Final = ("due_bucket", "due_at", "lease_id", "blocking")
 def skip(
     table: Table, randomness: Randomness, run: Run, *, by: str, reason: str, now: datetime
 ) -> bool:
-    """Finishes a dead run as skipped; returns False if it is no longer dead.
+    """Finishes a dead run as skipped, and continues its line; False if it is no longer dead.
 
     Raises:
         Unavailable: the ledger failed; the run may be skipped, and the call can be repeated.
@@ -47,4 +48,5 @@ def skip(
         transition(table, key_of_run(run), change, when=as_seen(run))
     except ConditionFailed:
         return False
+    run_ended(table, run, now=now)
     return True

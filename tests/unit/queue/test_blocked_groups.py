@@ -1,13 +1,18 @@
 """`on_dead = "block"`: after a death the ordering key stands still until that run is finished."""
 
+from typing import Any
+
 import pytest
 
 from tests.unit.support.serial import BILL, LANE, SerialWorld, blocking, serial
-from tests.unit.support.world import VISIBILITY, with_handlers
+from tests.unit.support.world import VISIBILITY, handler, with_handlers
 from webhook_inbox.domain.errors import Permanent, Transient
+from webhook_inbox.domain.manifest import HandlerSpec
 from webhook_inbox.domain.model import Status
-from webhook_inbox.ledger.schema import run_key
+from webhook_inbox.queue.line import READ_AHEAD, TURN
 from webhook_inbox.queue.outcomes import RunOutcome
+from webhook_inbox.reconciler.report import Action
+from webhook_inbox.replay.skip import skip
 
 DAY = 86400
 
@@ -22,13 +27,9 @@ def stopped(world: SerialWorld) -> SerialWorld:
     """An ordering key that stands still since a1 died; a2 and a3 wait."""
     world.fail_for("a1", Permanent("a 422"))
     world.accept_all("a1", "a2", "a3")
-    assert world.outcomes() == [RunOutcome.DEAD, RunOutcome.DEFERRED]
+    assert world.outcomes() == [RunOutcome.DEAD, RunOutcome.DEFERRED, RunOutcome.DEFERRED]
+    assert (len(world.queues[LANE]), world.line()) == (0, ["a1", "a2", "a3"])
     return world
-
-
-def blocks(world: SerialWorld) -> list[str]:
-    """Returns the events whose runs stop an ordering key."""
-    return sorted(row["event_id"] for row in world.rows(f"ordering_key#{BILL}#"))
 
 
 def test_after_a_death_the_next_ones_wait_visibly(stopped: SerialWorld) -> None:
@@ -36,7 +37,7 @@ def test_after_a_death_the_next_ones_wait_visibly(stopped: SerialWorld) -> None:
 
     assert stopped.order() == ["a1"]
     run = stopped.bill("a2")
-    assert (run.status, run.attempt_count, run.waits_for) == (Status.DEFERRED, 0, "event a1")
+    assert (run.status, run.attempt_count, run.waits_for) == (Status.DEFERRED, 0, TURN)
     assert "a1" in run.last_error
 
 
@@ -71,30 +72,59 @@ def test_a_replay_passes_those_that_wait_for_it_and_then_they_go_on_in_order(
 
     assert stopped.replay(event_ids=["a1"]).counts == {"replayed": 1}
     stopped.outcomes()
-    assert stopped.order() == ["a1", "a1"]
 
-    stopped.wait(1260)
     assert stopped.order() == ["a1", "a1", "a2", "a3"]
-    assert len(stopped.queues[LANE]) == 0
+    assert (len(stopped.queues[LANE]), stopped.line()) == (0, [])
 
 
-def test_what_stopped_an_ordering_key_is_cleared_away_by_who_comes_next(
+def test_what_comes_while_the_line_moves_waits_behind_it(stopped: SerialWorld) -> None:
+    stopped.replay(event_ids=["a1"])
+    stopped.accept("a4")
+
+    stopped.outcomes()
+
+    assert stopped.order() == ["a1", "a1", "a2", "a3", "a4"]
+    assert stopped.line() == []
+
+
+def test_a_hundred_runs_behind_a_dead_one_leave_no_message_in_the_queue(
     stopped: SerialWorld,
 ) -> None:
-    assert blocks(stopped) == ["a1"]
+    ids = [f"b{n:03}" for n in range(100)]
+    stopped.accept_all(*ids)
+    stopped.outcomes()
+    assert (len(stopped.queues[LANE]), stopped.line()) == (0, ["a1", "a2", "a3", *ids])
+    stopped.wait(3 * DAY)
+    assert stopped.order() == ["a1"]
+
     stopped.replay(event_ids=["a1"])
+    stopped.outcomes()
 
-    stopped.wait(120)
+    assert stopped.order() == ["a1", "a1", "a2", "a3", *ids]
 
-    assert blocks(stopped) == []
+
+def test_a_reader_reads_the_first_rows_of_a_line_only(stopped: SerialWorld) -> None:
+    asked: list[int | None] = []
+    query = stopped.table.query
+
+    def spy(*args: Any, limit: int | None = None, **options: Any) -> Any:
+        asked.append(limit)
+        return query(*args, limit=limit, **options)
+
+    stopped.table.query = spy  # type: ignore[method-assign]
+    stopped.accept("a4")
+    stopped.outcomes()
+
+    assert set(asked) == {READ_AHEAD}
 
 
 def test_a_run_that_an_operator_skips_lets_its_ordering_key_go_on(stopped: SerialWorld) -> None:
-    row = stopped.row("a1", BILL)
-    assert row is not None
-    stopped.table.put({**row, "status": "skipped"})
+    run = stopped.bill("a1")
+    assert skip(
+        stopped.table, stopped.randomness, run, by="kim", reason="obsolete", now=stopped.now
+    )
 
-    stopped.wait(120)
+    stopped.wait(60)
 
     assert stopped.order() == ["a1", "a2", "a3"]
 
@@ -117,8 +147,6 @@ def test_a_replay_whose_message_is_lost_is_sent_again_past_those_that_wait(
     assert stopped.replay(event_ids=["a1"]).counts == {"unsent": 1}
     stopped.plan.heal()
 
-    stopped.wait(3600)
-    stopped.reconcile()
     stopped.wait(1800)
 
     assert stopped.order() == ["a1", "a1", "a2", "a3"]
@@ -136,16 +164,44 @@ def test_those_that_wait_are_neither_lost_nor_expire_in_a_week(stopped: SerialWo
     assert stopped.order() == ["a1", "a1", "a2", "a3"]
 
 
-def test_one_that_was_never_received_and_waits_is_not_taken_for_lost(
+def test_those_that_wait_raise_the_alarm_before_their_events_end(stopped: SerialWorld) -> None:
+    stopped.clock.advance(seconds=28 * DAY + 3600)
+
+    assert stopped.reconcile().count(Action.LAST_CALL) == 2
+
+
+def test_a_worker_that_stops_after_its_run_has_ended_leaves_the_line_to_its_message(
     stopped: SerialWorld,
 ) -> None:
-    for _ in range(6 * 24):
-        stopped.clock.advance(seconds=3600)
-        stopped.reconcile()
+    stopped.replay(event_ids=["a1"])
+    message = stopped.taken(LANE)
+    stopped.plan.fail("DeleteItem")
+    assert stopped.process(message, lane=LANE).outcome is RunOutcome.UNAVAILABLE
+    stopped.plan.heal()
+    assert stopped.bill("a1").status is Status.DONE
 
-    assert "a3" not in [
-        run.event_id for run in stopped.ledger.due_runs() if run.status is Status.DEAD_LETTER
-    ]
+    stopped.wait(VISIBILITY + 1)
+
+    assert stopped.order() == ["a1", "a1", "a2", "a3"]
+
+
+@pytest.mark.parametrize("crash", range(1, 7))
+def test_a_crash_while_a_line_moves_stops_it_for_a_time_only(
+    stopped: SerialWorld, crash: int
+) -> None:
+    stopped.replay(event_ids=["a1"])
+    message = stopped.taken(LANE)
+    stopped.plan.fail("UpdateItem", skip=crash)
+    stopped.plan.fail("DeleteItem", skip=crash - 1)
+    stopped.plan.fail("SendMessageBatch", skip=crash - 1)
+    stopped.process(message, lane=LANE)
+    stopped.outcomes()
+    stopped.plan.heal()
+
+    stopped.wait(7 * 3600)
+
+    assert list(dict.fromkeys(stopped.order())) == ["a1", "a2", "a3"]
+    assert stopped.line() == []
 
 
 # -- crashes
@@ -156,12 +212,12 @@ def test_a_crash_before_the_death_is_settled_neither_loses_nor_frees_it(
 ) -> None:
     world.fail_for("a1", *[Permanent("a 422")] * 2)
     world.accept_all("a1", "a2")
-    world.plan.fail("UpdateItem", skip=2)  # the claim and the block are written, the death is not
+    world.plan.fail("UpdateItem", skip=2)  # the claim and the entry are written, the death is not
 
     message = world.taken(LANE)
     assert world.process(message, lane=LANE).outcome is RunOutcome.UNAVAILABLE
     world.plan.heal()
-    assert blocks(world) == ["a1"]
+    assert world.line() == ["a1"]
     assert world.bill("a1").status is Status.PROCESSING
 
     world.wait(VISIBILITY + 60)
@@ -193,7 +249,7 @@ def test_one_that_survives_its_crash_lets_its_ordering_key_go_on(world: SerialWo
     world.wait(VISIBILITY + 60)
 
     assert world.order() == ["a1", "a1", "a2"]
-    assert blocks(world) == []
+    assert world.line() == []
 
 
 def test_one_whose_workers_all_died_stops_its_ordering_key_as_well(world: SerialWorld) -> None:
@@ -205,7 +261,7 @@ def test_one_whose_workers_all_died_stops_its_ordering_key_as_well(world: Serial
     world.outcomes()
 
     assert world.bill("a1").status is Status.DEAD_LETTER
-    assert blocks(world) == ["a1"]
+    assert world.line() == ["a1", "a2"]
     assert world.bill("a2").status is Status.DEFERRED
 
 
@@ -220,7 +276,6 @@ def test_one_that_waited_until_its_event_s_end_stops_nobody(world: SerialWorld) 
         world.reconcile()
 
     assert world.row("a1", BILL) is not None
-    assert blocks(world) == []
     world.drop_messages()
     world.accept("a2")
     assert world.outcomes() == [RunOutcome.DONE]
@@ -229,86 +284,64 @@ def test_one_that_waited_until_its_event_s_end_stops_nobody(world: SerialWorld) 
 # -- several deaths
 
 
-def test_of_several_dead_ones_the_first_has_to_go_first(stopped: SerialWorld) -> None:
-    row = stopped.row("a2", BILL)
-    assert row is not None
-    # As one that dies of something else than its handler: too old, or of a lost ordering key.
-    stopped.clock.advance(seconds=60)
-    stopped.deploy(with_handlers(serial()))
-    stopped.fail_for("a2", Permanent("a 409"))
-    stopped.deploy(with_handlers(blocking()))
-    stopped.table.put(
-        {**row, "status": "dead_letter", "dead_at": row["last_at"], "attempts_in_round": 0}
-    )
-    stopped.table.put(
-        {
-            "pk": f"ordering_key#{BILL}#cus_1",
-            "sk": "blocked#a2",
-            "source": "acme",
-            "event_id": "a2",
-            "since": row["last_at"] + 1,
-            "expires_at": row["expires_at"],
-        }
-    )
-    stopped.behaviours.clear()
-
-    stopped.replay(event_ids=["a2"])
-    stopped.wait(3600)
-    assert stopped.order() == ["a1"]
-
-    stopped.replay(event_ids=["a1"])
-    stopped.wait(2400)
-    assert stopped.order() == ["a1", "a1", "a2", "a3"]
-    assert blocks(stopped) == []
-
-
-def test_one_that_dies_again_keeps_its_place_among_the_dead(stopped: SerialWorld) -> None:
-    [before] = stopped.rows(f"ordering_key#{BILL}#")
+def test_one_that_dies_again_keeps_its_place(stopped: SerialWorld) -> None:
     stopped.fail_for("a1", Permanent("again"))
     stopped.clock.advance(seconds=60)
     stopped.replay(event_ids=["a1"])
     stopped.outcomes()
 
-    [after] = stopped.rows(f"ordering_key#{BILL}#")
-    assert after["since"] == before["since"]
+    assert stopped.line() == ["a1", "a2", "a3"]
+
+
+def test_after_a_death_in_the_line_the_next_one_has_to_be_finished(stopped: SerialWorld) -> None:
+    stopped.fail_for("a2", Permanent("a 409"))
+    stopped.replay(event_ids=["a1"])
+    stopped.outcomes()
+    assert (stopped.order(), stopped.line()) == (["a1", "a1", "a2"], ["a2", "a3"])
+
+    stopped.replay(event_ids=["a3"])
+    stopped.outcomes()
+    assert stopped.order() == ["a1", "a1", "a2"]
+
+    stopped.replay(event_ids=["a2"])
+    stopped.outcomes()
+    assert stopped.order() == ["a1", "a1", "a2", "a2", "a3"]
 
 
 # -- deployments and ends
 
 
-def test_a_handler_that_blocks_no_more_goes_on_at_its_next_look(stopped: SerialWorld) -> None:
-    stopped.deploy(with_handlers(serial()))
+@pytest.mark.parametrize("becomes", [serial(), handler(BILL, lane=LANE)])
+def test_a_handler_that_blocks_no_more_goes_on_at_the_next_check(
+    stopped: SerialWorld, becomes: HandlerSpec
+) -> None:
+    stopped.deploy(with_handlers(becomes))
 
-    stopped.wait(120)
+    stopped.wait(6 * 3600 + 60)
 
     assert stopped.order() == ["a1", "a2", "a3"]
 
 
 def test_a_block_ends_with_the_event_that_it_names(stopped: SerialWorld) -> None:
-    stopped.clock.advance(seconds=34 * DAY)
-    stopped.drop_messages()
+    stopped.wait(34 * DAY)
     stopped.accept("a9")
     assert stopped.outcomes() == [RunOutcome.DEFERRED]
 
-    stopped.wait(DAY + 3600)
+    stopped.wait(DAY + 7 * 3600)
 
+    # The events of a2 and a3 have ended as well; their runs are dead.
     assert stopped.order() == ["a1", "a9"]
+    row = stopped.row("a2", BILL)
+    assert row is not None
+    assert row["last_error"].startswith("expired")
 
 
-def test_a_block_whose_run_is_gone_is_cleared_away(stopped: SerialWorld) -> None:
-    stopped.table.delete(run_key("acme", "a1", BILL))
-
-    stopped.wait(120)
-
-    assert stopped.order() == ["a1", "a2", "a3"]
-    assert blocks(stopped) == []
-
-
-def test_a_handler_that_does_not_block_asks_for_no_blocks() -> None:
+def test_a_run_whose_key_has_no_line_costs_one_query_and_no_write_more() -> None:
     world = SerialWorld(serial())
     world.accept("a1")
     world.plan.operations()
 
     world.outcomes()
 
-    assert "Query" not in world.plan.operations()
+    made = world.plan.operations()
+    assert (made.count("Query"), made.count("UpdateItem"), made.count("PutItem")) == (1, 2, 0)

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from tests.unit.support.holding import deciding
 from tests.unit.support.serial import BILL, LANE, SerialWorld, serial
 from tests.unit.support.world import VISIBILITY, handler, with_handlers
 from webhook_inbox.domain.errors import Deferred, Held, Permanent, Skipped, Transient
@@ -13,6 +14,8 @@ from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.ports import Change, Key
 from webhook_inbox.domain.timestamps import to_ms
+from webhook_inbox.handlers.approvals import ApprovalOutcome, ApprovalRequest
+from webhook_inbox.handlers.event import Event
 from webhook_inbox.ledger import pauses
 from webhook_inbox.ledger.pauses import RESUMPTION, PauseRequest
 from webhook_inbox.queue.outcomes import RunOutcome
@@ -88,16 +91,33 @@ def test_a_retry_keeps_back_its_ordering_key_and_no_other(world: SerialWorld) ->
     assert world.bill("a1").attempt_count == 3
 
 
-def test_a_retry_is_carried_by_its_own_message_and_takes_no_generation(world: SerialWorld) -> None:
-    world.fail_for("a1", Transient("wait", retry_after=timedelta(hours=5)))
+def test_a_short_retry_is_carried_by_its_own_message_and_takes_no_generation(
+    world: SerialWorld,
+) -> None:
+    world.fail_for("a1", Transient("wait", retry_after=timedelta(seconds=60)))
     world.accept_all("a1", "a2")
-    begun = world.now
 
     assert world.outcomes() == [RunOutcome.FAILED]
 
     run = world.bill("a1")
     assert (run.status, run.generation, run.parked) == (Status.FAILED, 0, False)
     assert len(world.queues[LANE]) == 2
+    assert world.line() == []
+    world.wait(61)
+    assert world.order() == ["a1", "a1", "a2"]
+
+
+def test_a_long_retry_waits_in_the_ledger_and_so_do_those_behind_it(world: SerialWorld) -> None:
+    world.fail_for("a1", Transient("wait", retry_after=timedelta(hours=5)))
+    world.accept_all("a1", "a2")
+    begun = world.now
+
+    assert world.outcomes() == [RunOutcome.FAILED, RunOutcome.DEFERRED]
+
+    run = world.bill("a1")
+    assert (run.status, run.generation, run.parked) == (Status.FAILED, 1, True)
+    assert len(world.queues[LANE]) == 0
+    assert world.line() == ["a1", "a2"]
     world.wait(5 * 3600 - 60)
     assert world.order() == ["a1"]
     world.wait(120)
@@ -107,25 +127,38 @@ def test_a_retry_is_carried_by_its_own_message_and_takes_no_generation(world: Se
     assert world.now - begun < timedelta(hours=5, minutes=2)
 
 
-def test_looking_whether_a_wait_is_over_writes_nothing(world: SerialWorld) -> None:
-    world.fail_for("a1", Transient("wait", retry_after=timedelta(hours=5)))
-    world.accept("a1")
-    world.outcomes()
-    before = world.row("a1", BILL)
-
-    assert set(world.wait(3600)) == {RunOutcome.WAITING}
-
-    assert world.row("a1", BILL) == before
-
-
-def test_a_wait_is_looked_at_ever_more_rarely(world: SerialWorld) -> None:
+def test_a_long_wait_receives_nothing(world: SerialWorld) -> None:
     world.fail_for("a1", Deferred(world.now + timedelta(days=10)))
     world.accept("a1")
 
-    looks = len(world.wait(10 * 86400 - 60))
+    assert world.wait(10 * 86400 - 60) == [RunOutcome.DEFERRED]
+    assert world.wait(120) == [RunOutcome.DONE]
 
-    assert 10 * 24 * 3 < looks < 10 * 24 * 3 + 60
-    assert world.bill("a1").status is Status.DEFERRED
+
+@pytest.mark.parametrize(("seconds", "hours"), [(5, 2), (60, 17)])
+def test_a_run_that_defers_over_a_thousand_times_keeps_its_place_and_its_receives(
+    seconds: int, hours: int
+) -> None:
+    world = SerialWorld(serial(max_age=20 * 86400.0))
+    ends = world.now + timedelta(hours=hours)
+
+    def act(event: Event, _: object) -> None:
+        if event.id == "a1" and world.now < ends:
+            raise Deferred(world.now + timedelta(seconds=seconds), "not yet")
+
+    world.behaviours[BILL] = act
+    world.accept_all("a1", "a2")
+    received = 0
+    while world.now < ends:
+        world.wait(60)
+        messages = world.queues[LANE].snapshot()[1]
+        received = max([received, *(fields[4] for fields in messages)])
+
+    assert world.bill("a1").claims > 1000
+    world.wait(300)
+    assert world.order()[-2:] == ["a1", "a2"]
+    assert (world.bill("a2").status, len(world.dlqs[LANE])) == (Status.DONE, 0)
+    assert received <= 101
 
 
 @pytest.mark.parametrize("parked", [False, True])
@@ -136,13 +169,13 @@ def test_a_deferral_waits_in_its_place_and_costs_no_attempt(
     world.fail_for("a1", Deferred(until, "not yet", parked=parked))
     world.accept_all("a1", "a2")
 
-    assert world.outcomes() == [RunOutcome.DEFERRED]
+    assert world.outcomes() == [RunOutcome.DEFERRED] * 2
     run = world.bill("a1")
     assert (run.status, run.attempt_count, run.generation, run.parked) == (
         Status.DEFERRED,
         0,
-        0,
-        False,
+        1,
+        True,
     )
     assert run.next_attempt_at == until
     world.wait(2 * 3600 + 60)
@@ -299,9 +332,10 @@ def test_a_run_that_waits_for_a_person_keeps_its_place(world: SerialWorld) -> No
     world.fail_for("a1", Held("a large sum"))
     world.accept_all("a1", "a2")
 
-    assert world.outcomes() == [RunOutcome.HELD]
-    assert set(world.wait(3600)) == {RunOutcome.WAITING}
+    assert world.outcomes() == [RunOutcome.HELD, RunOutcome.DEFERRED]
+    assert world.wait(30 * 86400) == []
     assert world.bill("a1").status is Status.HELD
+    assert (len(world.queues[LANE]), world.line()) == (0, ["a1", "a2"])
 
     world.replay(event_ids=["a1"])
     world.wait(1200)
@@ -312,9 +346,8 @@ def test_a_held_run_that_is_denied_lets_the_next_begin(world: SerialWorld) -> No
     world.fail_for("a1", Held("a large sum"))
     world.accept_all("a1", "a2")
     world.outcomes()
-    row = world.row("a1", BILL)
-    assert row is not None
-    world.table.put({**row, "status": "skipped"})
+    hold = ApprovalRequest(world.bill("a1"))
+    assert deciding(world).deny(hold, by="kim", reason="no").outcome is ApprovalOutcome.DENIED
 
     world.wait(120)
 
@@ -327,11 +360,12 @@ def test_a_paused_handler_keeps_every_run_in_its_place(world: SerialWorld) -> No
     world.wait(3 * 3600)
     assert world.order() == []
     run = world.bill("a1")
-    assert (run.status, run.waits_for, run.parked) == (Status.DEFERRED, RESUMPTION, False)
+    assert (run.status, run.waits_for, run.parked) == (Status.DEFERRED, RESUMPTION, True)
+    assert (len(world.queues[LANE]), world.line()) == (0, ["a1", "a2", "a3"])
 
     pauses.resume(world.table, world.randomness, PauseRequest(BILL, "ann", "over", world.now))
     world.reconcile()
-    world.wait(1260)
+    world.wait(60)
 
     assert world.order() == ["a1", "a2", "a3"]
     assert world.bill("a1").attempt_count == 1
@@ -344,6 +378,7 @@ def test_the_time_of_a_pause_does_not_count_towards_a_runs_maximum_age() -> None
     world.wait(3 * 3600)
     pauses.resume(world.table, world.randomness, PauseRequest(BILL, "ann", "over", world.now))
     world.script(BILL, Deferred(world.now + timedelta(minutes=40), "the circuit is open"))
+    world.reconcile()
 
     world.wait(1260)
 

@@ -31,11 +31,10 @@ def test_an_ordering_key_s_runs_of_one_handler_are_one_group() -> None:
     [
         RunMessage("acme", "evt-1", "acme.bill", ordering_key="cus_2"),
         RunMessage("acme", "evt-1", "acme.ship", ordering_key="cus_1"),
-        RunMessage("acme", "evt-1", "acme.bill", ordering_key="cus_1", apart=True),
         RunMessage("acme", "evt-1", "acme.bill"),
         RunMessage("acme", "evt-1", "acme.bill", ordering_key="#evt-1"),
     ],
-    ids=["ordering_key", "handler", "apart", "none", "odd"],
+    ids=["ordering_key", "handler", "none", "odd"],
 )
 def test_whatever_else_differs_is_another_group(other: RunMessage) -> None:
     assert sent(other).group != "acme.bill#cus_1"
@@ -43,14 +42,6 @@ def test_whatever_else_differs_is_another_group(other: RunMessage) -> None:
 
 def test_a_run_of_no_ordering_key_is_in_order_with_nothing() -> None:
     one, two = (RunMessage("acme", id_, "acme.bill") for id_ in ("evt-1", "evt-2"))
-
-    assert sent(one).group != sent(two).group
-
-
-def test_two_that_are_sent_apart_do_not_wait_for_each_other() -> None:
-    one, two = (
-        RunMessage("acme", id_, "acme.bill", ordering_key="cus_1", apart=True) for id_ in ("1", "2")
-    )
 
     assert sent(one).group != sent(two).group
 
@@ -87,7 +78,7 @@ def test_a_standard_lane_gets_neither_group_nor_id() -> None:
 
 
 def test_the_group_is_not_part_of_the_text() -> None:
-    text = RunMessage.of(RUN, apart=True).encode()
+    text = RunMessage.of(RUN).encode()
 
     assert "cus_1" not in text
     assert RunMessage.decode(text) == RunMessage("acme", "evt-1", "acme.bill", 3)
@@ -96,7 +87,7 @@ def test_the_group_is_not_part_of_the_text() -> None:
 def test_a_message_of_a_run_says_what_may_claim_it() -> None:
     reference = RunMessage.of(RUN)
 
-    assert (reference.generation, reference.ordering_key, reference.apart) == (3, "cus_1", False)
+    assert (reference.generation, reference.ordering_key) == (3, "cus_1")
 
 
 # -- lanes

@@ -6,15 +6,14 @@ from datetime import timedelta
 import pytest
 
 from webhook_inbox.adapters.memory import ManualClock, MemoryFifo, MemoryQueue
-from webhook_inbox.domain.model import Run, Status
+from webhook_inbox.domain.model import Run, Status, WaitStrategy
 from webhook_inbox.domain.ports import Message, Outgoing
 from webhook_inbox.ledger.lease import CLOCK_SKEW, Refusal
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.outcomes import Worker
 from webhook_inbox.queue.visibility import (
-    MAX_POLL_INTERVAL,
+    MAX_HIDDEN,
     MIN_DELAY,
-    POLL_INTERVAL,
     FifoQueuePolicy,
     queue_policy_of,
 )
@@ -84,8 +83,10 @@ def test_what_has_changed_meanwhile_is_read_anew(
     assert queue_policy.receive_again(why, run, NOW) == MIN_DELAY
 
 
-@pytest.mark.parametrize("why", [Refusal.FINISHED, Refusal.DEAD, Refusal.EXHAUSTED])
-def test_what_is_over_does_not_stay(queue_policy: FifoQueuePolicy, why: Refusal) -> None:
+@pytest.mark.parametrize("why", [Refusal.FINISHED, Refusal.DEAD, Refusal.EXHAUSTED, Refusal.HELD])
+def test_what_is_over_or_waits_for_a_person_does_not_stay(
+    queue_policy: FifoQueuePolicy, why: Refusal
+) -> None:
     assert queue_policy.receive_again(why, RUN, NOW) is None
 
 
@@ -96,27 +97,29 @@ def test_every_refusal_is_decided(queue_policy: FifoQueuePolicy) -> None:
         assert stays is None or stays >= MIN_DELAY
 
 
+def test_what_waits_in_the_ledger_does_not_stay(queue_policy: FifoQueuePolicy) -> None:
+    run = replace(RUN, status=Status.DEFERRED, parked=True, next_attempt_at=NOW + MAX_HIDDEN)
+
+    assert queue_policy.receive_again(Refusal.NOT_DUE, run, NOW) is None
+
+
 @pytest.mark.parametrize(
-    ("receives", "longest"),
-    [(1, POLL_INTERVAL), (4, 4 * POLL_INTERVAL), (80, MAX_POLL_INTERVAL), (500, MAX_POLL_INTERVAL)],
+    ("receives", "delay", "wait"),
+    [
+        (1, MAX_HIDDEN, WaitStrategy.HIDDEN),
+        (1, MAX_HIDDEN + MS, WaitStrategy.PARKED),
+        (100, MAX_HIDDEN, WaitStrategy.HIDDEN),
+        (101, timedelta(seconds=1), WaitStrategy.PARKED),
+    ],
 )
-def test_a_long_wait_is_hidden_for_ever_longer_up_to_twenty_minutes(
-    queue: MemoryFifo, receives: int, longest: timedelta
+def test_only_a_short_wait_of_a_message_with_receives_left_is_hidden(
+    queue: MemoryFifo, receives: int, delay: timedelta, wait: WaitStrategy
 ) -> None:
-    message = taken(queue, receives=receives)
-    begun = queue._now()
+    policy = policy_for(queue, taken(queue, receives=receives))
 
-    policy_for(queue, message).hide(timedelta(days=3))
-
-    visible_at = queue.next_visible_at()
-    assert visible_at is not None
-    assert timedelta(milliseconds=visible_at - begun) == longest
-
-
-def test_sqs_hands_it_out_for_as_long_as_it_keeps_it() -> None:
-    looks = [min(POLL_INTERVAL * receive, MAX_POLL_INTERVAL) for receive in range(1, 1001)]
-
-    assert timedelta(days=13) < sum(looks, timedelta()) < timedelta(days=14)
+    assert policy.retry(delay).wait is wait
+    assert policy.deferral(delay, parked=False).wait is wait
+    assert policy.deferral(delay, parked=True).wait is WaitStrategy.PARKED
 
 
 def test_a_standard_lane_carries_waits_as_ever() -> None:

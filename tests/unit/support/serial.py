@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from tests.unit.support.world import World, handler, with_handlers
 from webhook_inbox.domain.manifest import BLOCK, SERIAL, Backoff, HandlerSpec, Order
-from webhook_inbox.domain.model import Run
+from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.queue.outcomes import RunOutcome, RunResult
 
@@ -49,13 +49,39 @@ class SerialWorld(World):
         return [result.outcome for result in self._drain(LANE)]
 
     def wait(self, seconds: float) -> list[RunOutcome]:
-        """Lets time pass, the lane being worked on whenever a message shows."""
+        """Lets time pass: the lane is worked on whenever a message shows, and what is due is sent.
+
+        The reconciler runs in each full minute in which a run is due.
+        """
         end, found = self.now + timedelta(seconds=seconds), self.outcomes()
-        while (at := self.queues[LANE].next_visible_at()) is not None and from_ms(at) <= end:
-            self.clock.advance(seconds=max((from_ms(at) - self.now).total_seconds(), 0.001))
+        while (moment := self._next_moment()) is not None and moment <= end:
+            self.clock.advance(seconds=max((moment - self.now).total_seconds(), 0.001))
+            if self.now == self._next_pass(self.now):
+                self.reconcile()
             found += self.outcomes()
         self.clock.advance(seconds=max((end - self.now).total_seconds(), 0))
         return found + self.outcomes()
+
+    def _next_moment(self) -> datetime | None:
+        visible = self.queues[LANE].next_visible_at()
+        shows = None if visible is None else from_ms(visible)
+        moments = (shows, self._next_pass(self.now + timedelta(milliseconds=1)))
+        return min(filter(None, moments), default=None)
+
+    def _next_pass(self, now: datetime) -> datetime | None:
+        rows = (row for row in self.rows("event#") if "due_bucket" in row)
+        due = [from_ms(row["due_at"]) for row in rows if row["status"] != Status.DEAD_LETTER]
+        if not due:
+            return None
+        begins = max(min(due), now)
+        minute = begins.replace(second=0, microsecond=0)
+        return minute if minute == begins else minute + timedelta(minutes=1)
+
+    def line(self, ordering_key: str = "cus_1") -> list[str]:
+        """Returns the events in the line of an ordering key, in order."""
+        rows = self.rows(f"ordering_key#{BILL}#{ordering_key}")
+        found = sorted((row["sk"], row["event_id"]) for row in rows if "event_id" in row)
+        return [event_id for _, event_id in found]
 
     def order(self, *, of: Sequence[str] = ()) -> list[str]:
         """Returns the events whose handler was called, in order, and each as often as it was."""

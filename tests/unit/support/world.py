@@ -264,7 +264,8 @@ class World:
         self, message: Message, *, by: str = "worker-1", lane: str = "default", seconds: float = 60
     ) -> RunResult:
         """Processes a message and leaves it in the queue, as a worker does that is killed then."""
-        worker = Worker(by, "v1", lane, MAX_RECEIVES)
+        most = SERIAL_RECEIVES if self.queues[lane].fifo else MAX_RECEIVES
+        worker = Worker(by, "v1", lane, most)
         deadline = self.now + timedelta(seconds=seconds)
         return self.processor.process(message, worker=worker, deadline=deadline)
 

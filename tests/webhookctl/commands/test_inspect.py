@@ -11,6 +11,9 @@ from tests.unit.support.holding import committed, effect, shared_effect
 from tests.webhookctl.commands.stage import Cli, Inbox
 from webhook_inbox.domain.errors import Deferred, Permanent, Transient
 from webhook_inbox.domain.model import Run
+from webhook_inbox.domain.ports import Change
+from webhook_inbox.ledger.schema import key_of_run
+from webhook_inbox.queue.line import TURN, Line
 
 ANSI = re.compile(r"\x1b")
 
@@ -486,3 +489,17 @@ def test_a_job_that_ended_is_shown_with_what_came_of_it(
     labour.begin()
     labour.complete(body=told)
     assert re.search(line, cli("inbox", "inspect", "evt-1").out, re.MULTILINE)
+
+
+def test_a_run_that_waits_for_its_turn_shows_its_place(cli: Cli, inbox: Inbox) -> None:
+    run = inbox.dead()
+    line = Line(inbox.table, run.handler, "cus_1", blocks=True)
+    assert run.expires_at is not None
+    for event_id in ("evt-0", "evt-0", "evt-1", "evt-2"):
+        line.enter("acme", event_id, place=0, run_expires_at=run.expires_at, now=inbox.now)
+    turn = {"status": "deferred", "parked": True, "waits_for": TURN, "ordering_key": "cus_1"}
+    inbox.table.update(key_of_run(run), Change(set={**turn, "last_error": "behind evt-z"}))
+
+    shown = cli("inbox", "inspect", "evt-1")
+
+    assert "it is number 2 of 3 in the line of cus_1; the first is evt-0" in shown.out

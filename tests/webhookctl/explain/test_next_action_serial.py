@@ -2,23 +2,24 @@
 
 from datetime import timedelta
 
-from tests.webhookctl.explain.test_next_action import MINUTE, NOW, REPLAY, words
+from tests.webhookctl.explain.test_next_action import MINUTE, NOW, words
 from webhook_inbox.domain.model import Status
 from webhook_inbox.ledger.pauses import RESUMPTION
+from webhook_inbox.queue.line import TURN
 
 
-def test_one_that_waits_for_a_dead_one_says_which_to_replay() -> None:
+def test_one_that_waits_for_its_turn_says_behind_which() -> None:
     said = words(
         Status.DEFERRED,
-        waits_for="event evt_0",
+        waits_for=TURN,
+        parked=True,
         ordering_key="cus_1",
-        next_attempt_at=NOW + MINUTE,
-        last_error="cus_1 stands still since the run of evt_0 died",
+        next_attempt_at=NOW,
+        last_error="it waits for its turn: the run of evt_0 is the first of cus_1",
     )
 
-    assert said.startswith("Finish the run of evt_0 first: ")
-    assert "cus_1" in said
-    assert REPLAY.replace("evt_1", "evt_0") in said
+    assert said.startswith("Finish the runs before it: ")
+    assert "the run of evt_0 is the first of cus_1" in said
 
 
 def test_a_dead_one_that_stops_its_ordering_key_says_so() -> None:
@@ -46,8 +47,9 @@ def test_one_that_was_sent_and_not_begun_may_be_behind_others() -> None:
     assert "earlier events of cus_1 come first" in said
 
 
-def test_one_of_a_paused_handler_looks_for_itself_and_later_than_a_parked_one() -> None:
+def test_one_of_a_paused_handler_continues_like_any_other() -> None:
     waits = {"waits_for": RESUMPTION, "next_attempt_at": NOW + timedelta(hours=1)}
 
-    assert "within two minutes of" in words(Status.DEFERRED, parked=True, **waits)
-    assert "within 20m of" in words(Status.DEFERRED, ordering_key="cus_1", **waits)
+    assert "within two minutes of" in words(
+        Status.DEFERRED, parked=True, ordering_key="cus_1", **waits
+    )

@@ -78,7 +78,9 @@ class DynamoTable:
         """See the port."""
         self._ask("DeleteItem", Key=_wire_key(key))
 
-    def query(self, pk: str, *, sk_prefix: str = "", consistent: bool = True) -> Iterator[Item]:
+    def query(
+        self, pk: str, *, sk_prefix: str = "", consistent: bool = True, limit: int | None = None
+    ) -> Iterator[Item]:
         """See the port."""
         expressions = Expressions()
         keys = f"{expressions.name('pk')} = {expressions.value(pk)}"
@@ -90,10 +92,14 @@ class DynamoTable:
             "ConsistentRead": consistent,
             **expressions.parameters,
         }
+        left = limit
         while True:
+            if left is not None:
+                parameters["Limit"] = left
             answer = self._ask("Query", **parameters)
             yield from map(row_from_wire, answer["Items"])
-            if not answer.get("LastEvaluatedKey"):
+            left = None if left is None else left - len(answer["Items"])
+            if left == 0 or not answer.get("LastEvaluatedKey"):
                 return
             parameters["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 

@@ -108,12 +108,15 @@ class MemoryTable:
             check_key(key, "DeleteItem")
             self._store(key, None)
 
-    def query(self, pk: str, *, sk_prefix: str = "", consistent: bool = True) -> Iterator[Item]:
+    def query(
+        self, pk: str, *, sk_prefix: str = "", consistent: bool = True, limit: int | None = None
+    ) -> Iterator[Item]:
         """See the port."""
         with self._call("Query"):
             check_query(pk)
             rows = self._partitions(consistent=consistent).get(pk, {})
-            found = [copied(rows[sk]) for sk in sorted(rows) if sk.startswith(sk_prefix)]
+            names = [sk for sk in sorted(rows) if sk.startswith(sk_prefix)][:limit]
+            found = [copied(rows[sk]) for sk in names]
         yield from found
 
     def query_index(
