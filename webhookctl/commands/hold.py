@@ -1,5 +1,6 @@
 """`hold`: lists and decides approval requests."""
 
+from heapq import nsmallest
 from shlex import quote
 from typing import Annotated, Any, Final
 
@@ -26,6 +27,7 @@ from webhookctl.invocation import (
     EventId,
     Handler,
     Invocation,
+    Limit,
     Reason,
     Source,
     caller,
@@ -54,16 +56,18 @@ HoldId = Annotated[
 
 @app.command("list")
 @takes_options
-def list_holds(call: Invocation, *, source: Source = None, handler: Handler = None) -> None:
+def list_holds(
+    call: Invocation, *, source: Source = None, handler: Handler = None, limit: Limit = 1000
+) -> None:
     """List the runs that wait for approval, oldest first."""
-    found = [
+    waiting = (
         hold
         for hold in holds(call.target.ledger())
         if source in {None, hold.run.source} and handler in {None, hold.run.handler}
-    ]
+    )
+    found = nsmallest(limit, waiting, key=lambda hold: hold.since or EPOCH)
     if not found:
         require_known(call.target, source=source, handler=handler)
-    found.sort(key=lambda hold: hold.since or EPOCH)
     if call.as_json:
         for hold in found:
             call.output.json(_object(hold))
@@ -72,6 +76,8 @@ def list_holds(call: Invocation, *, source: Source = None, handler: Handler = No
         call.output.note("No runs wait for approval.")
         return
     call.output.table(COLUMNS, [_row(hold) for hold in found])
+    if len(found) == limit:
+        call.output.note(f"Showing the oldest {limit}; see more with --limit, or filter.")
     call.output.note(
         call.pasteable(
             "Inspect with `webhookctl inbox inspect EVENT_ID`; decide with `webhookctl hold approve"

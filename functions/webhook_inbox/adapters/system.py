@@ -3,12 +3,13 @@
 import os
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from datetime import UTC, datetime
 from threading import Thread
 
 from webhook_inbox.domain.errors import HandlerTimedOut
+from webhook_inbox.domain.ports import Given, Returned
 
 
 class SystemClock:
@@ -36,6 +37,22 @@ class SystemRandomness:
     def uniform(self, low: float, high: float) -> float:
         """See the port."""
         return self._random.uniform(low, high)
+
+
+class ThreadPool:
+    """The port `Parallel`, with this number of threads; they start with the first calls."""
+
+    def __init__(self, size: int) -> None:
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - ingest must not load it
+
+        self._pool = ThreadPoolExecutor(size)
+
+    def map(self, work: Callable[[Given], Returned], items: Sequence[Given]) -> list[Returned]:
+        """See the port."""
+        running = [self._pool.submit(work, item) for item in items]
+        for each in running:
+            each.exception()  # waits for its end
+        return [each.result() for each in running]
 
 
 class ThreadExecutor:

@@ -3,10 +3,13 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from webhook_inbox.domain.conditions import Condition
 from webhook_inbox.domain.errors import Unavailable
+
+Given = TypeVar("Given")
+Returned = TypeVar("Returned")
 
 # A row: attribute values are str, int, bool, bytes, or lists and dicts of these.
 Item = dict[str, Any]
@@ -58,8 +61,15 @@ class Table(Protocol):
     def delete(self, key: Key) -> None:
         """Removes the row if it exists."""
 
-    def query(self, pk: str, *, sk_prefix: str = "", consistent: bool = True) -> Iterator[Item]:
-        """Yields all rows of one partition in sort-key order."""
+    def query(
+        self,
+        pk: str,
+        *,
+        sk_prefix: str = "",
+        consistent: bool = True,
+        newest_first: bool = False,
+    ) -> Iterator[Item]:
+        """Yields all rows of one partition, page by page, in sort-key order or in reverse."""
 
     def query_index(
         self,
@@ -222,6 +232,16 @@ class Randomness(Protocol):
 
     def uniform(self, low: float, high: float) -> float:
         """Returns a random number in [low, high]."""
+
+
+class Parallel(Protocol):
+    """Runs calls of services at the same time."""
+
+    def map(self, work: Callable[[Given], Returned], items: Sequence[Given]) -> list[Returned]:
+        """Applies `work` to the items, several at a time, and returns the results in order.
+
+        Raises the first error, in order, after all have ended.
+        """
 
 
 class Executor(Protocol):

@@ -137,14 +137,15 @@ READ_TIMEOUT: Final = 5.0
 ATTEMPTS: Final = 4
 
 
-def steady(service: str) -> Any:
-    """Returns a client that retries by botocore's standard mode."""
+def steady(service: str, *, connections: int = 10) -> Any:
+    """Returns a client that retries by botocore's standard mode, for so many threads."""
     return _over(session()).client(
         service,
         config=Config(
             connect_timeout=CONNECT_TIMEOUT,
             read_timeout=READ_TIMEOUT,
             retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
+            max_pool_connections=connections,
             tcp_keepalive=True,
         ),
     )

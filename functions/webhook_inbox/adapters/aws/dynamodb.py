@@ -78,7 +78,14 @@ class DynamoTable:
         """See the port."""
         self._ask("DeleteItem", Key=_wire_key(key))
 
-    def query(self, pk: str, *, sk_prefix: str = "", consistent: bool = True) -> Iterator[Item]:
+    def query(
+        self,
+        pk: str,
+        *,
+        sk_prefix: str = "",
+        consistent: bool = True,
+        newest_first: bool = False,
+    ) -> Iterator[Item]:
         """See the port."""
         expressions = Expressions()
         keys = f"{expressions.name('pk')} = {expressions.value(pk)}"
@@ -88,6 +95,7 @@ class DynamoTable:
         parameters = {
             "KeyConditionExpression": keys,
             "ConsistentRead": consistent,
+            "ScanIndexForward": not newest_first,
             **expressions.parameters,
         }
         while True:

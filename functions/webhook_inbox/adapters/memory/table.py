@@ -104,12 +104,20 @@ class MemoryTable:
             check_key(key, "DeleteItem")
             self._store(key, None)
 
-    def query(self, pk: str, *, sk_prefix: str = "", consistent: bool = True) -> Iterator[Item]:
+    def query(
+        self,
+        pk: str,
+        *,
+        sk_prefix: str = "",
+        consistent: bool = True,
+        newest_first: bool = False,
+    ) -> Iterator[Item]:
         """See the port."""
         with self._call("Query"):
             check_query(pk)
             rows = self._partitions(consistent=consistent).get(pk, {})
-            found = [copied(rows[sk]) for sk in sorted(rows) if sk.startswith(sk_prefix)]
+            ordered = sorted(rows, reverse=newest_first)
+            found = [copied(rows[sk]) for sk in ordered if sk.startswith(sk_prefix)]
         yield from found
 
     def query_index(
