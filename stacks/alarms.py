@@ -201,9 +201,15 @@ class Alarms(Construct):
 
     def watch_replay(self, replay: lambda_.IFunction) -> None:
         """Alarms on a failed replay, which an invocation from the console may not show."""
+        errors = replay.metric_errors(period=FIVE_MINUTES, statistic="Sum")
+        interrupted = _metric("ReplayInterrupted", service="replay")
         self._alarm(
             "ReplayErrors",
-            replay.metric_errors(period=FIVE_MINUTES, statistic="Sum"),
+            cloudwatch.MathExpression(
+                expression="FILL(errors, 0) + FILL(interrupted, 0)",
+                using_metrics={"errors": errors, "interrupted": interrupted},
+                period=FIVE_MINUTES,
+            ),
             text="A replay was rejected or failed midway; check its logs. Runs that it sent stay"
             f" sent. For the rest: `{self._ctl} replay`, then add --yes.",
         )
@@ -211,7 +217,7 @@ class Alarms(Construct):
     def _alarm(
         self,
         construct_id: str,
-        metric: cloudwatch.Metric,
+        metric: cloudwatch.IMetric,
         *,
         text: str,
         at_least: int = 1,
