@@ -13,6 +13,7 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
+from stacks.api import THROTTLED, THROTTLED_BY_ROUTE
 from stacks.function import NAMESPACE
 from stacks.queue import Lane
 from webhook_inbox.domain.manifest import HandlerSpec
@@ -112,11 +113,20 @@ class Alarms(Construct):
             )
 
     def watch_intake(self, api: apigatewayv2.IHttpApi, ingest: lambda_.IFunction) -> None:
-        """Alarms on 5xx responses, which providers retry, and on crashes of ingest."""
+        """Alarms on 429 and 5xx responses, and on crashes of ingest."""
+        self._alarm(
+            "Throttled",
+            cloudwatch.Metric(
+                namespace=NAMESPACE, metric_name=THROTTLED, period=MINUTE, statistic="Sum"
+            ),
+            text="API Gateway answered 429: a source, or the completions, exceed their throttle,"
+            f" and the deliveries are not stored. The metric {THROTTLED_BY_ROUTE} names the route."
+            " Raise its throttle in inbox.toml and deploy. GitHub does not retry; find the missing"
+            f" events: `{self._ctl} sources reconcile github --hook HOOK --since 1d`.",
+        )
         self._alarm(
             "ApiErrors",
             api.metric_server_error(period=MINUTE, statistic="Sum"),
-            periods=3,
             text="The API returns 5xx responses, and providers retry. Check ingest's logs for the"
             f" outcome; for no-secret: `{self._ctl} secrets set NAME`.",
         )

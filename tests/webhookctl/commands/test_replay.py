@@ -74,7 +74,7 @@ def test_the_report_as_json_is_the_functions(cli: Cli, dead: Inbox) -> None:
         ],
         "cursor": None,
         "dlq_removed": 0,
-            "failed": "",
+        "failed": "",
     }
 
 
