@@ -211,23 +211,24 @@ class Alarms(Construct):
 
     def watch_replay(self, replay: lambda_.IFunction) -> None:
         """Alarms on a failed replay, which an invocation from the console may not show."""
-        errors = replay.metric_errors(period=FIVE_MINUTES, statistic="Sum")
-        interrupted = _metric("ReplayInterrupted", service="replay")
         self._alarm(
             "ReplayErrors",
-            cloudwatch.MathExpression(
-                expression="FILL(errors, 0) + FILL(interrupted, 0)",
-                using_metrics={"errors": errors, "interrupted": interrupted},
-                period=FIVE_MINUTES,
-            ),
-            text="A replay was rejected or failed midway; check its logs. Runs that it sent stay"
+            replay.metric_errors(period=FIVE_MINUTES, statistic="Sum"),
+            text="A replay was rejected or raised an error; check its logs. Runs that it sent stay"
             f" sent. For the rest: `{self._ctl} replay`, then add --yes.",
+        )
+        self._alarm(
+            "ReplayInterrupted",
+            _metric("ReplayInterrupted", service="replay"),
+            text="The ledger or a queue failed during a replay; its result and its log have the"
+            f" error and a cursor. For the rest: `{self._ctl} replay --cursor CURSOR`, with the"
+            " same options.",
         )
 
     def _alarm(
         self,
         construct_id: str,
-        metric: cloudwatch.IMetric,
+        metric: cloudwatch.Metric,
         *,
         text: str,
         at_least: int = 1,

@@ -60,7 +60,7 @@ def fires(properties: Mapping[str, Any]) -> tuple[str, int, int]:
 def test_alarms_are_these_with_and_without_people(dev: Template, told: Template) -> None:
     expected = {f"{kind}{source}" for kind in ("Conflicts", "IngestFaults") for source in SOURCES}
     expected |= {f"{kind}{lane}" for kind in OF_A_LANE for lane in LANES}
-    expected |= {"ApiErrors", "Throttled", "IngestCrashes", "ReplayErrors"}
+    expected |= {"ApiErrors", "Throttled", "IngestCrashes", "ReplayErrors", "ReplayInterrupted"}
     expected |= {
         "ReconcilerStopped",
         "ReconcilerCrashes",
@@ -181,6 +181,7 @@ def test_a_metric_has_the_dimensions_that_powertools_gives_it(
     [
         ("IngestCrashes", "InboxIngest", 60, 1),
         ("ReconcilerCrashes", "InboxReconciler", 300, 1),
+        ("ReplayErrors", "InboxReplay", 300, 1),
         ("ProcessorCrashes-default", "InboxProcessordefault", 900, 3),
         ("ProcessorCrashes-slow", "InboxProcessorslow", 900, 3),
     ],
@@ -194,18 +195,10 @@ def test_functions_that_crash_are_noticed(
     assert dimensions(found)["FunctionName"].startswith(f"${{{function}")
 
 
-def test_a_replay_that_raises_or_is_interrupted_is_noticed(dev: Template) -> None:
-    found = alarm(dev, "ReplayErrors")
-    total, *parts = found["Metrics"]
-    assert total["Expression"] == "FILL(errors, 0) + FILL(interrupted, 0)"
-    metrics = {part["Id"]: part["MetricStat"]["Metric"] for part in parts}
-    assert (metrics["errors"]["Namespace"], metrics["errors"]["MetricName"]) == (
-        "AWS/Lambda",
-        "Errors",
-    )
-    assert dimensions(metrics["errors"])["FunctionName"].startswith("${InboxReplay")
-    assert metrics["interrupted"]["MetricName"] == "ReplayInterrupted"
-    assert dimensions(metrics["interrupted"]) == {"service": "replay"}
+def test_an_interrupted_replay_is_noticed(dev: Template) -> None:
+    found = alarm(dev, "ReplayInterrupted")
+    assert watched(found) == ("WebhookInbox", "ReplayInterrupted", "Sum", 300)
+    assert dimensions(found) == {"service": "replay"}
     assert fires(found) == (AT_LEAST, 1, 1)
 
 

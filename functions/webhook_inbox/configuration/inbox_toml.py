@@ -5,7 +5,7 @@ Any mistake in the file is a ConfigurationError of one line: file, table, key, r
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -64,8 +64,8 @@ class Configuration:
     destinations: Mapping[str, DestinationSpec]
     secrets: tuple[str, ...]
     alarms: AlarmSpec
-    throttle: ThrottleSpec
-    throttles: Mapping[str, ThrottleSpec]
+    throttle: ThrottleSpec = ThrottleSpec(rate=500.0, burst=1000)
+    throttles: Mapping[str, ThrottleSpec] = field(default_factory=dict)
 
 
 def load(path: Path, *, stage: str) -> Configuration:
