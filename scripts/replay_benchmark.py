@@ -24,7 +24,7 @@ from webhook_inbox.adapters.aws.clients import steady
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable, row_from_wire, row_to_wire
 from webhook_inbox.adapters.aws.sqs import SqsQueue
 from webhook_inbox.adapters.memory import MemoryTable
-from webhook_inbox.adapters.system import SystemClock, SystemRandomness, ThreadPool
+from webhook_inbox.adapters.system import SystemClock, SystemRandomness, ThreadParallel
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import EventStatus
 from webhook_inbox.domain.ports import Item
@@ -197,8 +197,8 @@ def rate(runs: int, asked: float, threads: int) -> None:
         AWS_ACCESS_KEY_ID="test",
         AWS_SECRET_ACCESS_KEY="test",  # noqa: S106 - a server on this machine
     )
-    table = DynamoTable(steady("dynamodb", connections=threads), "ledger")
-    queue = SqsQueue(steady("sqs", connections=threads), f"{endpoint}/1/default")
+    table = DynamoTable(steady("dynamodb"), "ledger")
+    queue = SqsQueue(steady("sqs"), f"{endpoint}/1/default")
     clock = SystemClock()
     replay = Replay(
         manifest=Manifest(),
@@ -208,7 +208,7 @@ def rate(runs: int, asked: float, threads: int) -> None:
         dlqs={},
         clock=clock,
         randomness=SystemRandomness(),
-        parallel=ThreadPool(threads),
+        parallel=ThreadParallel(threads),
     )
     try:
         begun, cpu = time.monotonic(), time.process_time()

@@ -18,7 +18,6 @@ from webhook_inbox.ledger.queries import DueEntry, Ledger, Received
 from webhook_inbox.ledger.schema import (
     BY_RECEIVED,
     DEAD_FROM,
-    DUE_SHARDS,
     RUN_LIFE,
     RUN_PREFIX,
     dead_due_at,
@@ -142,7 +141,7 @@ def _open(ledger: Ledger, wanted: Wanted) -> Iterator[Received]:
         find_newest = partial(_newest_open, ledger, wanted, last)
         with ThreadPoolExecutor(WORKERS) as pool:
             kept: list[Received] = []
-            for found in pool.map(find_newest, range(DUE_SHARDS)):
+            for found in pool.map(find_newest, ledger.due_buckets()):
                 kept = nlargest(KEPT, {*kept, *found}, key=_place)
         yield from kept
         if len(kept) < KEPT:
@@ -151,10 +150,10 @@ def _open(ledger: Ledger, wanted: Wanted) -> Iterator[Received]:
 
 
 def _newest_open(
-    ledger: Ledger, wanted: Wanted, last: Received | None, shard: int
+    ledger: Ledger, wanted: Wanted, last: Received | None, bucket: str
 ) -> list[Received]:
     def found() -> Iterator[Received]:
-        for run in ledger.due_runs(selects=wanted.selects, shards=range(shard, shard + 1)):
+        for run in ledger.due_runs(selects=wanted.selects, bucket=bucket):
             if run.status == str(wanted.status):
                 yield from _event_of(run)
 

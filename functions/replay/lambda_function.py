@@ -7,26 +7,23 @@ from aws_lambda_powertools import Logger, Metrics
 from compiled_manifest import MANIFEST
 
 from replay.telemetry import observe
-from webhook_inbox.adapters.aws.clients import steady
+from webhook_inbox.adapters.aws.clients import CONNECTIONS, steady
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable
 from webhook_inbox.adapters.aws.sqs import SqsQueue
 from webhook_inbox.adapters.environment import MaintenanceEnvironment
-from webhook_inbox.adapters.system import SystemClock, SystemRandomness, ThreadPool
+from webhook_inbox.adapters.system import SystemClock, SystemRandomness, ThreadParallel
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.replay.replay import Replay
 from webhook_inbox.replay.request import ReplayRequest
 
-# Calls at the same time. At 8 ms a call they make 500 runs per second with room to spare.
-THREADS: Final = 16
-
 environment: Final = MaintenanceEnvironment.read()
 logger: Final = Logger()
 metrics: Final = Metrics()
 clock: Final = SystemClock()
-sqs: Final = steady("sqs", connections=THREADS)
-table: Final = DynamoTable(steady("dynamodb", connections=THREADS), environment.table_name)
+sqs: Final = steady("sqs")
+table: Final = DynamoTable(steady("dynamodb"), environment.table_name)
 replay: Final = Replay(
     manifest=Manifest.from_data(MANIFEST),
     ledger=Ledger(table=table),
@@ -35,7 +32,7 @@ replay: Final = Replay(
     dlqs={lane: SqsQueue(sqs, url) for lane, url in environment.dlq_urls.items()},
     clock=clock,
     randomness=SystemRandomness(),
-    parallel=ThreadPool(THREADS),
+    parallel=ThreadParallel(CONNECTIONS),
 )
 
 

@@ -8,7 +8,6 @@ from typing import Any, Final, cast
 from simulation.engine.acting import PLAIN, Handlers, act, ask_a_person
 from simulation.engine.stepping import Ask, Call, Program
 from webhook_inbox import providers
-from webhook_inbox.adapters.memory import Sequential
 from webhook_inbox.domain.errors import HandlerTimedOut, Unavailable
 from webhook_inbox.domain.manifest import HandlerSpec, Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery
@@ -256,8 +255,6 @@ def replay(manifest: Manifest, request: ReplayRequest, until: datetime) -> Progr
             dlqs=ports.dlqs,
             clock=ports.clock,
             randomness=ports.randomness,
-            # The simulation interleaves a replay with all others; its own calls do not compete.
-            parallel=Sequential(),
         )
         try:
             return use_case.run(request, deadline=until)

@@ -1,6 +1,6 @@
 """The ports of the core. The adapters implement them over AWS, `adapters.memory` in memory."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 from webhook_inbox.domain.conditions import Condition
 from webhook_inbox.domain.errors import Unavailable
 
-Given = TypeVar("Given")
-Returned = TypeVar("Returned")
+T = TypeVar("T")
+R = TypeVar("R")
 
 # A row: attribute values are str, int, bool, bytes, or lists and dicts of these.
 Item = dict[str, Any]
@@ -234,18 +234,26 @@ class Randomness(Protocol):
         """Returns a random number in [low, high]."""
 
 
-class Parallel(Protocol):
-    """Runs calls of services at the same time."""
-
-    def map(self, work: Callable[[Given], Returned], items: Sequence[Given]) -> list[Returned]:
-        """Applies `work` to the items, several at a time, and returns the results in order.
-
-        Raises the first error, in order, after all have ended.
-        """
-
-
 class Executor(Protocol):
     """Runs a handler under a time limit."""
 
     def run(self, work: Callable[[], None], *, seconds: float) -> None:
         """Runs `work`, raising what it raises, or `HandlerTimedOut` after `seconds`."""
+
+
+class Parallel(Protocol):
+    """Makes calls at the same time."""
+
+    def map(self, work: Callable[[T], R], subjects: Iterable[T]) -> list[R]:
+        """Returns the result of each subject, in order; raises the first error of `work`."""
+
+
+class InTurn:
+    """Makes one call after the other, so that the order is the same each time."""
+
+    def map(self, work: Callable[[T], R], subjects: Iterable[T]) -> list[R]:
+        """See `Parallel`."""
+        return [work(subject) for subject in subjects]
+
+
+IN_TURN: Final = InTurn()

@@ -152,12 +152,14 @@ class Ledger:
             if start is None:
                 return
 
-    def due_runs(
-        self, *, selects: Selects = _all, shards: range = range(DUE_SHARDS)
-    ) -> Iterator[Run]:
+    def due_buckets(self) -> list[str]:
+        """Returns every partition of the due index."""
+        return [str(shard) for shard in range(DUE_SHARDS)]
+
+    def due_runs(self, *, selects: Selects = _all, bucket: str | None = None) -> Iterator[Run]:
         """Yields the open runs of the due index, in no order, page by page; no dead ones."""
-        for shard in shards:
-            entries = self._entries(shard, low=0, high=DEAD_FROM - 1)
+        for each in self.due_buckets() if bucket is None else [bucket]:
+            entries = self._entries(each, low=0, high=DEAD_FROM - 1)
             for _, run in self._read(filter(selects, entries)):
                 if run is not None and run.status is not Status.DEAD_LETTER:
                     yield run
@@ -186,8 +188,8 @@ class Ledger:
         if after is not None:
             low = max(low, after.due_at)
         shards = (
-            self._entries(shard, low=low, high=high, newest_first=newest_first)
-            for shard in range(DUE_SHARDS)
+            self._entries(bucket, low=low, high=high, newest_first=newest_first)
+            for bucket in self.due_buckets()
         )
         merged = merge(*shards, reverse=newest_first)
         following = (entry for entry in merged if after is None or entry > after)
@@ -196,16 +198,16 @@ class Ledger:
             yield entry, run if dead else None
 
     def _entries(
-        self, shard: int, *, low: int, high: int, newest_first: bool = False
+        self, bucket: str, *, low: int, high: int, newest_first: bool = False
     ) -> Iterator[DueEntry]:
-        """Yields the entries of one shard in order, page by page."""
+        """Yields the entries of one partition in order, page by page."""
 
         def read() -> Iterator[DueEntry]:
             start: Mapping[str, Any] | None = None
             while True:
                 page = self._table.query_index(
                     BY_DUE,
-                    str(shard),
+                    bucket,
                     low=low,
                     high=high,
                     newest_first=newest_first,

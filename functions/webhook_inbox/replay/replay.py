@@ -17,7 +17,7 @@ from webhook_inbox.domain.conditions import Absent, Condition, OneOf, either, ev
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import Run, Status
-from webhook_inbox.domain.ports import Change, Clock, Parallel, Queue, Randomness, Table
+from webhook_inbox.domain.ports import IN_TURN, Change, Clock, Parallel, Queue, Randomness, Table
 from webhook_inbox.domain.quotas import SEND_BATCH
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger import audit
@@ -151,7 +151,7 @@ class Replay:
         dlqs: Mapping[str, Queue],
         clock: Clock,
         randomness: Randomness,
-        parallel: Parallel,
+        parallel: Parallel = IN_TURN,
     ) -> None:
         self._manifest = manifest
         self._search = Search(manifest=manifest, ledger=ledger, clock=clock, parallel=parallel)

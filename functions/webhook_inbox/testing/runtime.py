@@ -18,7 +18,6 @@ from webhook_inbox.adapters.memory import (
     MemorySecrets,
     MemoryTable,
     SeededRandomness,
-    Sequential,
 )
 from webhook_inbox.destinations.client.factory import HttpClients
 from webhook_inbox.domain.manifest import SPLIT, DestinationSpec
@@ -90,7 +89,7 @@ class InMemoryRuntime:
         self.approvals = Approvals(randomness=self._randomness, **common)
         self._completions = Completions(**common)
         common |= {"ledger": self.ledger, "dlqs": self._dlqs}
-        self._replay = Replay(randomness=self._randomness, parallel=Sequential(), **common)
+        self._replay = Replay(randomness=self._randomness, **common)
         self._reconciler = Reconciler(**common)
         self._processor = self._worker()
         self._deliveries: dict[tuple[str, str], tuple[Delivery, frozenset[str], str]] = {}

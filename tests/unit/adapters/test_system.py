@@ -7,7 +7,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from webhook_inbox.adapters.system import ThreadExecutor, ThreadPool
+from webhook_inbox.adapters.system import ThreadExecutor, ThreadParallel
 from webhook_inbox.domain.errors import HandlerTimedOut, Permanent
 
 LONG = 30.0
@@ -143,7 +143,7 @@ def test_a_pool_works_on_as_many_items_at_once_as_it_has_threads() -> None:
         all_begun.wait(timeout=LONG)
         return item * item
 
-    assert ThreadPool(4).map(work, range(8)) == [number * number for number in range(8)]
+    assert ThreadParallel(4).map(work, range(8)) == [number * number for number in range(8)]
 
 
 def test_a_pool_raises_the_first_error_in_order_once_all_have_ended() -> None:
@@ -157,9 +157,9 @@ def test_a_pool_raises_the_first_error_in_order_once_all_have_ended() -> None:
             ended.append(item)
 
     with pytest.raises(ValueError, match="2"):
-        ThreadPool(3).map(work, range(8))
+        ThreadParallel(3).map(work, range(8))
     assert sorted(ended) == list(range(8))
 
 
 def test_a_pool_has_nothing_to_do_without_items() -> None:
-    assert ThreadPool(2).map(str, []) == []
+    assert ThreadParallel(2).map(str, []) == []

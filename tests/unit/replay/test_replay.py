@@ -1,6 +1,6 @@
 """Replay: which runs, whether they may, and what becomes of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from tests.unit.support.world import World, handler, with_handlers
-from webhook_inbox.adapters.memory import Fault, Sequential
+from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.errors import Permanent, Transient, Unavailable
 from webhook_inbox.domain.manifest import Order
 from webhook_inbox.domain.model import Status
-from webhook_inbox.domain.ports import Given, Returned
+from webhook_inbox.domain.ports import InTurn, R, T
 from webhook_inbox.queue.outcomes import RunOutcome
 from webhook_inbox.replay.replay import Replay
 from webhook_inbox.replay.request import Cursor
@@ -517,15 +517,16 @@ def test_a_queue_that_fails_ends_the_page_after_the_batch(world: World) -> None:
 # -- batches and threads
 
 
-class CountingParallel(Sequential):
+class CountingParallel(InTurn):
     """Records how many calls may be made at the same time."""
 
     def __init__(self) -> None:
         self.sizes: list[int] = []
 
-    def map(self, work: Callable[[Given], Returned], items: Sequence[Given]) -> list[Returned]:
-        self.sizes.append(len(items))
-        return super().map(work, items)
+    def map(self, work: Callable[[T], R], subjects: Iterable[T]) -> list[R]:
+        listed = list(subjects)
+        self.sizes.append(len(listed))
+        return super().map(work, listed)
 
 
 def counting(world: World) -> CountingParallel:

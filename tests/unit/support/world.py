@@ -21,7 +21,6 @@ from webhook_inbox.adapters.memory import (
     MemorySecrets,
     MemoryTable,
     SeededRandomness,
-    Sequential,
 )
 from webhook_inbox.domain.errors import Permanent
 from webhook_inbox.domain.manifest import (
@@ -151,7 +150,6 @@ class World:
             dlqs=self.dlqs,
             clock=self.clock,
             randomness=self.randomness,
-            parallel=Sequential(),
         )
         self.completions = Completions(
             manifest=manifest, table=self.table, lanes=self.lanes, clock=self.clock

@@ -138,15 +138,19 @@ READ_TIMEOUT: Final = 5.0
 ATTEMPTS: Final = 4
 
 
-def steady(service: str, *, connections: int = 10) -> Any:
-    """Returns a client that retries by botocore's standard mode, for so many threads."""
+# The calls that one client makes at the same time.
+CONNECTIONS: Final = 16
+
+
+def steady(service: str) -> Any:
+    """Returns a client that retries by botocore's standard mode."""
     return _over(session()).client(
         service,
         config=Config(
             connect_timeout=CONNECT_TIMEOUT,
             read_timeout=READ_TIMEOUT,
             retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
-            max_pool_connections=connections,
+            max_pool_connections=CONNECTIONS,
             # Together a quarter of a call's CPU. The adapters build the parameters themselves, and
             # the service validates them too.
             parameter_validation=False,

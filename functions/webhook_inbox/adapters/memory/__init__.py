@@ -9,12 +9,7 @@ from webhook_inbox.adapters.memory.faults import Fault, Faults, no_faults
 from webhook_inbox.adapters.memory.fifo_queue import MemoryFifo
 from webhook_inbox.adapters.memory.queue import MemoryQueue
 from webhook_inbox.adapters.memory.stores import MemoryBlobs, MemorySecrets
-from webhook_inbox.adapters.memory.system import (
-    InlineExecutor,
-    ManualClock,
-    SeededRandomness,
-    Sequential,
-)
+from webhook_inbox.adapters.memory.system import InlineExecutor, ManualClock, SeededRandomness
 from webhook_inbox.adapters.memory.table import MemoryTable
 
 __all__ = [
@@ -29,6 +24,5 @@ __all__ = [
     "MemorySecrets",
     "MemoryTable",
     "SeededRandomness",
-    "Sequential",
     "no_faults",
 ]

@@ -1,12 +1,12 @@
 """A clock, randomness and an executor for tests."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Final
 
 from webhook_inbox.domain.errors import HandlerTimedOut
-from webhook_inbox.domain.ports import Clock, Given, Returned
+from webhook_inbox.domain.ports import Clock
 
 START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -45,14 +45,6 @@ class SeededRandomness:
     def uniform(self, low: float, high: float) -> float:
         """See the port."""
         return self._random.uniform(low, high)
-
-
-class Sequential:
-    """The port `Parallel`, one item after the other in the calling thread."""
-
-    def map(self, work: Callable[[Given], Returned], items: Sequence[Given]) -> list[Returned]:
-        """See the port; an error ends the call at once."""
-        return [work(item) for item in items]
 
 
 class InlineExecutor:
