@@ -138,9 +138,9 @@ def render() -> str:
         "this page; a test checks that it is current.\n\n"
         "## `functions/inbox.toml`\n\n"
         "Tables under `[stages.STAGE.…]` override a table for one stage. The top-level key\n"
-        '`handler_secrets = ["openai"]` lists the secrets that `ctx.secret` may read. The top-level\n'
-        "`throttle = { rate = 500, burst = 1000 }`, which is its default, limits the completions, and\n"
-        "each source that has no limit of its own.\n"
+        '`handler_secrets = ["openai"]` lists the secrets that `ctx.secret` may read.\n'
+        "`throttle = { rate = 500, burst = 1000 }`, its default, limits the completions, and each\n"
+        "source that has no limit of its own.\n"
     )
     parts = (
         _sections(EVERY),
