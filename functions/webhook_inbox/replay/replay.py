@@ -90,7 +90,7 @@ class ReplayReport:
         return asdict(self)
 
 
-class Pace:
+class SendRate:
     """Limits a rate: never more than `rate` runs a second, and one batch, in any period.
 
     A batch that is late does not let later ones catch up.
@@ -127,7 +127,7 @@ class ReplayPage:
 
     request: ReplayRequest
     report: ReplayReport
-    pace: Pace
+    pace: SendRate
     cursor: Cursor
     batch: list[Run] = field(default_factory=list)
 
@@ -173,10 +173,10 @@ class Replay:
         """
         report = ReplayReport(dry_run=request.dry_run)
         cursor = Cursor.decode(request.cursor) if request.cursor else Cursor()
-        # A cursor proves no first page: whoever invokes the function can write one.
+        # A cursor is no proof of a first page: the caller can have written it.
         if not request.dry_run:
             self._audit(request, cursor)
-        pace = Pace(self._clock, request.rate_per_second)
+        pace = SendRate(self._clock, request.rate_per_second)
         self._replay(ReplayPage(request, report, pace, cursor), deadline)
         if not request.dry_run and report.cursor is None:
             # A failure must not lose the report; the reconciler sweeps the DLQs as well.
