@@ -151,9 +151,7 @@ def steady(service: str) -> Any:
             read_timeout=READ_TIMEOUT,
             retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
             max_pool_connections=CONNECTIONS,
-            # Together a quarter of a call's CPU. The adapters build the parameters themselves, and
-            # the service validates them too.
-            parameter_validation=False,
+            # The SDK builds its own anew for each call.
             user_agent=USER_AGENT,
             tcp_keepalive=True,
         ),
