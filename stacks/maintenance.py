@@ -64,7 +64,7 @@ class Replay(MaintenanceFunction):
 
     def __init__(self, scope: Construct, construct_id: str, resources: Resources) -> None:
         # With 1,769 MB a function has one whole CPU. 500 runs per second need most of one: a run
-        # costs 1.7 ms, measured by scripts/replay_benchmark.py.
+        # costs 1.9 ms, measured by scripts/replay_benchmark.py.
         super().__init__(scope, construct_id, name="replay", resources=resources, memory=1769)
         # Writes an audit row per page.
         self.allow("dynamodb:PutItem", on=[resources.table])
