@@ -19,7 +19,10 @@ from webhookctl.app import app
 
 FILE: Final = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
 Tables = tuple[tuple[str, type[BaseModel]], ...]
-EVERY: Final[Tables] = (("`[sources.NAME]`, every provider", document.Source),)
+EVERY: Final[Tables] = (
+    ("`[sources.NAME]`, every provider", document.Source),
+    ("`throttle = { … }`, at the top or of a source", document.Throttle),
+)
 DECLARED: Final[Tables] = (
     ('`[sources.NAME]` with `provider = "hmac"`, also', hmac_source.DeclaredSource),
     ("`signature = { … }`", hmac_source.Signature),
@@ -104,6 +107,7 @@ outcome.
 | 404 | `unknown-source` | no such source |
 | 405 | `wrong-method` | POST only |
 | 409 | `conflict` | a known id with other content; refused and stored |
+| 429 | | beyond the source's throttle: API Gateway answers, and nothing is stored |
 | 503 | `no-secret`, `unavailable`, `broken` | not stored; the provider retries |
 
 ## Answers to a completion
@@ -137,6 +141,8 @@ def render() -> str:
         "## `functions/inbox.toml`\n\n"
         "Tables under `[stages.STAGE.…]` override a table for one stage. The top-level key\n"
         '`handler_secrets = ["openai"]` lists the secrets that `ctx.secret` may read.\n'
+        "`throttle = { rate = 500, burst = 1000 }`, its default, limits the completions, and each\n"
+        "source that has no limit of its own.\n"
     )
     parts = (
         _sections(EVERY),

@@ -13,6 +13,7 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
+from stacks.api import THROTTLED, THROTTLED_BY_ROUTE
 from stacks.function import NAMESPACE
 from stacks.queue import FIFO_REACH, Lane
 from webhook_inbox.domain.manifest import HandlerSpec
@@ -131,11 +132,20 @@ class Alarms(Construct):
             )
 
     def watch_intake(self, api: apigatewayv2.IHttpApi, ingest: lambda_.IFunction) -> None:
-        """Alarms on 5xx responses, which providers retry, and on crashes of ingest."""
+        """Alarms on 429 and 5xx responses, and on crashes of ingest."""
+        self._alarm(
+            "Throttled",
+            cloudwatch.Metric(
+                namespace=NAMESPACE, metric_name=THROTTLED, period=MINUTE, statistic="Sum"
+            ),
+            text="API Gateway answered 429: a source, or the completions, exceed their throttle,"
+            f" and the deliveries are not stored. The metric {THROTTLED_BY_ROUTE} names the route."
+            " Raise its throttle in inbox.toml and deploy. GitHub does not retry; find the missing"
+            f" events: `{self._ctl} sources reconcile github --hook HOOK --since 1d`.",
+        )
         self._alarm(
             "ApiErrors",
             api.metric_server_error(period=MINUTE, statistic="Sum"),
-            periods=3,
             text="The API returns 5xx responses, and providers retry. Check ingest's logs for the"
             f" outcome; for no-secret: `{self._ctl} secrets set NAME`.",
         )
@@ -248,8 +258,15 @@ class Alarms(Construct):
         self._alarm(
             "ReplayErrors",
             replay.metric_errors(period=FIVE_MINUTES, statistic="Sum"),
-            text="A replay was rejected or failed midway; check its logs. Runs that it sent stay"
+            text="A replay was rejected or raised an error; check its logs. Runs that it sent stay"
             f" sent. For the rest: `{self._ctl} replay`, then add --yes.",
+        )
+        self._alarm(
+            "ReplayInterrupted",
+            _metric("ReplayInterrupted", service="replay"),
+            text="The ledger or a queue failed during a replay; its result and its log have the"
+            f" error and a cursor. For the rest: `{self._ctl} replay --cursor CURSOR`, with the"
+            " same options.",
         )
 
     def _alarm(

@@ -1,7 +1,8 @@
 """The HTTP API for deliveries and job completions."""
 
 import json
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_apigatewayv2 as apigatewayv2
@@ -9,6 +10,9 @@ from aws_cdk import aws_apigatewayv2_integrations as integrations
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
+
+from stacks.function import NAMESPACE
+from webhook_inbox.configuration.inbox_toml import ThrottleSpec
 
 # No body, header or query string: some providers put tokens there. No path: a completion's path
 # ends in its token. Ingest's log has the source, under integrationRequestId.
@@ -25,15 +29,28 @@ ACCESS_LOG: Final = {
     "integrationError": "$context.integrationErrorMessage",
 }
 
-# API Gateway answers 404 to any other method or path.
-ROUTES: Final = {
-    "/webhooks/{source}": apigatewayv2.HttpMethod.ANY,
-    "/completions/{token}": apigatewayv2.HttpMethod.POST,
-}
+COMPLETIONS: Final = "POST /completions/{token}"
+# Ingest answers 404 for a source that is not configured. API Gateway answers 404 to any other
+# method or path.
+UNKNOWN: Final = "ANY /webhooks/{source}"
+# A flood of unknown sources uses no other route's limit.
+UNKNOWN_THROTTLE: Final = ThrottleSpec(rate=5, burst=10)
+# The metric of requests with the answer 429: of all routes but UNKNOWN, and by route.
+THROTTLED: Final = "Throttled"
+THROTTLED_BY_ROUTE: Final = "ThrottledByRoute"
+
+
+def source_route(source: str) -> str:
+    """Returns the route key of a source."""
+    return f"ANY /webhooks/{source}"
 
 
 class Api(Construct):
-    """Two routes to ingest, with throttling (requests per second, burst) and an access log."""
+    """A route to ingest per source, each with its own limit, and an access log.
+
+    API Gateway gives each route that the stage's settings name a limit of its own: a flood of one
+    source takes nothing from the others, from completions or from unknown sources.
+    """
 
     def __init__(
         self,
@@ -41,8 +58,8 @@ class Api(Construct):
         construct_id: str,
         *,
         ingest: lambda_.IFunction,
-        rate: float,
-        burst: int,
+        throttle: ThrottleSpec,
+        sources: Mapping[str, ThrottleSpec],
     ) -> None:
         super().__init__(scope, construct_id)
         self.api = apigatewayv2.HttpApi(
@@ -50,23 +67,15 @@ class Api(Construct):
         )
         # Its id is part of every URL registered with a provider, so it outlives the stack.
         self.api.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
-        integration = integrations.HttpLambdaIntegration(
-            "Ingest",
-            ingest,
-            payload_format_version=apigatewayv2.PayloadFormatVersion.VERSION_2_0,
-            timeout=Duration.seconds(10),
-        )
-        for path, method in ROUTES.items():
-            self.api.add_routes(path=path, methods=[method], integration=integration)
+        limits = {source_route(source): limit for source, limit in sources.items()}
+        limits |= {UNKNOWN: UNKNOWN_THROTTLE, COMPLETIONS: throttle}
+        routes = self._routes(limits, ingest)
         self.stage = apigatewayv2.HttpStage(
-            self,
-            "Stage",
-            http_api=self.api,
-            stage_name="$default",
-            auto_deploy=True,
-            throttle=apigatewayv2.ThrottleSettings(rate_limit=rate, burst_limit=burst),
+            self, "Stage", http_api=self.api, stage_name="$default", auto_deploy=True
         )
-        log_group = logs.LogGroup(
+        # The stage's settings may name only routes that exist.
+        self.stage.node.add_dependency(*routes)
+        self._access_log = logs.LogGroup(
             self,
             "AccessLogs",
             retention=logs.RetentionDays.ONE_MONTH,
@@ -75,10 +84,54 @@ class Api(Construct):
         resource = self.stage.node.default_child
         assert isinstance(resource, apigatewayv2.CfnStage)  # noqa: S101 - narrows the type
         resource.access_log_settings = apigatewayv2.CfnStage.AccessLogSettingsProperty(
-            destination_arn=log_group.log_group_arn, format=json.dumps(ACCESS_LOG)
+            destination_arn=self._access_log.log_group_arn, format=json.dumps(ACCESS_LOG)
         )
+        resource.route_settings = {key: _settings(limit) for key, limit in limits.items()}
+        self._count_throttled()
+
+    def _routes(
+        self, limits: Mapping[str, ThrottleSpec], ingest: lambda_.IFunction
+    ) -> list[apigatewayv2.HttpRoute]:
+        integration = integrations.HttpLambdaIntegration(
+            "Ingest",
+            ingest,
+            payload_format_version=apigatewayv2.PayloadFormatVersion.VERSION_2_0,
+            timeout=Duration.seconds(10),
+            # A permission per route would exceed the 20 KB of a function's policy.
+            scope_permission_to_route=False,
+        )
+        routes: list[apigatewayv2.HttpRoute] = []
+        for key in limits:
+            method, path = key.split(" ")
+            routes += self.api.add_routes(
+                path=path, methods=[apigatewayv2.HttpMethod[method]], integration=integration
+            )
+        return routes
+
+    def _count_throttled(self) -> None:
+        """Counts answers of 429, which API Gateway's own metrics do not tell from other 4xx."""
+        throttled = logs.FilterPattern.string_value("$.status", "=", "429")
+        known = logs.FilterPattern.string_value("$.route", "!=", UNKNOWN)
+        for name, pattern, dimensions in (
+            (THROTTLED, logs.FilterPattern.all(throttled, known), None),
+            (THROTTLED_BY_ROUTE, throttled, {"route": "$.route"}),
+        ):
+            logs.MetricFilter(
+                self,
+                name,
+                log_group=self._access_log,
+                filter_pattern=pattern,
+                metric_namespace=NAMESPACE,
+                metric_name=name,
+                metric_value="1",
+                dimensions=dimensions,
+            )
 
     @property
     def url(self) -> str:
         """The base URL, without a trailing slash."""
         return self.api.api_endpoint
+
+
+def _settings(limit: ThrottleSpec) -> dict[str, Any]:
+    return {"ThrottlingRateLimit": limit.rate, "ThrottlingBurstLimit": limit.burst}

@@ -36,8 +36,6 @@ class InboxProps:
         functions: the directory with your `handlers/` and `inbox.toml`.
         build: the directory for bundles and wheels; by default `.build` beside `functions`.
         local: leaves third-party wheels out, for the local runtime.
-        throttle_rate: the API's steady-state limit, requests per second.
-        throttle_burst: the API's burst limit, requests.
         placement: the concurrency, network and rights of the processors.
     """
 
@@ -45,8 +43,6 @@ class InboxProps:
     functions: Path = HOME
     build: Path | None = None
     local: bool = False
-    throttle_rate: float = 500
-    throttle_burst: int = 1000
     placement: Placement = field(default_factory=Placement)
 
 
@@ -78,8 +74,11 @@ class WebhookInbox(Construct):
         }
         replay = Replay(self, "Replay", resources)
         reconciler = Reconciler(self, "Reconciler", resources)
-        api = Api(self, "Api", ingest=ingest, rate=props.throttle_rate, burst=props.throttle_burst)
-        alarms = self._alarms(props, resources)
+        settings = inbox_toml.load(props.functions / "inbox.toml", stage=props.stage)
+        api = Api(
+            self, "Api", ingest=ingest, throttle=settings.throttle, sources=settings.throttles
+        )
+        alarms = self._alarms(settings.alarms, resources)
         alarms.watch_intake(api.api, ingest)
         alarms.watch_reconciler(reconciler)
         alarms.watch_replay(replay)
@@ -133,9 +132,8 @@ class WebhookInbox(Construct):
             workshop=Workshop(props.functions, self.manifest, build, wheels=not props.local),
         )
 
-    def _alarms(self, props: InboxProps, resources: Resources) -> Alarms:
-        settings = inbox_toml.load(props.functions / "inbox.toml", stage=props.stage)
-        alarms = Alarms(self, "Alarms", addresses=[*settings.alarms.notify, *settings.alarms.page])
+    def _alarms(self, recipients: inbox_toml.AlarmSpec, resources: Resources) -> Alarms:
+        alarms = Alarms(self, "Alarms", addresses=[*recipients.notify, *recipients.page])
         for lane in resources.lanes.values():
             alarms.watch_lane(lane, self.processors[lane.name])
         alarms.watch_serial(spec for spec in self.manifest.handlers.values() if spec.serial)

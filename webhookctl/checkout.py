@@ -9,6 +9,7 @@ from botocore.exceptions import ClientError
 
 from webhook_inbox.configuration import inbox_toml
 from webhook_inbox.configuration.compile import compile_manifest
+from webhook_inbox.configuration.inbox_toml import ThrottleSpec
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhookctl.errors import CommandError
 from webhookctl.repository import own_directories, owned
@@ -47,6 +48,10 @@ class Checkout:
     def sources(self, stage: str) -> dict[str, SourceSpec]:
         """Reads the sources without importing handlers; raises ConfigurationError."""
         return dict(inbox_toml.load(self.functions / "inbox.toml", stage=stage).sources)
+
+    def throttles(self, stage: str) -> dict[str, ThrottleSpec]:
+        """Reads the limits of the sources' routes; raises ConfigurationError."""
+        return dict(inbox_toml.load(self.functions / "inbox.toml", stage=stage).throttles)
 
     def source(self, name: str, stage: str) -> SourceSpec:
         """Returns a source; raises CommandError for an unknown name."""

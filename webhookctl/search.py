@@ -1,10 +1,12 @@
 """Finds events by their time, or by runs that need attention."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from heapq import merge
+from functools import partial
+from heapq import merge, nlargest
 from itertools import groupby, islice
 from typing import Any, Final
 
@@ -12,16 +14,28 @@ from webhook_inbox.domain.manifest import matches
 from webhook_inbox.domain.model import EventStatus, Overview, Run, StoredEvent
 from webhook_inbox.domain.ports import Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms
-from webhook_inbox.ledger.queries import Ledger, Received
-from webhook_inbox.ledger.schema import BY_RECEIVED, RUN_LIFE, identify, received_buckets
+from webhook_inbox.ledger.queries import DueEntry, Ledger, Received
+from webhook_inbox.ledger.schema import (
+    BY_RECEIVED,
+    DEAD_FROM,
+    RUN_LIFE,
+    RUN_PREFIX,
+    dead_due_at,
+    event_pk,
+    identify,
+    live,
+    received_buckets,
+    run_from,
+)
 
 # The default window of a search by time.
 WINDOW: Final = timedelta(hours=24)
 WORKERS: Final = 8
 PAGE: Final = 100
-
-# By source and event id.
-InDueIndex = dict[tuple[str, str], tuple[Received, list[Run]]]
+# The events that one pass over the open runs of the due index keeps in memory.
+KEPT: Final = 5000
+# A run's row has the time of its event rounded up to a second.
+ROUNDED: Final = timedelta(seconds=1)
 
 # An event of such a status has a run that the `by_due` index lists.
 ATTENDED: Final = frozenset(
@@ -48,6 +62,10 @@ class Wanted:
     handler: str | None = None
     since: datetime | None = None
 
+    def selects(self, entry: DueEntry) -> bool:
+        """Returns whether a run may match, according to its entry in the due index."""
+        return self.source in {None, entry.source} and self.handler in {None, entry.handler}
+
     def names(self, found: Received) -> bool:
         """Returns whether an event may match, according to its index entry."""
         return (
@@ -69,49 +87,91 @@ class Wanted:
 def find(table: Table, wanted: Wanted, *, now: datetime) -> Iterator[Overview]:
     """Yields the matching events, newest first, without their bodies.
 
-    A run outlives its event by a week; an expired event is shown as far as its run's row tells.
+    The memory does not grow with the number of events. A run outlives its event by a week; an
+    expired event is shown as far as its runs' rows tell. The order of events that the due index
+    lists is exact to the second.
     """
     ledger = Ledger(table=table)
-    looked_up = wanted.status in {*ATTENDED, EventStatus.PROCESSING}
-    in_due_index = _in_due_index(ledger) if looked_up else {}
-    candidates = _once(filter(wanted.names, _candidates(table, in_due_index, wanted, now)))
-    return filter(wanted.fits, _read(ledger, candidates, in_due_index, now))
+    candidates = _once(filter(wanted.names, _candidates(ledger, table, wanted, now)))
+    return filter(wanted.fits, _read(ledger, table, candidates, wanted, now))
 
 
-def _candidates(
-    table: Table, in_due_index: InDueIndex, wanted: Wanted, now: datetime
-) -> Iterator[Received]:
-    newest_first = iter(sorted((event for event, _ in in_due_index.values()), key=_newest))
+def _candidates(ledger: Ledger, table: Table, wanted: Wanted, now: datetime) -> Iterator[Received]:
+    if wanted.status is EventStatus.DEAD_LETTER:
+        return _dead(ledger, wanted)
     if wanted.status in ATTENDED:
-        return newest_first
+        return _open(ledger, wanted)
     received = _received(table, wanted.since or now - WINDOW, now)
     if wanted.status is not EventStatus.PROCESSING:
         return received
     # The due index lists later attempts of any age, but no first attempts.
-    return merge(received, newest_first, key=_newest)
+    return merge(received, _open(ledger, wanted), key=_newest)
 
 
 def _once(found: Iterator[Received]) -> Iterator[Received]:
+    """Yields each event once; the entries of an event follow each other within a second."""
+    recent: deque[Received] = deque()
     seen: set[tuple[str, str]] = set()
     for event in found:
+        while recent and recent[0].received_at - event.received_at > 2 * ROUNDED:
+            gone = recent.popleft()
+            seen.discard((gone.source, gone.event_id))
         if (event.source, event.event_id) not in seen:
             seen.add((event.source, event.event_id))
+            recent.append(event)
             yield event
 
 
-def _in_due_index(ledger: Ledger) -> InDueIndex:
-    """Returns the events with runs in the due index, and those runs."""
-    found: InDueIndex = {}
-    for run in ledger.due_runs():
-        if run.expires_at is not None:
-            received_at = run.expires_at - RUN_LIFE
-            event = Received(run.source, run.event_id, run.type, received_at)
-            found.setdefault((run.source, run.event_id), (event, []))[1].append(run)
-    return found
+def _dead(ledger: Ledger, wanted: Wanted) -> Iterator[Received]:
+    """Yields the events of dead runs, newest first; the index has them in this order."""
+    low = DEAD_FROM if wanted.since is None else dead_due_at(wanted.since + RUN_LIFE)
+    for _, run in ledger.dead_runs(low=low, newest_first=True, selects=wanted.selects):
+        if run is not None:
+            yield from _event_of(run)
 
 
-def _remains(known: Received, runs: Sequence[Run]) -> Overview:
-    """Returns an expired event, reconstructed from its runs."""
+def _open(ledger: Ledger, wanted: Wanted) -> Iterator[Received]:
+    """Yields the events of open runs in the wanted status, newest first.
+
+    The index has them in another order. Each pass reads all of it and keeps the newest events
+    behind those of the pass before.
+    """
+    last: Received | None = None
+    while True:
+        find_newest = partial(_newest_open, ledger, wanted, last)
+        with ThreadPoolExecutor(WORKERS) as pool:
+            kept: list[Received] = []
+            for found in pool.map(find_newest, ledger.due_buckets()):
+                kept = nlargest(KEPT, {*kept, *found}, key=_place)
+        yield from kept
+        if len(kept) < KEPT:
+            return
+        last = kept[-1]
+
+
+def _newest_open(
+    ledger: Ledger, wanted: Wanted, last: Received | None, bucket: str
+) -> list[Received]:
+    def found() -> Iterator[Received]:
+        for run in ledger.due_runs(selects=wanted.selects, bucket=bucket):
+            if run.status == str(wanted.status):
+                yield from _event_of(run)
+
+    behind = (event for event in found() if last is None or _place(event) < _place(last))
+    return nlargest(KEPT, filter(wanted.names, behind), key=_place)
+
+
+def _event_of(run: Run) -> Iterator[Received]:
+    if run.expires_at is not None:
+        yield Received(run.source, run.event_id, run.type, run.expires_at - RUN_LIFE)
+
+
+def _remains(table: Table, known: Received, now: datetime) -> Overview | None:
+    """Returns an expired event, reconstructed from its runs; None if those have expired too."""
+    rows = table.query(event_pk(known.source, known.event_id), sk_prefix=RUN_PREFIX)
+    runs = tuple(run_from(row) for row in rows if live(row, now))
+    if not runs:
+        return None
     event = StoredEvent(
         source=known.source,
         event_id=known.event_id,
@@ -122,7 +182,7 @@ def _remains(known: Received, runs: Sequence[Run]) -> Overview:
         headers={},
         runs=tuple(run.handler for run in runs),
     )
-    return Overview(event, tuple(runs))
+    return Overview(event, runs)
 
 
 def _received(table: Table, low: datetime, high: datetime) -> Iterator[Received]:
@@ -159,15 +219,19 @@ def _newest(found: Received) -> float:
     return -found.received_at.timestamp()
 
 
+def _place(found: Received) -> tuple[datetime, str, str]:
+    return found.received_at, found.source, found.event_id
+
+
 def _read(
-    ledger: Ledger, found: Iterator[Received], in_due_index: InDueIndex, now: datetime
+    ledger: Ledger, table: Table, found: Iterator[Received], wanted: Wanted, now: datetime
 ) -> Iterator[Overview]:
     """Reads the events in batches, in order."""
+    by_run = wanted.status in {*ATTENDED, EventStatus.PROCESSING}
 
     def one(event: Received) -> Overview | None:
         overview = ledger.overview(event.source, event.event_id, now=now)
-        remains = in_due_index.get((event.source, event.event_id))
-        return _remains(*remains) if overview is None and remains else overview
+        return _remains(table, event, now) if overview is None and by_run else overview
 
     with ThreadPoolExecutor(WORKERS) as pool:
         while batch := list(islice(found, WORKERS)):

@@ -1,4 +1,4 @@
-"""One log line per replay, and a metric per outcome."""
+"""One log line per page of a replay, and a metric per outcome."""
 
 from typing import Any
 
@@ -19,7 +19,11 @@ def observe(
     for outcome, number in ({} if report.dry_run else report.counts).items():
         name = f"Replay{str(outcome).title().replace('_', '')}"
         metrics.add_metric(name=name, unit=MetricUnit.Count, value=number)
+    if report.failed:
+        metrics.add_metric(name="ReplayInterrupted", unit=MetricUnit.Count, value=1)
     metrics.flush_metrics()
     asked = request.model_dump(mode="json", exclude_none=True)
-    logger.info("replay", extra={"request": asked, "counts": data["counts"]})
+    write = logger.error if report.failed else logger.info
+    extra = {"request": asked, "counts": data["counts"], "failed": report.failed}
+    write("replay", extra=extra)
     return data

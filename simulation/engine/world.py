@@ -272,16 +272,7 @@ class World:
         if key.sk == "event":
             self.observer.stored(old, new, now, self.aws.blobs)
         elif key.sk.startswith(RUN_PREFIX):
-            run = run_name(key)
-            limit = self.limits.get(run[2], 0)
-            changed(self.observer, actor, run, old or {}, new, now=now, limit=limit)
-            if self.left.faults == self.scenario.budget.faults:
-                check_turn(self.observer, run, old or {}, new)
-            if new["status"] == "done" and (old or {}).get("status") != "done":
-                self._check_effect(run)
-            if old is not None and new.get("approvals") != old.get("approvals"):
-                self.observer.decided.add(run)
-                self._approved(run, old)
+            self._wrote_run(actor, run_name(key), old, new)
         elif circuits.is_circuit(key):
             circuits.changed(self.observer, key, old or {}, new, now=now, max_skew=self.max_skew)
         elif key.pk == CONTROL_PK:
@@ -303,6 +294,17 @@ class World:
                 approvals=approvals,
                 executions=self.sink.executed.get(new["idempotency_key"], 0),
             )
+
+    def _wrote_run(self, actor: Actor, run: RunName, old: Item | None, new: Item) -> None:
+        limit = self.limits.get(run[2], 0)
+        changed(self.observer, actor, run, old or {}, new, now=self.clock.ms, limit=limit)
+        if self.left.faults == self.scenario.budget.faults:
+            check_turn(self.observer, run, old or {}, new)
+        if new["status"] == "done" and (old or {}).get("status") != "done":
+            self._check_effect(run)
+        if old is not None and new.get("approvals") != old.get("approvals"):
+            self.observer.decided.add(run)
+            self._approved(run, old)
 
     def _check_effect(self, run: RunName) -> None:
         behavior = self.behavior_of(run[2])

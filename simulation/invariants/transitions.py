@@ -17,6 +17,7 @@ from webhook_inbox.domain.ports import Item
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.deadlines import RESENDS
 from webhook_inbox.ledger.pauses import RESUMPTION
+from webhook_inbox.ledger.schema import DEAD_FROM
 from webhook_inbox.queue.line import TURN, TURN_CHECK
 from webhook_inbox.queue.message import RunMessage
 
@@ -44,11 +45,7 @@ def changed(
     """
     status, before = new["status"], old.get("status")
     must("G2", _generation(new) >= _generation(old), f"{run}: the generation decreased")
-    watched = "due_bucket" in new
-    must("G9", watched or status not in OPEN, f"{run} is {status} but not in the due index")
-    must(
-        "G9", not watched or status not in FINISHED, f"{run} is {status} but still in the due index"
-    )
+    _listed(run, new)
     if before in FINISHED:
         if status not in FINISHED:
             forced = actor.replays and actor.force
@@ -72,6 +69,19 @@ def changed(
         observer.spent[run] = 0
     if status == Status.DEAD_LETTER and before != Status.DEAD_LETTER:
         _died(observer, run, old, new, now, limit)
+
+
+def _listed(run: RunName, new: Item) -> None:
+    status, watched = new["status"], "due_bucket" in new
+    must("G9", watched or status not in OPEN, f"{run} is {status} but not in the due index")
+    must(
+        "G9", not watched or status not in FINISHED, f"{run} is {status} but still in the due index"
+    )
+    if watched:
+        # The reconciler reads one part of the index, a search for dead runs the other.
+        dead, among_dead = status == Status.DEAD_LETTER, new["due_at"] >= DEAD_FROM
+        must("G9", not dead or among_dead, f"{run} is dead and not listed among the dead runs")
+        must("G1", dead or not among_dead, f"{run} is {status} and listed among the dead runs")
 
 
 def _claimed(observer: Observer, actor: Actor, run: RunName, old: Item) -> None:

@@ -32,6 +32,15 @@ def test_a_prefix_narrows_a_partition(table: Table) -> None:
     assert len(list(table.query(PK, sk_prefix="run#", limit=3))) == 2
 
 
+def test_a_partition_can_be_read_from_its_end(table: Table) -> None:
+    for sk in ("run#a", "run#b", "run#c", "event"):
+        table.put({"pk": PK, "sk": sk})
+
+    found = [row["sk"] for row in table.query(PK, sk_prefix="run#", newest_first=True)]
+
+    assert found == ["run#c", "run#b", "run#a"]
+
+
 def test_an_empty_partition_yields_nothing(table: Table) -> None:
     assert list(table.query("event#s#none")) == []
     assert list(table.query("event#s#none", consistent=False)) == []

@@ -242,6 +242,20 @@ def test_a_replay_is_logged_counted_and_audited(dead: Inbox) -> None:
     assert (audit["by"], audit["reason"]) == ("jo", "mended")
 
 
+def test_a_page_that_failed_midway_is_answered_and_counted(dead: Inbox, faults: Faults) -> None:
+    faults.set("UpdateItem", Fault.DOWN, skip=1)
+    dead.output.read()
+
+    report = dead.invoke("replay", {"rate_per_second": 500})
+    faults.clear()
+
+    assert (report["counts"], "UpdateItem" in report["failed"]) == ({"replayed": 1}, True)
+    [metric] = dead.output.metrics()
+    assert metric["ReplayInterrupted"] == [1.0]
+    rest = dead.invoke("replay", {"cursor": report["cursor"]})
+    assert (rest["counts"], rest["cursor"]) == ({"replayed": 2}, None)
+
+
 def test_a_dry_run_counts_nothing_as_replayed(dead: Inbox) -> None:
     dead.output.read()
 

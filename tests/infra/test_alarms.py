@@ -62,7 +62,7 @@ def test_alarms_are_these_with_and_without_people(dev: Template, told: Template)
     expected = {f"{kind}{source}" for kind in ("Conflicts", "IngestFaults") for source in SOURCES}
     expected |= {f"{kind}{lane}" for kind in OF_A_LANE for lane in LANES}
     expected |= {"Held-github"}  # Stripe signs its time
-    expected |= {"ApiErrors", "IngestCrashes", "ReplayErrors"}
+    expected |= {"ApiErrors", "Throttled", "IngestCrashes", "ReplayErrors", "ReplayInterrupted"}
     expected |= {
         "ReconcilerStopped",
         "ReconcilerCrashes",
@@ -205,10 +205,24 @@ def test_functions_that_crash_are_noticed(
     assert dimensions(found)["FunctionName"].startswith(f"${{{function}")
 
 
-def test_intake_that_fails_for_three_minutes_is_noticed(dev: Template) -> None:
+def test_an_interrupted_replay_is_noticed(dev: Template) -> None:
+    found = alarm(dev, "ReplayInterrupted")
+    assert watched(found) == ("WebhookInbox", "ReplayInterrupted", "Sum", 300)
+    assert dimensions(found) == {"service": "replay"}
+    assert fires(found) == (AT_LEAST, 1, 1)
+
+
+def test_intake_that_fails_is_noticed_within_a_minute(dev: Template) -> None:
     found = alarm(dev, "ApiErrors")
     assert watched(found) == ("AWS/ApiGateway", "5xx", "Sum", 60)
-    assert fires(found) == (AT_LEAST, 1, 3)
+    assert fires(found) == (AT_LEAST, 1, 1)
+
+
+def test_throttled_deliveries_are_noticed_within_a_minute(dev: Template) -> None:
+    found = alarm(dev, "Throttled")
+    assert watched(found) == ("WebhookInbox", "Throttled", "Sum", 60)
+    assert fires(found) == (AT_LEAST, 1, 1)
+    assert "Dimensions" not in found
 
 
 @pytest.mark.parametrize("lane", LANES)

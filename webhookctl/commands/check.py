@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from webhook_inbox.configuration.inbox_toml import ThrottleSpec
 from webhook_inbox.domain.manifest import SPLIT, HandlerSpec, Manifest, SourceSpec
 from webhookctl.checkout import Checkout
 from webhookctl.display.output import counted
@@ -14,8 +15,9 @@ def check(
     stage: Stage = "dev",
 ) -> None:
     """Validate inbox.toml and the handlers, and print the result."""
-    manifest = Checkout.required().manifest(stage)
-    sources = [_source(spec) for spec in manifest.sources.values()]
+    checkout = Checkout.required()
+    manifest, throttles = checkout.manifest(stage), checkout.throttles(stage)
+    sources = [_source(spec, throttles[name]) for name, spec in manifest.sources.items()]
     handlers = [_handler(spec) for spec in _declared(manifest)]
     if call.as_json:
         head = {"stage": manifest.stage, "version": manifest.version}
@@ -27,13 +29,15 @@ def check(
     call.output.note(_summary(manifest))
 
 
-def _source(spec: SourceSpec) -> dict[str, Any]:
+def _source(spec: SourceSpec, throttle: ThrottleSpec) -> dict[str, Any]:
     return {
         "source": spec.name,
         "provider": spec.provider,
         "types": list(spec.types),
         "secret": spec.secret,
         "path": f"/webhooks/{spec.name}",
+        "rate": throttle.rate,
+        "burst": throttle.burst,
     }
 
 

@@ -53,16 +53,21 @@ def list_events(
     now = call.clock.now()
     low = None if since is None else moment(since, now)
     wanted = Wanted(source, type_, status, handler, low)
-    found = list(islice(find(call.target.table, wanted, now=now), limit))
-    if not found:
-        require_known(call.target, source=source, handler=handler)
+    found = islice(find(call.target.table, wanted, now=now), limit)
     if call.as_json:
-        for overview in found:
+        # One at a time, so that any limit needs little memory.
+        count = 0
+        for count, overview in enumerate(found, start=1):  # noqa: B007 - the last number
             call.output.json(event_object(overview, now=now))
+        if not count:
+            require_known(call.target, source=source, handler=handler)
         return
-    if found:
-        call.output.table(COLUMNS, [_row(overview) for overview in found])
-    _hint(call, wanted, count=len(found), limit=limit)
+    rows = [_row(overview) for overview in found]
+    if rows:
+        call.output.table(COLUMNS, rows)
+    else:
+        require_known(call.target, source=source, handler=handler)
+    _hint(call, wanted, count=len(rows), limit=limit)
 
 
 def _row(overview: Overview) -> tuple[object, ...]:

@@ -1,8 +1,8 @@
 """`rejected`: lists, re-verifies and releases deliveries that failed verification."""
 
 from collections.abc import Iterator
-from heapq import nlargest
-from itertools import islice
+from heapq import merge
+from itertools import chain, islice
 from typing import Annotated, Final
 
 import typer
@@ -66,8 +66,9 @@ def list_rejected(
     limit: Limit = 50,
 ) -> None:
     """List rejected deliveries, newest first; they are stored for 7 days."""
-    delivery = _find(call, source, _wanted(call, (), reason, since, until))
-    found = nlargest(limit, delivery, key=lambda each: each.received_at)
+    by_source = _by_source(call, source, _wanted(call, (), reason, since, until), newest_first=True)
+    newest = merge(*by_source, key=lambda each: each.received_at, reverse=True)
+    found = list(islice(newest, limit))
     if call.as_json:
         for each in found:
             call.output.json(rejected_object(each))
@@ -201,9 +202,18 @@ def _wanted(
 def _find(
     call: Invocation, source: str | None, wanted: RejectedFilter
 ) -> Iterator[RejectedDelivery]:
+    return chain.from_iterable(_by_source(call, source, wanted))
+
+
+def _by_source(
+    call: Invocation, source: str | None, wanted: RejectedFilter, *, newest_first: bool = False
+) -> list[Iterator[RejectedDelivery]]:
     require_known(call.target, source=source, handler=None)
-    for name in [source] if source else list(call.target.urls):
-        yield from find(call.target.table, name, wanted, now=call.clock.now())
+    table, now = call.target.table, call.clock.now()
+    return [
+        find(table, name, wanted, now=now, newest_first=newest_first)
+        for name in ([source] if source else list(call.target.urls))
+    ]
 
 
 def _chosen(

@@ -62,6 +62,10 @@ def replay(  # noqa: PLR0913 - one parameter per option
         bool,
         typer.Option("--force", help="Replay finished runs too; with --event-id and --handler."),
     ] = False,
+    cursor: Annotated[
+        str | None,
+        typer.Option(help="Continue a replay that stopped; it printed the cursor."),
+    ] = None,
     yes: Annotated[
         bool, typer.Option("--yes", help="Send the runs; without it, only list them.")
     ] = False,
@@ -83,7 +87,7 @@ def replay(  # noqa: PLR0913 - one parameter per option
     if force and not (event_id and handler):
         raise typer.BadParameter("--force needs --event-id and --handler")
     request: Payload = {name: value for name, value in filters.items() if value is not None}
-    request |= {"rate_per_second": rate, "reason": reason, "force": force}
+    request |= {"rate_per_second": rate, "reason": reason, "force": force, "cursor": cursor}
     target = call.target
     request["requested_by"] = requested_by or caller(target)
     report = _run(call, target, request, limit) if yes else _total(target, request, limit)
@@ -115,13 +119,14 @@ def _total(target: Target, request: Payload, limit: int) -> ReplayReport:
 def _reports(target: Target, request: Payload, limit: int, step: int) -> Iterator[ReplayReport]:
     """Yields a report per invocation until all runs are processed or the limit is reached."""
     left: int = limit
-    cursor: str | None = None
+    cursor: str | None = request["cursor"]
     while left > 0:
         payload = {**request, "cursor": cursor, "limit": min(left, step)}
         report = _invoke(target, payload)
         yield report
         left, cursor = left - report.matched, report.cursor
-        if cursor is None:
+        # After a failure the next page repeats what failed, unless no run was replayed at all.
+        if cursor is None or (report.failed and not report.matched):
             return
 
 
@@ -146,6 +151,7 @@ def _add(total: ReplayReport, part: ReplayReport) -> None:
     total.matched += part.matched
     total.dlq_removed += part.dlq_removed
     total.cursor = part.cursor
+    total.failed = part.failed
     total.sample = [*total.sample, *part.sample][:SAMPLE]
     for outcome, count in part.counts.items():
         total.counts[outcome] = total.counts.get(outcome, 0) + count
@@ -156,7 +162,13 @@ def _show(call: Invocation, report: ReplayReport, limit: int) -> None:
         call.output.json(report.to_data())
     else:
         _print(call, report)
-        call.output.note(call.pasteable(_next_step(report, limit)))
+        if not report.failed:
+            call.output.note(call.pasteable(_next_step(report, limit)))
+    if report.failed:
+        raise CommandError(
+            f"the replay stopped: {report.failed}; the runs that it counted stay replayed. Add"
+            f" --cursor {report.cursor} to the same command to continue with the rest"
+        )
     if report.matched == 0 and report.counts.get(ReplayOutcome.MISSING):
         raise typer.Exit(1)
 

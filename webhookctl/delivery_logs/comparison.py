@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Final, Protocol
 
 from webhook_inbox.domain.ports import Table
@@ -76,19 +77,16 @@ def compare(
 
     `wants` says whether the source stores a type. Expired events count as missing.
     """
-    looked_at = 0
-    wanted: list[Logged] = []
-    for entry in entries:
-        looked_at += 1
-        if wants(entry.type):
-            wanted.append(entry)
-    absent = [
-        entry
-        for start in range(0, len(wanted), CHUNK)
-        for entry in _absent(table, source, wanted[start : start + CHUNK], now)
-    ]
+    looked_at = unwanted = 0
+    absent: list[Logged] = []
+    remaining = iter(entries)
+    while chunk := list(islice(remaining, CHUNK)):
+        wanted = [entry for entry in chunk if wants(entry.type)]
+        looked_at += len(chunk)
+        unwanted += len(chunk) - len(wanted)
+        absent += _absent(table, source, wanted, now)
     missing = sorted(absent, key=lambda entry: (entry.at, entry.event_id))
-    return Comparison(looked_at, looked_at - len(wanted), tuple(missing))
+    return Comparison(looked_at, unwanted, tuple(missing))
 
 
 def _absent(table: Table, source: str, entries: list[Logged], now: datetime) -> list[Logged]:

@@ -3,12 +3,13 @@
 import os
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import copy_context
 from datetime import UTC, datetime
 from threading import Thread
 
 from webhook_inbox.domain.errors import HandlerTimedOut
+from webhook_inbox.domain.ports import R, T
 
 
 class SystemClock:
@@ -76,3 +77,22 @@ class ThreadExecutor:
         if raised:
             # Popped, so that the traceback's frame does not reference the error.
             raise raised.pop()
+
+
+class ThreadParallel:
+    """The port `Parallel`, in a bounded number of threads that are kept.
+
+    It lives as long as the process: its threads end with it.
+    """
+
+    def __init__(self, threads: int) -> None:
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - ingest must not load it
+
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="parallel")
+
+    def map(self, work: Callable[[T], R], subjects: Iterable[T]) -> list[R]:
+        """See the port; an error is raised after all have ended."""
+        running = [self._pool.submit(work, subject) for subject in subjects]
+        for each in running:
+            each.exception()  # waits for its end
+        return [each.result() for each in running]

@@ -21,6 +21,20 @@ def _address(value: str) -> str:
 Address = Annotated[str, AfterValidator(_address)]
 
 
+class Throttle(ConfigTable):
+    """The requests that one route of the API accepts; API Gateway answers 429 to others."""
+
+    rate: float = Field(
+        gt=0,
+        le=10_000,
+        allow_inf_nan=False,
+        description="requests per second, up to the account's 10,000",
+    )
+    burst: int = Field(
+        ge=1, le=5_000, description="requests at once before the rate applies, up to 5,000"
+    )
+
+
 class Source(ConfigTable):
     """One endpoint; the provider's module validates all other keys."""
 
@@ -44,6 +58,11 @@ class Source(ConfigTable):
         description="what happens to an event whose signed content arrived before under another id:"
         " `hold` (stored; its runs wait for an operator), `run`, or `drop`",
     )
+    throttle: Throttle | None = Field(
+        default=None,
+        description="its own limit, like { rate = 50, burst = 100 }; the top-level `throttle` if"
+        " absent",
+    )
 
 
 class Alarms(ConfigTable):
@@ -63,6 +82,7 @@ class Overrides(ConfigTable):
         default={}, description="tables [stages.STAGE.destinations.NAME]"
     )
     alarms: dict[str, Any] = Field(default={}, description="the table [stages.STAGE.alarms]")
+    throttle: dict[str, Any] = Field(default={}, description="the table [stages.STAGE.throttle]")
     handler_secrets: list[str] = Field(
         default=[], description="names of secrets that handlers read"
     )
@@ -76,6 +96,9 @@ class InboxDocument(ConfigTable):
         default={}, description="tables [destinations.NAME]"
     )
     alarms: Alarms = Field(default=Alarms(), description="the table [alarms]")
+    throttle: Throttle = Field(
+        default=Throttle(rate=500, burst=1000), description="{ rate = …, burst = … }"
+    )
     handler_secrets: list[Name] = Field(
         default=[], description="names of secrets that handlers read"
     )

@@ -5,7 +5,7 @@ Any mistake in the file is a ConfigurationError of one line: file, table, key, r
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from webhook_inbox import providers
 from webhook_inbox.configuration.caller_source import ApiKeySource, BasicSource, JwtSource
 from webhook_inbox.configuration.destination import Destination
-from webhook_inbox.configuration.document import InboxDocument, Source
+from webhook_inbox.configuration.document import InboxDocument, Source, Throttle
 from webhook_inbox.configuration.error_messages import line
 from webhook_inbox.configuration.hmac_source import DeclaredSource
 from webhook_inbox.configuration.table import ConfigTable
@@ -40,13 +40,32 @@ class AlarmSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class ThrottleSpec:
+    """The limit of one route: requests per second, and how many at once before it applies."""
+
+    rate: float
+    burst: int
+
+
+@dataclass(frozen=True, slots=True)
 class Configuration:
-    """The configuration of one stage; `secrets` are the names of all secrets."""
+    """The configuration of one stage.
+
+    Attributes:
+        sources: the sources by name.
+        destinations: the destinations by name.
+        secrets: the names of all secrets.
+        alarms: the recipients of alarms.
+        throttle: the limit of completions, and of each source without its own.
+        throttles: the limit of each source.
+    """
 
     sources: Mapping[str, SourceSpec]
     destinations: Mapping[str, DestinationSpec]
     secrets: tuple[str, ...]
     alarms: AlarmSpec
+    throttle: ThrottleSpec = ThrottleSpec(rate=500.0, burst=1000)
+    throttles: Mapping[str, ThrottleSpec] = field(default_factory=dict)
 
 
 def load(path: Path, *, stage: str) -> Configuration:
@@ -118,7 +137,9 @@ def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 def _configuration(document: dict[str, Any]) -> Configuration:
     inbox = _validated(InboxDocument, document)
-    sources = {name: _source(name, table) for name, table in inbox.sources.items()}
+    tables = {name: _source_table(name, table) for name, table in inbox.sources.items()}
+    sources = {name: _source(name, *table) for name, table in tables.items()}
+    throttles = {name: source.throttle or inbox.throttle for name, (source, _) in tables.items()}
     verifying = {spec.secret: spec.name for spec in sources.values()}
     calling = {each for table in inbox.destinations.values() for each in table.secrets}
     for name, table in inbox.destinations.items():
@@ -128,12 +149,23 @@ def _configuration(document: dict[str, Any]) -> Configuration:
         destinations={name: table.spec(name) for name, table in inbox.destinations.items()},
         secrets=tuple(sorted({*verifying, *calling, *inbox.handler_secrets})),
         alarms=AlarmSpec(tuple(inbox.alarms.notify), tuple(inbox.alarms.page)),
+        throttle=_throttle(inbox.throttle),
+        throttles={name: _throttle(table) for name, table in throttles.items()},
     )
 
 
-def _source(name: str, table: dict[str, Any]) -> SourceSpec:
+def _throttle(table: Throttle) -> ThrottleSpec:
+    return ThrottleSpec(table.rate, table.burst)
+
+
+def _source_table(name: str, table: dict[str, Any]) -> tuple[Source, dict[str, Any]]:
+    """Returns a source's validated table, and the table with its other keys."""
     table = _identified(name, table)
-    source = _validated(DECLARED.get(str(table.get("provider")), Source), table, "sources", name)
+    model = DECLARED.get(str(table.get("provider")), Source)
+    return _validated(model, table, "sources", name), table
+
+
+def _source(name: str, source: Source, table: dict[str, Any]) -> SourceSpec:
     spec = SourceSpec(
         name=name,
         provider=source.provider,

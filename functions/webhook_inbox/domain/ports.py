@@ -1,12 +1,15 @@
 """The ports of the core. The adapters implement them over AWS, `adapters.memory` in memory."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from webhook_inbox.domain.conditions import Condition
 from webhook_inbox.domain.errors import Unavailable
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 # A row: attribute values are str, int, bool, bytes, or lists and dicts of these.
 Item = dict[str, Any]
@@ -62,9 +65,18 @@ class Table(Protocol):
         """Removes the row if it exists."""
 
     def query(
-        self, pk: str, *, sk_prefix: str = "", consistent: bool = True, limit: int | None = None
+        self,
+        pk: str,
+        *,
+        sk_prefix: str = "",
+        consistent: bool = True,
+        newest_first: bool = False,
+        limit: int | None = None,
     ) -> Iterator[Item]:
-        """Yields the rows of one partition in sort-key order: all, or the first `limit`."""
+        """Yields the rows of one partition, page by page, in sort-key order or in reverse.
+
+        `limit` is the number of rows to read; all by default.
+        """
 
     def query_index(
         self,
@@ -244,3 +256,21 @@ class Executor(Protocol):
 
     def run(self, work: Callable[[], None], *, seconds: float) -> None:
         """Runs `work`, raising what it raises, or `HandlerTimedOut` after `seconds`."""
+
+
+class Parallel(Protocol):
+    """Makes calls at the same time."""
+
+    def map(self, work: Callable[[T], R], subjects: Iterable[T]) -> list[R]:
+        """Returns the result of each subject, in order; raises the first error of `work`."""
+
+
+class InTurn:
+    """Makes one call after the other, so that the order is the same each time."""
+
+    def map(self, work: Callable[[T], R], subjects: Iterable[T]) -> list[R]:
+        """See `Parallel`."""
+        return [work(subject) for subject in subjects]
+
+
+IN_TURN: Final = InTurn()

@@ -85,7 +85,7 @@ class ApprovalRequest:
 
 
 def holds(ledger: Ledger) -> Iterator[ApprovalRequest]:
-    """Yields the approval request of every held run, in no order."""
+    """Yields the approval request of every held run, in no order, page by page."""
     return (ApprovalRequest(run) for run in ledger.due_runs() if run.status is Status.HELD)
 
 

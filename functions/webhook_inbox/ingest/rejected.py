@@ -270,8 +270,14 @@ class RejectedFilter:
 
 
 def find(
-    table: Table, source: str, wanted: RejectedFilter, *, now: datetime
+    table: Table,
+    source: str,
+    wanted: RejectedFilter,
+    *,
+    now: datetime,
+    newest_first: bool = False,
 ) -> Iterator[RejectedDelivery]:
-    """Yields a source's rejected deliveries that the filter selects, oldest first."""
-    rows = (row for row in table.query(partition(source)) if live(row, now) is not None)
+    """Yields a source's rejected deliveries that the filter selects, in order, page by page."""
+    stored = table.query(partition(source), newest_first=newest_first)
+    rows = (row for row in stored if live(row, now) is not None)
     return filter(wanted.fits, (RejectedDelivery(source, row) for row in rows))

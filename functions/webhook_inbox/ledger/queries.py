@@ -1,21 +1,26 @@
 """Reads the ledger: one event, the events of a period, the runs of the due index."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from heapq import merge
+from itertools import groupby, islice
+from operator import attrgetter
 from typing import Any, Final
 
-from webhook_inbox.domain.model import Overview, Run
+from webhook_inbox.domain.model import Overview, Run, Status
 from webhook_inbox.domain.ports import Blobs, Item, Key, Table
 from webhook_inbox.ledger import payloads
 from webhook_inbox.ledger.schema import (
     BY_DUE,
+    DEAD_FROM,
     DUE_SHARDS,
     EFFECT_PREFIX,
     RUN_PREFIX,
     WAIT_PREFIX,
     event_from,
     event_pk,
+    identify,
     live,
     run_from,
 )
@@ -32,6 +37,38 @@ class Received:
     event_id: str
     type: str
     received_at: datetime
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class DueEntry:
+    """An entry of the `by_due` index; entries are ordered by time, then by key."""
+
+    due_at: int
+    pk: str
+    sk: str
+
+    @property
+    def key(self) -> Key:
+        """The key of the run's row."""
+        return Key(self.pk, self.sk)
+
+    @property
+    def source(self) -> str:
+        """The run's source."""
+        return identify(self.pk)[0]
+
+    @property
+    def handler(self) -> str:
+        """The run's handler."""
+        return self.sk.removeprefix(RUN_PREFIX)
+
+
+# Selects entries before their rows are read.
+Selects = Callable[[DueEntry], bool]
+
+
+def _all(_: DueEntry) -> bool:
+    return True
 
 
 class Ledger:
@@ -89,8 +126,84 @@ class Ledger:
             if start is None:
                 return
 
-    def due_runs(self) -> Iterator[Run]:
-        """Yields every run of the due index, dead ones included."""
-        for shard in range(DUE_SHARDS):
-            for page in self.due(shard):
-                yield from (run_from(row) for _, row in page)
+    def due_buckets(self) -> list[str]:
+        """Returns every partition of the due index."""
+        return [str(shard) for shard in range(DUE_SHARDS)]
+
+    def due_runs(self, *, selects: Selects = _all, bucket: str | None = None) -> Iterator[Run]:
+        """Yields the open runs of the due index, in no order, page by page; no dead ones."""
+        for each in self.due_buckets() if bucket is None else [bucket]:
+            entries = self._entries(each, low=0, high=DEAD_FROM - 1)
+            for _, run in self._read(filter(selects, entries)):
+                if run is not None and run.status is not Status.DEAD_LETTER:
+                    yield run
+
+    def dead_runs(
+        self,
+        *,
+        low: int = DEAD_FROM,
+        high: int = FOR_EVER,
+        after: DueEntry | None = None,
+        newest_first: bool = False,
+        selects: Selects = _all,
+    ) -> Iterator[tuple[DueEntry, Run | None]]:
+        """Yields each entry of a dead run with the run, in the order in which events were received.
+
+        The shards are merged page by page, so that the memory does not grow with the index. The
+        order is exact to the second. The run is None if it is no longer dead.
+
+        Args:
+            low: the least `due_at`.
+            high: the greatest `due_at`.
+            after: an entry that was yielded; only later ones follow.
+            newest_first: the newest event first instead of the oldest.
+            selects: the entries whose rows are read.
+        """
+        if after is not None:
+            low = max(low, after.due_at)
+        shards = (
+            self._entries(bucket, low=low, high=high, newest_first=newest_first)
+            for bucket in self.due_buckets()
+        )
+        merged = merge(*shards, reverse=newest_first)
+        following = (entry for entry in merged if after is None or entry > after)
+        for entry, run in self._read(filter(selects, following)):
+            dead = run is not None and run.status is Status.DEAD_LETTER
+            yield entry, run if dead else None
+
+    def _entries(
+        self, bucket: str, *, low: int, high: int, newest_first: bool = False
+    ) -> Iterator[DueEntry]:
+        """Yields the entries of one partition in order, page by page."""
+
+        def read() -> Iterator[DueEntry]:
+            start: Mapping[str, Any] | None = None
+            while True:
+                page = self._table.query_index(
+                    BY_DUE,
+                    bucket,
+                    low=low,
+                    high=high,
+                    newest_first=newest_first,
+                    limit=PAGE,
+                    start=start,
+                )
+                yield from (DueEntry(item["due_at"], item["pk"], item["sk"]) for item in page.items)
+                start = page.next
+                if start is None:
+                    return
+
+        # The index orders entries of one millisecond as it likes; a position needs one order.
+        for _, equal in groupby(read(), key=attrgetter("due_at")):
+            yield from sorted(equal, reverse=newest_first)
+
+    def _read(self, entries: Iterator[DueEntry]) -> Iterator[tuple[DueEntry, Run | None]]:
+        """Yields each entry with its run, None if the row is gone; reads a page of rows at once."""
+        while page := list(islice(entries, PAGE)):
+            rows = {
+                (row["pk"], row["sk"]): row
+                for row in self._table.get_many([entry.key for entry in page])
+            }
+            for entry in page:
+                row = rows.get(entry.key)
+                yield entry, None if row is None else run_from(row)

@@ -28,6 +28,7 @@ partition. An `{id}` or ordering `{key}` over 512 bytes is replaced by its hash.
 
 Index `by_received`: events by `received_bucket` (hour#shard) and `received_at`.
 Index `by_due`: runs by `due_bucket` (shard) and `due_at`, the time the reconciler reads them next.
+A dead run's `due_at` is its end plus `DEAD_FROM`: dead runs follow all others, oldest event first.
 
 Times are epoch milliseconds; `expires_at` (DynamoDB's TTL) is epoch seconds. DynamoDB deletes
 expired rows days late, so an expired row counts as absent.
@@ -50,6 +51,9 @@ BY_DUE: Final = "by_due"
 # DynamoDB takes 1,000 writes a second per index key: 4,000 events a second.
 RECEIVED_SHARDS: Final = 4
 DUE_SHARDS: Final = 16
+# Added to the `due_at` of a dead run, in ms. A pass of the reconciler never reads dead runs, and a
+# search for dead runs reads no others.
+DEAD_FROM: Final = 10**14
 
 # Runs outlive events, and effects outlive runs, so no reference dangles.
 EVENT_LIFE: Final = timedelta(days=35)
@@ -170,6 +174,16 @@ def due_bucket(key: Key) -> str:
 def due_entry(key: Key, at: datetime) -> Item:
     """Returns the attributes that list a run in the `by_due` index."""
     return {"due_bucket": due_bucket(key), "due_at": to_ms(at)}
+
+
+def dead_entry(key: Key, end: datetime) -> Item:
+    """Returns the attributes that list a dead run in the `by_due` index, behind all open runs."""
+    return {"due_bucket": due_bucket(key), "due_at": dead_due_at(end)}
+
+
+def dead_due_at(end: datetime) -> int:
+    """Returns the `due_at` of a dead run whose row expires at this time."""
+    return DEAD_FROM + to_ms(end)
 
 
 def run_identity(of: StoredEvent | Run, handler: str, *, expires_at: datetime) -> Item:

@@ -2,10 +2,11 @@
 
 One conditional update resets the run and raises its generation, so that every older message of it
 is dropped; then a message is sent. A crash between the two leaves a pending run, which the
-reconciler sends.
+reconciler sends. The updates of a batch of runs are made at the same time, and so are the sends,
+ten messages each; the messages of a FIFO lane are sent one after the other, oldest event first.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
@@ -16,7 +17,8 @@ from webhook_inbox.domain.conditions import Absent, Condition, OneOf, either, ev
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import Run, Status
-from webhook_inbox.domain.ports import Change, Clock, Queue, Randomness, Table
+from webhook_inbox.domain.ports import IN_TURN, Change, Clock, Parallel, Queue, Randomness, Table
+from webhook_inbox.domain.quotas import SEND_BATCH
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger import audit
 from webhook_inbox.ledger.deadlines import event_end, overdue_at
@@ -33,7 +35,13 @@ from webhook_inbox.ledger.schema import (
 from webhook_inbox.queue import dead_letters
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import RunMessage
-from webhook_inbox.replay.request import ReplayRequest, Search
+from webhook_inbox.replay.request import (
+    Candidate,
+    Cursor,
+    NamedPlace,
+    ReplayRequest,
+    Search,
+)
 
 # A caller waits for the answer; the reconciler sweeps the rest.
 SWEEP_TIME: Final = timedelta(seconds=10)
@@ -41,6 +49,9 @@ SWEEP_TIME: Final = timedelta(seconds=10)
 ANSWER_MARGIN: Final = timedelta(seconds=15)
 SAMPLE: Final = 10
 REPLAYS_KEPT: Final = 10
+# A batch holds the runs of a fifth of a second at the asked rate.
+BATCH_SECONDS: Final = 0.2
+LARGEST_BATCH: Final = 100
 _OPEN: Final = tuple(
     map(str, (Status.PENDING, Status.FAILED, Status.DEFERRED, Status.HELD, Status.DEAD_LETTER))
 )
@@ -62,7 +73,11 @@ class ReplayOutcome(StrEnum):
 
 @dataclass(slots=True)
 class ReplayReport:
-    """The result of a replay. `matched` counts runs; `cursor` goes into the next request."""
+    """The result of a replay.
+
+    `matched` counts runs; `cursor` goes into the next request. `failed` tells what ended the page
+    early; the runs that are counted keep their outcomes, and the cursor continues with the rest.
+    """
 
     dry_run: bool
     matched: int = 0
@@ -70,6 +85,7 @@ class ReplayReport:
     sample: list[dict[str, Any]] = field(default_factory=list)
     cursor: str | None = None
     dlq_removed: int = 0
+    failed: str = ""
 
     def add(self, outcome: ReplayOutcome, run: Run | None = None) -> None:
         """Counts one run."""
@@ -82,6 +98,54 @@ class ReplayReport:
     def to_data(self) -> dict[str, Any]:
         """Returns the report as JSON data."""
         return asdict(self)
+
+
+class SendRate:
+    """Limits a rate: never more than `rate` runs a second, and one batch, in any period.
+
+    A batch that is late does not let later ones catch up.
+    """
+
+    def __init__(self, clock: Clock, rate: float) -> None:
+        self._clock = clock
+        self._rate = rate
+        self._next = clock.now()
+
+    def wait(self, runs: int) -> None:
+        """Waits until the last of so many runs may be sent."""
+        ahead = timedelta(seconds=(runs - 1) / self._rate)
+        self._until(self._next + ahead)
+        begun = max(self._next, self._clock.now() - ahead)
+        self._next = begun + timedelta(seconds=runs / self._rate)
+
+    def end(self) -> None:
+        """Waits until another page may begin."""
+        self._until(self._next)
+
+    def _until(self, moment: datetime) -> None:
+        left = moment - self._clock.now()
+        if left > timedelta(0):
+            self._clock.sleep(left.total_seconds())
+
+
+@dataclass(slots=True)
+class ReplayPage:
+    """The part of a replay that one invocation performs.
+
+    `cursor` is the place behind the last candidate; `batch` has the runs that are not yet sent.
+    """
+
+    request: ReplayRequest
+    report: ReplayReport
+    pace: SendRate
+    cursor: Cursor
+    batch: list[Run] = field(default_factory=list)
+
+    def end(self, *, failed: str = "", again: Iterable[Run] = ()) -> None:
+        """Ends the page before the end of the search."""
+        named = ((run.source, run.event_id, run.handler) for run in again)
+        self.report.failed = failed
+        self.report.cursor = Cursor(self.cursor.after, (*named, *self.cursor.again)).encode()
 
 
 class Replay:
@@ -97,29 +161,33 @@ class Replay:
         dlqs: Mapping[str, Queue],
         clock: Clock,
         randomness: Randomness,
+        parallel: Parallel = IN_TURN,
     ) -> None:
         self._manifest = manifest
-        self._search = Search(manifest=manifest, ledger=ledger, clock=clock)
+        self._search = Search(manifest=manifest, ledger=ledger, clock=clock, parallel=parallel)
         self._table = table
         self._lanes = lanes
         self._dlqs = dlqs
         self._clock = clock
         self._randomness = randomness
+        self._parallel = parallel
 
     def run(self, request: ReplayRequest, *, deadline: datetime) -> ReplayReport:
-        """Replays the runs that the request selects, until its limit or the deadline.
+        """Replays the runs that the request selects, until its limit, the deadline or a failure.
 
         Replayed and settled runs may have copies in the DLQs; a bounded pass removes some of them,
         and the reconciler removes the rest.
 
         Raises:
-            Unavailable: the ledger failed; runs that were replayed by then stay replayed.
+            Unavailable: the ledger failed before any run was read; nothing was replayed.
         """
         report = ReplayReport(dry_run=request.dry_run)
-        # A request with a cursor continues a replay that is audited already.
-        if not request.dry_run and request.cursor is None:
-            self._audit(request)
-        self._replay(request, report, deadline)
+        cursor = Cursor.decode(request.cursor) if request.cursor else Cursor()
+        # A cursor is no proof of a first page: the caller can have written it.
+        if not request.dry_run:
+            self._audit(request, cursor)
+        pace = SendRate(self._clock, request.rate_per_second)
+        self._replay(ReplayPage(request, report, pace, cursor), deadline)
         if not request.dry_run and report.cursor is None:
             # A failure must not lose the report; the reconciler sweeps the DLQs as well.
             with suppress(Unavailable):
@@ -130,37 +198,85 @@ class Replay:
                     )
         return report
 
-    def _replay(self, request: ReplayRequest, report: ReplayReport, deadline: datetime) -> None:
-        started, place = self._clock.now(), request.cursor
-        for found in self._search.candidates(request):
-            # Candidates that do not fit take time as well. Each call reads at least one, so that
-            # a caller who follows the cursor makes progress.
-            late = self._clock.now() > deadline - ANSWER_MARGIN and place != request.cursor
-            if late or (found.fits and report.matched >= request.limit):
-                report.cursor = place
-                return
-            place = found.cursor
-            if found.run is None:
-                report.add(ReplayOutcome.MISSING)
-            elif found.fits:
-                report.matched += 1
-                self._one(found.run, request, report)
-                if not request.dry_run:
-                    self._pace(started, report.matched, request.rate_per_second)
+    def _replay(self, page: ReplayPage, deadline: datetime) -> None:
+        report, first = page.report, page.cursor
+        try:
+            for found in self._search.candidates(page.request, first):
+                # Candidates that do not fit take time as well. Each call reads at least one, so
+                # that a caller who follows the cursor makes progress.
+                late = self._clock.now() > deadline - ANSWER_MARGIN and page.cursor != first
+                if late or (found.fits and report.matched >= page.request.limit):
+                    page.end()
+                    break
+                page.cursor = found.cursor
+                self._take(page, found)
+                if report.failed:
+                    return
+        except Unavailable as error:
+            if page.cursor == first:
+                raise
+            page.end(failed=str(error))
+        self._send(page)
+        page.pace.end()
 
-    def _pace(self, started: datetime, sent: int, rate: float) -> None:
-        ahead = started + timedelta(seconds=sent / rate) - self._clock.now()
-        if ahead > timedelta(0):
-            self._clock.sleep(ahead.total_seconds())
-
-    def _one(self, run: Run, request: ReplayRequest, report: ReplayReport) -> None:
-        obstacle = self._obstacle(run, request)
+    def _take(self, page: ReplayPage, found: Candidate) -> None:
+        run, report = found.run, page.report
+        if run is None:
+            report.add(ReplayOutcome.MISSING)
+            return
+        if not found.fits:
+            return
+        report.matched += 1
+        obstacle = self._obstacle(run, page.request)
         if obstacle is not None:
             report.add(obstacle, run)
-        elif request.dry_run:
+        elif page.request.dry_run:
             report.add(ReplayOutcome.WOULD_REPLAY, run)
         else:
-            report.add(self._reset_and_send(run, request), run)
+            page.batch.append(run)
+            if len(page.batch) >= _batch_size(page.request.rate_per_second):
+                self._send(page)
+
+    def _send(self, page: ReplayPage) -> None:
+        """Resets the runs of the batch, then sends them; a failure ends the page."""
+        batch, page.batch = page.batch, []
+        if not batch:
+            return
+        page.pace.wait(len(batch))
+        results = self._parallel.map(lambda run: self._reset(run, page.request), batch)
+        sent = self._send_messages([each for each in results if isinstance(each, RunMessage)])
+        again: list[Run] = []
+        for run, result in zip(batch, results, strict=True):
+            match result:
+                case Unavailable():
+                    page.report.matched -= 1
+                    again.append(run)
+                case RunMessage():
+                    unsent = result not in sent
+                    outcome = ReplayOutcome.UNSENT if unsent else ReplayOutcome.REPLAYED
+                    page.report.add(outcome, run)
+                case _:
+                    page.report.add(result, run)
+        error = next((each for each in results if isinstance(each, Unavailable)), None)
+        if error is not None:
+            page.end(failed=str(error), again=again)
+        elif page.report.counts.get(ReplayOutcome.UNSENT):
+            page.end(failed="SQS did not accept every message; the reconciler sends the rest")
+
+    def _send_messages(self, references: Sequence[RunMessage]) -> set[RunMessage]:
+        """Sends the messages and returns those that the queues accepted."""
+        by_lane: dict[str, list[RunMessage]] = {}
+        for reference in references:
+            by_lane.setdefault(self._manifest.lane_of(reference.handler), []).append(reference)
+        parcels: list[tuple[Queue, list[RunMessage]]] = []
+        for lane, messages in by_lane.items():
+            queue = self._lanes.queue(lane)
+            # A FIFO lane's messages are sent by one thread, in their order.
+            size = len(messages) if queue.fifo else SEND_BATCH
+            starts = range(0, len(messages), size)
+            parcels += ((queue, messages[start : start + size]) for start in starts)
+        accepted = self._parallel.map(lambda parcel: _send_in_order(*parcel), parcels)
+        return {message for messages in accepted for message in messages}
 
     def _obstacle(self, run: Run, request: ReplayRequest) -> ReplayOutcome | None:
         """Returns why the run, as it was read, cannot be replayed; None if it can."""
@@ -177,21 +293,18 @@ class Replay:
             return ReplayOutcome.HELD
         return None
 
-    def _reset_and_send(self, run: Run, request: ReplayRequest) -> ReplayOutcome:
-        now = self._clock.now()
+    def _reset(self, run: Run, request: ReplayRequest) -> ReplayOutcome | RunMessage | Unavailable:
+        """Resets a run and returns its next message, or why there is none."""
         try:
-            self._reset(run, request, now)
+            self._write(run, request, self._clock.now())
         except ConditionFailed as error:
             done = error.old is not None and error.old.get("status") in _FINISHED
             return ReplayOutcome.FINISHED if done else ReplayOutcome.IN_USE
-        try:
-            reference = RunMessage.of(replace(run, generation=run.generation + 1))
-            self._lanes.send([(self._manifest.lane_of(run.handler), reference)])
-        except Unavailable:
-            return ReplayOutcome.UNSENT
-        return ReplayOutcome.REPLAYED
+        except Unavailable as error:
+            return error
+        return RunMessage.of(replace(run, generation=run.generation + 1))
 
-    def _reset(self, run: Run, request: ReplayRequest, now: datetime) -> None:
+    def _write(self, run: Run, request: ReplayRequest, now: datetime) -> None:
         key = key_of_run(run)
         # The id distinguishes it from another operator's entry in the same millisecond.
         entry = {
@@ -235,8 +348,9 @@ class Replay:
             return either(Absent("pk"), every(current(0), idle))
         return every(current(run.generation), idle)
 
-    def _audit(self, request: ReplayRequest) -> None:
+    def _audit(self, request: ReplayRequest, cursor: Cursor) -> None:
         asked = request.model_dump(mode="json", exclude_none=True, exclude={"event_ids"})
+        begin = cursor.after.number if isinstance(cursor.after, NamedPlace) else 0
         audit.record(
             self._table,
             self._randomness,
@@ -244,6 +358,25 @@ class Replay:
             by=request.requested_by,
             reason=request.reason,
             request={name: str(value) for name, value in asked.items()},
-            event_ids=request.event_ids or (),
+            event_ids=(request.event_ids or ())[begin:],
             now=self._clock.now(),
         )
+
+
+def _batch_size(rate: float) -> int:
+    return max(1, min(LARGEST_BATCH, int(rate * BATCH_SECONDS)))
+
+
+def _send_in_order(queue: Queue, messages: Sequence[RunMessage]) -> list[RunMessage]:
+    """Sends messages in batches and returns the accepted ones; ends at a failure."""
+    accepted: list[RunMessage] = []
+    for start in range(0, len(messages), SEND_BATCH):
+        batch = {each.outgoing(fifo=queue.fifo): each for each in messages[start:][:SEND_BATCH]}
+        try:
+            refused = queue.send(list(batch))
+        except Unavailable:
+            break
+        accepted += (message for outgoing, message in batch.items() if outgoing not in refused)
+        if refused:
+            break
+    return accepted

@@ -12,14 +12,20 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from webhook_inbox.domain.errors import InboxError
 from webhook_inbox.domain.manifest import Manifest, matches
 from webhook_inbox.domain.model import Overview, Run, Status
-from webhook_inbox.domain.ports import Clock
-from webhook_inbox.ledger.queries import Ledger
-from webhook_inbox.ledger.schema import DUE_SHARDS, RUN_LIFE, dedupe_key, held_run, run_from
+from webhook_inbox.domain.ports import Clock, Parallel
+from webhook_inbox.ledger.queries import FOR_EVER, DueEntry, Ledger
+from webhook_inbox.ledger.schema import (
+    DEAD_FROM,
+    RUN_LIFE,
+    dead_due_at,
+    dedupe_key,
+    held_run,
+    run_from,
+)
 
 NOT_OURS: Final = "cursor: this function did not return it for such a request"
-# A cursor points behind an entry of the due index, or behind one of an event's runs.
-_ENTRY: Final = {"pk": str, "sk": str, "due_bucket": str, "due_at": int}
-_MARK: Final = {"source": str, "handler": str}
+# The events whose rows are read at the same time.
+READ_AHEAD: Final = 16
 
 
 class InvalidRequestError(InboxError):
@@ -68,9 +74,8 @@ class ReplayRequest(BaseModel):
     def _cursor_of_this_search(self) -> "ReplayRequest":
         """Rejects a cursor of another request before anything is audited or replayed."""
         if self.cursor:
-            _, within = read_cursor(self.cursor)
-            keys = _MARK if self.event_ids else _ENTRY
-            if within is not None and {name: type(v) for name, v in within.items()} != keys:
+            after = Cursor.decode(self.cursor).after
+            if after is not None and isinstance(after, DueEntry) is not (self.event_ids is None):
                 raise ValueError(NOT_OURS)
         return self
 
@@ -95,27 +100,65 @@ def _fault_text(fault: Mapping[str, Any]) -> str:
     return text if fault["type"] == "value_error" else f"payload: {text}"
 
 
-Position = tuple[int, dict[str, Any] | None]
+@dataclass(frozen=True, slots=True)
+class NamedPlace:
+    """A place in the search of named events: the id's number, and the last run read of it."""
+
+    number: int
+    source: str = ""
+    handler: str = ""
 
 
-def write_cursor(part: int, within: dict[str, Any] | None = None) -> str:
-    """Encodes a position in the search: a part, and the index entry within it."""
-    return base64.urlsafe_b64encode(json.dumps([part, within]).encode()).decode()
+Position = DueEntry | NamedPlace
+# Source, event id and handler.
+RunName = tuple[str, str, str]
 
 
-def read_cursor(text: str) -> Position:
-    """Decodes a cursor.
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where a replay continues.
 
-    Raises:
-        ValueError: `write_cursor` did not make it.
+    Attributes:
+        after: the last candidate that was read; None for the beginning.
+        again: runs before it that could not be reset; they are read first.
     """
-    try:
-        part, within = json.loads(base64.urlsafe_b64decode(text.encode()))
-    except (ValueError, TypeError) as error:
-        raise ValueError(NOT_OURS) from error
-    if not isinstance(part, int) or part < 0 or not isinstance(within, dict | None):
+
+    after: Position | None = None
+    again: tuple[RunName, ...] = ()
+
+    def encode(self) -> str:
+        """Returns the cursor as text."""
+        match self.after:
+            case DueEntry(due_at, pk, sk):
+                data: list[Any] = ["dead", due_at, pk, sk]
+            case NamedPlace(number, source, handler):
+                data = ["named", number, source, handler]
+            case _:
+                data = ["begin", 0, "", ""]
+        text = json.dumps([*data, self.again])
+        return base64.urlsafe_b64encode(text.encode()).decode()
+
+    @classmethod
+    def decode(cls, text: str) -> "Cursor":
+        """Reads a cursor.
+
+        Raises:
+            ValueError: `encode` did not make it.
+        """
+        try:
+            kind, number, first, second, names = json.loads(base64.urlsafe_b64decode(text.encode()))
+            again = tuple((str(s), str(e), str(h)) for s, e, h in names)
+        except (ValueError, TypeError) as error:
+            raise ValueError(NOT_OURS) from error
+        if (type(number), type(first), type(second)) != (int, str, str):
+            raise ValueError(NOT_OURS)
+        if kind == "begin":
+            return cls(None, again)
+        if kind == "named" and number >= 0:
+            return cls(NamedPlace(number, first, second), again)
+        if kind == "dead" and DEAD_FROM <= number <= FOR_EVER:
+            return cls(DueEntry(number, first, second), again)
         raise ValueError(NOT_OURS)
-    return part, within
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,45 +166,63 @@ class Candidate:
     """A run that the search read.
 
     `run` is None for an id without an event. `fits` is whether the filters select it. `cursor` is
-    the position behind it; candidates that do not fit have one as well, so that a search can end
-    and resume among them.
+    the place behind it; candidates that do not fit have one as well, so that a search can end and
+    resume among them.
     """
 
     run: Run | None
     fits: bool
-    cursor: str
+    cursor: Cursor
 
 
 class Search:
-    """Reads the named events, or the dead runs in the due index."""
+    """Reads the named events, or the dead runs in the due index, a page at a time."""
 
-    def __init__(self, *, manifest: Manifest, ledger: Ledger, clock: Clock) -> None:
+    def __init__(
+        self, *, manifest: Manifest, ledger: Ledger, clock: Clock, parallel: Parallel
+    ) -> None:
         self._manifest = manifest
         self._ledger = ledger
         self._clock = clock
+        self._parallel = parallel
 
-    def candidates(self, request: ReplayRequest) -> Iterator[Candidate]:
-        """Yields candidates from the request's cursor on.
+    def candidates(self, request: ReplayRequest, cursor: Cursor) -> Iterator[Candidate]:
+        """Yields the candidates behind a cursor: named ones as named, dead ones oldest first.
 
         Raises:
             Unavailable: the ledger failed.
         """
+        yield from self._again(cursor)
+        after = cursor.after
         if request.event_ids is not None:
-            return self._named(request, request.event_ids)
-        return self._dead(request)
+            place = after if isinstance(after, NamedPlace) else NamedPlace(0)
+            yield from self._named(request, request.event_ids, place)
+        else:
+            yield from self._dead(request, after if isinstance(after, DueEntry) else None)
 
-    def _named(self, request: ReplayRequest, ids: tuple[str, ...]) -> Iterator[Candidate]:
-        first, within = read_cursor(request.cursor) if request.cursor else (0, None)
-        for place in range(first, len(ids)):
-            events = self._events(request, ids[place])
-            if not events:
-                yield Candidate(None, fits=False, cursor=write_cursor(place + 1))
-            runs = [run for event in events for run in _runs(event)]
-            # The runs of an event have a stable order, so the last one read is a position.
-            marks = [{"source": run.source, "handler": run.handler} for run in runs]
-            begin = marks.index(within) + 1 if place == first and within in marks else 0
-            for run, mark in list(zip(runs, marks, strict=True))[begin:]:
-                yield Candidate(run, _fits(run, request), write_cursor(place, mark))
+    def _again(self, cursor: Cursor) -> Iterator[Candidate]:
+        for number, (source, event_id, handler) in enumerate(cursor.again, start=1):
+            rest = Cursor(cursor.after, cursor.again[number:])
+            event = self._ledger.overview(source, event_id, now=self._clock.now())
+            runs = {run.handler: run for run in (_runs(event) if event else ())}
+            # An update whose answer was lost may have made a dead run pending: it fits as well.
+            yield Candidate(runs.get(handler), fits=handler in runs, cursor=rest)
+
+    def _named(
+        self, request: ReplayRequest, ids: tuple[str, ...], after: NamedPlace
+    ) -> Iterator[Candidate]:
+        for first in range(after.number, len(ids), READ_AHEAD):
+            numbers = range(first, min(first + READ_AHEAD, len(ids)))
+            read = self._parallel.map(lambda number: self._events(request, ids[number]), numbers)
+            for number, events in zip(numbers, read, strict=True):
+                if not events:
+                    yield Candidate(None, fits=False, cursor=Cursor(NamedPlace(number + 1)))
+                runs = [run for event in events for run in _runs(event)]
+                # The runs of an event have a stable order, so the last one read is a position.
+                places = [NamedPlace(number, run.source, run.handler) for run in runs]
+                begin = places.index(after) + 1 if after in places else 0
+                for run, place in list(zip(runs, places, strict=True))[begin:]:
+                    yield Candidate(run, _fits(run, request), Cursor(place))
 
     def _events(self, request: ReplayRequest, event_id: str) -> list[Overview]:
         sources = [request.source] if request.source else self._manifest.sources
@@ -169,15 +230,23 @@ class Search:
         found = (self._ledger.overview(source, id_, now=now) for source in sources)
         return [event for event in found if event is not None]
 
-    def _dead(self, request: ReplayRequest) -> Iterator[Candidate]:
-        first, within = read_cursor(request.cursor) if request.cursor else (0, None)
-        for shard in range(first, DUE_SHARDS):
-            start = within if shard == first else None
-            for page in self._ledger.due(shard, start=start):
-                for entry, row in page:
-                    run = run_from(row)
-                    fits = run.status is Status.DEAD_LETTER and _fits(run, request)
-                    yield Candidate(run, fits, write_cursor(shard, entry))
+    def _dead(self, request: ReplayRequest, after: DueEntry | None) -> Iterator[Candidate]:
+        low, high = DEAD_FROM, FOR_EVER
+        # A row's end is its event's time, rounded up to a second.
+        if request.received_after is not None:
+            low = dead_due_at(request.received_after + RUN_LIFE)
+        if request.received_before is not None:
+            high = dead_due_at(request.received_before + RUN_LIFE) + 1000
+        found = self._ledger.dead_runs(
+            low=max(low, DEAD_FROM), high=high, after=after, selects=lambda e: _selects(e, request)
+        )
+        for entry, run in found:
+            if run is not None:
+                yield Candidate(run, _fits(run, request), Cursor(entry))
+
+
+def _selects(entry: DueEntry, request: ReplayRequest) -> bool:
+    return request.source in {None, entry.source} and request.handler in {None, entry.handler}
 
 
 def _runs(overview: Overview) -> Iterator[Run]:

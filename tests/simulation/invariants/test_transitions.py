@@ -11,6 +11,7 @@ from tests.simulation.tiny import RUN
 from webhook_inbox.domain.ports import Item, Message
 from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.ledger.deadlines import RESENDS
+from webhook_inbox.ledger.schema import DEAD_FROM
 from webhook_inbox.queue.message import RunMessage
 
 NOW = 1_767_225_600_000
@@ -23,7 +24,8 @@ def message(generation: int = 0, sent_at: int = NOW) -> Message:
 
 def row(status: str, **parts: Any) -> Item:
     """Returns a run's row as it should be: whatever is open is watched."""
-    watched = {} if status in {"done", "skipped", "processing"} else {"due_bucket": "1"}
+    entry = {"due_bucket": "1", "due_at": DEAD_FROM if status == "dead_letter" else NOW}
+    watched = {} if status in {"done", "skipped", "processing"} else entry
     found: Item = {"status": status, "attempt_count": 1, **watched, **parts}
     return {name: value for name, value in found.items() if value is not None}
 
@@ -128,7 +130,21 @@ BAD: dict[str, tuple[str, Actor, Item, Item, dict[str, Any]]] = {
         row("pending", generation=2, due_bucket=None),
         {},
     ),
-    "a done run that is still watched": ("G9", MINE, LEASED, row("done", due_bucket="1"), {}),
+    "a done run that is still watched": (
+        "G9",
+        MINE,
+        LEASED,
+        row("done", due_bucket="1", due_at=NOW),
+        {},
+    ),
+    "a dead run among the open ones": ("G9", MINE, LEASED, {**DIED, "due_at": NOW}, {}),
+    "a leased run among the dead ones": (
+        "G1",
+        Actor("processor", message=message(1, NOW + 1)),
+        DIED,
+        {**DIED, **LEASED, "generation": 1},
+        {},
+    ),
     "a finished run, claimed": ("G3", CLAIMS, row("done"), LEASED, {}),
     "a finished run, replayed": ("G3", REPLAY, row("skipped"), row("pending", generation=1), {}),
     "a finished run, forced by the reconciler": (

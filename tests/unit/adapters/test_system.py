@@ -7,7 +7,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from webhook_inbox.adapters.system import ThreadExecutor
+from webhook_inbox.adapters.system import ThreadExecutor, ThreadParallel
 from webhook_inbox.domain.errors import HandlerTimedOut, Permanent
 
 LONG = 30.0
@@ -133,3 +133,33 @@ def test_an_error_does_not_keep_its_caller_alive() -> None:
     error.__traceback__ = None
 
     assert sys.getrefcount(error) == before
+
+
+def test_a_pool_works_on_as_many_items_at_once_as_it_has_threads() -> None:
+    # Each waits until all four have begun.
+    all_begun = threading.Barrier(4)
+
+    def work(item: int) -> int:
+        all_begun.wait(timeout=LONG)
+        return item * item
+
+    assert ThreadParallel(4).map(work, range(8)) == [number * number for number in range(8)]
+
+
+def test_a_pool_raises_the_first_error_in_order_once_all_have_ended() -> None:
+    ended: list[int] = []
+
+    def work(item: int) -> None:
+        try:
+            if item in {2, 5}:
+                raise ValueError(item)
+        finally:
+            ended.append(item)
+
+    with pytest.raises(ValueError, match="2"):
+        ThreadParallel(3).map(work, range(8))
+    assert sorted(ended) == list(range(8))
+
+
+def test_a_pool_has_nothing_to_do_without_items() -> None:
+    assert ThreadParallel(2).map(str, []) == []

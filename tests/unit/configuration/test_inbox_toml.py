@@ -9,7 +9,7 @@ import pytest
 from tests.unit.configuration.inbox_files import fault, load
 from webhook_inbox import providers
 from webhook_inbox.configuration import inbox_toml
-from webhook_inbox.configuration.inbox_toml import AlarmSpec, Configuration
+from webhook_inbox.configuration.inbox_toml import AlarmSpec, Configuration, ThrottleSpec
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import DestinationSpec, Manifest, SourceSpec
 
@@ -121,6 +121,62 @@ def test_only_this_machine_is_spoken_to_in_the_clear(url: str) -> None:
     assert load(f'[destinations.d]\nbase_url = "{url}"\n').destinations["d"].base_url == url
 
 
+SHOP = '[sources.shop]\nprovider = "stripe"\n'
+
+
+def test_a_source_without_a_throttle_has_the_default_one() -> None:
+    settings = load(SHOP)
+
+    assert settings.throttle == ThrottleSpec(500.0, 1000)
+    assert settings.throttles == {"shop": ThrottleSpec(500.0, 1000)}
+
+
+def test_a_source_and_a_stage_have_throttles_of_their_own() -> None:
+    text = (
+        "throttle = { rate = 100, burst = 200 }\n"
+        + SHOP
+        + 'throttle = { rate = 2.5, burst = 5 }\n[sources.other]\nprovider = "github"\n'
+        "[stages.prod]\nthrottle.burst = 300\n[stages.prod.sources.shop]\nthrottle.rate = 4\n"
+    )
+
+    assert load(text).throttles == {"shop": ThrottleSpec(2.5, 5), "other": ThrottleSpec(100, 200)}
+    prod = load(text, stage="prod")
+    assert prod.throttle == prod.throttles["other"] == ThrottleSpec(100, 300)
+    assert prod.throttles["shop"] == ThrottleSpec(4, 5)
+
+
+def test_a_throttle_is_no_setting_of_the_provider() -> None:
+    text = SHOP + "throttle = { rate = 1, burst = 1 }\n"
+
+    assert load(text).sources == {"shop": SourceSpec("shop", "stripe", "shop")}
+
+
+@pytest.mark.parametrize(
+    ("throttle", "words"),
+    [
+        ("5", "throttle: must be a table"),
+        ("{ rate = 5 }", "throttle.burst: missing; give requests at once"),
+        ("{ burst = 5 }", "throttle.rate: missing; give requests per second"),
+        ("{ rate = 0, burst = 5 }", "throttle.rate: input should be greater than 0; give requests"),
+        ("{ rate = -1, burst = 5 }", "throttle.rate: input should be greater than 0"),
+        ("{ rate = 10001, burst = 5 }", "throttle.rate: input should be less than or equal to"),
+        ("{ rate = inf, burst = 5 }", "throttle.rate: input should be a finite number"),
+        ("{ rate = nan, burst = 5 }", "throttle.rate: input should be a finite number"),
+        ('{ rate = "5/s", burst = 5 }', "throttle.rate: input should be a valid number"),
+        ("{ rate = 5, burst = 0 }", "throttle.burst: input should be greater than or equal to 1"),
+        ("{ rate = 5, burst = 5001 }", "throttle.burst: input should be less than or equal to"),
+        ("{ rate = 5, burst = 1.5 }", "throttle.burst: input should be a valid integer"),
+        (
+            "{ rate = 5, burst = 5, bursts = 5 }",
+            'throttle.bursts: unknown key; did you mean "burst"?',
+        ),
+    ],
+)
+def test_a_throttle_that_api_gateway_does_not_take_is_refused(throttle: str, words: str) -> None:
+    assert words in fault(f"{SHOP}throttle = {throttle}\n")
+    assert words in fault(f"throttle = {throttle}\n{SHOP}")
+
+
 def test_an_empty_file_is_an_inbox_without_sources() -> None:
     assert load("") == Configuration({}, {}, (), AlarmSpec())
 
@@ -189,8 +245,8 @@ def test_a_mistake_that_no_stage_made_is_not_blamed_on_one() -> None:
         ("\na = = 1", "not TOML: Invalid value (at line 2, column 5); correct it"),
         ("[a]\n[a]\n", "not TOML: "),
         ("[source.acme]", 'source: unknown key; did you mean "sources"?'),
-        ("title = 1",
-         "title: unknown key; remove it (the keys here are alarms, destinations, handler_secrets,"),
+        ("x = 1",
+         "x: unknown key; remove it (the keys here are alarms, destinations, handler_secrets,"),
         ("sources = 1", "[sources] must be a table; give tables [sources.NAME]"),
         ("[sources]\nacme = 1", "[sources.acme] must be a table; give tables"),
         ("[sources.acme]", '[sources.acme] provider: missing; give the provider, like "stripe"'),

@@ -1,14 +1,21 @@
 """Replay: which runs, whether they may, and what becomes of them."""
 
-from datetime import timedelta
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any
 
 import pytest
 
 from tests.unit.support.world import World, handler, with_handlers
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.errors import Permanent, Transient, Unavailable
+from webhook_inbox.domain.manifest import Order
 from webhook_inbox.domain.model import Status
+from webhook_inbox.domain.ports import InTurn, R, T
 from webhook_inbox.queue.outcomes import RunOutcome
+from webhook_inbox.replay.replay import Replay
+from webhook_inbox.replay.request import Cursor
 
 BOTH = pytest.mark.parametrize("fault", list(Fault))
 
@@ -81,6 +88,33 @@ def test_every_replay_leaves_an_audit_row(world: World) -> None:
     (row,) = world.rows("audit#2026-01-01")
     assert (row["action"], row["by"], row["reason"]) == ("replay", "kim", "CRM fixed")
     assert row["request"]["source"] == "acme"
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_every_page_leaves_an_audit_row_with_its_cursor(world: World, named: bool) -> None:
+    """A cursor proves no earlier page: a forged one left no row."""
+    for number in range(3):
+        world.dead(f"evt-{number}")
+    ids = [f"evt-{number}" for number in range(3)]
+    payload: dict[str, Any] = {"event_ids": ids} if named else {}
+    first = world.replay(limit=1, **payload)
+    world.replay(limit=1, cursor=first.cursor, requested_by="kim", **payload)
+    world.replay(cursor=Cursor().encode(), requested_by="eve", **payload)
+    rows = {row["by"]: row for row in world.rows("audit#")}
+    assert set(rows) == {"", "kim", "eve"}
+    assert rows["kim"]["request"]["cursor"] == first.cursor
+
+
+def test_a_later_page_s_audit_names_the_events_from_its_cursor_on(world: World) -> None:
+    ids = [f"evt-{number}" for number in range(150)]
+    for event_id in ids:
+        world.deliver(event_id)
+    first = world.replay(event_ids=ids, limit=120, rate_per_second=500)
+    world.clock.advance(seconds=1)
+    world.replay(event_ids=ids, cursor=first.cursor, rate_per_second=500)
+    early, late = sorted(world.rows("audit#"), key=lambda row: str(row["sk"]))
+    assert early["event_ids"] == ids[:100]
+    assert late["event_ids"] == ids[119:]
 
 
 def test_the_messages_of_before_are_dropped(world: World) -> None:
@@ -305,7 +339,8 @@ def test_a_dry_run_takes_no_time(world: World) -> None:
 def test_a_report_is_json_data(world: World) -> None:
     world.dead()
     data = world.replay().to_data()
-    assert set(data) == {"dry_run", "matched", "counts", "sample", "cursor", "dlq_removed"}
+    named = {"dry_run", "matched", "counts", "sample", "cursor", "dlq_removed", "failed"}
+    assert set(data) == named
 
 
 # -- pace
@@ -317,6 +352,54 @@ def test_runs_are_sent_at_the_asked_rate(world: World) -> None:
     before = world.now
     world.replay(rate_per_second=4)
     assert world.now - before == timedelta(seconds=5)
+
+
+@pytest.mark.parametrize("rate", [3, 10, 77, 500])
+def test_at_no_time_more_are_sent_than_the_rate_allows(world: World, rate: int) -> None:
+    for number in range(230):
+        world.dead(f"evt-{number}")
+    started, sent = world.now, [0]
+    send = world.queues["default"].send
+
+    def counted(messages: Any, **parts: Any) -> Any:
+        sent[0] += len(messages)
+        assert sent[0] <= 1 + rate * (world.now - started).total_seconds() + 1e-3
+        world.clock.advance(seconds=0.01)
+        return send(messages, **parts)
+
+    world.queues["default"].send = counted  # type: ignore[method-assign]
+    world.replay(rate_per_second=rate)
+    assert sent == [230]
+    # No slower either: ten milliseconds a send hide in the pause between batches.
+    taken = (world.now - started).total_seconds()
+    assert 230 / rate - 0.001 <= taken <= 230 / rate * 1.02 + 0.1
+
+
+def test_a_late_batch_does_not_let_the_next_ones_catch_up(world: World) -> None:
+    for number in range(40):
+        world.dead(f"evt-{number}")
+    times: list[datetime] = []
+    send = world.queues["default"].send
+
+    def slow_once(messages: Any, **parts: Any) -> Any:
+        times.append(world.now)
+        if len(times) == 1:
+            world.clock.advance(seconds=3)
+        return send(messages, **parts)
+
+    world.queues["default"].send = slow_once  # type: ignore[method-assign]
+    world.replay(rate_per_second=50)
+    between = [(b - a).total_seconds() for a, b in pairwise(times)]
+    assert min(between[1:]) >= 10 / 50 - 1e-6
+
+
+def test_finished_runs_do_not_use_up_the_rate(world: World) -> None:
+    for number in range(20):
+        world.deliver(f"evt-{number}")
+    world.work()
+    before = world.now
+    world.replay(event_ids=[f"evt-{number}" for number in range(20)], rate_per_second=1)
+    assert world.now == before
 
 
 def test_the_default_rate_is_ten_a_second(world: World) -> None:
@@ -354,14 +437,156 @@ def test_a_run_that_could_not_be_sent_is_sent_by_the_reconciler(
 
 
 @BOTH
-def test_a_reset_whose_call_fails_can_be_repeated(world: World, fault: Fault) -> None:
+@pytest.mark.parametrize("named", [True, False])
+def test_a_reset_whose_call_fails_is_told_and_done_by_the_next_page(
+    world: World, fault: Fault, named: bool
+) -> None:
     world.dead()
+    payload: dict[str, Any] = {"event_ids": ["evt-1"]} if named else {}
     world.plan.fail("UpdateItem", fault)
-    with pytest.raises(Unavailable):
-        world.replay(event_ids=["evt-1"])
-    world.replay(event_ids=["evt-1"])
+    first = world.replay(**payload)
+    assert (first.matched, first.counts, first.cursor is None) == (0, {}, False)
+    assert "UpdateItem" in first.failed
+    second = world.replay(**payload, cursor=first.cursor)
+    assert (second.counts, second.failed, second.cursor) == ({"replayed": 1}, "", None)
     world.run_until_quiet()
     assert world.run().status is Status.DONE
+
+
+@BOTH
+@pytest.mark.parametrize("named", [True, False])
+def test_a_page_that_fails_midway_tells_what_it_did_and_the_next_does_the_rest(
+    world: World, fault: Fault, named: bool
+) -> None:
+    ids = [f"evt-{number}" for number in range(30)]
+    for event_id in ids:
+        world.dead(event_id)
+    payload: dict[str, Any] = {"rate_per_second": 50, **({"event_ids": ids} if named else {})}
+    world.plan.fail("UpdateItem", fault, skip=13, times=1)
+    first = world.replay(**payload)
+    # The runs of its batch are finished; no later batch begins.
+    assert (first.matched, first.counts) == (19, {"replayed": 19})
+    second = world.replay(**payload, cursor=first.cursor)
+    assert (second.counts, second.cursor) == ({"replayed": 11}, None)
+    world.run_until_quiet()
+    assert [world.run(event_id).attempt_count for event_id in ids] == [2] * 30
+
+
+def test_a_forced_page_that_fails_midway_forces_no_run_twice(world: World) -> None:
+    ids = [f"evt-{number}" for number in range(8)]
+    for event_id in ids:
+        world.deliver(event_id)
+    world.work()
+    forced: dict[str, Any] = {"event_ids": ids, "handler": "acme.fulfil", "force": True}
+    world.plan.fail("UpdateItem", skip=2, times=1)
+    first = world.replay(**forced, rate_per_second=40)
+    world.work()
+    world.replay(**forced, rate_per_second=40, cursor=first.cursor)
+    world.work()
+    assert [world.run(event_id).attempt_count for event_id in ids] == [2] * 8
+
+
+def test_a_ledger_that_cannot_be_read_midway_ends_the_page_with_a_cursor(world: World) -> None:
+    for number in range(150):
+        world.dead(f"evt-{number}")
+    world.plan.fail("BatchGetItem", skip=1, times=1)
+    first = world.replay(rate_per_second=500)
+    assert first.counts == {"replayed": 100}
+    assert "BatchGetItem" in first.failed
+    second = world.replay(rate_per_second=500, cursor=first.cursor)
+    assert (second.counts, second.cursor) == ({"replayed": 50}, None)
+
+
+def test_a_ledger_that_cannot_be_read_at_all_is_an_error(world: World) -> None:
+    world.plan.fail("Query")
+    with pytest.raises(Unavailable):
+        world.replay()
+
+
+def test_a_queue_that_fails_ends_the_page_after_the_batch(world: World) -> None:
+    for number in range(30):
+        world.dead(f"evt-{number}")
+    world.plan.fail("SendMessageBatch", times=2)
+    report = world.replay(rate_per_second=100)
+    assert (report.counts, report.cursor is None) == ({"unsent": 20}, False)
+    assert "SQS" in report.failed
+    world.plan.heal()
+    assert world.replay(cursor=report.cursor).counts == {"replayed": 10}
+
+
+# -- batches and threads
+
+
+class CountingParallel(InTurn):
+    """Records how many calls may be made at the same time."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    def map(self, work: Callable[[T], R], subjects: Iterable[T]) -> list[R]:
+        listed = list(subjects)
+        self.sizes.append(len(listed))
+        return super().map(work, listed)
+
+
+def counting(world: World) -> CountingParallel:
+    """Lets the world replay with a double that counts."""
+    parallel = CountingParallel()
+    world.replayer = Replay(
+        manifest=world.manifest,
+        ledger=world.ledger,
+        table=world.table,
+        lanes=world.lanes,
+        dlqs=world.dlqs,
+        clock=world.clock,
+        randomness=world.randomness,
+        parallel=parallel,
+    )
+    return parallel
+
+
+def test_a_batch_is_reset_and_sent_at_the_same_time_ten_messages_each(world: World) -> None:
+    for number in range(250):
+        world.dead(f"evt-{number}")
+    parallel = counting(world)
+    world.plan.operations()
+    world.replay(rate_per_second=500)
+    assert parallel.sizes == [100, 10, 100, 10, 50, 5]
+    assert world.plan.operations().count("SendMessageBatch") == 25
+
+
+def test_a_fifo_lane_s_messages_are_sent_by_one_thread_in_the_order_of_their_events() -> None:
+    world = World(
+        with_handlers(
+            handler("acme.fulfil", lane="serial", order=Order(kind="serial", ordering_key="k"))
+        )
+    )
+    world.fails("acme.fulfil", Permanent("no"))
+    for number in range(25):
+        world.deliver(f"evt-{number}", body=b'{"k":"a","n":%d}' % number)
+        world.clock.advance(seconds=2)
+    world.work()
+    parallel = counting(world)
+    world.replay(rate_per_second=500)
+    assert parallel.sizes == [25, 1]
+    assert [m["event_id"] for m in world.messages("serial")] == [f"evt-{n}" for n in range(25)]
+
+
+def test_behind_a_message_that_a_fifo_lane_refuses_none_is_sent() -> None:
+    world = World(
+        with_handlers(
+            handler("acme.fulfil", lane="serial", order=Order(kind="serial", ordering_key="k"))
+        )
+    )
+    world.fails("acme.fulfil", Permanent("no"))
+    for number in range(25):
+        world.deliver(f"evt-{number}", body=b'{"k":"a","n":%d}' % number)
+        world.clock.advance(seconds=2)
+    world.work()
+    world.plan.fail("SendMessageBatch", skip=1, times=1)
+    report = world.replay(rate_per_second=500)
+    assert report.counts == {"replayed": 10, "unsent": 15}
+    assert [m["event_id"] for m in world.messages("serial")] == [f"evt-{n}" for n in range(10)]
 
 
 def test_a_reset_that_the_sdk_tried_twice_is_ours(world: World) -> None:

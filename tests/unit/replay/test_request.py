@@ -4,12 +4,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from webhook_inbox.replay.request import (
-    InvalidRequestError,
-    ReplayRequest,
-    read_cursor,
-    write_cursor,
-)
+from webhook_inbox.ledger.queries import DueEntry
+from webhook_inbox.ledger.schema import DEAD_FROM
+from webhook_inbox.replay.request import Cursor, InvalidRequestError, NamedPlace, ReplayRequest
+
+AMONG_DEAD = DueEntry(DEAD_FROM + 5, "event#acme#ü/?&", "run#x")
 
 
 def test_nothing_is_required() -> None:
@@ -34,7 +33,7 @@ def test_every_field_is_read() -> None:
             "force": True,
             "reason": "fixed",
             "requested_by": "kim",
-            "cursor": write_cursor(3),
+            "cursor": Cursor(NamedPlace(3)).encode(),
         }
     )
     assert request.event_ids == ("a", "b")
@@ -86,11 +85,28 @@ def test_several_faults_are_told_at_once() -> None:
     assert "sourse" in str(caught.value)
 
 
-@pytest.mark.parametrize("within", [None, {"pk": "a#b", "due_at": 5}, {"handler": "h"}])
-def test_a_cursor_is_read_as_it_was_written(within: dict[str, object] | None) -> None:
-    assert read_cursor(write_cursor(7, within)) == (7, within)
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        Cursor(),
+        Cursor(NamedPlace(7)),
+        Cursor(NamedPlace(7, "acme", "acme.fulfil"), (("acme", "a#b", "acme.mail"),)),
+        Cursor(AMONG_DEAD),
+    ],
+    ids=str,
+)
+def test_a_cursor_is_read_as_it_was_written(cursor: Cursor) -> None:
+    assert Cursor.decode(cursor.encode()) == cursor
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_cursor_of_the_other_search_is_refused(named: bool) -> None:
+    payload = {"event_ids": ["a"]} if named else {}
+    other = Cursor(AMONG_DEAD) if named else Cursor(NamedPlace(1))
+    with pytest.raises(InvalidRequestError, match="cursor"):
+        ReplayRequest.read({**payload, "cursor": other.encode()})
 
 
 def test_a_cursor_survives_a_command_line() -> None:
-    cursor = write_cursor(15, {"pk": "event#acme#ü/?&", "sk": "run#x"})
+    cursor = Cursor(AMONG_DEAD).encode()
     assert set(cursor) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.support.world import World, handler, with_handlers
-from webhook_inbox.domain.errors import Permanent, Transient
+from webhook_inbox.domain.errors import Deferred, Permanent, Transient
 from webhook_inbox.domain.model import Status
 from webhook_inbox.replay.replay import ANSWER_MARGIN, ReplayReport
 from webhook_inbox.replay.request import InvalidRequestError
@@ -88,6 +88,44 @@ def test_one_id_of_two_sources_is_two_events(world: World) -> None:
     world.deliver("same", source="github")
     assert len(found(world, event_ids=["same"])) == 2
     assert found(world, event_ids=["same"], source="github") == {("same", "github.announce")}
+
+
+def test_the_search_for_dead_runs_reads_no_other_rows(world: World) -> None:
+    """A million parked runs must not delay a replay."""
+    world.fails("acme.fulfil", Deferred(world.now + timedelta(days=3), "later"))
+    for number in range(40):
+        world.deliver(f"parked-{number}")
+    world.work()
+    world.behaviours.clear()
+    world.dead("dead")
+    read: list[Any] = []
+    get_many = world.table.get_many
+    world.table.get_many = lambda keys: read.extend(keys) or get_many(keys)  # type: ignore[method-assign,func-returns-value]
+    assert found(world) == {("dead", "acme.fulfil")}
+    assert [key.pk for key in read] == ["event#acme#dead"]
+
+
+def test_dead_runs_are_found_oldest_event_first_across_the_shards(world: World) -> None:
+    ids = [f"evt-{number}" for number in range(40)]
+    for event_id in ids:
+        world.deliver(event_id)
+        world.clock.advance(seconds=2)
+    world.fails("acme.fulfil", Permanent("no"))
+    world.work()
+    report = world.replay(limit=10, dry_run=True)
+    assert [entry["event_id"] for entry in report.sample] == ids[:10]
+    report = world.replay(limit=10, dry_run=True, cursor=report.cursor)
+    assert [entry["event_id"] for entry in report.sample] == ids[10:20]
+
+
+def test_a_search_holds_no_more_than_a_page_of_rows(world: World) -> None:
+    for number in range(150):
+        world.dead(f"evt-{number}")
+    pages: list[int] = []
+    get_many = world.table.get_many
+    world.table.get_many = lambda keys: pages.append(len(keys)) or get_many(keys)  # type: ignore[method-assign,func-returns-value]
+    assert world.replay(limit=1, dry_run=True).matched == 1
+    assert pages == [100]
 
 
 # -- the cursor

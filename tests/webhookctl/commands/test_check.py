@@ -12,8 +12,8 @@ def test_sources_and_handlers_are_printed(cli: Cli, checkout: Path) -> None:
     shown = cli("check")
     assert shown.code == 0
     lines = [line.split() for line in shown.out.splitlines()]
-    assert lines[0] == ["SOURCE", "PROVIDER", "TYPES", "SECRET", "PATH"]
-    assert ["stripe", "stripe", "*", "stripe", "/webhooks/stripe"] in lines
+    assert lines[0] == ["SOURCE", "PROVIDER", "TYPES", "SECRET", "PATH", "RATE", "BURST"]
+    assert ["stripe", "stripe", "*", "stripe", "/webhooks/stripe", "500.0", "1000"] in lines
     assert ["acme.fulfil", "acme", "paid", "default", "3", "50.0"] in lines
     assert shown.err == "OK for stage dev: 4 sources, 1 handler, 1 lane.\n"
 
@@ -28,6 +28,8 @@ def test_as_json(cli: Cli, checkout: Path) -> None:
         "types": ["*"],
         "secret": "github",
         "path": "/webhooks/github",
+        "rate": 500.0,
+        "burst": 1000,
     }
     assert data["handlers"] == [
         {
@@ -39,6 +41,18 @@ def test_as_json(cli: Cli, checkout: Path) -> None:
             "timeout": 50.0,
         }
     ]
+
+
+def test_the_limit_of_a_source_is_printed_and_judged(cli: Cli, checkout: Path) -> None:
+    settings = checkout / "inbox.toml"
+    limited = '[sources.mail]\nprovider = "sendgrid"\nthrottle = { rate = 20, burst = 40 }\n'
+    settings.write_text(settings.read_text() + "\n" + limited)
+    [line] = [line for line in cli("check").out.splitlines() if line.startswith("mail")]
+    assert line.split()[-2:] == ["20.0", "40"]
+    settings.write_text(settings.read_text().replace("burst = 40", "burst = 0"))
+    shown = cli("check")
+    assert shown.code == 1
+    assert "[sources.mail] throttle.burst: " in shown.err
 
 
 def test_what_splits_batches_is_no_handler_of_the_users(cli: Cli, checkout: Path) -> None:

@@ -52,6 +52,15 @@ def test_what_waits_longest_comes_first(cli: Cli, inbox: Inbox) -> None:
     assert [each["event_id"] for each in shown] == ["evt-1", "evt-2"]
 
 
+def test_a_limit_keeps_those_that_wait_longest(cli: Cli, inbox: Inbox) -> None:
+    for number in range(4):
+        hold(inbox, f"evt-{number}", type_="refunded")
+        inbox.clock.advance(minutes=1)
+    shown = cli("hold", "list", "--limit", "2")
+    assert [word for word in shown.out.split() if word.startswith("evt-")] == ["evt-0", "evt-1"]
+    assert "Showing the oldest 2" in shown.err
+
+
 def test_for_people_it_is_a_table_that_says_how_to_decide(cli: Cli, inbox: Inbox) -> None:
     asked = hold(inbox)
     shown = cli("--stack", "Orders", "hold", "list")

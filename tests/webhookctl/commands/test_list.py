@@ -1,5 +1,7 @@
 """`inbox list`: the newest events first, or those that need by_due."""
 
+from datetime import timedelta
+
 import pytest
 
 from tests.webhookctl.commands.stage import MANIFEST, Cli, Inbox
@@ -63,6 +65,72 @@ def test_more_than_a_page_of_an_hour_is_read(cli: Cli, inbox: Inbox, small_pages
 @pytest.fixture
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("webhookctl.search.PAGE", 1)
+
+
+def spied(inbox: Inbox) -> list[int]:
+    """Returns the sizes of the pages of rows that are read from now on."""
+    sizes: list[int] = []
+    get_many = inbox.table.get_many
+    inbox.table.get_many = lambda keys: sizes.append(len(keys)) or get_many(keys)  # type: ignore[method-assign,func-returns-value]
+    return sizes
+
+
+def test_dead_events_are_read_page_by_page_newest_first(cli: Cli, inbox: Inbox) -> None:
+    """The whole index was read and kept, whatever the limit."""
+    inbox.fails("acme.notify", Permanent("422"))
+    for number in range(150):
+        inbox.deliver(f"evt-{number}", type_="refunded")
+        inbox.clock.advance(seconds=2)
+    inbox.work()
+    sizes = spied(inbox)
+    newest = [f"evt-{number}" for number in range(149, 144, -1)]
+    assert ids(cli, "--status", "dead_letter", "--limit", "5") == newest
+    assert sizes == [100]
+
+
+def test_dead_events_are_found_without_reading_the_waiting_ones(cli: Cli, inbox: Inbox) -> None:
+    inbox.fails("acme.notify", Deferred(inbox.now + timedelta(days=2), "later"))
+    for number in range(30):
+        inbox.deliver(f"parked-{number}", type_="refunded")
+    inbox.work()
+    sizes = spied(inbox)
+    assert ids(cli, "--status", "dead_letter") == []
+    assert sizes == []
+
+
+@pytest.mark.parametrize("kept", [1, 4, 5000])
+def test_waiting_events_are_listed_newest_first_however_few_a_pass_keeps(
+    cli: Cli, inbox: Inbox, monkeypatch: pytest.MonkeyPatch, kept: int
+) -> None:
+    monkeypatch.setattr("webhookctl.search.KEPT", kept)
+    inbox.fails("acme.notify", Transient("503"))
+    sent = []
+    for number in range(9):
+        inbox.deliver(f"evt-{number}", type_="refunded")
+        sent.append(f"evt-{number}")
+        # The order of their due times is another one.
+        inbox.work()
+        inbox.clock.advance(seconds=1.5)
+    assert ids(cli, "--status", "failed") == sent[::-1]
+    assert ids(cli, "--status", "failed", "--limit", "3") == sent[:5:-1]
+
+
+def test_only_rows_that_may_match_are_read(cli: Cli, inbox: Inbox) -> None:
+    inbox.fails("acme.notify", Transient("503"))
+    for number in range(5):
+        inbox.deliver(f"evt-{number}", type_="refunded")
+    inbox.work()
+    sizes = spied(inbox)
+    assert ids(cli, "--status", "failed", "--source", "github") == []
+    assert sizes == []
+
+
+def test_an_event_with_several_waiting_runs_is_listed_once(cli: Cli, inbox: Inbox) -> None:
+    for handler in ("acme.notify", "acme.fulfil"):
+        inbox.fails(handler, Transient("503"))
+    inbox.deliver("evt-1")
+    inbox.work()
+    assert ids(cli, "--status", "failed").count("evt-1") == 1
 
 
 def test_the_limit_cuts_off_the_oldest_and_says_so(cli: Cli, inbox: Inbox) -> None:

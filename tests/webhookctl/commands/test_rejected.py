@@ -82,6 +82,23 @@ def test_the_newest_come_first_and_no_more_than_asked_for(cli: Cli, inbox: Inbox
     assert ids(cli, "--limit", "2") == listed[:2]
 
 
+def test_a_list_reads_no_further_than_its_limit(cli: Cli, inbox: Inbox) -> None:
+    """All deliveries of a source were read, oldest first, whatever the limit."""
+    for n in range(20):
+        reject(inbox, f"evt-{n}", body=b'{"n": %d}' % n)
+    read: list[str] = []
+    query = inbox.table.query
+
+    def counted(pk: str, **parts: Any) -> Any:
+        for row in query(pk, **parts):
+            read.append(row["sk"])
+            yield row
+
+    inbox.table.query = counted  # type: ignore[method-assign]
+    assert len(ids(cli, "--limit", "3", "--source", "acme")) == 3
+    assert len(read) <= 4
+
+
 def test_they_are_chosen_by_source_reason_and_time(cli: Cli, inbox: Inbox) -> None:
     reject(inbox)
     inbox.clock.advance(minutes=10)

@@ -74,6 +74,7 @@ def test_the_report_as_json_is_the_functions(cli: Cli, dead: Inbox) -> None:
         ],
         "cursor": None,
         "dlq_removed": 0,
+        "failed": "",
     }
 
 
@@ -226,6 +227,28 @@ def test_the_functions_error_is_shown_in_its_words(cli: Cli) -> None:
     assert shown.err.startswith(
         "webhookctl: the replay function failed: dynamodb Query: ThrottlingException; runs sent"
     )
+
+
+def test_a_page_that_failed_is_repeated_from_its_cursor(cli: Cli, dead: Inbox) -> None:
+    dead.plan.fail("UpdateItem", times=1)
+    shown = cli("replay", "--yes", "--rate", "15")
+    assert shown.code == 0
+    assert "  3 sent again\n" in shown.out
+    assert statuses(dead) == [Status.PENDING] * 3
+
+
+def test_a_replay_that_cannot_go_on_prints_its_cursor(cli: Cli, dead: Inbox) -> None:
+    # Two runs of the first page are replayed; after that the ledger takes no update.
+    dead.plan.fail("UpdateItem", skip=2, times=5)
+    shown = cli("replay", "--yes", "--limit", "3")
+    assert shown.code == 1
+    assert "  2 sent again\n" in shown.out
+    assert "the replay stopped: " in shown.err
+    _, _, after = shown.err.partition("--cursor ")
+    dead.plan.heal()
+    rest = cli("replay", "--yes", "--cursor", after.split()[0])
+    assert (rest.code, "  1 sent again\n" in rest.out) == (0, True)
+    assert statuses(dead) == [Status.PENDING] * 3
 
 
 def test_a_function_that_dies_without_a_word_points_at_its_log(cli: Cli) -> None:

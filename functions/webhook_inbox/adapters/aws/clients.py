@@ -131,10 +131,15 @@ def session() -> Any:
     return botocore.session.get_session()
 
 
+USER_AGENT: Final = "webhook-inbox"
 # Seconds.
 CONNECT_TIMEOUT: Final = 1.0
 READ_TIMEOUT: Final = 5.0
 ATTEMPTS: Final = 4
+
+
+# The calls that one client makes at the same time.
+CONNECTIONS: Final = 16
 
 
 def steady(service: str) -> Any:
@@ -145,6 +150,9 @@ def steady(service: str) -> Any:
             connect_timeout=CONNECT_TIMEOUT,
             read_timeout=READ_TIMEOUT,
             retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
+            max_pool_connections=CONNECTIONS,
+            # The SDK builds its own anew for each call.
+            user_agent=USER_AGENT,
             tcp_keepalive=True,
         ),
     )

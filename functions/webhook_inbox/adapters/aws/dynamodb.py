@@ -79,7 +79,13 @@ class DynamoTable:
         self._ask("DeleteItem", Key=_wire_key(key))
 
     def query(
-        self, pk: str, *, sk_prefix: str = "", consistent: bool = True, limit: int | None = None
+        self,
+        pk: str,
+        *,
+        sk_prefix: str = "",
+        consistent: bool = True,
+        newest_first: bool = False,
+        limit: int | None = None,
     ) -> Iterator[Item]:
         """See the port."""
         expressions = Expressions()
@@ -90,6 +96,7 @@ class DynamoTable:
         parameters = {
             "KeyConditionExpression": keys,
             "ConsistentRead": consistent,
+            "ScanIndexForward": not newest_first,
             **expressions.parameters,
         }
         left = limit

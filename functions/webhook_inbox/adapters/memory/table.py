@@ -109,13 +109,20 @@ class MemoryTable:
             self._store(key, None)
 
     def query(
-        self, pk: str, *, sk_prefix: str = "", consistent: bool = True, limit: int | None = None
+        self,
+        pk: str,
+        *,
+        sk_prefix: str = "",
+        consistent: bool = True,
+        newest_first: bool = False,
+        limit: int | None = None,
     ) -> Iterator[Item]:
         """See the port."""
         with self._call("Query"):
             check_query(pk)
             rows = self._partitions(consistent=consistent).get(pk, {})
-            names = [sk for sk in sorted(rows) if sk.startswith(sk_prefix)][:limit]
+            ordered = sorted(rows, reverse=newest_first)
+            names = [sk for sk in ordered if sk.startswith(sk_prefix)][:limit]
             found = [copied(rows[sk]) for sk in names]
         yield from found
 
