@@ -3,12 +3,17 @@
 import os
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from datetime import UTC, datetime
 from threading import Thread
+from typing import TypeVar
 
 from webhook_inbox.domain.errors import HandlerTimedOut
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class SystemClock:
@@ -76,3 +81,17 @@ class ThreadExecutor:
         if raised:
             # Popped, so that the traceback's frame does not reference the error.
             raise raised.pop()
+
+
+class ThreadParallel:
+    """The port `Parallel`, in a bounded number of threads that are kept.
+
+    It lives as long as the process: its threads end with it.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="parallel")
+
+    def map(self, work: Callable[[T], R], subjects: Iterable[T]) -> list[R]:
+        """See the port."""
+        return list(self._pool.map(work, subjects))

@@ -1,12 +1,15 @@
 """The ports of the core. The adapters implement them over AWS, `adapters.memory` in memory."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from webhook_inbox.domain.conditions import Condition
 from webhook_inbox.domain.errors import Unavailable
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 # A row: attribute values are str, int, bool, bytes, or lists and dicts of these.
 Item = dict[str, Any]
@@ -229,3 +232,21 @@ class Executor(Protocol):
 
     def run(self, work: Callable[[], None], *, seconds: float) -> None:
         """Runs `work`, raising what it raises, or `HandlerTimedOut` after `seconds`."""
+
+
+class Parallel(Protocol):
+    """Makes calls at the same time."""
+
+    def map(self, work: Callable[[T], R], subjects: Iterable[T]) -> list[R]:
+        """Returns the result of each subject, in order; raises the first error of `work`."""
+
+
+class InTurn:
+    """Makes one call after the other, so that the order is the same each time."""
+
+    def map(self, work: Callable[[T], R], subjects: Iterable[T]) -> list[R]:
+        """See `Parallel`."""
+        return [work(subject) for subject in subjects]
+
+
+IN_TURN: Final = InTurn()

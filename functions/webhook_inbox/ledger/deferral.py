@@ -17,6 +17,8 @@ from webhook_inbox.ledger.deadlines import overdue_at
 from webhook_inbox.ledger.lease import NotClaimable, claimable, refusal
 from webhook_inbox.ledger.schema import (
     RUN_LIFE,
+    WAKE,
+    WATCH,
     due_entry,
     key_of_run,
     run_from,
@@ -83,7 +85,8 @@ def _change(
     now: datetime,
 ) -> Change:
     parked = deferral.wait is WaitStrategy.PARKED
-    look = deferral.due if parked else overdue_at(deferral.due)
+    look, kind = (deferral.due, WAKE) if parked else (overdue_at(deferral.due), WATCH)
+    key = run_key(event.source, event.event_id, spec.name)
     values: Item = {
         **run_identity(event, spec.name, expires_at=event.received_at + RUN_LIFE),
         "status": str(Status.DEFERRED),
@@ -93,7 +96,7 @@ def _change(
         "last_error": cut(deferral.why),
         "waits_for": deferral.waits_for,
         "reservations": dict(deferral.reservations),
-        **due_entry(run_key(event.source, event.event_id, spec.name), look),
+        **due_entry(key, look, kind=kind),
         **({"parked": True} if parked else {}),
         **({} if deferral.counts else {"resumed_at": to_ms(now)}),
     }
@@ -122,7 +125,7 @@ def resume(
         set={
             "status": str(Status.PENDING),
             "last_at": to_ms(now),
-            "due_at": to_ms(overdue_at(now)),
+            **due_entry(key_of_run(run), overdue_at(now)),
             **(values or {}),
         },
         remove=("parked", "next_attempt_at", "lease_id", "waits_for"),

@@ -18,19 +18,23 @@
     rejected-count#{source}       {minute}                 number of them stored: ingest/rejected
     enrolment#{source}            enrolment                open enrolment: ingest/enrolment
     audit#{day}                   {time}#{token}           operator action: ledger/audit
+    due_index                     handler#{name}           listed handler: ledger/due_handlers
 
 A run's attributes are those of `domain.model.Run`, plus `due_bucket` and `due_at`. The reconciler,
 replay and approvals also update runs. An effect with a business key has a reference in its event's
 partition. An `{id}` or ordering `{key}` over 512 bytes is replaced by its hash.
 
 Index `by_received`: events by `received_bucket` (hour#shard) and `received_at`.
-Index `by_due`: runs by `due_bucket` (shard) and `due_at`, the time the reconciler reads them next.
+Index `by_due`: runs by `due_bucket` (kind#handler#shard) and `due_at`, the time the reconciler
+reads them next. The kind is "wake" for a run that waits without a message (parked, held), "watch"
+for one whose message is expected, or that is dead.
+A dead run's `due_at` is its end plus `DEAD_FROM`: dead runs follow all others, oldest event first.
 
 Times are epoch milliseconds; `expires_at` (DynamoDB's TTL) is epoch seconds. DynamoDB deletes
 expired rows days late, so an expired row counts as absent.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -45,7 +49,16 @@ from webhook_inbox.domain.timestamps import from_ms, from_seconds, to_ms, to_sec
 BY_RECEIVED: Final = "by_received"
 BY_DUE: Final = "by_due"
 RECEIVED_SHARDS: Final = 8
-DUE_SHARDS: Final = 16
+# The kinds of entries of the due index: without a message, and with one.
+WAKE: Final = "wake"
+WATCH: Final = "watch"
+DUE_KINDS: Final = (WAKE, WATCH)
+# The shards of one handler and kind. A partition of an index takes 1,000 write units a second, and
+# a throttled index throttles its table. A new table takes 4,000, so more shards would not help.
+DUE_SHARDS: Final = 4
+# Added to the `due_at` of a dead run, in ms. A pass of the reconciler never reads dead runs, and a
+# search for dead runs reads no others.
+DEAD_FROM: Final = 10**14
 
 # Runs outlive events, and effects outlive runs, so no reference dangles.
 EVENT_LIFE: Final = timedelta(days=35)
@@ -152,14 +165,32 @@ def received_buckets(
             yield f"{hour:%Y-%m-%dT%H}#{(first_shard + place) % RECEIVED_SHARDS}"
 
 
-def due_bucket(key: Key) -> str:
+def due_bucket(key: Key, kind: str = WATCH) -> str:
     """Returns the `by_due` partition of a run."""
-    return str(_shard("".join(key), DUE_SHARDS))
+    shard = _shard("".join(key), DUE_SHARDS)
+    return f"{kind}#{key.sk.removeprefix(RUN_PREFIX)}#{shard}"
 
 
-def due_entry(key: Key, at: datetime) -> Item:
+def due_buckets(handler: str, kinds: Iterable[str] = DUE_KINDS) -> Iterator[str]:
+    """Yields the `by_due` partitions of a handler."""
+    for kind in kinds:
+        for shard in range(DUE_SHARDS):
+            yield f"{kind}#{handler}#{shard}"
+
+
+def due_entry(key: Key, at: datetime, *, kind: str = WATCH) -> Item:
     """Returns the attributes that list a run in the `by_due` index."""
-    return {"due_bucket": due_bucket(key), "due_at": to_ms(at)}
+    return {"due_bucket": due_bucket(key, kind), "due_at": to_ms(at)}
+
+
+def dead_entry(key: Key, end: datetime) -> Item:
+    """Returns the attributes that list a dead run in the `by_due` index, behind all open runs."""
+    return {"due_bucket": due_bucket(key), "due_at": dead_due_at(end)}
+
+
+def dead_due_at(end: datetime) -> int:
+    """Returns the `due_at` of a dead run whose row expires at this time."""
+    return DEAD_FROM + to_ms(end)
 
 
 def run_identity(of: StoredEvent | Run, handler: str, *, expires_at: datetime) -> Item:

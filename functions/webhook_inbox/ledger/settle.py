@@ -10,14 +10,18 @@ from webhook_inbox.domain.conditions import Absent, Condition, Equals, Present, 
 from webhook_inbox.domain.errors import ConditionFailed, InboxError, Unavailable
 from webhook_inbox.domain.model import Attempt, Run, Status, StoredEvent, WaitStrategy
 from webhook_inbox.domain.ports import Change, Key, Table
-from webhook_inbox.domain.timestamps import to_ms, to_seconds
+from webhook_inbox.domain.timestamps import from_seconds, to_ms, to_seconds
 from webhook_inbox.ledger.deadlines import expiry_warning_at, overdue_at
 from webhook_inbox.ledger.schema import (
     EFFECT_LIFE,
     EFFECT_PREFIX,
     EVENT_LIFE,
     RUN_LIFE,
+    WAKE,
+    WATCH,
     attempt_to,
+    dead_due_at,
+    dead_entry,
     due_entry,
     event_pk,
     key_of_run,
@@ -112,7 +116,7 @@ def extend_life(table: Table, run: Run, event: StoredEvent) -> None:
     end = to_seconds(event.received_at + RUN_LIFE)
     if run.expires_at is None or to_seconds(run.expires_at) >= end:
         return
-    listed = {"due_at": end * 1000} if run.status is Status.DEAD_LETTER else {}
+    listed = {"due_at": dead_due_at(from_seconds(end))} if run.status is Status.DEAD_LETTER else {}
     _prolong_effects(table, run, to_seconds(event.received_at + EFFECT_LIFE))
     try:
         change = Change(set={"expires_at": end, **listed})
@@ -197,7 +201,7 @@ def _dead(run: Run, now: datetime, sent_at: datetime) -> Mapping[str, Any]:
     return {
         "dead_at": max(to_ms(now), to_ms(sent_at)),
         "attempts_in_round": 0,
-        **due_entry(key_of_run(run), run.expires_at or now),
+        **dead_entry(key_of_run(run), run.expires_at or now),
         **({"blocking": True} if run.blocking else {}),
     }
 
@@ -220,7 +224,9 @@ def _waiting(run: Run, settlement: Settlement) -> Mapping[str, Any]:
         values["next_attempt_at"] = to_ms(due)
         look = due if settlement.wait is WaitStrategy.PARKED else overdue_at(due)
         look = min(look, expiry_warning_at(run.expires_at or look + EVENT_LIFE))
-    return values | due_entry(key_of_run(run), max(now, look))
+    parked = settlement.status is Status.HELD or settlement.wait is WaitStrategy.PARKED
+    kind = WAKE if parked else WATCH
+    return values | due_entry(key_of_run(run), max(now, look), kind=kind)
 
 
 def _additions(settlement: Settlement) -> Mapping[str, int]:

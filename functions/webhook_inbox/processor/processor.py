@@ -23,8 +23,9 @@ from webhook_inbox.handlers.router import Registered
 from webhook_inbox.ingest.batches import BatchProgress, Splitter
 from webhook_inbox.ledger import payloads
 from webhook_inbox.ledger.deferral import Deferral, defer
+from webhook_inbox.ledger.due_handlers import DueHandlers
 from webhook_inbox.ledger.lease import Lease, NotClaimable, claim
-from webhook_inbox.ledger.schema import event_from, event_key, live
+from webhook_inbox.ledger.schema import RUN_LIFE, event_from, event_key, live
 from webhook_inbox.ledger.settle import LeaseLost, extend_life
 from webhook_inbox.processor.admission import Admission, AdmissionDecision
 from webhook_inbox.processor.invocation import Invoker
@@ -77,6 +78,7 @@ class Processor:
         self._executor = executor
         self._clock = clock
         self._randomness = randomness
+        self._listed = DueHandlers(table)
         self._gate = gate = Gate(table=table, clock=clock, randomness=randomness)
         self._admission = Admission(
             manifest=manifest, table=table, blobs=blobs, gate=gate, clock=clock
@@ -131,6 +133,7 @@ class Processor:
         known = self._manifest.handlers.get(reference.handler)
         spec = known or _unknown_handler(reference)
         event = event_from(row, b"")
+        self._listed.ensure(reference.handler, until=event.received_at + RUN_LIFE)
         try:
             decision = self._admission.admit(
                 row, event, spec, reference.generation, fifo=policy.fifo, now=now

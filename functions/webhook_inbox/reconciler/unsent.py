@@ -10,6 +10,7 @@ from webhook_inbox.domain.model import Run, Status, StoredEvent, is_batch
 from webhook_inbox.domain.ports import Change, Item, Table
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger.deadlines import overdue_at
+from webhook_inbox.ledger.due_handlers import DueHandlers
 from webhook_inbox.ledger.lease import CLOCK_SKEW
 from webhook_inbox.ledger.queries import Ledger, Received
 from webhook_inbox.ledger.schema import (
@@ -45,6 +46,7 @@ class UnsentRuns:
         self._ledger = ledger
         self._table = table
         self._lanes = lanes
+        self._listed = DueHandlers(table)
         self._backlogs = backlogs
         self._report = report
         self._now = now
@@ -107,6 +109,7 @@ class UnsentRuns:
             default={"first_at": to_ms(self._now)},
         )
         lane = self._manifest.lane_of(handler)
+        self._listed.ensure(handler, until=event.received_at + RUN_LIFE)
         send = not self._backlogs.is_large(lane)
         try:
             transition(self._table, key, change, when=Absent("pk"))

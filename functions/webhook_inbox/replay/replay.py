@@ -20,6 +20,7 @@ from webhook_inbox.domain.ports import Change, Clock, Queue, Randomness, Table
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger import audit
 from webhook_inbox.ledger.deadlines import event_end, overdue_at
+from webhook_inbox.ledger.due_handlers import DueHandlers
 from webhook_inbox.ledger.lease import current, lease_over
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import RUN_LIFE, due_entry, key_of_run, run_identity, transition
@@ -90,6 +91,7 @@ class Replay:
         self._manifest = manifest
         self._search = Search(manifest=manifest, ledger=ledger, clock=clock)
         self._table = table
+        self._listed = DueHandlers(table)
         self._lanes = lanes
         self._dlqs = dlqs
         self._clock = clock
@@ -164,6 +166,7 @@ class Replay:
 
     def _reset_and_send(self, run: Run, request: ReplayRequest) -> ReplayOutcome:
         now = self._clock.now()
+        self._listed.ensure(run.handler, until=run.expires_at or now + RUN_LIFE)
         try:
             self._reset(run, request, now)
         except ConditionFailed as error:

@@ -14,7 +14,7 @@ from webhook_inbox.domain.manifest import Manifest, matches
 from webhook_inbox.domain.model import Overview, Run, Status
 from webhook_inbox.domain.ports import Clock
 from webhook_inbox.ledger.queries import Ledger
-from webhook_inbox.ledger.schema import DUE_SHARDS, RUN_LIFE, dedupe_key, run_from
+from webhook_inbox.ledger.schema import DEAD_FROM, RUN_LIFE, WATCH, dedupe_key, run_from
 
 NOT_OURS: Final = "cursor: this function did not return it for such a request"
 # A cursor points behind an entry of the due index, or behind one of an event's runs.
@@ -170,14 +170,17 @@ class Search:
         return [event for event in found if event is not None]
 
     def _dead(self, request: ReplayRequest) -> Iterator[Candidate]:
-        first, within = read_cursor(request.cursor) if request.cursor else (0, None)
-        for shard in range(first, DUE_SHARDS):
-            start = within if shard == first else None
-            for page in self._ledger.due(shard, start=start):
+        _, within = read_cursor(request.cursor) if request.cursor else (0, None)
+        # Named by the entry, since the number changes when a handler is registered.
+        reached = within["due_bucket"] if within else ""
+        buckets = sorted(self._ledger.due_buckets([WATCH]))
+        for bucket in (name for name in buckets if name >= reached):
+            start = within if bucket == reached else None
+            for page in self._ledger.due(bucket, low=DEAD_FROM, start=start):
                 for entry, row in page:
                     run = run_from(row)
                     fits = run.status is Status.DEAD_LETTER and _fits(run, request)
-                    yield Candidate(run, fits, write_cursor(shard, entry))
+                    yield Candidate(run, fits, write_cursor(0, entry))
 
 
 def _runs(overview: Overview) -> Iterator[Run]:

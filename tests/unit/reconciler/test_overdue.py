@@ -12,7 +12,7 @@ from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.ports import Backlog, Outgoing
 from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.queue.lanes import LARGE_BACKLOG
-from webhook_inbox.reconciler.overdue import DRAIN
+from webhook_inbox.reconciler.due_index import DRAIN
 from webhook_inbox.reconciler.report import Action
 
 FIVE_MINUTES = timedelta(minutes=5)

@@ -41,6 +41,7 @@ from webhook_inbox.handlers.event import Event
 from webhook_inbox.handlers.router import Registered
 from webhook_inbox.ingest.ingest import Ingest
 from webhook_inbox.ingest.receipt import Receipt
+from webhook_inbox.ledger import due_handlers
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import event_key, run_key
 from webhook_inbox.processor.processor import Processor
@@ -123,6 +124,8 @@ class World:
     def deploy(self, manifest: Manifest) -> None:
         """Replaces the code: new functions over the same table, queues and bucket."""
         self.manifest = manifest
+        # As the reconciler does within a minute.
+        due_handlers.deploy(self.table, manifest.handlers, now=self.now)
         for lane in manifest.lanes:
             if lane not in self.queues:
                 fifo = lane in manifest.serial_lanes
