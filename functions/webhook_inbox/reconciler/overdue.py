@@ -61,6 +61,7 @@ class OverdueRuns:
         controls: Mapping[str, HandlerPause],
         report: ReconcilerReport,
         parallel: Parallel,
+        stop: Callable[[], bool],
         now: datetime,
     ) -> None:
         self._manifest = manifest
@@ -70,6 +71,7 @@ class OverdueRuns:
         self._now = now
         self._backlogs = backlogs
         self._parallel = parallel
+        self._stop = stop
         self._paused = {name for name, control in controls.items() if control.paused}
         since = now - RESUMING
         self._resumed = {n for n, control in controls.items() if control.was_resumed(since=since)}
@@ -111,7 +113,7 @@ class OverdueRuns:
         return self._handle(self._resume_early, rows)
 
     def _handle(self, work: Callable[[Item], Handled], rows: Sequence[Item]) -> int:
-        handled = self._parallel.map(partial(_caught, work), rows)
+        handled = self._parallel.map(partial(self._caught, work), rows)
         messages = [each.message for each in handled if each.message is not None]
         # Before an error can end the pass: a run whose message is not sent waits for a resend.
         failures = self._send(messages)
@@ -120,6 +122,17 @@ class OverdueRuns:
         for error in failures:
             self._report.attempt(_raised, error)
         return len(messages)
+
+    def _caught(self, work: Callable[[Item], Handled], row: Item) -> Handled:
+        """Returns a run's error instead of raising it, since others are handled meanwhile."""
+        if self._stop():
+            return NOTHING
+        try:
+            return work(row)
+        except ConditionFailed:
+            return Handled(Action.MOVED_ON)
+        except Exception as error:  # noqa: BLE001 - an unreadable row: reported and passed over
+            return Handled(error=error)
 
     def _count(self, handled: Handled) -> None:
         if handled.error is not None:
@@ -256,16 +269,6 @@ class OverdueRuns:
         # The generation stays the same, so a message that is still in the queue stays valid.
         spec = self._manifest.handlers.get(run.handler)
         return message_groups.reference_of(self._table, spec, run)
-
-
-def _caught(work: Callable[[Item], Handled], row: Item) -> Handled:
-    """Returns a run's error instead of raising it, since others are handled at the same time."""
-    try:
-        return work(row)
-    except ConditionFailed:
-        return Handled(Action.MOVED_ON)
-    except Exception as error:  # noqa: BLE001 - an unreadable row: reported and passed over
-        return Handled(error=error)
 
 
 def _raised(error: Exception) -> None:

@@ -11,6 +11,7 @@ never gives a run up, since its message may wait in a backlog.
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 from webhook_inbox.domain.manifest import Manifest
@@ -98,6 +99,8 @@ class Reconciler:
     def _read_due_index(
         self, now: datetime, report: ReconcilerReport, backlogs: Backlogs, deadline: datetime
     ) -> None:
+        end = min(deadline, self._clock.now() + DUE_TIME + STOP_MARGIN)
+        stop = partial(self._stop, report, end)
         overdue = OverdueRuns(
             manifest=self._manifest,
             table=self._table,
@@ -106,16 +109,16 @@ class Reconciler:
             controls=self._controls(report),
             report=report,
             parallel=self._parallel,
+            stop=stop,
             now=now,
         )
-        end = min(deadline, self._clock.now() + DUE_TIME + STOP_MARGIN)
         DueIndexPass(
             ledger=self._ledger,
             overdue=overdue,
             budgets=Budgets(self._manifest, drain=self._drain),
             report=report,
             parallel=self._parallel,
-            stop=lambda: self._stop(report, end),
+            stop=stop,
             now=now,
         ).run(self._handlers(report, now))
 

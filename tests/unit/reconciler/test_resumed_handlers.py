@@ -8,8 +8,9 @@ from tests.unit.support.world import World, handler, with_handlers
 from webhook_inbox.domain.errors import Deferred, Transient
 from webhook_inbox.domain.model import Status
 from webhook_inbox.ledger.pauses import RECHECK, RESUMING, RESUMPTION, PauseRequest, pause, resume
+from webhook_inbox.ledger.schema import DUE_SHARDS
 from webhook_inbox.queue.outcomes import RunOutcome
-from webhook_inbox.reconciler.overdue import DRAIN
+from webhook_inbox.reconciler.due_index import DRAIN
 from webhook_inbox.reconciler.report import Action
 
 NAME = "acme.fulfil"
@@ -208,8 +209,8 @@ def test_long_after_a_resumption_nothing_is_searched(paused: World) -> None:
     say(paused, paused=True)
     say(paused, paused=False)
     paused.reconcile()
-    # One look at the index more, shard by shard, while somebody may wait.
-    assert paused.plan.operations().count("Query") == 2 * quiet - 1
+    # One look more at this handler's parked runs, shard by shard, while somebody may wait.
+    assert paused.plan.operations().count("Query") == quiet + DUE_SHARDS
 
 
 def test_so_many_are_woken_a_minute_and_no_more(world: World) -> None:

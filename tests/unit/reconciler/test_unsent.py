@@ -92,10 +92,10 @@ def test_it_is_done_every_five_minutes(world: World) -> None:
     for minute in range(1, 5):
         world.plan.operations()
         world.reconcile_at(minute)
-        # The index's shards, and which handlers are paused.
-        assert world.plan.operations().count("Query") == 16 + 1
+        # The shards of two handlers, which handlers are paused, and which are registered.
+        assert world.plan.operations().count("Query") == 16 + 2
     world.reconcile_at(5)
-    assert world.plan.operations().count("Query") == 16 + 1 + 8 + 8
+    assert world.plan.operations().count("Query") == 16 + 2 + 8 + 8
 
 
 def test_an_event_that_the_index_does_not_show_yet_is_found_later(world: World) -> None:
