@@ -7,12 +7,13 @@ from simulation.engine.acting import EFFECT, PLAIN, Behavior
 from simulation.engine.doubles import Doubles, VirtualClock
 from simulation.engine.jobs import Job
 from simulation.engine.stepping import Answer, Call, Stepping
-from simulation.invariants import circuits, effects
+from simulation.invariants import circuits, due_index, effects
 from simulation.invariants.observer import Actor, Observer, RunName, must, named, run_name
 from simulation.invariants.transitions import changed
 from simulation.worlds.scenario import Deployment, Scenario
-from webhook_inbox.domain.manifest import SPLIT
+from webhook_inbox.domain.manifest import DEFAULT_LANE, SPLIT
 from webhook_inbox.domain.ports import Item, Key
+from webhook_inbox.ledger import due_handlers
 from webhook_inbox.ledger.pauses import CONTROL_PK, HANDLER_PREFIX
 from webhook_inbox.ledger.schema import RUN_PREFIX, run_key
 from webhook_inbox.queue.message import RunMessage
@@ -71,6 +72,14 @@ class World:
         self.left = scenario.budget
         self.era = self.clock.ms
         self.observer = Observer(unloadable=set(self.deployment.broken))
+        self._register()
+
+    def _register(self) -> None:
+        """Registers the first deployment's handlers, as the reconciler has done by now."""
+        names, table = self.deployment.manifest.handlers, self.aws.table
+        due_handlers.deploy(table, names, now=self.clock.now())
+        table.get_many([Key(due_handlers.PK, due_handlers.PREFIX)])  # replicates
+        table.written.clear()
 
     # -- snapshots and identity
 
@@ -237,6 +246,11 @@ class World:
             run = run_name(key)
             limit = self.limits.get(run[2], 0)
             changed(self.observer, actor, run, old or {}, new, now=now, limit=limit)
+            due_index.check_listed(run, new, self._is_registered(run[2]))
+            if actor.kind == "reconciler":
+                lane = self.deployment.manifest.lane_of(run[2])
+                queue = self.aws.queues[lane if lane in self.aws.queues else DEFAULT_LANE]
+                due_index.check_unexplained(run, old or {}, queue, now=now)
             if new["status"] == "done" and (old or {}).get("status") != "done":
                 self._check_effect(run)
             if old is not None and new.get("approvals") != old.get("approvals"):
@@ -255,6 +269,10 @@ class World:
             effects.changed(
                 self.observer, actor, old, new, now=now, behavior=behavior, approvals=approvals
             )
+
+    def _is_registered(self, handler: str) -> bool:
+        row = self.aws.table.row(Key(due_handlers.PK, due_handlers.PREFIX + handler))
+        return row is not None
 
     def _check_effect(self, run: RunName) -> None:
         behavior = self.behavior_of(run[2])

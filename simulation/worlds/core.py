@@ -7,6 +7,7 @@ from simulation.worlds.builders import AGAIN, BATCHES, BOTH, FIRST, GITHUB, MAIL
 from simulation.worlds.destinations import DESTINATION_WORLDS
 from simulation.worlds.handlers import HANDLER_WORLDS
 from simulation.worlds.ordered import ORDERING_WORLDS, PAUSE_WORLDS
+from simulation.worlds.reconciled import RECONCILED_WORLDS
 from simulation.worlds.scenario import (
     DEFERS,
     DEFERS_LONG,
@@ -247,4 +248,5 @@ SMALL_WORLDS: Final = (
     *DESTINATION_WORLDS,
     *ORDERING_WORLDS,
     *PAUSE_WORLDS,
+    *RECONCILED_WORLDS,
 )

@@ -19,6 +19,7 @@ from webhook_inbox.domain.manifest import (
 from webhook_inbox.domain.model import BATCH, Delivery
 from webhook_inbox.domain.provider import Sample
 from webhook_inbox.ingest.events import fingerprint
+from webhook_inbox.reconciler.due_index import DRAIN
 from webhook_inbox.replay.request import ReplayRequest
 
 SECRET: Final = "a-secret-of-the-provider"  # noqa: S105 - obviously fake
@@ -191,6 +192,7 @@ class Scenario:
         jitter: the position of every random number in its range, 0-1.
         tries: the most times that a retrying sender sends a webhook before convergence.
         max_receive_count: the receives after which SQS moves a message to the DLQ.
+        drain: the runs of a handler that one pass of the reconciler sends.
     """
 
     name: str
@@ -208,3 +210,4 @@ class Scenario:
     jitter: float = 1.0
     tries: int = 1
     max_receive_count: int = 7
+    drain: int = DRAIN

@@ -135,6 +135,8 @@ def session() -> Any:
 CONNECT_TIMEOUT: Final = 1.0
 READ_TIMEOUT: Final = 5.0
 ATTEMPTS: Final = 4
+# The calls that one client makes at the same time.
+CONNECTIONS: Final = 16
 
 
 def steady(service: str) -> Any:
@@ -145,6 +147,7 @@ def steady(service: str) -> Any:
             connect_timeout=CONNECT_TIMEOUT,
             read_timeout=READ_TIMEOUT,
             retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
+            max_pool_connections=CONNECTIONS,
             tcp_keepalive=True,
         ),
     )
