@@ -166,7 +166,6 @@ class Replay:
 
     def _reset_and_send(self, run: Run, request: ReplayRequest) -> ReplayOutcome:
         now = self._clock.now()
-        self._listed.ensure(run.handler, until=run.expires_at or now + RUN_LIFE)
         try:
             self._reset(run, request, now)
         except ConditionFailed as error:
@@ -183,7 +182,8 @@ class Replay:
         return ReplayOutcome.REPLAYED
 
     def _reset(self, run: Run, request: ReplayRequest, now: datetime) -> None:
-        key = key_of_run(run)
+        key, end = key_of_run(run), run.expires_at or now + RUN_LIFE
+        self._listed.ensure(run.handler, until=end)
         # The id distinguishes it from another operator's entry in the same millisecond.
         entry = {
             "id": self._randomness.token(),
@@ -194,7 +194,7 @@ class Replay:
         }
         change = Change(
             set={
-                **run_identity(run, run.handler, expires_at=run.expires_at or now + RUN_LIFE),
+                **run_identity(run, run.handler, expires_at=end),
                 **due_entry(key, overdue_at(now)),
                 "status": str(Status.PENDING),
                 "generation": run.generation + 1,
