@@ -32,7 +32,7 @@ RECONCILED_WORLDS: Final = (
         faults=(),
         workers=1,
         receivers=1,
-        budget={"deployments": 1, "failures": 1},
+        budget={"deployments": 1, "failures": 1, "passes": 1},
     ),
     world(
         "a handler of a deployment that is rolled back",
