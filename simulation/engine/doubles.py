@@ -117,7 +117,7 @@ class Doubles:
         if call.method == "get_many":
             return not call.args[0]
         if call.port == "table" and call.method in {"get", "query"} and _is_registry(call):
-            # Of registered handlers, which a deployment changes.
+            # The registered handlers; a deployment changes them.
             return call.method == "query" or self.table.row(call.args[0]) is not None
         if call.port == "table" and call.method == "get" and call.args[0].pk == CONTROL_PK:
             return self.table.row(call.args[0]) is None

@@ -180,7 +180,7 @@ def test_a_message_that_no_inbox_wrote_is_buried_with_a_reason(world: World, bod
     assert result.detail
     world.work()
     assert world.dlqs["default"].bodies == [body]
-    assert world.rows("event#") == []
+    assert list(world.table) == []
 
 
 def test_a_foreign_message_costs_others_nothing(world: World) -> None:

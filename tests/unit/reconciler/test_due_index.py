@@ -208,6 +208,7 @@ def test_a_handler_of_a_deployment_that_was_rolled_back_at_once_is_found() -> No
     world = World(manifest(handler("acme.pay", "paid")))
     world.deploy(TWO)
     world.table.delete(Key("due_index", "handler#acme.bulk"))
+    world.processor._listed._known.clear()
     park(world, 1, type_="bulk")  # its worker registers it
     world.deploy(manifest(handler("acme.pay", "paid")))
     world.clock.advance(hours=2)

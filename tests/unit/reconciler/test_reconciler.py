@@ -41,7 +41,7 @@ def test_with_nothing_to_do_it_does_nothing(world: World) -> None:
         report = world.reconcile_at(minute)
         assert report.counts in ({}, {Action.DLQ_REMOVED: 0})
         assert (report.complete, report.errors) == (True, [])
-    assert world.rows("event#") == []
+    assert list(world.table) == []
 
 
 def test_every_shard_is_read_every_minute(world: World) -> None:
