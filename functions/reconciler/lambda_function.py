@@ -7,11 +7,11 @@ from aws_lambda_powertools import Logger, Metrics
 from compiled_manifest import MANIFEST
 
 from reconciler.telemetry import observe
-from webhook_inbox.adapters.aws.clients import steady
+from webhook_inbox.adapters.aws.clients import CONNECTIONS, steady
 from webhook_inbox.adapters.aws.dynamodb import DynamoTable
 from webhook_inbox.adapters.aws.sqs import OldestMessage, SqsQueue
 from webhook_inbox.adapters.environment import MaintenanceEnvironment
-from webhook_inbox.adapters.system import SystemClock
+from webhook_inbox.adapters.system import SystemClock, ThreadParallel
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.queue.lanes import Lanes
@@ -33,6 +33,7 @@ reconciler: Final = Reconciler(
     ),
     dlqs={lane: SqsQueue(sqs, url) for lane, url in environment.dlq_urls.items()},
     clock=clock,
+    parallel=ThreadParallel(CONNECTIONS),
 )
 
 

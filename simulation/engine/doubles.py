@@ -12,6 +12,7 @@ from webhook_inbox.adapters.memory.table import Lag
 from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.ports import Item, Key, Outgoing
 from webhook_inbox.domain.timestamps import from_ms, to_ms
+from webhook_inbox.ledger import due_handlers
 from webhook_inbox.ledger.pauses import CONTROL_PK
 
 DLQ_RETENTION: Final = timedelta(days=14)
@@ -114,6 +115,9 @@ class Doubles:
             return self.table.is_empty(call.args[0], call.args[1])
         if call.method == "get_many":
             return not call.args[0]
+        if call.port == "table" and call.method in {"get", "query"} and _is_registry(call):
+            # The registered handlers; a deployment changes them.
+            return call.method == "query" or self.table.row(call.args[0]) is not None
         if call.port == "table" and call.method == "get" and call.args[0].pk == CONTROL_PK:
             return self.table.row(call.args[0]) is None
         return call.port.startswith("dlq") and not len(self._ports[call.port])
@@ -150,6 +154,11 @@ class Doubles:
 
     def _lag(self, unseen: int) -> int:
         return unseen if self.stale else 0
+
+
+def _is_registry(call: Call) -> bool:
+    named = call.args[0]
+    return (named.pk if isinstance(named, Key) else named) == due_handlers.PK
 
 
 def _refuses_nothing(_: Outgoing) -> bool:

@@ -80,11 +80,12 @@ def receive(world: World, lane: str, message_id: str) -> None:
 def reconcile(world: World) -> None:
     """Starts a pass of the reconciler."""
     until = world.clock.now() + programs.TIMEOUTS["reconciler"]
-    program = programs.reconciler(world.deployment.manifest, until)
+    drain = world.scenario.drain
+    program = programs.reconciler(world.deployment.manifest, until, drain=drain)
     slot = world.free("reconciler", 2)
     # Two passes never start in the same millisecond.
     skew = int(slot[-1]) - 1
-    _begin(world, slot, "reconciler", skew, program, skew=skew)
+    _begin(world, slot, "reconciler", (skew, drain), program, skew=skew)
 
 
 def replay(world: World, number: int) -> None:

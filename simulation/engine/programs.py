@@ -227,7 +227,7 @@ def control(handler: str, *, paused: bool) -> Program:
     return run
 
 
-def reconciler(manifest: Manifest, until: datetime) -> Program:
+def reconciler(manifest: Manifest, until: datetime, *, drain: int) -> Program:
     """Returns a program for one reconciler pass; it ends with the report or the error."""
 
     def run(ask: Ask) -> Any:
@@ -239,6 +239,7 @@ def reconciler(manifest: Manifest, until: datetime) -> Program:
             lanes=ports.lanes,
             dlqs=ports.dlqs,
             clock=ports.clock,
+            drain=drain,
         )
         try:
             return use_case.run(deadline=until)

@@ -9,13 +9,14 @@ from simulation.engine.doubles import Doubles, VirtualClock
 from simulation.engine.jobs import Job
 from simulation.engine.sink import DONE, Sink
 from simulation.engine.stepping import Answer, Call, Stepping
-from simulation.invariants import circuits, effects
+from simulation.invariants import circuits, due_index, effects
 from simulation.invariants.observer import Actor, Observer, RunName, must, named, run_name
 from simulation.invariants.transitions import changed, check_turn
 from simulation.worlds.scenario import Deployment, Scenario
-from webhook_inbox.domain.manifest import SPLIT
+from webhook_inbox.domain.manifest import DEFAULT_LANE, SPLIT
 from webhook_inbox.domain.ports import Change, Item, Key
 from webhook_inbox.domain.timestamps import to_ms
+from webhook_inbox.ledger import due_handlers
 from webhook_inbox.ledger.pauses import CONTROL_PK, HANDLER_PREFIX
 from webhook_inbox.ledger.schema import RECEIVED_SHARDS, RUN_PREFIX, event_key, run_key
 from webhook_inbox.queue.message import RunMessage
@@ -80,6 +81,7 @@ class World:
         self.sink = Sink()
         self.observer = Observer(unloadable=set(self.deployment.broken))
         self._start_cursors()
+        self._register()
 
     def _start_cursors(self) -> None:
         """Stores the reconciler's cursors, as its passes before this world's begin left them."""
@@ -90,6 +92,13 @@ class World:
         }
         self.aws.table.update(CURSORS, Change(set={**cursors, "lanes": {}}))
         self.aws.table.written.clear()
+
+    def _register(self) -> None:
+        """Registers the first deployment's handlers, as the reconciler has done by now."""
+        names, table = self.deployment.manifest.handlers, self.aws.table
+        due_handlers.deploy(table, names, now=self.clock.now())
+        table.get_many([Key(due_handlers.PK, due_handlers.PREFIX)])  # replicates
+        table.written.clear()
 
     # -- snapshots and identity
 
@@ -298,6 +307,11 @@ class World:
     def _wrote_run(self, actor: Actor, run: RunName, old: Item | None, new: Item) -> None:
         limit = self.limits.get(run[2], 0)
         changed(self.observer, actor, run, old or {}, new, now=self.clock.ms, limit=limit)
+        due_index.check_listed(run, new, self._is_registered(run[2]))
+        if actor.kind == "reconciler":
+            lane = self.deployment.manifest.lane_of(run[2])
+            queue = self.aws.queues[lane if lane in self.aws.queues else DEFAULT_LANE]
+            due_index.check_unexplained(run, old or {}, queue, now=self.clock.ms)
         if self.left.faults == self.scenario.budget.faults:
             check_turn(self.observer, run, old or {}, new)
         if new["status"] == "done" and (old or {}).get("status") != "done":
@@ -305,6 +319,10 @@ class World:
         if old is not None and new.get("approvals") != old.get("approvals"):
             self.observer.decided.add(run)
             self._approved(run, old)
+
+    def _is_registered(self, handler: str) -> bool:
+        row = self.aws.table.row(Key(due_handlers.PK, due_handlers.PREFIX + handler))
+        return row is not None
 
     def _check_effect(self, run: RunName) -> None:
         behavior = self.behavior_of(run[2])

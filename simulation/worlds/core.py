@@ -8,6 +8,7 @@ from simulation.worlds.destinations import DESTINATION_WORLDS
 from simulation.worlds.guard import GUARD_WORLDS
 from simulation.worlds.handlers import HANDLER_WORLDS
 from simulation.worlds.ordered import ORDERING_WORLDS, PAUSE_WORLDS
+from simulation.worlds.reconciled import RECONCILED_WORLDS
 from simulation.worlds.scenario import (
     DEFERS,
     DEFERS_LONG,
@@ -238,4 +239,5 @@ SMALL_WORLDS: Final = (
     *DESTINATION_WORLDS,
     *ORDERING_WORLDS,
     *PAUSE_WORLDS,
+    *RECONCILED_WORLDS,
 )

@@ -21,6 +21,7 @@ from webhook_inbox.domain.manifest import (
 from webhook_inbox.domain.model import BATCH, Delivery
 from webhook_inbox.domain.provider import Sample
 from webhook_inbox.ingest.events import fingerprint
+from webhook_inbox.reconciler.due_index import DRAIN
 from webhook_inbox.replay.request import ReplayRequest
 
 SECRET: Final = "a-secret-of-the-provider"  # noqa: S105 - obviously fake
@@ -238,6 +239,7 @@ class Scenario:
         tries: the most times that a retrying sender sends a webhook before convergence.
         max_receive_count: the receives after which SQS moves a message to the DLQ.
         serial_receives: the same for FIFO lanes; fewer than deployed stand for more time.
+        drain: the runs of a handler that one pass of the reconciler sends.
     """
 
     name: str
@@ -256,3 +258,4 @@ class Scenario:
     tries: int = 1
     max_receive_count: int = 7
     serial_receives: int = 1000
+    drain: int = DRAIN

@@ -6,8 +6,13 @@ from datetime import timedelta
 import pytest
 
 from webhook_inbox.adapters.memory import InlineExecutor, ManualClock, SeededRandomness
-from webhook_inbox.adapters.system import SystemClock, SystemRandomness, ThreadExecutor
-from webhook_inbox.domain.ports import Clock, Executor, Randomness
+from webhook_inbox.adapters.system import (
+    SystemClock,
+    SystemRandomness,
+    ThreadExecutor,
+    ThreadParallel,
+)
+from webhook_inbox.domain.ports import IN_TURN, Clock, Executor, Parallel, Randomness
 
 
 @pytest.fixture(params=[SystemClock, ManualClock])
@@ -74,3 +79,19 @@ def test_an_error_of_the_work_is_raised(executor: Executor, error: BaseException
         executor.run(work, seconds=30)
 
     assert raised.value is error
+
+
+@pytest.fixture(params=[IN_TURN, ThreadParallel(4)], ids=["in turn", "threads"])
+def parallel(request: pytest.FixtureRequest) -> Parallel:
+    made: Parallel = request.param
+    return made
+
+
+def test_results_have_the_order_of_their_subjects(parallel: Parallel) -> None:
+    assert parallel.map(lambda number: number * 2, range(100)) == list(range(0, 200, 2))
+    assert parallel.map(str, []) == []
+
+
+def test_an_error_of_one_call_is_raised(parallel: Parallel) -> None:
+    with pytest.raises(ZeroDivisionError):
+        parallel.map(lambda number: 1 // number, [1, 0, 2])

@@ -171,7 +171,7 @@ def test_a_done_run_is_replayed_by_force_and_by_name(inbox: Inbox) -> None:
 def test_a_run_that_a_worker_holds_is_left_to_it(inbox: Inbox, faults: Faults) -> None:
     inbox.deliver("lab.fine")
     [message] = inbox.account.receive()
-    faults.set("UpdateItem", Fault.DOWN, skip=1)  # claimed, never settled
+    faults.set("UpdateItem", Fault.DOWN, skip=2)  # registered and claimed, never settled
     inbox.process(message)
     faults.clear()
 

@@ -270,3 +270,8 @@ def test_processor_knows_its_queue_s_limits(dev: Template) -> None:
 
 def test_functions_are_in_no_network_unless_told(dev: Template) -> None:
     assert all("VpcConfig" not in f for f in dev.all("AWS::Lambda::Function").values())
+
+
+def test_the_reconciler_has_a_whole_cpu(dev: Template) -> None:
+    memory = {name: dev.function(name)["MemorySize"] for name in ("reconciler", "replay")}
+    assert memory == {"reconciler": 1769, "replay": 512}

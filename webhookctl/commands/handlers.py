@@ -130,7 +130,7 @@ def resume_handler(
     reason: Annotated[str, typer.Option(help="Recorded in the audit.")] = "",
     by: By = None,
 ) -> None:
-    """Resume a handler: waiting runs are sent within two minutes, 20 runs per second.
+    """Resume a handler: waiting runs are sent from the next minute on, 20 per second.
 
     Runs of a serial handler keep their order and continue within 20 minutes.
     """

@@ -26,7 +26,7 @@ from webhook_inbox.handlers.effects.journal import encode
 from webhook_inbox.ledger import audit
 from webhook_inbox.ledger.deadlines import event_end, overdue_at
 from webhook_inbox.ledger.queries import Ledger
-from webhook_inbox.ledger.schema import due_entry, key_of_run, run_from, transition
+from webhook_inbox.ledger.schema import WAKE, due_entry, key_of_run, run_from, transition
 from webhook_inbox.ledger.settle import as_seen, cut
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.line import run_ended
@@ -281,10 +281,10 @@ class Approvals:
                 self._lanes.send([(spec.lane, RunMessage.of(run))])
                 return True
         # No message was sent: the run is due, and the reconciler's next pass sends it.
-        now = to_ms(self._clock.now())
-        parked = Change(set={"parked": True, "next_attempt_at": now, "due_at": now})
+        now, key = self._clock.now(), key_of_run(run)
+        waits = {"parked": True, "next_attempt_at": to_ms(now), **due_entry(key, now, kind=WAKE)}
         with suppress(Unavailable, ConditionFailed):
-            self._table.update(key_of_run(run), parked, when=as_seen(run))
+            self._table.update(key, Change(set=waits), when=as_seen(run))
         return False
 
     def _now_there(self, hold: ApprovalRequest) -> Run | None:

@@ -17,6 +17,8 @@ from webhook_inbox.ledger.deadlines import overdue_at
 from webhook_inbox.ledger.lease import NotClaimable, claimable, refusal, require_decision
 from webhook_inbox.ledger.schema import (
     RUN_LIFE,
+    WAKE,
+    WATCH,
     due_entry,
     key_of_run,
     run_from,
@@ -88,7 +90,9 @@ def _change(
     now: datetime,
 ) -> Change:
     parked = deferral.wait is WaitStrategy.PARKED
-    look = deferral.check or (deferral.due if parked else overdue_at(deferral.due))
+    look, kind = (deferral.due, WAKE) if parked else (overdue_at(deferral.due), WATCH)
+    look = deferral.check or look
+    key = run_key(event.source, event.event_id, spec.name)
     values: Item = {
         **run_identity(event, spec.name, expires_at=event.received_at + RUN_LIFE),
         "status": str(Status.DEFERRED),
@@ -98,7 +102,7 @@ def _change(
         "last_error": cut(deferral.why),
         "waits_for": deferral.waits_for,
         "reservations": dict(deferral.reservations),
-        **due_entry(run_key(event.source, event.event_id, spec.name), look),
+        **due_entry(key, look, kind=kind),
         **({"parked": True} if parked else {}),
         **({"place": deferral.place} if deferral.place else {}),
         **({} if deferral.counts else {"resumed_at": to_ms(now)}),
@@ -128,7 +132,7 @@ def resume(
         set={
             "status": str(Status.PENDING),
             "last_at": to_ms(now),
-            "due_at": to_ms(overdue_at(now)),
+            **due_entry(key_of_run(run), overdue_at(now)),
             **(values or {}),
         },
         remove=("parked", "next_attempt_at", "lease_id", "waits_for"),

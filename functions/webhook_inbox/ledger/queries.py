@@ -1,6 +1,6 @@
 """Reads the ledger: one event, the events of a period, the runs of the due index."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from heapq import merge
@@ -9,15 +9,17 @@ from operator import attrgetter
 from typing import Any, Final
 
 from webhook_inbox.domain.model import Overview, Run, Status
-from webhook_inbox.domain.ports import Blobs, Item, Key, Table
-from webhook_inbox.ledger import payloads
+from webhook_inbox.domain.ports import Blobs, Item, Key, Page, Table
+from webhook_inbox.ledger import due_handlers, payloads
 from webhook_inbox.ledger.schema import (
     BY_DUE,
     DEAD_FROM,
-    DUE_SHARDS,
+    DUE_KINDS,
     EFFECT_PREFIX,
     RUN_PREFIX,
     WAIT_PREFIX,
+    WATCH,
+    due_buckets,
     event_from,
     event_pk,
     identify,
@@ -105,30 +107,51 @@ class Ledger:
 
     def due(
         self,
-        shard: int,
+        bucket: str,
         *,
         low: int = 0,
         high: int = FOR_EVER,
         start: Mapping[str, Any] | None = None,
     ) -> Iterator[list[tuple[Item, Item]]]:
-        """Yields pages of (index entry, run row) of one shard of the due index, earliest first.
-
-        The index may lag: a row may have moved on since, or be gone (then it is left out).
-        """
+        """Yields pages of (index entry, run row) of one partition, earliest first."""
         while True:
-            page = self._table.query_index(
-                BY_DUE, str(shard), low=low, high=high, limit=PAGE, start=start
-            )
-            keys = [Key(item["pk"], item["sk"]) for item in page.items]
-            rows = {(row["pk"], row["sk"]): row for row in self._table.get_many(keys)}
-            yield [(i, rows[i["pk"], i["sk"]]) for i in page.items if (i["pk"], i["sk"]) in rows]
+            page = self.due_page(bucket, low=low, high=high, start=start)
+            yield self.rows_of(page.items)
             start = page.next
             if start is None:
                 return
 
-    def due_buckets(self) -> list[str]:
-        """Returns every partition of the due index."""
-        return [str(shard) for shard in range(DUE_SHARDS)]
+    def due_page(
+        self,
+        bucket: str,
+        *,
+        low: int = 0,
+        high: int = FOR_EVER,
+        start: Mapping[str, Any] | None = None,
+    ) -> Page:
+        """Returns one page of the entries of a partition of the due index, earliest first."""
+        return self._table.query_index(BY_DUE, bucket, low=low, high=high, limit=PAGE, start=start)
+
+    def rows_of(self, entries: Sequence[Item]) -> list[tuple[Item, Item]]:
+        """Returns entries of the due index with their rows, in this order.
+
+        The index may lag: a row may have moved on since, or be gone (then it is left out).
+        """
+        keys = [Key(entry["pk"], entry["sk"]) for entry in entries]
+        rows = {(row["pk"], row["sk"]): row for row in self._table.get_many(keys)}
+        return [(e, rows[e["pk"], e["sk"]]) for e in entries if (e["pk"], e["sk"]) in rows]
+
+    def due_buckets(self, kinds: Iterable[str] = DUE_KINDS) -> list[str]:
+        """Returns every partition of these kinds that the due index may have, in a stable order.
+
+        Dead runs are in those of the kind `WATCH`.
+        """
+        kinds = tuple(kinds)
+        return [
+            bucket
+            for handler in due_handlers.registered(self._table)
+            for bucket in due_buckets(handler, kinds)
+        ]
 
     def due_runs(self, *, selects: Selects = _all, bucket: str | None = None) -> Iterator[Run]:
         """Yields the open runs of the due index, in no order, page by page; no dead ones."""
@@ -163,7 +186,7 @@ class Ledger:
             low = max(low, after.due_at)
         shards = (
             self._entries(bucket, low=low, high=high, newest_first=newest_first)
-            for bucket in self.due_buckets()
+            for bucket in self.due_buckets([WATCH])
         )
         merged = merge(*shards, reverse=newest_first)
         following = (entry for entry in merged if after is None or entry > after)

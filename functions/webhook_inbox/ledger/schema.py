@@ -21,13 +21,16 @@
     audit#{day}                   {time}#{token}           operator action: ledger/audit
     reconciler                    cursors                  events read: reconciler/received
     same                          sweeps                   last DLQ sweep: reconciler/reconciler
+    due_index                     handler#{name}           listed handler: ledger/due_handlers
 
 A run's attributes are those of `domain.model.Run`, plus `due_bucket` and `due_at`. The reconciler,
 replay and approvals also update runs. An effect with a business key has a reference in its event's
 partition. An `{id}` or ordering `{key}` over 512 bytes is replaced by its hash.
 
 Index `by_received`: events by `received_bucket` (hour#shard) and `received_at`.
-Index `by_due`: runs by `due_bucket` (shard) and `due_at`, the time the reconciler reads them next.
+Index `by_due`: runs by `due_bucket` (kind#handler#shard) and `due_at`, the time the reconciler
+reads them next. The kind is "wake" for a run that waits without a message (parked, held), "watch"
+for one whose message is expected, or that is dead.
 A dead run's `due_at` is its end plus `DEAD_FROM`: dead runs follow all others, oldest event first.
 
 Times are epoch milliseconds; `expires_at` (DynamoDB's TTL) is epoch seconds. DynamoDB deletes
@@ -50,7 +53,13 @@ BY_RECEIVED: Final = "by_received"
 BY_DUE: Final = "by_due"
 # DynamoDB takes 1,000 writes a second per index key: 4,000 events a second.
 RECEIVED_SHARDS: Final = 4
-DUE_SHARDS: Final = 16
+# The kinds of entries of the due index: without a message, and with one.
+WAKE: Final = "wake"
+WATCH: Final = "watch"
+DUE_KINDS: Final = (WAKE, WATCH)
+# The shards of one handler and kind. A partition of an index takes 1,000 write units a second, and
+# a throttled index throttles its table. A new table takes 4,000, so more shards would not help.
+DUE_SHARDS: Final = 4
 # Added to the `due_at` of a dead run, in ms. A pass of the reconciler never reads dead runs, and a
 # search for dead runs reads no others.
 DEAD_FROM: Final = 10**14
@@ -166,14 +175,22 @@ def received_buckets(
             yield f"{hour:%Y-%m-%dT%H}#{shard}"
 
 
-def due_bucket(key: Key) -> str:
+def due_bucket(key: Key, kind: str = WATCH) -> str:
     """Returns the `by_due` partition of a run."""
-    return str(_shard("".join(key), DUE_SHARDS))
+    shard = _shard("".join(key), DUE_SHARDS)
+    return f"{kind}#{key.sk.removeprefix(RUN_PREFIX)}#{shard}"
 
 
-def due_entry(key: Key, at: datetime) -> Item:
+def due_buckets(handler: str, kinds: Iterable[str] = DUE_KINDS) -> Iterator[str]:
+    """Yields the `by_due` partitions of a handler."""
+    for kind in kinds:
+        for shard in range(DUE_SHARDS):
+            yield f"{kind}#{handler}#{shard}"
+
+
+def due_entry(key: Key, at: datetime, *, kind: str = WATCH) -> Item:
     """Returns the attributes that list a run in the `by_due` index."""
-    return {"due_bucket": due_bucket(key), "due_at": to_ms(at)}
+    return {"due_bucket": due_bucket(key, kind), "due_at": to_ms(at)}
 
 
 def dead_entry(key: Key, end: datetime) -> Item:

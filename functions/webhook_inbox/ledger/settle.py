@@ -17,6 +17,8 @@ from webhook_inbox.ledger.schema import (
     EFFECT_PREFIX,
     EVENT_LIFE,
     RUN_LIFE,
+    WAKE,
+    WATCH,
     attempt_to,
     dead_due_at,
     dead_entry,
@@ -224,7 +226,9 @@ def _waiting(run: Run, settlement: Settlement) -> Mapping[str, Any]:
         values["next_attempt_at"] = to_ms(due)
         look = due if settlement.wait is WaitStrategy.PARKED else overdue_at(due)
         look = min(look, expiry_warning_at(run.expires_at or look + EVENT_LIFE))
-    return values | due_entry(key_of_run(run), max(now, look))
+    parked = settlement.status is Status.HELD or settlement.wait is WaitStrategy.PARKED
+    kind = WAKE if parked else WATCH
+    return values | due_entry(key_of_run(run), max(now, look), kind=kind)
 
 
 def _additions(settlement: Settlement) -> Mapping[str, int]:

@@ -24,6 +24,7 @@ from webhook_inbox.handlers.router import Registered
 from webhook_inbox.ingest.batches import BatchProgress, Splitter
 from webhook_inbox.ledger import payloads
 from webhook_inbox.ledger.deferral import Deferral, defer
+from webhook_inbox.ledger.due_handlers import DueHandlers
 from webhook_inbox.ledger.lease import Lease, NotClaimable, claim
 from webhook_inbox.ledger.schema import RUN_LIFE, event_from, event_key, live
 from webhook_inbox.ledger.settle import LeaseLost, extend_life
@@ -79,6 +80,7 @@ class Processor:
         self._executor = executor
         self._clock = clock
         self._randomness = randomness
+        self._listed = DueHandlers(table)
         self._gate = gate = Gate(table=table, clock=clock, randomness=randomness)
         self._admission = Admission(
             manifest=manifest, table=table, blobs=blobs, gate=gate, clock=clock
@@ -133,6 +135,7 @@ class Processor:
         known = self._manifest.handlers.get(reference.handler)
         spec = known or _unknown_handler(reference)
         event, line = event_from(row, b""), None
+        self._listed.ensure(reference.handler, until=event.received_at + RUN_LIFE)
         try:
             decision = self._admission.admit(
                 row, event, spec, reference.generation, fifo=policy.fifo, now=now

@@ -1,15 +1,17 @@
 """Handles a run whose `due_at` in the `by_due` index has passed."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 from webhook_inbox.domain.conditions import Condition, Equals, every
-from webhook_inbox.domain.errors import ConditionFailed
+from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.model import Run, Status
-from webhook_inbox.domain.ports import Change, Item, Table
-from webhook_inbox.domain.timestamps import EPOCH, to_ms
+from webhook_inbox.domain.ports import Change, Item, Parallel, Table
+from webhook_inbox.domain.timestamps import EPOCH, from_ms, to_ms
 from webhook_inbox.ledger.deadlines import (
     RESENDS,
     event_end,
@@ -28,9 +30,22 @@ from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.reconciler.report import Action, ReconcilerReport
 
 POSTPONED: Final = timedelta(minutes=15)
-# The limit of resumed runs, and of re-sent runs, in one pass: 20 per second over a minute.
-DRAIN: Final = 1200
 A_DAY: Final = timedelta(days=1)
+# The messages of one call of SQS.
+BATCH: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Handled:
+    """The result of one look at a run; `message` is to be sent."""
+
+    action: Action | None = None
+    message: RunMessage | None = None
+    last_call: bool = False
+    error: Exception | None = None
+
+
+NOTHING: Final = Handled()
 
 
 class OverdueRuns:
@@ -45,6 +60,8 @@ class OverdueRuns:
         backlogs: Backlogs,
         controls: Mapping[str, HandlerPause],
         report: ReconcilerReport,
+        parallel: Parallel,
+        stop: Callable[[], bool],
         now: datetime,
     ) -> None:
         self._manifest = manifest
@@ -53,77 +70,137 @@ class OverdueRuns:
         self._report = report
         self._now = now
         self._backlogs = backlogs
+        self._parallel = parallel
+        self._stop = stop
         self._paused = {name for name, control in controls.items() if control.paused}
         since = now - RESUMING
         self._resumed = {n for n, control in controls.items() if control.was_resumed(since=since)}
 
     @property
-    def resumes(self) -> bool:
-        """True if a handler was resumed lately and this pass can resume more runs."""
-        return bool(self._resumed) and self._report.count(Action.RESUMED) < DRAIN
+    def resumed(self) -> frozenset[str]:
+        """The handlers that were resumed lately."""
+        return frozenset(self._resumed)
 
-    def look(self, row: Item) -> None:
-        """Handles one run; every write is conditional on the row as it was read.
+    def explained(self, handler: str) -> timedelta:
+        """Returns how long a message may be late because of the backlog of its lane.
+
+        At most a day: a run is looked at that often, whatever it waits for. In a FIFO lane the
+        backlog may belong to one blocked ordering key, so it explains nothing about the others.
 
         Raises:
-            Unavailable: the ledger or the queue failed.
+            Unavailable: the queue failed.
         """
+        lane = self._manifest.lane_of(handler)
+        if self._lanes.queue(lane).fifo:
+            return timedelta(0)
+        if self._backlogs.is_large(lane):
+            return A_DAY
+        return min(self._backlogs.of(lane).oldest or timedelta(0), A_DAY)
+
+    def look(self, rows: Sequence[Item]) -> int:
+        """Handles due runs and returns how many were sent.
+
+        Every write is conditional on the row as it was read. The messages follow the writes: after
+        a crash between the two, the runs are sent like any overdue one.
+
+        Raises:
+            Unavailable: so many calls failed that the service seems to be down.
+        """
+        return self._handle(self._look, rows)
+
+    def resume(self, rows: Sequence[Item]) -> int:
+        """Resumes runs before their due time if they wait for a resumption; see `look`."""
+        return self._handle(self._resume_early, rows)
+
+    def _handle(self, work: Callable[[Item], Handled], rows: Sequence[Item]) -> int:
+        handled = self._parallel.map(partial(self._caught, work), rows)
+        messages = [each.message for each in handled if each.message is not None]
+        # Before an error can end the pass: a run whose message is not sent waits for a resend.
+        failures = self._send(messages)
+        for each in handled:
+            self._report.attempt(self._count, each)
+        for error in failures:
+            self._report.attempt(_raised, error)
+        return len(messages)
+
+    def _caught(self, work: Callable[[Item], Handled], row: Item) -> Handled:
+        """Returns a run's error instead of raising it, since others are handled meanwhile."""
+        if self._stop():
+            return NOTHING
+        try:
+            return work(row)
+        except ConditionFailed:
+            return Handled(Action.MOVED_ON)
+        except Exception as error:  # noqa: BLE001 - an unreadable row: reported and passed over
+            return Handled(error=error)
+
+    def _count(self, handled: Handled) -> None:
+        if handled.error is not None:
+            raise handled.error
+        if handled.last_call:
+            self._report.add(Action.LAST_CALL)
+        if handled.action is not None:
+            self._report.add(handled.action)
+
+    def _send(self, messages: Sequence[RunMessage]) -> list[Exception]:
+        """Sends messages of one handler and returns the errors."""
+        if not messages:
+            return []
+        lane = self._manifest.lane_of(messages[0].handler)
+        # In a FIFO lane the messages of one call keep their order.
+        size = len(messages) if self._lanes.queue(lane).fifo else BATCH
+        batches = [messages[start : start + size] for start in range(0, len(messages), size)]
+        sent = self._parallel.map(partial(self._send_batch, lane), batches)
+        return [error for error in sent if error is not None]
+
+    def _send_batch(self, lane: str, batch: Sequence[RunMessage]) -> Exception | None:
+        try:
+            self._lanes.send([(lane, message) for message in batch])
+        except Unavailable as error:
+            return error
+        return None
+
+    def _look(self, row: Item) -> Handled:
         run = run_from(row)
         if "due_at" not in row or row["due_at"] > to_ms(self._now):
-            return  # The index is eventually consistent: the run has changed.
-        if run.status is Status.DEAD_LETTER:
-            return  # Listed until it expires.
-        try:
-            self._act(run, _unchanged(run, row))
-        except ConditionFailed:
-            self._report.add(Action.MOVED_ON)
+            return NOTHING  # The index is eventually consistent: the run has changed.
+        return self._act(run, from_ms(row["due_at"]), _unchanged(run, row))
 
-    def resume(self, row: Item) -> None:
-        """Resumes a run before its due time if its handler was resumed lately.
-
-        Raises:
-            Unavailable: the ledger or the queue failed.
-        """
+    def _resume_early(self, row: Item) -> Handled:
         run = run_from(row)
         waits = run.parked and run.waits_for == RESUMPTION and run.handler in self._resumed
         if not waits or "due_at" not in row:
-            return
-        try:
-            self._resume(run, _unchanged(run, row))
-        except ConditionFailed:
-            self._report.add(Action.MOVED_ON)
+            return NOTHING
+        return self._resume(run, _unchanged(run, row))
 
-    def _act(self, run: Run, unchanged: Condition) -> None:
+    def _act(self, run: Run, due_at: datetime, unchanged: Condition) -> Handled:
         if self._leased(run):
-            self._move(run, overdue_at(run.claimed_until or self._now), unchanged)
-            return
+            return self._move(run, overdue_at(run.claimed_until or self._now), unchanged)
         if run.expires_at is not None and event_end(run.expires_at) <= self._now:
-            self._give_up(run, "expired: it waited until its event's end", Action.EXPIRED)
-            return
-        if run.expires_at is not None and expiry_warning_at(run.expires_at) <= self._now:
-            self._report.add(Action.LAST_CALL)
+            return self._give_up(run, "expired: it waited until its event's end", Action.EXPIRED)
+        last_call = run.expires_at is not None and expiry_warning_at(run.expires_at) <= self._now
         if run.status is Status.HELD:
-            self._move(run, self._now + A_DAY, unchanged)
+            done = self._move(run, self._now + A_DAY, unchanged)
         elif run.parked:
-            self._look_at_parked(run, unchanged)
+            done = self._look_at_parked(run, unchanged)
         else:
-            self._resend(run, unchanged)
+            done = self._resend(run, due_at, unchanged)
+        return replace(done, last_call=last_call)
 
     def _leased(self, run: Run) -> bool:
         if run.status is not Status.PROCESSING or run.claimed_until is None:
             return False
         return run.claimed_until >= self._now - CLOCK_SKEW
 
-    def _look_at_parked(self, run: Run, unchanged: Condition) -> None:
+    def _look_at_parked(self, run: Run, unchanged: Condition) -> Handled:
         due = run.next_attempt_at or self._now
         if due > self._now:
-            self._move(run, min(due, self._now + A_DAY), unchanged)
-        elif run.waits_for == TURN and not self._has_turn(run):
-            self._move(run, self._now + TURN_CHECK, unchanged)
-        elif run.handler in self._paused:
-            self._wait_on(run, unchanged)
-        else:
-            self._resume(run, unchanged)
+            return self._move(run, min(due, self._now + A_DAY), unchanged)
+        if run.waits_for == TURN and not self._has_turn(run):
+            return self._move(run, self._now + TURN_CHECK, unchanged)
+        if run.handler in self._paused:
+            return self._wait_on(run, unchanged)
+        return self._resume(run, unchanged)
 
     def _has_turn(self, run: Run) -> bool:
         spec = self._manifest.handlers.get(run.handler)
@@ -133,67 +210,65 @@ class OverdueRuns:
         head = line.head(self._now)
         return head is None or head.event_id == run.event_id
 
-    def _wait_on(self, run: Run, unchanged: Condition) -> None:
+    def _wait_on(self, run: Run, unchanged: Condition) -> Handled:
         # Sending it would only park it again, at the cost of a message and two writes per run.
         again = to_ms(self._now + RECHECK)
         change = Change(set={"waits_for": RESUMPTION, "next_attempt_at": again, "due_at": again})
         self._update(run, change, unchanged)
-        self._report.add(Action.POSTPONED)
+        return Handled(Action.POSTPONED)
 
-    def _resume(self, run: Run, unchanged: Condition) -> None:
-        if self._report.count(Action.RESUMED) >= DRAIN:
-            return
+    def _resume(self, run: Run, unchanged: Condition) -> Handled:
         # The time of a pause, or behind other runs, does not count towards the run's maximum age.
         waited = run.waits_for in {RESUMPTION, TURN}
         resumed = {"resumed_at": to_ms(self._now)} if waited else {}
         resume(self._table, run, unchanged=unchanged, now=self._now, values=resumed)
-        self._send(run)
-        self._report.add(Action.RESUMED)
+        return Handled(Action.RESUMED, RunMessage.of(run))
 
-    def _resend(self, run: Run, unchanged: Condition) -> None:
-        lane = self._manifest.lane_of(run.handler)
-        # In a FIFO lane the backlog may belong to one blocked ordering key, so it does not postpone
-        # the runs of others; a surplus message there is dropped in its turn.
-        fifo = self._lanes.queue(lane).fifo
-        large = self._backlogs.is_large(lane) and not (fifo and run.resends == 0)
-        if large:
-            self._move(run, self._now + POSTPONED, unchanged)
-            return
-        oldest = None if fifo else self._backlogs.of(lane).oldest
-        missed = overdue_at(_expected(run)) + (oldest or timedelta(0))
+    def _resend(self, run: Run, due_at: datetime, unchanged: Condition) -> Handled:
+        missed = overdue_at(_expected(run))
         if run.resends == 0 and missed > self._now:
-            self._move(run, missed, unchanged)
-            return
+            return self._move(run, missed, unchanged)
+        fifo = self._lanes.queue(self._manifest.lane_of(run.handler)).fifo
+        if self._is_explained(run, due_at):
+            # Only a FIFO lane's runs and the daily look at the others are read while they wait.
+            return self._move(run, self._now + (POSTPONED if fifo else timedelta(0)), unchanged)
         if run.resends >= len(RESENDS) and not fifo:
-            self._give_up(run, f"lost: sent {run.resends} times, never received", Action.LOST)
-            return
-        if self._report.count(Action.RESENT) >= DRAIN:
-            return
+            return self._give_up(
+                run, f"lost: sent {run.resends} times, never received", Action.LOST
+            )
         sent = run.resends + 1
         change = Change(
             set={"due_at": to_ms(next_resend(self._now, sent)), "resends": sent},
         )
         self._update(run, change, unchanged)
-        self._send(run)
-        self._report.add(Action.RESENT)
+        # The generation stays, so a message that is still in the queue stays valid.
+        return Handled(Action.RESENT, RunMessage.of(run))
 
-    def _give_up(self, run: Run, why: str, action: Action) -> None:
+    def _is_explained(self, run: Run, due_at: datetime) -> bool:
+        lane = self._manifest.lane_of(run.handler)
+        if self._lanes.queue(lane).fifo:
+            # A surplus message there is dropped in its turn.
+            return run.resends > 0 and self._backlogs.is_large(lane)
+        oldest = self._backlogs.of(lane).oldest or timedelta(0)
+        return self._backlogs.is_large(lane) or due_at + oldest > self._now
+
+    def _give_up(self, run: Run, why: str, action: Action) -> Handled:
         reason = f"{why}; last error: {run.last_error}" if run.last_error else why
         gone = give_up(self._table, run, error=reason, now=self._now, sent_at=self._now)
-        self._report.add(action if gone else Action.MOVED_ON)
         if gone:
             run_ended(self._table, run, now=self._now)
+        return Handled(action if gone else Action.MOVED_ON)
 
-    def _move(self, run: Run, until: datetime, unchanged: Condition) -> None:
+    def _move(self, run: Run, until: datetime, unchanged: Condition) -> Handled:
         self._update(run, Change(set={"due_at": to_ms(until)}), unchanged)
-        self._report.add(Action.POSTPONED)
+        return Handled(Action.POSTPONED)
 
     def _update(self, run: Run, change: Change, unchanged: Condition) -> None:
         transition(self._table, key_of_run(run), change, when=unchanged)
 
-    def _send(self, run: Run) -> None:
-        # The generation stays the same, so a message that is still in the queue stays valid.
-        self._lanes.send([(self._manifest.lane_of(run.handler), RunMessage.of(run))])
+
+def _raised(error: Exception) -> None:
+    raise error
 
 
 def _unchanged(run: Run, row: Item) -> Condition:

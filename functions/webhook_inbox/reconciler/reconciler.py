@@ -1,29 +1,31 @@
 """Reconciler: finds lost and overdue runs and sends them, lists them or gives them up.
 
     every minute      runs whose `due_at` in the `by_due` index has passed, and runs of handlers
-                      that were resumed lately
+                      that were resumed lately (due_index)
     every minute      events of 3 minutes ago, and again of half an hour ago: runs without a row
-                      are sent
+                      are sent (received)
     every hour        copies in the DLQs
 
 Every write is conditional on the row as it was read, so two reconcilers may overlap. Time alone
 never gives a run up, since its message may wait in a backlog.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 from webhook_inbox.domain.conditions import Absent, Less, either
 from webhook_inbox.domain.errors import ConditionFailed
 from webhook_inbox.domain.manifest import Manifest
-from webhook_inbox.domain.ports import Change, Clock, Item, Key, Queue, Table
+from webhook_inbox.domain.ports import IN_TURN, Change, Clock, Key, Parallel, Queue, Table
 from webhook_inbox.domain.timestamps import to_ms
-from webhook_inbox.ledger.pauses import RECHECK, HandlerPause, controls
+from webhook_inbox.ledger import due_handlers
+from webhook_inbox.ledger.pauses import HandlerPause, controls
 from webhook_inbox.ledger.queries import Ledger
-from webhook_inbox.ledger.schema import DUE_SHARDS
 from webhook_inbox.queue import dead_letters
 from webhook_inbox.queue.lanes import Backlogs, Lanes
+from webhook_inbox.reconciler.due_index import DRAIN, Budgets, DueIndexPass
 from webhook_inbox.reconciler.overdue import OverdueRuns
 from webhook_inbox.reconciler.received import ReceivedEvents
 from webhook_inbox.reconciler.report import Action, ReconcilerReport
@@ -34,10 +36,17 @@ SWEEPS: Final = Key("reconciler", "sweeps")
 SWEEP_INTERVAL: Final = timedelta(hours=1)
 # The time that the invocation reserves for its report.
 STOP_MARGIN: Final = timedelta(seconds=10)
+# The longest pass over the due index. The next pass has its own budgets, so they must not overlap.
+DUE_TIME: Final = timedelta(seconds=50)
 
 
 class Reconciler:
-    """The reconciler use case."""
+    """The reconciler use case.
+
+    Args:
+        parallel: makes the calls about the runs of one page.
+        drain: the runs of a handler to send in one pass where no destination's rate decides.
+    """
 
     def __init__(
         self,
@@ -48,6 +57,8 @@ class Reconciler:
         lanes: Lanes,
         dlqs: Mapping[str, Queue],
         clock: Clock,
+        parallel: Parallel = IN_TURN,
+        drain: int = DRAIN,
     ) -> None:
         self._manifest = manifest
         self._ledger = ledger
@@ -55,6 +66,8 @@ class Reconciler:
         self._lanes = lanes
         self._dlqs = dlqs
         self._clock = clock
+        self._parallel = parallel
+        self._drain = drain
 
     def run(self, *, deadline: datetime) -> ReconcilerReport:
         """Runs the passes that are due in this minute.
@@ -72,6 +85,8 @@ class Reconciler:
     def _read_due_index(
         self, now: datetime, report: ReconcilerReport, backlogs: Backlogs, deadline: datetime
     ) -> None:
+        end = min(deadline, self._clock.now() + DUE_TIME + STOP_MARGIN)
+        stop = partial(self._stop, report, end)
         overdue = OverdueRuns(
             manifest=self._manifest,
             table=self._table,
@@ -79,29 +94,28 @@ class Reconciler:
             backlogs=backlogs,
             controls=self._controls(report),
             report=report,
+            parallel=self._parallel,
+            stop=stop,
             now=now,
         )
-        for row in self._in_due_index(now, 0, to_ms(now)):
-            if self._stop(report, deadline):
-                return
-            report.attempt(overdue.look, row)
-        if not overdue.resumes:
-            return
-        # Runs that wait for a resumption are due within RECHECK.
-        for row in self._in_due_index(now, to_ms(now) + 1, to_ms(now + RECHECK)):
-            if self._stop(report, deadline) or not overdue.resumes:
-                return
-            report.attempt(overdue.resume, row)
+        DueIndexPass(
+            ledger=self._ledger,
+            overdue=overdue,
+            budgets=Budgets(self._manifest, drain=self._drain),
+            report=report,
+            parallel=self._parallel,
+            stop=stop,
+            now=now,
+        ).run(self._handlers(report, now))
 
-    def _in_due_index(self, now: datetime, low: int, high: int) -> Iterator[Item]:
-        """Yields the runs that the index lists between two times.
-
-        The first shard rotates each minute, so that a large shard does not starve the others.
-        """
-        for place in range(DUE_SHARDS):
-            shard = (now.minute + place) % DUE_SHARDS
-            for page in self._ledger.due(shard, low=low, high=high):
-                yield from (row for _, row in page)
+    def _handlers(self, report: ReconcilerReport, now: datetime) -> set[str]:
+        """Returns the deployed handlers, and those that are gone and may have runs."""
+        deployed = {*self._manifest.handlers}
+        found: set[str] = {*deployed}
+        report.attempt(
+            lambda _: found.update(due_handlers.deploy(self._table, deployed, now=now)), None
+        )
+        return found
 
     def _controls(self, report: ReconcilerReport) -> Mapping[str, HandlerPause]:
         found: dict[str, HandlerPause] = {}

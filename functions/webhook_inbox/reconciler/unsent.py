@@ -10,6 +10,7 @@ from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.ports import Change, Item, Key, Table
 from webhook_inbox.domain.timestamps import from_ms, to_ms
 from webhook_inbox.ledger.deadlines import overdue_at
+from webhook_inbox.ledger.due_handlers import DueHandlers
 from webhook_inbox.ledger.schema import (
     RUN_LIFE,
     RUN_PREFIX,
@@ -43,6 +44,7 @@ class UnsentRuns:
         self._manifest = manifest
         self._table = table
         self._lanes = lanes
+        self._listed = DueHandlers(table)
         self._backlogs = backlogs
         self._report = report
         self._now = now
@@ -118,6 +120,7 @@ class UnsentRuns:
             },
             default={"first_at": to_ms(self._now)},
         )
+        self._listed.ensure(handler, until=event.received_at + RUN_LIFE)
         try:
             transition(self._table, key, change, when=Absent("pk"))
         except ConditionFailed:

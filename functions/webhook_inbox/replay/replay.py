@@ -22,6 +22,7 @@ from webhook_inbox.domain.quotas import SEND_BATCH
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.ledger import audit
 from webhook_inbox.ledger.deadlines import event_end, overdue_at
+from webhook_inbox.ledger.due_handlers import DueHandlers
 from webhook_inbox.ledger.lease import current, lease_over
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import (
@@ -166,6 +167,7 @@ class Replay:
         self._manifest = manifest
         self._search = Search(manifest=manifest, ledger=ledger, clock=clock, parallel=parallel)
         self._table = table
+        self._listed = DueHandlers(table)
         self._lanes = lanes
         self._dlqs = dlqs
         self._clock = clock
@@ -305,7 +307,8 @@ class Replay:
         return RunMessage.of(replace(run, generation=run.generation + 1))
 
     def _write(self, run: Run, request: ReplayRequest, now: datetime) -> None:
-        key = key_of_run(run)
+        key, end = key_of_run(run), run.expires_at or now + RUN_LIFE
+        self._listed.ensure(run.handler, until=end)
         # The id distinguishes it from another operator's entry in the same millisecond.
         entry = {
             "id": self._randomness.token(),
@@ -316,7 +319,7 @@ class Replay:
         }
         change = Change(
             set={
-                **run_identity(run, run.handler, expires_at=run.expires_at or now + RUN_LIFE),
+                **run_identity(run, run.handler, expires_at=end),
                 **due_entry(key, overdue_at(now)),
                 "status": str(Status.PENDING),
                 "generation": run.generation + 1,

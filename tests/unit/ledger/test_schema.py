@@ -14,11 +14,16 @@ from webhook_inbox.ledger.schema import (
     EVENT_LIFE,
     RECEIVED_SHARDS,
     RUN_LIFE,
+    WAKE,
+    WATCH,
     absent,
     attempt_to,
     conflict_key,
+    dead_due_at,
+    dead_entry,
     dedupe_key,
     due_bucket,
+    due_buckets,
     event_from,
     event_key,
     event_pk,
@@ -154,14 +159,24 @@ def test_an_events_bucket_is_among_those_of_any_time_around_it(minutes: int) -> 
 
 
 def test_runs_spread_over_all_shards_and_keep_theirs() -> None:
-    shards = {due_bucket(run_key("acme", f"evt-{number}", "h")) for number in range(300)}
-    assert shards == {str(shard) for shard in range(DUE_SHARDS)}
+    buckets = {due_bucket(run_key("acme", f"evt-{number}", "h")) for number in range(300)}
+    assert buckets == {f"watch#h#{shard}" for shard in range(DUE_SHARDS)}
     assert due_bucket(Key("a", "b")) == due_bucket(Key("a", "b"))
 
 
-def test_two_runs_of_one_event_may_lie_in_different_shards() -> None:
-    shards = {due_bucket(run_key("acme", "evt-1", f"h{number}")) for number in range(50)}
-    assert len(shards) > 1
+def test_each_handler_and_kind_has_its_own_partitions() -> None:
+    key = run_key("acme", "evt-1", "h")
+    assert due_bucket(key, WAKE).removeprefix(WAKE) == due_bucket(key, WATCH).removeprefix(WATCH)
+    for kind in (WAKE, WATCH):
+        assert due_bucket(key, kind) in set(due_buckets("h", [kind]))
+    assert {*due_buckets("h")}.isdisjoint(due_buckets("g"))
+    assert len(list(due_buckets("h"))) == 2 * DUE_SHARDS
+
+
+def test_a_dead_run_is_behind_every_open_one() -> None:
+    key, end = run_key("acme", "evt-1", "h"), NOW + timedelta(days=42)
+    assert dead_entry(key, end)["due_bucket"] == due_bucket(key, WATCH)
+    assert dead_entry(key, end)["due_at"] == dead_due_at(end) > to_ms(NOW + timedelta(days=36500))
 
 
 # -- expiry

@@ -10,9 +10,9 @@ from webhook_inbox.adapters.memory import Fault, MemoryTable
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.model import Attempt, Run, Status, WaitStrategy
 from webhook_inbox.domain.ports import Item
-from webhook_inbox.domain.timestamps import to_ms
+from webhook_inbox.domain.timestamps import from_seconds, to_ms
 from webhook_inbox.ledger.deadlines import overdue_at
-from webhook_inbox.ledger.schema import DEAD_FROM, EVENT_LIFE, RUN_LIFE, run_from, run_key
+from webhook_inbox.ledger.schema import EVENT_LIFE, RUN_LIFE, dead_due_at, run_from, run_key
 from webhook_inbox.ledger.settle import (
     HISTORY_ENDS,
     LeaseLost,
@@ -179,7 +179,7 @@ def test_a_dead_run_begins_its_next_round_at_nought() -> None:
 def test_a_dead_run_stays_in_the_index_until_its_row_ends() -> None:
     _, row = settled(DEAD)
     assert "due_bucket" in row
-    assert row["due_at"] == DEAD_FROM + row["expires_at"] * 1000
+    assert row["due_at"] == dead_due_at(from_seconds(row["expires_at"]))
 
 
 @pytest.mark.parametrize("skew", [timedelta(0), timedelta(seconds=30), timedelta(hours=1)])

@@ -11,8 +11,9 @@ from webhook_inbox.domain.errors import Deferred, Transient
 from webhook_inbox.domain.model import Run, Status
 from webhook_inbox.domain.ports import Backlog, Outgoing
 from webhook_inbox.domain.timestamps import from_ms, to_ms
+from webhook_inbox.ledger.schema import WAKE, due_bucket, run_key
 from webhook_inbox.queue.lanes import LARGE_BACKLOG
-from webhook_inbox.reconciler.overdue import DRAIN
+from webhook_inbox.reconciler.due_index import DRAIN
 from webhook_inbox.reconciler.report import Action
 
 FIVE_MINUTES = timedelta(minutes=5)
@@ -156,39 +157,67 @@ def backlog(world: World, visible: int = 0, oldest: timedelta | None = None) -> 
 def test_behind_a_large_backlog_nothing_is_sent_and_nothing_counted(world: World) -> None:
     overdue(world)
     backlog(world, LARGE_BACKLOG + 1)
-    report = world.reconcile()
-    assert report.counts.get(Action.RESENT) is None
-    assert report.count(Action.POSTPONED) == 1
-    assert world.run().resends == 0
+    before = world.row()
+    for _ in range(20):
+        assert world.reconcile().counts == {}
+        world.clock.advance(hours=1)
+    assert world.row() == before
     assert world.messages() == []
 
 
 def test_however_long_the_backlog_lasts_the_run_is_not_given_up(world: World) -> None:
     waiting(world)
     backlog(world, LARGE_BACKLOG + 1)
-    list(looks(world, until=timedelta(days=5)))
+    for _ in range(5 * 24):
+        world.clock.advance(hours=1)
+        world.reconcile()
     assert world.run().status is Status.FAILED
     assert world.run().resends == 0
 
 
-def test_it_is_looked_at_again_a_quarter_of_an_hour_later(world: World) -> None:
+def test_it_is_looked_at_once_a_day(world: World) -> None:
     overdue(world)
     backlog(world, LARGE_BACKLOG + 1)
+    counts = []
+    for _ in range(4 * 24 + 1):
+        counts.append(world.reconcile().count(Action.POSTPONED))
+        world.clock.advance(hours=1)
+    assert sum(counts) == 4
+
+
+def test_once_the_backlog_is_gone_it_is_sent_at_once(world: World) -> None:
+    overdue(world)
+    backlog(world, LARGE_BACKLOG + 1)
+    world.clock.advance(hours=30)
     world.reconcile()
-    row = world.row()
-    assert row is not None
-    assert from_ms(row["due_at"]) == _ms(world.now) + timedelta(minutes=15)
+    backlog(world, 3)
+    assert world.reconcile().count(Action.RESENT) == 1
 
 
 def test_the_age_of_the_oldest_message_postpones_too(world: World) -> None:
     overdue(world)
     backlog(world, 10, timedelta(hours=3))
     before = world.row()
-    assert world.reconcile().count(Action.POSTPONED) == 1
-    after = world.row()
-    assert before is not None
-    assert after is not None
-    assert after["due_at"] - before["due_at"] == 3 * 3600 * 1000
+    world.clock.advance(hours=2, minutes=58)
+    assert world.reconcile().counts == {}
+    assert world.row() == before
+    world.clock.advance(minutes=3)
+    assert world.reconcile().count(Action.RESENT) == 1
+
+
+def test_no_row_is_read_while_the_backlog_explains_the_wait(world: World) -> None:
+    overdue(world)
+    backlog(world, LARGE_BACKLOG + 1)
+    world.plan.operations()
+    world.reconcile()
+    assert "BatchGetItem" not in world.plan.operations()
+
+
+def test_with_nothing_due_no_backlog_is_asked_for(world: World) -> None:
+    world.clock.advance(minutes=1)
+    world.plan.operations()
+    world.reconcile()
+    assert "GetQueueAttributes" not in world.plan.operations()
 
 
 def test_a_queue_whose_age_is_not_known_postpones_nothing(world: World) -> None:
@@ -271,7 +300,7 @@ def hold(world: World) -> None:
         status="held",
         lease_id=None,
         claimed_until=None,
-        due_bucket="3",
+        due_bucket=due_bucket(run_key("acme", "evt-1", "acme.fulfil"), WAKE),
         due_at=to_ms(world.now + timedelta(days=28)),
     )
     world.drop_messages()
@@ -319,7 +348,8 @@ def test_a_live_lease_is_watched_from_afar(world: World) -> None:
     world.work()
     world.clock.advance(seconds=60)
     world.claim_and_die(world.taken())
-    world.alter(due_at=to_ms(world.now))
+    # Longer ago than the age of the lane's oldest message.
+    world.alter(due_at=to_ms(world.now - timedelta(minutes=5)))
     report = world.reconcile()
     assert report.counts == {Action.POSTPONED: 1}
     assert world.messages() != []

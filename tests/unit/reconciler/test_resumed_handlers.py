@@ -10,7 +10,7 @@ from webhook_inbox.domain.model import Status
 from webhook_inbox.ledger.pauses import RECHECK, RESUMING, RESUMPTION, PauseRequest, pause, resume
 from webhook_inbox.ledger.schema import DUE_SHARDS
 from webhook_inbox.queue.outcomes import RunOutcome
-from webhook_inbox.reconciler.overdue import DRAIN
+from webhook_inbox.reconciler.due_index import DRAIN
 from webhook_inbox.reconciler.report import Action
 
 NAME = "acme.fulfil"

@@ -142,7 +142,7 @@ class Scenario:
 
     def frozen(self) -> dict[str, Any]:
         """Returns everything that is stored, as plain JSON."""
-        rows = sorted(self.world.table, key=lambda row: (row["pk"], row["sk"]))
+        rows = sorted(self.world.table.everything(), key=lambda row: (row["pk"], row["sk"]))
         return {
             "version": VERSION,
             "written_at": to_ms(self.world.now),

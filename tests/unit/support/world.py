@@ -41,6 +41,7 @@ from webhook_inbox.handlers.event import Event
 from webhook_inbox.handlers.router import Registered
 from webhook_inbox.ingest.ingest import Ingest
 from webhook_inbox.ingest.receipt import Receipt
+from webhook_inbox.ledger import due_handlers
 from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import event_key, run_key
 from webhook_inbox.processor.processor import Processor
@@ -97,6 +98,16 @@ MANIFEST: Final = Manifest(
 Behaviour = Callable[[Event, Context], None]
 
 
+class LedgerTable(MemoryTable):
+    """A table that lists every row but those of registered handlers, which each inbox has."""
+
+    def __iter__(self) -> Iterator[Item]:
+        return (row for row in self.everything() if row["pk"] != due_handlers.PK)
+
+    def everything(self) -> Iterator[Item]:
+        return super().__iter__()
+
+
 class World:
     """An inbox and what is around it.
 
@@ -111,7 +122,7 @@ class World:
         self.clock = ManualClock()
         self.randomness = SeededRandomness(seed)
         self.plan = Plan()
-        self.table = MemoryTable(faults=self.plan)
+        self.table = LedgerTable(faults=self.plan)
         self.blobs = MemoryBlobs(faults=self.plan)
         values = {"acme": (SECRET,), "github": (SECRET,), COMPLETION_KEY: ("a-key-of-the-stack",)}
         self.vault = MemorySecrets(values, faults=self.plan)
@@ -126,6 +137,9 @@ class World:
     def deploy(self, manifest: Manifest) -> None:
         """Replaces the code: new functions over the same table, queues and bucket."""
         self.manifest = manifest
+        # As the reconciler does within a minute.
+        due_handlers.deploy(self.table, manifest.handlers, now=self.now)
+        self.plan.calls.clear()
         for lane in manifest.lanes:
             if lane not in self.queues:
                 fifo = lane in manifest.serial_lanes
@@ -178,8 +192,8 @@ class World:
         )
 
     def new_processor(self) -> Processor:
-        """Returns another processor container."""
-        return Processor(
+        """Returns another processor container, which knows that its handlers are registered."""
+        processor = Processor(
             manifest=self.manifest,
             handlers=self._load,
             table=self.table,
@@ -190,6 +204,8 @@ class World:
             clock=self.clock,
             randomness=self.randomness,
         )
+        processor._listed._known.update(self.manifest.handlers)
+        return processor
 
     # -- handlers
 

@@ -136,8 +136,6 @@ USER_AGENT: Final = "webhook-inbox"
 CONNECT_TIMEOUT: Final = 1.0
 READ_TIMEOUT: Final = 5.0
 ATTEMPTS: Final = 4
-
-
 # The calls that one client makes at the same time.
 CONNECTIONS: Final = 16
 
