@@ -225,7 +225,7 @@ def held_run(event: StoredEvent, handler: str) -> Item:
     )
     return {
         **run_identity(event, handler, expires_at=event.received_at + RUN_LIFE),
-        **due_entry(key, event.received_at + EVENT_LIFE - EXPIRY_WARNING),
+        **due_entry(key, event.received_at + EVENT_LIFE - EXPIRY_WARNING, kind=WAKE),
         "status": str(Status.HELD),
         "first_at": at,
         "last_at": at,

@@ -91,11 +91,14 @@ class ReceivedEvents:
             # Its runs belong to other lanes now.
             main.update({shard: min(main[shard], at) for shard, at in lanes.pop(lane).items()})
         end = self._now - SECOND_LOOK
+        is_due = end - from_ms(min(main.values())) >= SECOND_STEP
+        if not is_due and not lanes:
+            return
         ends = {lane: self._end_of(lane) for lane in self._manifest.lanes}
         for lane, until in ends.items():
             if until < end:
                 lanes.setdefault(lane, dict(main))
-        if end - from_ms(min(main.values())) >= SECOND_STEP:
+        if is_due:
             self._read_on(main, end, [n for n in ends if n not in lanes], second=True)
         for lane in list(lanes):
             until = min(ends[lane], from_ms(min(main.values())))

@@ -53,17 +53,13 @@ class ReconcilerReport:
         try:
             work(subject)
         except Unavailable as error:
-            self.fail(error)
+            self._note(error)
+            if self.count(Action.FAILED) >= PATIENCE:
+                raise
             return False
         except Exception as error:  # noqa: BLE001 - an unreadable row: reported and passed over
             self._note(error)
         return True
-
-    def fail(self, error: Unavailable) -> None:
-        """Counts a failed call; raises it if the service seems to be down."""
-        self._note(error)
-        if self.count(Action.FAILED) >= PATIENCE:
-            raise error
 
     def _note(self, error: Exception) -> None:
         self.add(Action.FAILED)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
 from webhook_inbox.domain.conditions import Absent, every
-from webhook_inbox.domain.errors import ConditionFailed, Unavailable
+from webhook_inbox.domain.errors import ConditionFailed
 from webhook_inbox.domain.manifest import SPLIT, Manifest
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.ports import Change, Item, Key, Table
@@ -68,10 +68,9 @@ class UnsentRuns:
             for name in entry["runs"]
             if self._manifest.lane_of(name) in lanes
         }
-        try:
-            rows = {Key(row["pk"], row["sk"]): row for row in self._rows(list(wanted))}
-        except Unavailable as error:
-            self._report.fail(error)
+        rows: dict[Key, Item] = {}
+        # Runs whose rows are unreadable count as missing; their adoption then fails one by one.
+        if not self._report.attempt(lambda keys: rows.update(self._rows(keys)), list(wanted)):
             return False
         done = [
             self._report.attempt(self._watch, key)
@@ -89,8 +88,9 @@ class UnsentRuns:
                 done.append(self._report.attempt(self._adopt, key))
         return all(done)
 
-    def _rows(self, keys: Sequence[Key]) -> list[Item]:
-        return self._table.get_many(keys, only=("pk", "sk", "status", "due_bucket"))
+    def _rows(self, keys: Sequence[Key]) -> dict[Key, Item]:
+        found = self._table.get_many(keys, only=("pk", "sk", "status", "due_bucket"))
+        return {Key(row["pk"], row["sk"]): row for row in found}
 
     def _is_queued(self, key: Key, entry: Item) -> bool:
         """Returns whether the lane's backlog explains that a run has not begun."""
@@ -106,6 +106,7 @@ class UnsentRuns:
         if row is None:
             return
         event, handler = event_from(row, b""), key.sk.removeprefix(RUN_PREFIX)
+        self._listed.ensure(handler, until=event.received_at + RUN_LIFE)
         if event.held:
             held = hold(self._table, event, handler)
             self._report.add(Action.ADOPTED if held else Action.MOVED_ON)
@@ -120,7 +121,6 @@ class UnsentRuns:
             },
             default={"first_at": to_ms(self._now)},
         )
-        self._listed.ensure(handler, until=event.received_at + RUN_LIFE)
         try:
             transition(self._table, key, change, when=Absent("pk"))
         except ConditionFailed:

@@ -116,6 +116,7 @@ def test_parked_runs_do_not_use_the_budget_of_lost_ones() -> None:
     assert (report.count(Action.RESUMED), report.count(Action.RESENT)) == (FEW, FEW)
 
 
+@pytest.mark.usefixtures("due_index_only")
 def test_a_pass_stops_reading_a_handler_whose_budget_is_used_up() -> None:
     world = World(TWO)
     park(world, 3 * PAGE, type_="bulk")
@@ -295,25 +296,26 @@ def test_a_handler_whose_entries_cannot_be_read_stops_no_other() -> None:
     world.clock.advance(hours=2, minutes=1)
     get_many = world.table.get_many
 
-    def broken(keys: Any) -> Any:
+    def broken(keys: Any, **named: Any) -> Any:
         if any("acme.bulk" in key.sk for key in keys):
             raise ValueError("unreadable")
-        return get_many(keys)
+        return get_many(keys, **named)
 
     world.table.get_many = broken  # type: ignore[method-assign]
     report = world.reconcile()
     assert (report.count(Action.RESUMED), report.count(Action.FAILED)) == (2, 1)
 
 
+@pytest.mark.usefixtures("due_index_only")
 def test_it_ends_within_its_time_and_says_so() -> None:
     world = World(TWO)
     park(world, 300, type_="bulk")
     world.clock.advance(hours=2, minutes=1)
     get_many = world.table.get_many
 
-    def slow(keys: Any) -> Any:
+    def slow(keys: Any, **named: Any) -> Any:
         world.clock.advance(seconds=20)
-        return get_many(keys)
+        return get_many(keys, **named)
 
     world.table.get_many = slow  # type: ignore[method-assign]
     started = world.now

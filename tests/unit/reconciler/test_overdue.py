@@ -205,6 +205,7 @@ def test_the_age_of_the_oldest_message_postpones_too(world: World) -> None:
     assert world.reconcile().count(Action.RESENT) == 1
 
 
+@pytest.mark.usefixtures("due_index_only")
 def test_no_row_is_read_while_the_backlog_explains_the_wait(world: World) -> None:
     overdue(world)
     backlog(world, LARGE_BACKLOG + 1)
@@ -214,6 +215,7 @@ def test_no_row_is_read_while_the_backlog_explains_the_wait(world: World) -> Non
 
 
 def test_with_nothing_due_no_backlog_is_asked_for(world: World) -> None:
+    world.reconcile()
     world.clock.advance(minutes=1)
     world.plan.operations()
     world.reconcile()
