@@ -76,7 +76,7 @@ def test_a_message_received_too_often_moves_to_the_dlq_and_no_worker_begins() ->
 
 
 def test_a_redrive_moves_the_dead_back_some_seconds_later() -> None:
-    world = ingested(FAULTY, max_receive_count=1, budget=Budget(faults=1, jumps=2, redrives=1))
+    world = ingested(FAULTY, max_receive_count=1, budget=Budget(faults=1, jumps=9, redrives=1))
     assert offered(world, "redrives") == []
     happens(world, "throttles", "default", message_id(world))
     until_visible(world)

@@ -68,7 +68,7 @@ def test_a_sender_without_retries_does_not_retry() -> None:
     happens(world, "step", INGEST, "before")
     converge(world)
     assert world.tries == {"first": 1}
-    assert {row["pk"] for row in world.aws.table.rows()} == {"reconciler"}
+    assert {row["pk"] for row in world.aws.table.rows()} == {"reconciler", "due_index"}
 
 
 def test_a_killed_worker_s_run_is_done_after_its_message_comes_back() -> None:

@@ -289,6 +289,7 @@ def test_a_batch_that_is_not_sent_heals() -> None:
     assert {world.run(f"bulk-{n}", "acme.bulk").status for n in range(30)} == {Status.DONE}
 
 
+@pytest.mark.usefixtures("due_index_only")
 def test_a_handler_whose_entries_cannot_be_read_stops_no_other() -> None:
     world = World(TWO)
     park(world, 2, type_="bulk")
