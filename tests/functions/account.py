@@ -15,7 +15,7 @@ from webhook_inbox.domain.ports import Change, Item
 from webhook_inbox.ledger.schema import event_key, run_from, run_key
 
 PREFIX = "webhook-inbox/test/"
-MAX_RECEIVE_COUNT = 13
+MAX_RECEIVE_COUNT = 5
 REGION = "us-east-1"
 
 

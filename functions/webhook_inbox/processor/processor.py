@@ -14,6 +14,7 @@ from webhook_inbox import providers
 from webhook_inbox.destinations.gate import Gate
 from webhook_inbox.domain.errors import Deferred, ForeignMessage, Permanent, Unavailable
 from webhook_inbox.domain.manifest import SPLIT, HandlerSpec, Manifest
+from webhook_inbox.domain.model import Run, WaitStrategy
 from webhook_inbox.domain.ports import Blobs, Clock, Executor, Item, Message, Randomness, Table
 from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.handlers.completions.jobs import Jobs
@@ -23,8 +24,8 @@ from webhook_inbox.handlers.router import Registered
 from webhook_inbox.ingest.batches import BatchProgress, Splitter
 from webhook_inbox.ledger import payloads
 from webhook_inbox.ledger.deferral import Deferral, defer
-from webhook_inbox.ledger.lease import Lease, NotClaimable, claim
-from webhook_inbox.ledger.schema import event_from, event_key, live
+from webhook_inbox.ledger.lease import Lease, NotClaimable, Refusal, claim, has_died
+from webhook_inbox.ledger.schema import event_from, event_key, live, run_from, run_key
 from webhook_inbox.ledger.settle import LeaseLost, extend_life
 from webhook_inbox.processor.admission import Admission, AdmissionDecision
 from webhook_inbox.processor.invocation import Invoker
@@ -113,6 +114,7 @@ class Processor:
         try:
             return self._process(reference, policy, deadline)
         except Unavailable as error:
+            policy.outlast()
             return RunResult(RunOutcome.UNAVAILABLE, reference, detail=str(error))
         except LeaseLost as error:
             return RunResult(
@@ -125,6 +127,11 @@ class Processor:
         now = self._clock.now()
         if deadline - SETTLE_MARGIN - now < SHORTEST_ATTEMPT:
             return RunResult(RunOutcome.UNAVAILABLE, reference, detail="too little time is left")
+        # A first receive is spared this read: its claim is refused if the run is dead.
+        run = self._run(reference) if policy.received_before else None
+        if run is not None and has_died(run, reference.generation, policy.message):
+            policy.move_to_dlq()
+            return RunResult(RunOutcome.TO_DLQ, reference, detail=str(Refusal.DEAD))
         row = live(self._table.get(event_key(reference.source, reference.event_id)), now)
         if row is None:
             return _missing_event(reference, policy, now)
@@ -132,6 +139,10 @@ class Processor:
         spec = known or _unknown_handler(reference)
         event = event_from(row, b"")
         try:
+            if policy.is_last_receive:
+                decision = AdmissionDecision(event, reference.generation)
+                deferral = _replacement(run, policy.message, now)
+                return self._defer(decision, deferral, spec, reference, policy, now)
             decision = self._admission.admit(
                 row, event, spec, reference.generation, fifo=policy.fifo, now=now
             )
@@ -159,6 +170,11 @@ class Processor:
         if known is None:
             return self._settler.unknown_handler(leased)
         return self._attempt(leased, known, decision, row, deadline)
+
+    def _run(self, reference: RunMessage) -> Run | None:
+        key = run_key(reference.source, reference.event_id, reference.handler)
+        row = self._table.get(key)
+        return run_from(row) if row else None
 
     def _defer(
         self,
@@ -251,6 +267,16 @@ def _missing_event(reference: RunMessage, policy: StandardQueuePolicy, now: date
         return RunResult(RunOutcome.UNAVAILABLE, reference, detail="the event is not there yet")
     policy.move_to_dlq()
     return RunResult(RunOutcome.FOREIGN, reference, detail="no such event, or it has expired")
+
+
+def _replacement(run: Run | None, message: Message, now: datetime) -> Deferral:
+    """Returns the deferral that replaces a message at its last receive.
+
+    If a worker crashed in an attempt now, SQS would move the message of a live run to the DLQ.
+    """
+    why = f"its message was received {message.receive_count} times without a result"
+    kept = run.reservations if run else {}
+    return Deferral(now, WaitStrategy.COPY, waits_for="", why=why, reservations=kept)
 
 
 def _unknown_handler(reference: RunMessage) -> HandlerSpec:
