@@ -14,7 +14,7 @@ from webhook_inbox import providers
 from webhook_inbox.destinations.gate import Gate
 from webhook_inbox.domain.errors import Deferred, ForeignMessage, Permanent, Unavailable
 from webhook_inbox.domain.manifest import SPLIT, HandlerSpec, Manifest
-from webhook_inbox.domain.model import Run, WaitStrategy
+from webhook_inbox.domain.model import Run, Status, StoredEvent, WaitStrategy
 from webhook_inbox.domain.ports import Blobs, Clock, Executor, Item, Message, Randomness, Table
 from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.handlers.completions.jobs import Jobs
@@ -26,7 +26,7 @@ from webhook_inbox.ledger import payloads
 from webhook_inbox.ledger.deferral import Deferral, defer
 from webhook_inbox.ledger.lease import Lease, NotClaimable, Refusal, claim, has_died
 from webhook_inbox.ledger.schema import event_from, event_key, live, run_from, run_key
-from webhook_inbox.ledger.settle import LeaseLost, extend_life
+from webhook_inbox.ledger.settle import LeaseLost, extend_life, is_of_earlier_event
 from webhook_inbox.processor.admission import Admission, AdmissionDecision
 from webhook_inbox.processor.invocation import Invoker
 from webhook_inbox.processor.settlement import LeasedRun, Settler
@@ -164,6 +164,9 @@ class Processor:
             )
         except NotClaimable as refused:
             if refused.run is not None:
+                if _died_before(refused.run, event, reference, policy.message):
+                    again = replace(reference, generation=refused.run.generation)
+                    return self._process(again, policy, deadline)
                 extend_life(self._table, refused.run, event)
             return self._settler.refused(refused, spec, reference, policy)
         leased = LeasedRun(run, reference, policy)
@@ -260,6 +263,15 @@ class Processor:
         except BaseException as error:  # noqa: BLE001 - a handler may raise anything, SystemExit too
             return error
         return None
+
+
+def _died_before(run: Run, event: StoredEvent, reference: RunMessage, message: Message) -> bool:
+    """Tells whether a run died for an earlier event of this id, and its generation differs.
+
+    Ingest sends generation 0, since it does not read the run.
+    """
+    dead = run.status is Status.DEAD_LETTER and not has_died(run, run.generation, message)
+    return dead and run.generation != reference.generation and is_of_earlier_event(run, event)
 
 
 def _missing_event(reference: RunMessage, policy: StandardQueuePolicy, now: datetime) -> RunResult:
