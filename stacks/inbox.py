@@ -24,7 +24,7 @@ from webhook_inbox import providers
 from webhook_inbox.configuration import inbox_toml
 from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.domain.manifest import METADATA, Manifest
+from webhook_inbox.domain.manifest import METADATA
 
 
 @dataclass(frozen=True, slots=True)

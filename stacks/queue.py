@@ -11,8 +11,8 @@ from constructs import Construct
 # Six times the function's timeout, as AWS recommends; longer than any lease (60 s and a margin).
 VISIBILITY_TIMEOUT: Final = 360
 NAME_LIMIT: Final = 80
-# A message of a standard lane serves one attempt: a wait and the last receive replace it. The other
-# receives cover crashed workers and throttled receives; AWS recommends at least 5 before Lambda. Each
+# A message of a standard lane serves one attempt: a wait and the last receive replace it. The
+# others cover crashed workers and throttled receives; AWS recommends at least 5 for Lambda. Each
 # death uses all of them, so there are no more.
 RECEIVES: Final = 5
 # A waiting run of a FIFO lane keeps receiving its message; 1000 is the most that SQS allows.

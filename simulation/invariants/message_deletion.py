@@ -1,4 +1,4 @@
-"""Checks that a message leaves its queue only if its run does not depend on it, and soon if dead."""
+"""Checks which messages leave their queue, and which stay there."""
 
 from contextlib import suppress
 from typing import Final
@@ -47,7 +47,7 @@ def is_dead_for(world: World, lane: str, message: Message) -> bool:
     reference = RunMessage.decode(message.body)
     row = world.row_of(reference) or {}
     died = row.get("status") == "dead_letter" and _is_current(row, reference)
-    return died and row["dead_at"] >= to_ms(message.sent_at)
+    return bool(died and row["dead_at"] >= to_ms(message.sent_at))
 
 
 def moved_to_dlq(world: World, reference: RunMessage) -> None:

@@ -1,18 +1,16 @@
 """The lanes: how long messages are kept, when SQS gives them up, who may come near."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from aws_cdk import App, Stack
 
-from stacks.inbox import max_receive_count
 from stacks.processor import DEFAULT_CONCURRENCY, Placement
 from stacks.queue import Lane
 from tests.infra.conftest import Synthesize
 from tests.infra.template import KEPT_ONCE_DEPLOYED, Template, named, survival
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.domain.manifest import SERIAL, HandlerSpec, Manifest, Order
+from webhook_inbox.domain.manifest import HandlerSpec
 from webhook_inbox.ledger import deadlines
 
 QUEUE = "AWS::SQS::Queue"

@@ -132,6 +132,17 @@ class Processor:
         if run is not None and has_died(run, reference.generation, policy.message):
             policy.move_to_dlq()
             return RunResult(RunOutcome.TO_DLQ, reference, detail=str(Refusal.DEAD))
+        return self._admit(reference, run, policy, deadline, now)
+
+    def _admit(
+        self,
+        reference: RunMessage,
+        run: Run | None,
+        policy: StandardQueuePolicy,
+        deadline: datetime,
+        now: datetime,
+    ) -> RunResult:
+        """Admits, leases and attempts a run; `run` is known only if it was read already."""
         row = live(self._table.get(event_key(reference.source, reference.event_id)), now)
         if row is None:
             return _missing_event(reference, policy, now)
@@ -140,12 +151,12 @@ class Processor:
         event = event_from(row, b"")
         try:
             if policy.is_last_receive:
-                decision = AdmissionDecision(event, reference.generation)
-                deferral = _replacement(run, policy.message, now)
-                return self._defer(decision, deferral, spec, reference, policy, now)
-            decision = self._admission.admit(
-                row, event, spec, reference.generation, fifo=policy.fifo, now=now
-            )
+                replacement = _replacement(run, policy.message, now)
+                decision = AdmissionDecision(event, reference.generation, deferral=replacement)
+            else:
+                decision = self._admission.admit(
+                    row, event, spec, reference.generation, fifo=policy.fifo, now=now
+                )
             event = decision.event
             reference = replace(reference, generation=decision.generation)
             if decision.deferral is not None:
@@ -163,11 +174,12 @@ class Processor:
                 now=now,
             )
         except NotClaimable as refused:
-            if refused.run is not None:
-                if _died_before(refused.run, event, reference, policy.message):
-                    again = replace(reference, generation=refused.run.generation)
-                    return self._process(again, policy, deadline)
-                extend_life(self._table, refused.run, event)
+            found = refused.run
+            if found is not None and _died_before(found, event, reference, policy.message):
+                again = replace(reference, generation=found.generation)
+                return self._process(again, policy, deadline)
+            if found is not None:
+                extend_life(self._table, found, event)
             return self._settler.refused(refused, spec, reference, policy)
         leased = LeasedRun(run, reference, policy)
         if known is None:
