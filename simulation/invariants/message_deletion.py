@@ -46,7 +46,7 @@ def is_dead_for(world: World, lane: str, message: Message) -> bool:
         return False
     reference = RunMessage.decode(message.body)
     row = world.row_of(reference) or {}
-    died = row.get("status") == "dead_letter" and _is_current(row, reference)
+    died = bool(row.get("status") == "dead_letter" and _is_current(row, reference))
     return bool(died and row["dead_at"] >= to_ms(message.sent_at))
 
 
