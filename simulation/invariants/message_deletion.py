@@ -46,7 +46,7 @@ def is_dead_for(world: World, lane: str, message: Message) -> bool:
         return False
     reference = RunMessage.decode(message.body)
     row = world.row_of(reference) or {}
-    died = bool(row.get("status") == "dead_letter" and _is_current(row, reference))
+    died = row.get("status") == "dead_letter" and _is_current(row, reference)
     return bool(died and row["dead_at"] >= to_ms(message.sent_at))
 
 
@@ -60,7 +60,7 @@ def moved_to_dlq(world: World, reference: RunMessage) -> None:
 
 
 def _is_current(row: Item, reference: RunMessage) -> bool:
-    return row.get("generation", 0) == reference.generation
+    return bool(row.get("generation", 0) == reference.generation)
 
 
 def _waits(row: Item | None) -> bool:
