@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     exploring = commands.add_parser("explore", help="every schedule of the small worlds")
     exploring.add_argument(
-        "--states", type=int, default=10_000_000, help="most states to explore in each world"
+        "--states", type=int, default=100_000, help="most states to explore in each world"
     )
     exploring.add_argument(
         "--wider", type=int, default=0, metavar="N", help="allow N more faults in each world"

@@ -17,14 +17,14 @@ from stacks.ingest import Ingest
 from stacks.ledger import Ledger
 from stacks.maintenance import Reconciler, Replay
 from stacks.processor import Placement, Processor
-from stacks.queue import SERIAL_RECEIVES, SPARE_RECEIVES, Lane
+from stacks.queue import RECEIVES, SERIAL_RECEIVES, Lane
 from stacks.resources import Resources
 from stacks.secrets import Secrets
 from webhook_inbox import providers
 from webhook_inbox.configuration import inbox_toml
 from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.domain.manifest import HOLD, METADATA, Manifest
+from webhook_inbox.domain.manifest import HOLD, METADATA
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class WebhookInbox(Construct):
         )
 
     def _resources(self, props: InboxProps) -> Resources:
-        receives, serial = max_receive_count(self.manifest), self.manifest.serial_lanes
+        serial = self.manifest.serial_lanes
         build = props.build or props.functions.parent / ".build"
         return Resources(
             ledger=Ledger(self, "Ledger", protected=props.stage == "prod"),
@@ -115,7 +115,7 @@ class WebhookInbox(Construct):
                     stage=props.stage,
                     name=name,
                     fifo=name in serial,
-                    max_receive_count=SERIAL_RECEIVES if name in serial else receives,
+                    max_receive_count=SERIAL_RECEIVES if name in serial else RECEIVES,
                 )
                 for name in self.manifest.lanes
             },
@@ -151,16 +151,6 @@ class WebhookInbox(Construct):
         """Writes the outputs at stack level, where CDK keeps their names unchanged."""
         for name, value in values.items():
             CfnOutput(Stack.of(self), name, value=value)
-
-
-def max_receive_count(manifest: Manifest) -> int:
-    """Returns the maxReceiveCount of the standard queues.
-
-    All of them share the largest value: a message may outlast its handler's move to another lane.
-    """
-    handlers = manifest.handlers.values()
-    attempts = [handler.max_attempts for handler in handlers if not handler.serial]
-    return max(attempts, default=0) + SPARE_RECEIVES
 
 
 def _webhook_urls(api_url: str, sources: Iterable[str]) -> dict[str, str]:

@@ -11,8 +11,10 @@ from constructs import Construct
 # Six times the function's timeout, as AWS recommends; longer than any lease (60 s and a margin).
 VISIBILITY_TIMEOUT: Final = 360
 NAME_LIMIT: Final = 80
-# Receives that are not attempts: throttled ones, copies received early, the move to the DLQ.
-SPARE_RECEIVES: Final = 5
+# A message of a standard lane serves one attempt: a wait and the last receive replace it. The
+# others cover crashed workers and throttled receives; AWS recommends at least 5 for Lambda. Each
+# death uses all of them, so there are no more.
+RECEIVES: Final = 5
 # A message of a FIFO lane hides for short waits; 1000 receives are the most that SQS allows.
 SERIAL_RECEIVES: Final = 1000
 # A FIFO queue finds available groups only among its first 120,000 messages:

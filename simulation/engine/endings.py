@@ -5,7 +5,7 @@ from typing import Final
 from simulation.engine.jobs import Job
 from simulation.engine.stepping import Crashed
 from simulation.engine.world import World
-from simulation.invariants.message_deletion import deleted
+from simulation.invariants.message_deletion import deleted, kept
 from simulation.invariants.observer import Violation, must
 from simulation.worlds.scenario import Webhook
 from webhook_inbox.domain.ports import Item
@@ -28,7 +28,9 @@ def end(world: World, slot: str, job: Job, how: str) -> None:
         world.observer.answered(job.webhook, result, row)
         if row is not None and result.outcome in {IngestOutcome.DUPLICATE, IngestOutcome.HELD}:
             _check_sent(world, job.webhook, row)
-    elif job.message is not None and not result.keeps_message:
+    elif job.message is not None and result.keeps_message:
+        kept(world, job.lane, job.message)
+    elif job.message is not None:
         if how == "ok":
             deleted(world, job.lane, job.message)
         else:

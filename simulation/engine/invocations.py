@@ -13,7 +13,7 @@ from simulation.engine.world import VISIBILITY, World
 from simulation.invariants import destinations
 from simulation.invariants.circuits import is_circuit
 from simulation.invariants.fifo_order import check_fifo_order
-from simulation.invariants.message_deletion import moved_to_dlq
+from simulation.invariants.message_deletion import is_dead_for, moved_to_dlq
 from simulation.invariants.observer import Actor, must, named, run_name
 from simulation.invariants.ordering import check_order
 from simulation.worlds.scenario import SECRET, Webhook
@@ -73,6 +73,7 @@ def receive(world: World, lane: str, message_id: str) -> None:
     now = world.deployment
     program = programs.processor(now.manifest, now.handlers, message, worker, until)
     about, parts = (worker, message, skew), {"skew": skew, "message": message, "lane": lane}
+    parts["dead"] = is_dead_for(world, lane, message)
     controls_seen = world.observer.controls.get(RunMessage.decode(body).handler, 0)
     _begin(world, slot, "processor", about, program, controls_seen=controls_seen, **parts)
 
@@ -167,6 +168,7 @@ def handle(world: World, slot: str, outcome: AttemptOutcome) -> None:
         row = world.aws.table.row(run_key(source, event_id, name))
         world.observer.attempt_began(run, content, row, limit=world.limits[name], busy=busy)
         world.observer.content_began(run, world.aws.table.row(event_key(*run[:2])) or {})
+        _check_receives(world, job)
         check_fifo_order(world, run)
         check_order(world, run)
         ignored = (
@@ -183,6 +185,14 @@ def handle(world: World, slot: str, outcome: AttemptOutcome) -> None:
     node = world.stepping.advance(job.node, answer)
     handling = None if job.overdue else run
     _advance(world, slot, job._replace(node=node, handling=handling))
+
+
+def _check_receives(world: World, job: Job) -> None:
+    """Checks that SQS delivers a message again if its worker crashes in the attempt."""
+    if job.message is None or job.lane in world.serial:
+        return
+    left = job.message.receive_count < world.scenario.max_receive_count
+    must("receives", left, f"{job.message.id} is used for an attempt at its last receive")
 
 
 def _advance(world: World, slot: str, job: Job) -> None:
@@ -244,6 +254,10 @@ def _answered(world: World, job: Job, call: Call, how: str) -> tuple[Job, Answer
     if how == "delayed":
         world.late = (*world.late, call)
         return job, LOST_ANSWER
+    if job.dead and call.method == "update" and job.message is not None:
+        # A replay may have begun a new round since the message was received.
+        dead = is_dead_for(world, job.lane, job.message)
+        must("receives", not dead, f"{job.message.id} of a dead run costs a write")
     world.aws.stale = how == "stale"
     answer = world.execute(call, _actor(world, job), refuses=how == "refused")
     world.aws.stale = False

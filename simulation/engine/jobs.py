@@ -29,6 +29,7 @@ class Job(NamedTuple):
         entering: the time at which the handler asked to call a destination, in ms.
         controls_seen: the number of pauses and resumptions of the handler before it began.
         blind: whether an optional read of the ledger failed.
+        dead: whether the run had died when its message was received again.
     """
 
     kind: str
@@ -48,3 +49,4 @@ class Job(NamedTuple):
     entering: int = 0
     controls_seen: int = 0
     blind: bool = False
+    dead: bool = False

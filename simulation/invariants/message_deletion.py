@@ -1,4 +1,4 @@
-"""Checks that a message leaves its queue only if its run does not depend on it."""
+"""Checks which messages leave their queue, and which stay there."""
 
 from contextlib import suppress
 from typing import Final
@@ -7,6 +7,7 @@ from simulation.engine.world import World
 from simulation.invariants.observer import must, named
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Item, Message
+from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.queue.message import RunMessage
 
 # Runs in these states need a message. All others have ended or wait for a person or the reconciler,
@@ -29,15 +30,39 @@ def deleted(world: World, lane: str, message: Message) -> None:
     must("G1", in_flight(world, reference, row or {}), f"{run} is left without a message: {row}")
 
 
+def kept(world: World, lane: str, message: Message) -> None:
+    """Checks that a message that stays in a standard lane does not implement its run's wait."""
+    reference = RunMessage.decode(message.body)
+    row = world.row_of(reference) or {}
+    own = row.get("message_id") == message.id and _is_current(row, reference)
+    waits = own and row["status"] in {"failed", "deferred"}
+    hides = waits and lane not in world.serial
+    must("receives", not hides, f"{named(reference)} waits behind its message, which is hidden")
+
+
+def is_dead_for(world: World, lane: str, message: Message) -> bool:
+    """Returns whether a message that is received again belongs to a run that has died."""
+    if lane in world.serial or message.receive_count == 1:
+        return False
+    reference = RunMessage.decode(message.body)
+    row = world.row_of(reference) or {}
+    died = row.get("status") == "dead_letter" and _is_current(row, reference)
+    return bool(died and row["dead_at"] >= to_ms(message.sent_at))
+
+
 def moved_to_dlq(world: World, reference: RunMessage) -> None:
     """Checks the run of a message that SQS moved to the DLQ by its receive count."""
     run, row = named(reference), world.row_of(reference)
     # In a FIFO lane any message represents its run, even under an old generation.
-    current = (row or {}).get("generation", 0) == reference.generation
+    current = _is_current(row or {}, reference)
     alive = _waits(row) and (current or "ordering_key" in (row or {}))
     must(
         "G1", not alive or run in world.observer.troubled, f"{run} has attempts left but no message"
     )
+
+
+def _is_current(row: Item, reference: RunMessage) -> bool:
+    return bool(row.get("generation", 0) == reference.generation)
 
 
 def _waits(row: Item | None) -> bool:

@@ -192,6 +192,23 @@ SMALL_WORLDS: Final = (
         max_receive_count=2,
     ),
     world(
+        "an outage that uses up the receives",
+        faults=("before",),
+        workers=1,
+        receivers=1,
+        budget={"faults": 2, "jumps": 2},
+        max_receive_count=2,
+    ),
+    world(
+        "a redriven message whose receive is lost",
+        outcomes={"mail": (REFUSES,)},
+        faults=("throttled",),
+        workers=1,
+        receivers=1,
+        budget={"faults": 1, "failures": 1, "redrives": 1},
+        max_receive_count=3,
+    ),
+    world(
         "a broken module",
         on=Deployment("broken", BOTH.manifest, frozenset({"mail"})),
         faults=("killed",),

@@ -13,12 +13,8 @@ def lanes(fifo: Lane) -> Lanes:
     return Lanes({"default": fifo.queue})
 
 
-def reference(
-    event_id: str, ordering_key: str, *, generation: int = 0, apart: bool = False
-) -> RunMessage:
-    return RunMessage(
-        "acme", event_id, "acme.bill", generation, ordering_key=ordering_key, apart=apart
-    )
+def reference(event_id: str, ordering_key: str, *, generation: int = 0) -> RunMessage:
+    return RunMessage("acme", event_id, "acme.bill", generation, ordering_key=ordering_key)
 
 
 def send(lanes: Lanes, *references: RunMessage) -> None:
@@ -77,16 +73,6 @@ def test_a_replay_is_another_message(lanes: Lanes, fifo: Lane) -> None:
     again = taken(fifo)
     assert again is not None
     assert RunMessage.decode(again.body).generation == 1
-
-
-def test_one_that_is_sent_apart_passes_those_that_wait(lanes: Lanes, fifo: Lane) -> None:
-    send(lanes, reference("e2", "a"), reference("e3", "a"))
-    taken(fifo)
-
-    send(lanes, reference("e1", "a", generation=1, apart=True))
-
-    assert event_of(taken(fifo)) == "e1"
-    assert taken(fifo) is None
 
 
 @pytest.mark.parametrize("ordering_key", ["é ü", "x" * 512, "", "a#b", "\t"])

@@ -15,8 +15,14 @@ from webhook_inbox.domain.ports import Change, Item
 from webhook_inbox.ledger.schema import event_key, run_from, run_key
 
 PREFIX = "webhook-inbox/test/"
-MAX_RECEIVE_COUNT = 13
+MAX_RECEIVE_COUNT = 5
 REGION = "us-east-1"
+
+
+def copy_of(message: dict[str, Any], *, copies: int = 1) -> dict[str, Any]:
+    """Returns a message as the copy that replaced it, under the same id: it is due at once."""
+    body = json.loads(message["Body"])
+    return {**message, "Body": json.dumps({**body, "generation": body["generation"] + copies})}
 
 
 @dataclass

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.functions.account import copy_of
 from tests.functions.inbox import Inbox
 from webhook_inbox.domain.model import Status
 from webhookctl.local.processes.sink import Sink
@@ -145,7 +146,7 @@ def test_a_module_that_cannot_be_imported_fails_only_its_own_runs_until_it_is_fi
 
     kept = inbox.process(*messages.values())
 
-    assert kept == [messages["fragile.touch"]["MessageId"]]
+    assert kept == []
     run = inbox.account.run("acme", "evt-1", "fragile.touch")
     assert run is not None
     assert run.status is Status.FAILED
@@ -155,5 +156,5 @@ def test_a_module_that_cannot_be_imported_fails_only_its_own_runs_until_it_is_fi
         inbox.started.clear()
     module.write_text(whole)
     invalidate_caches()
-    assert inbox.process(messages["fragile.touch"]) == []
+    assert inbox.process(copy_of(messages["fragile.touch"])) == []
     assert statuses(inbox) == {"fragile.touch": "done", "lab.fine": "done"}

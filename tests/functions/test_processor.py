@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.functions.account import MAX_RECEIVE_COUNT
+from tests.functions.account import MAX_RECEIVE_COUNT, copy_of
 from tests.functions.faults import Faults
 from tests.functions.inbox import Inbox
 from tests.functions.invocations import sqs_event, sqs_record
@@ -87,14 +87,15 @@ def test_an_async_handler_runs_to_its_end(inbox: Inbox) -> None:
         ("lab.unprintable", "lab.mumble", "Unprintable: (its text cannot be printed)"),
     ],
 )
-def test_a_handler_that_raises_keeps_its_message_for_the_next_attempt(
+def test_a_copy_replaces_the_message_of_a_handler_that_raises(
     inbox: Inbox, event_type: str, handler: str, error: str
 ) -> None:
     message = take(inbox, event_type)
 
-    assert inbox.process(message) == [message["MessageId"]]
+    assert inbox.process(message) == []
 
     failed = run(inbox, handler)
+    assert failed.generation == 1
     assert (failed.status, failed.last_error) == (Status.FAILED, error)
     assert failed.next_attempt_at is not None
     [line] = inbox.output.logs()[-1:]
@@ -142,7 +143,8 @@ def test_a_run_that_fails_as_often_as_it_may_is_dead(inbox: Inbox) -> None:
     message = take(inbox, "lab.raise")
 
     for times in range(3):
-        assert inbox.process(again(message, times=times)) == [message["MessageId"]]
+        dies = [message["MessageId"]] if times == 2 else []
+        assert inbox.process(copy_of(message, copies=times)) == dies
 
     dead = run(inbox, "lab.burn")
     assert (dead.status, dead.attempt_count) == (Status.DEAD_LETTER, 3)
@@ -186,7 +188,7 @@ def test_a_message_that_is_not_ours_is_no_poison_loop(inbox: Inbox) -> None:
 
 
 def test_a_batch_reports_exactly_what_must_be_kept(inbox: Inbox) -> None:
-    kinds = {"lab.fine": False, "lab.raise": True, "lab.permanent": True, "lab.deferred": False}
+    kinds = {"lab.fine": False, "lab.raise": False, "lab.permanent": True, "lab.deferred": False}
     kept = {}
     messages = []
     for event_type, keep in kinds.items():
@@ -207,9 +209,10 @@ def test_one_event_with_three_runs_has_each_on_its_own(inbox: Inbox) -> None:
     messages = inbox.account.receive()
     handlers = {m["MessageId"]: json.loads(m["Body"])["handler"] for m in messages}
 
-    [kept] = inbox.process(*messages)
+    assert inbox.process(*messages) == []
 
-    assert handlers[kept] == "lab.burn"
+    assert sorted(handlers.values()) == ["fragile.touch", "lab.beside", "lab.burn"]
+    assert run(inbox, "lab.burn").status is Status.FAILED
     assert run(inbox, "lab.beside").status is Status.DONE
     assert run(inbox, "fragile.touch").status is Status.DONE
 

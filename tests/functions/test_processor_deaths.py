@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.functions.account import Account, open_account
+from tests.functions.account import Account, copy_of, open_account
 from tests.functions.bundles import FUNCTIONS
 from tests.functions.conftest import Start
 from tests.functions.inbox import SECRET, Inbox
@@ -129,8 +129,9 @@ def test_a_handler_that_hangs_fails_in_time_and_its_process_ends(
     assert ended.lines[-1]["message"].startswith("ending the process")
     assert any("Messages" in line for line in ended.lines)
 
-    # Its message comes back, to a process that knows nothing of it.
-    retried = worker.process(message)
+    # Its message comes back, to a process that knows nothing of it: a copy has replaced it.
+    assert worker.process(message).kept == []
+    retried = worker.process(copy_of(message))
 
     assert (retried.status, retried.kept) == (0, [])
     assert run(inbox, "lab.hang").status is Status.DONE
@@ -172,5 +173,5 @@ def test_a_module_that_hangs_when_it_is_imported_spends_an_attempt_like_a_handle
     assert run(inbox, "fragile.touch").status is Status.FAILED
 
     module.write_text(whole)
-    assert worker.process(message).kept == []
+    assert worker.process(copy_of(message)).kept == []
     assert run(inbox, "fragile.touch").status is Status.DONE

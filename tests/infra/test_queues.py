@@ -1,18 +1,16 @@
 """The lanes: how long messages are kept, when SQS gives them up, who may come near."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from aws_cdk import App, Stack
 
-from stacks.inbox import max_receive_count
 from stacks.processor import DEFAULT_CONCURRENCY, Placement
 from stacks.queue import Lane
 from tests.infra.conftest import Synthesize
 from tests.infra.template import KEPT_ONCE_DEPLOYED, Template, named, survival
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.domain.manifest import SERIAL, HandlerSpec, Manifest, Order
+from webhook_inbox.domain.manifest import HandlerSpec
 from webhook_inbox.ledger import deadlines
 
 QUEUE = "AWS::SQS::Queue"
@@ -53,25 +51,13 @@ def test_leases_fit_between_the_function_s_timeout_and_the_queue_s(dev: Template
     assert deadlines.VISIBILITY.total_seconds() == 360
 
 
-def test_messages_are_given_up_after_every_attempt_and_some_to_spare(dev: Template) -> None:
+def test_messages_are_given_up_after_five_receives_whatever_handlers_declare(
+    dev: Template,
+) -> None:
     for lane in ("default", "slow"):
         policy = dev.one(QUEUE, f"{lane}Work")["RedrivePolicy"]
-        assert policy["maxReceiveCount"] == 12 + 5
+        assert policy["maxReceiveCount"] == 5
         assert named(policy["deadLetterTargetArn"]).startswith(f"${{InboxLane{lane}DeadLetters")
-
-
-def test_receive_count_follows_the_most_patient_handler_of_all_lanes() -> None:
-    specs = {name: spec(name, attempts=n) for name, n in (("a", 3), ("b", 20), ("c", 8))}
-    assert max_receive_count(Manifest(handlers=specs)) == 25
-
-
-def test_receive_count_of_standard_lanes_is_not_a_serial_handler_s_business() -> None:
-    patient = replace(spec("c", attempts=90), lane="c", order=Order(SERIAL, "customer"))
-    assert max_receive_count(Manifest(handlers={"a": spec("a", attempts=3), "c": patient})) == 8
-
-
-def test_an_inbox_without_handlers_still_gives_foreign_messages_up() -> None:
-    assert max_receive_count(Manifest()) == 5
 
 
 def test_only_its_own_queue_may_use_a_dead_letter_queue(dev: Template) -> None:

@@ -87,7 +87,7 @@ def test_the_other_lanes_stay_as_they_are(template: Template) -> None:
     for lane in ("default", "slow"):
         work = template.one(QUEUE, f"Lane{lane}Work")
         assert "FifoQueue" not in work
-        assert work["RedrivePolicy"]["maxReceiveCount"] == 12 + 5
+        assert work["RedrivePolicy"]["maxReceiveCount"] == 5
         assert work["MessageRetentionPeriod"] == 7 * DAY
 
 

@@ -194,7 +194,7 @@ class Overview:
 class WaitStrategy(StrEnum):
     """How the queue implements a run's wait."""
 
-    HIDDEN = "hidden"  # the visibility timeout of its message
+    HIDDEN = "hidden"  # the visibility timeout of its message; FIFO lanes only
     COPY = "copy"  # a delayed copy with the next generation; the message is deleted
     PARKED = "parked"  # ledger only; the reconciler sends it when due
 

@@ -182,6 +182,12 @@ def claimable(generation: int, message: Message, max_attempts: int, now: datetim
     return every(current(generation), either(Absent("pk"), begun) if generation == 0 else begun)
 
 
+def has_died(run: Run, generation: int, message: Message) -> bool:
+    """Tells whether a run is dead for this message, which is then no redrive."""
+    died = run.status is Status.DEAD_LETTER and run.generation == generation
+    return died and run.dead_at is not None and to_ms(run.dead_at) >= to_ms(message.sent_at)
+
+
 def refusal(run: Run | None, generation: int, message: Message, now: datetime) -> Refusal:
     """Tells why the run could not be leased through this message."""
     if run is None or run.generation != generation:

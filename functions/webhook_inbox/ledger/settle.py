@@ -114,7 +114,7 @@ def extend_life(table: Table, run: Run, event: StoredEvent) -> None:
         Unavailable: the table failed, or TTL has just deleted the run; the message returns.
     """
     end = to_seconds(event.received_at + RUN_LIFE)
-    if run.expires_at is None or to_seconds(run.expires_at) >= end:
+    if not is_of_earlier_event(run, event):
         return
     listed = {"due_at": dead_due_at(from_seconds(end))} if run.status is Status.DEAD_LETTER else {}
     _prolong_effects(table, run, to_seconds(event.received_at + EFFECT_LIFE))
@@ -125,6 +125,12 @@ def extend_life(table: Table, run: Run, event: StoredEvent) -> None:
         if error.old is None:
             raise Unavailable("ledger", "extend_life", "the old run has just expired") from error
         # The run was changed meanwhile, which extends its life as well.
+
+
+def is_of_earlier_event(run: Run, event: StoredEvent) -> bool:
+    """Tells whether a run was last leased for an event of the same id that has expired."""
+    end = to_seconds(event.received_at + RUN_LIFE)
+    return run.expires_at is not None and to_seconds(run.expires_at) < end
 
 
 def _prolong_effects(table: Table, run: Run, end: int) -> None:

@@ -210,7 +210,7 @@ class Admission:
         began = (run.round_began_at if run else None) or now
         if due > began + timedelta(seconds=spec.max_age):
             return replace(decision, instead=Deferred(due, admission.why))
-        wait = plan_wait(due - now, may_hide=False).wait
+        wait = plan_wait(due - now).wait
         waits_for = f"destination {admission.destination}"
         deferral = Deferral(due, wait, waits_for, admission.why, admission.reservations)
         return replace(decision, deferral=deferral)

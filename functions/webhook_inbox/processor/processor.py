@@ -14,7 +14,7 @@ from webhook_inbox import providers
 from webhook_inbox.destinations.gate import Gate
 from webhook_inbox.domain.errors import Deferred, ForeignMessage, Permanent, Unavailable
 from webhook_inbox.domain.manifest import SPLIT, HandlerSpec, Manifest
-from webhook_inbox.domain.model import WaitStrategy
+from webhook_inbox.domain.model import Run, Status, StoredEvent, WaitStrategy
 from webhook_inbox.domain.ports import Blobs, Clock, Executor, Item, Message, Randomness, Table
 from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.handlers.completions.jobs import Jobs
@@ -25,9 +25,9 @@ from webhook_inbox.ingest.batches import BatchProgress, Splitter
 from webhook_inbox.ledger import payloads
 from webhook_inbox.ledger.deferral import Deferral, defer
 from webhook_inbox.ledger.due_handlers import DueHandlers
-from webhook_inbox.ledger.lease import Lease, NotClaimable, claim
-from webhook_inbox.ledger.schema import RUN_LIFE, event_from, event_key, live
-from webhook_inbox.ledger.settle import LeaseLost, extend_life
+from webhook_inbox.ledger.lease import Lease, NotClaimable, Refusal, claim, has_died
+from webhook_inbox.ledger.schema import RUN_LIFE, event_from, event_key, live, run_from, run_key
+from webhook_inbox.ledger.settle import LeaseLost, extend_life, is_of_earlier_event
 from webhook_inbox.processor.admission import Admission, AdmissionDecision
 from webhook_inbox.processor.invocation import Invoker
 from webhook_inbox.processor.settlement import LeasedRun, Settler
@@ -117,6 +117,7 @@ class Processor:
         try:
             return self._process(reference, policy, deadline)
         except Unavailable as error:
+            policy.outlast()
             return RunResult(RunOutcome.UNAVAILABLE, reference, detail=str(error))
         except LeaseLost as error:
             return RunResult(
@@ -129,6 +130,22 @@ class Processor:
         now = self._clock.now()
         if deadline - SETTLE_MARGIN - now < SHORTEST_ATTEMPT:
             return RunResult(RunOutcome.UNAVAILABLE, reference, detail="too little time is left")
+        # A first receive is spared this read: its claim is refused if the run is dead.
+        run = self._run(reference) if policy.received_before else None
+        if run is not None and has_died(run, reference.generation, policy.message):
+            policy.move_to_dlq()
+            return RunResult(RunOutcome.TO_DLQ, reference, detail=str(Refusal.DEAD))
+        return self._admit(reference, run, policy, deadline, now)
+
+    def _admit(
+        self,
+        reference: RunMessage,
+        run: Run | None,
+        policy: StandardQueuePolicy,
+        deadline: datetime,
+        now: datetime,
+    ) -> RunResult:
+        """Admits, leases and attempts a run; `run` is known only if it was read already."""
         row = live(self._table.get(event_key(reference.source, reference.event_id)), now)
         if row is None:
             return _missing_event(reference, policy, now)
@@ -137,9 +154,13 @@ class Processor:
         event, line = event_from(row, b""), None
         self._listed.ensure(reference.handler, until=event.received_at + RUN_LIFE)
         try:
-            decision = self._admission.admit(
-                row, event, spec, reference.generation, fifo=policy.fifo, now=now
-            )
+            if policy.is_last_receive:
+                replacement = _replacement(run, policy.message, now)
+                decision = AdmissionDecision(event, reference.generation, deferral=replacement)
+            else:
+                decision = self._admission.admit(
+                    row, event, spec, reference.generation, fifo=policy.fifo, now=now
+                )
             event, line = decision.event, decision.line
             reference = replace(reference, generation=decision.generation)
             if decision.deferral is not None:
@@ -157,8 +178,12 @@ class Processor:
                 now=now,
             )
         except NotClaimable as refused:
-            if refused.run is not None:
-                extend_life(self._table, refused.run, event)
+            found = refused.run
+            if found is not None and _died_before(found, event, reference, policy.message):
+                again = replace(reference, generation=found.generation)
+                return self._process(again, policy, deadline)
+            if found is not None:
+                extend_life(self._table, found, event)
             return self._settler.refused(refused, spec, reference, policy, line)
         run = replace(run, place=decision.place or run.place)
         if line is None and run.place:
@@ -168,6 +193,11 @@ class Processor:
         if known is None:
             return self._settler.unknown_handler(leased)
         return self._attempt(leased, known, decision, row, deadline)
+
+    def _run(self, reference: RunMessage) -> Run | None:
+        key = run_key(reference.source, reference.event_id, reference.handler)
+        row = self._table.get(key)
+        return run_from(row) if row else None
 
     def _defer(
         self,
@@ -266,11 +296,30 @@ class Processor:
         return None
 
 
+def _died_before(run: Run, event: StoredEvent, reference: RunMessage, message: Message) -> bool:
+    """Tells whether a run died for an earlier event of this id, and its generation differs.
+
+    Ingest sends generation 0, since it does not read the run.
+    """
+    dead = run.status is Status.DEAD_LETTER and not has_died(run, run.generation, message)
+    return dead and run.generation != reference.generation and is_of_earlier_event(run, event)
+
+
 def _missing_event(reference: RunMessage, policy: StandardQueuePolicy, now: datetime) -> RunResult:
     if policy.message.sent_at > now - MISSING_EVENT_GRACE:
         return RunResult(RunOutcome.UNAVAILABLE, reference, detail="the event is not there yet")
     policy.move_to_dlq()
     return RunResult(RunOutcome.FOREIGN, reference, detail="no such event, or it has expired")
+
+
+def _replacement(run: Run | None, message: Message, now: datetime) -> Deferral:
+    """Returns the deferral that replaces a message at its last receive.
+
+    If a worker crashed in an attempt now, SQS would move the message of a live run to the DLQ.
+    """
+    why = f"its message was received {message.receive_count} times without a result"
+    kept = run.reservations if run else {}
+    return Deferral(now, WaitStrategy.COPY, waits_for="", why=why, reservations=kept)
 
 
 def _unknown_handler(reference: RunMessage) -> HandlerSpec:

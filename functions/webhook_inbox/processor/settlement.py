@@ -149,7 +149,7 @@ class Settler:
         if why is Refusal.DEAD and policy.end_dead():
             return RunResult(RunOutcome.TO_DLQ, reference, detail=str(why))
         if why is Refusal.COPY_MISSING and run is not None and run.next_attempt_at is not None:
-            policy.wait(run, plan_wait(run.next_attempt_at - now, may_hide=False))
+            policy.wait(run, plan_wait(run.next_attempt_at - now))
         return RunResult(RunOutcome.DELETED, reference, detail=str(why), keeps_message=False)
 
     def _retry(

@@ -1,11 +1,16 @@
 """How each queue type implements a wait: visibility timeout, delayed copy, or ledger only.
 
                            standard lane                             FIFO lane
-    failed attempt         visibility timeout up to 60 s, else copy  visibility timeout up to 60 s,
+    failed attempt         delayed copy; parked if over 15 minutes   visibility timeout up to 60 s,
                                                                      else parked
     deferral               delayed copy; parked if over 15 minutes   the same
     held for an approval   deleted; the approval sends a new one     the same
     dead                   moved to the DLQ by SQS                   deleted; replay needs none
+    last receive           replaced by a copy, without an attempt    as any other
+    storage failed         hidden, twice as long at each receive     visibility timeout
+
+A message of a standard lane therefore serves one attempt. Its receive count covers only crashes and
+receives without a result, so it need not cover the attempts of a handler.
 
 In a FIFO lane SQS delivers no later message of a group while an earlier one is in flight. There a
 message stays while its run is attempted or waits shortly. A run is parked or held only after it has
@@ -19,20 +24,24 @@ from typing import ClassVar, Final
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.model import Run, WaitStrategy
 from webhook_inbox.domain.ports import Message
+from webhook_inbox.ledger.deadlines import VISIBILITY
 from webhook_inbox.ledger.deferral import Deferral
 from webhook_inbox.ledger.lease import CLOCK_SKEW, Refusal
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.queue.outcomes import Worker
 
-# A hidden message is in flight, and SQS stops a standard queue at 120,000 messages in flight:
-# only short waits use the visibility timeout. SQS delays a message by at most 15 minutes.
-MAX_HIDDEN: Final = timedelta(seconds=60)
+# SQS delays a message by at most 15 minutes.
 MAX_DELAY: Final = timedelta(minutes=15)
+# The longest wait of a FIFO message that hides; the run of a longer one is parked.
+MAX_HIDDEN: Final = timedelta(seconds=60)
 MIN_DELAY: Final = timedelta(seconds=1)
 # Short waits may use this part of a FIFO message's receives. The rest is left for receives that no
 # wait has planned, since SQS would move the message to the DLQ after the last one.
 WAITING_RECEIVES: Final = 1 / 10
+# The longest timeout of a message whose storage failed is 96 minutes, so that the lane continues
+# soon after an outage.
+MAX_DOUBLINGS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +52,9 @@ class PlannedWait:
     wait: WaitStrategy
 
 
-def plan_wait(delay: timedelta, *, may_hide: bool) -> PlannedWait:
-    """Plans a wait in a standard lane; `may_hide` allows the visibility timeout."""
+def plan_wait(delay: timedelta) -> PlannedWait:
+    """Plans a wait in a standard lane."""
     delay = max(delay, timedelta(0))
-    if may_hide and delay <= MAX_HIDDEN:
-        return PlannedWait(delay, WaitStrategy.HIDDEN)
     return PlannedWait(delay, WaitStrategy.COPY if delay <= MAX_DELAY else WaitStrategy.PARKED)
 
 
@@ -66,16 +73,24 @@ class StandardQueuePolicy:
         self.worker = worker
         self.message = message
 
+    @property
+    def received_before(self) -> bool:
+        """True if an earlier receive of this message of a standard lane may have been settled."""
+        return not self.fifo and self.message.receive_count > 1
+
+    @property
+    def is_last_receive(self) -> bool:
+        """True if SQS moves the message to the DLQ instead of delivering it again."""
+        last = self.message.receive_count >= self.worker.max_receive_count
+        return self.received_before and last
+
     def retry(self, delay: timedelta) -> PlannedWait:
         """Plans the wait before the next attempt."""
-        # Hiding the message costs a receive. At the limit a copy is sent instead, or SQS would
-        # move a run with attempts left to the DLQ.
-        may_hide = self.message.receive_count < self.worker.max_receive_count
-        return plan_wait(delay, may_hide=may_hide)
+        return plan_wait(delay)
 
     def deferral(self, delay: timedelta, *, parked: bool) -> PlannedWait:
         """Plans the wait of a deferred run; a `parked` one can be resumed early."""
-        planned = plan_wait(delay, may_hide=False)
+        planned = plan_wait(delay)
         return replace(planned, wait=WaitStrategy.PARKED) if parked else planned
 
     def before_lease(self, deferral: Deferral, now: datetime) -> Deferral:  # noqa: ARG002 - FIFO uses it
@@ -111,6 +126,15 @@ class StandardQueuePolicy:
             queue.hide(self.message.receipt, ceil_seconds(max(delay, timedelta(0))))
         except Unavailable:
             return
+
+    def outlast(self) -> None:
+        """Hides a message whose storage failed, twice as long at each receive.
+
+        A long outage would otherwise use up the receives of all messages.
+        """
+        if self.received_before:  # The first receive keeps the queue's own timeout.
+            doublings = min(self.message.receive_count - 1, MAX_DOUBLINGS)
+            self.hide(VISIBILITY * 2**doublings)
 
     def move_to_dlq(self) -> None:
         """Makes the message visible at once, so that SQS soon moves it to the DLQ itself.

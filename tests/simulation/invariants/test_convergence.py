@@ -33,7 +33,7 @@ from webhook_inbox.ledger.schema import event_key, run_key
 from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.reconciler.reconciler import SWEEPS
 
-DEADLY = replace(TINY, always={"mail": REFUSES}, max_receive_count=1)
+DEADLY = replace(TINY, always={"mail": REFUSES}, max_receive_count=2)
 FAULTY = replace(TINY, budget=Budget(faults=3), faults=("before", "killed", "delayed", "lost"))
 
 

@@ -215,24 +215,18 @@ def test_eight_steady_attempts_outlast_most_outages() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "may_hide", "wait"),
+    ("seconds", "wait"),
     [
-        (-1, True, WaitStrategy.HIDDEN),
-        (0, True, WaitStrategy.HIDDEN),
-        (60, True, WaitStrategy.HIDDEN),
-        (60.001, True, WaitStrategy.COPY),
-        (0, False, WaitStrategy.COPY),
-        (60, False, WaitStrategy.COPY),
-        (900, True, WaitStrategy.COPY),
-        (900, False, WaitStrategy.COPY),
-        (900.001, True, WaitStrategy.PARKED),
-        (86_400, False, WaitStrategy.PARKED),
+        (-1, WaitStrategy.COPY),
+        (0, WaitStrategy.COPY),
+        (60, WaitStrategy.COPY),
+        (900, WaitStrategy.COPY),
+        (900.001, WaitStrategy.PARKED),
+        (86_400, WaitStrategy.PARKED),
     ],
 )
-def test_what_carries_a_wait_depends_on_its_length(
-    seconds: float, may_hide: bool, wait: WaitStrategy
-) -> None:
-    chosen = plan_wait(timedelta(seconds=seconds), may_hide=may_hide)
+def test_what_carries_a_wait_depends_on_its_length(seconds: float, wait: WaitStrategy) -> None:
+    chosen = plan_wait(timedelta(seconds=seconds))
     assert chosen.wait is wait
     assert chosen.delay == timedelta(seconds=max(seconds, 0))
 

@@ -98,7 +98,7 @@ def test_failing_storage_costs_an_attempt_and_is_tried_again(world: Batches) -> 
     result = world.work_once()
 
     assert result is not None
-    assert (result.outcome, result.keeps_message) == (RunOutcome.FAILED, True)
+    assert (result.outcome, result.keeps_message) == (RunOutcome.FAILED, False)
     run = world.split_of(batch)
     assert (run.status, run.attempt_count) == (Status.FAILED, 1)
     assert run.last_error == "dynamodb PutItem: did not answer (injected)"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.support.world import MANIFEST, World, handler, with_handlers
+from tests.unit.support.world import MANIFEST, MAX_RECEIVES, World, handler, with_handlers
 from webhook_inbox.domain.errors import (
     ConditionFailed,
     Deferred,
@@ -67,7 +67,7 @@ def test_whatever_a_handler_raises_is_tried_again_and_shown(
 ) -> None:
     world.script("acme.fulfil", error)
     result = first_result(world)
-    assert (result.outcome, result.keeps_message) == (RunOutcome.FAILED, True)
+    assert (result.outcome, result.keeps_message) == (RunOutcome.FAILED, False)
     assert result.error is error
     run = world.run()
     assert run.status is Status.FAILED
@@ -186,7 +186,7 @@ def test_a_dead_run_is_buried_in_seconds_and_not_retried(world: World) -> None:
     world.script("acme.fulfil", Permanent("no"))
     world.deliver()
     outcomes = world.work()
-    assert outcomes == [RunOutcome.DEAD] + [RunOutcome.TO_DLQ] * 12
+    assert outcomes == [RunOutcome.DEAD] + [RunOutcome.TO_DLQ] * (MAX_RECEIVES - 1)
     assert len(world.handled) == 1
     assert len(world.dlqs["default"]) == 1
 
@@ -223,7 +223,7 @@ def test_after_the_fix_its_runs_go_on(world: World) -> None:
 def test_a_handler_that_takes_too_long_has_failed(world: World) -> None:
     world.behaviours["acme.fulfil"] = lambda event, ctx: world.clock.advance(seconds=51)
     result = first_result(world)
-    assert (result.outcome, result.keeps_message) == (RunOutcome.FAILED, True)
+    assert (result.outcome, result.keeps_message) == (RunOutcome.FAILED, False)
     assert isinstance(result.error, HandlerTimedOut)
     assert world.run().attempts[-1].outcome == "timed out"
 

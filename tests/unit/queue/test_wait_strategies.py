@@ -1,10 +1,11 @@
-"""What carries a run over its wait: its own message, a delayed copy, or the ledger alone."""
+"""What carries a run over its wait in a standard lane: a delayed copy, or the ledger alone."""
 
+import math
 from datetime import timedelta
 
 import pytest
 
-from tests.unit.support.world import MAX_RECEIVES, World, handler, with_handlers
+from tests.unit.support.world import World, handler, with_handlers
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.domain.errors import Transient
 from webhook_inbox.domain.manifest import Backoff
@@ -30,79 +31,46 @@ def failed(world: World, seconds: float) -> RunResult:
     return result
 
 
-# -- hidden
+# -- a copy
 
 
-@pytest.mark.parametrize("seconds", [0, 1, 30, 60])
-def test_a_short_wait_hides_the_message_itself(world: World, seconds: int) -> None:
+@pytest.mark.parametrize("seconds", [0, 0.5, 1, 30, 60, 60.5, 300, 900])
+def test_a_wait_of_up_to_fifteen_minutes_is_a_delayed_copy(world: World, seconds: float) -> None:
     result = failed(world, seconds)
-    assert (result.outcome, result.keeps_message) == (RunOutcome.FAILED, True)
-    assert world.generations() == [0]
+    assert (result.outcome, result.keeps_message) == (RunOutcome.FAILED, False)
+    assert world.generations() == [1]
+    assert world.run().generation == 1
     if seconds:
-        world.clock.advance(seconds=seconds - 0.1)
+        world.clock.advance(seconds=math.ceil(seconds) - 0.1)
         assert world.work() == []
     world.clock.advance(seconds=0.1)
     assert world.work() == [RunOutcome.DONE]
 
 
-def test_a_hidden_message_keeps_its_generation(world: World) -> None:
-    failed(world, 30)
-    assert world.run().generation == 0
-
-
-def test_a_message_that_cannot_be_hidden_comes_back_with_the_queues_own_time(
-    world: World,
-) -> None:
-    world.plan.fail("ChangeMessageVisibility")
-    result = failed(world, 30)
-    assert (result.outcome, result.keeps_message) == (RunOutcome.FAILED, True)
-    world.clock.advance(seconds=359)
-    assert world.work() == []
-    world.clock.advance(seconds=1)
-    assert world.work() == [RunOutcome.DONE]
-
-
-def test_a_duplicate_message_before_the_due_time_is_dropped(world: World) -> None:
-    failed(world, 50)
-    world.queues["default"].send(world_message(world))
+def test_a_duplicate_of_the_replaced_message_is_dropped(world: World) -> None:
+    fail_once(world, 50)
+    world.deliver()
+    duplicate = world_message(world)
+    world.work()
+    world.queues["default"].send(duplicate)
     assert world.work() == [RunOutcome.DELETED]
     assert world.run().attempt_count == 1
-
-
-def test_a_duplicate_message_after_the_due_time_does_the_work(world: World) -> None:
-    failed(world, 50)
     world.clock.advance(seconds=50)
-    world.queues["default"].send(world_message(world))
+    world.queues["default"].send(duplicate)
     assert sorted(world.work()) == [RunOutcome.DELETED, RunOutcome.DONE]
 
 
-# -- a copy
-
-
-@pytest.mark.parametrize("seconds", [60.5, 61, 300, 900])
-def test_a_longer_wait_is_carried_by_a_delayed_copy(world: World, seconds: float) -> None:
-    assert failed(world, seconds).outcome is RunOutcome.FAILED
-    assert world.generations() == [1]
-    assert world.run().generation == 1
-    world.clock.advance(seconds=seconds - 1)
-    assert world.work() == []
-    world.clock.advance(seconds=2)
-    assert world.work() == [RunOutcome.DONE]
-
-
-def test_near_the_last_receive_a_copy_carries_even_a_short_wait(world: World) -> None:
-    """Hiding costs a receive, and a message without any goes to the DLQ with attempts left."""
-    fail_once(world, 5)
+def test_a_message_that_an_earlier_version_hid_is_attempted_when_it_is_due(world: World) -> None:
+    fail_once(world, 30)
     world.deliver()
-    for _ in range(MAX_RECEIVES - 1):
-        world.queues["default"].hide(world.taken().receipt, 0)
-    result = world.work_once()
-    assert result is not None
-    assert result.outcome is RunOutcome.FAILED
-    assert world.generations() == [1]
-    world.run_until_quiet()
-    assert world.run().status is Status.DONE
-    assert len(world.dlqs["default"]) == 0
+    message = world.taken()
+    world.process(message)
+    world.drop_messages()
+    world.alter(generation=0, status="failed")
+    world.queues["default"].send([Outgoing(message.body)])
+    world.queues["default"].hide(world.taken().receipt, 30)
+    world.clock.advance(seconds=30)
+    assert world.work() == [RunOutcome.DONE]
 
 
 def test_a_copy_has_its_own_receives(world: World) -> None:
@@ -167,7 +135,7 @@ def test_the_old_message_stays_until_the_copy_is_sent(world: World) -> None:
     world.work()
     world.clock.advance(seconds=360)
     assert world.work() == [RunOutcome.UNAVAILABLE]
-    world.clock.advance(seconds=360)
+    world.clock.advance(minutes=12)
     assert RunOutcome.DELETED in world.work()
 
 

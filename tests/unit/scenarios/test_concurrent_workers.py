@@ -226,7 +226,7 @@ def test_giving_up_may_fail(world: World, fault: Fault) -> None:
         world.clock.advance(seconds=VISIBILITY)
     world.plan.fail("UpdateItem", fault, skip=1)
     assert world.work() == [RunOutcome.UNAVAILABLE]
-    world.clock.advance(seconds=VISIBILITY)
+    world.clock.advance(seconds=8 * VISIBILITY)
     world.work()
     assert world.run().status is Status.DEAD_LETTER
     assert len(world.dlqs["default"]) == 1
@@ -234,11 +234,11 @@ def test_giving_up_may_fail(world: World, fault: Fault) -> None:
 
 def test_a_table_that_is_down_for_an_hour_costs_no_attempt(world: World) -> None:
     world.deliver()
-    world.plan.fail("GetItem", times=10)
-    for _ in range(10):
+    world.plan.fail("GetItem", times=4)
+    for doublings in range(4):
         assert world.work() == [RunOutcome.UNAVAILABLE]
-        world.clock.advance(seconds=VISIBILITY)
-    assert world.work() == [RunOutcome.DONE]
+        world.clock.advance(seconds=VISIBILITY * 2**doublings)
+    assert world.work() == [RunOutcome.DEFERRED, RunOutcome.DONE]
     assert world.run().attempt_count == 1
 
 

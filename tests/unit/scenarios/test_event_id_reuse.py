@@ -2,9 +2,12 @@
 
 from tests.unit.support.world import World
 from webhook_inbox.adapters.memory import Faults
+from webhook_inbox.domain.errors import Permanent
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.timestamps import from_seconds, to_seconds
 from webhook_inbox.ingest.receipt import IngestOutcome
+from webhook_inbox.ledger import pauses
+from webhook_inbox.ledger.pauses import PauseRequest
 from webhook_inbox.ledger.schema import EVENT_LIFE, RUN_LIFE
 from webhook_inbox.queue.outcomes import RunOutcome
 
@@ -48,6 +51,38 @@ def test_a_run_that_died_is_tried_again_for_the_new_event(world: World) -> None:
     world.run_until_quiet()
 
     assert world.run().status is Status.DONE
+
+
+def test_a_run_that_was_replayed_and_died_is_tried_again_for_the_new_event(world: World) -> None:
+    world.dead()
+    world.replay(event_ids=["evt-1"])
+    world.fails("acme.fulfil", Permanent("no"))
+    world.work()
+    assert (world.run().status, world.run().generation) == (Status.DEAD_LETTER, 1)
+    world.clock.advance(days=36)
+    world.behaviours.clear()
+
+    world.deliver()
+    world.deliver()
+
+    assert sorted(world.work()) == [RunOutcome.DELETED, RunOutcome.DONE]
+    assert (world.run().status, world.run().attempts_in_round) == (Status.DONE, 1)
+
+
+def test_the_new_attempt_waits_while_its_handler_is_paused(world: World) -> None:
+    world.fails("acme.fulfil", ValueError("no such order"))
+    world.deliver()
+    world.run_until_quiet()
+    world.clock.advance(days=36)
+    world.behaviours.clear()
+    pauses.pause(
+        world.table, world.randomness, PauseRequest("acme.fulfil", "ann", "a freeze", world.now)
+    )
+
+    world.deliver()
+
+    assert world.work() == [RunOutcome.DEFERRED]
+    assert world.run().status is Status.DEFERRED
 
 
 def test_a_duplicate_sends_it_where_the_new_event_was_never_enqueued(world: World) -> None:

@@ -58,7 +58,7 @@ SECRET: Final = "a-secret-of-the-provider"
 VISIBILITY: Final = 360
 # The ages at which the reconciler reads an event; the second look goes in steps.
 LOOKS: Final = (FIRST_LOOK, SECOND_LOOK, SECOND_LOOK + SECOND_STEP)
-MAX_RECEIVES: Final = 13
+MAX_RECEIVES: Final = 5
 SERIAL_RECEIVES: Final = 1000
 WEEK: Final = timedelta(days=7)
 DLQ_RETENTION: Final = timedelta(days=14)
@@ -318,6 +318,7 @@ class World:
         before = self.behaviours.get(name)
         self.behaviours[name] = kill
         self.plan.fail("UpdateItem", skip=1)  # the claim is made, its settlement never is
+        self.plan.fail("ChangeMessageVisibility")
         self.process(message, lane=lane, seconds=seconds)
         self.plan.heal()
         self.behaviours.pop(name)

@@ -94,7 +94,7 @@ class MemoryQueue:
         *,
         name: str = "queue",
         dead_letters: "MemoryQueue | None" = None,
-        max_receive_count: int = 13,
+        max_receive_count: int = 5,
         retention: timedelta = WEEK,
         faults: Faults = no_faults,
         refuses: Callable[[Outgoing], bool] = lambda _: False,

@@ -168,7 +168,7 @@ class Stage:
             case Permanent():
                 return Settlement(Status.DEAD_LETTER, "dead", now, why)
             case Deferred():
-                chosen = plan_wait(error.until - now, may_hide=False)
+                chosen = plan_wait(error.until - now)
                 wait = WaitStrategy.PARKED if error.parked else chosen.wait
                 due = max(error.until, now + timedelta(seconds=1))
                 return Settlement(
