@@ -9,14 +9,17 @@ from webhook_inbox.queue.message import RunMessage
 def check_fifo_order(world: World, run: RunName) -> None:
     """Checks that no other run of the key is in progress and every earlier one has finished.
 
-    An event is earlier if it was acknowledged before this one was first sent, unless it is held.
+    An event is earlier if it was acknowledged before this one was first sent, unless it is held or
+    SQS lost its message, as at the end of its retention of 14 days.
     """
     source, event_id, handler = run
     spec = world.deployment.manifest.handlers.get(handler)
     ordering_key = _ordering_key(world, run)
     if spec is None or not spec.serial or not ordering_key:
         return
-    at_work = {job.handling for job in world.jobs.values() if job.handling}
+    # The group of a message that SQS has lost is free: the order holds for the others.
+    lost = world.observer.lost
+    at_work = {job.handling for job in world.jobs.values() if job.handling} - lost
     others = [other for other in at_work if other != run and other[2] == handler]
     must(
         "order",
@@ -27,7 +30,8 @@ def check_fifo_order(world: World, run: RunName) -> None:
         if (world.aws.table.row(event_key(*event)) or {}).get("held"):
             continue  # It runs when a person has decided, and blocks nothing until then.
         before = (*event, handler)
-        if event == (source, event_id) or _ordering_key(world, before) != ordering_key:
+        other_key = _ordering_key(world, before) != ordering_key
+        if event == (source, event_id) or other_key or before in lost:
             continue
         row = world.aws.table.row(run_key(*before)) or {}
         # Without `on_dead = "block"` a run that died once has lost its position.

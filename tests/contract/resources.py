@@ -6,7 +6,10 @@ from typing import Any
 from webhook_inbox.adapters.aws.dynamodb import INDEX_KEYS
 
 PROJECTIONS: dict[str, dict[str, Any]] = {
-    "by_received": {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["source", "type"]},
+    "by_received": {
+        "ProjectionType": "INCLUDE",
+        "NonKeyAttributes": ["source", "type", "runs", "held"],
+    },
     "by_due": {"ProjectionType": "KEYS_ONLY"},
 }
 

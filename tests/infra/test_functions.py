@@ -263,7 +263,7 @@ def test_functions_say_who_they_are(dev: Template, name: str) -> None:
 
 def test_processor_knows_its_queue_s_limits(dev: Template) -> None:
     variables = dev.function("processor")["Environment"]["Variables"]
-    assert variables["MAX_RECEIVE_COUNT"] == "17"
+    assert variables["MAX_RECEIVE_COUNT"] == "5"
     assert variables["BUCKET_NAME"]["Ref"].startswith("InboxBodiesBucket")
     assert variables["SECRET_PREFIX"] == "webhook-inbox/dev/"
 
@@ -272,6 +272,6 @@ def test_functions_are_in_no_network_unless_told(dev: Template) -> None:
     assert all("VpcConfig" not in f for f in dev.all("AWS::Lambda::Function").values())
 
 
-def test_the_reconciler_has_a_whole_cpu(dev: Template) -> None:
+def test_the_reconciler_and_replay_have_a_whole_cpu(dev: Template) -> None:
     memory = {name: dev.function(name)["MemorySize"] for name in ("reconciler", "replay")}
-    assert memory == {"reconciler": 1769, "replay": 512}
+    assert memory == {"reconciler": 1769, "replay": 1769}

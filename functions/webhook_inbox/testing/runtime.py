@@ -46,6 +46,7 @@ from webhook_inbox.testing.worker import Died, WorkerLife, WorkersTable
 
 VISIBILITY: Final = 360  # seconds, as of the work queues
 MAX_RECEIVES: Final = 5
+SERIAL_RECEIVES: Final = 1000
 INVOCATION: Final = timedelta(seconds=60)
 PASS: Final = timedelta(minutes=5)
 ENDED: Final = frozenset({Status.DONE, Status.SKIPPED, Status.DEAD_LETTER, Status.HELD})
@@ -205,7 +206,7 @@ class InMemoryRuntime:
             yield received[0]
 
     def _process(self, message: Message, lane: str) -> None:
-        worker = Worker("tester", "test", lane, MAX_RECEIVES)
+        worker = Worker("tester", "test", lane, self._receives(lane))
         deadline = self._clock.now() + INVOCATION
         try:
             result = self._processor.process(message, worker=worker, deadline=deadline)
@@ -241,9 +242,11 @@ class InMemoryRuntime:
     def _queue(self, lane: str, dead_letters: MemoryQueue | None) -> MemoryQueue:
         kind = MemoryFifo if lane in self._project.manifest.serial_lanes else MemoryQueue
         name = lane if dead_letters is not None else f"{lane}-dlq"
-        return kind(
-            self._clock, name=name, dead_letters=dead_letters, max_receive_count=MAX_RECEIVES
-        )
+        most = self._receives(lane)
+        return kind(self._clock, name=name, dead_letters=dead_letters, max_receive_count=most)
+
+    def _receives(self, lane: str) -> int:
+        return SERIAL_RECEIVES if lane in self._project.manifest.serial_lanes else MAX_RECEIVES
 
     # -- time
 
