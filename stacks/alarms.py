@@ -66,6 +66,9 @@ class Alarms(Construct):
         )
         if lane.fifo:
             self._watch_reach(lane)
+        self._watch_processor(lane, processor)
+
+    def _watch_processor(self, lane: Lane, processor: lambda_.IFunction) -> None:
         self._alarm(
             f"DestinationRefusals-{lane.name}",
             _metric("Pages", service="processor", lane=lane.name),
@@ -233,6 +236,9 @@ class Alarms(Construct):
             text="The reconciler has not finished a pass in time for 15 minutes: more runs are due"
             f" than it can process. List them: `{self._ctl} inbox list --status failed`.",
         )
+        self._watch_given_up()
+
+    def _watch_given_up(self) -> None:
         self._alarm(
             "RunsLost",
             _reconciler("Lost"),

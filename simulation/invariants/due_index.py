@@ -55,5 +55,7 @@ def check_pass(before: Counter[Place], after: Counter[Place], *, drain: int) -> 
 
 
 def _explained(queue: MemoryQueue) -> int:
-    oldest = queue.backlog().oldest
+    backlog = queue.backlog()
+    # A message in flight explains nothing: a leased run is not overdue.
+    oldest = backlog.oldest if backlog.visible else None
     return 0 if oldest is None else min(int(oldest.total_seconds() * 1000), EXPLAINED_MS)

@@ -122,8 +122,8 @@ def _read(library: Path, output: str, errors: str) -> Finding:
         catch = Finding(**json.loads(output))
     except (ValueError, TypeError) as error:
         raise HuntFailed(f"a hunt returned no result:\n{errors}") from error
-    if Path(catch.library) != library:
-        raise HuntFailed(f"a hunt examined {catch.library} instead of {library}")
+    if Path(catch.examined) != library:
+        raise HuntFailed(f"a hunt examined {catch.examined} instead of {library}")
     return catch
 
 

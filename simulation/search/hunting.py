@@ -32,7 +32,7 @@ class Finding:
     """The result of a hunt.
 
     Attributes:
-        library: the path of the examined library.
+        examined: the path of the examined library.
         guarantee: the broken guarantee; "" for none, "crash" if the simulation itself failed.
         text: the violation.
         world: the world in which it occurred.
@@ -40,7 +40,7 @@ class Finding:
         trace: the number of lines of the shrunk trace.
     """
 
-    library: str
+    examined: str
     guarantee: str
     text: str
     world: str

@@ -158,25 +158,14 @@ class Processor:
                 replacement = _replacement(run, policy.message, now)
                 decision = AdmissionDecision(event, reference.generation, deferral=replacement)
             else:
-                decision = self._admission.admit(
-                    row, event, spec, reference.generation, fifo=policy.fifo, now=now
-                )
+                generation, fifo = reference.generation, policy.fifo
+                decision = self._admission.admit(row, event, spec, generation, fifo=fifo, now=now)
             event, line = decision.event, decision.line
             reference = replace(reference, generation=decision.generation)
             if decision.deferral is not None:
                 deferral = policy.before_lease(decision.deferral, now)
                 return self._defer(decision, deferral, spec, reference, policy, now)
-            worker, until = policy.worker, deadline + LEASE_MARGIN
-            lease = Lease(self._randomness.token(), worker.name, until, worker.code_version)
-            run = claim(
-                self._table,
-                event=event,
-                spec=spec,
-                generation=decision.generation,
-                message=policy.message,
-                lease=lease,
-                now=now,
-            )
+            run = self._lease(decision, spec, policy, deadline, now)
         except NotClaimable as refused:
             found = refused.run
             if found is not None and _died_before(found, event, reference, policy.message):
@@ -185,7 +174,6 @@ class Processor:
             if found is not None:
                 extend_life(self._table, found, event)
             return self._settler.refused(refused, spec, reference, policy, line)
-        run = replace(run, place=decision.place or run.place)
         if line is None and run.place:
             # Its handler was serial when it entered; the runs behind it still wait for it.
             line = Line(self._table, spec.name, run.ordering_key, blocks=spec.blocks)
@@ -193,6 +181,27 @@ class Processor:
         if known is None:
             return self._settler.unknown_handler(leased)
         return self._attempt(leased, known, decision, row, deadline)
+
+    def _lease(
+        self,
+        decision: AdmissionDecision,
+        spec: HandlerSpec,
+        policy: StandardQueuePolicy,
+        deadline: datetime,
+        now: datetime,
+    ) -> Run:
+        worker, until = policy.worker, deadline + LEASE_MARGIN
+        lease = Lease(self._randomness.token(), worker.name, until, worker.code_version)
+        run = claim(
+            self._table,
+            event=decision.event,
+            spec=spec,
+            generation=decision.generation,
+            message=policy.message,
+            lease=lease,
+            now=now,
+        )
+        return replace(run, place=decision.place or run.place)
 
     def _run(self, reference: RunMessage) -> Run | None:
         key = run_key(reference.source, reference.event_id, reference.handler)

@@ -67,13 +67,10 @@ class Backlogs:
             Unavailable: the queue failed.
         """
         backlog = self.of(lane)
-        if self.is_large(lane):
+        # A large backlog probably contains the message.
+        if backlog.visible > LARGE_BACKLOG:
             return timedelta.max if backlog.oldest is None else backlog.oldest + METRIC_DELAY
         # A message in flight is in no backlog, although it may be the oldest one.
         if not backlog.visible or backlog.oldest is None or self._lanes.queue(lane).fifo:
             return timedelta(0)
         return backlog.oldest
-
-    def is_large(self, lane: str) -> bool:
-        """Tells whether a missing message is probably still waiting in the lane."""
-        return self.of(lane).visible > LARGE_BACKLOG

@@ -84,8 +84,8 @@ class OverdueRuns:
     def explained(self, handler: str) -> timedelta:
         """Returns how long a message may be late because of the backlog of its lane.
 
-        At most a day: a run is looked at that often, whatever it waits for. In a FIFO lane the
-        backlog may belong to one blocked ordering key, so it explains nothing about the others.
+        At most a day: a run is looked at that often, whatever it waits for. The runs of a FIFO lane
+        are all looked at, since a first resend costs little there.
 
         Raises:
             Unavailable: the queue failed.
@@ -93,9 +93,7 @@ class OverdueRuns:
         lane = self._manifest.lane_of(handler)
         if self._lanes.queue(lane).fifo:
             return timedelta(0)
-        if self._backlogs.is_large(lane):
-            return A_DAY
-        return min(self._backlogs.of(lane).oldest or timedelta(0), A_DAY)
+        return min(self._backlogs.explained_age(lane), A_DAY)
 
     def look(self, rows: Sequence[Item]) -> int:
         """Handles due runs and returns how many were sent.
@@ -246,11 +244,9 @@ class OverdueRuns:
 
     def _is_explained(self, run: Run, due_at: datetime) -> bool:
         lane = self._manifest.lane_of(run.handler)
-        if self._lanes.queue(lane).fifo:
-            # A surplus message there is dropped in its turn.
-            return run.resends > 0 and self._backlogs.is_large(lane)
-        oldest = self._backlogs.of(lane).oldest or timedelta(0)
-        return self._backlogs.is_large(lane) or due_at + oldest > self._now
+        if self._lanes.queue(lane).fifo and run.resends == 0:
+            return False  # A surplus message of a FIFO lane is dropped in its turn.
+        return self._now - due_at < self._backlogs.explained_age(lane)
 
     def _give_up(self, run: Run, why: str, action: Action) -> Handled:
         reason = f"{why}; last error: {run.last_error}" if run.last_error else why

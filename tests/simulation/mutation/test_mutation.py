@@ -124,7 +124,7 @@ def test_the_same_hunt_finds_nothing_where_nothing_was_changed() -> None:
     found = hunt.run(["two handlers"])
     assert (found.guarantee, found.world) == ("", SMALL_WORLDS[-1].name)
     assert found.schedules > 100 * len(SMALL_WORLDS) / 10
-    assert Path(found.library) == LIBRARY
+    assert Path(found.examined) == LIBRARY
 
 
 def test_a_hunt_counts_the_schedules_it_needs() -> None:

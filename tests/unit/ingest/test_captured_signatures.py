@@ -75,7 +75,7 @@ class Captured(World):
         return self.ingest.receive(replace(delivery, received_at=self.now))
 
     def nothing_ran(self) -> bool:
-        """Whether no event was stored and no handler called."""
+        """Returns True if no event was stored and no handler was called."""
         self.work()
         return not self.handled and not self.rows("event#")
 

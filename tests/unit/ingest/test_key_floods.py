@@ -129,7 +129,7 @@ def test_a_flood_of_one_unknown_key_is_one_request_in_half_a_minute(
 def test_a_real_key_that_is_due_is_fetched_during_a_flood(
     name: str, forge: Forgery, world: World
 ) -> None:
-    """Of a key that has verified a delivery, no forgery uses up the requests."""
+    """Forgeries do not use up the requests for a key that has verified a delivery."""
     site = Site(world, name)
     site.receive(site.another(1))
     late = timedelta(hours=1).total_seconds()

@@ -345,7 +345,7 @@ def a_token(kid: str, **changed: object) -> Delivery:
 
 
 def test_well_formed_is_a_token_that_names_a_known_key_and_is_fresh(world: World) -> None:
-    """Of all that an attacker may send; the true one is kept whatever came before."""
+    """The genuine token is kept, whatever an attacker sent before it."""
     jwk = tokens.jwk(tokens.private("planner"), kid="planner")
     secret = tokens.secret(keys=[jwk])
     site = Site(world, "jwt", secret=secret, **tokens.SETTINGS)
@@ -425,7 +425,7 @@ def replace_fetcher(site: Site, case: Case) -> Ingest:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_valid_delivery_of_every_provider_is_well_formed(name: str) -> None:
-    """What is refused only because our secret is wrong, or because it is not set."""
+    """A delivery that fails only because our secret is wrong or not set is kept."""
     case = signed(name)
     keys = PublishedKeys(case)
     case.provider.precheck(case.delivery, ())

@@ -1,4 +1,4 @@
-"""What only SNS does: certificates of its own regions; the topic is checked before a fetch."""
+"""SNS alone: certificates of its own regions; the topic is checked before a fetch."""
 
 import json
 from dataclasses import replace

@@ -1,9 +1,9 @@
-"""One signature has one event: whatever is made of a delivery, no second event may start (G6).
+"""One signature has one event: no variant of a delivery may start a second one (G6).
 
-Of one valid delivery of every provider, of every kind of signature in the vectors and of every
-declared scheme, hundreds of variants are made as an attacker would who saw that delivery and has no
-secret. Each is received by the real ingest after the delivery itself. It may be rejected, known,
-held or ignored.
+An attacker who saw one valid delivery but has no secret makes hundreds of variants of it. The
+deliveries cover every provider, every kind of signature in the vectors and every declared scheme.
+The real ingest receives each variant after the delivery itself. It may answer that the variant is
+rejected, known, held or ignored.
 """
 
 import json

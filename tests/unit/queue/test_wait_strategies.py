@@ -1,4 +1,4 @@
-"""What carries a run over its wait in a standard lane: a delayed copy, or the ledger alone."""
+"""How a standard lane implements a wait: a delayed copy, or the ledger only."""
 
 import math
 from datetime import timedelta

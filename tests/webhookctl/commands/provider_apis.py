@@ -1,6 +1,7 @@
 """The providers' ends, over HTTP: their logs, and sending again when they are asked to."""
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -48,7 +49,7 @@ class Said:
         return b"" if self.data is None else json.dumps(self.data).encode()
 
 
-class ProviderApi:
+class ProviderApi(ABC):
     """What both have in common.
 
     `instead` is what the next requests are answered, whatever they ask; None answers one as
@@ -74,8 +75,9 @@ class ProviderApi:
             return Said(401, {"message": f"Bad credentials {asked.headers['authorization']}"})
         return self.respond(asked)
 
+    @abstractmethod
     def respond(self, asked: Asked) -> Said:
-        raise NotImplementedError
+        """Answers an authorised request."""
 
     def times(self, method: str) -> int:
         return sum(asked.method == method for asked in self.asked)

@@ -57,7 +57,7 @@ def test_what_the_provider_offers_then_becomes_the_secret(asana: Cli, inbox: Inb
     assert offer(inbox).status == 200
     store = SecretsManagerStore(client("secretsmanager"), PREFIX)
     assert store.fetch("asana-key") == (OFFERED,)
-    assert offer(inbox, "somebody-elses").reason == "contested-enrolment"
+    assert offer(inbox, "another-secret").reason == "contested-enrolment"
     assert store.fetch("asana-key") == ()
 
 

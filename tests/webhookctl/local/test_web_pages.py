@@ -1,4 +1,4 @@
-"""What a web page in the developer's browser, or another user, can reach while a session runs."""
+"""The local session refuses web pages in the developer's browser and other users."""
 
 import io
 import json

@@ -4,6 +4,7 @@ Imported only by providers that need it: the library is large.
 """
 
 import binascii
+from abc import abstractmethod
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -112,16 +113,17 @@ class Asymmetric(Signed):
             return False
         return True
 
+    @abstractmethod
     def _fitting(self, key: Any) -> Any | None:
         """Returns the key, None if it is for another algorithm."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _verify(self, key: Any, signature: bytes, content: bytes) -> None:
         """Raises InvalidSignature."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _signed(self, key: Any, content: bytes) -> bytes:
-        raise NotImplementedError
+        """Signs the content with a private key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
