@@ -65,6 +65,7 @@ class Doubles:
 
     Attributes:
         stale: whether eventually consistent reads miss writes that were not replicated yet.
+        lags: whether they may.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class Doubles:
         self.blobs = MemoryBlobs()
         self.queues: dict[str, MemoryQueue] = {}
         self.dlqs: dict[str, MemoryQueue] = {}
-        self._lags = lags
+        self.lags = lags
         self._ports: dict[str, Any] = {"table": self.table, "blobs": self.blobs}
         for lane in lanes:
             kind = MemoryFifo if lane in serial else MemoryQueue
@@ -142,7 +143,7 @@ class Doubles:
 
     def _replica(self) -> Hashable:
         """Returns the rows that eventually consistent reads may still return."""
-        if not self._lags:
+        if not self.lags:
             return ()
         _, replica, _, unseen = self.table.snapshot()
         seen = (row for partition in replica.values() for row in partition.values())

@@ -111,7 +111,9 @@ def _next_look(world: World, event: Item) -> int | None:
     shard = event["received_bucket"].rpartition("#")[2]
     if cursors.get("first", {}).get(shard, 0) < at:
         return at + FIRST_MS
-    if cursors.get("second", {}).get(shard, 0) < at:
+    # A lane whose backlog is older than the second look has a cursor of its own.
+    positions = [cursors.get("second", {}), *cursors.get("lanes", {}).values()]
+    if any(each.get(shard, 0) < at for each in positions):
         return at + SECOND_MS
     return None
 

@@ -9,7 +9,7 @@ from simulation.engine.doubles import Doubles, VirtualClock
 from simulation.engine.jobs import Job
 from simulation.engine.sink import DONE, Sink
 from simulation.engine.stepping import Answer, Call, Stepping
-from simulation.invariants import circuits, due_index, effects
+from simulation.invariants import circuits, cursors, due_index, effects
 from simulation.invariants.observer import Actor, Observer, RunName, must, named, run_name
 from simulation.invariants.transitions import changed, check_turn
 from simulation.worlds.scenario import Deployment, Scenario
@@ -80,11 +80,11 @@ class World:
         self.era = self.clock.ms
         self.sink = Sink()
         self.observer = Observer(unloadable=set(self.deployment.broken))
-        self._start_cursors()
+        self._move_cursors()
         self._register()
 
-    def _start_cursors(self) -> None:
-        """Stores the reconciler's cursors, as its passes before this world's begin left them."""
+    def _move_cursors(self) -> None:
+        """Stores the reconciler's cursors, as its passes until now left them."""
         looks = {"first": FIRST_LOOK, "second": SECOND_LOOK}
         cursors = {
             name: {str(shard): to_ms(self.clock.now() - age) for shard in range(RECEIVED_SHARDS)}
@@ -179,6 +179,7 @@ class World:
         """Lets days pass without activity; expired rows are not deleted yet."""
         self.era = self.clock.ms + days * DAY_MS
         self.advance(self.era)
+        self._move_cursors()
         for row in self.aws.table.rows():
             if row["sk"] == "event" and row["expires_at"] * 1000 <= self.clock.ms:
                 self.observer.forget_event((row["source"], row["event_id"]))
@@ -282,6 +283,9 @@ class World:
             self.observer.stored(old, new, now, self.aws.blobs)
         elif key.sk.startswith(RUN_PREFIX):
             self._wrote_run(actor, run_name(key), old, new)
+        elif key == CURSORS:
+            lost = self.observer.lost
+            cursors.check_moved(self.aws, old or {}, new, lane_of=self._lane_of, lost=lost)
         elif circuits.is_circuit(key):
             circuits.changed(self.observer, key, old or {}, new, now=now, max_skew=self.max_skew)
         elif key.pk == CONTROL_PK:
@@ -309,8 +313,7 @@ class World:
         changed(self.observer, actor, run, old or {}, new, now=self.clock.ms, limit=limit)
         due_index.check_listed(run, new, self._is_registered(run[2]))
         if actor.kind == "reconciler":
-            lane = self.deployment.manifest.lane_of(run[2])
-            queue = self.aws.queues[lane if lane in self.aws.queues else DEFAULT_LANE]
+            queue = self.aws.queues[self._lane_of(run[2])]
             due_index.check_unexplained(run, old or {}, queue, now=self.clock.ms)
         if self.left.faults == self.scenario.budget.faults:
             check_turn(self.observer, run, old or {}, new)
@@ -319,6 +322,10 @@ class World:
         if old is not None and new.get("approvals") != old.get("approvals"):
             self.observer.decided.add(run)
             self._approved(run, old)
+
+    def _lane_of(self, handler: str) -> str:
+        lane = self.deployment.manifest.lane_of(handler)
+        return lane if lane in self.aws.queues else DEFAULT_LANE
 
     def _is_registered(self, handler: str) -> bool:
         row = self.aws.table.row(Key(due_handlers.PK, due_handlers.PREFIX + handler))

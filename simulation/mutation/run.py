@@ -22,11 +22,13 @@ from threading import Lock
 from typing import Final, NamedTuple
 
 from simulation.mutation.mutants import LIBRARY, MUTANTS, Mutant, StaleMutant
-from simulation.search.hunting import Finding
+from simulation.search.hunting import STATES, Finding
 
 AT_ONCE: Final = 2
 ROOT: Final = LIBRARY.parents[1]
 CONTROL: Final = "(nothing changed)"
+# `explore` and `walk` search the unchanged library further than any hunt.
+CONTROL_STATES: Final = 2_000
 
 
 class HuntFailed(Exception):
@@ -75,7 +77,7 @@ class Hunts:
         with _copied() as library:
             if mutant is not None:
                 mutant.apply(library)
-            return MutantResult(mutant, self._hunt(library, mutant.worlds if mutant else ()))
+            return MutantResult(mutant, self._hunt(library, mutant))
 
     def end(self) -> None:
         """Kills the running hunts and prevents further ones."""
@@ -84,11 +86,11 @@ class Hunts:
             for process in self._running:
                 process.kill()
 
-    def _hunt(self, library: Path, worlds: Sequence[str]) -> Finding:
+    def _hunt(self, library: Path, mutant: Mutant | None) -> Finding:
         with self._lock:
             if self._ending:
                 raise HuntFailed("no further hunt may start")
-            process = _started(library, worlds)
+            process = _started(library, mutant)
             self._running.add(process)
         output, errors = process.communicate()
         with self._lock:
@@ -105,10 +107,11 @@ def _copied() -> Iterator[Path]:
         yield library
 
 
-def _started(library: Path, worlds: Sequence[str]) -> subprocess.Popen[str]:
+def _started(library: Path, mutant: Mutant | None) -> subprocess.Popen[str]:
+    bounds = [str(CONTROL_STATES)] if mutant is None else [str(STATES), *mutant.worlds]
     path = os.pathsep.join([str(library.parent), str(ROOT)])
     return subprocess.Popen(  # noqa: S603 - our own module, no shell
-        [sys.executable, "-m", "simulation.search.hunting", *worlds],
+        [sys.executable, "-m", "simulation.search.hunting", *bounds],
         cwd=library.parent,
         env={**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
         stdout=subprocess.PIPE,

@@ -1,6 +1,9 @@
 """Searches the importable library for a broken guarantee and prints the finding as JSON.
 
-    python -m simulation.search.hunting [WORLD …]    the named small worlds, random worlds, the rest
+    python -m simulation.search.hunting STATES [WORLD …]
+
+It explores at most STATES states of each of the named small worlds, then random worlds, then the
+other small worlds.
 
 The bounds are counts, not seconds, so that the same library always gives the same result.
 """
@@ -113,4 +116,4 @@ def _lines(failure: Failure) -> int:
 if __name__ == "__main__":
     # The cyclic garbage collector would traverse all the retained state again and again.
     gc.disable()
-    print(json.dumps(asdict(Hunt().run(sys.argv[1:]))))
+    print(json.dumps(asdict(Hunt(states=int(sys.argv[1])).run(sys.argv[2:]))))

@@ -180,7 +180,7 @@ SMALL_WORLDS: Final = (
         workers=0,
         receivers=1,
         faults=(),
-        budget={"jumps": 6, "passes": 4},
+        budget={"jumps": 3, "passes": 2},
     ),
     world(
         "an exhausted receive count",

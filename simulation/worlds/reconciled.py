@@ -3,7 +3,8 @@
 from typing import Final
 
 from simulation.worlds.builders import MAIL, world
-from simulation.worlds.scenario import DEFERS_LONG, Deployment, Webhook, handler, manifest
+from simulation.worlds.scenario import DEFERS_LONG, FAILS, Deployment, Webhook, handler, manifest
+from simulation.worlds.serial import CONTINUING
 
 HERE: Final = Webhook("first", preloaded=True)
 SECOND: Final = Webhook("second", event_id="e2", content="43", preloaded=True)
@@ -23,6 +24,16 @@ RECONCILED_WORLDS: Final = (
         receivers=1,
         drain=1,
         budget={"failures": 3},
+    ),
+    world(
+        "a pass over a run that ends",
+        HERE,
+        on=CONTINUING,
+        outcomes={"mail": (FAILS,)},
+        faults=(),
+        workers=1,
+        receivers=1,
+        budget={"failures": 1, "jumps": 2, "passes": 1},
     ),
     world(
         "a removed handler's parked run",
