@@ -49,6 +49,7 @@ class Behavior:
     Attributes:
         journals: whether the call of the sink is an effect; otherwise only a key is sent.
         in_doubt: the policy for an effect whose result is unknown: "retry" or "hold".
+        learns_keys: whether a deployment after the first attempt changes the policy to "retry".
         shared: the business key that the effects of all events share, "" for none.
         approve: whether a person has to approve the effect.
         asks: whether a policy holds each run for approval.
@@ -61,6 +62,7 @@ class Behavior:
 
     journals: bool = False
     in_doubt: str = "retry"
+    learns_keys: bool = False
     shared: str = ""
     approve: bool = False
     asks: bool = False
@@ -121,13 +123,14 @@ def _go(one: Acting) -> None:
     outcome, behavior = one.outcome, one.behavior
     if outcome.seconds and not outcome.error:
         one.ask(Call("clock", "sleep", (outcome.seconds,)))
+    learned = behavior.learns_keys and one.context.attempt > 1
     if behavior.journals:
         one.context.effect(
             EFFECT,
             partial(_call_sink, one),
             args={"body": _body(one)} if behavior.varies == "as arguments" else None,
             probe=partial(_find, one) if behavior.probes else None,
-            in_doubt=behavior.in_doubt,
+            in_doubt="retry" if learned else behavior.in_doubt,
             key=behavior.shared or None,
             approve=behavior.approve,
             key_lifetime=behavior.lifetime,

@@ -24,6 +24,11 @@ JOURNAL: Final = Deployment("journal", ONLY_MAIL, behaviors={"mail": Behavior(jo
 KEYLESS: Final = Deployment(
     "keyless", ONLY_MAIL, behaviors={"mail": Behavior(journals=True, in_doubt="hold")}
 )
+LEARNING: Final = Deployment(
+    "learning",
+    ONLY_MAIL,
+    behaviors={"mail": Behavior(journals=True, in_doubt="hold", learns_keys=True)},
+)
 # Long enough for a second attempt after a lost answer, and over before the one after a death.
 FORGETFUL: Final = Deployment(
     "forgetful",

@@ -10,6 +10,7 @@ from simulation.worlds.builders import (
     FORGETFUL,
     JOURNAL,
     KEYLESS,
+    LEARNING,
     PROBING,
     RENAMING,
     SHARED,
@@ -138,6 +139,14 @@ HANDLER_WORLDS: Final = (
         workers=1,
         receivers=1,
         budget={"faults": 1, "failures": 1, "jumps": 1, "decisions": 2},
+    ),
+    world(
+        "an effect whose destination learns keys",
+        on=LEARNING,
+        receivers=1,
+        # With a second fault the first start may be one that has a key.
+        faults=("killed", "after"),
+        budget={"faults": 1, "jumps": 1},
     ),
     world(
         "an effect without keys, frozen",

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from webhook_inbox.domain.errors import ForeignMessage
 from webhook_inbox.domain.model import SETTLED, Status
@@ -17,8 +17,15 @@ BATCH: Final = 10
 NEEDLESS: Final = frozenset({*SETTLED, Status.HELD})
 
 
-def sweep(queue: Queue, table: Table, *, clock: Clock, deadline: datetime) -> int:
-    """Reads one DLQ until it is empty or time is up; returns the number of deleted messages.
+class Swept(NamedTuple):
+    """The number of deleted messages, and whether the whole DLQ was read."""
+
+    removed: int
+    finished: bool
+
+
+def sweep(queue: Queue, table: Table, *, clock: Clock, deadline: datetime) -> Swept:
+    """Reads one DLQ until it is empty or time is up, and deletes the superfluous messages.
 
     The messages that stay are then made visible again, so that SQS's own redrive finds them. It
     reads for at most two thirds of the time until `deadline`, which is at most 5 minutes away.
@@ -27,10 +34,11 @@ def sweep(queue: Queue, table: Table, *, clock: Clock, deadline: datetime) -> in
         Unavailable: queue or ledger failed; received messages are visible again in 5 minutes.
     """
     began = clock.now()
-    removed, left = 0, list[Message]()
+    removed, left, finished = 0, list[Message](), False
     while clock.now() < began + (deadline - began) * 2 / 3:
         messages = queue.receive(BATCH, hidden_for=HIDDEN_FOR)
         if not messages:
+            finished = True
             break
         for message, superfluous in zip(messages, _judge(messages, table), strict=True):
             if superfluous:
@@ -42,7 +50,7 @@ def sweep(queue: Queue, table: Table, *, clock: Clock, deadline: datetime) -> in
         if clock.now() > deadline:
             break  # The others become visible by themselves.
         queue.hide(message.receipt, 0)
-    return removed
+    return Swept(removed, finished)
 
 
 def _judge(messages: Sequence[Message], table: Table) -> list[bool]:

@@ -11,12 +11,13 @@ never gives a run up, since its message may wait in a backlog.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
 from webhook_inbox.domain.conditions import Absent, Less, either
-from webhook_inbox.domain.errors import ConditionFailed
+from webhook_inbox.domain.errors import ConditionFailed, Unavailable
 from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.ports import IN_TURN, Change, Clock, Key, Parallel, Queue, Table
 from webhook_inbox.domain.timestamps import to_ms
@@ -154,14 +155,29 @@ class Reconciler:
             self._table.update(SWEEPS, Change(set={"swept_at": to_ms(now)}), when=due)
         except ConditionFailed:
             return
+        finished = False
+        try:
+            finished = self._sweep(report, deadline)
+        finally:
+            if not finished:
+                # The next pass continues. If this fails too, the sweep continues in an hour.
+                with suppress(Unavailable):
+                    self._table.update(SWEEPS, Change(set={"swept_at": 0}))
+
+    def _sweep(self, report: ReconcilerReport, deadline: datetime) -> bool:
+        """Sweeps the DLQs; returns False if another sweep would find more to delete."""
         for queue in self._dlqs.values():
             if self._stop(report, deadline):
-                return
-            removed = dead_letters.sweep(
+                return False
+            removed, finished = dead_letters.sweep(
                 queue, self._table, clock=self._clock, deadline=deadline - STOP_MARGIN
             )
             if removed:
                 report.add(Action.DLQ_REMOVED, removed)
+            # A DLQ that is full of dead runs is not read again and again.
+            if removed and not finished:
+                return False
+        return True
 
     def _stop(self, report: ReconcilerReport, deadline: datetime) -> bool:
         stops = self._clock.now() > deadline - STOP_MARGIN

@@ -195,9 +195,8 @@ class Replay:
             with suppress(Unavailable):
                 end = min(deadline, self._clock.now() + SWEEP_TIME)
                 for queue in self._dlqs.values():
-                    report.dlq_removed += dead_letters.sweep(
-                        queue, self._table, clock=self._clock, deadline=end
-                    )
+                    swept = dead_letters.sweep(queue, self._table, clock=self._clock, deadline=end)
+                    report.dlq_removed += swept.removed
         return report
 
     def _replay(self, page: ReplayPage, deadline: datetime) -> None:

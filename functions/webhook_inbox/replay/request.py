@@ -192,7 +192,7 @@ class Search:
         Raises:
             Unavailable: the ledger failed.
         """
-        yield from self._again(cursor)
+        yield from self._again(request, cursor)
         after = cursor.after
         if request.event_ids is not None:
             place = after if isinstance(after, NamedPlace) else NamedPlace(0)
@@ -200,13 +200,22 @@ class Search:
         else:
             yield from self._dead(request, after if isinstance(after, DueEntry) else None)
 
-    def _again(self, cursor: Cursor) -> Iterator[Candidate]:
+    def _again(self, request: ReplayRequest, cursor: Cursor) -> Iterator[Candidate]:
+        ids = request.event_ids
+        named = None if ids is None else {dedupe_key(event_id) for event_id in ids}
         for number, (source, event_id, handler) in enumerate(cursor.again, start=1):
             rest = Cursor(cursor.after, cursor.again[number:])
             event = self._ledger.overview(source, event_id, now=self._clock.now())
             runs = {run.handler: run for run in (_runs(event) if event else ())}
-            # An update whose answer was lost may have made a dead run pending: it fits as well.
-            yield Candidate(runs.get(handler), fits=handler in runs, cursor=rest)
+            run = runs.get(handler)
+            # The caller can have written the cursor: it selects only what the request selects.
+            fits = run is not None and _fits(run, request)
+            if named is not None:
+                fits = fits and event_id in named
+            elif run is not None:
+                # An update whose answer was lost may have made a dead run pending.
+                fits = fits and run.status in {Status.DEAD_LETTER, Status.PENDING}
+            yield Candidate(run, fits=fits, cursor=rest)
 
     def _named(
         self, request: ReplayRequest, ids: tuple[str, ...], after: NamedPlace

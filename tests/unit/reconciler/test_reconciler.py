@@ -157,6 +157,51 @@ def test_a_schedule_that_skips_minutes_skips_no_sweep(world: World) -> None:
     assert removed == 5
 
 
+def test_a_sweep_that_ran_out_of_time_continues_in_the_next_pass(world: World) -> None:
+    settled_copy(world)
+    (body,) = world.dlqs["default"].bodies
+    world.dlqs["default"].send([Outgoing(body) for _ in range(299)])
+    queue, receive = world.dlqs["default"], world.dlqs["default"].receive
+
+    def slowly(limit: int, *, hidden_for: int) -> object:
+        world.clock.advance(seconds=12)
+        return receive(limit, hidden_for=hidden_for)
+
+    queue.receive = slowly  # type: ignore[method-assign,assignment]
+    first = world.reconcile().count(Action.DLQ_REMOVED)
+    assert 0 < first < 300
+    world.clock.advance(minutes=1)
+    assert world.reconcile().count(Action.DLQ_REMOVED) == 300 - first
+
+
+def test_a_sweep_that_failed_continues_in_the_next_pass(world: World) -> None:
+    settled_copy(world)
+    world.plan.fail("DeleteMessage")
+    with pytest.raises(Unavailable):
+        world.reconcile()
+    # The message is hidden for five minutes.
+    world.clock.advance(minutes=6)
+    assert world.reconcile().count(Action.DLQ_REMOVED) == 1
+
+
+def test_a_full_dlq_of_dead_runs_is_not_read_again_and_again(world: World) -> None:
+    world.dlqs["default"].send([Outgoing(f"foreign {number}") for number in range(300)])
+    queue, receive = world.dlqs["default"], world.dlqs["default"].receive
+    calls = []
+
+    def slowly(limit: int, *, hidden_for: int) -> object:
+        calls.append(limit)
+        world.clock.advance(seconds=12)
+        return receive(limit, hidden_for=hidden_for)
+
+    queue.receive = slowly  # type: ignore[method-assign,assignment]
+    world.reconcile()
+    read = len(calls)
+    world.clock.advance(minutes=1)
+    world.reconcile()
+    assert len(calls) == read > 1
+
+
 def test_two_passes_at_once_sweep_once(world: World) -> None:
     world.reconcile()
     world.clock.advance(hours=1)

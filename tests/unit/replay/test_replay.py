@@ -105,6 +105,28 @@ def test_every_page_leaves_an_audit_row_with_its_cursor(world: World, named: boo
     assert rows["kim"]["request"]["cursor"] == first.cursor
 
 
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {"event_ids": ["evt-2"], "handler": "acme.fulfil", "force": True},
+        {"event_ids": ["evt-1"], "handler": "acme.notify", "force": True},
+        {"source": "github"},
+        {"error_contains": "timeout"},
+        {},
+    ],
+    ids=str,
+)
+def test_a_cursor_selects_only_what_the_request_selects(
+    world: World, payload: dict[str, Any]
+) -> None:
+    world.deliver("evt-1")
+    world.work()
+    forged = Cursor(again=(("acme", "evt-1", "acme.fulfil"),)).encode()
+    report = world.replay(cursor=forged, **payload)
+    assert report.counts.get("replayed", 0) == 0
+    assert world.run("evt-1").generation == 0
+
+
 def test_a_later_page_s_audit_names_the_events_from_its_cursor_on(world: World) -> None:
     ids = [f"evt-{number}" for number in range(150)]
     for event_id in ids:

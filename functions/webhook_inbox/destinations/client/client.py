@@ -103,7 +103,7 @@ class DestinationClient(httpx.Client):
             effect: the name of the call in the journal, by default such as "POST /notes" for an
                 unsafe method. None sends it without journal and key. Within `ctx.effect` the
                 call is part of that effect, and is sent under its key.
-            options: those of `httpx.Client.request`.
+            options: those of `httpx.Client.request`; `follow_redirects` for safe methods only.
 
         Raises:
             Permanent: retrying will not change the response, or the request cannot be sent.
@@ -112,6 +112,7 @@ class DestinationClient(httpx.Client):
         """
         sending = {name: options.pop(name) for name in _SENDING & options.keys()}
         request = self.build_request(method, url, **options)
+        self._require_one_call(request, sending)
         if effect is None:
             return self._whole(request, "", sending)
         within = self._call.effects.current_key()
@@ -178,13 +179,14 @@ class DestinationClient(httpx.Client):
         Raises:
             Permanent: its method is unsafe, outside of any effect; and as `request`.
         """
+        sending = {"auth": auth, "follow_redirects": follow_redirects}
+        self._require_one_call(request, sending)
         key = self._call.effects.current_key()
         if request.method not in SAFE and not key:
             raise Permanent(
                 f"{named(self._spec, request)} would be sent without the journal: call"
                 " request(…, effect=…), or send it within ctx.effect"
             )
-        sending = {"auth": auth, "follow_redirects": follow_redirects}
         if stream:
             return self._sent(request, key, sending, limit=None).response
         return self._whole(request, key, sending)
@@ -256,6 +258,23 @@ class DestinationClient(httpx.Client):
         if acts:
             self._call.effects.called()
         return answered
+
+    def _require_one_call(self, request: httpx.Request, sending: dict[str, Any]) -> None:
+        """Rejects options by which an error may hide that an unsafe request was answered."""
+        if request.method in SAFE:
+            return
+        follows = sending.get("follow_redirects", USE_CLIENT_DEFAULT)
+        if self.follow_redirects if follows is USE_CLIENT_DEFAULT else follows:
+            raise Permanent(
+                f"{named(self._spec, request)}: a redirect of an unsafe request is not followed,"
+                " because the first answer may mean that it was executed: handle the response, or"
+                " request the other URL"
+            )
+        if any(self.event_hooks.values()):
+            raise Permanent(
+                f"{named(self._spec, request)}: event hooks are for safe requests only, because an"
+                " error in a hook would hide that the request was executed"
+            )
 
     def _require_ours(self, given: Url, request: httpx.Request) -> None:
         """Rejects a URL that would send the credentials to another host."""

@@ -159,13 +159,17 @@ class EffectStarter:
 
     def _require_certainty(self, asked: Plan, old: Entry) -> None:
         """Holds a run whose effect may not be repeated without a decision."""
+        # A key prevents a second execution only if the start in doubt was repeatable too: it may
+        # have been made without the key.
+        safe = old.in_doubt is InDoubt.RETRY or not asked.keyed
+        repeatable = safe and asked.in_doubt is InDoubt.RETRY
         # The call is made by the end of the attempt, and its key must be known then.
-        ends = old.doubtful_since + asked.key_lifetime
-        if asked.in_doubt is InDoubt.RETRY and self._end < ends:
+        ends = old.doubtful_since + min(asked.key_lifetime, old.key_lifetime)
+        if repeatable and self._end < ends:
             return
         why = (
             "its downstream no longer knows the key"
-            if asked.in_doubt is InDoubt.RETRY
+            if repeatable
             else "it is unknown whether it happened"
         )
         text = f"effect {asked.name!r} started and did not commit, and {why}"

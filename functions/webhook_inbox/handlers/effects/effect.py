@@ -258,8 +258,9 @@ def plainly(function: Callable[..., Any]) -> AsyncFunction:
         returned = function(*args)
         if iscoroutine(returned):
             returned.close()
-            text = "it returned a coroutine, and nothing was done: use aeffect, or await_for"
-            raise Permanent(text, refused=True)
+            raise Permanent(
+                "it returned a coroutine, which nothing awaits: use aeffect, or await_for"
+            )
         return returned
 
     return call

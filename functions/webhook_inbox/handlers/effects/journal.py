@@ -17,7 +17,7 @@ import json
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
@@ -27,7 +27,7 @@ from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.ports import Change, Item, Key, Table
 from webhook_inbox.domain.secrets import redacted
 from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
-from webhook_inbox.handlers.effects.plan import Plan, plain
+from webhook_inbox.handlers.effects.plan import InDoubt, Plan, plain
 from webhook_inbox.ledger.schema import (
     EFFECT_LIFE,
     absent,
@@ -108,6 +108,16 @@ class Entry:
         return from_ms(self.row["doubtful_since"])
 
     @property
+    def in_doubt(self) -> InDoubt:
+        """The policy of the starts whose outcome is unknown."""
+        return InDoubt(self.row["in_doubt"])
+
+    @property
+    def key_lifetime(self) -> timedelta:
+        """The shortest key lifetime of these starts."""
+        return timedelta(seconds=int(self.row["key_lifetime"]))
+
+    @property
     def busy_until(self) -> datetime:
         """The latest end of the attempt that started it."""
         return from_ms(self.row["busy_until"])
@@ -156,6 +166,7 @@ class EffectJournal:
             # The last error is shown and the arguments are compared as long as the doubt lasts.
             entry |= {name: old.row[name] for name in ("error",) if name in old.row}
             entry["arguments"] = plan.arguments or old.row.get("arguments", "")
+            entry["key_lifetime"] = min(entry["key_lifetime"], int(old.row["key_lifetime"]))
         seen = every(
             Equals("status", old.row["status"]),
             Equals("lease_id", old.row["lease_id"]),

@@ -47,6 +47,7 @@ class Plan:
         shared: the business key that several events share, or "".
         arguments: the fingerprint of the arguments, "" if none are given.
         shows: the arguments as text, for approval.
+        keyed: whether the function receives the key.
         in_doubt: the policy while it is unknown whether it happened.
         key_lifetime: how long the downstream keeps a key; later the effect is not repeated.
         approve: whether a person must approve it first.
@@ -58,6 +59,7 @@ class Plan:
     shared: str
     arguments: str
     shows: str
+    keyed: bool
     in_doubt: InDoubt
     key_lifetime: timedelta
     approve: bool
@@ -103,6 +105,7 @@ def plan(
         shared=key or "",
         arguments=sha256(shown.encode()).hexdigest() if shown else "",
         shows=shown,
+        keyed=takes_key,
         in_doubt=policy,
         key_lifetime=lifetime,
         approve=approve,

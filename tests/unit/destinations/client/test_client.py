@@ -169,6 +169,36 @@ def test_a_redirect_that_the_handler_follows_stays_at_the_host() -> None:
     assert len(sink.requests) == 1
 
 
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+def test_a_redirect_of_an_unsafe_request_is_never_followed(method: str) -> None:
+    sink = Sink(httpx.Response(303, headers={"location": "/result"}))
+    attempt = Attempt()
+    crm = client(sink, attempt)
+
+    with pytest.raises(Permanent, match=f"{method} /v1/x: a redirect of an unsafe request is not"):
+        crm.request(method, "/x", follow_redirects=True)
+    crm.follow_redirects = True
+    with pytest.raises(Permanent, match="is not followed"):
+        crm.request(method, "/x")
+    with pytest.raises(Permanent, match="is not followed"):
+        crm.send(crm.build_request(method, "/x"))
+
+    assert sink.requests == []
+
+
+def test_a_hook_may_not_hide_that_an_unsafe_request_was_answered() -> None:
+    def hook(_: httpx.Response) -> None:
+        raise Permanent("not good enough")
+
+    sink = Sink(httpx.Response(200))
+    crm = client(sink)
+    crm.event_hooks = {"response": [hook]}
+
+    with pytest.raises(Permanent, match="event hooks are for safe requests only"):
+        crm.post("/x")
+    assert sink.requests == []
+
+
 # -- credentials
 
 

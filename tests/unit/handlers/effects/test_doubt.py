@@ -67,6 +67,29 @@ def test_the_lifetime_is_the_downstreams(bench: Bench) -> None:
     bench.attempt().effect("charge", bench.sink, key_lifetime=timedelta(minutes=11))
 
 
+def test_a_key_that_the_first_call_did_not_have_proves_nothing() -> None:
+    bench = Bench()
+    with pytest.raises(Killed):
+        bench.attempt().effect("charge", lambda: killed_after(bench.sink)(""))
+    with pytest.raises(Held, match="it is unknown whether it happened"):
+        bench.attempt().effect("charge", bench.sink)
+    with pytest.raises(Held, match="it is unknown whether it happened"):
+        bench.attempt().effect("charge", bench.sink, in_doubt="retry")
+    assert bench.sink.keys == [""]
+
+
+def test_a_longer_lifetime_configured_later_does_not_revive_a_key(bench: Bench) -> None:
+    with pytest.raises(Killed):
+        bench.attempt().effect("charge", killed_after(bench.sink), key_lifetime="1h")
+    bench.clock.advance(minutes=30)
+    with pytest.raises(Killed):
+        bench.attempt().effect("charge", killed_after(bench.sink), key_lifetime="24h")
+    bench.clock.advance(hours=5)
+    with pytest.raises(Held, match="no longer knows the key"):
+        bench.attempt().effect("charge", bench.sink, key_lifetime="24h")
+    assert len(bench.sink.keys) == 3
+
+
 def test_other_arguments_hold_the_run(bench: Bench) -> None:
     with pytest.raises(Held, match="started with other arguments") as held:
         bench.attempt().effect("charge", bench.sink, args={"amount": 6})

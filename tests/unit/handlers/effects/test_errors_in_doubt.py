@@ -221,10 +221,10 @@ def test_after_an_approval_the_next_attempt_is_judged_like_a_first_one(
 def test_the_doubt_about_an_approved_repetition_is_a_new_one(bench: Bench) -> None:
     bench.clock.advance(hours=30)
     with pytest.raises(Held) as held:
-        bench.attempt().effect("charge", bench.sink, in_doubt="hold")
+        bench.attempt().effect("charge", bench.sink)
     bench.approve(held.value.subject, held.value.fingerprint)
     with pytest.raises(Killed):
-        bench.attempt().effect("charge", killed_after(bench.sink), in_doubt="hold")
+        bench.attempt().effect("charge", killed_after(bench.sink))
     row = bench.row("charge")
     assert row["doubtful_since"] == to_ms(bench.clock.now())
     fails(bench, Permanent("422"))
