@@ -25,7 +25,7 @@ def check_listed(run: RunName, row: Item, registered: bool) -> None:  # noqa: FB
 
 def check_unexplained(run: RunName, old: Item, queue: MemoryQueue, *, now: int) -> None:
     """Checks that the backlog does not explain why a run that the reconciler writes still waits."""
-    if not old.get("due_bucket", "").startswith(WATCH) or queue.fifo:
+    if not old.get("due_bucket", "").startswith(WATCH):
         return
     late = now - old["due_at"] + PASS_MS
     must("flood", late >= _explained(queue), f"{run} was written behind a backlog")
@@ -40,7 +40,7 @@ def due(aws: Doubles, manifest: Manifest, now: int) -> Counter[Place]:
             continue
         lane = manifest.lane_of(row["handler"])
         queue = aws.queues[lane if lane in aws.queues else DEFAULT_LANE]
-        explained = 0 if kind == WAKE or queue.fifo else _explained(queue)
+        explained = 0 if kind == WAKE else _explained(queue)
         if row["due_at"] + explained <= now:
             found[row["handler"], kind] += 1
     return found

@@ -13,6 +13,9 @@ LARGE_BACKLOG: Final = 1000
 # CloudWatch reports the age of a queue's oldest message some minutes late.
 METRIC_DELAY: Final = timedelta(minutes=10)
 
+# An ordering key whose head waits leaves the queue after 100 receives of up to a minute each.
+LONGEST_IN_QUEUE: Final = timedelta(hours=2)
+
 
 class Lanes:
     """Sends messages to the queue of each run's lane."""
@@ -60,8 +63,8 @@ class Backlogs:
     def explained_age(self, lane: str) -> timedelta:
         """Returns the age up to which a run that has not begun may wait in the lane's backlog.
 
-        It is `timedelta.max` for a large backlog of unknown age. The oldest message of a FIFO lane
-        may wait for its ordering key alone, so only a large backlog counts there.
+        It is `timedelta.max` for a large backlog of unknown age, and two hours at most for a small
+        one of a FIFO lane, whose oldest message may wait for its ordering key alone.
 
         Raises:
             Unavailable: the queue failed.
@@ -71,6 +74,8 @@ class Backlogs:
         if backlog.visible > LARGE_BACKLOG:
             return timedelta.max if backlog.oldest is None else backlog.oldest + METRIC_DELAY
         # A message in flight is in no backlog, although it may be the oldest one.
-        if not backlog.visible or backlog.oldest is None or self._lanes.queue(lane).fifo:
+        if not backlog.visible or backlog.oldest is None:
             return timedelta(0)
+        if self._lanes.queue(lane).fifo:
+            return min(backlog.oldest, LONGEST_IN_QUEUE)
         return backlog.oldest

@@ -29,7 +29,6 @@ from webhook_inbox.queue.line import TURN, TURN_CHECK, Line, run_ended
 from webhook_inbox.queue.message import RunMessage
 from webhook_inbox.reconciler.report import Action, ReconcilerReport
 
-POSTPONED: Final = timedelta(minutes=15)
 A_DAY: Final = timedelta(days=1)
 # The messages of one call of SQS.
 BATCH: Final = 10
@@ -84,15 +83,12 @@ class OverdueRuns:
     def explained(self, handler: str) -> timedelta:
         """Returns how long a message may be late because of the backlog of its lane.
 
-        At most a day: a run is looked at that often, whatever it waits for. The runs of a FIFO lane
-        are all looked at, since a first resend costs little there.
+        At most a day: a run is looked at that often, whatever it waits for.
 
         Raises:
             Unavailable: the queue failed.
         """
         lane = self._manifest.lane_of(handler)
-        if self._lanes.queue(lane).fifo:
-            return timedelta(0)
         return min(self._backlogs.explained_age(lane), A_DAY)
 
     def look(self, rows: Sequence[Item]) -> int:
@@ -226,10 +222,11 @@ class OverdueRuns:
         missed = overdue_at(_expected(run))
         if run.resends == 0 and missed > self._now:
             return self._move(run, missed, unchanged)
-        fifo = self._lanes.queue(self._manifest.lane_of(run.handler)).fifo
-        if self._is_explained(run, due_at):
-            # Only a FIFO lane's runs and the daily look at the others are read while they wait.
-            return self._move(run, self._now + (POSTPONED if fifo else timedelta(0)), unchanged)
+        lane = self._manifest.lane_of(run.handler)
+        if self._now - due_at < self._backlogs.explained_age(lane):
+            # Only the daily look reads runs while their lane's backlog explains the wait.
+            return self._move(run, self._now, unchanged)
+        fifo = self._lanes.queue(lane).fifo
         if run.resends >= len(RESENDS) and not fifo:
             return self._give_up(
                 run, f"lost: sent {run.resends} times, never received", Action.LOST
@@ -241,12 +238,6 @@ class OverdueRuns:
         self._update(run, change, unchanged)
         # The generation stays, so a message that is still in the queue stays valid.
         return Handled(Action.RESENT, RunMessage.of(run))
-
-    def _is_explained(self, run: Run, due_at: datetime) -> bool:
-        lane = self._manifest.lane_of(run.handler)
-        if self._lanes.queue(lane).fifo and run.resends == 0:
-            return False  # A surplus message of a FIFO lane is dropped in its turn.
-        return self._now - due_at < self._backlogs.explained_age(lane)
 
     def _give_up(self, run: Run, why: str, action: Action) -> Handled:
         reason = f"{why}; last error: {run.last_error}" if run.last_error else why

@@ -625,3 +625,15 @@ def test_order_holds_with_workers_that_interleave_fail_and_are_killed(seed: int)
     assert {e: list(dict.fromkeys(ids)) for e, ids in finished.items()} == expected
     assert all(len(ids) == len(set(ids)) for ids in finished.values())
     assert len(world.queues[LANE]) == 0
+
+
+def test_events_behind_a_waiting_key_cost_the_reconciler_no_write(world: SerialWorld) -> None:
+    for minute in range(60):
+        world.fails(BILL, Deferred(world.now + timedelta(seconds=59), "not yet"))
+        world.accept_all(*(f"e{minute}-{number}" for number in range(3)))
+        world.outcomes()
+        world.clock.advance(minutes=1)
+        assert not world.reconcile().counts
+    # Only the first run has begun; each other event waits as one message.
+    assert len(world.queues[LANE]) == 180
+    assert [row["event_id"] for row in world.table if row["sk"].startswith("run#")] == ["e0-0"]

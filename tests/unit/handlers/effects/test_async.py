@@ -104,6 +104,21 @@ def test_a_coroutine_that_a_plain_function_returns_was_not_done() -> None:
     assert bench.sink.keys == []
 
 
+def test_a_coroutine_that_is_returned_after_a_call_leaves_a_doubt() -> None:
+    bench = Bench()
+    effects = bench.attempt()
+
+    def posts(key: str) -> object:
+        effects.calling("crm POST /charge")
+        bench.sink(key)
+        effects.called()
+        return asyncio.sleep(0)
+
+    with pytest.raises(Permanent, match="it returned a coroutine"):
+        effects.effect("mail", posts)
+    assert bench.row("mail")["status"] == "started"
+
+
 def test_a_coroutine_that_a_probe_returns_has_found_nothing() -> None:
     bench = Bench()
 
