@@ -8,6 +8,7 @@ import json
 import pprint
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from difflib import get_close_matches
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +16,7 @@ from typing import Any, Final
 from webhook_inbox import providers
 from webhook_inbox.configuration import inbox_toml
 from webhook_inbox.configuration.declared_handlers import declared_by
+from webhook_inbox.configuration.glob_patterns import overlap
 from webhook_inbox.configuration.handler_modules import (
     mentioned,
     module_file,
@@ -22,7 +24,14 @@ from webhook_inbox.configuration.handler_modules import (
     shown,
 )
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.domain.manifest import MODULE, SPLIT, SPLITTER, HandlerSpec, Manifest
+from webhook_inbox.domain.manifest import (
+    MODULE,
+    SPLIT,
+    SPLITTER,
+    HandlerSpec,
+    Manifest,
+    SourceSpec,
+)
 
 IMPORT_TIMEOUT: Final = 30.0
 
@@ -38,6 +47,7 @@ def compile_manifest(root: Path, *, stage: str, import_timeout: float = IMPORT_T
     settings = inbox_toml.load(root / "inbox.toml", stage=stage)
     handlers = collect_handlers(root, import_timeout=import_timeout)
     _check_sources(handlers, known=settings.sources, root=root)
+    _check_types(handlers.values(), settings.sources, root=root)
     _check_lanes(handlers.values(), root=root)
     _check_destinations(handlers, known=settings.destinations, root=root)
     _check_mentions(known=settings.destinations, root=root)
@@ -105,6 +115,21 @@ def _check_sources(
             )
 
 
+def _check_types(
+    handlers: Iterable[HandlerSpec], sources: Mapping[str, SourceSpec], *, root: Path
+) -> None:
+    """Rejects a handler's type that its source does not store: its events would be lost."""
+    for spec in handlers:
+        stored = sources[spec.source].types
+        for type_ in spec.types:
+            if not any(overlap(type_, pattern) for pattern in stored):
+                raise ConfigurationError(
+                    f"{shown(module_file(root, spec.module))}: handler {spec.name!r} is for"
+                    f" {type_!r}, and the source stores only {', '.join(stored)}: add the type to"
+                    f" `types` of [sources.{spec.source}], or remove it from the handler"
+                )
+
+
 def _check_destinations(
     handlers: Mapping[str, HandlerSpec], *, known: Mapping[str, Any], root: Path
 ) -> None:
@@ -132,8 +157,9 @@ def _check_mentions(*, known: Mapping[str, Any], root: Path) -> None:
 
 
 def _missing(table: str, name: str, known: Mapping[str, Any]) -> str:
-    has = ", ".join(known) or "none"
-    return f"which inbox.toml does not have (it has: {has}); add [{table}.{name}]"
+    has, close = ", ".join(known) or "none", get_close_matches(name, known, n=1)
+    guess = f'did you mean "{close[0]}"? Otherwise ' if close else ""
+    return f"which inbox.toml does not have (it has: {has}); {guess}add [{table}.{name}]"
 
 
 def _check_lanes(handlers: Iterable[HandlerSpec], *, root: Path) -> None:

@@ -121,13 +121,26 @@ def test_a_relative_root_will_do(root: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert compile_manifest(Path("functions"), stage="dev").handlers
 
 
+def test_a_type_that_the_source_does_not_store_is_refused(root: Path) -> None:
+    code = root / "handlers" / "stripe_pay.py"
+    code.write_text(code.read_text().replace('"*"', '"invoice.paid", "customer.*"'))
+    with pytest.raises(ConfigurationError) as refusal:
+        compile_manifest(root, stage="dev")
+    assert str(refusal.value) == (
+        "functions/handlers/stripe_pay.py: handler 'stripe.pay' is for 'customer.*', and the source"
+        " stores only invoice.*: add the type to `types` of [sources.stripe], or remove it from the"
+        " handler"
+    )
+
+
 def test_a_handler_of_an_unknown_source_is_refused(root: Path) -> None:
     write(root, "github_issues", source="gitlab", function="triage")
     with pytest.raises(ConfigurationError) as refusal:
         compile_manifest(root, stage="dev")
     assert str(refusal.value) == (
         "functions/handlers/github_issues.py: handler 'gitlab.triage' is for the source 'gitlab',"
-        " which inbox.toml does not have (it has: stripe, github); add [sources.gitlab]"
+        ' which inbox.toml does not have (it has: stripe, github); did you mean "github"?'
+        " Otherwise add [sources.gitlab]"
     )
 
 

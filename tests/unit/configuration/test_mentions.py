@@ -91,5 +91,5 @@ def test_a_misspelled_one_is_refused_with_its_line_and_the_remedy(
     place = "shop/notes.py:5" if package else "shop.py:5"
     assert str(refused.value) == (
         f"functions/handlers/{place}: calls the destination 'cmr', which inbox.toml does not have"
-        " (it has: crm); add [destinations.cmr]"
+        ' (it has: crm); did you mean "crm"? Otherwise add [destinations.cmr]'
     )
