@@ -20,6 +20,7 @@ import pytest
 from tests.unit.providers.cases import NAMES, Case, recorded, signed, valid_vectors
 from tests.unit.providers.deliveries import OTHER
 from tests.unit.providers.inbox import CaseInbox
+from webhook_inbox.domain.json_path import UNVERIFIED_BACKSLASHES, UNVERIFIED_MARKS
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
 from webhookctl.local.http.gateway import EVENT_LIMIT
@@ -46,8 +47,7 @@ def items(unit: bytes, before: bytes = b"[", after: bytes = b"]") -> bytes:
 
 
 def many(before: bytes, item: bytes, after: bytes) -> bytes:
-    body = before + b",".join([item] * 10_000) + after
-    return body + b" " * (BINARY - len(body))
+    return padded(before + b",".join([item] * 10_000) + after)
 
 
 def members() -> Iterator[bytes]:
@@ -58,6 +58,51 @@ def members() -> Iterator[bytes]:
         if size > BINARY:
             return
         yield member
+
+
+def padded(body: bytes) -> bytes:
+    return body + b" " * (BINARY - len(body))
+
+
+def just_below() -> dict[str, bytes]:
+    """Returns bodies that are just small enough to be parsed."""
+    names = range(UNVERIFIED_MARKS // 2 - 50)
+    escapes = UNVERIFIED_BACKSLASHES // len(names) - 1
+    return {
+        "numbers": b"[" + b",".join([b"0"] * (UNVERIFIED_MARKS - 50)) + b"]",
+        "members": b"{" + b",".join(b'"%d":0' % n for n in names) + b"}",
+        "lists": b"[" + b",".join([b"[]"] * len(names)) + b"]",
+        "escapes": b'{"a":"' + rb"\n" * (UNVERIFIED_BACKSLASHES - 50) + b'"}',
+        "escapes in members": b"{"
+        + b",".join(b'"%d":"%s"' % (n, rb"\n" * escapes) for n in names)
+        + b"}",
+    }
+
+
+def with_tokens() -> dict[str, bytes]:
+    """Returns bodies with values of every form under the names of members with tokens."""
+    names = {name for each in NAMES for name in signed(each).provider.token_members}
+    values = {
+        "texts": items(b'""', after=b"]}"),
+        "different texts": b"[" + b",".join(b'"%d"' % n for n in range(500_000)) + b"]",
+        "texts below the bound": b"[" + b'"",' * (UNVERIFIED_MARKS - 50) + b'""]',
+        "numbers": items(b"0"),
+        "lists": items(b"[]"),
+        "open lists": filled(b"[", BINARY // 2),
+        "open objects": filled(b'{"":', BINARY // 2),
+        "escapes": b'"' + filled(rb"\n", BINARY // 2) + b'"',
+        **{f"{label} below the bound": value for label, value in just_below().items()},
+    }
+    found = {
+        f"{label} in {name}": padded(b'{"value":[{}],"%s":%s}' % (name.encode(), value))
+        for name in sorted(names)
+        for label, value in values.items()
+    }
+    repeated = (
+        b'{"%s":"%05d%s"}' % (sorted(names)[n % len(names)].encode(), n, rb"\n" * 29)
+        for n in range(9_990)
+    )
+    return {**found, "different tokens": padded(b'{"value":[' + b",".join(repeated) + b"]}")}
 
 
 @cache
@@ -107,6 +152,8 @@ def bodies() -> Mapping[str, bytes]:
         "blanks": filled(b" ", TEXT),
         "lines": filled(b"\n"),
         "UTF-16": ("[" + "0," * (BINARY // 4 - 4) + "0]").encode("utf-16"),
+        **{f"{label} below the bound": padded(body) for label, body in just_below().items()},
+        **with_tokens(),
     }  # fmt: skip
 
 
