@@ -27,28 +27,28 @@ def parse(raw: bytes | str) -> object:
         raise ValueError("the JSON is nested too deeply") from error
 
 
-def bounded(delivery: Delivery, *, parses: int = 1) -> None:
+def bounded(delivery: Delivery, *, weight: int = 1) -> None:
     """Bounds the cost of parsing a body that is not verified yet.
 
     Args:
         delivery: the delivery.
-        parses: how often all of the body is parsed.
+        weight: the cost of each value and escape, as a multiple of parsing it once.
 
     Raises:
         Rejected: as JSON it would have too many values or escapes (malformed).
     """
-    if not is_bounded(delivery.body, parses=parses):
+    if not is_bounded(delivery.body, weight=weight):
         raise Rejected(Reason.MALFORMED, "the body has too many values to verify them")
 
 
-def is_bounded(body: bytes, *, parses: int = 1) -> bool:
-    """Returns whether parsing a body so often costs little CPU; see `bounded`."""
-    if len(body) * parses <= UNVERIFIED_MARKS:
+def is_bounded(body: bytes, *, weight: int = 1) -> bool:
+    """Returns whether parsing a body costs little CPU; see `bounded`."""
+    if len(body) * weight <= UNVERIFIED_MARKS:
         return True
-    if body.count(b"\\") * parses > UNVERIFIED_BACKSLASHES:
+    if body.count(b"\\") * weight > UNVERIFIED_BACKSLASHES:
         return False
     marks = len(body) - len(body.translate(None, MARKS))
-    return marks * parses <= UNVERIFIED_MARKS
+    return marks * weight <= UNVERIFIED_MARKS
 
 
 def document(delivery: Delivery) -> object:
@@ -56,9 +56,10 @@ def document(delivery: Delivery) -> object:
     return _parsed(delivery.body)
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=2)
 def _parsed(body: bytes) -> object:
-    # A scheme with its signature in the body reads it several times. Callers never change it.
+    # A scheme with its signature in the body reads it several times, and a part of it beside the
+    # whole. Callers never change it.
     try:
         return parse(body)
     except ValueError:
