@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from hashlib import sha256
@@ -111,10 +112,12 @@ def name_of(delivery: Delivery, provider: Provider) -> Identity:
     return _batch_name(delivery, provider) if many else provider.identify(delivery)
 
 
-# A raw text or list in JSON, or the begin of one that was cut; bounded, since a text of escapes
-# alone is slow to read.
-_TEXT: Final = r'"(?:[^"\\]++|\\.){0,4096}+(?:"|\Z)'
-_LIST: Final = r"\[[^\]]*+(?:\]|\Z)"
+# Raw values in JSON, or the begin of one that was cut. The first two are forms in which a provider
+# sends tokens; a value of another form is not read, as its end is known to a parser only.
+_TEXT: Final = r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)'
+_LIST: Final = rf"\[\s*+(?:{_TEXT}\s*+,?+\s*+)*+(?:\]|\Z)"
+_REST: Final = r"[\[{].*+"
+_WORD: Final = r"(?!null[\s,\]}])[^\s,\]}]++"
 # No delivery that can be verified has more members with tokens, nor more different tokens.
 TOKEN_MEMBERS: Final = 20_000
 DIFFERENT_TOKENS: Final = 100
@@ -125,7 +128,8 @@ def substituted(body: bytes, names: frozenset[str], token: Callable[[str], str])
     """Returns a body with each token in these JSON members replaced; all else as it is written.
 
     In UTF-8, if it is JSON in another encoding. A body that is not JSON may hold tokens as well.
-    Empty, if there are more members than a batch has.
+    A member that is neither a text nor a list of texts is omitted; so is all that follows it, if
+    it is an object or another list. Empty, if there are more members than a batch has.
     """
     encoding = json.detect_encoding(body)
     if encoding != "utf-8":
@@ -134,12 +138,17 @@ def substituted(body: bytes, names: frozenset[str], token: Callable[[str], str])
     if count > TOKEN_MEMBERS:
         return b""
     known: dict[bytes, bytes] = {}
+    budget = iter(range(DIFFERENT_TOKENS))
+
+    def limited(text: str) -> str:
+        return OMITTED if next(budget, None) is None else token(text)
 
     def replaced(found: re.Match[bytes]) -> bytes:
-        raw = found["value"]
+        raw = found["plain"] or b""
+        if raw not in known and len(known) >= DIFFERENT_TOKENS:
+            return found["name"] + _omitted(raw)
         if raw not in known:
-            many = len(known) >= DIFFERENT_TOKENS
-            known[raw] = _substitute(raw, (lambda _: OMITTED) if many else token)
+            known[raw] = _substitute(raw, limited)
         return found["name"] + known[raw]
 
     return _members(names).sub(replaced, body) if count else body
@@ -148,32 +157,40 @@ def substituted(body: bytes, names: frozenset[str], token: Callable[[str], str])
 @lru_cache(maxsize=8)
 def _members(names: frozenset[str]) -> re.Pattern[bytes]:
     listed = "|".join(map(re.escape, sorted(names)))
-    text = rf'(?P<name>"(?:{listed})"\s*+:\s*+)(?P<value>{_TEXT}|{_LIST})'
-    return re.compile(text.encode(), re.DOTALL)
+    value = rf"(?:(?P<plain>{_TEXT}|{_LIST})|{_REST}|{_WORD})"
+    return re.compile(rf'(?P<name>"(?:{listed})"\s*+:\s*+){value}'.encode(), re.DOTALL)
 
 
 def _substitute(raw: bytes, token: Callable[[str], str]) -> bytes:
+    if not raw or (raw.startswith(b"[") and raw.count(b",") >= DIFFERENT_TOKENS):
+        return _omitted(raw)
     try:
         value = json.loads(raw)
-    except (ValueError, RecursionError):
+    except ValueError:
         value = ""
-    if isinstance(value, list):
-        return json.dumps([token(text) for text in value if isinstance(text, str)]).encode()
-    return json.dumps(token(value)).encode()
+    return _json([token(text) for text in value] if isinstance(value, list) else token(value))
+
+
+def _omitted(raw: bytes) -> bytes:
+    return _json([OMITTED] if raw.startswith(b"[") else OMITTED)
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value).encode()
 
 
 def _without_tokens(delivery: Delivery, provider: Provider) -> Delivery:
     """Returns a verified delivery without the tokens in its body, however they are spelled."""
     if not provider.token_members:
         return delivery
-    body = substituted(delivery.body, provider.token_members, lambda _: REDACTED)
-    try:
-        parsed = json.loads(body)
-        if _redact_members(parsed, provider.token_members):
-            body = json.dumps(parsed).encode()
-    except (ValueError, RecursionError) as error:
-        raise Rejected(Reason.MALFORMED, "the body cannot be stored without its tokens") from error
-    return replace(delivery, body=body)
+    # Where a part was omitted, the text is no longer JSON, and is written anew from the original.
+    hidden = substituted(delivery.body, provider.token_members, lambda _: REDACTED)
+    for body in (hidden, delivery.body):
+        with suppress(ValueError, RecursionError):
+            parsed = json.loads(body)
+            changed = _redact_members(parsed, provider.token_members)
+            return replace(delivery, body=_json(parsed) if changed else body)
+    raise Rejected(Reason.MALFORMED, "the body cannot be stored without its tokens")
 
 
 def _redact_members(document: object, names: frozenset[str]) -> bool:

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 from webhook_inbox.domain.conditions import Absent, Less, either
 from webhook_inbox.domain.errors import ConditionFailed, Reason, Rejected, Unavailable
-from webhook_inbox.domain.json_path import fields
+from webhook_inbox.domain.json_path import fields, is_bounded
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Blobs, Change, Item, Key, Table
 from webhook_inbox.domain.provider import Provider
@@ -154,7 +154,10 @@ def _expiry(delivery: Delivery) -> int:
 
 
 def _bare(delivery: Delivery, provider: Provider, blind: Blind) -> tuple[Delivery, Item]:
-    """Returns the delivery without the tokens in its body, and how the last of them is stored."""
+    """Returns the delivery without the tokens in its body, and how the last of them is stored.
+
+    Without a body, if no secret can verify it: to search it for tokens may cost seconds of CPU.
+    """
     if not provider.token_members:
         return delivery, {}
     stored: Item = {}
@@ -163,6 +166,8 @@ def _bare(delivery: Delivery, provider: Provider, blind: Blind) -> tuple[Deliver
         stored["body_token"] = blind(BODY, token)
         return str(stored["body_token"])
 
+    if not is_bounded(delivery.body):
+        return replace(delivery, body=b""), {}
     body = substituted(delivery.body, provider.token_members, blinded)
     return replace(delivery, body=body), stored
 

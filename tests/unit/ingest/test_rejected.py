@@ -179,6 +179,60 @@ def test_a_body_that_was_cut_keeps_no_client_state(body: bytes, world: World) ->
     assert TOKEN not in site.stored()
 
 
+ODD_VALUES = [
+    '{"a":"%s"}',
+    '[["%s"],"%s"]',
+    '["a]%s","%s"]',
+    '["a","]%s"]',
+    '["a",{"b":"%s"}]',
+    '["a"x%s"]',
+    "[1,%s]",
+    "%s",
+    '"' + "\\n" * 5000 + '%s"',
+    '"%s b\\',
+    '["%s',
+    "[" * 2000 + '"%s"',
+    "[" + '"",' * 300 + '"%s"]',
+]
+
+
+@pytest.mark.parametrize("value", ODD_VALUES)
+@pytest.mark.parametrize("name", ["clientState", "validationTokens"])
+def test_no_form_of_value_keeps_a_token(name: str, value: str, world: World) -> None:
+    site = Site(world, "microsoft-graph", secret=WRONG)
+    body = '{"value":[{}],"id":1,' + f'"{name}":{value.replace("%s", TOKEN)}' + "}"
+    assert site.receive(replace(notified(), body=body.encode())).outcome is IngestOutcome.REJECTED
+    assert TOKEN not in site.stored()
+    assert '"id":1' in site.stored()
+
+
+def test_a_client_state_that_is_null_is_shown(world: World) -> None:
+    site = Site(world, "microsoft-graph")
+    body = b'{"value":[{"clientState": null,"id":"1"}]}'
+    site.receive(replace(notified(), body=body))
+    assert body.decode() in site.stored()
+
+
+def test_a_body_that_cannot_be_verified_is_not_searched_for_tokens(world: World) -> None:
+    site = Site(world, "microsoft-graph")
+    body = b'{"clientState":"%s","a":[%s]}' % (WRONG.encode(), b",".join([b"0"] * 160_000))
+    assert site.receive(replace(notified(), body=body)).reason == "malformed"
+    (row,) = site.rows
+    assert payloads.unpack(row, world.blobs) == b""
+
+
+@pytest.mark.parametrize("value", ODD_VALUES[:5] + ODD_VALUES[12:])
+def test_an_accepted_request_keeps_no_token_of_any_form(value: str, world: World) -> None:
+    site = Site(world, "microsoft-graph")
+    given = f'{{"validationTokens":{value.replace("%s", "eyJ.the.jwt")},'
+    body = given + notified(TOKEN).body.decode()[1:]
+    assert site.receive(replace(notified(), body=body.encode())).outcome is IngestOutcome.ACCEPTED
+    assert "eyJ.the.jwt" not in site.stored()
+    assert TOKEN not in site.stored()
+    (row,) = world.rows("event#it")
+    assert json.loads(payloads.unpack(row, world.blobs))["value"][0]["id"] == "0"
+
+
 def test_more_client_states_than_a_batch_has_are_hidden(world: World) -> None:
     site = Site(world, "microsoft-graph")
     assert site.receive(notified(*[WRONG] * 10_001)).outcome is IngestOutcome.REJECTED

@@ -17,7 +17,7 @@ from webhook_inbox.adapters.memory import (
 from webhook_inbox.domain.errors import Permanent
 from webhook_inbox.domain.manifest import SPLIT, SPLITTER, HandlerSpec, Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.secrets import SecretCache
+from webhook_inbox.domain.secrets import TOKEN_KEY, SecretCache
 from webhook_inbox.ingest.batches import BatchProgress, Splitter
 from webhook_inbox.ingest.ingest import Ingest
 from webhook_inbox.ingest.receipt import Receipt
@@ -50,7 +50,10 @@ class CaseInbox:
             table=table,
             lanes=lanes,
             blobs=blobs,
-            secrets=SecretCache(store=MemorySecrets({"it": live}), clock=clock),
+            secrets=SecretCache(
+                store=MemorySecrets({"it": live, TOKEN_KEY: ("a-key-that-the-stack-made",)}),
+                clock=clock,
+            ),
             fetcher=case,
         )
         self._splitter = Splitter(
