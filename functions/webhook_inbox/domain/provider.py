@@ -158,8 +158,8 @@ class Provider:
         window: the maximum age of the signed time; None if it is not checked.
         guard: verification and identity to the signed content that must not run twice under
             another id; None if the signed content determines the id.
-        guards_body: False if the guard does not cover the whole body: a captured signature then
-            fits other bodies, so that it is guarded for types that are not stored as well.
+        guards_ignored: True if a captured signature may fit another body: its content is then
+            guarded for types that are not stored as well.
         canonical: delivery to the bytes of its fingerprint, if its scheme does not sign the body
             as it was sent; None if it does.
         volatile: JSON fields, by dotted path, that change between retries of one event.
@@ -194,7 +194,7 @@ class Provider:
     batch: Callable[[Delivery], Sequence[Delivery] | None] | None = None
     window: timedelta | None = None
     guard: Callable[[Verified, Identity], bytes] | None = None
-    guards_body: bool = True
+    guards_ignored: bool = False
     canonical: Callable[[Delivery], bytes] | None = None
     volatile: tuple[str, ...] = ()
     kept_headers: frozenset[str] = frozenset()

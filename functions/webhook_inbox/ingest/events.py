@@ -94,8 +94,9 @@ def event_of(
         return Named(Identity(event.event_id, event.type), event)
     identity = provider.identify(delivery)
     if not manifest.wants(spec, identity.type):
-        ignored = new_event(delivery, provider, identity, verified, ())
-        return Named(identity, None, None if provider.guards_body else ignored)
+        guarded = provider.guard is not None and provider.guards_ignored
+        ignored = new_event(delivery, provider, identity, verified, ()) if guarded else None
+        return Named(identity, None, ignored)
     handlers = manifest.runs_for(spec.name, identity.type)
     return Named(identity, new_event(delivery, provider, identity, verified, handlers))
 

@@ -10,7 +10,7 @@ from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
 from webhook_inbox.domain.json_path import parse
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Identity, Provider, Sample, Sent, Verified
-from webhook_inbox.providers.schemes.builder import signed_content
+from webhook_inbox.providers.schemes.builder import fits_others, signed_content
 from webhook_inbox.providers.schemes.generic import hmac
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.generic.identity import (
@@ -60,7 +60,7 @@ def provider(settings: Mapping[str, Any]) -> Provider:
         greet=source.preset(PRESETS),
         offer=source.preset(OFFERS),
         guard=_guard(settings, source.scheme),
-        guards_body=not settings["signature"].get("partial", False),
+        guards_ignored=fits_others(source.scheme),
         canonical=canonical_form if source.signs_form else None,
         kept_headers=headers_of(settings),
     )

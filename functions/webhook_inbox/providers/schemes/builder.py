@@ -63,7 +63,7 @@ def build_provider(
         window=scheme.window.tolerance if isinstance(scheme, Signed) and scheme.window else None,
     )
     if _needs_guard(scheme, naming):
-        provider = replace(provider, guard=signed_content)
+        provider = replace(provider, guard=signed_content, guards_ignored=fits_others(scheme))
     if isinstance(pair := getattr(scheme, "pair", None), Callable):  # type: ignore[arg-type]
         provider = replace(provider, pair=pair)
     if compose := more.get("compose"):
@@ -102,6 +102,17 @@ def _needs_guard(scheme: Scheme, naming: Naming) -> bool:
     outside = headers_in(naming.id)
     signed = scheme.ids if scheme.signs.pins("id") else ()
     return not outside <= set(signed) or not (outside or scheme.signs.pins("body"))
+
+
+def fits_others(scheme: Scheme) -> bool:
+    """Returns whether the same signature could fit another body.
+
+    The bytes that a function returns may be those of several bodies: sorted fields without
+    separators are. A token covers the body's hash or nothing.
+    """
+    if not isinstance(scheme, Signed):
+        return False
+    return len(scheme.templates) != 1 or not scheme.templates[0].pins("body")
 
 
 def signed_content(verified: Verified, _: Identity) -> bytes:
