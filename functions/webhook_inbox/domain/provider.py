@@ -156,8 +156,8 @@ class Provider:
         batch: verified delivery to one delivery per event, or None if it is a single event;
             raises Rejected if it holds none.
         window: the maximum age of the signed time; None if it is not checked.
-        guard: verification and identity to the signed content that must not run twice under
-            another id; None if the signed content determines the id.
+        guard: (verification, the declared patterns that the type matches) to the signed content
+            that must not run twice under another id; None if the signed content determines the id.
         guards_ignored: True if a captured signature may fit another body: its content is then
             guarded for types that are not stored as well.
         canonical: delivery to the bytes of its fingerprint, if its scheme does not sign the body
@@ -193,7 +193,7 @@ class Provider:
     offer: Callable[[Delivery], Offer | None] | None = None
     batch: Callable[[Delivery], Sequence[Delivery] | None] | None = None
     window: timedelta | None = None
-    guard: Callable[[Verified, Identity], bytes] | None = None
+    guard: Callable[[Verified, Sequence[str]], bytes] | None = None
     guards_ignored: bool = False
     canonical: Callable[[Delivery], bytes] | None = None
     volatile: tuple[str, ...] = ()

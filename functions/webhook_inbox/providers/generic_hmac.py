@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
 from webhook_inbox.domain.json_path import parse
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.provider import Identity, Provider, Sample, Sent, Verified
+from webhook_inbox.domain.provider import Provider, Sample, Sent, Verified
 from webhook_inbox.providers.schemes.builder import fits_others, signed_content
 from webhook_inbox.providers.schemes.generic import hmac
 from webhook_inbox.providers.schemes.generic import settings as given
@@ -151,7 +151,7 @@ class _Declared:
 
 def _guard(
     settings: Mapping[str, Any], scheme: Hmac
-) -> Callable[[Verified, Identity], bytes] | None:
+) -> Callable[[Verified, Sequence[str]], bytes] | None:
     """Returns the guard, unless the signed content determines the event id.
 
     The id of an event with its own signature is made of fields whose ends are certain.

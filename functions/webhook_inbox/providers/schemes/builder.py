@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.provider import Facts, Identity, Provider, Sample, Verified
+from webhook_inbox.domain.provider import Facts, Provider, Sample, Verified
 from webhook_inbox.providers.schemes.identity.event_identity import (
     InHeader,
     Naming,
@@ -115,14 +115,15 @@ def fits_others(scheme: Scheme) -> bool:
     return len(scheme.templates) != 1 or not scheme.templates[0].pins("body")
 
 
-def signed_content(verified: Verified, _: Identity) -> bytes:
+def signed_content(verified: Verified, _: Sequence[str]) -> bytes:
     """Guards what the signature covers."""
     return verified.content
 
 
-def type_and_content(verified: Verified, identity: Identity) -> bytes:
-    """Guards the type with the content, for providers that send one body under several types.
+def patterns_and_content(verified: Verified, patterns: Sequence[str]) -> bytes:
+    """Guards the declared patterns with the content, if one body is sent under several types.
 
-    A captured delivery can therefore be sent once more under a type that it did not have.
+    The type is not signed, so it is not guarded itself: an attacker could make up any number of
+    types that match `*`. Types that match the same patterns are one.
     """
-    return identity.type.encode() + b"\n" + verified.content
+    return "\n".join(patterns).encode() + b"\n" + verified.content
