@@ -183,6 +183,12 @@ class Manifest:
             if spec.source == source and matches(spec.types, type_)
         )
 
+    def patterns_for(self, source: SourceSpec, type_: str) -> tuple[str, ...]:
+        """Returns the patterns of a source and its handlers that a type matches, sorted."""
+        handled = (spec.types for spec in self.handlers.values() if spec.source == source.name)
+        patterns = {pattern for types in (source.types, *handled) for pattern in types}
+        return tuple(sorted(pattern for pattern in patterns if matches((pattern,), type_)))
+
     def lane_of(self, handler: str) -> str:
         """Returns the lane of a handler; the default lane if it is not in the manifest."""
         spec = self.handlers.get(handler)

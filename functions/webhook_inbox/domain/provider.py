@@ -156,10 +156,10 @@ class Provider:
         batch: verified delivery to one delivery per event, or None if it is a single event;
             raises Rejected if it holds none.
         window: the maximum age of the signed time; None if it is not checked.
-        guard: verification and identity to the signed content that must not run twice under
-            another id; None if the signed content determines the id.
-        guards_body: False if the guard does not cover the whole body: a captured signature then
-            fits other bodies, so that it is guarded for types that are not stored as well.
+        guard: (verification, the declared patterns that the type matches) to the signed content
+            that must not run twice under another id; None if the signed content determines the id.
+        guards_ignored: True if a captured signature may fit another body: its content is then
+            guarded for types that are not stored as well.
         canonical: delivery to the bytes of its fingerprint, if its scheme does not sign the body
             as it was sent; None if it does.
         volatile: JSON fields, by dotted path, that change between retries of one event.
@@ -193,8 +193,8 @@ class Provider:
     offer: Callable[[Delivery], Offer | None] | None = None
     batch: Callable[[Delivery], Sequence[Delivery] | None] | None = None
     window: timedelta | None = None
-    guard: Callable[[Verified, Identity], bytes] | None = None
-    guards_body: bool = True
+    guard: Callable[[Verified, Sequence[str]], bytes] | None = None
+    guards_ignored: bool = False
     canonical: Callable[[Delivery], bytes] | None = None
     volatile: tuple[str, ...] = ()
     kept_headers: frozenset[str] = frozenset()

@@ -107,7 +107,7 @@ class IdempotentReceiver:
     def ignore(self, event: StoredEvent) -> None:
         """Claims the signed content of an event whose type is not stored.
 
-        Its signature fits other content, of a type that is stored; it must not be accepted.
+        Its signature may fit other content, of a type that is stored; it must not be accepted.
 
         Raises:
             Unavailable: the table failed.

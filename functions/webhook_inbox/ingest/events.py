@@ -94,11 +94,14 @@ def event_of(
         event = batch_event(delivery, provider, verified)
         return Named(Identity(event.event_id, event.type), event)
     identity = provider.identify(delivery)
-    if not manifest.wants(spec, identity.type):
-        ignored = new_event(delivery, provider, identity, verified, ())
-        return Named(identity, None, None if provider.guards_body else ignored)
-    handlers = manifest.runs_for(spec.name, identity.type)
-    return Named(identity, new_event(delivery, provider, identity, verified, handlers))
+    wanted = manifest.wants(spec, identity.type)
+    if not wanted and not (provider.guard and provider.guards_ignored):
+        return Named(identity, None)
+    handlers = manifest.runs_for(spec.name, identity.type) if wanted else ()
+    event = new_event(delivery, provider, identity, verified, handlers)
+    patterns = manifest.patterns_for(spec, identity.type)
+    event = replace(event, guard=guard_of(provider, verified, patterns))
+    return Named(identity, event) if wanted else Named(identity, None, event)
 
 
 def name_of(delivery: Delivery, provider: Provider) -> Identity:
@@ -217,7 +220,7 @@ def new_event(
     verified: Verified,
     handlers: Sequence[HandlerSpec],
 ) -> StoredEvent:
-    """Returns the event of a delivery, with a run of each of the handlers."""
+    """Returns the event of a delivery, with a run of each of the handlers and without a guard."""
     stored = GENERAL_HEADERS | provider.kept_headers
     return StoredEvent(
         source=delivery.source,
@@ -231,18 +234,17 @@ def new_event(
         signature_hash=_signature_hash(provider, verified),
         verified_with=verified.secret,
         occurred_at=identity.occurred_at or verified.signed_at,
-        guard=guard_of(provider, identity, verified),
         request_id=delivery.request_id,
         agent=verified.agent,
         ordering_keys=ordering_keys_of(handlers, delivery.body),
     )
 
 
-def guard_of(provider: Provider, identity: Identity, verified: Verified) -> str:
+def guard_of(provider: Provider, verified: Verified, patterns: Sequence[str]) -> str:
     """Returns the replay guard of a signed content (G6); "" if its provider needs none."""
     if provider.guard is None:
         return ""
-    content = provider.guard(verified, identity)
+    content = provider.guard(verified, patterns)
     # Each agent has its own; an agent's name never contains a zero byte.
     return sha256(
         verified.agent.encode() + b"\0" + content if verified.agent else content
@@ -263,7 +265,8 @@ def _signature_hash(provider: Provider, verified: Verified) -> str:
 
 def batch_event(delivery: Delivery, provider: Provider, verified: Verified) -> StoredEvent:
     """Returns the event of a whole batch: named by its content, split by its only run."""
-    return new_event(delivery, provider, _batch_name(delivery, provider), verified, (SPLITTER,))
+    event = new_event(delivery, provider, _batch_name(delivery, provider), verified, (SPLITTER,))
+    return replace(event, guard=guard_of(provider, verified, ()))
 
 
 def item_event(
@@ -274,7 +277,10 @@ def item_event(
     *,
     batch: StoredEvent,
 ) -> StoredEvent:
-    """Returns the event of a batch's item; it was verified together with its batch."""
+    """Returns the event of a batch's item; it was verified together with its batch.
+
+    It has no guard: the guard of the batch covers its items, which all have the same signature.
+    """
     verified = Verified(
         batch.verified_with,
         signature="",
@@ -283,8 +289,7 @@ def item_event(
         agent=batch.agent,
     )
     event = new_event(item, provider, identity, verified, handlers)
-    # The guard of the batch covers its items, which all have the same signature.
-    return replace(event, signature_hash=batch.signature_hash, guard="")
+    return replace(event, signature_hash=batch.signature_hash)
 
 
 def storable(value: str) -> str:

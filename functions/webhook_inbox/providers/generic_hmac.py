@@ -9,8 +9,8 @@ from typing import Any, Final, TypeVar
 from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
 from webhook_inbox.domain.json_path import parse
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.provider import Identity, Provider, Sample, Sent, Verified
-from webhook_inbox.providers.schemes.builder import signed_content
+from webhook_inbox.domain.provider import Provider, Sample, Sent, Verified
+from webhook_inbox.providers.schemes.builder import fits_others, signed_content
 from webhook_inbox.providers.schemes.generic import hmac
 from webhook_inbox.providers.schemes.generic import settings as given
 from webhook_inbox.providers.schemes.generic.identity import (
@@ -60,7 +60,7 @@ def provider(settings: Mapping[str, Any]) -> Provider:
         greet=source.preset(PRESETS),
         offer=source.preset(OFFERS),
         guard=_guard(settings, source.scheme),
-        guards_body=not settings["signature"].get("partial", False),
+        guards_ignored=fits_others(source.scheme),
         canonical=canonical_form if source.signs_form else None,
         kept_headers=headers_of(settings),
     )
@@ -151,7 +151,7 @@ class _Declared:
 
 def _guard(
     settings: Mapping[str, Any], scheme: Hmac
-) -> Callable[[Verified, Identity], bytes] | None:
+) -> Callable[[Verified, Sequence[str]], bytes] | None:
     """Returns the guard, unless the signed content determines the event id.
 
     The id of an event with its own signature is made of fields whose ends are certain.

@@ -13,7 +13,7 @@ from typing import Any, Final
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.ports import Fetch
-from webhook_inbox.domain.provider import Facts, Identity, Provider, Sample, Verified
+from webhook_inbox.domain.provider import Facts, Provider, Sample, Verified
 from webhook_inbox.domain.timestamps import duration
 from webhook_inbox.providers.schemes.builder import signed_content
 from webhook_inbox.providers.schemes.generic import settings as given
@@ -146,7 +146,7 @@ def _claims(settings: Mapping[str, Any], sample: Sample) -> dict[str, str]:
     return {c: value for table, value in named if (c := settings.get(table, {}).get("claim"))}
 
 
-def _guard(settings: Mapping[str, Any]) -> Callable[[Verified, Identity], bytes] | None:
+def _guard(settings: Mapping[str, Any]) -> Callable[[Verified, Sequence[str]], bytes] | None:
     """Returns the guard, if a captured delivery could be replayed under another id.
 
     A token with the body's hash belongs to one delivery and is guarded, without its signature. Any

@@ -90,7 +90,6 @@ PROVIDER: Final = build_provider(
         occurred_at=(_occurred_at,),
     ),
     verify=_verify,
-    guards_body=False,
     compose=_compose,
     facts=Facts(
         title="Mailgun",

@@ -99,7 +99,6 @@ def provider(settings: Mapping[str, Any]) -> Provider:
         needs_secret=False,
         fetches=partial(_certificate, HOSTS[environment]),
         signature_headers=scheme.reads | {CERTIFICATE, ALGORITHM},
-        guards_body=False,
     )
 
 

@@ -2,10 +2,10 @@
 
 For v3, the query's fields are decoded and sorted; a form's fields follow as name and value, after a
 question mark and a dot that depend on which of the two are present. The end of a name is not
-signed, so one signature fits several forms and is valid for one event. The header may hold
-signatures under several tokens, separated by commas. v2 covers neither query nor form: a captured
-request can be changed under its nonce, so a nonce is valid for one event. Only the source's
-`version` counts.
+signed, so one signature fits several forms and is valid for one event; an ignored delivery costs a
+guard. The header may hold signatures under several tokens, separated by commas. v2 covers neither
+query nor form: a captured request can be changed under its nonce, so a nonce is valid for one
+event. Only the source's `version` counts.
 Source: plivo 4 (PyPI) `utils/signature_v3.py`; plivo/plivo-python's tests.
 """
 
@@ -91,7 +91,6 @@ def provider(settings: Mapping[str, Any]) -> Provider:
         NAMING,
         facts=FACTS if version == "v3" else older_facts,
         canonical=canonical_form,
-        guards_body=version == "v3",
     )
 
 

@@ -13,7 +13,7 @@ from webhook_inbox.domain.errors import Reason, Rejected
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import STATUSES, Facts, Sample, Verified
 from webhook_inbox.domain.timestamps import from_ms, to_ms
-from webhook_inbox.providers.schemes.builder import build_provider, type_and_content
+from webhook_inbox.providers.schemes.builder import build_provider, patterns_and_content
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header
 from webhook_inbox.providers.schemes.signatures.encodings import base64
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
@@ -53,8 +53,8 @@ PROVIDER: Final = build_provider(
     NAMING,
     verify=_verify,
     sign=_sign,
-    # A checkout sends one body as `orders/create` and as `orders/paid`.
-    guard=type_and_content,
+    # A checkout sends one body as `orders/create` and as `orders/paid`: see decision 3.
+    guard=patterns_and_content,
     kept_headers=frozenset(f"{x}shopify-{name}" for name in _KEPT for x in ("", "x-")),
     # The review of compliance topics sends invalid signatures and expects 401.
     statuses={**STATUSES, Reason.MALFORMED: 401},

@@ -2,8 +2,8 @@
 
 Fields are joined as name and value; repeated values are sorted and used once. A JSON body is
 covered by its hash only, `bodySHA256` in the signed URL. The end of a name is not signed, so one
-signature fits several forms and is valid for one event. The signed URL may include the default
-port, so both forms are tried, as in the library.
+signature fits several forms and is valid for one event; an ignored delivery costs a guard. The
+signed URL may include the default port, so both forms are tried, as in the library.
 Source: twilio/twilio-python `request_validator.py` and its tests.
 """
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Answer, Facts
-from webhook_inbox.providers.schemes.builder import build_provider, type_and_content
+from webhook_inbox.providers.schemes.builder import build_provider, patterns_and_content
 from webhook_inbox.providers.schemes.handshakes import EMPTY
 from webhook_inbox.providers.schemes.identity.event_identity import Naming, header, in_json, utc
 from webhook_inbox.providers.schemes.signatures.encodings import base64
@@ -40,7 +40,7 @@ PROVIDER: Final = build_provider(
     kept_headers=frozenset({"x-wc-webhook-id", "x-wc-webhook-source"}),
     greet=_ping,
     # One order gives `created` and `updated` with the same body.
-    guard=type_and_content,
+    guard=patterns_and_content,
     facts=Facts(
         title="WooCommerce",
         scheme="HMAC-SHA256 over the body, base64",

@@ -48,7 +48,7 @@ def sent_by(provider: Provider, sample: Sample = SAMPLE) -> Delivery:
 
 def guarded(provider: Provider, sent: Delivery) -> bytes | None:
     verified = provider.verify(sent, (SECRET,))
-    return provider.guard(verified, provider.identify(sent)) if provider.guard else None
+    return provider.guard(verified, ()) if provider.guard else None
 
 
 @pytest.mark.parametrize("algorithm", ["sha1", "sha256", "sha512"])

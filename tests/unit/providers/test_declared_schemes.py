@@ -19,7 +19,7 @@ from webhook_inbox import providers
 from webhook_inbox.configuration import inbox_toml
 from webhook_inbox.domain.errors import ConfigurationError, Reason, Rejected
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.provider import Identity, Provider, Sample, Verified
+from webhook_inbox.domain.provider import Provider, Sample, Verified
 from webhookctl import conformance
 
 SOURCES: Final = inbox_toml.load(Path(__file__).parent / "declared.toml", stage="dev").sources
@@ -227,8 +227,7 @@ def test_a_signature_that_covers_a_part_of_the_body_lets_one_event_in() -> None:
 
     assert one.body != other.body
     assert provider.guard is not None
-    named = Identity("1", "a")
-    guards = [provider.guard(provider.verify(each, (SECRET,)), named) for each in (one, other)]
+    guards = [provider.guard(provider.verify(each, (SECRET,)), ()) for each in (one, other)]
     assert guards[0] == guards[1]
 
 

@@ -47,11 +47,6 @@ Variants = Iterator[tuple[str, Delivery]]
 ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 # Equal notifications of Dropbox are different news, so each arrival is an event of its own.
 ARRIVALS = {"dropbox"}
-# Both send one honest body under several topics, so each topic has an event of its own.
-TOPICS = {
-    "shopify": {"x-shopify-topic", "shopify-topic"},
-    "woocommerce": {"x-wc-webhook-topic"},
-}
 # A signature over a time and a token, or over an address: used once, although it covers no body.
 ONCE = {"mailgun", "plivo"}
 FAULTS = {IngestOutcome.BROKEN, IngestOutcome.UNAVAILABLE}
@@ -342,7 +337,7 @@ def variants(case: Case) -> Variants:
     """Yields what can be made of a delivery: each change alone, and with another unsigned id."""
     sent, names = case.delivery, naming_headers(case)
     loose = covers_nothing(case)
-    kept = names if loose else TOPICS.get(case.provider.name, set())
+    kept = names if loose else set[str]()
     unsigned = names - case.provider.signature_headers - kept
     renamed = with_headers(sent, **dict.fromkeys(unsigned, "forged-2"))
     for other in (sent, renamed):

@@ -49,7 +49,7 @@ def test_another_body_of_the_same_crc_32_has_the_same_guard() -> None:
 
     assert forged.body != real.body
     assert crc32(forged.body) == crc32(real.body)
-    content = guard(verified, case(name).provider.identify(real))
+    content = guard(verified, ())
     assert content.endswith(f"|{crc32(forged.body)}".encode())
 
 

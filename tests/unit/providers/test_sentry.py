@@ -22,7 +22,7 @@ def test_a_captured_body_under_another_id_or_none_has_the_same_guard() -> None:
         assert isinstance(verified, Verified)
         identity = CASE.provider.identify(again)
         assert identity.event_id != "sample-1"
-        assert CASE.provider.guard(verified, identity) == CASE.delivery.body
+        assert CASE.provider.guard(verified, ()) == CASE.delivery.body
 
 
 def test_a_resource_of_no_action_is_the_type() -> None:

@@ -13,7 +13,6 @@ from tests.unit.providers.deliveries import (
     with_header,
 )
 from webhook_inbox.domain.errors import Reason
-from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Identity, Verified
 
 PROVIDER = provider_of("shopify")
@@ -84,22 +83,3 @@ def test_the_event_id_comes_before_the_deliverys() -> None:
 def test_its_time_is_not_signed_and_ignored() -> None:
     assert SENT.headers["x-shopify-triggered-at"]
     assert PROVIDER.identify(SENT).occurred_at is None
-
-
-def test_one_body_under_two_topics_is_no_replay_and_under_two_ids_is() -> None:
-    """A checkout sends `orders/create` and `orders/paid` with the same bytes."""
-    paid = with_header(SENT, "x-shopify-topic", "orders/paid")
-    again = with_header(SENT, "x-shopify-event-id", "another")
-
-    content = guarded(SENT)
-
-    assert content == b"orders/create\n" + SENT.body
-    assert guarded(paid) != content
-    assert guarded(again) == content
-
-
-def guarded(sent: Delivery) -> bytes:
-    verified = verdict(PROVIDER, sent)
-    assert isinstance(verified, Verified)
-    assert PROVIDER.guard is not None
-    return PROVIDER.guard(verified, PROVIDER.identify(sent))

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from webhook_inbox.domain.model import Delivery
-from webhook_inbox.domain.provider import Facts, Identity, Provider, Sample, Verified
+from webhook_inbox.domain.provider import Facts, Provider, Sample, Verified
 from webhook_inbox.providers.schemes.identity.event_identity import (
     InHeader,
     Naming,
@@ -63,7 +63,7 @@ def build_provider(
         window=scheme.window.tolerance if isinstance(scheme, Signed) and scheme.window else None,
     )
     if _needs_guard(scheme, naming):
-        provider = replace(provider, guard=signed_content)
+        provider = replace(provider, guard=signed_content, guards_ignored=fits_others(scheme))
     if isinstance(pair := getattr(scheme, "pair", None), Callable):  # type: ignore[arg-type]
         provider = replace(provider, pair=pair)
     if compose := more.get("compose"):
@@ -104,14 +104,26 @@ def _needs_guard(scheme: Scheme, naming: Naming) -> bool:
     return not outside <= set(signed) or not (outside or scheme.signs.pins("body"))
 
 
-def signed_content(verified: Verified, _: Identity) -> bytes:
+def fits_others(scheme: Scheme) -> bool:
+    """Returns whether the same signature could fit another body.
+
+    The bytes that a function returns may be those of several bodies: sorted fields without
+    separators are. A token covers the body's hash or nothing.
+    """
+    if not isinstance(scheme, Signed):
+        return False
+    return len(scheme.templates) != 1 or not scheme.templates[0].pins("body")
+
+
+def signed_content(verified: Verified, _: Sequence[str]) -> bytes:
     """Guards what the signature covers."""
     return verified.content
 
 
-def type_and_content(verified: Verified, identity: Identity) -> bytes:
-    """Guards the type with the content, for providers that send one body under several types.
+def patterns_and_content(verified: Verified, patterns: Sequence[str]) -> bytes:
+    """Guards the declared patterns with the content, if one body is sent under several types.
 
-    A captured delivery can therefore be sent once more under a type that it did not have.
+    The type is not signed, so it is not guarded itself: an attacker could make up any number of
+    types that match `*`. Types that match the same patterns are one.
     """
-    return identity.type.encode() + b"\n" + verified.content
+    return "\n".join(patterns).encode() + b"\n" + verified.content
