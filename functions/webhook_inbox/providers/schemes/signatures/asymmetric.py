@@ -160,8 +160,8 @@ class Ed25519(Asymmetric):
 class Ecdsa(Asymmetric):
     """ECDSA over P-256 with SHA-256, the signature in DER."""
 
-    # RFC 3279, section 2.2.3: a sequence of two integers of up to 33 bytes, each part with two bytes
-    # before it. Leading zero bytes are left out: of 2^50 signatures not one is shorter than this.
+    # RFC 3279, section 2.2.3: a sequence of two integers of up to 33 bytes, each part with two
+    # bytes before it. Leading zero bytes are left out; of 2^50 signatures not one is shorter.
     sizes: ClassVar[range] = range(63, 73)
     load: KeyLoader = spki
 
