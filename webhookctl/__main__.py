@@ -5,7 +5,7 @@ import traceback
 from collections.abc import Sequence
 
 from webhookctl.app import app
-from webhookctl.display.suggestions import program
+from webhookctl.display.suggestions import Program
 from webhookctl.display.untrusted import printable, printable_lines
 from webhookctl.errors import explain
 from webhookctl.invocation import World
@@ -15,7 +15,7 @@ FAILED = 1
 
 def main(arguments: Sequence[str] | None = None, *, world: World | None = None) -> None:
     """Runs a command and exits: 0 success, 1 failure, 2 usage error, 130 interrupted."""
-    outside = world or World(program=program())
+    outside = world or World(program=Program.running())
     for stream in (sys.stdout, sys.stderr):
         _never_fails(stream)
     try:

@@ -1,5 +1,6 @@
 """The user's repository: configuration and handlers that may not be deployed yet."""
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,8 +103,19 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _require_owned(functions: Path) -> None:
-    for path in (functions, functions / "inbox.toml", functions / "handlers"):
-        if path.exists() and not owned(path):
+    """Raises CommandError unless all that an import can read here is the user's.
+
+    The import path has `functions/`, so this includes files that no handler names.
+    """
+    root = functions.resolve()
+    for path in (functions, root, *functions.rglob("*")):
+        # An editor may have removed a temporary file since it was listed.
+        if not owned(path) and os.path.lexists(path):
             raise CommandError(
                 f"{path} belongs to another user: run this as its owner, or in a clone of your own"
+            )
+        if path.is_symlink() and not path.resolve().is_relative_to(root):
+            raise CommandError(
+                f"{path} is a link out of {functions}, to files that may be another user's: replace"
+                " it with a copy"
             )

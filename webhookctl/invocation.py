@@ -17,8 +17,8 @@ from webhook_inbox.domain.model import Overview, Run
 from webhook_inbox.domain.ports import Clock
 from webhook_inbox.ledger.schema import dedupe_key
 from webhookctl.checkout import require_known
-from webhookctl.display import suggestions as advice
 from webhookctl.display.output import Output
+from webhookctl.display.suggestions import Program
 from webhookctl.errors import CommandError
 from webhookctl.target import Selection, Target, connect
 
@@ -46,7 +46,7 @@ class World:
     connect: Callable[[Selection], Target] = connect
     clock: Clock = field(default_factory=SystemClock)
     debug: bool = False
-    program: str = advice.NAME
+    program: Program = field(default_factory=Program)
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,10 @@ class Invocation:
         """Prints the results."""
         return Output(as_json=self.as_json)
 
-    def pasteable(self, text: str) -> str:
-        """Returns a text with the commands in it completed by program and target."""
-        return advice.pasteable(text, called=self.world.program, selection=self.selection)
+    @property
+    def program(self) -> Program:
+        """Makes the commands that the output suggests, for the same target."""
+        return self.world.program.on(self.selection)
 
     def overviews(self, event_id: str, source: str | None, **reading: bool) -> list[Overview]:
         """Returns the events with this id, of the source or of any source."""

@@ -27,8 +27,8 @@ def own_directories(start: Path) -> Iterator[Path]:
 
 
 def owned(path: Path) -> bool:
-    """Returns whether the file or directory belongs to the user."""
+    """Returns whether the file or directory belongs to the user; of a link, the link itself."""
     try:
-        return path.stat().st_uid == os.getuid()
+        return path.lstat().st_uid == os.getuid()
     except OSError:
         return False

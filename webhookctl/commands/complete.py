@@ -17,7 +17,6 @@ from webhook_inbox.handlers.completions.results import Ending, TooLarge, Unreada
 from webhook_inbox.handlers.completions.tokens import WaitAddress
 from webhookctl.checkout import require_known
 from webhookctl.commands.secrets import read_value
-from webhookctl.display.untrusted import command, quoted
 from webhookctl.errors import CommandError
 from webhookctl.invocation import By, Handler, Invocation, Source, caller, parsed, takes_options
 
@@ -112,7 +111,7 @@ def _place(
         return open_[0] if open_ else meant[0][0]
     if not waits:
         require_known(call.target, source=source, handler=handler)
-        raise CommandError(call.pasteable(f"no run waits for a job of event {event_id}"))
+        raise CommandError(f"no run waits for a job of event {event_id}")
     there = "; ".join(f"{p.handler} of {p.source} for {p.name}: {r['status']}" for p, r in waits)
     raise CommandError(f"{there}: choose one with --source, --handler or --effect")
 
@@ -136,9 +135,7 @@ def _show(call: Invocation, receipt: CompletionReceipt) -> None:
         call.output.json({**named, "effect": place.name, "outcome": str(receipt.outcome)})
         return
     call.output.line(f"{place.name} of {place.handler}: {MEANINGS[receipt.outcome]}")
-    call.output.note(
-        call.pasteable(
-            "Follow it with"
-            f" `{command('inbox inspect', place.event_id, f'--source {quoted(place.source)}')}`."
-        )
+    inspect = call.program.command(
+        "inbox inspect", "--source", place.source, argument=place.event_id
     )
+    call.output.note(f"Follow it with `{inspect}`.")

@@ -18,7 +18,6 @@ from webhook_inbox.ledger.pauses import (
 )
 from webhookctl.checkout import known_manifest, require_known
 from webhookctl.display.times import iso
-from webhookctl.display.untrusted import command
 from webhookctl.errors import CommandError
 from webhookctl.invocation import By, Invocation, caller, takes_options
 
@@ -105,20 +104,15 @@ def pause_handler(
     """
     require_known(call.target, source=None, handler=name)
     wish = PauseRequest(name, by or caller(call.target), reason, call.clock.now())
+    again = call.program.command("handlers resume", argument=name)
     before = pause(call.target.table, SystemRandomness(), wish)
     if before is not None:
         raise CommandError(
-            call.pasteable(
-                f"{name} is already paused since {iso(before.at)} by {before.by}: {before.reason};"
-                f" resume it with `{command('handlers resume', name)}`"
-            )
+            f"{name} is already paused since {iso(before.at)} by {before.by}: {before.reason};"
+            f" resume it with `{again}`"
         )
     _done(call, name, paused=True)
-    call.output.note(
-        call.pasteable(
-            f"Takes effect within 5 seconds. Resume it with `{command('handlers resume', name)}`."
-        )
-    )
+    call.output.note(f"Takes effect within 5 seconds. Resume it with `{again}`.")
 
 
 @app.command("resume")
@@ -138,7 +132,8 @@ def resume_handler(
     wish = PauseRequest(name, by or caller(target), reason, call.clock.now())
     if not resume(target.table, SystemRandomness(), wish):
         require_known(target, source=None, handler=name)
-        raise CommandError(call.pasteable(f"{name} is not paused; see `webhookctl handlers list`"))
+        listed = call.program.command("handlers list")
+        raise CommandError(f"{name} is not paused; see `{listed}`")
     waiting = _waiting(call, controls(target.table))[name]
     _done(call, name, paused=False, waiting=waiting)
     call.output.note(f"Waiting runs: {waiting}; sending starts within a minute.")

@@ -27,7 +27,6 @@ from webhookctl.checkout import known_manifest, require_known
 from webhookctl.display.output import counted
 from webhookctl.display.runs import hold_object
 from webhookctl.display.times import iso, moment
-from webhookctl.display.untrusted import command, quoted
 from webhookctl.errors import CommandError
 from webhookctl.invocation import (
     By,
@@ -147,12 +146,10 @@ def _list(call: Invocation, found: list[ApprovalRequest]) -> None:
         call.output.note("No runs wait for approval.")
         return
     call.output.table(COLUMNS, [_row(hold) for hold in found])
-    call.output.note(
-        call.pasteable(
-            "Inspect with `webhookctl inbox inspect EVENT_ID`; decide with `webhookctl hold approve"
-            " EVENT_ID --hold ID --reason TEXT`, or deny."
-        )
-    )
+    inspect = call.program.command("inbox inspect", argument="EVENT_ID")
+    options = ("--hold", "ID", "--reason", "TEXT")
+    approve = call.program.command("hold approve", *options, argument="EVENT_ID")
+    call.output.note(f"Inspect with `{inspect}`; decide with `{approve}`, or deny.")
 
 
 def _object(hold: ApprovalRequest) -> dict[str, Any]:
@@ -331,21 +328,17 @@ def _the_one(
     call: Invocation, event_id: str, *, source: str | None, handler: str | None, hold_id: str | None
 ) -> ApprovalRequest:
     """Returns the approval request; raises CommandError unless exactly one matches."""
-    runs = call.runs(event_id, source, handler)
+    runs, listed = call.runs(event_id, source, handler), call.program.command("hold list")
     if not runs:
         subject = f"run of {handler}" if handler else "run"
-        raise CommandError(
-            call.pasteable(f"no {subject} for an event {event_id}: see `webhookctl hold list`")
-        )
+        raise CommandError(f"no {subject} for an event {event_id}: see `{listed}`")
     found = [ApprovalRequest(run) for run in runs if run.status is Status.HELD]
     meant = [hold for hold in found if hold_id in {None, hold.id}]
     if len(meant) == 1:
         return meant[0]
     if not found:
         there = "; ".join(_told(run) for run in runs)
-        raise CommandError(
-            call.pasteable(f"{there}: no approval request; see `webhookctl hold list`")
-        )
+        raise CommandError(f"{there}: no approval request; see `{listed}`")
     there = "; ".join(_told(hold.run) for hold in found)
     if not meant:
         raise CommandError(
@@ -384,9 +377,5 @@ def _show(call: Invocation, hold: ApprovalRequest, decision: Decision) -> None:
     )
     if decision.committed is False:
         call.output.note("The effect was already committed; its recorded result is kept.")
-    call.output.note(
-        call.pasteable(
-            "Follow it with"
-            f" `{command('inbox inspect', run.event_id, f'--source {quoted(run.source)}')}`."
-        )
-    )
+    inspect = call.program.command("inbox inspect", "--source", run.source, argument=run.event_id)
+    call.output.note(f"Follow it with `{inspect}`.")

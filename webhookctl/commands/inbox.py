@@ -100,9 +100,8 @@ def inspect_event(
 ) -> None:
     """Show an event with its runs, attempts and effects, and the next action."""
     if not event_id:
-        raise CommandError(
-            call.pasteable("EVENT_ID is empty: use an id from `webhookctl inbox list`")
-        )
+        listed = call.program.command("inbox list")
+        raise CommandError(f"EVENT_ID is empty: use an id from `{listed}`")
     now, target, output = call.clock.now(), call.target, call.output
     overview = _the_one(call, event_id, source, body=body)
     overview = replace(overview, runs=[_in_line(target, run, now) for run in overview.runs])
@@ -115,7 +114,7 @@ def inspect_event(
         return
     spec = known_source(target, event.source)
     provider = event.source if spec is None else spec.provider
-    words = call.pasteable(advice(overview, now=now, limits=limits))
+    words = advice(overview, now=now, limits=limits, program=call.program)
     print_event(output, overview, provider=provider, now=now, words=words)
     for words in _conflicts(target, event.source, event.event_id):
         output.line()
@@ -155,9 +154,10 @@ def _unknown(call: Invocation, event_id: str, sources: list[str]) -> str:
         return f"the event has expired; {'; '.join(refused)}"
     for name in sources:
         require_known(call.target, source=name, handler=None)
-    return call.pasteable(
+    return (
         f"no event {event_id} of {', '.join(sources) or 'any source'}: check the id at the"
-        " provider, search with `webhookctl inbox list`, or ask the provider to send it again"
+        f" provider, search with `{call.program.command('inbox list')}`, or ask the provider to"
+        " send it again"
         " (verified events are stored for 35 days)"
     )
 

@@ -20,7 +20,6 @@ from webhookctl.checkout import Checkout, known_source, require_known
 from webhookctl.display.event import body_object
 from webhookctl.display.rejected import print_rejected, print_results, rejected_object
 from webhookctl.display.times import iso, moment
-from webhookctl.display.untrusted import command
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Body, Invocation, Limit, Source, caller, takes_options
 
@@ -79,9 +78,8 @@ def list_rejected(
     call.output.table(COLUMNS, [_row(each) for each in found])
     if len(found) == limit:
         call.output.note(f"Showing the newest {limit}; see more with --limit, or filter.")
-    call.output.note(
-        call.pasteable("Re-verify them with the current secrets: `webhookctl rejected reverify`.")
-    )
+    again = call.program.command("rejected reverify")
+    call.output.note(f"Re-verify them with the current secrets: `{again}`.")
 
 
 def _row(delivery: RejectedDelivery) -> tuple[object, ...]:
@@ -111,9 +109,8 @@ def show(
         return
     print_rejected(call.output, delivery, provider)
     if delivery.released_at is None:
-        call.output.note(
-            call.pasteable(f"Re-verify it with `{command('rejected reverify', delivery.id)}`.")
-        )
+        again = call.program.command("rejected reverify", argument=delivery.id)
+        call.output.note(f"Re-verify it with `{again}`.")
     if body:
         call.output.line()
         call.output.lines("".join(shown.values()))
@@ -233,8 +230,9 @@ def _chosen(
 
 
 def _unknown(call: Invocation, ids: list[str]) -> str:
-    return call.pasteable(
-        f"no rejected delivery {', '.join(ids)}: search with `webhookctl rejected list`"
+    return (
+        f"no rejected delivery {', '.join(ids)}: search with"
+        f" `{call.program.command('rejected list')}`"
         " (they are stored for 7 days)"
     )
 

@@ -10,6 +10,7 @@ import typer
 from webhook_inbox.replay.replay import SAMPLE, ReplayOutcome, ReplayReport
 from webhookctl.checkout import require_known
 from webhookctl.display.output import counted
+from webhookctl.display.suggestions import Program
 from webhookctl.display.times import iso, moment
 from webhookctl.errors import CommandError
 from webhookctl.invocation import EventType, Handler, Invocation, Source, caller, takes_options
@@ -163,7 +164,7 @@ def _show(call: Invocation, report: ReplayReport, limit: int) -> None:
     else:
         _print(call, report)
         if not report.failed:
-            call.output.note(call.pasteable(_next_step(report, limit)))
+            call.output.note(_next_step(call.program, report, limit))
     if report.failed:
         raise CommandError(
             f"the replay stopped: {report.failed}; the runs that it counted stay replayed. Add"
@@ -204,10 +205,12 @@ def _row(entry: Mapping[str, Any]) -> list[object]:
     return [shown.get(name.lower(), "") for name in COLUMNS]
 
 
-def _next_step(report: ReplayReport, limit: int) -> str:
+def _next_step(program: Program, report: ReplayReport, limit: int) -> str:
     more = f" More than {limit} match: raise --limit." if report.cursor else ""
     if not _sent(report):
-        return "Nothing to replay; see `webhookctl inbox list --status dead_letter`." + more
+        dead = program.command("inbox list", "--status", "dead_letter")
+        return f"Nothing to replay; see `{dead}`.{more}"
     if report.dry_run:
         return "Add --yes to send them." + more
-    return "List runs that have not started with `webhookctl inbox list --status pending`." + more
+    pending = program.command("inbox list", "--status", "pending")
+    return f"List runs that have not started with `{pending}`.{more}"

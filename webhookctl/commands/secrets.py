@@ -15,7 +15,6 @@ from webhook_inbox.domain.timestamps import duration
 from webhook_inbox.ingest import enrolment
 from webhookctl.checkout import known_manifest, known_source
 from webhookctl.display.times import iso
-from webhookctl.display.untrusted import command
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, caller, takes_options
 from webhookctl.target import Target
@@ -161,7 +160,7 @@ def enrol(
     if source not in target.urls:
         deployed = ", ".join(target.urls) or "none"
         raise CommandError(f"no source {source} is deployed; deployed: {deployed}")
-    _require_offers(target, source)
+    _require_offers(call, source)
     by, now = caller(target), call.clock.now()
     enrolment.begin(target.table, source, by=by, now=now, until=now + length)
     _show_enrolment(call, source, by=by, until=now + length)
@@ -179,17 +178,18 @@ def _length(span: str) -> timedelta:
     return length
 
 
-def _require_offers(target: Target, source: str) -> None:
+def _require_offers(call: Invocation, source: str) -> None:
     """Raises CommandError where the source's provider delivers no secret."""
-    spec = known_source(target, source)
+    spec = known_source(call.target, source)
     try:
         offers = spec is None or providers.load(spec).offer is not None
     except ConfigurationError:
         return  # Deployed with a later version, which knows its provider.
     if spec is not None and not offers:
+        remedy = call.program.command("secrets set", argument=spec.secret)
         raise CommandError(
             f"the provider of {source} ({spec.provider}) delivers no secret: set the secret that it"
-            f" shows, with `{command('secrets set', spec.secret)}`"
+            f" shows, with `{remedy}`"
         )
 
 

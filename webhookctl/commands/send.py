@@ -15,7 +15,6 @@ from webhookctl.commands.secrets import read_value
 from webhookctl.deliveries.post import Answer, post
 from webhookctl.deliveries.samples import Draft, Forge
 from webhookctl.display.output import counted
-from webhookctl.display.untrusted import command
 from webhookctl.errors import CommandError
 from webhookctl.invocation import EXPOSED, Invocation, SecretEnv, secret_of, takes_options
 from webhookctl.local import dev_secrets
@@ -110,7 +109,7 @@ def _stored(call: Invocation, spec: SourceSpec) -> str:
             " --secret-env"
         ) from error
     if not values:
-        remedy = call.pasteable(command("secrets set", spec.secret))
+        remedy = call.program.command("secrets set", argument=spec.secret)
         raise CommandError(f"the secret {spec.secret} is not set: run `{remedy}`")
     return values[0]
 
@@ -131,7 +130,7 @@ def _show(call: Invocation, drafts: list[Draft], answers: list[Answer]) -> None:
     counts = Counter(answer.outcome for answer in answers)
     told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
     call.output.line(f"{counted(len(answers), 'delivery', 'deliveries')}: {told}.")
-    for hint in dict.fromkeys(_hints(drafts, counts)):
+    for hint in dict.fromkeys(_hints(call, drafts, counts)):
         call.output.note(hint)
 
 
@@ -146,14 +145,14 @@ def _object(draft: Draft, answer: Answer) -> dict[str, Any]:
     }
 
 
-def _hints(drafts: list[Draft], counts: Counter[str]) -> list[str]:
+def _hints(call: Invocation, drafts: list[Draft], counts: Counter[str]) -> list[str]:
     hints = []
     if counts["duplicate"] and not counts["accepted"] and any(d.id_in_body for d in drafts):
         hints.append("The body contains the id of a known event: use --new-id for a new event.")
     if counts["held"]:
         hints.append(
             "This content was received before under another id, so its runs are held: decide with"
-            " `webhookctl hold list`, or use --new-id for a new event."
+            f" `{call.program.command('hold list')}`, or use --new-id for a new event."
         )
     if counts["replayed"]:
         hints.append(

@@ -54,6 +54,5 @@ def _the_one(call: Invocation, event_id: str, *, source: str | None, handler: st
     if dead:
         raise CommandError(f"{there}: choose one with --handler or --source")
     what = there or f"no run of an event {event_id}"
-    raise CommandError(
-        call.pasteable(f"{what}: nothing to skip; see `webhookctl inbox list --status dead_letter`")
-    )
+    listed = call.program.command("inbox list", "--status", "dead_letter")
+    raise CommandError(f"{what}: nothing to skip; see `{listed}`")

@@ -15,7 +15,6 @@ from webhookctl.delivery_logs.github import GitHubLog
 from webhookctl.delivery_logs.stripe import StripeLog
 from webhookctl.display.output import counted
 from webhookctl.display.times import iso, moment
-from webhookctl.display.untrusted import command, quoted
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, takes_options
 from webhookctl.target import Target
@@ -123,7 +122,7 @@ def _log(call: Invocation, source: str, hook: str, *, token: str, api: str) -> D
 
 def _token(call: Invocation, target: Target, name: str) -> str:
     """Returns the API's token; raises CommandError where it is missing or malformed."""
-    remedy = call.pasteable(f"`{command('secrets set', name, '--create')}`")
+    remedy = f"`{call.program.command('secrets set', '--create', argument=name)}`"
     vault = target.client("secretsmanager")
     try:
         value: str = vault.get_secret_value(SecretId=target.secret_prefix + name)["SecretString"]
@@ -207,5 +206,5 @@ def _summary(call: Invocation, source: str, found: Comparison, results: Mapping[
     if not results:
         return f"{head} Add --fetch to have the provider send them again."
     asked = sum(result == ASKED for result in results.values())
-    again = call.pasteable(f"`webhookctl inbox list --source {quoted(source)}`")
-    return f"{head} Requested {asked}; check {again} in a minute."
+    again = call.program.command("inbox list", "--source", source)
+    return f"{head} Requested {asked}; check `{again}` in a minute."

@@ -22,6 +22,7 @@ from webhookctl.display.runs import (
     wait_object,
     waits_of,
 )
+from webhookctl.display.suggestions import PLAIN, Program
 from webhookctl.display.times import iso, relative, span
 from webhookctl.explain.effects import effects_of
 from webhookctl.explain.next_action import next_action
@@ -48,11 +49,13 @@ def event_object(
     }
 
 
-def advice(overview: Overview, *, now: datetime, limits: Limits | None = None) -> str:
+def advice(
+    overview: Overview, *, now: datetime, limits: Limits | None = None, program: Program = PLAIN
+) -> str:
     """Returns the next action for an event; it may expire before its runs."""
     if overview.event.received_at + EVENT_LIFE <= now:
         return "Ask the provider to send it again: the event has expired, its runs end with it."
-    return next_action(overview, now=now, max_attempts=limits)
+    return next_action(overview, now=now, max_attempts=limits, program=program)
 
 
 def body_object(body: bytes) -> dict[str, str]:

@@ -11,8 +11,8 @@ from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.ingest.rejected import RejectedDelivery
 from webhook_inbox.ingest.release import ReleaseVerdict, ReverifiedDelivery
 from webhookctl.display.output import GAP, Output, counted
+from webhookctl.display.suggestions import Program
 from webhookctl.display.times import iso
-from webhookctl.display.untrusted import command
 from webhookctl.invocation import Invocation
 
 UNSHOWN: Final = "(stored, not shown)"
@@ -76,8 +76,8 @@ def print_results(call: Invocation, results: Sequence[ReverifiedDelivery], limit
     counts = Counter(result.verdict for result in results)
     told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     call.output.line(f"{counted(len(results), 'delivery', 'deliveries')}: {told}.")
-    for hint in _next_steps(results, counts):
-        call.output.note(call.pasteable(hint))
+    for hint in _next_steps(call.program, results, counts):
+        call.output.note(hint)
     if len(results) == limit:
         call.output.note(f"Showing the first {limit}; see more with --limit, or filter.")
 
@@ -111,25 +111,25 @@ def _row(result: ReverifiedDelivery) -> tuple[object, ...]:
 
 
 def _next_steps(
-    results: Sequence[ReverifiedDelivery], counts: Counter[ReleaseVerdict | IngestOutcome]
+    program: Program,
+    results: Sequence[ReverifiedDelivery],
+    counts: Counter[ReleaseVerdict | IngestOutcome],
 ) -> Iterator[str]:
     if counts[ReleaseVerdict.VALID]:
-        yield "Accept the valid ones with `webhookctl rejected release`."
+        yield f"Accept the valid ones with `{program.command('rejected release')}`."
     if counts[IngestOutcome.ACCEPTED]:
-        yield "Follow them with `webhookctl inbox list --since 10m`."
+        yield f"Follow them with `{program.command('inbox list', '--since', '10m')}`."
     if counts[IngestOutcome.HELD]:
-        yield (
-            "The held ones have the body of an earlier event: decide with"
-            " `webhookctl hold list --subject identical-body`."
-        )
+        decide = program.command("hold list", "--subject", "identical-body")
+        yield f"The held ones have the body of an earlier event: decide with `{decide}`."
     for result in results:
         if result.verdict is IngestOutcome.CONFLICT and result.event:
             event_id = result.event.event_id
-            inspect = command("inbox inspect", event_id)
+            inspect = program.command("inbox inspect", argument=event_id)
             yield f"{event_id} was received before with different content: `{inspect}`."
     for source in sorted({result.rejected.source for result in results if result.reason}):
         yield (
             f"Deliveries of {source} that still fail were not signed with its current secrets, or"
             " not sent by its provider. Compare the secrets, correct them with"
-            " `webhookctl secrets set`, and repeat."
+            f" `{program.command('secrets set')}`, and repeat."
         )

@@ -1,45 +1,60 @@
-"""Completes suggested commands, so that they can be pasted into the shell."""
+"""Suggested commands, which can be pasted into the shell."""
 
 import os
-import re
 import shutil
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from webhookctl.display.untrusted import quoted
 from webhookctl.target import Selection
 
 NAME: Final = "webhookctl"
-# The start of a suggested command.
-_COMMAND: Final = re.compile(
-    rf"\b{NAME} "
-    r"(?=(?:complete|handlers|hold|inbox|rejected|replay|secrets|send|skip|sources|verify)\b)"
-)
 
 
-def program(called: str | None = None) -> str:
-    """Returns the command that started this process, relative to the working directory."""
-    path = Path(called or sys.argv[0])
-    if path.name == "__main__.py":
-        return f"python -m {NAME}"
-    found = shutil.which(NAME)
-    if found is not None and path.exists() and Path(found).samefile(path):
-        return NAME
-    if path.name != NAME:
-        return NAME
-    here = Path.cwd()
-    absolute = Path(os.path.abspath(path))  # noqa: PTH100 - a link to the program stays one
-    return quoted(str(absolute.relative_to(here) if here in absolute.parents else path))
+@dataclass(frozen=True, slots=True)
+class Program:
+    """The words with which every suggested command begins: the program and the target."""
+
+    words: tuple[str, ...] = (NAME,)
+
+    @classmethod
+    def running(cls, called: str | None = None) -> Self:
+        """Returns the program that started this process, relative to the working directory."""
+        path = Path(called or sys.argv[0])
+        if path.name == "__main__.py":
+            return cls(("python", "-m", NAME))
+        found = shutil.which(NAME)
+        on_path = found is not None and path.exists() and Path(found).samefile(path)
+        if on_path or path.name != NAME:
+            return cls()
+        here = Path.cwd()
+        absolute = Path(os.path.abspath(path))  # noqa: PTH100 - a link to the program stays one
+        return cls((str(absolute.relative_to(here) if here in absolute.parents else path),))
+
+    def on(self, selection: Selection) -> Self:
+        """Returns the program with the options that select this target."""
+        options = {
+            "--stack": selection.stack,
+            "--profile": selection.profile,
+            "--region": selection.region,
+        }
+        given = [word for option, value in options.items() if value for word in (option, value)]
+        local = ["--local"] if selection.local else []
+        return type(self)((*self.words, *local, *given))
+
+    def command(self, verb: str, *options: str, argument: str | None = None) -> str:
+        """Returns a command line; a shell reads every value as it is given here.
+
+        The verb is one word or two, such as "hold list". The argument is never an option.
+        """
+        rest = list(options)
+        if argument is not None:
+            rest = [*rest, "--", argument] if argument.startswith("-") else [argument, *rest]
+        # The last step: an insertion into the quoted text could end an argument.
+        return " ".join(map(quoted, (*self.words, *verb.split(), *rest)))
 
 
-def pasteable(text: str, *, called: str, selection: Selection) -> str:
-    """Returns a text with its commands completed by this program's name and target."""
-    options = {
-        "--stack": selection.stack,
-        "--profile": selection.profile,
-        "--region": selection.region,
-    }
-    given = [f"{option} {quoted(value)}" for option, value in options.items() if value]
-    words = [called, *(["--local"] if selection.local else []), *given]
-    return _COMMAND.sub(lambda _: " ".join(words) + " ", text)
+# For texts without a target, such as JSON.
+PLAIN: Final = Program()

@@ -37,14 +37,6 @@ def quoted(text: str) -> str:
     return "$'" + "".join(_shell_escape(c) for c in text) + "'"
 
 
-def command(verb: str, positional: str, options: str = "") -> str:
-    """Returns the command line for a quoted positional argument, which is never an option."""
-    words = [verb, quoted(positional), options]
-    if positional.startswith("-"):
-        words = [verb, options, "--", quoted(positional)]
-    return " ".join(["webhookctl", *filter(None, words)])
-
-
 def _shows(character: str) -> bool:
     return character.isprintable() and not _INVISIBLE.match(character)
 

@@ -13,6 +13,7 @@ from webhook_inbox.handlers.effects.plan import InDoubt
 from webhook_inbox.ledger.lease import CLOCK_SKEW
 from webhook_inbox.ledger.schema import EFFECT_PREFIX, WAIT_PREFIX
 from webhookctl.display.output import cut
+from webhookctl.display.suggestions import Program
 from webhookctl.display.times import spelled
 
 ERROR_SHOWN: Final = 160
@@ -93,11 +94,11 @@ def _failed_jobs(overview: Overview, handler: str) -> set[str]:
     return {str(row["sk"]).removeprefix(prefix) for row in failed}
 
 
-def verdict(run: Run, effects: Sequence[Effect], *, now: datetime) -> str:
+def verdict(run: Run, effects: Sequence[Effect], *, now: datetime, program: Program) -> str:
     """Returns whether a retry is safe, as far as the effects show; "" without effects."""
     doubts = [effect for effect in effects if effect.standing is Standing.IN_DOUBT]
     if doubts:
-        return "; ".join(_doubtful(run, effect, now) for effect in doubts)
+        return "; ".join(_doubtful(run, effect, now, program) for effect in doubts)
     again = [effect.name for effect in effects if effect.again]
     done = [
         effect.name
@@ -116,7 +117,7 @@ def verdict(run: Run, effects: Sequence[Effect], *, now: datetime) -> str:
     return f"{SAFE}: none was begun with ctx.effect" if run.attempt_count else ""
 
 
-def _doubtful(run: Run, effect: Effect, now: datetime) -> str:
+def _doubtful(run: Run, effect: Effect, now: datetime, program: Program) -> str:
     ends, since = effect.key_ends, effect.doubtful_since
     began = f"{effect.name} started and did not commit"
     if error := " ".join(str(effect.row.get("error", "")).split()):
@@ -129,15 +130,20 @@ def _doubtful(run: Run, effect: Effect, now: datetime) -> str:
             f"{doubt}: {began}; its key is honoured until {spelled(ends)}: a retry that ends before"
             " then repeats it under the same key, a later one asks its probe, or holds the run"
         )
-    who = (
-        "decide with `webhookctl hold approve` or `webhookctl hold deny`, as above"
-        if run.status is Status.HELD
-        else "the next attempt asks its probe, or holds the run: see `webhookctl hold list`"
-    )
+    who = _decided(run, program)
     if repeats and ends is not None:
         until = f"its key was honoured until {spelled(ends)}"
         return f"{doubt}, beyond its key's lifetime: {began}; {until}; {who}"
     return f"{doubt}: {began}, and is not repeated by itself; {who}"
+
+
+def _decided(run: Run, program: Program) -> str:
+    """Returns the way in which a doubt without a repetition ends."""
+    if run.status is Status.HELD:
+        approve, deny = program.command("hold approve"), program.command("hold deny")
+        return f"decide with `{approve}` or `{deny}`, as above"
+    seen = program.command("hold list")
+    return f"the next attempt asks its probe, or holds the run: see `{seen}`"
 
 
 def _standing(row: Mapping[str, Any], run: Run | None, now: datetime) -> Standing:

@@ -18,8 +18,8 @@ from webhook_inbox.ledger.pauses import RESUMPTION
 from webhook_inbox.processor.settlement import ROLLING
 from webhook_inbox.queue.line import TURN
 from webhookctl.display.output import cut
+from webhookctl.display.suggestions import PLAIN, Program
 from webhookctl.display.times import relative, span, spelled
-from webhookctl.display.untrusted import command, quoted
 from webhookctl.explain.effects import Effect, Standing, effects_of, verdict
 
 SHORT: Final = 160
@@ -36,12 +36,19 @@ REMEDIES: Final = {
 
 
 def next_action(
-    overview: Overview, *, now: datetime, max_attempts: Mapping[str, int] | None = None
+    overview: Overview,
+    *,
+    now: datetime,
+    max_attempts: Mapping[str, int] | None = None,
+    program: Program = PLAIN,
 ) -> str:
-    """Returns the next action, or the next automatic step, for the runs that decide the status."""
+    """Returns the next action, or the next automatic step, for the runs that decide the status.
+
+    `program` makes the commands in it.
+    """
     status, event = overview.status, overview.event
     if status is EventStatus.ACCEPTED:
-        return _accepted(overview, now)
+        return _accepted(overview, now, program)
     if status is EventStatus.DONE:
         return "Nothing to do: every run is done."
     if not overview.runs:
@@ -54,21 +61,27 @@ def next_action(
             now=now,
             limit=limits.get(run.handler),
             effects=effects_of(overview, run.handler, now=now),
+            program=program,
         )
         for run in deciding
     )
 
 
 def run_action(
-    run: Run, *, now: datetime, limit: int | None = None, effects: Sequence[Effect] | None = None
+    run: Run,
+    *,
+    now: datetime,
+    limit: int | None = None,
+    effects: Sequence[Effect] | None = None,
+    program: Program = PLAIN,
 ) -> str:
     """Returns the next action for a run, and whether a retry is safe.
 
     `limit` is its handler's max_attempts, where known; `effects` is None where they were not read.
     """
-    words = _words(run, now, limit, effects or ())
+    words = _words(run, now, limit, effects or (), program)
     judged = effects is not None and _may_be_repeated(run, now)
-    told = verdict(run, effects or (), now=now) if judged else ""
+    told = verdict(run, effects or (), now=now, program=program) if judged else ""
     return f"{words} Effects: {told}." if told else words
 
 
@@ -80,20 +93,22 @@ def _may_be_repeated(run: Run, now: datetime) -> bool:
     return run.status not in SETTLED
 
 
-def _words(run: Run, now: datetime, limit: int | None, effects: Sequence[Effect]) -> str:
+def _words(
+    run: Run, now: datetime, limit: int | None, effects: Sequence[Effect], program: Program
+) -> str:
     match run.status:
         case Status.PENDING:
             words = _pending(run, now)
         case Status.PROCESSING:
             words = _processing(run, now)
         case Status.FAILED:
-            words = _failed(run, now, limit)
+            words = _failed(run, now, limit, program)
         case Status.DEFERRED:
-            words = _deferred(run, now)
+            words = _deferred(run, now, program)
         case Status.HELD:
-            words = _held(run, effects)
+            words = _held(run, effects, program)
         case Status.DEAD_LETTER:
-            words = _dead(run)
+            words = _dead(run, program)
         case Status.DONE | Status.SKIPPED:
             skipped = run.status is Status.SKIPPED and run.last_error
             why = f" ({_short(run.last_error)})" if skipped else ""
@@ -101,7 +116,7 @@ def _words(run: Run, now: datetime, limit: int | None, effects: Sequence[Effect]
     return words
 
 
-def _accepted(overview: Overview, now: datetime) -> str:
+def _accepted(overview: Overview, now: datetime, program: Program) -> str:
     event = overview.event
     begun = {run.handler for run in overview.runs}
     waiting = [name for name in event.runs if name not in begun]
@@ -110,47 +125,46 @@ def _accepted(overview: Overview, now: datetime) -> str:
     if event.held:
         return (
             f"Wait: the body was received before as {event.identical_to}, and the reconciler holds"
-            f" {names} within {span(SENT_AGAIN_BY)}; then decide with `webhookctl hold list`."
+            f" {names} within {span(SENT_AGAIN_BY)}; then decide with"
+            f" `{program.command('hold list')}`."
         )
     if age <= SENT_AGAIN_BY:
         return f"Wait: {names} is queued and has not started."
     return (
         f"Check that the processor and the reconciler run: {names} has not started {span(age)}"
         f" after the event arrived, and lost messages are sent again within {span(SENT_AGAIN_BY)}."
-        f" To send it now: {replay_command(event, waiting)}"
+        f" To send it now: {replay_command(event, waiting, program)}"
     )
 
 
-def _held(run: Run, effects: Sequence[Effect]) -> str:
+def _held(run: Run, effects: Sequence[Effect], program: Program) -> str:
     """Returns a held run's approval request, with the commands that decide it."""
     hold = ApprovalRequest(run)
     why = f": {_short(hold.reason)}" if hold.reason else ""
     shows = f" It shows {_short(hold.shows)}." if hold.shows else ""
     subject = next((effect for effect in effects if effect.name == hold.effect), None)
     words = f"Decide: {run.handler} waits for approval{why}.{shows}"
-    approve, deny = (_hold_command(hold, verb) for verb in ("approve", "deny"))
-    happened = _hold_command(hold, "approve", " --happened --result JSON")
+    approve, deny = (_hold_command(program, hold, verb) for verb in ("approve", "deny"))
+    happened = _hold_command(program, hold, "approve", "--happened", "--result", "JSON")
     if subject is not None and subject.unrecorded:
         return f"{words} To record its result: {happened} To deny: {deny}"
     if subject is not None and subject.standing is Standing.IN_DOUBT:
         again = f"To do {subject.name} again with the same key: {approve}"
         return f"{words} {again} If it happened: {happened} To deny: {deny}"
     if hold.identical_to:
-        source = f"--source {quoted(run.source)}"
-        first = command("inbox inspect", hold.identical_to, source)
+        first = program.command("inbox inspect", "--source", run.source, argument=hold.identical_to)
         words += f" Compare with the first event: {first}"
     return f"{words} To approve: {approve} To deny: {deny}"
 
 
-def _hold_command(hold: ApprovalRequest, verb: str, more: str = "") -> str:
+def _hold_command(program: Program, hold: ApprovalRequest, verb: str, *more: str) -> str:
     """Returns the command that approves or denies an approval request."""
-    run = hold.run
-    options = f"{_named(run)} --hold {hold.id} --reason TEXT{more}"
-    return command(f"hold {verb}", run.event_id, options)
+    options = (*_named(hold.run), "--hold", hold.id, "--reason", "TEXT", *more)
+    return program.command(f"hold {verb}", *options, argument=hold.run.event_id)
 
 
-def _named(run: Run) -> str:
-    return f"--source {quoted(run.source)} --handler {quoted(run.handler)}"
+def _named(run: Run) -> tuple[str, ...]:
+    return ("--source", run.source, "--handler", run.handler)
 
 
 def _pending(run: Run, now: datetime) -> str:
@@ -189,17 +203,18 @@ def _processing(run: Run, now: datetime) -> str:
     )
 
 
-def _failed(run: Run, now: datetime, limit: int | None) -> str:
+def _failed(run: Run, now: datetime, limit: int | None, program: Program) -> str:
     left = "" if limit is None else f" ({_left(run, limit)})"
     attempt = f"attempt {run.attempt_count + 1} of {run.handler}{left}"
-    return f"{_waiting(run, now, attempt)} To retry now: {replay_command(run, [run.handler])}"
+    retry = replay_command(run, [run.handler], program)
+    return f"{_waiting(run, now, attempt)} To retry now: {retry}"
 
 
 def _left(run: Run, limit: int) -> str:
     return f"{max(limit - run.attempts_in_round, 0)} of {limit} left"
 
 
-def _deferred(run: Run, now: datetime) -> str:
+def _deferred(run: Run, now: datetime, program: Program) -> str:
     if run.unknown_since is not None:
         end = run.unknown_since + ROLLING
         return (
@@ -207,15 +222,11 @@ def _deferred(run: Run, now: datetime) -> str:
             f" {relative(end, now)} ({spelled(end)})."
         )
     if run.waits_for == RESUMPTION:
-        why = f" ({_short(run.last_error)})" if run.last_error else ""
-        return (
-            f"Resume: {run.handler} was paused{why}; its run continues within two minutes of"
-            f" `{command('handlers resume', run.handler)}`, see `webhookctl handlers list`."
-        )
+        return _paused(run, program)
     if run.waits_for == TURN:
         return _behind(run)
     if run.waits_for.startswith(COMPLETION):
-        return _job(run, now)
+        return _job(run, now, program)
     named = run.waits_for or "something outside"
     # Removes the repeated subject from the error.
     told = _short(run.last_error.removeprefix(f"{named}: "))
@@ -223,15 +234,24 @@ def _deferred(run: Run, now: datetime) -> str:
     return _waiting(run, now, f"{run.handler}, deferred without an attempt,") + why
 
 
-def _job(run: Run, now: datetime) -> str:
+def _paused(run: Run, program: Program) -> str:
+    why = f" ({_short(run.last_error)})" if run.last_error else ""
+    resume = program.command("handlers resume", argument=run.handler)
+    return (
+        f"Resume: {run.handler} was paused{why}; its run continues within two minutes of"
+        f" `{resume}`, see `{program.command('handlers list')}`."
+    )
+
+
+def _job(run: Run, now: datetime, program: Program) -> str:
     name = run.waits_for.removeprefix(COMPLETION)
     due = run.next_attempt_at
     looks = f"; it checks by itself {relative(due, now)}" if due and due > now else ""
+    event = ("--source", run.source, "--event-id", run.event_id)
+    job = ("--handler", run.handler, "--effect", name, "--result", "JSON")
     return (
         f"Wait: {run.handler} continues when its job {name} is completed ({_short(run.last_error)})"
-        f"{looks}. To record the result: webhookctl complete --source {quoted(run.source)}"
-        f" --event-id {quoted(run.event_id)} --handler {quoted(run.handler)}"
-        f" --effect {quoted(name)} --result JSON"
+        f"{looks}. To record the result: {program.command('complete', *event, *job)}"
     )
 
 
@@ -267,27 +287,28 @@ def _resent(run: Run) -> str:
     return "sent it again " + ("once" if run.resends == 1 else f"{run.resends} times")
 
 
-def _dead(run: Run) -> str:
+def _dead(run: Run, program: Program) -> str:
     found = (words for prefix, words in REMEDIES.items() if run.last_error.startswith(prefix))
     remedy = next(found, "after fixing the cause,")
+    stops = _stops(run, program) if run.blocking else ""
     return (
-        f"Fix {run.handler}: {remedy} replay it: {replay_command(run, [run.handler])}"
-        f" (last error: {_short(run.last_error) or 'none'})" + (_stops(run) if run.blocking else "")
+        f"Fix {run.handler}: {remedy} replay it: {replay_command(run, [run.handler], program)}"
+        f" (last error: {_short(run.last_error) or 'none'}){stops}"
     )
 
 
-def _stops(run: Run) -> str:
-    skip = command("skip", run.event_id, f"{_named(run)} --reason TEXT")
+def _stops(run: Run, program: Program) -> str:
+    skip = program.command("skip", *_named(run), "--reason", "TEXT", argument=run.event_id)
     return f" Until then later events of {run.ordering_key} wait; to continue without it: {skip}"
 
 
-def replay_command(of: Run | StoredEvent, handlers: Iterable[str]) -> str:
+def replay_command(of: Run | StoredEvent, handlers: Iterable[str], program: Program) -> str:
     """Returns the command that replays runs of an event."""
     named = list(handlers)
     # Several handlers need no filter: runs that are done stay done.
-    handler = f" --handler {quoted(named[0])}" if len(named) == 1 else ""
-    event = f"--source {quoted(of.source)} --event-id {quoted(of.event_id)}"
-    return f"webhookctl replay {event}{handler} --yes"
+    handler = ("--handler", named[0]) if len(named) == 1 else ()
+    event = ("--source", of.source, "--event-id", of.event_id)
+    return program.command("replay", *event, *handler, "--yes")
 
 
 def _short(text: str) -> str:

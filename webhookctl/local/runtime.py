@@ -208,6 +208,7 @@ class Runtime:
             self.project.state,
             state.State(
                 pid=os.getpid(),
+                started=state.started(),
                 endpoint=self.ministack.endpoint,
                 credentials=self.ministack.credentials,
                 front=self.front.url,

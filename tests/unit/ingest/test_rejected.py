@@ -1,6 +1,7 @@
 """Rejected deliveries hold no secret, and a flood of forgeries hides no true one."""
 
 import json
+from base64 import b64encode
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -500,3 +501,24 @@ def test_every_valid_vector_is_well_formed(vector: dict[str, Any]) -> None:
     case = recorded(vector)
     if isinstance(case.verdict(), Verified):
         case.provider.precheck(case.delivery, ())
+
+
+@pytest.mark.parametrize("name", ["aws-sns", "discord", "paypal", "sendgrid", "wise"])
+@pytest.mark.parametrize("size", [6, 62, 2049])
+def test_a_signature_that_no_key_makes_so_long_is_not_well_formed(name: str, size: int) -> None:
+    case = signed(name)
+    keys = PublishedKeys(case)
+    right = verify(case.provider, case.delivery, case.secrets, keys).signature
+    junk = bytes(size).hex() if name == "discord" else b64encode(bytes(size)).decode()
+    headers = {k: v.replace(right, junk) for k, v in case.delivery.headers.items()}
+    body = case.delivery.body.replace(right.encode(), junk.encode())
+    sent = replace(case.delivery, headers=headers, body=body)
+    assert sent != case.delivery
+    assert not is_well_formed(case.provider, sent, case.secrets, keys)
+
+
+@pytest.mark.parametrize("bits", [2048, 3072, 4096])
+def test_a_signature_of_a_longer_key_is_well_formed(bits: int) -> None:
+    case = signed("wise")
+    headers = {**case.delivery.headers, "x-signature-sha256": b64encode(bytes(bits // 8)).decode()}
+    case.provider.precheck(replace(case.delivery, headers=headers), ())

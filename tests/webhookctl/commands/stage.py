@@ -29,6 +29,7 @@ from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import RunMessage
 from webhookctl.__main__ import main
+from webhookctl.display.suggestions import PLAIN
 from webhookctl.invocation import World as Outside
 from webhookctl.target import Selection, Target
 
@@ -166,7 +167,7 @@ class Cli:
         self.urls = {name: f"https://inbox.example/webhooks/{name}" for name in MANIFEST.sources}
         self.local = False
         self.manifest: Manifest | None = MANIFEST
-        self.program = "webhookctl"
+        self.program = PLAIN
         self.selected: list[Selection] = []
         self._capsys = capsys
         self._monkeypatch = monkeypatch

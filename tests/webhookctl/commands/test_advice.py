@@ -1,40 +1,98 @@
-"""Suggested commands: they work when they are pasted."""
+"""Suggested commands: they work when they are pasted, and run nothing else."""
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.webhookctl.commands.stage import Cli, Inbox
-from webhook_inbox.domain.errors import Permanent
-from webhookctl.display.suggestions import pasteable, program
+from webhook_inbox.domain.errors import Held, Permanent
+from webhookctl.display.suggestions import PLAIN, Program
+from webhookctl.display.untrusted import printable
 from webhookctl.target import Selection
 
-REPLAY = "To run it: webhookctl replay --source acme --yes (see `webhookctl inbox list`)"
 
-
-def test_every_command_of_a_text_gets_the_program_and_the_target() -> None:
-    assert pasteable(REPLAY, called=".venv/bin/webhookctl", selection=Selection(local=True)) == (
-        "To run it: .venv/bin/webhookctl --local replay --source acme --yes"
-        " (see `.venv/bin/webhookctl --local inbox list`)"
+def test_a_command_begins_with_the_program_and_the_target() -> None:
+    program = Program((".venv/bin/webhookctl",)).on(Selection(local=True))
+    assert program.command("replay", "--source", "acme", "--yes") == (
+        ".venv/bin/webhookctl --local replay --source acme --yes"
     )
 
 
 def test_a_stack_is_named_with_what_leads_to_it() -> None:
-    selection = Selection(stack="My Inbox", profile="prod", region="eu-west-1")
-    assert pasteable("webhookctl inbox list", called="webhookctl", selection=selection) == (
+    program = Program().on(Selection(stack="My Inbox", profile="prod", region="eu-west-1"))
+    assert program.command("inbox list") == (
         "webhookctl --stack 'My Inbox' --profile prod --region eu-west-1 inbox list"
     )
 
 
-def test_without_a_selection_a_text_stays_as_it_is() -> None:
-    assert pasteable(REPLAY, called="webhookctl", selection=Selection()) == REPLAY
+def test_an_argument_is_never_an_option() -> None:
+    assert PLAIN.command("inbox inspect", "--source", "acme", argument="evt-1") == (
+        "webhookctl inbox inspect evt-1 --source acme"
+    )
+    assert PLAIN.command("inbox inspect", "--source", "acme", argument="--stack=x") == (
+        "webhookctl inbox inspect --source acme -- --stack=x"
+    )
 
 
-@pytest.mark.parametrize("command", ["complete", "skip evt-1", "sources reconcile"])
-def test_what_ends_a_run_by_hand_can_be_pasted_too(command: str) -> None:
-    told = pasteable(f"webhookctl {command}", called="webhookctl", selection=Selection(local=True))
-    assert told == f"webhookctl --local {command}"
+INJECTIONS = (
+    "\u200b webhookctl replay ' ; touch owned ; #",
+    "\x1b webhookctl skip '; touch owned; '",
+    "webhookctl inbox list $(touch owned)",
+    "' webhookctl --local hold list `touch owned` \"",
+)
+PROGRAMS = (
+    Program().on(Selection(profile="my prof", stack="it's")),
+    Program(("/home/u/My Projects/.venv/bin/webhookctl",)).on(Selection(local=True)),
+    Program(("python", "-m", "webhookctl")),
+)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("text", INJECTIONS)
+def test_a_shell_reads_a_suggested_command_as_its_parts(
+    program: Program, text: str, tmp_path: Path
+) -> None:
+    shown = program.command("hold approve", "--source", text, argument=text)
+    assert printable(shown) == shown
+    assert read_by_bash(shown, tmp_path) == [
+        *program.words,
+        *("hold", "approve", text, "--source", text),
+    ]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("program", [".venv/bin/webhookctl", "/home/u/My Projects/webhookctl"])
+def test_a_hint_with_an_events_id_runs_nothing_else(
+    cli: Cli, inbox: Inbox, tmp_path: Path, program: str
+) -> None:
+    inbox.script("acme.notify", Held("webhookctl skip ' ; touch owned ; #"))
+    inbox.deliver(INJECTIONS[0], type_="refunded")
+    inbox.work()
+    cli.program = Program((program,))
+    shown = cli("--profile", "my prof", "inbox", "inspect", INJECTIONS[0]).out
+    [action] = [line for line in shown.splitlines() if " To approve: " in line]
+    (tmp_path / "empty").mkdir()
+    for before, after in ((" To approve: ", " To deny: "), (" To deny: ", " Effects: ")):
+        hint = action.partition(before)[2].partition(after)[0]
+        words = read_by_bash(hint, tmp_path / "empty")
+        assert words[:5] == [program, "--profile", "my prof", "hold", before[4:-2]]
+        assert words[5] == INJECTIONS[0]
+    assert list((tmp_path / "empty").iterdir()) == []
+
+
+def read_by_bash(command: str, directory: Path) -> list[str]:
+    """Returns the words that bash reads."""
+    read = subprocess.run(
+        ["bash", "-c", f"printf '%s\\0' {command}"],
+        cwd=directory,
+        env={"LC_ALL": "C.UTF-8", "PATH": os.environ["PATH"]},
+        capture_output=True,
+        check=True,
+    )
+    return read.stdout.decode().split("\0")[:-1]
 
 
 @pytest.fixture
@@ -50,7 +108,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("absolute", [True, False])
 def test_a_program_of_this_directory_is_called_from_here(installed: Path, absolute: bool) -> None:
     called = str(installed) if absolute else ".venv/bin/webhookctl"
-    assert program(called) == ".venv/bin/webhookctl"
+    assert Program.running(called).words == (".venv/bin/webhookctl",)
 
 
 def test_a_program_elsewhere_keeps_its_path(
@@ -58,19 +116,19 @@ def test_a_program_elsewhere_keeps_its_path(
 ) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    assert program(str(installed)) == str(installed)
+    assert Program.running(str(installed)).words == (str(installed),)
 
 
 def test_one_on_the_path_is_called_by_its_name(
     installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(installed.parent))
-    assert program(str(installed)) == "webhookctl"
+    assert Program.running(str(installed)) == PLAIN
 
 
 def test_a_module_is_called_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["/x/webhookctl/__main__.py"])
-    assert program() == "python -m webhookctl"
+    assert Program.running().words == ("python", "-m", "webhookctl")
 
 
 def test_inspect_tells_the_command_for_this_target_and_json_tells_it_plain(
@@ -79,7 +137,7 @@ def test_inspect_tells_the_command_for_this_target_and_json_tells_it_plain(
     inbox.fails("acme.notify", Permanent("422: no such order"))
     inbox.deliver("evt-1", type_="refunded")
     inbox.work()
-    cli.program = ".venv/bin/webhookctl"
+    cli.program = Program((".venv/bin/webhookctl",))
     shown = cli("--stack", "Orders", "inbox", "inspect", "evt-1")
     assert ".venv/bin/webhookctl --stack Orders replay --source acme --event-id evt-1" in shown.out
     data = cli("--stack", "Orders", "inbox", "inspect", "evt-1", "--json").data

@@ -129,9 +129,36 @@ def test_another_users_checkout_is_not_imported(
     (checkout / "handlers" / "orders.py").write_text(f"open({str(mark)!r}, 'w')\n")
     monkeypatch.setattr("os.getuid", lambda: own + 1)
     assert "in a repository that belongs to you" in cli("check").err
-    foreign = {checkout / "handlers", checkout / "inbox.toml", checkout}
+    (checkout / "handlers" / "more").mkdir()
+    (checkout / "handlers" / "more" / "prices.py").touch()
+    # The import path has `functions/`, so a module there replaces one of Python's.
+    (checkout / "json.py").touch()
+    foreign = {checkout, *checkout.rglob("*")}
     for path in foreign:
         monkeypatch.setattr("webhookctl.checkout.owned", lambda each, path=path: each != path)
         monkeypatch.setattr("webhookctl.repository.owned", lambda _: True)
         assert f"{path} belongs to another user" in cli("check").err
     assert not mark.exists()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")
+def test_a_module_that_is_another_users_is_not_imported(cli: Cli, checkout: Path) -> None:
+    module = checkout / "handlers" / "orders.py"
+    os.chown(module, 65534, 65534)
+    assert f"{module} belongs to another user: run this as its owner" in cli("check").err
+
+
+@pytest.mark.parametrize("name", ["handlers/orders.py", "handlers/shared"])
+def test_a_link_out_of_the_checkout_is_not_imported(cli: Cli, checkout: Path, name: str) -> None:
+    elsewhere = checkout.parent / "elsewhere"
+    elsewhere.mkdir()
+    (checkout / name).unlink(missing_ok=True)
+    (checkout / name).symlink_to(elsewhere)
+    assert f"{checkout / name} is a link out of {checkout}" in cli("check").err
+
+
+def test_a_link_within_the_checkout_is_imported(cli: Cli, checkout: Path) -> None:
+    module = checkout / "handlers" / "orders.py"
+    module.rename(checkout / "shared.py")
+    module.symlink_to("../shared.py")
+    assert cli("check").code == 0

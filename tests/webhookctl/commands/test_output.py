@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from webhookctl.display.output import Output, counted
-from webhookctl.display.untrusted import command, printable, printable_lines, quoted
+from webhookctl.display.untrusted import printable, printable_lines, quoted
 
 
 class Terminal(io.StringIO):
@@ -148,12 +148,3 @@ def test_a_shell_reads_a_quoted_argument_as_the_text_itself(text: str, tmp_path:
     )
     assert read.stdout.decode() == text
     assert list(tmp_path.iterdir()) == []
-
-
-def test_an_argument_is_never_an_option() -> None:
-    assert command("inbox inspect", "evt-1", "--source acme") == (
-        "webhookctl inbox inspect evt-1 --source acme"
-    )
-    assert command("inbox inspect", "--stack=x", "--source acme") == (
-        "webhookctl inbox inspect --source acme -- --stack=x"
-    )

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from tests.unit.support.world import MANIFEST
 from webhook_inbox.domain.manifest import METADATA, Manifest
 from webhookctl.checkout import known_manifest
 from webhookctl.errors import CommandError
-from webhookctl.local.state import State, write
+from webhookctl.local.state import State, started, write
 from webhookctl.target import Selection, Target, connect
 
 OUTPUTS = {
@@ -75,6 +76,7 @@ def running(tmp_path: Path) -> Iterator[State]:
     """A live session of this directory: ourselves."""
     state = State(
         pid=os.getpid(),
+        started=started(),
         endpoint="http://127.0.0.1:4566",
         front="http://127.0.0.1:8787",
         sink="http://127.0.0.1:8788",
@@ -246,6 +248,15 @@ def test_a_session_that_died_is_none(running: State, tmp_path: Path) -> None:
     state.write_text(json.dumps(dead))
     with pytest.raises(CommandError, match="no inbox runs on this machine: start one with"):
         connect(Selection(local=True))
+
+
+@pytest.mark.parametrize("selection", [Selection(), Selection(local=True)])
+def test_a_session_that_an_archive_brought_is_refused(
+    running: State, tmp_path: Path, selection: Selection
+) -> None:
+    write(tmp_path / ".local", replace(running, endpoint="http://evil.example:80"))
+    with pytest.raises(CommandError, match=r"\.local/state\.json names a server that is not on"):
+        connect(selection)
 
 
 # -- none, or two

@@ -9,6 +9,7 @@ import pytest
 from webhook_inbox.domain.model import Overview, Run, Status, StoredEvent
 from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.handlers.approvals import ApprovalRequest
+from webhookctl.display.suggestions import PLAIN
 from webhookctl.explain.effects import Standing, effects_of
 from webhookctl.explain.next_action import next_action, replay_command, run_action
 
@@ -523,5 +524,5 @@ def test_every_status_has_words_even_with_nothing_else_known(status: Status) -> 
 
 def test_a_command_survives_a_shell_whatever_the_event_is_called() -> None:
     odd = replace(EVENT, event_id="a b;rm -rf $HOME'")
-    command = replay_command(odd, ["stripe.fulfil"])
+    command = replay_command(odd, ["stripe.fulfil"], PLAIN)
     assert """--event-id 'a b;rm -rf $HOME'"'"''""" in command

@@ -222,10 +222,11 @@ def test_outside_of_a_repository_it_says_where_to_go(
 def test_a_second_session_is_sent_to_the_first(project: Path, started: list[Session]) -> None:
     running = state.State(
         pid=os.getpid(),
-        endpoint="",
+        started=state.started(),
+        endpoint="http://127.0.0.1:4566",
         credentials={},
         front="http://127.0.0.1:8787",
-        sink="",
+        sink="http://127.0.0.1:8788",
         outputs={},
         manifest={},
         children={},

@@ -4,10 +4,15 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
+import pytest
+
+from webhookctl.errors import CommandError
 from webhookctl.local import state
 
 STATE = state.State(
     pid=os.getpid(),
+    started=state.started(),
     endpoint="http://127.0.0.1:4566",
     credentials={"AWS_SESSION_TOKEN": "only a test"},
     front="http://127.0.0.1:8787",
@@ -37,8 +42,82 @@ def test_one_that_died_without_cleaning_up_is_none(tmp_path: Path) -> None:
     assert state.read(tmp_path) is None
 
 
-def test_another_users_process_counts_as_running() -> None:
-    assert replace(STATE, pid=1).alive
+def test_another_process_with_its_number_is_no_session(tmp_path: Path) -> None:
+    state.write(tmp_path, replace(STATE, started=STATE.started - 3600))
+    assert state.read(tmp_path) is None
+
+
+def test_another_users_process_is_no_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert STATE.alive
+    monkeypatch.setattr("os.getuid", lambda: os.geteuid() + 1)
+    assert not STATE.alive
+
+
+def test_a_process_that_an_archive_can_name_is_no_session() -> None:
+    assert not replace(STATE, pid=1, started=0.0).alive
+    assert not replace(STATE, pid=1, started=psutil.boot_time() - 3600).alive
+
+
+@pytest.mark.parametrize("field", ["endpoint", "front", "sink"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://203.0.113.7:4566",
+        "http://127.0.0.1:4566@evil.example:80",
+        "http://127.0.0.1.evil.example:4566",
+        "http://localhost.evil.example:4566",
+        "https://127.0.0.1:4566",
+        "http://0.0.0.0:4566",
+        "",
+        "http://127.0.0.1:4566/\n",
+    ],
+)
+def test_a_server_elsewhere_is_refused_with_the_file(tmp_path: Path, field: str, url: str) -> None:
+    state.write(tmp_path, replace(STATE, **{field: url}))
+    with pytest.raises(CommandError, match=rf"(?s){tmp_path}/state.json names a server .*: remove"):
+        state.read(tmp_path)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "[::1]", "localhost"])
+def test_every_name_of_loopback_is_accepted(tmp_path: Path, host: str) -> None:
+    given = replace(STATE, endpoint=f"http://{host}:4566")
+    state.write(tmp_path, given)
+    assert state.read(tmp_path) == given
+
+
+@pytest.mark.parametrize("name", [".", state.FILE])
+@pytest.mark.parametrize("mode", [0o720, 0o702])
+def test_a_file_that_others_can_change_is_refused(tmp_path: Path, name: str, mode: int) -> None:
+    state.write(tmp_path, STATE)
+    (tmp_path / name).chmod(mode)
+    with pytest.raises(CommandError, match=r"can be changed by other users, .*: remove it"):
+        state.read(tmp_path)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")
+@pytest.mark.parametrize("name", [".", state.FILE])
+def test_a_file_of_another_user_is_refused(tmp_path: Path, name: str) -> None:
+    state.write(tmp_path, STATE)
+    os.chown(tmp_path / name, 65534, 65534)
+    with pytest.raises(CommandError, match="belongs to another user"):
+        state.read(tmp_path)
+
+
+def test_a_link_is_refused(tmp_path: Path) -> None:
+    state.write(tmp_path / "elsewhere", STATE)
+    (tmp_path / ".local").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / state.FILE).symlink_to(tmp_path / "elsewhere" / state.FILE)
+    for directory in (tmp_path / ".local", tmp_path / "here"):
+        with pytest.raises(CommandError, match="is a symbolic link"):
+            state.read(directory)
+
+
+def test_a_directory_that_the_umask_opened_is_closed(tmp_path: Path) -> None:
+    (tmp_path / ".local").mkdir()
+    (tmp_path / ".local").chmod(0o775)
+    state.write(tmp_path / ".local", STATE)
+    assert state.read(tmp_path / ".local") == STATE
 
 
 def test_no_file_and_a_damaged_one_are_none(tmp_path: Path) -> None:

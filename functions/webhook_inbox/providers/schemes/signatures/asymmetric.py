@@ -8,7 +8,7 @@ from abc import abstractmethod
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
@@ -27,6 +27,8 @@ from webhook_inbox.providers.schemes.signatures.encodings import (
 
 # Shorter keys can be broken.
 RSA_BITS: Final = 2048
+# OpenSSL verifies with no longer key: OPENSSL_RSA_MAX_MODULUS_BITS.
+RSA_BITS_AT_MOST: Final = 16_384
 
 # A secret's text to a key; raises ValueError.
 KeyLoader = Callable[[str], Any]
@@ -64,8 +66,10 @@ class Asymmetric(Signed):
     Attributes:
         encoding: the signature's encoding.
         load: reads a secret's text as a public key.
+        sizes: the lengths of the scheme's signatures, in bytes.
     """
 
+    sizes: ClassVar[range]
     encoding: Encoding = base64
     load: KeyLoader = pem
 
@@ -91,7 +95,8 @@ class Asymmetric(Signed):
         raise Rejected(Reason.INVALID_SIGNATURE, "no live key verifies this signature")
 
     def _formed(self, signature: str) -> bool:
-        return bool(decoded(signature, self.encoding))
+        raw = decoded(signature, self.encoding)
+        return raw is not None and len(raw) in self.sizes
 
     def _made(self, secret: str, content: bytes) -> str | None:
         try:
@@ -130,6 +135,8 @@ class Asymmetric(Signed):
 class Ed25519(Asymmetric):
     """Ed25519, signature and key in hex by default."""
 
+    # RFC 8032, section 5.1.6.
+    sizes: ClassVar[range] = range(64, 65)
     encoding: Encoding = hexadecimal
     load: KeyLoader = raw_ed25519
 
@@ -153,6 +160,9 @@ class Ed25519(Asymmetric):
 class Ecdsa(Asymmetric):
     """ECDSA over P-256 with SHA-256, the signature in DER."""
 
+    # RFC 3279, section 2.2.3: a sequence of two integers of up to 33 bytes, each part with two
+    # bytes before it. Leading zero bytes are left out; of 2^50 signatures not one is shorter.
+    sizes: ClassVar[range] = range(63, 73)
     load: KeyLoader = spki
 
     def pair(self) -> tuple[str, str]:
@@ -179,6 +189,8 @@ class Ecdsa(Asymmetric):
 class Rsa(Asymmetric):
     """RSA PKCS#1 v1.5, with SHA-256 unless a provider is older."""
 
+    # RFC 8017, section 8.2.1: as long as the key.
+    sizes: ClassVar[range] = range(RSA_BITS // 8, RSA_BITS_AT_MOST // 8 + 1)
     algorithm: type[hashes.HashAlgorithm] = hashes.SHA256
 
     def pair(self) -> tuple[str, str]:
