@@ -135,7 +135,7 @@ def _held(run: Run, effects: Sequence[Effect]) -> str:
     if subject is not None and subject.standing is Standing.IN_DOUBT:
         again = f"To do {subject.name} again with the same key: {approve}"
         return f"{words} {again} If it happened: {happened} To deny: {deny}"
-    if hold.identical_to:
+    if hold.identical_to not in {"", run.event_id}:
         source = f"--source {quoted(run.source)}"
         first = command("inbox inspect", hold.identical_to, source)
         words += f" Compare with the first event: {first}"
