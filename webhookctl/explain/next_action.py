@@ -151,7 +151,7 @@ def _held(run: Run, effects: Sequence[Effect], program: Program) -> str:
     if subject is not None and subject.standing is Standing.IN_DOUBT:
         again = f"To do {subject.name} again with the same key: {approve}"
         return f"{words} {again} If it happened: {happened} To deny: {deny}"
-    if hold.identical_to:
+    if hold.identical_to not in {"", run.event_id}:
         first = program.command("inbox inspect", "--source", run.source, argument=hold.identical_to)
         words += f" Compare with the first event: {first}"
     return f"{words} To approve: {approve} To deny: {deny}"

@@ -158,8 +158,8 @@ class Provider:
         window: the maximum age of the signed time; None if it is not checked.
         guard: (verification, the declared patterns that the type matches) to the signed content
             that must not run twice under another id; None if the signed content determines the id.
-        guards_ignored: True if a captured signature may fit another body: its content is then
-            guarded for types that are not stored as well.
+        guards_ignored: True if a captured signature may fit another body or type: its content is
+            then guarded for types that are not stored as well.
         canonical: delivery to the bytes of its fingerprint, if its scheme does not sign the body
             as it was sent; None if it does.
         volatile: JSON fields, by dotted path, that change between retries of one event.

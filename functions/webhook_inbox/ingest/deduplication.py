@@ -107,13 +107,13 @@ class IdempotentReceiver:
     def ignore(self, event: StoredEvent) -> None:
         """Claims the signed content of an event whose type is not stored.
 
-        Its signature may fit other content, of a type that is stored; it must not be accepted.
+        Its signature may fit other content or another type, which is stored; it must not run.
 
         Raises:
             Unavailable: the table failed.
         """
         with suppress(ConditionFailed):
-            self._put_guard(event, absent(event.received_at), ignored=event.fingerprint)
+            self._put_guard(event, absent(event.received_at), ignored=True)
 
     def send(self, runs: Iterable[tuple[str, RunMessage]]) -> None:
         """Sends runs, up to ten of one lane in a call.
@@ -141,13 +141,12 @@ class IdempotentReceiver:
         holder = guard.get("event_id", "")
         ours = holder == event.event_id
         if "ignored" in guard:
-            # No event is missing, so no other delivery may take the guard over.
-            return event if ours and guard["ignored"] == event.fingerprint else None
+            return self._after_ignored(event, guard)
         if ours and guard["written_at"] > to_ms(event.received_at - OURS_FOR):
             return event
         stored = live(self._table.get(event_key(event.source, holder)), event.received_at)
         if stored is not None and _same_content(stored, event):
-            return event if ours else self._linked(event, stored)
+            return event if ours else self._linked(event, holder, stored["fingerprint"])
         if not ours and guard.get("written_at", 0) > to_ms(event.received_at - GUARD_GRACE):
             raise Unavailable("ledger", "guard", "another delivery of this content is being stored")
         # Its writer crashed before it stored an event, or met a conflict: this content has never
@@ -160,15 +159,30 @@ class IdempotentReceiver:
             raise Unavailable("ledger", "guard", "another delivery took the guard over") from error
         return event
 
-    def _linked(self, event: StoredEvent, first: Item) -> StoredEvent | None:
+    def _after_ignored(self, event: StoredEvent, guard: Item) -> StoredEvent | None:
+        """Returns the event to store, None for none, if its content was ignored before.
+
+        The same delivery may come again after its type is declared. No event is missing, so no
+        other delivery takes the guard over: under another id or type, the content may be captured.
+        """
+        again = guard["event_id"] == event.event_id and guard["type"] == event.type
+        if again and guard["ignored"] == event.fingerprint:
+            return event
+        return self._linked(event, guard["event_id"], guard["ignored"])
+
+    def _linked(self, event: StoredEvent, first: str, content: str) -> StoredEvent | None:
+        """Returns an event with a link to the first one; None if it is not stored.
+
+        `content` is the fingerprint of the first event.
+        """
         rule = self._manifest.sources[event.source].identical_body
         # No provider sends the same signed content in other bytes: it is a changed copy.
-        if rule == DROP or first["fingerprint"] != event.fingerprint:
+        if rule == DROP or content != event.fingerprint:
             return None
         held = rule == HOLD and bool(event.runs)
-        return replace(event, identical_to=first["event_id"], held=held)
+        return replace(event, identical_to=first, held=held)
 
-    def _put_guard(self, event: StoredEvent, when: Condition, *, ignored: str = "") -> None:
+    def _put_guard(self, event: StoredEvent, when: Condition, *, ignored: bool = False) -> None:
         key = guard_key(event.source, event.guard)
         row: Item = {
             "pk": key.pk,
@@ -176,7 +190,7 @@ class IdempotentReceiver:
             "event_id": event.event_id,
             "written_at": to_ms(event.received_at),
             "expires_at": to_seconds(event.received_at + EVENT_LIFE),
-            **({"ignored": ignored} if ignored else {}),
+            **({"ignored": event.fingerprint, "type": event.type} if ignored else {}),
         }
         self._table.put(row, when=when)
 

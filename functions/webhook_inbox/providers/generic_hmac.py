@@ -29,7 +29,11 @@ from webhook_inbox.providers.schemes.handshakes.presets import (
     Endpoint,
 )
 from webhook_inbox.providers.schemes.identity.batches import Parts, split_at
-from webhook_inbox.providers.schemes.identity.event_identity import canonical_form, hash_of
+from webhook_inbox.providers.schemes.identity.event_identity import (
+    canonical_form,
+    content_hash,
+    hash_of,
+)
 from webhook_inbox.providers.schemes.signatures import signed_fields
 from webhook_inbox.providers.schemes.signatures.base import Verify, each_of
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
@@ -45,14 +49,14 @@ def provider(settings: Mapping[str, Any]) -> Provider:
     """Returns the provider that the tables declare; raises ConfigurationError if they conflict."""
     source = _Declared(settings, hmac.scheme(settings), demands(settings))
     window = source.scheme.window
+    content = hash_of(canonical_form) if source.signs_form else content_hash
+    names = naming(settings, content=content)
     return Provider(
         name="hmac",
         verify=source.verify,
         precheck=source.precheck,
         signature_headers=source.scheme.reads | source.demands.reads,
-        identify=naming(settings, content=hash_of(canonical_form)).identify
-        if source.signs_form
-        else naming(settings).identify,
+        identify=names.identify,
         sign=lambda sample, secret, now: dict(source.compose(sample, secret, now).headers),
         compose=source.compose,
         batch=source.parts,
@@ -60,7 +64,8 @@ def provider(settings: Mapping[str, Any]) -> Provider:
         greet=source.preset(PRESETS),
         offer=source.preset(OFFERS),
         guard=_guard(settings, source.scheme),
-        guards_ignored=fits_others(source.scheme),
+        guards_ignored=fits_others(source.scheme, names)
+        or "query" in settings.get("event_type", {}),
         canonical=canonical_form if source.signs_form else None,
         kept_headers=headers_of(settings),
     )

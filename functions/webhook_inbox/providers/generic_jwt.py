@@ -92,6 +92,8 @@ def provider(settings: Mapping[str, Any]) -> Provider:
         fetches=keys if jwks else None,
         window=scheme.times.max_age,
         guard=_guard(settings),
+        guards_ignored=bool(scheme.body_hash)
+        and not {"header", "query"}.isdisjoint(settings.get("event_type", {})),
         kept_headers=headers_of(settings, besides=token),
         signature_headers=token,
         token_headers=token,

@@ -10,27 +10,32 @@ from typing import Final
 from webhook_inbox.domain.json_path import at
 from webhook_inbox.domain.provider import Facts, Sample
 from webhook_inbox.providers.schemes.builder import build_provider
-from webhook_inbox.providers.schemes.http import first
-from webhook_inbox.providers.schemes.identity.event_identity import Naming, Reading, header
+from webhook_inbox.providers.schemes.identity.event_identity import (
+    Naming,
+    Reading,
+    dotted,
+    header,
+)
 from webhook_inbox.providers.schemes.signatures.header_formats import Whole
 from webhook_inbox.providers.schemes.signatures.hmac import Hmac
 
+EVENT: Final = "x-github-event"
 SCHEME: Final = Hmac(headers=("x-hub-signature-256",), layout=Whole("sha256="))
 
 
-def _type(reading: Reading) -> str | None:
-    """Finds `issues.opened`: the event, and the action where the body names one."""
-    event = first(reading.delivery.headers, ("x-github-event",))
+def _action(reading: Reading) -> str | None:
+    """Finds `opened`: the action, if the body names one and a header the event."""
     # A hook may be set to send the JSON as a form's field.
     form = reading.delivery.body.startswith(b"payload=")
     action = at(reading.payload if form else reading.document, "action")
-    return f"{event}.{action}" if event and action and isinstance(action, str) else event
+    named = reading.delivery.headers.get(EVENT)
+    return action if named and isinstance(action, str) else None
 
 
 def _sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
     return SCHEME.sign(sample, secret, now) | {
         "x-github-delivery": sample.event_id,
-        "x-github-event": sample.type.partition(".")[0],
+        EVENT: sample.type.partition(".")[0],
         "user-agent": "GitHub-Hookshot/sample",
     }
 
@@ -38,11 +43,10 @@ def _sign(sample: Sample, secret: str, now: datetime) -> dict[str, str]:
 PROVIDER: Final = build_provider(
     "github",
     SCHEME,
-    Naming(id=(header("x-github-delivery"),), type=(_type,)),
+    Naming(id=(header("x-github-delivery"),), type=(dotted(header(EVENT), _action),)),
     sign=_sign,
     kept_headers=frozenset(
         {
-            "x-github-event",
             "x-github-hook-id",
             "x-github-hook-installation-target-id",
             "x-github-hook-installation-target-type",

@@ -62,7 +62,6 @@ PROVIDER: Final = build_provider(
         type=(dotted(header("linear-event"), in_json("action")),),
         occurred_at=(in_json("createdAt"),),
     ),
-    kept_headers=frozenset({"linear-event"}),
     volatile=(TIMESTAMP,),
     compose=_compose,
     accepted_status=200,

@@ -30,7 +30,6 @@ PROVIDER: Final = build_provider(
         occurred_at=(in_json("data.updated_at"), in_json("data.created_at")),
     ),
     sign=_sign,
-    kept_headers=frozenset({TOPIC}),
     facts=Facts(
         title="Modern Treasury",
         scheme="HMAC-SHA256 over the body, hex",

@@ -41,7 +41,6 @@ PROVIDER: Final = build_provider(
         type=(dotted(header(RESOURCE), in_json("action")),),
     ),
     sign=_sign,
-    kept_headers=frozenset({RESOURCE}),
     facts=Facts(
         title="Sentry",
         scheme="HMAC-SHA256 over the body, hex",

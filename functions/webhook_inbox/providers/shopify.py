@@ -55,6 +55,7 @@ PROVIDER: Final = build_provider(
     sign=_sign,
     # A checkout sends one body as `orders/create` and as `orders/paid`: see decision 3.
     guard=patterns_and_content,
+    guards_ignored=False,  # an ignored topic must not keep the others out
     kept_headers=frozenset(f"{x}shopify-{name}" for name in _KEPT for x in ("", "x-")),
     # The review of compliance topics sends invalid signatures and expects 401.
     statuses={**STATUSES, Reason.MALFORMED: 401},

@@ -41,6 +41,7 @@ PROVIDER: Final = build_provider(
     greet=_ping,
     # One order gives `created` and `updated` with the same body.
     guard=patterns_and_content,
+    guards_ignored=False,  # an ignored topic must not keep the others out
     facts=Facts(
         title="WooCommerce",
         scheme="HMAC-SHA256 over the body, base64",

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import count
 
@@ -29,18 +29,30 @@ HANDLER = HandlerSpec("it.run", "module", "function", "it", ("*",))
 MINUTE = timedelta(minutes=1)
 
 
+@dataclass(frozen=True, slots=True)
+class Ignoring(Manifest):
+    """A manifest whose sources store all types but one."""
+
+    ignored: str = ""
+
+    def wants(self, source: SourceSpec, type_: str) -> bool:
+        return type_ != self.ignored and Manifest.wants(self, source, type_)
+
+
 class CaseInbox:
-    """An inbox with one source, whose events all have one run.
+    """An inbox with one source, whose events all have one run; it may ignore one type.
 
     Attributes:
         started: the ids of the events whose run has a message and so may start.
     """
 
-    def __init__(self, case: Case, *, secrets: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, case: Case, *, secrets: Sequence[str] | None = None, ignored: str = ""
+    ) -> None:
         live = tuple(case.secrets if secrets is None else secrets)
         spec = SourceSpec("it", case.provider_name, "it", types=("*",))
         handlers = {each.name: each for each in (HANDLER, SPLITTER)}
-        manifest = Manifest(stage="test", version="1", sources={"it": spec}, handlers=handlers)
+        manifest = Ignoring("test", "1", {"it": spec}, handlers, ignored=ignored)
         clock, table, blobs = ManualClock(), MemoryTable(), MemoryBlobs()
         self.queue = MemoryQueue(clock, name="default")
         lanes = Lanes({"default": self.queue})

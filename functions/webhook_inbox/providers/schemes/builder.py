@@ -63,7 +63,8 @@ def build_provider(
         window=scheme.window.tolerance if isinstance(scheme, Signed) and scheme.window else None,
     )
     if _needs_guard(scheme, naming):
-        provider = replace(provider, guard=signed_content, guards_ignored=fits_others(scheme))
+        fits = fits_others(scheme, naming)
+        provider = replace(provider, guard=signed_content, guards_ignored=fits)
     if isinstance(pair := getattr(scheme, "pair", None), Callable):  # type: ignore[arg-type]
         provider = replace(provider, pair=pair)
     if compose := more.get("compose"):
@@ -104,15 +105,20 @@ def _needs_guard(scheme: Scheme, naming: Naming) -> bool:
     return not outside <= set(signed) or not (outside or scheme.signs.pins("body"))
 
 
-def fits_others(scheme: Scheme) -> bool:
-    """Returns whether the same signature could fit another body.
+def fits_others(scheme: Scheme, naming: Naming) -> bool:
+    """Returns whether the same signature could fit another body or another type.
 
     The bytes that a function returns may be those of several bodies: sorted fields without
     separators are. A token covers the body's hash or nothing.
     """
+    # A provider that sends the type in the body does so always, so a later place is not read.
+    outside = headers_in(naming.type[:1])
     if not isinstance(scheme, Signed):
-        return False
-    return len(scheme.templates) != 1 or not scheme.templates[0].pins("body")
+        return bool(getattr(scheme, "body_hash", "") and outside)
+    if len(scheme.templates) != 1:
+        return True
+    template = scheme.templates[0]
+    return not all(map(template.pins, ("body", *(f"header:{name}" for name in outside))))
 
 
 def signed_content(verified: Verified, _: Sequence[str]) -> bytes:

@@ -100,20 +100,31 @@ def joined(*finders: Finder) -> Joined:
     return Joined(finders)
 
 
+@dataclass(frozen=True, slots=True)
+class Dotted:
+    """Finds a type of several parts, joined by dots; absent parts are omitted."""
+
+    finders: tuple[Finder, ...]
+
+    def __call__(self, reading: Reading) -> object:
+        """Returns the type, or ""."""
+        return ".".join(filter(None, (_plain(f(reading)) for f in self.finders)))
+
+
+def dotted(*finders: Finder) -> Dotted:
+    """Finds a type of several parts, joined by dots; absent parts are omitted."""
+    return Dotted(finders)
+
+
 def headers_in(finders: Iterable[Finder]) -> frozenset[str]:
     """Returns the names of the headers that finders read."""
     found: set[str] = set()
     for finder in finders:
         if isinstance(finder, InHeader):
             found.update(finder.names)
-        elif isinstance(finder, Joined):
+        elif isinstance(finder, Joined | Dotted):
             found |= headers_in(finder.finders)
     return frozenset(found)
-
-
-def dotted(*finders: Finder) -> Finder:
-    """Finds a type of several parts, joined by dots; absent parts are omitted."""
-    return lambda reading: ".".join(filter(None, (_plain(f(reading)) for f in finders)))
 
 
 def in_form(name: str) -> Finder:
