@@ -20,7 +20,7 @@ from webhookctl.local.http.server import IN_FLIGHT, Front
 from webhookctl.local.logs import LogFollower
 from webhookctl.local.ports import LOOPBACK, accepts
 from webhookctl.local.processes.ministack import Ministack
-from webhookctl.local.processes.process_group import Child
+from webhookctl.local.processes.process_group import Child, inherited
 from webhookctl.local.reload import Versions, bundles, compiled, template_inputs
 
 API_HOST: Final = re.compile(r"https?://([^./]+)\.execute-api\.")
@@ -119,7 +119,7 @@ class Runtime:
         with contextlib.ExitStack() as closing:
             log = self.settings.sink_log
             output = closing.enter_context(log.open("ab")) if log is not None else None
-            self._sink = Child(command, env=os.environ, output=output)
+            self._sink = Child(command, env=inherited(), output=output)
         deadline = time.monotonic() + SINK_LIMIT
         while not accepts(self.settings.sink_port):
             if not self._sink.running or time.monotonic() > deadline:

@@ -10,10 +10,14 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.webhookctl.local.projects import DEADLINE
+from webhookctl.local.deployment.synth import Project
+from webhookctl.local.ports import free_port
 from webhookctl.local.processes.sink import Effects, Sink
+from webhookctl.local.runtime import Runtime, Settings
 
 
 @pytest.fixture
@@ -49,6 +53,22 @@ def _call(
 
 def _post(sink: Sink, key: str, body: Any = None, path: str = "/notes") -> tuple[int, Any]:
     return _call(sink.server_port, "POST", path, json.dumps(body).encode(), key)
+
+
+def test_its_process_gets_none_of_the_developers_credentials(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "GITHUB_TOKEN"):
+        monkeypatch.setenv(name, "the developer's")
+    settings = Settings(0, free_port(), sink_log=tmp_path / "sink.log")
+    runtime = Runtime(Project(tmp_path, tmp_path, tmp_path), settings, print)
+    before = set(psutil.Process().children())
+    try:
+        runtime.start_sink()
+        [sink] = set(psutil.Process().children()) - before
+        assert "the developer's" not in sink.environ().values()
+    finally:
+        runtime.stop_sink()
 
 
 @pytest.mark.parametrize(("key", "known_by"), [("", "alert-1"), ("k1", "k1")])

@@ -17,13 +17,11 @@ from botocore.config import Config
 from webhookctl.errors import CommandError
 from webhookctl.local.ports import LOOPBACK, free_port, require_free
 from webhookctl.local.processes.guarded_ministack import SESSION
-from webhookctl.local.processes.process_group import Child
+from webhookctl.local.processes.process_group import Child, inherited
 
 REGION: Final = "us-east-1"
 START_LIMIT: Final = 60.0  # seconds; it takes half a one
 POLL: Final = 0.05
-# Variables without an account, a proxy or a profile: the functions inherit ministack's environment.
-INHERITED: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "SYSTEMROOT", "PYTHONUTF8")
 
 
 def new_credentials() -> dict[str, str]:
@@ -45,7 +43,7 @@ def scrubbed(temporary: Path, *, port: int, credentials: Mapping[str, str]) -> d
     profile or Docker daemon: at start ministack removes containers that it considers its own.
     """
     return {
-        **{name: os.environ[name] for name in INHERITED if name in os.environ},
+        **inherited(),
         **credentials,
         "AWS_DEFAULT_REGION": REGION,
         "AWS_REGION": REGION,

@@ -15,6 +15,8 @@ import psutil
 GRACE: Final = 3.0  # seconds between SIGTERM and SIGKILL
 KILL_LIMIT: Final = 30.0  # seconds until killed processes are gone, on an overloaded machine
 POLL: Final = 0.02
+# Variables without an account, a proxy or a profile.
+INHERITED: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "SYSTEMROOT", "PYTHONUTF8")
 
 
 class Child:
@@ -66,6 +68,11 @@ class Child:
     def _signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)
+
+
+def inherited() -> dict[str, str]:
+    """Returns the variables of this process that a child may have: none with credentials."""
+    return {name: os.environ[name] for name in INHERITED if name in os.environ}
 
 
 def await_end(group: int, pids: Collection[int] | None = None) -> None:
