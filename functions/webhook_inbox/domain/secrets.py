@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, unquote
 
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.ports import Clock, SecretStore
@@ -80,7 +80,8 @@ class SecretCache:
     def redact(self, text: str) -> str:
         """Returns the text without any secret value that this cache has seen (G10).
 
-        Nor a long part of a secret that is JSON, nor their forms in base64, hex, URLs and JSON.
+        Nor a long part of a secret that is JSON, nor a URL's password or token, nor their forms in
+        base64, hex, URLs and JSON.
         """
         seen = {value for values in self._values.values() for value in values}
         seen.update(self._concealed)
@@ -111,9 +112,9 @@ def _forms(secret: str) -> tuple[str, ...]:
 
 
 def _parts(secret: str) -> Iterator[str]:
-    """Yields the texts in a secret that is JSON, unless they may be ordinary words or URLs."""
+    """Yields the parts of a secret that is JSON or a URL, unless they may be ordinary words."""
     try:
-        left = [json.loads(secret)] if secret.startswith(("{", "[")) else []
+        left = [json.loads(secret) if secret.startswith(("{", "[")) else secret]
     except (ValueError, RecursionError):
         return
     while left:
@@ -122,9 +123,25 @@ def _parts(secret: str) -> Iterator[str]:
                 left += members.values()
             case list() as elements:
                 left += elements
+            case str() as text if "://" in text:
+                yield from _url_parts(text)
             case str() as text if len(text) >= PART_FROM and not text.isalpha():
-                if "://" not in text:
-                    yield text
+                yield text
+
+
+def _url_parts(url: str) -> Iterator[str]:
+    """Yields a URL's password, and what may be a token in its user, path, query and fragment."""
+    place, *rest = _BORDERS.split(url.partition("://")[2])
+    user, _, password = place.rpartition("@")[0].partition(":")
+    for text in (password, *filter(_TOKEN.fullmatch, (user, *rest))):
+        yield from (text, unquote(text))
+
+
+_BORDERS: Final = re.compile("[/?#&=]")
+# With a digit, or long and in both cases; `oauth2`, `token` and `certificates` are words.
+_TOKEN: Final = re.compile(
+    r"(?=.*[A-Za-z])(?=.*[0-9]).{8,}|(?=.*[a-z])(?=.*[A-Z]).{16,}", re.DOTALL
+)
 
 
 def _written(text: str) -> Iterator[str]:
@@ -133,7 +150,7 @@ def _written(text: str) -> Iterator[str]:
     yield from (raw.hex(), raw.hex().upper())
     yield from (json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1])
     every = "".join(f"%{byte:02X}" for byte in raw)
-    for encoded in (quote(raw, safe=""), quote(raw), quote_plus(raw), every):
+    for encoded in (*(quote(raw, safe=safe) for safe in _UNESCAPED), quote_plus(raw), every):
         yield encoded
         yield _ESCAPE.sub(lambda found: found[0].lower(), encoded)
     for ahead in range(3):
@@ -143,6 +160,11 @@ def _written(text: str) -> Iterator[str]:
         yield from (certain, certain.translate(_FOR_URLS))
 
 
+# The characters that `quote`, encodeURIComponent, encodeURI and requests leave in a URL, with and
+# without the percent sign, beside those that none escapes.
+_UNESCAPED: Final = (
+    "", "/", "!'()*", "!#$&'()*+,/:;=?@", "!#$&'()*+,/:;=?@[]", "!#$%&'()*+,/:;=?@[]",
+)  # fmt: skip
 _ESCAPE: Final = re.compile("%[0-9A-F]{2}")
 _FOR_URLS: Final = str.maketrans("+/", "-_")
 

@@ -2,16 +2,18 @@
 
 import json
 from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable
 from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from requests.utils import requote_uri
 
 from webhook_inbox.adapters.memory import ManualClock, MemorySecrets
 from webhook_inbox.domain.secrets import REDACTED_FROM, SecretCache
 
-SECRET = "wh/sec+of a provider?é=&~"
+SECRET = "wh/sec+of a provider?é=&~!'(*)#[]%"
 FORMS = {
     "plain": SECRET,
     "base64": b64encode(SECRET.encode()).decode(),
@@ -22,8 +24,13 @@ FORMS = {
     "hex": SECRET.encode().hex(),
     "HEX": SECRET.encode().hex().upper(),
     "percent-encoded": quote(SECRET, safe=""),
-    "percent-encoded, lower case": "wh%2fsec%2bof%20a%20provider%3f%c3%a9%3d%26~",
+    "percent-encoded, lower case": "wh%2fsec%2bof%20a%20provider%3f%c3%a9%3d%26~"
+    "%21%27%28%2a%29%23%5b%5d%25",
     "in a path": quote(SECRET),
+    "encodeURIComponent": quote(SECRET, safe="!~*'()"),
+    "encodeURI": quote(SECRET, safe=";,/?:@&=+$-_.!~*'()#"),
+    "requests": requote_uri(f"https://it/{SECRET}").removeprefix("https://it/"),
+    "requests, a percent sign escaped": quote(SECRET, safe="!#$&'()*+,/:;=?@[]~"),
     "in a form": quote_plus(SECRET),
     "every byte": "".join(f"%{byte:02X}" for byte in SECRET.encode()),
     "JSON": json.dumps(SECRET)[1:-1],
@@ -61,6 +68,42 @@ def test_words_and_addresses_in_a_secret_are_none() -> None:
     secret = json.dumps({**parts, "token_uri": "https://oauth2.example/token"})
     text = "production serviceaccountofit https://oauth2.example/token"
     assert cache(secret).redact(text) == text
+
+
+ADDRESSES = {
+    "https://hooks.slack.com/services/T000/B000/Zx9Qw8Er7Ty6": "Zx9Qw8Er7Ty6",
+    "https://it.example/hook?key=Zx9Qw8Er7Ty6&v=2": "Zx9Qw8Er7Ty6",
+    "https://it.example/#abcdefghIJKLMNOP": "abcdefghIJKLMNOP",
+    "https://0a1b2c3d4e5f@it.example/1": "0a1b2c3d4e5f",
+    "postgres://app:Sup3rS3cretPw@db/x": "Sup3rS3cretPw",
+    "postgres://app:secretword@db:5432/x": "secretword",
+    "postgres://app:p%40ss%3Aword@db/x": "p@ss:word",
+}
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+@pytest.mark.parametrize("write", [str, lambda text: json.dumps({"url": [text]})])
+def test_the_password_and_the_token_of_an_address_are_secrets(
+    address: str, write: Callable[[str], str]
+) -> None:
+    made = cache(write(address))
+    assert ADDRESSES[address] not in made.redact(f"cannot reach {address} ({ADDRESSES[address]})")
+    assert made.redact(ADDRESSES[address]) == "[secret]"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://accounts.example/o/oauth2/auth",
+        "https://www.example/oauth2/v1/certificates",
+        "postgres://app:short@db:5432/production",
+        "https://it.example:8080/@name/v2?page=1234567890",
+        "://",
+        "https://[::1",
+    ],
+)
+def test_the_words_of_an_address_are_none(address: str) -> None:
+    assert cache(json.dumps({"url": address})).redact(address) == address
 
 
 def test_a_token_that_the_library_made_is_redacted_in_every_form() -> None:
