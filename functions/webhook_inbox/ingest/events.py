@@ -121,8 +121,9 @@ _TEXT: Final = r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)'
 _LIST: Final = rf"\[\s*+(?:{_TEXT}\s*+,?+\s*+)*+(?:\]|\Z)"
 _REST: Final = r"[\[{].*+"
 _WORD: Final = r"(?!null[\s,\]}])[^\s,\]}]++"
-# No delivery that can be verified has more members with tokens, nor more different tokens.
-TOKEN_MEMBERS: Final = 20_000
+# Rejected bodies with more members that hold tokens are not kept, and accepted ones are parsed. No
+# delivery that can be verified has more different tokens.
+TOKEN_MEMBERS: Final = 2_000
 DIFFERENT_TOKENS: Final = 100
 OMITTED: Final = "omitted"
 

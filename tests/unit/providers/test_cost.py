@@ -24,6 +24,7 @@ from tests.unit.providers.inbox import CaseInbox
 from tests.unit.providers.test_one_signature import declared_case
 from webhook_inbox.domain.json_path import UNVERIFIED_BACKSLASHES, UNVERIFIED_MARKS
 from webhook_inbox.domain.model import Delivery
+from webhook_inbox.domain.provider import Provider
 from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
 from webhook_inbox.providers.schemes.signatures.base import EACH_WEIGHT
 from webhookctl.local.http.gateway import EVENT_LIMIT
@@ -32,8 +33,8 @@ from webhookctl.local.http.gateway import EVENT_LIMIT
 TEXT = EVENT_LIMIT - 4096
 BINARY = TEXT * 3 // 4
 # Hashing 6 MB takes 3.5 ms where this was measured, so 100 ms are a ratio of 28. The largest ratio
-# was 15.
-RATIO = 20
+# was 15, and 20 beside other work: parsing waits for memory, hashing does not.
+RATIO = 26
 TRIES = 5
 CERTIFICATE = b"https://sns.eu-west-1.amazonaws.com/sample.pem"
 # A provider's name is that of its main scheme; its other schemes have vectors.
@@ -82,6 +83,7 @@ def just_below(weight: int = 1) -> dict[str, bytes]:
     }
 
 
+@cache
 def in_items() -> dict[str, bytes]:
     """Returns Adyen's deliveries with a forged signature in each item."""
     signature = b'{"additionalData":{"hmacSignature":"' + b64encode(bytes(32)) + b'"},'
@@ -109,6 +111,7 @@ def in_items() -> dict[str, bytes]:
     }
 
 
+@cache
 def in_messages() -> dict[str, bytes]:
     """Returns messages of SNS with a forged signature."""
     message = json.loads(signed("aws-sns").delivery.body) | {"Signature": b64encode(bytes(256))}
@@ -232,11 +235,20 @@ def hashing(label: str) -> float:
     return min(seconds(lambda: sha256(bodies()[label]).digest()) for _ in range(TRIES))
 
 
+def of_others(provider: Provider) -> set[str]:
+    """Returns the bodies whose values are read for other providers only."""
+    read = {
+        with_tokens: bool(provider.token_members),
+        in_items: provider.name in {"adyen", "hmac"},
+        in_messages: provider.name == "aws-sns",
+    }
+    return {label for made, reads in read.items() if not reads for label in made()}
+
+
 def costly(case: Case) -> list[str]:
     """Returns the bodies whose rejection costs too much."""
     found = []
-    # The values of these members are read for no other provider.
-    skipped = frozenset() if case.provider.token_members else with_tokens().keys()
+    skipped = of_others(case.provider)
     for label, body in bodies().items():
         if label in skipped:
             continue

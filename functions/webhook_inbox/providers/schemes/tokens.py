@@ -105,12 +105,14 @@ class StaticToken:
         live = [(place, self.write(secret)) for place, secret in enumerate(secrets) if secret]
         if not live:
             raise Rejected(Reason.NO_SECRET, "the source's token is not set")
-        found = [{place for place, right in live if matches(token, right)} for token in carried]
-        if all(found):
-            # The oldest secret in use.
-            place = max(min(places) for places in found)
-            return Verified(place, self.write(secrets[place]), delivery.body)
-        raise Rejected(Reason.INVALID_SIGNATURE, "the token is not the source's")
+        oldest = 0
+        for token in dict.fromkeys(carried):
+            places = {place for place, right in live if matches(token, right)}
+            if not places:
+                # Which of its tokens is wrong tells a caller no more than one token alone would.
+                raise Rejected(Reason.INVALID_SIGNATURE, "the token is not the source's")
+            oldest = max(oldest, min(places))
+        return Verified(oldest, self.write(secrets[oldest]), delivery.body)
 
     def precheck(self, delivery: Delivery, keys: Sequence[str]) -> None:  # noqa: ARG002 - a token names no key
         """Checks that there is a token; raises Rejected."""
