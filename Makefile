@@ -31,7 +31,7 @@ check: setup ## lint, type check, import rules and unit tests; 90 seconds
 	$(BIN)/pytest tests/unit tests/architecture --quiet --numprocesses 2
 
 test: check ## run all checks and tests
-	$(MAKE) --jobs=2 --no-print-directory test-whole test-local test-parts
+	$(MAKE) --jobs=2 --no-print-directory test-parts test-whole test-local
 
 test-whole: setup
 	$(BIN)/pytest tests/e2e --quiet

@@ -230,6 +230,7 @@ def seconds(work: Callable[[], Any]) -> float:
 
 
 @cache
+@cache
 def hashing(label: str) -> float:
     """Returns the processor time of hashing a body."""
     return min(seconds(lambda: sha256(bodies()[label]).digest()) for _ in range(TRIES))

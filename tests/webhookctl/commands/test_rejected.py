@@ -367,6 +367,8 @@ def test_a_type_that_is_not_stored_is_no_failure(cli: Cli, inbox: Inbox, checkou
     (checkout / "inbox.toml").write_text(
         text.replace("[sources.acme]", '[sources.acme]\ntypes = ["refunded"]')
     )
+    orders = checkout / "handlers" / "orders.py"
+    orders.write_text(orders.read_text().replace('"paid"', '"refunded"'))
     reject(inbox)
     set_secret("acme", RIGHT)
     result = cli("rejected", "release", "--json")
