@@ -23,7 +23,7 @@ setup: .venv/.ready ## create .venv with all dependencies and webhookctl
 dev: setup ## run the inbox locally; pass options in ARGS, e.g. ARGS="--port 9000"
 	@exec $(BIN)/webhookctl dev $(ARGS)
 
-check: setup ## lint, type check, import rules and unit tests; 90 seconds
+check: setup ## lint, type check, import rules and unit tests; 4 minutes
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -43,7 +43,7 @@ test-parts: setup
 	$(BIN)/pytest tests/infra tests/functions tests/contract tests/webhookctl tests/docs tests/simulation --ignore tests/webhookctl/local \
 		--quiet --numprocesses 2 --dist loadscope
 
-simulate: setup ## simulate every schedule of small worlds and random ones of large worlds; 5 minutes
+simulate: setup ## simulate every schedule of small worlds and random ones of large worlds; 6 minutes
 	$(BIN)/python -m simulation explore
 	$(BIN)/python -m simulation walk --seeds 0:3000
 

@@ -99,7 +99,7 @@ def event_of(
         return Named(identity, None)
     handlers = manifest.runs_for(spec.name, identity.type) if wanted else ()
     event = new_event(delivery, provider, identity, verified, handlers)
-    patterns = manifest.patterns_for(spec, identity.type)
+    patterns = manifest.patterns_for(spec, identity.type) if provider.guard else ()
     event = replace(event, guard=guard_of(provider, verified, patterns))
     return Named(identity, event) if wanted else Named(identity, None, event)
 

@@ -1,4 +1,4 @@
-"""What only WooCommerce does: an unsigned ping, and times without an offset."""
+"""WooCommerce sends an unsigned ping, and times without an offset."""
 
 from datetime import UTC, datetime
 
