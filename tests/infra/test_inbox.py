@@ -8,9 +8,9 @@ import pytest
 from aws_cdk import App, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_sns as sns
+from webhook_inbox_cdk.inbox import InboxProps, WebhookInbox
+from webhook_inbox_cdk.processor import Placement
 
-from stacks.inbox import InboxProps, WebhookInbox
-from stacks.processor import Placement
 from tests.infra.conftest import INBOX, write_functions
 from tests.infra.template import Template, named
 from webhook_inbox.domain.errors import ConfigurationError

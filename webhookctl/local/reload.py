@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from stacks.bundle import CONTENTS, Bundle, Workshop
+from webhook_inbox_cdk.bundle import Bundle, Workshop
+from webhook_inbox_cdk.contents import CONTENTS
+
 from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.domain.manifest import SPLIT, Manifest
 from webhookctl.errors import CommandError
