@@ -80,7 +80,7 @@ def test_no_shipped_package_imports_the_simulation() -> None:
     layers = next(c["layers"] for c in contracts() if c["type"] == "layers")
     assert layers[0] == "stacks | webhookctl | simulation"  # the top layer
     build = tomllib.loads(PYPROJECT.read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
-    assert set(build["packages"]) == {"functions/webhook_inbox", "webhookctl"}
+    assert set(build["packages"]) == {"functions/webhook_inbox", "webhook_inbox_cdk", "webhookctl"}
 
 
 @pytest.mark.parametrize("module", USE_CASES)
