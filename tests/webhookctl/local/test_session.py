@@ -30,13 +30,17 @@ class Session:
     """A `webhookctl dev` of its own, with what it printed."""
 
     def __init__(
-        self, root: Path, *, sink_port: int | None = None, env: dict[str, str] | None = None
+        self,
+        root: Path,
+        *more: str,
+        sink_port: int | None = None,
+        env: dict[str, str] | None = None,
     ) -> None:
         self.root = root
         self.port = free_port()
-        self.sink_port = sink_port or free_port()
+        self.sink_port = free_port()
         self.log = root / "terminal.txt"
-        ports = ["--port", str(self.port), "--sink-port", str(self.sink_port)]
+        ports = ["--port", str(self.port), "--sink-port", str(self.sink_port), *more]
         with self.log.open("wb") as output:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "webhookctl", "dev", *ports],
@@ -91,10 +95,7 @@ def _save(project: Path, text: str) -> None:
 
 
 def test_a_session_from_its_banner_to_ctrl_c(project: Path, started: list[Session]) -> None:
-    sink_port = free_port()
-    toml = project / "functions" / "inbox.toml"
-    toml.write_text(toml.read_text().replace("8788", str(sink_port)))
-    session = Session(project, sink_port=sink_port)
+    session = Session(project)
     started.append(session)
     assert session.says(READY), session.text
     front, sink = f"http://127.0.0.1:{session.port}", f"http://127.0.0.1:{session.sink_port}"
