@@ -14,6 +14,7 @@ from typing import Final, Self
 
 from webhookctl.errors import CommandError
 from webhookctl.local.deployment.assembly import Assembly
+from webhookctl.local.state import DIRECTORY
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Project:
             raise CommandError(
                 f"{root} has no app.py and functions/: change to the repository's directory"
             )
-        return cls(root, root / "functions", root / ".local")
+        return cls(root, root / "functions", root / DIRECTORY)
 
     @property
     def build(self) -> Path:
