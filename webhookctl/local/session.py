@@ -110,8 +110,26 @@ def _require_alone(project: Project, settings: Settings) -> None:
         )
     if settings.port == settings.sink_port:
         raise CommandError(f"--port and --sink-port are both {settings.port}: use different ports")
-    require_free(settings.port, purpose="the local API", option="--port")
-    require_free(settings.sink_port, purpose="the sink", option="--sink-port")
+    _require_free(settings.port, purpose="the local API", option="--port")
+    _require_free(settings.sink_port, purpose="the sink", option="--sink-port")
+
+
+def _require_free(port: int, *, purpose: str, option: str) -> None:
+    """Raises CommandError where `port` is taken, with the directory of the session that has it.
+
+    A free port is not chosen instead: the address is registered with providers and tunnels.
+    """
+    try:
+        require_free(port, purpose=purpose, option=option)
+    except CommandError as error:
+        found = state.holder(port)
+        if found is None:
+            raise
+        directory, pid = found
+        raise CommandError(
+            f"port {port} for {purpose} is in use by the session in {directory} (process {pid}):"
+            f" choose another with {option}, or stop that session"
+        ) from error
 
 
 def _tell(text: str) -> None:

@@ -15,7 +15,7 @@ from webhook_inbox.configuration.table import (
     Text,
     duration_up_to,
 )
-from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
+from webhook_inbox.domain.manifest import SINK, BreakerSpec, DestinationSpec
 from webhook_inbox.domain.timestamps import duration
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -33,6 +33,8 @@ _TAKEN: Final = frozenset(
 
 
 def _base_url(value: str) -> str:
+    if value.partition("/")[0] == SINK:
+        return value.rstrip("/")
     parts = urlsplit(value)
     host = parts.hostname or ""
     if not host or parts.port == 0:
@@ -159,7 +161,9 @@ class BreakerTable(ConfigTable):
 class Destination(ConfigTable):
     """A downstream system that handlers call."""
 
-    base_url: Annotated[str, AfterValidator(_base_url)] = Field(description="its URL")
+    base_url: Annotated[str, AfterValidator(_base_url)] = Field(
+        description='its URL; "sink" for the sink of `webhookctl dev` in the stage local'
+    )
     auth: Annotated[Auth | None, BeforeValidator(_none)] = Field(
         default=None,
         description='one of { bearer = "…" }, { basic = "…" }, { header = "…", secret = "…" },'
