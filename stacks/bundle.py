@@ -12,16 +12,14 @@ from pathlib import Path
 from typing import Final
 
 from stacks.vendor import vendored
+from webhook_inbox.configuration.bundle_imports import LEFT_OUT
 from webhook_inbox.configuration.compile import write_module
+from webhook_inbox.configuration.locks import PROCESSOR, locks
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import MODULE, Manifest
 
 # The library and the four functions; an app that embeds the inbox has only handlers and inbox.toml.
 HOME: Final = Path(__file__).resolve().parent.parent / "functions"
-
-# Packages for synthesis, tests and the CLI. The compiled manifest replaces the configuration, which
-# keeps pydantic out of ingest's cold start.
-LEFT_OUT: Final = ("configuration/", "testing/", "adapters/memory/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +33,8 @@ class Contents:
 CONTENTS: Final[Mapping[str, Contents]] = {
     "ingest": Contents(("ingest", "webhook_inbox"), ("ingest", "verification")),
     "processor": Contents(
-        # It splits batches; some providers that batch import the verification libraries.
         ("processor", "webhook_inbox", "handlers"),
-        ("processor", "verification", "handlers"),
+        PROCESSOR,
     ),
     "replay": Contents(("replay", "webhook_inbox"), ("replay",)),
     "reconciler": Contents(("reconciler", "webhook_inbox"), ("ingest",)),
@@ -86,11 +83,11 @@ class Workshop:
             files = {f"{MODULE}.py": module}
             for name in contents.directories:
                 files.update(_sources(self._part(name), name))
-            locks = [self._lock(group) for group in contents.groups] if self.wheels else []
-            digest = _digest(files, locks)
+            wheels = self._locks(contents.groups) if self.wheels else []
+            digest = _digest(files, wheels)
             directory = self.build / "bundles" / f"{function}-{digest[:16]}"
             if not directory.is_dir():
-                trees = [vendored(lock, into=self.build / "vendor") for lock in locks]
+                trees = [vendored(lock, into=self.build / "vendor") for lock in wheels]
                 _lay_out(directory, trees=trees, files=files)
         return Bundle(directory, digest)
 
@@ -100,12 +97,8 @@ class Workshop:
                 return top / name
         raise ConfigurationError(f"{self.functions / name}: the directory is missing")
 
-    def _lock(self, group: str) -> Path:
-        for top in (self.functions.parent, HOME.parent):
-            lock = top / "requirements" / f"{group}.txt"
-            if lock.is_file():
-                return lock
-        raise ConfigurationError(f"requirements/{group}.txt is missing; run `make lock`")
+    def _locks(self, groups: tuple[str, ...]) -> list[Path]:
+        return locks(groups, tops=(self.functions.parent, HOME.parent))
 
 
 def _sources(directory: Path, name: str) -> Iterator[tuple[str, Path]]:

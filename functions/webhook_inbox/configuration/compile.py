@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from webhook_inbox import providers
 from webhook_inbox.configuration import inbox_toml
+from webhook_inbox.configuration.bundle_imports import check_imports
 from webhook_inbox.configuration.declared_handlers import declared_by
 from webhook_inbox.configuration.glob_patterns import overlap
 from webhook_inbox.configuration.handler_modules import (
@@ -23,6 +24,7 @@ from webhook_inbox.configuration.handler_modules import (
     registered_modules,
     shown,
 )
+from webhook_inbox.configuration.locks import PROCESSOR, locks
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import (
     MODULE,
@@ -34,6 +36,8 @@ from webhook_inbox.domain.manifest import (
 )
 
 IMPORT_TIMEOUT: Final = 30.0
+# The directory with the library's own `requirements/`, for a project without one.
+HOME: Final = Path(__file__).resolve().parents[3]
 
 
 def compile_manifest(root: Path, *, stage: str, import_timeout: float = IMPORT_TIMEOUT) -> Manifest:
@@ -45,6 +49,7 @@ def compile_manifest(root: Path, *, stage: str, import_timeout: float = IMPORT_T
     """
     root = root.resolve()
     settings = inbox_toml.load(root / "inbox.toml", stage=stage)
+    check_imports(root, locks=locks(PROCESSOR, tops=(root.parent, HOME)))
     handlers = collect_handlers(root, import_timeout=import_timeout)
     _check_sources(handlers, known=settings.sources, root=root)
     _check_types(handlers.values(), settings.sources, root=root)
