@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from webhook_inbox import providers
 from webhook_inbox.configuration import inbox_toml
+from webhook_inbox.configuration.addresses import check_addresses
 from webhook_inbox.configuration.bundle_imports import check_imports
 from webhook_inbox.configuration.declared_handlers import declared_by
 from webhook_inbox.configuration.glob_patterns import overlap
@@ -24,6 +25,7 @@ from webhook_inbox.configuration.handler_modules import (
     registered_modules,
     shown,
 )
+from webhook_inbox.configuration.inbox_toml import Configuration
 from webhook_inbox.configuration.locks import PROCESSOR, locks
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import (
@@ -49,6 +51,7 @@ def compile_manifest(root: Path, *, stage: str, import_timeout: float = IMPORT_T
     """
     root = root.resolve()
     settings = inbox_toml.load(root / "inbox.toml", stage=stage)
+    _check_addresses(settings, file=root / "inbox.toml", stage=stage)
     check_imports(root, locks=locks(PROCESSOR, tops=(root.parent, HOME)))
     handlers = collect_handlers(root, import_timeout=import_timeout)
     _check_sources(handlers, known=settings.sources, root=root)
@@ -118,6 +121,13 @@ def _check_sources(
                 f"{shown(module_file(root, spec.module))}: handler {spec.name!r} is for the"
                 f" source {spec.source!r}, {_missing('sources', spec.source, known)}"
             )
+
+
+def _check_addresses(settings: Configuration, *, file: Path, stage: str) -> None:
+    try:
+        check_addresses(settings.destinations, allowed=settings.allowed, stage=stage)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{inbox_toml.shown(file)} {error}") from error
 
 
 def _check_types(

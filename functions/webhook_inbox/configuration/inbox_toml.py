@@ -4,7 +4,7 @@ Any mistake in the file is a ConfigurationError of one line: file, table, key, r
 """
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -58,6 +58,7 @@ class Configuration:
         alarms: the recipients of alarms.
         throttle: the limit of completions, and of each source without its own.
         throttles: the limit of each source.
+        allowed: the `allow` list of each source and destination, by table (`sources.NAME`).
     """
 
     sources: Mapping[str, SourceSpec]
@@ -66,6 +67,7 @@ class Configuration:
     alarms: AlarmSpec
     throttle: ThrottleSpec = ThrottleSpec(rate=500.0, burst=1000)
     throttles: Mapping[str, ThrottleSpec] = field(default_factory=dict)
+    allowed: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def load(path: Path, *, stage: str) -> Configuration:
@@ -84,7 +86,7 @@ def load(path: Path, *, stage: str) -> Configuration:
         for other, overrides in stages.items():
             _stage(shared, other, overrides)
     except ConfigurationError as error:
-        raise ConfigurationError(f"{_shown(path)} {error}") from error
+        raise ConfigurationError(f"{shown(path)} {error}") from error
     return configuration
 
 
@@ -93,17 +95,18 @@ def _read(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigurationError(
-            f"{_shown(path)}: {error.strerror}; put the configuration there"
+            f"{shown(path)}: {error.strerror}; put the configuration there"
         ) from error
     except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"{_shown(path)}: not TOML: {error}; correct it") from error
+        raise ConfigurationError(f"{shown(path)}: not TOML: {error}; correct it") from error
     except UnicodeDecodeError as error:
         raise ConfigurationError(
-            f"{_shown(path)}: not UTF-8 at byte {error.start}; save it as UTF-8"
+            f"{shown(path)}: not UTF-8 at byte {error.start}; save it as UTF-8"
         ) from error
 
 
-def _shown(path: Path) -> str:
+def shown(path: Path) -> str:
+    """Returns a path as the errors print it, relative to the working directory or one above."""
     whole = path.absolute()
     return str(whole.relative_to(Path.cwd()) if whole.is_relative_to(Path.cwd()) else path)
 
@@ -151,6 +154,10 @@ def _configuration(document: dict[str, Any]) -> Configuration:
         alarms=AlarmSpec(tuple(inbox.alarms.notify), tuple(inbox.alarms.page)),
         throttle=_throttle(inbox.throttle),
         throttles={name: _throttle(table) for name, table in throttles.items()},
+        allowed={
+            **{f"sources.{name}": source.allow for name, (source, _) in tables.items()},
+            **{f"destinations.{name}": table.allow for name, table in inbox.destinations.items()},
+        },
     )
 
 
