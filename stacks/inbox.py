@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aws_cdk import CfnOutput, Stack
+from aws_cdk import Annotations, CfnOutput, Stack
 from constructs import Construct
 
 from stacks.alarms import Alarms
@@ -22,6 +22,7 @@ from stacks.resources import Resources
 from stacks.secrets import Secrets
 from webhook_inbox import providers
 from webhook_inbox.configuration import inbox_toml
+from webhook_inbox.configuration.check_warnings import warnings
 from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import HOLD, METADATA
@@ -64,6 +65,8 @@ class WebhookInbox(Construct):
                 f"stage {props.stage!r}: use 1-20 of a-z 0-9 -, a letter first"
             )
         self.manifest = compile_manifest(props.functions, stage=props.stage)
+        for number, text in enumerate(warnings(props.functions, self.manifest)):
+            Annotations.of(self).add_warning_v2(f"webhook-inbox:{number}", text)
         resources = self._resources(props)
         ingest = Ingest(self, "Ingest", resources)
         self.processors = {

@@ -9,6 +9,7 @@ from typing import Final, Self
 from botocore.exceptions import ClientError
 
 from webhook_inbox.configuration import inbox_toml
+from webhook_inbox.configuration.check_warnings import warnings
 from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.configuration.inbox_toml import ThrottleSpec
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
@@ -53,6 +54,10 @@ class Checkout:
     def throttles(self, stage: str) -> dict[str, ThrottleSpec]:
         """Reads the limits of the sources' routes; raises ConfigurationError."""
         return dict(inbox_toml.load(self.functions / "inbox.toml", stage=stage).throttles)
+
+    def warnings(self, manifest: Manifest) -> list[str]:
+        """Returns the warnings about a compiled manifest; raises ConfigurationError."""
+        return warnings(self.functions, manifest)
 
     def source(self, name: str, stage: str) -> SourceSpec:
         """Returns a source; raises CommandError for an unknown name."""

@@ -11,7 +11,7 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Final
 
-from webhook_inbox.configuration.handler_modules import shown
+from webhook_inbox.configuration.handler_modules import parsed, shown
 from webhook_inbox.configuration.locks import locked
 from webhook_inbox.domain.errors import ConfigurationError
 
@@ -68,14 +68,9 @@ def check_imports(root: Path, *, locks: Iterable[Path]) -> None:
 def imports(file: Path) -> Iterator[Imported]:
     """Yields the modules that a file needs, those inside functions included.
 
-    Optional are the modules of a `try` that handles ImportError and of `if TYPE_CHECKING`. A file
-    with a syntax error has none: its import reports the error.
+    Optional are the modules of a `try` that handles ImportError and of `if TYPE_CHECKING`.
     """
-    try:
-        tree = ast.parse(file.read_bytes())
-    except (OSError, SyntaxError, ValueError):
-        return
-    for node in _needed(tree):
+    for node in _needed(parsed(file)):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield Imported(file, node.lineno, alias.name)

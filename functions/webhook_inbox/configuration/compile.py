@@ -22,6 +22,7 @@ from webhook_inbox.configuration.glob_patterns import overlap
 from webhook_inbox.configuration.handler_modules import (
     mentioned,
     module_file,
+    module_files,
     registered_modules,
     shown,
 )
@@ -160,9 +161,7 @@ def _check_destinations(
 def _check_mentions(*, known: Mapping[str, Any], root: Path) -> None:
     """Rejects an unknown destination in the code of a handler, as far as it can be read."""
     for module in registered_modules(root):
-        file = module_file(root, module)
-        files = sorted(file.parent.rglob("*.py")) if file.name == "__init__.py" else [file]
-        for each in files:
+        for each in module_files(root, module):
             for name, line in mentioned(each):
                 if name not in known:
                     raise ConfigurationError(

@@ -5,7 +5,7 @@ Any mistake in the file is a ConfigurationError of one line: file, table, key, r
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -59,6 +59,7 @@ class Configuration:
         throttle: the limit of completions, and of each source without its own.
         throttles: the limit of each source.
         allowed: the `allow` list of each source and destination, by table (`sources.NAME`).
+        stages: the names of the stages with tables of their own.
     """
 
     sources: Mapping[str, SourceSpec]
@@ -68,6 +69,7 @@ class Configuration:
     throttle: ThrottleSpec = ThrottleSpec(rate=500.0, burst=1000)
     throttles: Mapping[str, ThrottleSpec] = field(default_factory=dict)
     allowed: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    stages: tuple[str, ...] = ()
 
 
 def load(path: Path, *, stage: str) -> Configuration:
@@ -87,7 +89,7 @@ def load(path: Path, *, stage: str) -> Configuration:
             _stage(shared, other, overrides)
     except ConfigurationError as error:
         raise ConfigurationError(f"{shown(path)} {error}") from error
-    return configuration
+    return replace(configuration, stages=tuple(stages))
 
 
 def _read(path: Path) -> dict[str, Any]:
