@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from botocore.exceptions import ClientError
+from webhook_inbox_cdk.contents import processor_requirements
 
 from webhook_inbox.configuration import inbox_toml
 from webhook_inbox.configuration.check_warnings import warnings
@@ -45,7 +46,8 @@ class Checkout:
 
     def manifest(self, stage: str) -> Manifest:
         """Compiles configuration and handlers; raises ConfigurationError."""
-        return compile_manifest(self.functions, stage=stage)
+        files = processor_requirements(self.functions)
+        return compile_manifest(self.functions, stage=stage, requirements=files)
 
     def sources(self, stage: str) -> dict[str, SourceSpec]:
         """Reads the sources without importing handlers; raises ConfigurationError."""

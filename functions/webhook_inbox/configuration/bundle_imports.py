@@ -5,14 +5,14 @@ A module that is installed on this machine may be missing in Lambda, where each 
 
 import ast
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Final
 
+from webhook_inbox.configuration.distributions import HASH, required
 from webhook_inbox.configuration.handler_modules import parsed, shown
-from webhook_inbox.configuration.locks import locked
 from webhook_inbox.domain.errors import ConfigurationError
 
 # The packages that no bundle has. The compiled manifest replaces the configuration, which keeps
@@ -42,17 +42,18 @@ class Imported:
     module: str
 
 
-def check_imports(root: Path, *, locks: Iterable[Path]) -> None:
+def check_imports(root: Path, *, requirements: Iterable[Path]) -> None:
     """Rejects the first import of `handlers/` that the processor's bundle does not contain.
 
     Args:
         root: the directory with `handlers/`.
-        locks: the locks of the processor's distributions.
+        requirements: the files with the distributions of the processor's bundle.
 
     Raises:
         ConfigurationError: a file imports such a module; names file, line and remedy.
     """
-    distributions = locked(locks)
+    files = tuple(requirements)
+    distributions = required(files)
     contained = _contained(distributions)
     for file in sorted((root / "handlers").rglob("*.py")):
         for each in imports(file):
@@ -62,7 +63,7 @@ def check_imports(root: Path, *, locks: Iterable[Path]) -> None:
                     " builds, and no bundle contains it; remove the import"
                 )
             if each.module.partition(".")[0] not in contained:
-                raise ConfigurationError(_missing(each, root, distributions))
+                raise ConfigurationError(_missing(each, root, files, distributions))
 
 
 def imports(file: Path) -> Iterator[Imported]:
@@ -120,7 +121,9 @@ def _left_out(module: str) -> bool:
     return any(path.startswith(f"webhook_inbox/{package}") for package in LEFT_OUT)
 
 
-def _missing(each: Imported, root: Path, distributions: Mapping[str, frozenset[str]]) -> str:
+def _missing(
+    each: Imported, root: Path, files: Sequence[Path], distributions: Mapping[str, frozenset[str]]
+) -> str:
     top = each.module.partition(".")[0]
     place = f"{shown(each.file)}:{each.line}: imports {top}"
     if top in REMOVED:
@@ -132,22 +135,29 @@ def _missing(each: Imported, root: Path, distributions: Mapping[str, frozenset[s
             f"{place}, which is in {root.name}/, and the processor's bundle contains only"
             f" {root.name}/handlers/; move it to handlers/_{top} and import handlers._{top}"
         )
-    return f"{place}, which the processor's bundle does not contain{_remedy(top, distributions)}"
+    return (
+        f"{place}, which the processor's bundle does not contain{_cause(top, distributions)} to"
+        f" {_requirements(root, files)}; if the handler works without it, handle the ImportError"
+    )
 
 
-def _remedy(top: str, distributions: Mapping[str, frozenset[str]]) -> str:
+def _cause(top: str, distributions: Mapping[str, frozenset[str]]) -> str:
+    """Returns the cause as far as known, and the begin of the remedy: the distribution to add."""
     unknown = ", ".join(name for name, modules in distributions.items() if not modules)
     owners = ", ".join(sorted(set(packages_distributions().get(top, ()))))
     if owners:
-        what = f" (it is installed by {owners}); add {owners}"
-    elif unknown:
-        what = (
+        return f" (it is installed by {owners}); add {owners}"
+    if unknown:
+        return (
             f", as far as the installed distributions tell (not installed here: {unknown});"
             " install those, or add its distribution"
         )
-    else:
-        what = "; correct the name, or install its distribution and add it"
-    return (
-        f"{what} to the `handlers` dependency group and run `make lock`; if the handler works"
-        " without it, handle the ImportError"
-    )
+    return "; correct the name, or install its distribution and add it"
+
+
+def _requirements(root: Path, files: Sequence[Path]) -> str:
+    """Returns the place for a further requirement: with hashes, the file is made by `make lock`."""
+    own = root / "requirements.txt"
+    if own in files and HASH in own.read_text(encoding="utf-8"):
+        return "the `handlers` dependency group and run `make lock`"
+    return f"{root.name}/{own.name}"

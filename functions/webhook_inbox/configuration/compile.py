@@ -27,7 +27,6 @@ from webhook_inbox.configuration.handler_modules import (
     shown,
 )
 from webhook_inbox.configuration.inbox_toml import Configuration
-from webhook_inbox.configuration.locks import PROCESSOR, locks
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import (
     MODULE,
@@ -39,12 +38,23 @@ from webhook_inbox.domain.manifest import (
 )
 
 IMPORT_TIMEOUT: Final = 30.0
-# The directory with the library's own `requirements/`, for a project without one.
-HOME: Final = Path(__file__).resolve().parents[3]
 
 
-def compile_manifest(root: Path, *, stage: str, import_timeout: float = IMPORT_TIMEOUT) -> Manifest:
+def compile_manifest(
+    root: Path,
+    *,
+    stage: str,
+    requirements: Iterable[Path] | None = None,
+    import_timeout: float = IMPORT_TIMEOUT,
+) -> Manifest:
     """Returns the manifest of a stage; `root` has `inbox.toml` and `handlers/`.
+
+    Args:
+        root: the directory.
+        stage: the stage.
+        requirements: the files with the distributions of the processor's bundle, to which the
+            imports of the handlers are compared; None to omit that.
+        import_timeout: seconds for the import of one module.
 
     Raises:
         ConfigurationError: `inbox.toml` or a handlers module is invalid; one line names the file
@@ -53,7 +63,8 @@ def compile_manifest(root: Path, *, stage: str, import_timeout: float = IMPORT_T
     root = root.resolve()
     settings = inbox_toml.load(root / "inbox.toml", stage=stage)
     _check_addresses(settings, file=root / "inbox.toml", stage=stage)
-    check_imports(root, locks=locks(PROCESSOR, tops=(root.parent, HOME)))
+    if requirements is not None:
+        check_imports(root, requirements=requirements)
     handlers = collect_handlers(root, import_timeout=import_timeout)
     _check_sources(handlers, known=settings.sources, root=root)
     _check_types(handlers.values(), settings.sources, root=root)

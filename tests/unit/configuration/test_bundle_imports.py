@@ -8,32 +8,31 @@ import pytest
 
 from webhook_inbox.configuration import bundle_imports
 from webhook_inbox.configuration.bundle_imports import check_imports, imports
-from webhook_inbox.configuration.compile import HOME, compile_manifest
-from webhook_inbox.configuration.locks import PROCESSOR, locks
+from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.domain.errors import ConfigurationError
 
-MAKE = "to the `handlers` dependency group and run `make lock`; if the handler works without it,"
+REPOSITORY = Path(__file__).resolve().parents[3]
+HASH = " --hash=sha256:ab"
+ADD = "to functions/requirements.txt; if the handler works without it, handle the ImportError"
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A `functions/` with an empty package `handlers` and locks beside it."""
+    """A `functions/` with an empty package `handlers`, without requirements."""
     (tmp_path / "functions" / "handlers").mkdir(parents=True)
-    (tmp_path / "requirements").mkdir()
-    for group in PROCESSOR:
-        lock(tmp_path, group, "")
+    (tmp_path / "functions" / "requirements.txt").touch()
     return tmp_path / "functions"
 
 
-def lock(top: Path, group: str, text: str) -> None:
-    (top / "requirements" / f"{group}.txt").write_text(text)
+def requires(root: Path, text: str) -> None:
+    (root / "requirements.txt").write_text(text)
 
 
 def check(root: Path, code: str, *, file: str = "orders.py") -> None:
     path = root / "handlers" / file
     path.parent.mkdir(exist_ok=True)
     path.write_text(code)
-    check_imports(root, locks=locks(PROCESSOR, tops=(root.parent,)))
+    check_imports(root, requirements=[root / "requirements.txt"])
 
 
 def fault(root: Path, code: str, *, file: str = "orders.py") -> str:
@@ -61,26 +60,37 @@ def test_modules_of_the_runtime_and_of_the_inbox_are_contained(root: Path, code:
     check(root, code)
 
 
-def test_an_installed_module_without_a_lock_is_refused(root: Path) -> None:
+def test_an_installed_module_without_a_requirement_is_refused(root: Path) -> None:
     assert fault(root, '"""Orders."""\n\nimport stripe\n') == (
         "functions/handlers/orders.py:3: imports stripe, which the processor's bundle does not"
-        f" contain (it is installed by stripe); add stripe {MAKE} handle the ImportError"
+        f" contain (it is installed by stripe); add stripe {ADD}"
     )
 
 
 def test_the_distribution_may_have_another_name_than_its_module(root: Path) -> None:
     assert "installed by pyjwt); add pyjwt to" in fault(root, "import jwt").lower()
-    lock(root.parent, "verification", "pyjwt==2.15.1 \\\n    --hash=sha256:ab\n    # via me\n")
+    requires(root, f"pyjwt==2.15.1 \\\n   {HASH}\n    # via me\n")
     check(root, "import jwt.algorithms")
 
 
+def test_requirements_with_hashes_are_complete_and_others_are_resolved(root: Path) -> None:
+    requires(root, "# ours\nhttpx>=0.28\n")
+    check(root, "import httpx, anyio, idna")
+    requires(root, f"httpx==0.28.1{HASH}\n")
+    check(root, "import httpx")
+    assert (
+        "installed by anyio); add anyio to the `handlers` dependency group and run `make lock`"
+        in (fault(root, "import httpx, anyio"))
+    )
+
+
 def test_a_distribution_that_is_not_installed_has_a_module_of_its_name(root: Path) -> None:
-    lock(root.parent, "handlers", "Not-Installed[extra]==1.0 ; python_version > '3'\n")
+    requires(root, "Not-Installed[extra]==1.0 ; python_version > '3'\n")
     check(root, "def handle(event, ctx):\n    import not_installed.things\n")
     assert fault(root, "import nothing_of_the_kind") == (
         "functions/handlers/orders.py:1: imports nothing_of_the_kind, which the processor's bundle"
         " does not contain, as far as the installed distributions tell (not installed here:"
-        f" Not-Installed); install those, or add its distribution {MAKE} handle the ImportError"
+        f" not-installed); install those, or add its distribution {ADD}"
     )
 
 
@@ -165,20 +175,6 @@ def test_the_version_of_the_standard_library_is_that_of_lambda(
     assert "which is newer than Python 3.13" in fault(root, "import annotationlib")
 
 
-def test_a_missing_lock_is_named(root: Path) -> None:
-    (root.parent / "requirements" / "handlers.txt").unlink()
-    assert fault(root, "") == "requirements/handlers.txt is missing; run `make lock`"
-
-
-def test_a_projects_own_locks_come_first(root: Path, tmp_path: Path) -> None:
-    library = tmp_path / "library"
-    (library / "requirements").mkdir(parents=True)
-    lock(library, "handlers", "stripe==1\n")
-    lock(library, "replay", "stripe==1\n")
-    found = locks(("handlers", "replay"), tops=(root.parent, library))
-    assert [path.parent.parent for path in found] == [root.parent, library]
-
-
 def test_lines_are_those_of_the_import(root: Path) -> None:
     file = root / "handlers" / "orders.py"
     file.write_text("import os\n\n\ndef f():\n    from json import (\n        dumps,\n    )\n")
@@ -190,10 +186,15 @@ def test_the_manifest_is_not_compiled(root: Path) -> None:
     (root / "handlers" / "__init__.py").write_text('MODULES = ("orders",)\n')
     (root / "handlers" / "orders.py").write_text("import stripe\n1 / 0\n")
     with pytest.raises(ConfigurationError, match="imports stripe, "):
+        compile_manifest(root, stage="local", requirements=[root / "requirements.txt"])
+    with pytest.raises(ConfigurationError, match="ZeroDivisionError"):
         compile_manifest(root, stage="local")
 
 
 def test_a_reload_is_not_delayed() -> None:
+    functions = REPOSITORY / "functions"
+    names = ("processor", "verification")
+    locks = [REPOSITORY / "requirements" / f"{name}.txt" for name in names]
     begun = time.process_time()
-    check_imports(HOME / "functions", locks=locks(PROCESSOR, tops=(HOME,)))
+    check_imports(functions, requirements=[*locks, functions / "requirements.txt"])
     assert time.process_time() - begun < 0.3

@@ -120,6 +120,16 @@ def test_a_broken_handler_is_one_line(cli: Cli, checkout: Path) -> None:
     assert "nothing_of_the_kind" in shown.err
 
 
+def test_an_import_that_the_bundle_does_not_contain_is_one_line(cli: Cli, checkout: Path) -> None:
+    orders = checkout / "handlers" / "orders.py"
+    orders.write_text("import stripe\n" + orders.read_text())
+    shown = cli("check")
+    assert (shown.code, shown.out) == (1, "")
+    assert shown.err.startswith("webhookctl: functions/handlers/orders.py:1: imports stripe, which")
+    (checkout / "requirements.txt").write_text("stripe\n")
+    assert cli("check").code == 0
+
+
 def test_without_handlers_it_says_so(cli: Cli, checkout: Path) -> None:
     (checkout / "handlers" / "__init__.py").write_text('"""None."""\n\nMODULES = ()\n')
     (checkout / "handlers" / "orders.py").unlink()

@@ -1,4 +1,4 @@
-"""`dev` prints a warning once, and again where it has gone and returned."""
+"""`dev` refuses what `check` refuses, and prints a warning once."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -6,10 +6,29 @@ from types import SimpleNamespace
 import pytest
 
 from webhook_inbox.configuration.compile import compile_manifest
+from webhook_inbox.domain.errors import ConfigurationError
 from webhookctl.local import session
+from webhookctl.local.deployment.synth import Project
+from webhookctl.local.reload import compiled
 
 SOURCE = '[sources.mail]\nprovider = "stripe"\n'
 UNHANDLED = f'{SOURCE}allow = ["unhandled"]\n'
+
+
+def test_an_import_that_the_bundle_does_not_contain_is_refused(tmp_path: Path) -> None:
+    project = Project(tmp_path, write(tmp_path), tmp_path / ".local")
+    (project.functions / "inbox.toml").write_text(SOURCE)
+    (project.functions / "handlers" / "_shared.py").write_text("import stripe\n")
+    with pytest.raises(ConfigurationError, match=r"handlers/_shared\.py:1: imports stripe, which"):
+        compiled(project)
+
+
+def write(top: Path) -> Path:
+    """Writes a `functions/` without handlers and returns it."""
+    functions = top / "functions"
+    (functions / "handlers").mkdir(parents=True)
+    (functions / "handlers" / "__init__.py").write_text("MODULES = ()\n")
+    return functions
 
 
 class Reloading:
@@ -24,9 +43,7 @@ class Reloading:
 
 
 def test_a_warning_is_printed_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    functions = tmp_path / "functions"
-    (functions / "handlers").mkdir(parents=True)
-    (functions / "handlers" / "__init__.py").write_text("MODULES = ()\n")
+    functions = write(tmp_path)
     told: set[str] = set()
     runtime = Reloading(functions)
     printed = []

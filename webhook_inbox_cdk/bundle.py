@@ -9,36 +9,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
 
-from stacks.vendor import vendored
+from webhook_inbox_cdk.contents import CONTENTS, Contents, directory_of
+from webhook_inbox_cdk.vendor import vendored
+
 from webhook_inbox.configuration.bundle_imports import LEFT_OUT
 from webhook_inbox.configuration.compile import write_module
-from webhook_inbox.configuration.locks import PROCESSOR, locks
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import MODULE, Manifest
-
-# The library and the four functions; an app that embeds the inbox has only handlers and inbox.toml.
-HOME: Final = Path(__file__).resolve().parent.parent / "functions"
-
-
-@dataclass(frozen=True, slots=True)
-class Contents:
-    """A function's directories under `functions/`, and its locks under `requirements/`."""
-
-    directories: tuple[str, ...]
-    groups: tuple[str, ...]
-
-
-CONTENTS: Final[Mapping[str, Contents]] = {
-    "ingest": Contents(("ingest", "webhook_inbox"), ("ingest", "verification")),
-    "processor": Contents(
-        ("processor", "webhook_inbox", "handlers"),
-        PROCESSOR,
-    ),
-    "replay": Contents(("replay", "webhook_inbox"), ("replay",)),
-    "reconciler": Contents(("reconciler", "webhook_inbox"), ("ingest",)),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,22 +61,23 @@ class Workshop:
             files = {f"{MODULE}.py": module}
             for name in contents.directories:
                 files.update(_sources(self._part(name), name))
-            wheels = self._locks(contents.groups) if self.wheels else []
-            digest = _digest(files, wheels)
+            locks = contents.files(self.functions) if self.wheels else []
+            digest = _digest(files, locks)
             directory = self.build / "bundles" / f"{function}-{digest[:16]}"
             if not directory.is_dir():
-                trees = [vendored(lock, into=self.build / "vendor") for lock in wheels]
+                trees = self._trees(contents) if self.wheels else []
                 _lay_out(directory, trees=trees, files=files)
         return Bundle(directory, digest)
 
-    def _part(self, name: str) -> Path:
-        for top in (self.functions, HOME):
-            if (top / name).is_dir():
-                return top / name
-        raise ConfigurationError(f"{self.functions / name}: the directory is missing")
+    def _trees(self, contents: Contents) -> list[Path]:
+        own = contents.requirements(self.functions)
+        return vendored(contents.locks, own=own, into=self.build / "vendor")
 
-    def _locks(self, groups: tuple[str, ...]) -> list[Path]:
-        return locks(groups, tops=(self.functions.parent, HOME.parent))
+    def _part(self, name: str) -> Path:
+        found = directory_of(name, self.functions)
+        if found is None:
+            raise ConfigurationError(f"{self.functions / name}: the directory is missing")
+        return found
 
 
 def _sources(directory: Path, name: str) -> Iterator[tuple[str, Path]]:
