@@ -1,7 +1,6 @@
 """Rejects addresses of destinations that a deployed function cannot reach, or not safely."""
 
 import ipaddress
-import socket
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final, Literal
 from urllib.parse import urlsplit
@@ -69,14 +68,10 @@ def kinds(url: str) -> Iterator[Kind]:
 
 
 def _address(host: str) -> Address | None:
-    """Returns a literal address; resolvers also accept short forms such as `127.1`."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
-        try:
-            return ipaddress.IPv4Address(socket.inet_aton(host))
-        except OSError:
-            return None
+        return None
     return getattr(address, "ipv4_mapped", None) or address
 
 
@@ -92,4 +87,6 @@ def _kind_of_name(host: str) -> Kind | None:
         return "loopback"
     if name.endswith(_PLACEHOLDERS):
         return "placeholder"
+    if name.rpartition(".")[2][:1].isdigit():  # resolvers accept short forms such as 127.1
+        return "loopback" if host.startswith("127.") else "private"
     return "private" if name.endswith(_PRIVATE) or "." not in host else None

@@ -45,7 +45,9 @@ def refusal(url: str, **options: str) -> str:
         ("127.0.0.1", "loopback"),
         ("127.9.9.9", "loopback"),
         ("127.1", "loopback"),
-        ("2130706433", "loopback"),
+        ("2130706433", "private"),
+        ("0x7f.1", "private"),
+        ("10.1", "private"),
         ("0.0.0.0", "loopback"),
         ("[::1]", "loopback"),
         ("[::]", "loopback"),
@@ -78,7 +80,7 @@ def test_kinds_of_addresses(host: str, kind: str) -> None:
 @pytest.mark.parametrize(
     "host",
     ["slack.com", "api.crm.io", "8.8.8.8", "172.32.0.1", "[2606:4700::1]", "myexample.com",
-     "local.acme.io", "internal.acme.io", "example.co", "latest.io"],
+     "127.acme.io", "local.acme.io", "internal.acme.io", "example.co", "latest.io"],
 )  # fmt: skip
 def test_a_public_address_is_accepted(host: str) -> None:
     assert compiled(f"https://{host}/v1").destinations["crm"].base_url == f"https://{host}/v1"
