@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from webhook_inbox_cdk.contents import CONTENTS, LEFT_OUT, directory_of
+from webhook_inbox_cdk.contents import CONTENTS, Contents, directory_of
 from webhook_inbox_cdk.vendor import vendored
 
+from webhook_inbox.configuration.bundle_imports import LEFT_OUT
 from webhook_inbox.configuration.compile import write_module
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import MODULE, Manifest
@@ -60,17 +61,17 @@ class Workshop:
             files = {f"{MODULE}.py": module}
             for name in contents.directories:
                 files.update(_sources(self._part(name), name))
-            own = contents.requirements(self.functions)
-            locks = [*contents.locks, *([own] if own else [])] if self.wheels else []
+            locks = contents.files(self.functions) if self.wheels else []
             digest = _digest(files, locks)
             directory = self.build / "bundles" / f"{function}-{digest[:16]}"
             if not directory.is_dir():
-                trees = self._trees(contents.locks, own) if self.wheels else []
+                trees = self._trees(contents) if self.wheels else []
                 _lay_out(directory, trees=trees, files=files)
         return Bundle(directory, digest)
 
-    def _trees(self, locks: list[Path], own: Path | None) -> list[Path]:
-        return vendored(locks, own=own, into=self.build / "vendor")
+    def _trees(self, contents: Contents) -> list[Path]:
+        own = contents.requirements(self.functions)
+        return vendored(contents.locks, own=own, into=self.build / "vendor")
 
     def _part(self, name: str) -> Path:
         found = directory_of(name, self.functions)

@@ -24,10 +24,6 @@ HANDLERS: Final = "handlers"
 # Your handlers' requirements, beside `handlers/`; optional.
 REQUIREMENTS: Final = "requirements.txt"
 
-# Packages for synthesis, tests and the CLI. The compiled manifest replaces the configuration, which
-# keeps pydantic out of ingest's cold start.
-LEFT_OUT: Final = ("configuration/", "testing/", "adapters/memory/")
-
 
 @dataclass(frozen=True, slots=True)
 class Contents:
@@ -46,6 +42,11 @@ class Contents:
         own = functions / REQUIREMENTS
         return own if HANDLERS in self.directories and own.is_file() else None
 
+    def files(self, functions: Path) -> list[Path]:
+        """Returns the files with all requirements of the bundle."""
+        own = self.requirements(functions)
+        return [*self.locks, *([own] if own else [])]
+
 
 CONTENTS: Final[Mapping[str, Contents]] = {
     "ingest": Contents(("ingest", "webhook_inbox"), ("ingest", "verification")),
@@ -57,6 +58,11 @@ CONTENTS: Final[Mapping[str, Contents]] = {
     "replay": Contents(("replay", "webhook_inbox"), ("replay",)),
     "reconciler": Contents(("reconciler", "webhook_inbox"), ("ingest",)),
 }
+
+
+def processor_requirements(functions: Path) -> list[Path]:
+    """Returns the files with the requirements of the bundle that ships the handlers."""
+    return CONTENTS["processor"].files(functions)
 
 
 def directory_of(name: str, functions: Path) -> Path | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
-from aws_cdk import CfnOutput, Stack
+from aws_cdk import Annotations, CfnOutput, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from constructs import Construct
@@ -15,6 +15,7 @@ from webhook_inbox_cdk.alarms import Alarms
 from webhook_inbox_cdk.api import Api
 from webhook_inbox_cdk.bucket import Bodies
 from webhook_inbox_cdk.bundle import Workshop
+from webhook_inbox_cdk.contents import processor_requirements
 from webhook_inbox_cdk.ingest import Ingest
 from webhook_inbox_cdk.ledger import Ledger
 from webhook_inbox_cdk.maintenance import Reconciler, Replay
@@ -25,6 +26,7 @@ from webhook_inbox_cdk.secrets import Secrets
 
 from webhook_inbox import providers
 from webhook_inbox.configuration import inbox_toml
+from webhook_inbox.configuration.check_warnings import warnings
 from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import HOLD, METADATA
@@ -131,7 +133,13 @@ class WebhookInbox(Construct):
             raise ConfigurationError(
                 f"stage {props.stage!r}: use 1-20 of a-z 0-9 -, a letter first"
             )
-        self.manifest = compile_manifest(props.functions, stage=props.stage)
+        self.manifest = compile_manifest(
+            props.functions,
+            stage=props.stage,
+            requirements=processor_requirements(props.functions),
+        )
+        for number, text in enumerate(warnings(props.functions, self.manifest)):
+            Annotations.of(self).add_warning_v2(f"webhook-inbox:{number}", text)
         resources = self._resources(props)
         ingest = Ingest(self, "Ingest", resources)
         self.processors = {

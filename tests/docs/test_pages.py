@@ -26,7 +26,12 @@ from webhook_inbox.providers import DECLARED, MODULES
 ARCHITECTURE = DOCS / "architecture.md"
 LIBRARY = ROOT / "functions" / "webhook_inbox"
 # The pages show how to write these.
-TO_BE_WRITTEN = {"functions/handlers/shipments.py", "tests/test_shipments.py", "tests/test_shop.py"}
+TO_BE_WRITTEN = {
+    "functions/handlers/shop.py",
+    "functions/handlers/shipments.py",
+    "tests/test_shipments.py",
+    "tests/test_shop.py",
+}
 
 
 def flat(page: Path) -> str:

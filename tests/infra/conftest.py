@@ -25,6 +25,7 @@ provider = "stripe"
 
 [destinations.crm]
 base_url = "https://crm.example"
+allow = ["placeholder"]
 """
 REGISTRY = 'MODULES = ("github_issues", "billing")\n'
 GITHUB = """

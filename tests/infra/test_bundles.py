@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 from webhook_inbox_cdk.bundle import Workshop
-from webhook_inbox_cdk.contents import CONTENTS, LEFT_OUT, LIBRARY
+from webhook_inbox_cdk.contents import CONTENTS, LIBRARY
 
 from tests.infra.conftest import GITHUB, write_functions
+from webhook_inbox.configuration.bundle_imports import LEFT_OUT
 from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import Manifest

@@ -131,6 +131,24 @@ def test_a_foreign_app_embeds_the_inbox_beside_its_own(props: InboxProps, tmp_pa
         assert "sns:Publish" in str(policy)
 
 
+def test_warnings_are_annotations_that_the_cdk_prints(props: InboxProps, tmp_path: Path) -> None:
+    functions = write_functions(tmp_path, inbox=f'{INBOX}[sources.mail]\nprovider = "sendgrid"\n')
+    stack = Stack(App(outdir=str(tmp_path / "out")), "Inbox")
+    inbox = WebhookInbox(stack, "Inbox", replace(props, functions=functions))
+    [warning] = [entry.data for entry in inbox.node.metadata if entry.type == "aws:cdk:warning"]
+    assert "inbox.toml [sources.mail]: no handler takes its events" in warning
+
+
+def test_an_import_that_the_bundle_does_not_contain_is_refused(
+    props: InboxProps, tmp_path: Path
+) -> None:
+    functions = write_functions(tmp_path)
+    billing = functions / "handlers" / "billing.py"
+    billing.write_text("import stripe\n" + billing.read_text())
+    with pytest.raises(ConfigurationError, match=r"handlers/billing\.py:1: imports stripe, which"):
+        WebhookInbox(Stack(App(), "Inbox"), "Inbox", replace(props, functions=functions))
+
+
 def test_two_inboxes_in_one_stack_are_refused(props: InboxProps, tmp_path: Path) -> None:
     stack = Stack(App(outdir=str(tmp_path)), "Two")
     WebhookInbox(stack, "First", props)
