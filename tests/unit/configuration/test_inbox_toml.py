@@ -240,7 +240,7 @@ def test_a_mistake_of_one_stage_is_found_in_every_other(stage: str) -> None:
     text = '[sources.shop]\nprovider = "stripe"\n[stages.prod.sources.shop]\nprovider = "strip"\n'
 
     assert fault(text, stage=stage).startswith(
-        '(with [stages.prod]) [sources.shop] provider: "strip" is not known; choose one of '
+        '(with [stages.prod]) [sources.shop] provider: "strip" is not known; did you mean "stripe"?'
     )
 
 
