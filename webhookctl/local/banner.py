@@ -30,12 +30,22 @@ def banner(runtime: Runtime, *, seconds: float) -> str:
             *_suggestions(runtime),
             "",
             f"Effects of the example handlers: {runtime.sink_url}/effects",
-            "Events and effects are deleted when the session ends.",
+            _end(runtime),
             f"AWS on this machine: {runtime.ministack.endpoint}"
             f" (its credentials are in {runtime.project.state.name}/{STATE})",
             "Changes in functions/ reload automatically. Press Ctrl-C to stop.",
             *_warnings(runtime),
         ]
+    )
+
+
+def _end(runtime: Runtime) -> str:
+    kept = runtime.settings.kept
+    if kept is None:
+        return "Events and effects are deleted when the session ends; --keep DIR keeps them."
+    return (
+        f"Ctrl-C saves events, secrets and effects in {kept.directory} for the next start; after"
+        " kill -9 the next start has those of the last Ctrl-C."
     )
 
 
@@ -47,11 +57,11 @@ def _addresses(runtime: Runtime) -> Iterator[str]:
 
 
 def _secrets(runtime: Runtime) -> Iterator[str]:
-    given = runtime.settings.secrets
+    known = set(runtime.settings.secrets) | runtime.replaced
     yield f"Secrets (fake ones are stored in {runtime.project.state.name}/{FILE})"
     for name, source in runtime.manifest.sources.items():
         shown = runtime.secrets[source.secret]
-        yield f"  {name}  {'(as given)' if {name, source.secret} & set(given) else shown}"
+        yield f"  {name}  {'(as given)' if {name, source.secret} & known else shown}"
     yield ""
 
 
