@@ -10,6 +10,7 @@ from webhookctl.commands import (
     complete,
     conformance,
     dev,
+    export,
     handlers,
     hold,
     inbox,
@@ -55,6 +56,7 @@ def webhookctl(
 app.command("dev")(dev.dev)
 app.add_typer(secrets.app, name="secrets")
 app.command("send")(send.send)
+inbox.app.command("export")(export.export)
 app.add_typer(inbox.app, name="inbox")
 app.add_typer(rejected.app, name="rejected")
 app.command("replay")(replay.replay)
