@@ -1,7 +1,7 @@
 """An in-memory inbox for handler tests."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from webhook_inbox.testing.fake import Fake
 from webhook_inbox.testing.runs import HandlerRun
 from webhook_inbox.testing.runtime import InMemoryRuntime
 from webhook_inbox.testing.samples import values
-from webhook_inbox.testing.worker import CrashPlace, Moment, Step
+from webhook_inbox.testing.worker import Crash, CrashPlace, Moment, Step
 
 __tracebackhide__ = hidden
 
@@ -100,16 +100,13 @@ class Inbox:
                 f"{spec.name} takes {', '.join(spec.types)}, and this is {receipt.type!r}: give"
                 " event_type=, or another event"
             )
-        with self._dying(ends, "attempt") if ends else nullcontext():
+        with Crash(self._runtime.life, ends, "attempt") if ends else nullcontext():
             self._runtime.work()
         if receipt.type == BATCH:
             return self._only([run for run in self.runs(spec.name) if run.event_id not in before])
         return HandlerRun(self._runtime, spec.source, receipt.event_id, spec.name)
 
-    @contextmanager
-    def crash(
-        self, *, before: str = "", before_commit: str = "", after: str | Step = ""
-    ) -> Iterator[None]:
+    def crash(self, *, before: str = "", before_commit: str = "", after: str | Step = "") -> Crash:
         """Ends a process once, at a place that it reaches within the `with` block.
 
         The process is the worker, or the operator's command for `Step.APPROVAL`. Others continue.
@@ -125,8 +122,7 @@ class Inbox:
         place = _place(before=before, before_commit=before_commit, after=after)
         if place is None:
             raise KitError("give the place of the crash: before=, before_commit= or after=")
-        with self._dying(place, "block"):
-            yield
+        return Crash(self._runtime.life, place, "block")
 
     def verify(self) -> None:
         """Raises KitError if a scripted response of a fake was not used; names the test's line."""
@@ -195,20 +191,6 @@ class Inbox:
                 raise unknown("handler", handler, known)
             raise KitError(f"{handler!r} is not one handler of: {', '.join(known)}")
         return found[0]
-
-    @contextmanager
-    def _dying(self, place: CrashPlace, what: str) -> Iterator[None]:
-        life = self._runtime.life
-        if life.ends is not None:
-            raise KitError("a worker dies once: a crash is placed already")
-        life.expect(place)
-        try:
-            yield
-            if life.ends is not None:
-                reached = ", ".join(life.reached) or "none"
-                raise KitError(f"the {what} did not reach {place}; it reached: {reached}")
-        finally:
-            life.expect(None)
 
     @staticmethod
     def _only(found: list[HandlerRun]) -> HandlerRun:

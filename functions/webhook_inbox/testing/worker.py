@@ -14,7 +14,9 @@ from webhook_inbox.domain.ports import Change, Item, Key, Table
 from webhook_inbox.handlers.completions.tokens import COMPLETION
 from webhook_inbox.handlers.effects.journal import EffectState
 from webhook_inbox.ledger.schema import RUN_PREFIX, WAIT_PREFIX
-from webhook_inbox.testing.errors import KitError
+from webhook_inbox.testing.errors import KitError, hidden
+
+__tracebackhide__ = hidden
 
 
 class Died(BaseException):
@@ -110,6 +112,28 @@ class WorkerLife:
         self.reached.clear()
         if fault is not None:
             raise fault
+
+
+class Crash:
+    """A `with` block in which a process dies at a place; `what` names the block in its error.
+
+    Raises:
+        KitError: on exit, no process reached the place; on entry, another crash is placed.
+    """
+
+    def __init__(self, life: WorkerLife, place: CrashPlace, what: str) -> None:
+        self._life, self._place, self._what = life, place, what
+
+    def __enter__(self) -> None:
+        if self._life.ends is not None:
+            raise KitError("a worker dies once: a crash is placed already")
+        self._life.expect(self._place)
+
+    def __exit__(self, error: object, *_: object) -> None:
+        missed, reached = self._life.ends is not None, ", ".join(self._life.reached) or "none"
+        self._life.expect(None)
+        if missed and error is None:
+            raise KitError(f"the {self._what} did not reach {self._place}; it reached: {reached}")
 
 
 def _step(key: Key, change: Change) -> Step | None:

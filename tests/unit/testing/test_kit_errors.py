@@ -67,7 +67,9 @@ def test_a_wrong_name_of_a_destination_is_corrected() -> None:
         _ = inbox.destinations["x"]
 
 
-@pytest.mark.parametrize("name", ["fake", "inbox", "project", "runs", "runtime", "samples"])
+@pytest.mark.parametrize(
+    "name", ["fake", "inbox", "project", "runs", "runtime", "samples", "worker"]
+)
 def test_pytest_shows_no_frame_of_the_kit(name: str) -> None:
     module = __import__(f"webhook_inbox.testing.{name}", fromlist=["_"])
     assert module.__tracebackhide__.__name__ == "hidden"
@@ -80,6 +82,14 @@ def test_the_traceback_of_a_kit_error_ends_at_the_tests_line() -> None:
     assert [Path(str(entry.path)).name for entry in shown] == [HERE]
     assert len(traceback.extract_tb(caught.tb)) > len(shown)
     assert inspect.getmodule(KitError)
+
+
+def test_a_crash_that_is_not_reached_is_reported_at_the_tests_line() -> None:
+    inbox = Inbox(strict, destinations={"crm": Fake()})
+    with pytest.raises(KitError) as caught:
+        inbox.run(go, {}, crash_after="nothing")
+    shown = [entry for entry in caught.traceback if not entry.ishidden(caught)]
+    assert [Path(str(entry.path)).name for entry in shown] == [HERE]
 
 
 def test_other_errors_keep_their_traceback() -> None:
