@@ -10,6 +10,7 @@ from tests.unit.handlers.completions.job_stage import Labour
 from tests.unit.support.holding import committed, effect, shared_effect
 from tests.webhookctl.commands.stage import Cli, Inbox
 from webhook_inbox.domain.errors import Deferred, Permanent, Transient
+from webhook_inbox.domain.internal_errors import Postponed
 from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.ports import Change
 from webhook_inbox.ledger.schema import key_of_run
@@ -137,7 +138,7 @@ def test_a_deferred_run_shows_when_it_goes_on(cli: Cli, inbox: Inbox) -> None:
 
 def test_what_a_run_waits_for_is_named_with_why(cli: Cli, inbox: Inbox) -> None:
     until = inbox.now.replace(hour=3)
-    inbox.fails("acme.notify", Deferred(until, "its circuit is open", waits_for="destination crm"))
+    inbox.fails("acme.notify", Postponed(until, "its circuit is open", waits_for="destination crm"))
     inbox.deliver(type_="refunded")
     inbox.work_once()
     shown = cli("inbox", "inspect", "evt-1", "--json").data
