@@ -19,11 +19,19 @@ from webhook_inbox.ingest.release import ReleaseVerdict, Reverification, Reverif
 from webhookctl.checkout import Checkout, known_source, require_known
 from webhookctl.display.event import body_object
 from webhookctl.display.rejected import print_rejected, print_results, rejected_object
-from webhookctl.display.times import iso, moment
+from webhookctl.display.table import Column, Fit
+from webhookctl.display.times import moment
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Body, Invocation, Limit, Source, caller, takes_options
 
-COLUMNS: Final = ("RECEIVED", "SOURCE", "ID", "REASON", "BYTES", "STATE")
+COLUMNS: Final = (
+    Column("RECEIVED"),
+    Column("SOURCE", Fit.NAME),
+    Column("ID", Fit.ID),
+    Column("REASON"),
+    Column("BYTES"),
+    Column("STATE"),
+)
 # The event is stored, by this release or earlier.
 IN: Final = frozenset(
     {
@@ -75,7 +83,7 @@ def list_rejected(
     if not found:
         call.output.note("No rejected deliveries found.")
         return
-    call.output.table(COLUMNS, [_row(each) for each in found])
+    call.output.table(COLUMNS, [_row(each) for each in found], now=call.clock.now())
     if len(found) == limit:
         call.output.note(f"Showing the newest {limit}; see more with --limit, or filter.")
     again = call.program.command("rejected reverify")
@@ -85,7 +93,7 @@ def list_rejected(
 def _row(delivery: RejectedDelivery) -> tuple[object, ...]:
     state = "kept" if delivery.released_at is None else "released"
     size = delivery.row["body_size"]
-    return (iso(delivery.received_at), delivery.source, delivery.id, delivery.reason, size, state)
+    return (delivery.received_at, delivery.source, delivery.id, delivery.reason, size, state)
 
 
 @app.command("show")
