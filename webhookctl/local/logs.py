@@ -30,7 +30,6 @@ OUTCOMES: Final = {
     "deferred": "continues",
     "dead": "given up",
 }
-LOGGED: Final = "%Y-%m-%d %H:%M:%S,%f%z"
 FRAME: Final = re.compile(r'  File "(?P<file>[^"]+)", line (?P<line>\d+)')
 USERS: Final = "functions/handlers/"
 # Fields of a structured entry that are shown separately or not at all.
@@ -149,7 +148,7 @@ def _wait(entry: Mapping[str, Any]) -> str:
     """Returns `retry in 20 s`, `given up` or "" for no wait."""
     label = OUTCOMES[entry["outcome"]]
     try:
-        left = datetime.fromisoformat(entry["due"]) - datetime.strptime(entry["timestamp"], LOGGED)
+        left = datetime.fromisoformat(entry["due"]) - datetime.fromisoformat(entry["timestamp"])
     except (KeyError, ValueError):
         return label
     return f"{label} in {span(left)}"

@@ -159,7 +159,8 @@ def test_for_people_it_is_a_table(cli: Cli, inbox: Inbox) -> None:
         "PAUSED",
     ]
     assert re.search(
-        r"^acme.fulfil +acme +paid +default +- +1 +since 2026-01-01T00:00:00.000Z by kim: the CRM moves$",
+        r"^acme.fulfil +acme +paid +default +- +1"
+        r" +since 2026-01-01T00:00:00.000Z by kim: the CRM moves$",
         shown.out,
         re.M,
     )
