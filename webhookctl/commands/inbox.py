@@ -14,7 +14,7 @@ from webhookctl.checkout import known_manifest, known_source, require_known
 from webhookctl.display.event import advice, body_object, event_object, run_notes
 from webhookctl.display.inspection import Inspection, print_event
 from webhookctl.display.suggestions import Command
-from webhookctl.display.table import Column, Fit
+from webhookctl.display.table import ELLIPSIS, Column, Fit
 from webhookctl.display.times import moment
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Body, EventId, EventType, Invocation, Limit, Source, takes_options
@@ -173,6 +173,9 @@ def _the_one(call: Invocation, event_id: str, source: str | None, *, body: bool)
 
 
 def _unknown(call: Invocation, event_id: str, sources: list[str]) -> str:
+    if ELLIPSIS in event_id:
+        whole = call.program.command("inbox list", "--json")
+        return f"{event_id} is a shortened id: give the complete one, as in `{whole}`"
     refused = [w for name in sources for w in _conflicts(call.target, name, event_id)]
     if refused:
         return f"the event has expired; {'; '.join(refused)}"

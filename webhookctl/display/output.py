@@ -1,12 +1,10 @@
 """Prints results: within the width of a terminal, complete into a pipe, JSON with --json."""
 
 import json
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from textwrap import wrap
 from typing import Any, Final, TextIO
 
 from rich.console import Console
@@ -14,14 +12,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from webhookctl.display.suggestions import Command, folded
-from webhookctl.display.table import GAP, Column, Fit, fitted, plain
+from webhookctl.display.table import GAP, Column, Fit, fitted, plain, wrapped
 from webhookctl.display.untrusted import printable, printable_lines
 
-# Stands for a space within a command while a text is wrapped; no printable text contains it.
-_NO_BREAK: Final = "\x00"
 # The columns of a label and the gap behind it.
 LABEL: Final = 10
-_COMMAND: Final = re.compile(r"`[^`]+`")
 
 Advance = Callable[[int], None]
 
@@ -131,19 +126,6 @@ class Output:
             self.note(f"{what} {done} of {total}")
 
         return advance
-
-
-def wrapped(text: str, width: int | None) -> list[str]:
-    """Returns a text's lines in which every character shows, one if `width` is None.
-
-    A command in backticks stays on one line.
-    """
-    shown = printable(text)
-    if width is None:
-        return [shown]
-    kept = _COMMAND.sub(lambda found: found[0].replace(" ", _NO_BREAK), shown)
-    lines = wrap(kept, width, break_long_words=False, break_on_hyphens=False)
-    return [line.replace(_NO_BREAK, " ") for line in lines] or [""]
 
 
 def _width(stream: TextIO) -> int | None:

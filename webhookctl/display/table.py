@@ -5,6 +5,7 @@ never wrap; names, then ids, are shortened in the middle until the row fits, and
 the complete ones do; a note stands beside its row where there is room, otherwise below it.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,6 +24,15 @@ ELLIPSIS: Final = "…"
 SHORTEST: Final = 11
 BESIDE: Final = 36
 NOTE_LINES: Final = 3
+# Columns of a wrapped text, at least.
+NARROWEST: Final = 20
+
+
+# Texts that stay on one line: commands in backticks, and durations.
+_DURATION: Final = r"\d+ (?:s|min|h|d)\b"
+_KEPT: Final = re.compile(rf"`[^`]+`|(?:\bin )?\b{_DURATION}(?: {_DURATION})?(?: ago)?")
+# Stands for a space in them while a text is wrapped; no printable text contains it.
+_NO_BREAK: Final = "\x00"
 
 
 class Fit(Enum):
@@ -48,6 +58,27 @@ def short(text: str, width: int) -> str:
         return text
     head = (width - 1) // 2
     return f"{text[:head]}{ELLIPSIS}{text[len(text) - (width - 1 - head) :]}"
+
+
+def wrapped(text: str, width: int | None, *, lines: int | None = None) -> list[str]:
+    """Returns a text's lines in which every character shows, one if `width` is None.
+
+    Commands in backticks, durations and words stay on one line. With a limit of lines, the last one
+    ends with `…` where there are more, and a word that is wider than a line is broken.
+    """
+    shown = printable(text)
+    if width is None:
+        return [shown]
+    kept = _KEPT.sub(lambda found: found[0].replace(" ", _NO_BREAK), shown)
+    made = wrap(
+        kept,
+        max(width, NARROWEST),
+        max_lines=lines,
+        placeholder=f" {ELLIPSIS}",
+        break_long_words=lines is not None,
+        break_on_hyphens=False,
+    )
+    return [line.replace(_NO_BREAK, " ") for line in made] or [""]
 
 
 def plain(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
@@ -77,7 +108,7 @@ def fitted(
     for row, note in zip(cells, notes, strict=True):
         head = _row([short(cell, to) for cell, to in zip(row, widths, strict=True)], widths)
         indent = sum(widths) + len(GAP) * count if beside else len(GAP)
-        told = [part for line in note for part in _wrapped(line, width - indent)]
+        told = [part for line in note for part in wrapped(line, width - indent, lines=NOTE_LINES)]
         if beside and told:
             yield f"{head:<{indent - cell_len(head) + len(head)}}{told.pop(0)}".rstrip()
         else:
@@ -120,13 +151,6 @@ def _least(texts: Sequence[str], widest: int) -> int:
         if len({short(text, width) for text in every}) == len(every):
             return width
     return widest
-
-
-def _wrapped(text: str, width: int) -> list[str]:
-    return wrap(
-        text, max(width, 20), max_lines=NOTE_LINES, placeholder=f" {ELLIPSIS}",
-        break_on_hyphens=False,
-    )  # fmt: skip
 
 
 def _lines(value: Any) -> list[str]:

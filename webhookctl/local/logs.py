@@ -10,6 +10,7 @@ from typing import Any, Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from webhookctl.display.output import counted
+from webhookctl.display.table import wrapped
 from webhookctl.display.times import span
 from webhookctl.display.untrusted import printable, printable_lines
 
@@ -32,6 +33,8 @@ OUTCOMES: Final = {
 }
 FRAME: Final = re.compile(r'  File "(?P<file>[^"]+)", line (?P<line>\d+)')
 USERS: Final = "functions/handlers/"
+# Columns of an error's text, within a narrow terminal.
+ERROR_WIDTH: Final = 76
 # Fields of a structured entry that are shown separately or not at all.
 UNSHOWN: Final = frozenset(
     {
@@ -140,8 +143,17 @@ def _run_outcome(entry: Mapping[str, Any]) -> str:
     if not traceback:
         return f"{first}: {detail}" if detail else first
     line = _innermost(traceback)
-    rows = [f"{line}: {detail}" if line else detail, *map(printable, _frames(traceback))]
+    rows = wrapped(f"{line}: {detail}" if line else detail, ERROR_WIDTH)
+    if _is_longer(traceback):
+        rows += map(printable, _frames(traceback))
     return "\n".join([first, *(f"    {row}" for row in rows)])
+
+
+def _is_longer(traceback: str) -> bool:
+    """Returns whether a traceback says more than the innermost line of a handler."""
+    frames = [match for match in map(FRAME.match, traceback.splitlines()) if match]
+    users = sum(match["file"].startswith(USERS) for match in frames)
+    return users != 1 or traceback.count("Traceback (most recent call last)") > 1
 
 
 def _wait(entry: Mapping[str, Any]) -> str:
@@ -155,7 +167,8 @@ def _wait(entry: Mapping[str, Any]) -> str:
 
 
 def _attempt(entry: Mapping[str, Any]) -> str:
-    return f"attempt {entry['attempt']}" if entry.get("attempt") else ""
+    number = int(entry.get("attempt") or 0)
+    return f"attempt {number}" if number > 1 else ""
 
 
 def _innermost(traceback: str) -> str:
@@ -185,7 +198,7 @@ def _frames(traceback: str) -> Iterator[str]:
             hidden += hiding
         elif not line.startswith("    "):
             hiding = False
-        if hiding:
+        if hiding or not line.strip(" ~^"):
             continue
         if hidden:
             yield f"  … {counted(hidden, 'frame')} of libraries"

@@ -47,6 +47,7 @@ TRACEBACK = """Traceback (most recent call last):
     save(event.json())
   File "functions/handlers/orders.py", line 20, in save
     json.loads(order)
+    ~~~~~~~~~~^^^^^^^
   File "/var/lang/lib/python3.13/json/__init__.py", line 346, in loads
     return _default_decoder.decode(s)
 ValueError: not an order

@@ -218,7 +218,7 @@ async def _turns() -> None:
 def _line(request: Request, response: Response, *, seconds: float) -> str:
     """Returns the log line, without query, headers and completion tokens: all may be secret."""
     now = datetime.now(UTC).astimezone()
-    told = _delivered(request, response)
+    told = delivery_line(request, response)
     if told:
         return f"{now:%H:%M:%S} {told} ({response.status}, {seconds * 1000:.0f} ms)"
     named = request.path if COMPLETIONS not in request.path else COMPLETIONS + b"{token}"
@@ -229,7 +229,7 @@ def _line(request: Request, response: Response, *, seconds: float) -> str:
     )
 
 
-def _delivered(request: Request, response: Response) -> str:
+def delivery_line(request: Request, response: Response) -> str:
     """Returns the outcome of a delivery, `accepted  github 72d3162e`; "" for other requests."""
     content = _content(response)
     if not request.path.startswith(WEBHOOKS) or "status" not in content:
