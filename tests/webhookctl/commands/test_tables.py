@@ -23,7 +23,7 @@ COLUMNS = (
 ID = "evt_1NG8Du2eZvKYlo2CUI79vXWy"
 LONG = "72d3162e-cc78-11e3-81ab-4c9367dc0958"
 ROWS = (
-    (NOW - timedelta(minutes=3), "a-source-with-a-long-name", ID, "failed", "503 " * 40),
+    (NOW - timedelta(minutes=3), "a-source-with-a-long-name", ID, "failed", "503 " * 80),
     (NOW + timedelta(hours=2), "github", LONG, "dead_letter", ""),
 )
 
@@ -37,7 +37,7 @@ def test_a_pipe_gets_complete_cells_and_times() -> None:
     assert heading.split() == [column.title for column in COLUMNS]
     assert first.startswith("2026-01-01T11:57:00.000Z  a-source-with-a-long-name  evt_1NG8Du2eZvKY")
     assert first.endswith("503")
-    assert second.endswith(f"{LONG}  dead_letter  -") or f"{LONG}  dead_letter" in second
+    assert second.endswith(f"{LONG}  dead_letter  -")
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 140])
@@ -53,7 +53,7 @@ def test_names_are_shortened_before_ids() -> None:
     assert "a-source-with-a-long-name" not in eighty
     assert ID in eighty
     assert LONG in eighty
-    assert "a-sou…" in eighty
+    assert "a-source…long-name" in eighty
     sixty = "\n".join(lines(60))
     assert LONG not in sixty
     assert "a-source-with-a-long-name" in "\n".join(lines(140))
@@ -63,7 +63,7 @@ def test_a_note_is_below_its_row_until_there_is_room_beside_it() -> None:
     narrow, wide = lines(80), lines(140)
     assert "WHY" not in narrow[0]
     assert narrow[2].startswith("  503 503")
-    assert narrow[4].endswith("…")
+    assert narrow[4].endswith(" …")
     assert "WHY" in wide[0]
     assert wide[1].rstrip().endswith("503")
 
