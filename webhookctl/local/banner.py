@@ -7,14 +7,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from webhookctl.display.untrusted import printable_lines
+from webhookctl.display.suggestions import Command, folded
+from webhookctl.display.untrusted import printable_lines, quoted
 from webhookctl.local.dev_secrets import FILE
 from webhookctl.local.runtime import Runtime
 from webhookctl.local.state import FILE as STATE
 
 # Works without activating the virtual environment.
-COMMAND: Final = ".venv/bin/webhookctl --local"
+COMMAND: Final = (".venv/bin/webhookctl", "--local")
 SUGGESTIONS: Final = 3
+# Columns of a suggested command; longer ones continue on a second line.
+WIDTH: Final = 78
 
 
 def banner(runtime: Runtime, *, seconds: float) -> str:
@@ -32,7 +35,7 @@ def banner(runtime: Runtime, *, seconds: float) -> str:
             f"Effects of the example handlers: {runtime.sink_url}/effects",
             _end(runtime),
             f"AWS on this machine: {runtime.ministack.endpoint}"
-            f" (its credentials are in {runtime.project.state.name}/{STATE})",
+            f" (credentials in {runtime.project.state.name}/{STATE})",
             "Changes in functions/ reload automatically. Press Ctrl-C to stop.",
             *_warnings(runtime),
         ]
@@ -72,8 +75,12 @@ def _suggestions(runtime: Runtime) -> Iterator[str]:
         for sample in sorted(_samples(runtime, name, source.provider))[:1]
     ]
     for file, name in samples[:SUGGESTIONS]:
-        yield f"  {COMMAND} send {file} --source {name} --times 3"
-    yield f"  {COMMAND} inbox list"
+        yield from _command("send", quoted(str(file)), "--source", name, "--times", "3")
+    yield from _command("inbox", "list")
+
+
+def _command(*words: str) -> Iterator[str]:
+    return (f"  {line}" for line in folded(Command((*COMMAND, *words)), WIDTH))
 
 
 def _samples(runtime: Runtime, source: str, provider: str) -> Iterator[Path]:

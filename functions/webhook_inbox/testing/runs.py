@@ -101,7 +101,7 @@ class HandlerRun:
     @property
     def error(self) -> str:
         """The error of the last attempt, or the reason that it waits; "" for none."""
-        return self.row.last_error if self.status is not Status.DONE else ""
+        return self.row.last_error
 
     @property
     def attempts(self) -> int:
