@@ -6,15 +6,17 @@ from webhook_inbox.configuration.inbox_toml import ThrottleSpec
 from webhook_inbox.domain.manifest import SPLIT, HandlerSpec, Manifest, SourceSpec
 from webhookctl.checkout import Checkout
 from webhookctl.display.output import counted
-from webhookctl.invocation import Invocation, Stage, takes_options
+from webhookctl.invocation import Invocation, Stage, offline
 
 
-@takes_options
+@offline
 def check(
     call: Invocation,
     stage: Stage = "dev",
 ) -> None:
     """Validate inbox.toml and the handlers, and print the result."""
+    if not call.as_json:
+        call.output.line(f"stage {stage}")
     checkout = Checkout.required()
     manifest, throttles = checkout.manifest(stage), checkout.throttles(stage)
     sources = [_source(spec, throttles[name]) for name, spec in manifest.sources.items()]
@@ -23,6 +25,7 @@ def check(
         head = {"stage": manifest.stage, "version": manifest.version}
         call.output.json({**head, "sources": sources, "handlers": handlers})
         return
+    call.output.line()
     _print(call, "sources", sources)
     call.output.line()
     _print(call, "handlers", handlers)

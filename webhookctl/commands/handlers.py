@@ -17,15 +17,14 @@ from webhook_inbox.ledger.pauses import (
     resume,
 )
 from webhookctl.checkout import known_manifest, require_known
+from webhookctl.command_tree import CommandTree
 from webhookctl.display.times import iso
 from webhookctl.errors import CommandError
 from webhookctl.invocation import By, Invocation, caller, takes_options
 
 COLUMNS: Final = ("HANDLER", "SOURCE", "TYPES", "LANE", "ORDER", "PAUSED", "WAITING")
 
-app: Final = typer.Typer(
-    no_args_is_help=True, help="List, pause and resume handlers.", rich_markup_mode=None
-)
+app: Final = CommandTree(help="List, pause and resume handlers.")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The handler, as listed.")]
 

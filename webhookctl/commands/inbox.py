@@ -11,10 +11,21 @@ from webhook_inbox.domain.model import EventStatus, Overview, Run
 from webhook_inbox.ledger.schema import conflict_key, dedupe_key
 from webhook_inbox.queue.line import TURN, Line
 from webhookctl.checkout import known_manifest, known_source, require_known
+from webhookctl.command_tree import CommandTree
 from webhookctl.display.event import advice, body_object, event_object, print_event, runs_in_short
 from webhookctl.display.times import iso, moment
 from webhookctl.errors import CommandError
-from webhookctl.invocation import Body, EventId, EventType, Invocation, Limit, Source, takes_options
+from webhookctl.invocation import (
+    Body,
+    EventId,
+    EventType,
+    Invocation,
+    Limit,
+    Since,
+    Source,
+    Until,
+    takes_options,
+)
 from webhookctl.search import ATTENDED, WINDOW, Wanted, find
 from webhookctl.target import Target
 
@@ -23,9 +34,7 @@ COLUMNS: Final = ("RECEIVED", "SOURCE", "TYPE", "EVENT_ID", "STATUS", "RUNS")
 # The attempts left do not matter for events in these statuses.
 SETTLED: Final = frozenset({EventStatus.DONE, EventStatus.SKIPPED, EventStatus.ACCEPTED})
 
-app: Final = typer.Typer(
-    no_args_is_help=True, help="List and inspect events.", rich_markup_mode=None
-)
+app: Final = CommandTree(help="List and inspect events.")
 
 
 @app.command("list")
@@ -34,25 +43,30 @@ def list_events(
     call: Invocation,
     source: Source = None,
     type_: EventType = None,
-    status: Annotated[EventStatus | None, typer.Option(help="Only events in this status.")] = None,
+    status: Annotated[
+        EventStatus | None,
+        typer.Option(
+            metavar="STATUS", help=f"Only events in this status: {', '.join(EventStatus)}."
+        ),
+    ] = None,
     handler: Annotated[
         str | None,
         typer.Option(
-            help="Only events with a run of this handler; --status then filters by that run."
+            metavar="NAME",
+            help="Only events with a run of this handler; --status then filters by that run.",
         ),
     ] = None,
-    since: Annotated[
-        str | None, typer.Option(help="Only since 30m, 2h or 7d (ago), or a time; default 24h.")
-    ] = None,
+    since: Since = None,
+    until: Until = None,
     limit: Limit = 50,
 ) -> None:
-    """List events, newest first.
+    """List events, newest first: those of the last 24 hours, unless --since is given.
 
     --status dead_letter, held, failed, deferred and pending find events of any age.
     """
     now = call.clock.now()
-    low = None if since is None else moment(since, now)
-    wanted = Wanted(source, type_, status, handler, low)
+    low, high = (None if text is None else moment(text, now) for text in (since, until))
+    wanted = Wanted(source, type_, status, handler, low, high)
     found = islice(find(call.target.table, wanted, now=now), limit)
     if call.as_json:
         # One at a time, so that any limit needs little memory.
