@@ -24,14 +24,14 @@ from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import RUN_LIFE, live
 from webhookctl.command_tree import CommandTree
 from webhookctl.display.output import counted
-from webhookctl.display.times import iso, relative
+from webhookctl.display.times import iso, relative, span
 from webhookctl.invocation import Invocation, takes_options
 
 COLUMNS: Final = ("DESTINATION", "CIRCUIT", "RATE", "WAITING", "OLDEST", "NEXT_PROBE")
 # The prefix of `waits_for` of a run that waits for a destination.
 WAITS_FOR: Final = "destination "
 # The open runs that are read per partition of the due index; a handler has eight.
-PER_BUCKET: Final = 200
+PER_SHARD: Final = 200
 WORKERS: Final = 8
 
 app: Final = CommandTree(help="Show what protects the destinations.")
@@ -88,12 +88,12 @@ def _waiting(ledger: Ledger) -> Waiting:
     """Returns the runs that wait for any destination, as far as the limit allows."""
 
     def read(bucket: str) -> list[Run]:
-        return list(islice(ledger.due_runs(bucket=bucket), PER_BUCKET + 1))
+        return list(islice(ledger.due_runs(bucket=bucket), PER_SHARD + 1))
 
     with ThreadPoolExecutor(WORKERS) as pool:
         shards = list(pool.map(read, ledger.due_buckets()))
     waits = (run for runs in shards for run in runs if run.waits_for.startswith(WAITS_FOR))
-    return Waiting(tuple(waits), all(len(runs) <= PER_BUCKET for runs in shards))
+    return Waiting(tuple(waits), all(len(runs) <= PER_SHARD for runs in shards))
 
 
 def destination_object(
@@ -143,10 +143,10 @@ def _received_at(run: Run) -> datetime:
 
 def _row(found: Mapping[str, Any], now: datetime) -> tuple[object, ...]:
     circuit, paused = found["circuit"] or "none", found["paused_until"]
-    if found["failures"] and found["circuit"] == Phase.CLOSED:
+    if found["failures"]:
         circuit += f", {counted(found['failures'], 'failure')}"
     if paused:
-        circuit += f", paused, ends {_ahead(paused, now)}"
+        circuit += f", paused for {span(datetime.fromisoformat(paused) - now)}"
     least = "" if found["waiting_is_complete"] else "at least "
     oldest = found["oldest"]
     age = "-" if oldest is None else relative(datetime.fromisoformat(oldest["received_at"]), now)
