@@ -3,17 +3,19 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
+from webhook_inbox.domain.manifest import matches
 from webhook_inbox.domain.model import EventStatus, Overview, Run
+from webhook_inbox.ingest.ignored import IgnoredType, find_ignored
 from webhook_inbox.ledger.schema import conflict_key, dedupe_key
 from webhook_inbox.queue.line import TURN, Line
 from webhookctl.checkout import known_manifest, known_source, require_known
 from webhookctl.command_tree import CommandTree
 from webhookctl.display.event import advice, body_object, event_object, print_event, runs_in_short
-from webhookctl.display.times import iso, moment
+from webhookctl.display.times import iso, moment, relative
 from webhookctl.errors import CommandError
 from webhookctl.invocation import (
     Body,
@@ -31,6 +33,9 @@ from webhookctl.target import Target
 
 HOUR: Final = timedelta(hours=1)
 COLUMNS: Final = ("RECEIVED", "SOURCE", "TYPE", "EVENT_ID", "STATUS", "RUNS")
+IGNORED_COLUMNS: Final = ("SOURCE", "TYPE", "COUNT", "LAST")
+# The row of the types that have no count of their own.
+OTHERS: Final = "(other types)"
 # The attempts left do not matter for events in these statuses.
 SETTLED: Final = frozenset({EventStatus.DONE, EventStatus.SKIPPED, EventStatus.ACCEPTED})
 
@@ -136,6 +141,55 @@ def inspect_event(
     if body:
         output.line()
         output.lines("".join(body_object(event.body).values()))
+
+
+@app.command("ignored")
+@takes_options
+def list_ignored(
+    call: Invocation,
+    *,
+    source: Source = None,
+    type_: EventType = None,
+    since: Since = None,
+    until: Until = None,
+) -> None:
+    """List the types that were acknowledged and not stored, with counts: by default since 24h ago.
+
+    A source does not store events of types that its `types` in inbox.toml exclude. They are counted
+    per UTC day; --since and --until select whole days.
+    """
+    target, now = call.target, call.clock.now()
+    high = now if until is None else moment(until, now)
+    low = high - WINDOW if since is None else moment(since, now)
+    found = [
+        each
+        for name in ([source] if source else list(target.urls))
+        for each in find_ignored(target.table, name, since=low, until=high, now=now)
+        if type_ is None or (each.type is not None and matches((type_,), each.type))
+    ]
+    if not found:
+        require_known(target, source=source, handler=None)
+    if call.as_json:
+        for each in found:
+            call.output.json(_ignored_object(each))
+        return
+    if not found:
+        call.output.note(f"No ignored types since {low:%Y-%m-%d} (UTC).")
+        return
+    rows = [
+        (each.source, each.type or OTHERS, each.count, relative(each.last_at, now))
+        for each in found
+    ]
+    call.output.table(IGNORED_COLUMNS, rows)
+    call.output.note(
+        f"Counted since {low:%Y-%m-%d} (UTC); the events are not stored. To store a type, add it to"
+        " the source's `types` in inbox.toml, and deploy."
+    )
+
+
+def _ignored_object(found: IgnoredType) -> dict[str, Any]:
+    named = {"source": found.source, "type": found.type}
+    return {**named, "count": found.count, "last_at": iso(found.last_at)}
 
 
 def _in_line(target: Target, run: Run, now: datetime) -> Run:
