@@ -256,7 +256,7 @@ class Alarms(Construct):
             _reconciler("LastCall"),
             text="Runs still wait whose events expire within 7 days; they are then given up. List"
             f" them: `{self._ctl} inbox list --status deferred`. Send one now:"
-            f" `{self._ctl} replay --event-id EVENT_ID --yes`.",
+            f" `{self._ctl} replay EVENT_ID --yes`.",
         )
 
     def watch_replay(self, replay: lambda_.IFunction) -> None:

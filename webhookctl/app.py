@@ -5,10 +5,12 @@ from typing import Annotated, Final
 
 import typer
 
+from webhookctl.command_tree import CommandTree
 from webhookctl.commands import (
     check,
     complete,
     conformance,
+    destinations,
     dev,
     export,
     handlers,
@@ -26,13 +28,8 @@ from webhookctl.commands import (
 from webhookctl.display.output import Output
 from webhookctl.invocation import Invocation, takes_options
 
-# Plain help reads the same on a terminal, in a pipe and in an issue.
-app: Final = typer.Typer(
+app: Final = CommandTree(
     name="webhookctl",
-    add_completion=False,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -66,6 +63,7 @@ app.command("skip")(skip.skip)
 app.add_typer(hold.app, name="hold")
 app.command("complete")(complete.complete)
 app.add_typer(handlers.app, name="handlers")
+app.add_typer(destinations.app, name="destinations")
 app.command("check")(check.check)
 app.command("verify")(verify.verify)
 app.command("conformance")(conformance.conformance)

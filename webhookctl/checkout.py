@@ -13,6 +13,7 @@ from webhook_inbox.configuration import inbox_toml
 from webhook_inbox.configuration.check_warnings import warnings
 from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.configuration.inbox_toml import ThrottleSpec
+from webhook_inbox.configuration.similar_names import did_you_mean
 from webhook_inbox.domain.manifest import Manifest, SourceSpec
 from webhookctl.errors import CommandError
 from webhookctl.repository import own_directories, owned
@@ -53,6 +54,10 @@ class Checkout:
         """Reads the sources without importing handlers; raises ConfigurationError."""
         return dict(inbox_toml.load(self.functions / "inbox.toml", stage=stage).sources)
 
+    def secrets(self, stage: str) -> tuple[str, ...]:
+        """Reads the names of all secrets; raises ConfigurationError."""
+        return inbox_toml.load(self.functions / "inbox.toml", stage=stage).secrets
+
     def throttles(self, stage: str) -> dict[str, ThrottleSpec]:
         """Reads the limits of the sources' routes; raises ConfigurationError."""
         return dict(inbox_toml.load(self.functions / "inbox.toml", stage=stage).throttles)
@@ -65,7 +70,7 @@ class Checkout:
         """Returns a source; raises CommandError for an unknown name."""
         sources = self.sources(stage)
         if name not in sources:
-            raise CommandError(f"inbox.toml has no source {name}; it has: {', '.join(sources)}")
+            raise CommandError(unknown("source", name, sources, where="in inbox.toml"))
         return sources[name]
 
 
@@ -99,14 +104,19 @@ def require_known(target: Target, *, source: str | None, handler: str | None) ->
     manifest = known_manifest(target)
     sources = dict.fromkeys((*target.urls, *manifest.sources))
     if source is not None and source not in sources:
-        raise CommandError(f"no source {source}; known sources: {_listed(sources)}")
+        raise CommandError(unknown("source", source, sources))
     # The outputs list the sources; only the manifest has the handlers.
     if handler is not None and manifest.handlers and handler not in manifest.handlers:
-        raise CommandError(f"no handler {handler}; known handlers: {_listed(manifest.handlers)}")
+        raise CommandError(unknown("handler", handler, manifest.handlers))
 
 
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(names) or "none"
+def unknown(kind: str, name: str, known: Iterable[str], *, where: str = "") -> str:
+    """Returns the error for an unknown name: all known ones, and the most similar one."""
+    names = list(known)
+    place = f" {where}" if where else ""
+    there = f"no {kind} {name}{place}; known {kind}s: {', '.join(names) or 'none'}"
+    guess = did_you_mean(name, names)
+    return f"{there}; {guess}" if guess else there
 
 
 def _require_owned(functions: Path) -> None:

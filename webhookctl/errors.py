@@ -1,12 +1,14 @@
 """Errors of commands, and their one-line explanations."""
 
-from typing import Final
+from typing import Any, Final
 
 from botocore import exceptions as boto
 from botocore.exceptions import BotoCoreError, ClientError
+from typer.exceptions import TyperException
 
 from webhook_inbox.adapters.aws.errors import may_pass
 from webhook_inbox.domain.errors import InboxError, Unavailable
+from webhookctl.display.untrusted import printable
 
 
 class CommandError(Exception):
@@ -43,18 +45,23 @@ DEFAULT: Final = "run it again with --debug to see where"
 
 def explain(error: Exception) -> str:
     """Returns the one line for an error."""
-    if isinstance(error, CommandError):
-        return _one_line(str(error))
+    if isinstance(error, TyperException):
+        return _one_line(error.format_message())
     if isinstance(error, Unavailable):
         return f"{_one_line(str(error))}: {_remedy(error.__cause__)}"
     if isinstance(error, BotoCoreError | ClientError):
         return f"{_one_line(str(error))}: {_remedy(error)}"
-    if isinstance(error, InboxError):
+    if isinstance(error, CommandError | InboxError):
         return _one_line(str(error))
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}"
     kind = type(error).__name__
     return f"internal error, {kind}: {_one_line(str(error))}: {DEFAULT}"
+
+
+def error_object(error: Exception, status: int) -> dict[str, Any]:
+    """Returns an error as JSON data: its line, which ends with the fix, and the exit status."""
+    return {"error": {"message": printable(explain(error)), "exit_status": status}}
 
 
 def _remedy(error: BaseException | None) -> str:

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -24,17 +24,30 @@ from webhookctl.target import Selection, Target, connect
 
 # Parameters that several commands share.
 EventId = Annotated[str, typer.Argument(metavar="EVENT_ID", help="The event's id at the provider.")]
-Source = Annotated[str | None, typer.Option(help="Only this source.")]
-Handler = Annotated[str | None, typer.Option(help="Only this handler.")]
-EventType = Annotated[str | None, typer.Option("--type", help="A pattern, such as 'invoice.*'.")]
+Source = Annotated[str | None, typer.Option(metavar="NAME", help="Only this source.")]
+Handler = Annotated[str | None, typer.Option(metavar="NAME", help="Only this handler.")]
+EventType = Annotated[
+    str | None, typer.Option("--type", metavar="PATTERN", help="Only types like 'invoice.*'.")
+]
+Since = Annotated[
+    str | None,
+    typer.Option("--since", metavar="TIME", help="Only from 30m, 2h or 7d ago on, or a time."),
+]
+Until = Annotated[
+    str | None,
+    typer.Option("--until", metavar="TIME", help="Only before 30m, 2h or 7d ago, or a time."),
+]
 Limit = Annotated[int, typer.Option(min=1, help="Maximum number of results.")]
 Body = Annotated[bool, typer.Option("--body", help="Print the body as well.")]
 Reason = Annotated[str, typer.Option("--reason", help="Recorded with the run and in the audit.")]
-By = Annotated[str | None, typer.Option("--by", help="Your name; by default your AWS identity.")]
+By = Annotated[
+    str | None,
+    typer.Option("--by", metavar="NAME", help="Your name; by default your AWS identity."),
+]
 SecretEnv = Annotated[
     str | None, typer.Option(metavar="NAME", help="The environment variable with the secret.")
 ]
-Stage = Annotated[str, typer.Option(help="The stage of inbox.toml.")]
+Stage = Annotated[str, typer.Option(metavar="NAME", help="The stage of inbox.toml.")]
 # The risk of a secret among the arguments.
 EXPOSED: Final = "is visible to other users of this machine in its list of processes"
 
@@ -99,7 +112,7 @@ class Invocation:
 
     def with_options(self, options: dict[str, Any]) -> "Invocation":
         """Returns the invocation with the options given after the command's name."""
-        self.world.debug |= options["debug"]
+        self.world.debug |= bool(options["debug"])
         before = self.selection
         selection = Selection(
             local=options["local"] or before.local,
@@ -107,7 +120,11 @@ class Invocation:
             profile=options["profile"] or before.profile,
             region=options["region"] or before.region,
         )
-        return Invocation(self.world, selection, options["as_json"] or self.as_json)
+        return Invocation(self.world, selection, bool(options["as_json"] or self.as_json))
+
+    def given(self, name: str) -> bool:
+        """Returns whether a shared option precedes the command's name."""
+        return bool(self.as_json if name == "as_json" else getattr(self.selection, name))
 
 
 def shared(
@@ -143,27 +160,45 @@ _SHARED: Final = inspect.signature(shared).parameters
 _CONTEXT: Final = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
 
 
-def takes_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Returns a typer command for a function whose first parameter is the Invocation."""
+_TARGET: Final = ("local", "stack", "profile", "region")
+
+
+def takes_options(
+    function: Callable[..., None], *, without: tuple[str, ...] = ()
+) -> Callable[..., None]:
+    """Returns a typer command for a function whose first parameter is the Invocation.
+
+    The command refuses the shared options in `without`, also where they precede its name.
+    """
     _, *own = inspect.signature(function).parameters.values()
+    offered = {name: each for name, each in _SHARED.items() if name not in without}
 
     def command(**values: Any) -> None:
         context: typer.Context = values.pop("ctx")
-        options = {name: values.pop(name) for name in _SHARED}
+        options = {name: values.pop(name, None) for name in _SHARED}
         before = context.obj
         if not isinstance(before, Invocation):
             before = Invocation(before or World())
+        for name in filter(before.given, without):
+            option = "--" + name.removeprefix("as_")
+            context.fail(f"no option {option} here: {context.info_name} does not use it")
         context.obj = before.with_options(options)
         function(context.obj, **values)
 
     parameters = [_CONTEXT, *(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own)]
-    parameters += _SHARED.values()
+    parameters += offered.values()
     # Typer reads a command's parameters from its signature.
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {p.name: p.annotation for p in parameters}
     command.__doc__ = function.__doc__
     command.__name__ = function.__name__
     return command
+
+
+# For commands that read files of this machine only.
+offline: Final = partial(takes_options, without=_TARGET)
+# For a command that runs until it is stopped.
+interactive: Final = partial(takes_options, without=(*_TARGET, "as_json"))
 
 
 def caller(target: Target) -> str:

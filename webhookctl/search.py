@@ -61,6 +61,7 @@ class Wanted:
     status: EventStatus | None = None
     handler: str | None = None
     since: datetime | None = None
+    until: datetime | None = None
 
     def selects(self, entry: DueEntry) -> bool:
         """Returns whether a run may match, according to its entry in the due index."""
@@ -72,6 +73,7 @@ class Wanted:
             self.source in {None, found.source}
             and (self.type is None or matches((self.type,), found.type))
             and (self.since is None or found.received_at >= self.since)
+            and (self.until is None or found.received_at < self.until)
         )
 
     def fits(self, overview: Overview) -> bool:
@@ -105,7 +107,8 @@ def _candidates(ledger: Ledger, table: Table, wanted: Wanted, now: datetime) -> 
         return _dead(ledger, wanted)
     if wanted.status in ATTENDED:
         return _open(ledger, wanted)
-    received = _received(table, wanted.since or now - WINDOW, now)
+    high = wanted.until or now
+    received = _received(table, wanted.since or high - WINDOW, high)
     if wanted.status is not EventStatus.PROCESSING:
         return received
     # The due index lists later attempts of any age, but no first attempts.

@@ -147,6 +147,11 @@ def connect(selection: Selection) -> Target:
     """
     named = _named(selection)
     if named == LOCAL:
+        if selection.profile or selection.region:
+            raise CommandError(
+                "--profile and --region select an AWS account: leave them out for the inbox on this"
+                " machine, or use --stack NAME"
+            )
         return _local()
     return _stack(named, _aws(selection))
 

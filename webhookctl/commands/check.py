@@ -9,12 +9,12 @@ from webhook_inbox.domain.manifest import SPLIT, HandlerSpec, Manifest, SourceSp
 from webhookctl.checkout import Checkout
 from webhookctl.display.output import counted
 from webhookctl.errors import CommandError
-from webhookctl.invocation import Invocation, Stage, takes_options
+from webhookctl.invocation import Invocation, Stage, offline
 
 Strict = Annotated[bool, typer.Option("--strict", help="Fail if there are warnings.")]
 
 
-@takes_options
+@offline
 def check(
     call: Invocation,
     stage: Stage = "dev",
@@ -22,6 +22,8 @@ def check(
     strict: Strict = False,
 ) -> None:
     """Validate inbox.toml and the handlers, and print the result."""
+    if not call.as_json:
+        call.output.line(f"stage {stage}")
     checkout = Checkout.required()
     manifest, throttles = checkout.manifest(stage), checkout.throttles(stage)
     sources = [_source(spec, throttles[name]) for name, spec in manifest.sources.items()]
@@ -31,7 +33,6 @@ def check(
         head = {"stage": manifest.stage, "version": manifest.version}
         call.output.json({**head, "sources": sources, "handlers": handlers, "warnings": warnings})
     else:
-        call.output.line(f"stage {manifest.stage}")
         call.output.line()
         _print(call, "sources", sources)
         call.output.line()

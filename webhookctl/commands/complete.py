@@ -32,11 +32,13 @@ MEANINGS: Final = {
 def complete(  # noqa: PLR0913 - one parameter per option
     call: Invocation,
     *,
+    event_id: Annotated[
+        str | None, typer.Argument(metavar="EVENT_ID", help="The event whose run waits.")
+    ] = None,
     token: Annotated[
         str | None,
-        typer.Argument(metavar="TOKEN", help="The job's completion token; `-` reads it."),
+        typer.Option(help="Or the job's completion token; `-` reads it from standard input."),
     ] = None,
-    event_id: Annotated[str | None, typer.Option(help="Or the event whose run waits.")] = None,
     source: Source = None,
     handler: Handler = None,
     effect: Annotated[
@@ -49,14 +51,14 @@ def complete(  # noqa: PLR0913 - one parameter per option
     ] = False,
     by: By = None,
 ) -> None:
-    """Record the result of a job, named by its token or by the event whose run waits for it.
+    """Record the result of a job, named by the event whose run waits for it or by its token.
 
     The run continues with the result. With --error it fails permanently; with --retry it starts
     another job.
     """
     body = _body(result, error, retry=retry)
     if (token is None) == (event_id is None):
-        raise typer.BadParameter("give either TOKEN or --event-id")
+        raise typer.BadParameter("give either EVENT_ID or --token")
     target = call.target
     completions = Completions(
         manifest=target.manifest,

@@ -9,15 +9,13 @@ import typer
 from webhookctl.conformance import BadVector, Verdict, judge, read
 from webhookctl.display.output import counted
 from webhookctl.errors import CommandError
-from webhookctl.invocation import Invocation, read_bytes, takes_options
+from webhookctl.invocation import Invocation, offline, read_bytes
 
 
-@takes_options
+@offline
 def conformance(
     call: Invocation,
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE.json", help="File with a JSON list of vectors.")
-    ],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File with a JSON list of vectors.")],
 ) -> None:
     """Verify vectors with the code of ingest; exit with 1 if a verdict differs."""
     try:

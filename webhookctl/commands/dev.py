@@ -10,13 +10,13 @@ import typer
 
 from webhookctl.checkout import Checkout
 from webhookctl.errors import CommandError
-from webhookctl.invocation import EXPOSED, Invocation, takes_options
+from webhookctl.invocation import EXPOSED, Invocation, interactive
 
 STDIN: Final = Path("-")
 HOST: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
-@takes_options
+@interactive
 def dev(
     call: Invocation,
     *,

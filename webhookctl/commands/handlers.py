@@ -17,6 +17,7 @@ from webhook_inbox.ledger.pauses import (
     resume,
 )
 from webhookctl.checkout import known_manifest, require_known
+from webhookctl.command_tree import CommandTree
 from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import iso
 from webhookctl.errors import CommandError
@@ -32,9 +33,7 @@ COLUMNS: Final = (
     Column("PAUSED", Fit.NOTE),
 )
 
-app: Final = typer.Typer(
-    no_args_is_help=True, help="List, pause and resume handlers.", rich_markup_mode=None
-)
+app: Final = CommandTree(help="List, pause and resume handlers.")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The handler, as listed.")]
 

@@ -24,6 +24,7 @@ from webhook_inbox.handlers.approvals import (
 from webhook_inbox.handlers.effects.journal import Unstorable
 from webhook_inbox.handlers.effects.manual_commit import NoDoubt
 from webhookctl.checkout import known_manifest, require_known
+from webhookctl.command_tree import CommandTree
 from webhookctl.display.output import counted
 from webhookctl.display.runs import hold_object
 from webhookctl.display.table import Column, Fit
@@ -36,7 +37,9 @@ from webhookctl.invocation import (
     Invocation,
     Limit,
     Reason,
+    Since,
     Source,
+    Until,
     caller,
     parsed,
     takes_options,
@@ -66,9 +69,7 @@ COUNTED: Final = {
 
 _NOTHING: Final = "no decision was recorded"
 
-app: Final = typer.Typer(
-    no_args_is_help=True, help="List and decide approval requests.", rich_markup_mode=None
-)
+app: Final = CommandTree(help="List and decide approval requests.")
 
 HoldId = Annotated[
     str | None,
@@ -77,7 +78,7 @@ HoldId = Annotated[
 Named = Annotated[
     str | None,
     typer.Argument(
-        metavar="[EVENT_ID]", help="The event's id at the provider; without it, use the filters."
+        metavar="EVENT_ID", help="The event's id at the provider; without it, use the filters."
     ),
 ]
 Subject = Annotated[
@@ -87,8 +88,6 @@ Subject = Annotated[
 ReasonContains = Annotated[
     str | None, typer.Option(metavar="TEXT", help="Only requests whose reason contains this.")
 ]
-Since = Annotated[str | None, typer.Option(help="Only held since 30m, 2h or 7d (ago), or a time.")]
-Until = Annotated[str | None, typer.Option(help="Only held until 2h (ago), or a time.")]
 Yes = Annotated[
     bool, typer.Option("--yes", help="Decide what the filters select; without it, only list it.")
 ]

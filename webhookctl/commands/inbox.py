@@ -3,21 +3,34 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
+from webhook_inbox.domain.manifest import matches
 from webhook_inbox.domain.model import EventStatus, Overview, Run, StoredEvent
+from webhook_inbox.ingest.ignored import IgnoredType, find_ignored
 from webhook_inbox.ledger.schema import conflict_key, dedupe_key
 from webhook_inbox.queue.line import TURN, Line
 from webhookctl.checkout import known_manifest, known_source, require_known
+from webhookctl.command_tree import CommandTree
 from webhookctl.display.event import advice, body_object, event_object, run_notes
 from webhookctl.display.inspection import Inspection, print_event
 from webhookctl.display.suggestions import Command
 from webhookctl.display.table import ELLIPSIS, Column, Fit
-from webhookctl.display.times import moment
+from webhookctl.display.times import iso, moment, relative
 from webhookctl.errors import CommandError
-from webhookctl.invocation import Body, EventId, EventType, Invocation, Limit, Source, takes_options
+from webhookctl.invocation import (
+    Body,
+    EventId,
+    EventType,
+    Invocation,
+    Limit,
+    Since,
+    Source,
+    Until,
+    takes_options,
+)
 from webhookctl.search import ATTENDED, WINDOW, Wanted, find
 from webhookctl.target import Target
 
@@ -30,12 +43,18 @@ COLUMNS: Final = (
     Column("STATUS"),
     Column("RUNS", Fit.NOTE),
 )
+IGNORED_COLUMNS: Final = (
+    Column("SOURCE", Fit.NAME),
+    Column("TYPE", Fit.NAME),
+    Column("COUNT"),
+    Column("LAST"),
+)
+# The row of the types that have no count of their own.
+OTHERS: Final = "(other types)"
 # The attempts left do not matter for events in these statuses.
 SETTLED: Final = frozenset({EventStatus.DONE, EventStatus.SKIPPED, EventStatus.ACCEPTED})
 
-app: Final = typer.Typer(
-    no_args_is_help=True, help="List and inspect events.", rich_markup_mode=None
-)
+app: Final = CommandTree(help="List and inspect events.")
 
 
 @app.command("list")
@@ -44,25 +63,30 @@ def list_events(
     call: Invocation,
     source: Source = None,
     type_: EventType = None,
-    status: Annotated[EventStatus | None, typer.Option(help="Only events in this status.")] = None,
+    status: Annotated[
+        EventStatus | None,
+        typer.Option(
+            metavar="STATUS", help=f"Only events in this status: {', '.join(EventStatus)}."
+        ),
+    ] = None,
     handler: Annotated[
         str | None,
         typer.Option(
-            help="Only events with a run of this handler; --status then filters by that run."
+            metavar="NAME",
+            help="Only events with a run of this handler; --status then filters by that run.",
         ),
     ] = None,
-    since: Annotated[
-        str | None, typer.Option(help="Only since 30m, 2h or 7d (ago), or a time; default 24h.")
-    ] = None,
+    since: Since = None,
+    until: Until = None,
     limit: Limit = 50,
 ) -> None:
-    """List events, newest first.
+    """List events, newest first: those of the last 24 hours, unless --since is given.
 
     --status dead_letter, held, failed, deferred and pending find events of any age.
     """
     now = call.clock.now()
-    low = None if since is None else moment(since, now)
-    wanted = Wanted(source, type_, status, handler, low)
+    low, high = (None if text is None else moment(text, now) for text in (since, until))
+    wanted = Wanted(source, type_, status, handler, low, high)
     found = islice(find(call.target.table, wanted, now=now), limit)
     if call.as_json:
         # One at a time, so that any limit needs little memory.
@@ -146,6 +170,55 @@ def inspect_event(
 def _see_body(call: Invocation, event: StoredEvent) -> Command:
     options = ("--source", event.source, "--body")
     return call.program.command("inbox inspect", *options, argument=event.event_id)
+
+
+@app.command("ignored")
+@takes_options
+def list_ignored(
+    call: Invocation,
+    *,
+    source: Source = None,
+    type_: EventType = None,
+    since: Since = None,
+    until: Until = None,
+) -> None:
+    """List the types that were acknowledged and not stored, with counts: by default since 24h ago.
+
+    A source does not store events of types that its `types` in inbox.toml exclude. They are counted
+    per UTC day; --since and --until select whole days.
+    """
+    target, now = call.target, call.clock.now()
+    high = now if until is None else moment(until, now)
+    low = high - WINDOW if since is None else moment(since, now)
+    found = [
+        each
+        for name in ([source] if source else list(target.urls))
+        for each in find_ignored(target.table, name, since=low, until=high, now=now)
+        if type_ is None or (each.type is not None and matches((type_,), each.type))
+    ]
+    if not found:
+        require_known(target, source=source, handler=None)
+    if call.as_json:
+        for each in found:
+            call.output.json(_ignored_object(each))
+        return
+    if not found:
+        call.output.note(f"No ignored types since {low:%Y-%m-%d} (UTC).")
+        return
+    rows = [
+        (each.source, each.type or OTHERS, each.count, relative(each.last_at, now))
+        for each in found
+    ]
+    call.output.table(IGNORED_COLUMNS, rows)
+    call.output.note(
+        f"Counted since {low:%Y-%m-%d} (UTC); the events are not stored. To store a type, add it to"
+        " the source's `types` in inbox.toml, and deploy."
+    )
+
+
+def _ignored_object(found: IgnoredType) -> dict[str, Any]:
+    named = {"source": found.source, "type": found.type}
+    return {**named, "count": found.count, "last_at": iso(found.last_at)}
 
 
 def _in_line(target: Target, run: Run, now: datetime) -> Run:

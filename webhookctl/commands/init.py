@@ -13,7 +13,7 @@ import typer
 
 from webhookctl.display.output import counted
 from webhookctl.errors import CommandError
-from webhookctl.invocation import Invocation, takes_options
+from webhookctl.invocation import Invocation, offline
 
 TEMPLATE: Final = Path(__file__).resolve().parents[1] / "template"
 # Files with `$name` and other placeholders; all others are copied.
@@ -32,7 +32,7 @@ FORWARDED: Final = "your\nservice receives the event once"
 SINK: Final = "sink"
 
 
-@takes_options
+@offline
 def init(
     call: Invocation,
     *,

@@ -1,4 +1,4 @@
-"""`rejected`: lists, re-verifies and releases deliveries that failed verification."""
+"""`rejected`: lists, verifies again and releases deliveries that failed verification."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -24,13 +24,24 @@ from webhook_inbox.ingest.rejected import (
 )
 from webhook_inbox.ingest.release import ReleaseVerdict, Reverification, ReverifiedDelivery
 from webhookctl.checkout import Checkout, known_source, require_known
+from webhookctl.command_tree import CommandTree
 from webhookctl.display.event import body_object
 from webhookctl.display.output import counted
 from webhookctl.display.rejected import print_rejected, print_results, rejected_object
 from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import moment
 from webhookctl.errors import CommandError
-from webhookctl.invocation import Body, Invocation, Limit, Source, caller, takes_options
+from webhookctl.invocation import (
+    Body,
+    By,
+    Invocation,
+    Limit,
+    Since,
+    Source,
+    Until,
+    caller,
+    takes_options,
+)
 
 COLUMNS: Final = (
     Column("RECEIVED"),
@@ -58,17 +69,16 @@ FINE: Final = frozenset(
 )
 
 Reasons = Annotated[
-    list[Reason] | None, typer.Option("--reason", help="Only this reason; repeatable.")
+    list[Reason] | None,
+    typer.Option(
+        "--reason",
+        metavar="REASON",
+        help=f"Only this reason; repeatable. One of: {', '.join(Reason)}.",
+    ),
 ]
-Since = Annotated[str | None, typer.Option(help="Only since 30m, 2h or 7d (ago), or a time.")]
-Until = Annotated[str | None, typer.Option(help="Only until 2h (ago), or a time.")]
-Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="The ids, as listed.")]
+Ids = Annotated[list[str] | None, typer.Argument(metavar="ID", help="The ids, as listed.")]
 
-app: Final = typer.Typer(
-    no_args_is_help=True,
-    help="List, re-verify and release rejected deliveries.",
-    rich_markup_mode=None,
-)
+app: Final = CommandTree(help="List and release rejected deliveries.")
 
 
 @app.command("list")
@@ -98,8 +108,8 @@ def list_rejected(
     call.output.table(COLUMNS, [_row(each) for each in found], now=call.clock.now())
     if len(found) == limit:
         call.output.note(f"Showing the newest {limit}; see more with --limit, or filter.")
-    again = call.program.command("rejected reverify")
-    call.output.note(f"Re-verify them with the current secrets: `{again}`.")
+    again = call.program.command("rejected release")
+    call.output.note(f"Verify them again with the current secrets: `{again}`.")
 
 
 def _note_excluded(
@@ -148,8 +158,8 @@ def show(
         return
     print_rejected(call.output, delivery, provider)
     if delivery.released_at is None:
-        again = call.program.command("rejected reverify", argument=delivery.id)
-        call.output.note(f"Re-verify it with `{again}`.")
+        again = call.program.command("rejected release", argument=delivery.id)
+        call.output.note(f"Verify it again with `{again}`.")
     if body:
         call.output.line()
         call.output.lines("".join(shown.values()))
@@ -157,31 +167,6 @@ def show(
 
 def _body(call: Invocation, delivery: RejectedDelivery) -> bytes:
     return _reverification(call, Manifest()).body(delivery)
-
-
-@app.command("reverify")
-@takes_options
-def reverify(
-    call: Invocation,
-    *,
-    ids: Ids = None,
-    source: Source = None,
-    reason: Reasons = None,
-    since: Since = None,
-    until: Until = None,
-    limit: Limit = 1000,
-) -> None:
-    """Re-verify rejected deliveries with the current secrets, as of their arrival; read-only.
-
-    Exit with 1 if any still fails.
-    """
-    manifest = Manifest(sources=Checkout.required().sources(call.target.stage))
-    judge = _reverification(call, manifest)
-    wanted = _wanted(call, ids or (), reason, since, until)
-    results = [judge.check(delivery) for delivery in _chosen(call, manifest, source, wanted, limit)]
-    print_results(call, results, limit)
-    if any(result.verdict not in FINE for result in results):
-        raise typer.Exit(1)
 
 
 @app.command("release")
@@ -195,11 +180,43 @@ def release(
     since: Since = None,
     until: Until = None,
     limit: Limit = 1000,
+    by: By = None,
+    yes: Annotated[
+        bool,
+        typer.Option("--yes", help="Accept the valid ones; without it, only verify them."),
+    ] = False,
 ) -> None:
-    """Accept the rejected deliveries that are valid with the current secrets, each once.
+    """Accept rejected deliveries that are valid with the current secrets; a dry run without --yes.
 
-    Safe to repeat. Exit with 1 if a valid one is not accepted, or none is valid.
+    Each is verified as of its arrival and accepted once: the command is safe to repeat. Exit with 1
+    if one fails in the dry run; with --yes, if a valid one is not accepted, or none is valid.
     """
+    wanted = _wanted(call, ids or (), reason, since, until)
+    if yes:
+        results = _accept(call, source, wanted, limit, by=by or caller(call.target))
+        verdicts = {result.verdict for result in results}
+        failed = IngestOutcome.CONFLICT in verdicts or (bool(results) and verdicts.isdisjoint(FINE))
+    else:
+        results = _verify(call, source, wanted, limit)
+        failed = any(result.verdict not in FINE for result in results)
+    print_results(call, results, limit)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _verify(
+    call: Invocation, source: str | None, wanted: RejectedFilter, limit: int
+) -> list[ReverifiedDelivery]:
+    """Verifies the selected deliveries; imports no handlers and writes nothing."""
+    manifest = Manifest(sources=Checkout.required().sources(call.target.stage))
+    judge = _reverification(call, manifest)
+    return [judge.check(delivery) for delivery in _chosen(call, manifest, source, wanted, limit)]
+
+
+def _accept(
+    call: Invocation, source: str | None, wanted: RejectedFilter, limit: int, *, by: str
+) -> list[ReverifiedDelivery]:
+    """Accepts the valid ones of the selected deliveries; raises CommandError on an outage."""
     target = call.target
     manifest = Checkout.required().manifest(target.stage)
     _require_lanes(call, manifest)
@@ -207,8 +224,7 @@ def release(
     acceptance = IdempotentReceiver(
         manifest=manifest, table=target.table, lanes=target.lanes, blobs=target.blobs
     )
-    wanted = _wanted(call, ids or (), reason, since, until)
-    by, results = caller(target), list[ReverifiedDelivery]()
+    results = list[ReverifiedDelivery]()
     try:
         for delivery in _chosen(call, manifest, source, wanted, limit):
             results.append(judge.release(delivery, acceptance, by=by, now=call.clock.now()))
@@ -217,10 +233,7 @@ def release(
         raise CommandError(
             f"{error}; {done} were accepted so far, and the same command continues with the rest"
         ) from error
-    print_results(call, results, limit)
-    verdicts = {result.verdict for result in results}
-    if IngestOutcome.CONFLICT in verdicts or (results and verdicts.isdisjoint(FINE)):
-        raise typer.Exit(1)
+    return results
 
 
 def _wanted(

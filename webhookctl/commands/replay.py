@@ -14,7 +14,17 @@ from webhookctl.display.suggestions import Program
 from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import iso, moment
 from webhookctl.errors import CommandError
-from webhookctl.invocation import EventType, Handler, Invocation, Source, caller, takes_options
+from webhookctl.invocation import (
+    By,
+    EventType,
+    Handler,
+    Invocation,
+    Since,
+    Source,
+    Until,
+    caller,
+    takes_options,
+)
 from webhookctl.target import Target
 
 # Seconds of work per invocation at the given rate, so that progress is visible.
@@ -31,7 +41,7 @@ MEANINGS: Final = {
     ReplayOutcome.REPLAYED: "sent again",
     ReplayOutcome.WOULD_REPLAY: "would be sent again",
     ReplayOutcome.UNSENT: "reset, not sent: the queue failed; the reconciler sends them",
-    ReplayOutcome.FINISHED: "unchanged: finished (use --force with --event-id and --handler)",
+    ReplayOutcome.FINISHED: "unchanged: finished (use --force with EVENT_ID and --handler)",
     ReplayOutcome.IN_USE: "unchanged: in progress",
     ReplayOutcome.HELD: "unchanged: held for an identical body; decide with `webhookctl hold list`",
     ReplayOutcome.EXPIRED: "unchanged: the event has expired; ask the provider to send it again",
@@ -46,30 +56,25 @@ Payload = dict[str, Any]
 def replay(  # noqa: PLR0913 - one parameter per option
     call: Invocation,
     *,
+    event_ids: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="EVENT_ID", help="All unfinished runs of these events."),
+    ] = None,
     source: Source = None,
     type_: EventType = None,
     handler: Handler = None,
-    event_id: Annotated[
-        list[str] | None, typer.Option(help="All unfinished runs of this event; repeatable.")
-    ] = None,
     error_contains: Annotated[
         str | None, typer.Option(help="Only runs whose last error contains this.")
     ] = None,
-    received_after: Annotated[
-        str | None, typer.Option(help="Only events received after 2h (ago), or a time.")
-    ] = None,
-    received_before: Annotated[
-        str | None, typer.Option(help="Only events received before 2h (ago), or a time.")
-    ] = None,
+    since: Since = None,
+    until: Until = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Maximum number of runs.")] = 1000,
     rate: Annotated[float, typer.Option(min=0.1, max=500, help="Runs per second.")] = 10.0,
     reason: Annotated[str, typer.Option(help="Recorded with each run.")] = "",
-    requested_by: Annotated[
-        str | None, typer.Option(help="Your name; by default your AWS identity.")
-    ] = None,
+    by: By = None,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Replay finished runs too; with --event-id and --handler."),
+        typer.Option("--force", help="Replay finished runs too; with EVENT_ID and --handler."),
     ] = False,
     cursor: Annotated[
         str | None,
@@ -81,24 +86,25 @@ def replay(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Send dead runs to their queues again; a dry run without --yes.
 
-    With --event-id, all unfinished runs of these events are selected.
+    With EVENT_ID, all unfinished runs of these events are selected. --since and --until select by
+    the time at which an event was received.
     """
     now = call.clock.now()
     filters = {
         "source": source,
         "type": type_,
         "handler": handler,
-        "event_ids": event_id or None,
+        "event_ids": event_ids or None,
         "error_contains": error_contains,
-        "received_after": iso(moment(received_after, now)) if received_after else None,
-        "received_before": iso(moment(received_before, now)) if received_before else None,
+        "received_after": iso(moment(since, now)) if since else None,
+        "received_before": iso(moment(until, now)) if until else None,
     }
-    if force and not (event_id and handler):
-        raise typer.BadParameter("--force needs --event-id and --handler")
+    if force and not (event_ids and handler):
+        raise typer.BadParameter("--force needs EVENT_ID and --handler")
     request: Payload = {name: value for name, value in filters.items() if value is not None}
     request |= {"rate_per_second": rate, "reason": reason, "force": force, "cursor": cursor}
     target = call.target
-    request["requested_by"] = requested_by or caller(target)
+    request["requested_by"] = by or caller(target)
     report = _run(call, target, request, limit) if yes else _total(target, request, limit)
     if report.matched == 0:
         require_known(target, source=source, handler=handler)

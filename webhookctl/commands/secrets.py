@@ -13,10 +13,11 @@ from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.secrets import LIFE
 from webhook_inbox.domain.timestamps import duration
 from webhook_inbox.ingest import enrolment
-from webhookctl.checkout import known_manifest, known_source
+from webhookctl.checkout import Checkout, known_manifest, known_source, unknown
+from webhookctl.command_tree import CommandTree
 from webhookctl.display.times import iso
 from webhookctl.errors import CommandError
-from webhookctl.invocation import Invocation, caller, takes_options
+from webhookctl.invocation import By, Invocation, caller, takes_options
 from webhookctl.target import Target
 
 # Permission to set a secret does not imply permission to read it.
@@ -39,7 +40,7 @@ WORDS: Final = {
     Change.UNKNOWN: "Set {}; a previous value stays valid until the next change.",
 }
 
-app: Final = typer.Typer(no_args_is_help=True, help="Set secrets.", rich_markup_mode=None)
+app: Final = CommandTree(help="Set secrets.")
 
 
 @app.callback()
@@ -60,9 +61,9 @@ def set_secret(
 ) -> None:
     """Set a secret from standard input, without its trailing line break."""
     target = call.target
-    value = read_value(f"Value of {name}: ")
     if not create:
-        _warn(call, name)
+        _require_used(call, name)
+    value = read_value(f"Value of {name}: ")
     change, created = _put(target, name, value, create=create)
     secret, seconds = target.secret_prefix + name, int(LIFE.total_seconds())
     if call.as_json:
@@ -74,14 +75,27 @@ def set_secret(
         call.output.note(f"The functions use it within {seconds} s.")
 
 
-def _warn(call: Invocation, name: str) -> None:
+def _require_used(call: Invocation, name: str) -> None:
+    """Raises CommandError for a secret that nothing deployed and nothing in the checkout uses."""
     manifest = known_manifest(call.target)
-    sources = (spec.secret for spec in manifest.sources.values())
-    known = dict.fromkeys((*sources, *manifest.secrets))
-    if known and name not in known:
-        call.output.note(
-            f"Note: the deployed inbox does not use a secret {name}; it uses: {', '.join(known)}"
+    deployed = [*(spec.secret for spec in manifest.sources.values()), *manifest.secrets]
+    # Without permission to read the manifest, the name cannot be checked.
+    if not deployed or name in deployed:
+        return
+    known = dict.fromkeys((*deployed, *_planned(call.target.stage)))
+    if name not in known:
+        there = unknown("secret", name, known, where="of a source, destination or handler")
+        raise CommandError(
+            f"{there}{' To' if there.endswith('?') else '; to'} store it all the same, add --create"
         )
+
+
+def _planned(stage: str) -> tuple[str, ...]:
+    """Returns the secrets of the checkout; none without a valid one."""
+    try:
+        return Checkout.required().secrets(stage)
+    except (CommandError, ConfigurationError):
+        return ()
 
 
 def read_value(prompt: str) -> str:
@@ -148,7 +162,10 @@ def enrol(
     call: Invocation,
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="The source, as in inbox.toml.")],
     *,
-    span: Annotated[str, typer.Option("--for", help="Duration, at most 1h.")] = "15m",
+    span: Annotated[
+        str, typer.Option("--for", metavar="DURATION", help="For how long, at most 1h.")
+    ] = "15m",
+    by: By = None,
 ) -> None:
     """Accept the secret that a source's provider delivers, in place of all earlier ones.
 
@@ -158,12 +175,11 @@ def enrol(
     length = _length(span)
     target = call.target
     if source not in target.urls:
-        deployed = ", ".join(target.urls) or "none"
-        raise CommandError(f"no source {source} is deployed; deployed: {deployed}")
+        raise CommandError(unknown("source", source, target.urls, where="is deployed"))
     _require_offers(call, source)
-    by, now = caller(target), call.clock.now()
-    enrolment.begin(target.table, source, by=by, now=now, until=now + length)
-    _show_enrolment(call, source, by=by, until=now + length)
+    who, now = by or caller(target), call.clock.now()
+    enrolment.begin(target.table, source, by=who, now=now, until=now + length)
+    _show_enrolment(call, source, by=who, until=now + length)
 
 
 def _length(span: str) -> timedelta:

@@ -10,7 +10,7 @@ import typer
 from webhook_inbox import providers
 from webhook_inbox.domain.errors import Unavailable
 from webhook_inbox.domain.manifest import SourceSpec
-from webhookctl.checkout import Checkout
+from webhookctl.checkout import Checkout, unknown
 from webhookctl.commands.secrets import read_value
 from webhookctl.deliveries.post import Answer, post
 from webhookctl.deliveries.samples import Draft, Forge
@@ -35,8 +35,8 @@ COLUMNS: Final = (
 def send(  # noqa: PLR0913 - one parameter per option
     call: Invocation,
     *,
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files with the bodies.")],
-    source: Annotated[str, typer.Option(help="The source to post to.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Files with the bodies.")],
+    source: Annotated[str, typer.Option(metavar="NAME", help="The source to post to.")],
     times: Annotated[
         int, typer.Option(min=1, max=1000, help="Concurrent copies of each delivery.")
     ] = 1,
@@ -44,11 +44,15 @@ def send(  # noqa: PLR0913 - one parameter per option
         str | None,
         typer.Option("--type", help="The event type; by default the file name up to `__`."),
     ] = None,
-    event_id: Annotated[str | None, typer.Option("--id", help="The event id.")] = None,
+    event_id: Annotated[
+        str | None, typer.Option("--id", metavar="ID", help="The event id.")
+    ] = None,
     new_id: Annotated[
         bool, typer.Option("--new-id", help="Replace the id in the body by a new one.")
     ] = False,
-    url: Annotated[str | None, typer.Option(help="Post to this URL instead of the target.")] = None,
+    url: Annotated[
+        str | None, typer.Option(metavar="URL", help="Post to this URL instead of the target.")
+    ] = None,
     secret: Annotated[
         str | None,
         typer.Option(
@@ -64,6 +68,8 @@ def send(  # noqa: PLR0913 - one parameter per option
     """
     if event_id and (new_id or len(files) > 1):
         raise typer.BadParameter("--id needs exactly one FILE, without --new-id")
+    if secret and secret_env:
+        raise typer.BadParameter("give either --secret or --secret-env")
     apart = url is not None and bool(secret or secret_env)
     spec = Checkout.required().source(source, "local" if apart else call.target.stage)
     address = url or _address(call, source)
@@ -86,9 +92,8 @@ def _address(call: Invocation, source: str) -> str:
                 f"the source {source} is not loaded yet: wait until `make dev` prints"
                 f" `new source: …/{source}`, or the reason why it did not reload"
             )
-        raise CommandError(
-            f"the deployed inbox has no source {source} (it has: {', '.join(urls)}): deploy first"
-        )
+        problem = unknown("source", source, urls, where="is deployed")
+        raise CommandError(f"{problem}; deploy a new source first")
     return urls[source]
 
 

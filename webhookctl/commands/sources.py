@@ -9,6 +9,7 @@ from botocore.exceptions import ClientError
 
 from webhook_inbox.domain.manifest import matches
 from webhookctl.checkout import known_source, require_known
+from webhookctl.command_tree import CommandTree
 from webhookctl.delivery_logs.api import Api, Refused, Unusable, address, send
 from webhookctl.delivery_logs.comparison import Comparison, DeliveryLog, Logged, compare
 from webhookctl.delivery_logs.github import GitHubLog
@@ -35,9 +36,7 @@ LOGS: Final[Mapping[str, type[GitHubLog] | type[StripeLog]]] = {
     "stripe": StripeLog,
 }
 
-app: Final = typer.Typer(
-    no_args_is_help=True, help="Compare sources with their providers.", rich_markup_mode=None
-)
+app: Final = CommandTree(help="Compare sources with their providers.")
 
 
 @app.callback()
@@ -54,21 +53,32 @@ def reconcile(
     ],
     *,
     hook: Annotated[
-        str, typer.Option(help="The webhook: OWNER/REPO/ID or ORGANIZATION/ID; Stripe: we_….")
+        str,
+        typer.Option(
+            metavar="ID", help="The webhook: OWNER/REPO/ID or ORGANIZATION/ID; Stripe: we_…."
+        ),
     ],
-    since: Annotated[str, typer.Option(help="Start of the window: 24h (ago), or a time.")] = "24h",
+    since: Annotated[
+        str, typer.Option(metavar="TIME", help="Start of the window: 24h (ago), or a time.")
+    ] = "24h",
     until: Annotated[
-        str, typer.Option(help="End of the window; newer events may still be in flight.")
+        str,
+        typer.Option(
+            metavar="TIME", help="End of the window; newer events may still be in flight."
+        ),
     ] = "5m",
     token: Annotated[
         str, typer.Option(metavar="NAME", help="The API token's secret; default SOURCE-api.")
     ] = "",
     api: Annotated[str, typer.Option(metavar="URL", help="The API of GitHub Enterprise.")] = "",
-    fetch: Annotated[
-        bool, typer.Option("--fetch", help="Ask the provider to redeliver the missing events.")
+    yes: Annotated[
+        bool,
+        typer.Option(
+            "--yes", help="Ask the provider to redeliver the missing events; without it, list them."
+        ),
     ] = False,
 ) -> None:
-    """List the events that the provider sent and the ledger lacks; --fetch requests them again."""
+    """List the events that the provider sent and the ledger lacks; --yes requests them again."""
     now = call.clock.now()
     low, high = moment(since, now), moment(until, now)
     if low >= high:
@@ -77,7 +87,7 @@ def reconcile(
     if low < now - log.memory:
         call.output.note(f"Note: the provider's log covers only {log.memory.days} days.")
     found = _compared(call, source, log, (low, high))
-    results = _fetch(call, log, found.missing) if fetch else {}
+    results = _request(call, log, found.missing) if yes else {}
     _show(call, source, found, results, window=(low, high))
     if any(result != ASKED for result in results.values()):
         raise typer.Exit(1)
@@ -143,7 +153,7 @@ def _token(call: Invocation, target: Target, name: str) -> str:
     return value
 
 
-def _fetch(call: Invocation, log: DeliveryLog, missing: tuple[Logged, ...]) -> dict[str, str]:
+def _request(call: Invocation, log: DeliveryLog, missing: tuple[Logged, ...]) -> dict[str, str]:
     """Requests each event again, oldest first; returns the results by event id."""
     results = dict.fromkeys((entry.event_id for entry in missing), LEFT)
     with call.output.progress("requested", len(missing)) as advance:
@@ -185,7 +195,7 @@ def _show(
         return
     if found.missing:
         rows = [_cells(entry, results) for entry in found.missing]
-        columns = (*COLUMNS, Column("FETCH", Fit.NOTE)) if results else COLUMNS
+        columns = (*COLUMNS, Column("REDELIVERY", Fit.NOTE)) if results else COLUMNS
         call.output.table(columns, rows, now=call.clock.now())
     call.output.note(_summary(call, source, found, results))
 
@@ -196,7 +206,7 @@ def _entry(entry: Logged, results: Mapping[str, str]) -> dict[str, Any]:
         "type": entry.type,
         "at": iso(entry.at),
         "answered": entry.answered,
-        "fetch": results.get(entry.event_id),
+        "redelivery": results.get(entry.event_id),
     }
 
 
@@ -211,7 +221,7 @@ def _summary(call: Invocation, source: str, found: Comparison, results: Mapping[
         return f"{events} in the log, none missing."
     head = f"{len(found.missing)} of {events} in the log missing."
     if not results:
-        return f"{head} Add --fetch to have the provider send them again."
+        return f"{head} Add --yes to have the provider send them again."
     asked = sum(result == ASKED for result in results.values())
     again = call.program.command("inbox list", "--source", source)
     return f"{head} Requested {asked}; check `{again}` in a minute."

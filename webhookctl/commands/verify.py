@@ -17,10 +17,10 @@ from webhookctl.diagnosis.diagnose import Diagnosis, Step, diagnose
 from webhookctl.diagnosis.hypothesis import Cause, Trial
 from webhookctl.display.times import moment
 from webhookctl.errors import CommandError
-from webhookctl.invocation import Invocation, SecretEnv, Stage, read_bytes, secret_of, takes_options
+from webhookctl.invocation import Invocation, SecretEnv, Stage, offline, read_bytes, secret_of
 
 
-@takes_options
+@offline
 def verify(  # noqa: PLR0913 - one parameter per option
     call: Invocation,
     *,
@@ -28,9 +28,11 @@ def verify(  # noqa: PLR0913 - one parameter per option
         Path, typer.Option(metavar="FILE", help="`Name: value` lines, or a JSON object.")
     ],
     body: Annotated[Path, typer.Option(metavar="FILE", help="The exact bytes of the body.")],
-    source: Annotated[str | None, typer.Option(help="The source in inbox.toml.")] = None,
+    source: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The source in inbox.toml.")
+    ] = None,
     provider: Annotated[
-        str | None, typer.Option(help="The provider, without an inbox.toml.")
+        str | None, typer.Option(metavar="NAME", help="The provider, without an inbox.toml.")
     ] = None,
     secret_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The secret; prompted for by default.")
@@ -45,10 +47,15 @@ def verify(  # noqa: PLR0913 - one parameter per option
         typer.Option(metavar="FILE", help="The provider's published key or certificate."),
     ] = None,
     at: Annotated[
-        str | None, typer.Option(help="When it was received: 2h (ago), or a time; default now.")
+        str | None,
+        typer.Option(
+            metavar="TIME", help="When it was received: 2h (ago), or a time; default now."
+        ),
     ] = None,
-    url: Annotated[str, typer.Option(help="The URL registered at the provider.")] = "",
-    method: Annotated[str, typer.Option(help="The request's method.")] = "POST",
+    url: Annotated[
+        str, typer.Option(metavar="URL", help="The URL registered at the provider.")
+    ] = "",
+    method: Annotated[str, typer.Option(metavar="METHOD", help="The request's method.")] = "POST",
     stage: Stage = "dev",
 ) -> None:
     """Explain which verification step fails for a request, and why; exit with 1 if one fails.

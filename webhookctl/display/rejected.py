@@ -124,7 +124,7 @@ def _next_steps(
     counts: Counter[ReleaseVerdict | IngestOutcome],
 ) -> Iterator[str]:
     if counts[ReleaseVerdict.VALID]:
-        yield f"Accept the valid ones with `{program.command('rejected release')}`."
+        yield "Add --yes to accept the valid ones."
     if counts[IngestOutcome.ACCEPTED]:
         yield f"Follow them with `{program.command('inbox list', '--since', '10m')}`."
     if counts[IngestOutcome.HELD]:

@@ -256,12 +256,12 @@ def _job(run: Run, now: datetime, program: Program) -> Steps:
     name = run.waits_for.removeprefix(COMPLETION)
     due = run.next_attempt_at
     looks = f"; it checks by itself {relative(due, now)}" if due and due > now else ""
-    event = ("--source", run.source, "--event-id", run.event_id)
-    job = ("--handler", run.handler, "--effect", name, "--result", "JSON")
+    named = ("--source", run.source, "--handler", run.handler)
+    job = (*named, "--effect", name, "--result", "JSON")
     return (
         f"Wait: {run.handler} continues when its job {name} is completed ({_short(run.last_error)})"
         f"{looks}. To record the result:",
-        program.command("complete", *event, *job),
+        program.command("complete", *job, argument=run.event_id),
     )
 
 
@@ -318,8 +318,8 @@ def replay_command(of: Run | StoredEvent, handlers: Iterable[str], program: Prog
     named = list(handlers)
     # Several handlers need no filter: runs that are done stay done.
     handler = ("--handler", named[0]) if len(named) == 1 else ()
-    event = ("--source", of.source, "--event-id", of.event_id)
-    return program.command("replay", *event, *handler, "--yes")
+    options = ("--source", of.source, *handler, "--yes")
+    return program.command("replay", *options, argument=of.event_id)
 
 
 def _short(text: str) -> str:

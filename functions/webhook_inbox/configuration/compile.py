@@ -10,7 +10,6 @@ import pprint
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from difflib import get_close_matches
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -29,6 +28,7 @@ from webhook_inbox.configuration.handler_modules import (
     shown,
 )
 from webhook_inbox.configuration.inbox_toml import Configuration
+from webhook_inbox.configuration.similar_names import did_you_mean
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import (
     MODULE,
@@ -191,8 +191,8 @@ def _check_mentions(*, known: Mapping[str, Any], root: Path) -> None:
 
 
 def _missing(table: str, name: str, known: Mapping[str, Any]) -> str:
-    has, close = ", ".join(known) or "none", get_close_matches(name, known, n=1)
-    guess = f'did you mean "{close[0]}"? Otherwise ' if close else ""
+    has, guess = ", ".join(known) or "none", did_you_mean(name, known)
+    guess = f"{guess} Otherwise " if guess else ""
     return f"which inbox.toml does not have (it has: {has}); {guess}add [{table}.{name}]"
 
 

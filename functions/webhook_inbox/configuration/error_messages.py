@@ -1,12 +1,12 @@
 """Turns pydantic's errors into one line: table, key, mistake and remedy."""
 
-from difflib import get_close_matches
 from typing import Any, Final, get_args
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from webhook_inbox.configuration.similar_names import did_you_mean
 from webhook_inbox.configuration.table import ConfigTable
 
 # The number of a path's parts that name the table, by its first part.
@@ -46,10 +46,8 @@ def _mistake(model: type[ConfigTable], error: ErrorDetails) -> str:
 
 
 def _unknown(key: str, known: list[str]) -> str:
-    close = get_close_matches(key, known, n=1)
-    if close:
-        return f'unknown key; did you mean "{close[0]}"?'
-    return f"unknown key; remove it (the keys here are {', '.join(known)})"
+    guess = did_you_mean(key, known)
+    return f"unknown key; {guess or 'remove it (the keys here are ' + ', '.join(known) + ')'}"
 
 
 def _locate(

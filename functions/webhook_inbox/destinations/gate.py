@@ -214,12 +214,14 @@ def _reason(spec: DestinationSpec, circuit: Circuit, place: Place, now: int) -> 
     if not place.retry_at and circuit.paused_until > now:
         return f"destination {spec.name}: paused after a 429", ""
     rate = (
-        "the slow start after a 429" if spec.rate is None else f"its rate of {_spelled(spec.rate)}"
+        "the slow start after a 429"
+        if spec.rate is None
+        else f"its rate of {spelled_rate(spec.rate)}"
     )
     return f"destination {spec.name}: over {rate}", spec.on_limit if place.retry_at else "queue"
 
 
-def _spelled(rate: float) -> str:
+def spelled_rate(rate: float) -> str:
     """Returns a rate as inbox.toml has it."""
     for each, seconds in (("s", 1), ("m", 60)):
         if rate * seconds >= 1:

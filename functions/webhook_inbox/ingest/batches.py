@@ -21,6 +21,7 @@ from webhook_inbox.domain.ports import Blobs, Clock, Table
 from webhook_inbox.domain.provider import Provider
 from webhook_inbox.ingest.deduplication import IdempotentReceiver
 from webhook_inbox.ingest.events import item_event
+from webhook_inbox.ingest.ignored import IgnoredTypes
 from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.queue.lanes import Lanes
 from webhook_inbox.queue.message import RunMessage
@@ -103,6 +104,7 @@ class Splitter:
         self._manifest = manifest
         self._providers = providers
         self._clock = clock
+        self._ignored = IgnoredTypes(table)
         self._receiver = IdempotentReceiver(
             manifest=manifest, table=table, lanes=lanes, blobs=blobs
         )
@@ -131,6 +133,7 @@ class Splitter:
             if late or tally.finished or tally.next % STRIDE == 0:
                 self._receiver.send(runs)
                 runs.clear()
+                self._ignored.flush(self._clock.now())
                 journal.progress = tally.progress()
             if late and not tally.finished:
                 raise Deferred(self._clock.now(), f"{tally.next} of {tally.of} items are taken")
@@ -152,6 +155,7 @@ class Splitter:
         except Rejected as error:
             return IngestOutcome.REJECTED, str(error)
         if not self._manifest.wants(source, identity.type):
+            self._ignored.add(source.name, identity.type, self._clock.now())
             return IngestOutcome.IGNORED, ""
         handlers = self._manifest.runs_for(source.name, identity.type)
         event = item_event(item, provider, identity, handlers, batch=batch)

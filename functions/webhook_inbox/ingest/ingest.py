@@ -2,8 +2,9 @@
 
     delivery ── greet, enrol ── verify ── handshake ── identify ──► deduplication ──► 2xx
 
-A new event takes two AWS calls, a duplicate older than 15 minutes one, a younger duplicate two, and
-a guarded delivery one more. A batch is one event whose only run splits it.
+A new event takes two AWS calls, a duplicate older than 15 minutes one, a younger duplicate two, an
+ignored one its count, and a guarded delivery one more. A batch is one event whose only run splits
+it.
 """
 
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from webhook_inbox.domain.provider import Identity, Provider, Verified
 from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.ingest import enrolment, events
 from webhook_inbox.ingest.deduplication import IdempotentReceiver
+from webhook_inbox.ingest.ignored import IgnoredTypes
 from webhook_inbox.ingest.receipt import IngestOutcome, Receipt
 from webhook_inbox.ingest.rejected import RejectedStore
 from webhook_inbox.ingest.verification import PublishedKeys, is_well_formed, verify
@@ -49,6 +51,7 @@ class Ingest:
         self._fetcher = fetcher
         self._vault = vault
         self._rejected = RejectedStore(table, blobs, secrets)
+        self._ignored = IgnoredTypes(table)
         self._receiver = IdempotentReceiver(
             manifest=manifest, table=table, lanes=lanes, blobs=blobs
         )
@@ -115,7 +118,9 @@ class Ingest:
         if ignored is not None:
             self._receiver.ignore(ignored)
         if event is None:
-            return _receipt(provider, IngestOutcome.IGNORED, 200, identity, verified)
+            receipt = _receipt(provider, IngestOutcome.IGNORED, 200, identity, verified)
+            self._ignored.add(source.name, identity.type, delivery.received_at)
+            return replace(receipt, detail=self._ignored.flush(delivery.received_at))
         return self._accept(event, provider, identity, verified)
 
     def _accept(

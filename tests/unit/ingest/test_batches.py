@@ -13,6 +13,7 @@ from webhook_inbox.domain.ports import Outgoing
 from webhook_inbox.domain.timestamps import from_seconds
 from webhook_inbox.ingest.batches import TOLD, BatchProgress
 from webhook_inbox.ingest.events import fingerprint
+from webhook_inbox.ingest.ignored import find_ignored
 
 EXACT = b'{"sg_event_id":"exact" , "event":"delivered", "amount":1.10, "n":1e400,"n":2}'
 
@@ -82,6 +83,8 @@ def test_items_of_types_that_the_source_does_not_store_are_skipped_and_counted(
     assert result is not None
     assert result.items == {"accepted": 2, "ignored": 2}
     assert world.counts_of(batch) == {"accepted": 2, "ignored": 2}
+    found = find_ignored(world.table, "mail", since=world.now, until=world.now, now=world.now)
+    assert {each.type: each.count for each in found} == {"open": 1, "click": 1}
     assert (world.event_row("b", "mail"), world.event_row("c", "mail")) == (None, None)
     world.run_until_quiet()
     world.all_done(batch, "a", "d")

@@ -139,9 +139,9 @@ def test_inspect_tells_the_command_for_this_target_and_json_tells_it_plain(
     inbox.work()
     cli.program = Program((".venv/bin/webhookctl",))
     shown = cli("--stack", "Orders", "inbox", "inspect", "evt-1")
-    assert ".venv/bin/webhookctl --stack Orders replay --source acme --event-id evt-1" in shown.out
+    assert ".venv/bin/webhookctl --stack Orders replay evt-1 --source acme" in shown.out
     data = cli("--stack", "Orders", "inbox", "inspect", "evt-1", "--json").data
-    assert " webhookctl replay --source acme --event-id evt-1" in data["next_action"]
+    assert " webhookctl replay evt-1 --source acme" in data["next_action"]
 
 
 def test_replay_points_at_the_same_target(cli: Cli) -> None:

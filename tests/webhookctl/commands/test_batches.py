@@ -58,7 +58,7 @@ def test_a_batch_with_a_conflict_says_which_and_what_to_do(cli: Cli, inbox: Batc
     inbox.run_until_quiet()
     shown = cli("inbox", "inspect", batch, "--json").data
     assert shown["status"] == "dead_letter"
-    assert f"--event-id {batch} --handler split --yes" in shown["next_action"]
+    assert f"replay {batch}" in shown["next_action"]
     assert "1 of 2 items were not taken: item 1: a is known" in shown["runs"][0]["last_error"]
     assert (
         "a delivery with this id and different content was rejected"

@@ -12,7 +12,7 @@ def test_sources_and_handlers_are_printed(cli: Cli, checkout: Path) -> None:
     shown = cli("check")
     assert shown.code == 0
     lines = [line.split() for line in shown.out.splitlines()]
-    assert lines[0] == ["stage", "dev"]
+    assert lines[:2] == [["stage", "dev"], []]
     assert lines[2] == ["SOURCE", "PROVIDER", "TYPES", "SECRET", "PATH", "RATE", "BURST"]
     assert ["stripe", "stripe", "*", "stripe", "/webhooks/stripe", "500.0", "1000"] in lines
     assert ["acme.fulfil", "acme", "paid", "default", "3", "50.0"] in lines
@@ -107,7 +107,7 @@ def test_it_asks_no_target(cli: Cli, checkout: Path) -> None:
 def test_a_mistake_in_the_configuration_is_one_line(cli: Cli, checkout: Path) -> None:
     (checkout / "inbox.toml").write_text('[sources.acme]\nprovider = "strpe"\n')
     shown = cli("check")
-    assert (shown.code, shown.out) == (1, "")
+    assert (shown.code, shown.out) == (1, "stage dev\n")
     assert shown.err.count("\n") == 1
     assert shown.err.startswith('webhookctl: functions/inbox.toml [sources.acme] provider: "strpe"')
 

@@ -11,7 +11,7 @@ from webhook_inbox.domain.ports import Change
 from webhook_inbox.handlers.completions.tokens import CompletionToken
 from webhook_inbox.ledger.schema import run_key
 
-BY_NAME = ("--event-id", "evt-1", "--handler", "acme.fulfil", "--effect", "render")
+BY_NAME = ("evt-1", "--handler", "acme.fulfil", "--effect", "render")
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def done(labour: Labour) -> bool:
 
 
 def test_a_token_completes_its_job(cli: Cli, labour: Labour) -> None:
-    shown = cli("complete", labour.token, "--result", '{"pages": 7}')
+    shown = cli("complete", "--token", labour.token, "--result", '{"pages": 7}')
 
     assert (shown.code, shown.out) == (0, "render of acme.fulfil: recorded; its run continues\n")
     assert "webhookctl inbox inspect evt-1 --source acme" in shown.err
@@ -55,13 +55,13 @@ def test_a_name_completes_it_as_well_and_is_audited(cli: Cli, labour: Labour) ->
 
 
 def test_the_event_alone_is_enough_where_one_run_waits(cli: Cli, labour: Labour) -> None:
-    assert cli("complete", "--event-id", "evt-1", "--result", "null", "--by", "kim").code == 0
+    assert cli("complete", "evt-1", "--result", "null", "--by", "kim").code == 0
     assert done(labour)
     assert labour.returned == [None]
 
 
 def test_a_job_that_failed_starts_anew_with_retry(cli: Cli, labour: Labour) -> None:
-    cli("complete", labour.token, "--error", "out of paper", "--retry")
+    cli("complete", "--token", labour.token, "--error", "out of paper", "--retry")
     labour.world.work()
 
     run = labour.world.run()
@@ -75,7 +75,7 @@ def test_a_job_that_failed_starts_anew_with_retry(cli: Cli, labour: Labour) -> N
 
 
 def test_a_name_means_its_newest_job(cli: Cli, labour: Labour) -> None:
-    cli("complete", labour.token, "--error", "out of paper", "--retry")
+    cli("complete", "--token", labour.token, "--error", "out of paper", "--retry")
     labour.world.work()
     labour.world.clock.advance(minutes=10)
     labour.world.work()
@@ -83,7 +83,7 @@ def test_a_name_means_its_newest_job(cli: Cli, labour: Labour) -> None:
     labour.world.work()
     assert labour.world.run().status is Status.DEAD_LETTER
 
-    shown = cli("complete", "--event-id", "evt-1", "--result", "7")
+    shown = cli("complete", "evt-1", "--result", "7")
 
     assert shown.out.startswith("render of acme.fulfil: recorded too late")
     assert "result" not in labour.row
@@ -91,7 +91,7 @@ def test_a_name_means_its_newest_job(cli: Cli, labour: Labour) -> None:
 
 
 def test_another_result_is_refused(cli: Cli, labour: Labour) -> None:
-    cli("complete", labour.token, "--result", "1")
+    cli("complete", "--token", labour.token, "--result", "1")
     shown = cli("complete", *BY_NAME, "--result", "2", "--by", "kim")
 
     assert shown.code == 1
@@ -119,17 +119,17 @@ def test_a_dead_run_keeps_the_result_for_a_replay(cli: Cli, labour: Labour) -> N
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("evil", "--result", "1"), "no such token, or its event has expired"),
-        (("--event-id", "evt-9", "--result", "1"), "no run waits for a job of event evt-9"),
+        (("--token", "evil", "--result", "1"), "no such token, or its event has expired"),
+        (("evt-9", "--result", "1"), "no run waits for a job of event evt-9"),
         (
-            (*BY_NAME[:4], "--effect", "bind", "--result", "1"),
+            (*BY_NAME[:3], "--effect", "bind", "--result", "1"),
             "acme.fulfil of acme for render: waiting: choose one",
         ),
         (
-            ("--event-id", "evt-9", "--source", "acne", "--result", "1"),
+            ("evt-9", "--source", "acne", "--result", "1"),
             "no source acne; known sources: acme, github, stripe",
         ),
-        (("--event-id", "evt-1", "--error", " "), 'send {"result": …}, or {"error": "why"}'),
+        (("evt-1", "--error", " "), 'send {"result": …}, or {"error": "why"}'),
     ],
 )
 def test_what_cannot_be_completed_is_said(
@@ -146,7 +146,7 @@ def test_what_cannot_be_completed_is_said(
         (),
         ("TOKEN",),
         ("--result", "1"),
-        ("TOKEN", "--event-id", "evt-1", "--result", "1"),
+        ("TOKEN", "evt-1", "--result", "1"),
         ("TOKEN", "--result", "1", "--error", "x"),
         ("TOKEN", "--result", "1", "--retry"),
         ("TOKEN", "--result", "{"),
@@ -162,8 +162,8 @@ def test_a_command_that_makes_no_sense_is_refused(
 def test_no_output_holds_the_token(cli: Cli, labour: Labour) -> None:
     token: CompletionToken = labour.token
     shown = [
-        cli("complete", token, "--result", json.dumps(f"by {token}")),
-        cli("complete", token, "--result", "2"),
+        cli("complete", "--token", token, "--result", json.dumps(f"by {token}")),
+        cli("complete", "--token", token, "--result", "2"),
         cli("inbox", "inspect", "evt-1"),
         cli("inbox", "inspect", "evt-1", "--json"),
     ]
@@ -171,6 +171,6 @@ def test_no_output_holds_the_token(cli: Cli, labour: Labour) -> None:
 
 
 def test_a_token_is_read_from_standard_input(cli: Cli) -> None:
-    shown = cli("complete", "-", "--result", "1", stdin="no-token-of-ours\n")
+    shown = cli("complete", "--token", "-", "--result", "1", stdin="no-token-of-ours\n")
     assert shown.code == 1
-    assert shown.err == cli("complete", "no-token-of-ours", "--result", "1").err
+    assert shown.err == cli("complete", "--token", "no-token-of-ours", "--result", "1").err

@@ -128,7 +128,7 @@ def test_a_source_that_is_not_deployed_is_refused(asana: Cli) -> None:
     del asana.urls["asana"]
     shown = asana("secrets", "enrol", "asana")
     assert shown.code == 1
-    assert "no source asana is deployed; deployed: acme, github, stripe" in shown.err
+    assert "no source asana is deployed; known sources: acme, github, stripe" in shown.err
 
 
 def test_a_provider_that_delivers_no_secret_is_not_waited_for(cli: Cli, inbox: Inbox) -> None:

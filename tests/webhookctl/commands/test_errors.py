@@ -138,7 +138,7 @@ def test_an_interruption_is_no_error(failing: Failing) -> None:
 def test_a_wrong_call_shows_the_usage(cli: Cli) -> None:
     shown = cli("inbox", "lst")
     assert shown.code == 2
-    assert "No such command 'lst'" in shown.err
+    assert 'no command lst; did you mean "list"?' in shown.err
     assert "\x1b" not in shown.err
     assert "─" not in shown.err
 

@@ -9,6 +9,10 @@ from webhook_inbox.ledger.pauses import RESUMPTION, control_key
 
 WHY = ("--reason", "the CRM moves", "--by", "kim")
 DEPLOYED = ", ".join(MANIFEST.handlers)
+UNKNOWN = (
+    f"webhookctl: no handler acme.fullfil; known handlers: {DEPLOYED};"
+    ' did you mean "acme.fulfil"?\n'
+)
 
 
 def pause(cli: Cli, name: str = "acme.notify") -> None:
@@ -63,7 +67,7 @@ def test_a_handler_that_is_not_deployed_is_refused(cli: Cli, inbox: Inbox) -> No
     shown = cli("handlers", "pause", "acme.fullfil", *WHY)
     assert (shown.code, shown.err) == (
         1,
-        f"webhookctl: no handler acme.fullfil; known handlers: {DEPLOYED}\n",
+        UNKNOWN,
     )
     assert inbox.table.get(control_key("acme.fullfil")) is None
 
@@ -99,7 +103,7 @@ def test_what_is_not_paused_cannot_be_resumed(cli: Cli) -> None:
 
 def test_a_slip_in_its_name_is_told(cli: Cli) -> None:
     shown = cli("handlers", "resume", "acme.fullfil")
-    assert shown.err == f"webhookctl: no handler acme.fullfil; known handlers: {DEPLOYED}\n"
+    assert shown.err == UNKNOWN
 
 
 def test_a_paused_handler_that_has_left_the_deployment_can_be_resumed(cli: Cli) -> None:

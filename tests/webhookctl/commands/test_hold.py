@@ -87,7 +87,7 @@ def test_an_unknown_source_is_told(cli: Cli) -> None:
     shown = cli("hold", "list", "--source", "acne")
     assert (shown.code, shown.err) == (
         1,
-        "webhookctl: no source acne; known sources: acme, github, stripe\n",
+        'webhookctl: no source acne; known sources: acme, github, stripe; did you mean "acme"?\n',
     )
 
 

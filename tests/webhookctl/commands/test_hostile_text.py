@@ -68,7 +68,7 @@ def test_lists_and_inspection(cli: Cli, hostile: Inbox) -> None:
 def test_replay_and_skip(cli: Cli, hostile: Inbox) -> None:
     for form in ([], ["--json"]):
         assert harmless(cli, "replay", *form).code == 0
-        assert harmless(cli, "replay", "--event-id", EVENTS[0], "--reason", EVIL, *form).code == 0
+        assert harmless(cli, "replay", EVENTS[0], "--reason", EVIL, *form).code == 0
     assert harmless(cli, "skip", EVENTS[0], "--handler", "acme.fulfil", *WHY).code == 0
     assert harmless(cli, "skip", EVENTS[0], *WHY).code == 1
 
@@ -102,7 +102,7 @@ def test_rejected_deliveries(cli: Cli, inbox: Inbox, checkout: Path) -> None:
         id_ = cli("rejected", "list", "--json").objects[0]["id"]
         for body in ([], ["--body"]):
             assert harmless(cli, "rejected", "show", id_, *body, *form).code == 0
-        harmless(cli, "rejected", "reverify", *form)
+        harmless(cli, "rejected", "release", *form)
 
 
 @pytest.mark.parametrize(
@@ -111,12 +111,12 @@ def test_rejected_deliveries(cli: Cli, inbox: Inbox, checkout: Path) -> None:
         ("inbox", "inspect", EVIL),
         ("inbox", "list", "--source", EVIL),
         ("inbox", "list", "--handler", EVIL),
-        ("replay", "--event-id", EVIL),
+        ("replay", EVIL),
         ("replay", "--handler", EVIL),
         ("skip", EVIL, *WHY),
         ("hold", "approve", EVIL, *WHY),
-        ("complete", "--event-id", EVIL, "--result", "1"),
         ("complete", EVIL, "--result", "1"),
+        ("complete", "--token", EVIL, "--result", "1"),
         ("handlers", "pause", EVIL, *WHY),
         ("handlers", "resume", EVIL),
         ("rejected", "show", EVIL),

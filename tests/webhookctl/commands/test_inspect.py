@@ -456,7 +456,10 @@ def test_an_empty_id_is_told_as_one(cli: Cli) -> None:
 def test_an_unknown_source_is_told_instead_of_an_unknown_event(cli: Cli) -> None:
     shown = cli("inbox", "inspect", "evt-9", "--source", "acne")
     assert (shown.code, shown.out) == (1, "")
-    assert shown.err == "webhookctl: no source acne; known sources: acme, github, stripe\n"
+    assert (
+        shown.err
+        == 'webhookctl: no source acne; known sources: acme, github, stripe; did you mean "acme"?\n'
+    )
 
 
 # -- jobs
@@ -473,7 +476,7 @@ def test_a_job_that_is_waited_for_is_shown_with_its_times_and_without_its_token(
         "waits\n    render  waiting  job 1  since 2026-01-01T00:00:00.001Z"
         "  until 2026-01-02T00:00:00.001Z\n"
     ) in shown.out
-    assert "webhookctl complete --source acme --event-id evt-1" in shown.out
+    assert "webhookctl complete evt-1 --source acme" in shown.out
     runs = cli("inbox", "inspect", "evt-1", "--json").data["runs"]
     [run] = [run for run in runs if "waits" in run]
     assert run["waits"] == [

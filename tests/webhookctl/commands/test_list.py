@@ -190,7 +190,10 @@ def test_without_a_time_the_last_day_is_looked_at(cli: Cli, inbox: Inbox) -> Non
 def test_an_unknown_source_is_an_error_that_names_the_known_ones(cli: Cli) -> None:
     shown = cli("inbox", "list", "--source", "acne")
     assert (shown.code, shown.out) == (1, "")
-    assert shown.err == "webhookctl: no source acne; known sources: acme, github, stripe\n"
+    assert (
+        shown.err
+        == 'webhookctl: no source acne; known sources: acme, github, stripe; did you mean "acme"?\n'
+    )
     assert cli("inbox", "list", "--source", "acme").code == 0
 
 
@@ -206,7 +209,10 @@ def test_an_unknown_handler_is_an_error_that_names_the_deployed_ones(cli: Cli) -
     shown = cli("inbox", "list", "--handler", "acme.fulfill")
     assert shown.code == 1
     names = ", ".join(MANIFEST.handlers)
-    assert shown.err == f"webhookctl: no handler acme.fulfill; known handlers: {names}\n"
+    assert shown.err == (
+        f"webhookctl: no handler acme.fulfill; known handlers: {names};"
+        ' did you mean "acme.fulfil"?\n'
+    )
     assert cli("inbox", "list", "--handler", "acme.fulfil").code == 0
 
 

@@ -71,7 +71,7 @@ def test_what_failed_verification_is_listed_with_what_to_do(cli: Cli, inbox: Inb
     head, row = (line.split() for line in shown.out.splitlines())
     assert head == ["RECEIVED", "SOURCE", "ID", "REASON", "BYTES", "STATE"]
     assert [row[1], *row[3:]] == ["acme", "invalid-signature", "45", "kept"]
-    assert "`webhookctl rejected reverify`" in shown.err
+    assert "`webhookctl rejected release`" in shown.err
 
 
 def test_the_newest_come_first_and_no_more_than_asked_for(cli: Cli, inbox: Inbox) -> None:
@@ -183,7 +183,7 @@ def test_no_form_shows_a_signature(cli: Cli, inbox: Inbox, form: list[str]) -> N
     reject(inbox)
     signature = inbox.rows("rejected#acme")[0]["headers"]["x-acme-signature"]
     (id_,) = ids(cli)
-    for command in (["list"], ["show", id_, *form], ["reverify"], ["release"]):
+    for command in (["list"], ["show", id_, *form], ["release"], ["release", "--yes"]):
         shown = cli("rejected", *command, *(form if form == ["--json"] else []))
         assert signature not in shown.out + shown.err
 
@@ -204,7 +204,7 @@ def test_the_body_is_printed_where_it_is_asked_for(cli: Cli, inbox: Inbox) -> No
     assert cli("rejected", "show", id_, "--body", "--json").data["body"] == '{"amount": 4242}'
 
 
-@pytest.mark.parametrize("command", ["show", "reverify", "release"])
+@pytest.mark.parametrize("command", ["show", "release"])
 def test_an_id_that_is_not_there_is_one_line(cli: Cli, command: str) -> None:
     set_secret("acme", SECRET)
     shown = cli("rejected", command, "0-1")
@@ -212,13 +212,13 @@ def test_an_id_that_is_not_there_is_one_line(cli: Cli, command: str) -> None:
     assert "no rejected delivery 0-1: search with `webhookctl rejected list`" in shown.err
 
 
-# -- reverify
+# -- release, the dry run
 
 
 def test_what_still_fails_says_why_and_exits_with_1(cli: Cli, inbox: Inbox) -> None:
     set_secret("acme", SECRET)
     reject(inbox)
-    shown = cli("rejected", "reverify")
+    shown = cli("rejected", "release")
     assert shown.code == 1
     assert "invalid-signature: no live secret verifies this signature" in shown.out
     assert "1 delivery: 1 invalid." in shown.out
@@ -229,10 +229,10 @@ def test_a_day_later_it_is_judged_as_of_when_it_came(cli: Cli, inbox: Inbox) -> 
     reject(inbox)
     inbox.clock.advance(minutes=24 * 60)
     set_secret("acme", RIGHT)
-    shown = cli("rejected", "reverify")
+    shown = cli("rejected", "release")
     assert shown.code == 0
     assert "1 delivery: 1 valid." in shown.out
-    assert "`webhookctl rejected release`" in shown.err
+    assert shown.err == "Add --yes to accept the valid ones.\n"
 
 
 def test_what_was_stale_when_it_came_stays_so(cli: Cli, inbox: Inbox) -> None:
@@ -241,14 +241,14 @@ def test_what_was_stale_when_it_came_stays_so(cli: Cli, inbox: Inbox) -> None:
     receipt = inbox.ingest.receive(replace(old, received_at=inbox.now))
     assert receipt.reason == "stale"
     set_secret("acme", SECRET)
-    assert cli("rejected", "reverify", "--json").data["reason"] == "stale"
+    assert cli("rejected", "release", "--json").data["reason"] == "stale"
 
 
 def test_reverifying_writes_nothing(cli: Cli, inbox: Inbox) -> None:
     reject(inbox)
     set_secret("acme", RIGHT)
     before = inbox.rows("rejected#")
-    cli("rejected", "reverify")
+    cli("rejected", "release")
     assert inbox.rows("rejected#") == before
     assert inbox.rows("event#") == []
     assert inbox.messages() == []
@@ -256,7 +256,7 @@ def test_reverifying_writes_nothing(cli: Cli, inbox: Inbox) -> None:
 
 def test_without_a_secret_it_is_said_which_is_missing(cli: Cli, inbox: Inbox) -> None:
     reject(inbox)
-    shown = cli("rejected", "reverify", "--json")
+    shown = cli("rejected", "release", "--json")
     assert (shown.code, shown.data["reason"]) == (1, "no-secret")
 
 
@@ -266,7 +266,7 @@ def test_a_source_that_left_the_configuration_is_named(
     reject(inbox)
     text = (checkout / "inbox.toml").read_text()
     (checkout / "inbox.toml").write_text(text.replace("[sources.acme]", "[sources.other]"))
-    shown = cli("rejected", "reverify")
+    shown = cli("rejected", "release")
     assert shown.code == 1
     assert "inbox.toml has no source acme" in shown.err
 
@@ -278,7 +278,7 @@ def test_what_is_valid_now_goes_the_normal_path(cli: Cli, inbox: Inbox) -> None:
     reject(inbox)
     set_secret("acme", RIGHT)
     inbox.clock.advance(minutes=60)
-    shown = cli("rejected", "release")
+    shown = cli("rejected", "release", "--yes")
     assert shown.code == 0
     assert "1 delivery: 1 accepted." in shown.out
     inbox.work()
@@ -290,14 +290,14 @@ def test_what_is_valid_now_goes_the_normal_path(cli: Cli, inbox: Inbox) -> None:
 def test_its_runs_are_those_of_the_checkout(cli: Cli, inbox: Inbox) -> None:
     reject(inbox)
     set_secret("acme", RIGHT)
-    assert cli("rejected", "release", "--json").data["handlers"] == ["acme.fulfil"]
+    assert cli("rejected", "release", "--yes", "--json").data["handlers"] == ["acme.fulfil"]
 
 
 def test_released_twice_it_is_one_event_run_once(cli: Cli, inbox: Inbox) -> None:
     reject(inbox)
     set_secret("acme", RIGHT)
-    cli("rejected", "release")
-    again = cli("rejected", "release", "--json")
+    cli("rejected", "release", "--yes")
+    again = cli("rejected", "release", "--yes", "--json")
     assert (again.code, again.data["result"]) == (0, "released")
     assert len(inbox.messages()) == 1
     (kept,) = cli("rejected", "list", "--json").objects
@@ -306,18 +306,18 @@ def test_released_twice_it_is_one_event_run_once(cli: Cli, inbox: Inbox) -> None
     assert "released" in cli("rejected", "list").out
 
 
-@pytest.mark.parametrize("command", ["release", "reverify"])
+@pytest.mark.parametrize("command", ["release --yes", "release"])
 def test_one_that_was_released_before_is_named_by_its_event(
     cli: Cli, inbox: Inbox, command: str
 ) -> None:
     reject(inbox)
     set_secret("acme", RIGHT)
-    named = cli("rejected", "release", "--json").data["event_id"]
+    named = cli("rejected", "release", "--yes", "--json").data["event_id"]
 
-    shown = cli("rejected", command)
+    shown = cli("rejected", *command.split())
 
     assert named
-    assert cli("rejected", command, "--json").data["event_id"] == named
+    assert cli("rejected", *command.split(), "--json").data["event_id"] == named
     (row,) = [line.split() for line in shown.out.splitlines() if "released" in line.split()]
     assert row[row.index("released") + 1] == named
 
@@ -327,7 +327,7 @@ def test_several_deliveries_of_one_event_are_one_event(cli: Cli, inbox: Inbox) -
     inbox.clock.advance(minutes=10)
     reject(inbox)
     set_secret("acme", RIGHT)
-    results = cli("rejected", "release", "--json")
+    results = cli("rejected", "release", "--yes", "--json")
     assert [each["result"] for each in results.objects] == ["accepted", "duplicate"]
     assert results.code == 0
     inbox.work()
@@ -341,7 +341,7 @@ def test_what_the_provider_sent_again_meanwhile_is_a_duplicate(cli: Cli, inbox: 
     inbox.clock.advance(minutes=20)
     assert inbox.deliver(secret=RIGHT).outcome is IngestOutcome.ACCEPTED
     inbox.work()
-    assert cli("rejected", "release", "--json").data["result"] == "duplicate"
+    assert cli("rejected", "release", "--yes", "--json").data["result"] == "duplicate"
     assert inbox.messages() == []
 
 
@@ -352,12 +352,12 @@ def test_interrupted_before_its_runs_are_sent_it_is_repeated(
     reject(inbox)
     set_secret("acme", RIGHT)
     inbox.plan.fail("SendMessageBatch", fault)
-    broken = cli("rejected", "release")
+    broken = cli("rejected", "release", "--yes")
     assert broken.code == 1
     assert "the same command continues with the rest" in broken.err
     inbox.plan.heal()
     inbox.clock.advance(seconds=1)
-    assert cli("rejected", "release").code == 0
+    assert cli("rejected", "release", "--yes").code == 0
     inbox.work()
     assert inbox.handled == [("acme.fulfil", "evt-1", 1)]
     assert cli("rejected", "list", "--json").data["released_as"] == "duplicate"
@@ -367,7 +367,7 @@ def test_another_content_under_a_known_id_is_a_conflict(cli: Cli, inbox: Inbox) 
     inbox.deliver(body=b"other content")
     reject(inbox)
     set_secret("acme", RIGHT)
-    shown = cli("rejected", "release")
+    shown = cli("rejected", "release", "--yes")
     assert shown.code == 1
     assert "1 conflict" in shown.out
     assert "`webhookctl inbox inspect evt-1`" in shown.err
@@ -378,7 +378,7 @@ def test_the_invalid_stay_out_while_the_valid_go_in(cli: Cli, inbox: Inbox) -> N
     reject(inbox)
     inbox.deliver("forged", secret="of-somebody")
     set_secret("acme", RIGHT)
-    shown = cli("rejected", "release")
+    shown = cli("rejected", "release", "--yes")
     assert shown.code == 0
     assert "1 accepted, 1 invalid" in shown.out
     assert inbox.statuses().keys() == {"evt-1"}
@@ -387,7 +387,7 @@ def test_the_invalid_stay_out_while_the_valid_go_in(cli: Cli, inbox: Inbox) -> N
 def test_where_nothing_is_valid_it_exits_with_1(cli: Cli, inbox: Inbox) -> None:
     reject(inbox)
     set_secret("acme", "still-the-wrong-one")
-    assert cli("rejected", "release").code == 1
+    assert cli("rejected", "release", "--yes").code == 1
     assert inbox.rows("event#") == []
 
 
@@ -395,7 +395,7 @@ def test_only_the_named_one_is_released(cli: Cli, inbox: Inbox) -> None:
     reject(inbox, "one", body=b'{"n": 1}')
     reject(inbox, "two", body=b'{"n": 2}')
     set_secret("acme", RIGHT)
-    assert cli("rejected", "release", ids(cli)[0]).code == 0
+    assert cli("rejected", "release", "--yes", ids(cli)[0]).code == 0
     assert inbox.statuses().keys() == {"two"}
 
 
@@ -408,7 +408,7 @@ def test_a_type_that_is_not_stored_is_no_failure(cli: Cli, inbox: Inbox, checkou
     orders.write_text(orders.read_text().replace('"paid"', '"refunded"'))
     reject(inbox)
     set_secret("acme", RIGHT)
-    result = cli("rejected", "release", "--json")
+    result = cli("rejected", "release", "--yes", "--json")
     assert (result.code, result.data["result"]) == (0, "ignored")
     assert inbox.rows("event#") == []
 
@@ -418,7 +418,7 @@ def test_a_large_body_is_read_where_it_lies(cli: Cli, inbox: Inbox) -> None:
     reject(inbox, body=body)
     assert "body_ref" in inbox.rows("rejected#acme")[0]
     set_secret("acme", RIGHT)
-    assert cli("rejected", "release").code == 0
+    assert cli("rejected", "release", "--yes").code == 0
     assert inbox.body() == body
 
 
@@ -426,7 +426,7 @@ def test_a_body_that_is_gone_is_said_to_be(cli: Cli, inbox: Inbox) -> None:
     reject(inbox, body=b"".join(inbox.randomness.token().encode() for _ in range(1000)))
     client("s3").delete_object(Bucket="bodies", Key=inbox.rows("rejected#acme")[0]["body_ref"])
     set_secret("acme", RIGHT)
-    shown = cli("rejected", "reverify", "--json")
+    shown = cli("rejected", "release", "--json")
     assert (shown.code, shown.data["result"]) == (1, "lost")
 
 
@@ -437,7 +437,7 @@ def test_a_lane_that_is_not_deployed_releases_nothing(
     handlers.write_text(handlers.read_text().replace('"paid", ', '"paid", lane="slow", '))
     reject(inbox)
     set_secret("acme", RIGHT)
-    shown = cli("rejected", "release")
+    shown = cli("rejected", "release", "--yes")
     assert shown.code == 1
     assert "has no lane slow: deploy first" in shown.err
     assert inbox.rows("event#") == []
@@ -473,7 +473,7 @@ def test_a_token_is_never_stored_and_can_be_judged_all_the_same(cli: Cli, bot: I
     assert update(bot).outcome is IngestOutcome.REJECTED
     assert TOKEN not in repr(bot.rows(""))
     set_secret("bot", TOKEN)
-    assert cli("rejected", "release").code == 0
+    assert cli("rejected", "release", "--yes").code == 0
     assert bot.overview("7", "bot").event.type
     assert TOKEN not in repr(bot.rows(""))
 
@@ -481,7 +481,7 @@ def test_a_token_is_never_stored_and_can_be_judged_all_the_same(cli: Cli, bot: I
 def test_another_token_than_that_of_today_stays_out(cli: Cli, bot: Inbox) -> None:
     update(bot)
     set_secret("bot", "still-another")
-    shown = cli("rejected", "reverify", "--json")
+    shown = cli("rejected", "release", "--json")
     assert shown.data["reason"] == "invalid-signature"
     assert "only a hash of its token was stored" in shown.data["detail"]
 
@@ -492,7 +492,7 @@ def test_a_token_that_came_without_a_key_to_hash_it_with_is_not_kept(cli: Cli, b
     update(bot)
     assert TOKEN not in repr(bot.rows(""))
     set_secret("bot", TOKEN)
-    shown = cli("rejected", "reverify", "--json")
+    shown = cli("rejected", "release", "--json")
     assert "its token was not stored" in shown.data["detail"]
 
 

@@ -57,7 +57,7 @@ def test_with_yes_the_runs_are_sent_and_finish(cli: Cli, dead: Inbox) -> None:
 
 
 def test_the_report_as_json_is_the_functions(cli: Cli, dead: Inbox) -> None:
-    shown = cli("replay", "--event-id", "evt-1", "--json")
+    shown = cli("replay", "evt-1", "--json")
     assert shown.data == {
         "dry_run": True,
         "matched": 1,
@@ -79,7 +79,7 @@ def test_the_report_as_json_is_the_functions(cli: Cli, dead: Inbox) -> None:
 
 
 def test_a_table_shows_which_runs(cli: Cli, dead: Inbox) -> None:
-    shown = cli("replay", "--event-id", "evt-1").out
+    shown = cli("replay", "evt-1").out
     heading, line = shown.splitlines()[-2:]
     assert heading.split() == ["SOURCE", "EVENT_ID", "HANDLER", "STATUS", "OUTCOME", "LAST_ERROR"]
     assert line.split()[:4] == ["acme", "evt-1", "acme.notify", "dead_letter"]
@@ -97,9 +97,9 @@ def test_a_table_that_is_not_all_says_so(cli: Cli, inbox: Inbox) -> None:
 def test_every_filter_reaches_the_function(cli: Cli, dead: Inbox) -> None:
     cli(
         *("replay", "--source", "acme", "--type", "refund*", "--handler", "acme.notify"),
-        *("--error-contains", "order", "--received-after", "3h"),
-        *("--received-before", "2026-01-01T01:30:00", "--limit", "2", "--rate", "50"),
-        *("--reason", "why", "--requested-by", "ada"),
+        *("--error-contains", "order", "--since", "3h"),
+        *("--until", "2026-01-01T01:30:00", "--limit", "2", "--rate", "50"),
+        *("--reason", "why", "--by", "ada"),
     )
     assert cli.replay.payloads == [
         {
@@ -121,12 +121,12 @@ def test_every_filter_reaches_the_function(cli: Cli, dead: Inbox) -> None:
 
 
 def test_filters_choose(cli: Cli, dead: Inbox) -> None:
-    cli("replay", "--received-before", "2026-01-01T00:30:00Z", "--yes")
+    cli("replay", "--until", "2026-01-01T00:30:00Z", "--yes")
     assert statuses(dead) == [Status.PENDING, Status.DEAD_LETTER, Status.DEAD_LETTER]
 
 
 def test_several_events_may_be_named(cli: Cli, dead: Inbox) -> None:
-    cli("replay", "--event-id", "evt-0", "--event-id", "evt-2", "--yes")
+    cli("replay", "evt-0", "evt-2", "--yes")
     assert statuses(dead) == [Status.PENDING, Status.DEAD_LETTER, Status.PENDING]
 
 
@@ -145,7 +145,7 @@ def test_the_runs_of_a_named_event_are_stepped_through_once_each(cli: Cli, inbox
     inbox.fails("acme.fulfil", Permanent("422"))
     inbox.deliver("two-runs")
     inbox.work()
-    shown = cli("replay", "--event-id", "two-runs", "--rate", "0.2", "--yes", "--json")
+    shown = cli("replay", "two-runs", "--rate", "0.2", "--yes", "--json")
     assert shown.data["counts"] == {"replayed": 2}
     assert [inbox.run("two-runs", name).generation for name in ("acme.fulfil", "acme.notify")] == [
         1,
@@ -168,33 +168,33 @@ def test_the_limit_holds_over_all_invocations(cli: Cli, dead: Inbox) -> None:
 
 
 def test_what_was_left_alone_is_told(cli: Cli, dead: Inbox) -> None:
-    shown = cli("replay", "--event-id", "fine", "--event-id", "evt-0", "--yes")
+    shown = cli("replay", "fine", "evt-0", "--yes")
     assert "  1 sent again\n" in shown.out
     assert "  1 unchanged: finished" in shown.out
 
 
 def test_where_nothing_is_sent_nothing_says_replayed(cli: Cli, dead: Inbox) -> None:
-    shown = cli("replay", "--event-id", "fine", "--yes")
+    shown = cli("replay", "fine", "--yes")
     assert shown.out.startswith("nothing was sent\n  1 run found\n")
     assert "replayed" not in shown.out + shown.err
 
 
 def test_force_repeats_finished_work_that_is_named(cli: Cli, dead: Inbox) -> None:
-    shown = cli("replay", "--event-id", "fine", "--handler", "acme.notify", "--force", "--yes")
+    shown = cli("replay", "fine", "--handler", "acme.notify", "--force", "--yes")
     assert shown.code == 0
     assert dead.run("fine", "acme.notify").status is Status.PENDING
 
 
-@pytest.mark.parametrize("more", [[], ["--event-id", "fine"], ["--handler", "acme.notify"]])
+@pytest.mark.parametrize("more", [[], ["fine"], ["--handler", "acme.notify"]])
 def test_force_without_names_is_a_wrong_call(cli: Cli, more: list[str]) -> None:
     shown = cli("replay", "--force", *more)
     assert shown.code == 2
-    assert "--force needs --event-id and --handler" in shown.err
+    assert "--force needs EVENT_ID and --handler" in shown.err
     assert cli.replay.payloads == []
 
 
 def test_an_unknown_event_is_an_error(cli: Cli, dead: Inbox) -> None:
-    shown = cli("replay", "--event-id", "evt-9")
+    shown = cli("replay", "evt-9")
     assert shown.code == 1
     assert "  1 not found: no event with this id\n" in shown.out
 
@@ -202,14 +202,18 @@ def test_an_unknown_event_is_an_error(cli: Cli, dead: Inbox) -> None:
 def test_an_unknown_source_is_an_error_that_names_the_known_ones(cli: Cli, dead: Inbox) -> None:
     shown = cli("replay", "--source", "acne")
     assert (shown.code, shown.out) == (1, "")
-    assert shown.err == "webhookctl: no source acne; known sources: acme, github, stripe\n"
+    assert (
+        shown.err
+        == 'webhookctl: no source acne; known sources: acme, github, stripe; did you mean "acme"?\n'
+    )
 
 
 def test_so_is_an_unknown_handler_that_names_the_deployed_ones(cli: Cli, dead: Inbox) -> None:
     shown = cli("replay", "--handler", "acme.fulfill", "--yes")
     assert (shown.code, shown.out) == (1, "")
     names = ", ".join(MANIFEST.handlers)
-    assert shown.err.endswith(f"webhookctl: no handler acme.fulfill; known handlers: {names}\n")
+    assert f"webhookctl: no handler acme.fulfill; known handlers: {names}; " in shown.err
+    assert shown.err.endswith('did you mean "acme.fulfil"?\n')
     # One that has left the code may still have dead letters.
     assert cli("replay", "--handler", "acme.notify").code == 0
 

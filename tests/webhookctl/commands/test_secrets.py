@@ -1,6 +1,7 @@
 """`secrets set`: a value goes in and is never seen again."""
 
 import io
+from pathlib import Path
 
 import pytest
 import typer
@@ -97,12 +98,29 @@ def test_who_may_not_read_it_may_still_set_it(cli: Cli, monkeypatch: pytest.Monk
 
 
 @pytest.mark.usefixtures("_declared")
-def test_a_name_that_nothing_uses_is_noted(cli: Cli) -> None:
-    cli.local = True
+@pytest.mark.parametrize("local", [True, False])
+def test_a_name_that_nothing_uses_needs_create(cli: Cli, *, local: bool) -> None:
+    cli.local = local
     shown = cli("secrets", "set", "acne", stdin=VALUE)
-    assert shown.code == 0
-    assert "does not use a secret acne; it uses: acme, github, stripe" in shown.err
-    assert "does not use" not in cli("secrets", "set", "acme", stdin=VALUE).err
+    assert shown.code == 1
+    assert shown.err == (
+        "webhookctl: no secret acne of a source, destination or handler; known secrets: acme,"
+        ' github, stripe; did you mean "acme"? To store it all the same, add --create\n'
+    )
+    assert cli("secrets", "set", "acne", "--create", "--json", stdin=VALUE).data["created"]
+
+
+def test_a_secret_that_only_the_checkout_uses_is_known(cli: Cli, checkout: Path) -> None:
+    cli.local = True
+    assert cli("secrets", "set", "hashed", stdin=VALUE).code == 0
+    assert 'did you mean "hashed"?' in cli("secrets", "set", "hased", stdin=VALUE).err
+    (checkout / "inbox.toml").write_text("[[[")
+    assert "no secret hashed" in cli("secrets", "set", "hashed", stdin=VALUE).err
+
+
+def test_without_the_deployed_manifest_no_name_is_refused(cli: Cli) -> None:
+    cli.local, cli.manifest = True, None
+    assert cli("secrets", "set", "acne", stdin=VALUE).code == 0
 
 
 @pytest.mark.usefixtures("_declared")
@@ -114,6 +132,7 @@ def test_an_empty_value_is_refused(cli: Cli, value: str) -> None:
 
 
 def test_a_name_that_no_deployment_knows_is_refused_in_aws(cli: Cli) -> None:
+    cli.manifest = None
     shown = cli("secrets", "set", "acne", stdin=VALUE)
     assert shown.code == 1
     assert f"the stack {STACK} has no secret acne: add it to inbox.toml and deploy" in shown.err

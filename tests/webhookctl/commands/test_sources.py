@@ -80,7 +80,7 @@ def test_what_github_could_not_deliver_is_listed_oldest_first(cli: Cli, hub: Git
         ["g-1", "issues.opened", "503"],
         ["g-3", "issues.opened", "503"],
     ]
-    assert "2 of 3 events in the log missing. Add --fetch" in shown.err
+    assert "2 of 3 events in the log missing. Add --yes" in shown.err
 
 
 def test_nothing_is_asked_for_again_unless_it_is_said(cli: Cli, hub: GitHub) -> None:
@@ -94,10 +94,10 @@ def test_fetch_brings_it_in_by_the_way_of_every_delivery(cli: Cli, hub: GitHub) 
     hub.deliver("g-1", lost=True)
     hub.deliver("g-2", "push", lost=True)
 
-    shown = run(cli, hub, "--fetch", "--json")
+    shown = run(cli, hub, "--yes", "--json")
 
     assert shown.code == 0, shown.err
-    assert [entry["fetch"] for entry in shown.data["missing"]] == ["asked", "asked"]
+    assert [entry["redelivery"] for entry in shown.data["missing"]] == ["asked", "asked"]
     event = stored(hub.inbox, "github", "g-1")
     assert event.body == hub.sent["g-1"][1]
     assert event.runs == ("github.announce",)
@@ -108,7 +108,7 @@ def test_fetch_brings_it_in_by_the_way_of_every_delivery(cli: Cli, hub: GitHub) 
 
 def test_fetching_what_came_meanwhile_is_a_duplicate(cli: Cli, hub: GitHub) -> None:
     hub.deliver("g-1", lost=True)
-    run(cli, hub, "--fetch")
+    run(cli, hub, "--yes")
     hub.inbox.work()
 
     hub.deliver("g-1")
@@ -145,7 +145,7 @@ def test_a_delivery_that_was_tried_again_is_one_event_with_its_last_answer(
     hub.log[0] |= {"status_code": 500}
     hub.deliver("g-1", lost=True)
 
-    [entry] = run(cli, hub, "--json", "--fetch").data["missing"]
+    [entry] = run(cli, hub, "--json", "--yes").data["missing"]
 
     assert entry["answered"] == 503
     [asked] = [asked for asked in hub.asked if asked.method == "POST"]
@@ -156,9 +156,9 @@ def test_an_organizations_webhook_has_a_log_of_its_own(cli: Cli, inbox: Inbox, s
     hub = GitHub(inbox, served, "/orgs/octo/hooks/7")
     hub.deliver("g-1", lost=True)
 
-    shown = run(cli, hub, "--json", "--fetch", hook="octo/7")
+    shown = run(cli, hub, "--json", "--yes", hook="octo/7")
 
-    assert [entry["fetch"] for entry in shown.data["missing"]] == ["asked"]
+    assert [entry["redelivery"] for entry in shown.data["missing"]] == ["asked"]
     assert inbox.overview("g-1", "github").event.type == "issues.opened"
 
 
@@ -189,7 +189,7 @@ def test_json_is_one_object_that_tells_the_window(cli: Cli, hub: GitHub) -> None
                 "type": "issues.opened",
                 "at": "2026-01-01T00:00:00.000Z",
                 "answered": 503,
-                "fetch": None,
+                "redelivery": None,
             }
         ],
     }
@@ -214,14 +214,14 @@ def test_stripes_events_are_those_that_the_endpoint_wants(cli: Cli, pay: Stripe)
 def test_stripe_sends_again_what_is_missing_and_what_comes_is_signed(cli: Cli, pay: Stripe) -> None:
     pay.happen("evt_1", lost=True)
 
-    [entry] = run(cli, pay, "--fetch", "--json").data["missing"]
+    [entry] = run(cli, pay, "--yes", "--json").data["missing"]
 
     assert entry == {
         "event_id": "evt_1",
         "type": "invoice.paid",
         "at": "2026-01-01T00:00:00.000Z",
         "answered": None,
-        "fetch": "asked",
+        "redelivery": "asked",
     }
     event = stored(pay.inbox, "stripe", "evt_1")
     # What the endpoint is sent, not what the list shows.
@@ -254,7 +254,7 @@ def test_requests_that_change_something_are_a_second_apart(cli: Cli, hub: GitHub
         hub.deliver(f"g-{number}", lost=True)
     before = hub.inbox.now + timedelta(minutes=10)
 
-    run(cli, hub, "--fetch")
+    run(cli, hub, "--yes")
 
     assert hub.inbox.now - before >= timedelta(seconds=3)
 
@@ -288,7 +288,7 @@ def test_the_last_request_that_is_left_is_used_and_then_it_is_waited(cli: Cli, h
     last = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": stamp(start + timedelta(seconds=9))}
     hub.instead = [Said(200, hub.log, last)]
 
-    assert run(cli, hub, "--fetch").code == 0
+    assert run(cli, hub, "--yes").code == 0
     assert hub.times("POST") == 1
     assert hub.inbox.now - start >= timedelta(seconds=9)
 
@@ -309,11 +309,11 @@ def test_a_limit_in_the_middle_leaves_the_rest_for_the_next_time(cli: Cli, hub: 
     # The list, the first one, and then no more.
     hub.instead = [None, None, Said(429, {}, {"retry-after": "1800"})]
 
-    shown = run(cli, hub, "--fetch", "--json")
+    shown = run(cli, hub, "--yes", "--json")
 
     assert shown.code == 1
-    assert [entry["fetch"] for entry in shown.data["missing"]] == ["asked", *["not asked"] * 2]
-    assert missing(cli, hub, "--fetch") == ["g-1", "g-2"]
+    assert [entry["redelivery"] for entry in shown.data["missing"]] == ["asked", *["not asked"] * 2]
+    assert missing(cli, hub, "--yes") == ["g-1", "g-2"]
     assert missing(cli, hub) == []
 
 
@@ -322,7 +322,7 @@ def test_one_that_is_refused_does_not_keep_the_others(cli: Cli, hub: GitHub) -> 
     hub.deliver("g-2", lost=True)
     hub.instead = [None, Said(422, {"message": "Delivery is too old"})]
 
-    shown = run(cli, hub, "--fetch")
+    shown = run(cli, hub, "--yes")
 
     assert shown.code == 1
     assert "refused, 422: Delivery is too old" in shown.out

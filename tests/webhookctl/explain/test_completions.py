@@ -21,8 +21,8 @@ def test_it_is_named_with_its_times_and_the_command_that_completes_it(labour: La
     assert told(labour).startswith(
         "Wait: acme.fulfil continues when its job render is completed"
         " (started 2026-01-01T00:00:00Z, to end by 2026-01-02T00:00:00Z);"
-        " it checks by itself in 15 min. To record the result: webhookctl complete --source acme"
-        " --event-id evt-1 --handler acme.fulfil --effect render --result JSON"
+        " it checks by itself in 15 min. To record the result: webhookctl complete evt-1"
+        " --source acme --handler acme.fulfil --effect render --result JSON"
     )
     assert told(labour).endswith("retry-safe: render is committed and will not be repeated.")
 

@@ -27,7 +27,7 @@ EVENT = StoredEvent(
     headers={},
     runs=("stripe.fulfil",),
 )
-REPLAY = "webhookctl replay --source stripe --event-id evt_1 --handler stripe.fulfil --yes"
+REPLAY = "webhookctl replay evt_1 --source stripe --handler stripe.fulfil --yes"
 
 
 def run(status: Status, **changes: Any) -> Run:
@@ -99,7 +99,7 @@ def test_several_runs_that_have_not_begun_are_sent_by_one_command() -> None:
     late = overview(runs=("a.one", "a.two"), received_at=NOW - 22 * MINUTE)
     said = next_action(late, now=NOW)
     assert "a.one, a.two has not started" in said
-    assert said.endswith("webhookctl replay --source stripe --event-id evt_1 --yes")
+    assert said.endswith("webhookctl replay evt_1 --source stripe --yes")
 
 
 def test_the_runs_that_decide_the_status_are_spoken_of_and_no_others() -> None:
@@ -533,4 +533,4 @@ def test_every_status_has_words_even_with_nothing_else_known(status: Status) -> 
 def test_a_command_survives_a_shell_whatever_the_event_is_called() -> None:
     odd = replace(EVENT, event_id="a b;rm -rf $HOME'")
     command = replay_command(odd, ["stripe.fulfil"], PLAIN)
-    assert """--event-id 'a b;rm -rf $HOME'"'"''""" in command
+    assert """replay 'a b;rm -rf $HOME'"'"''""" in command

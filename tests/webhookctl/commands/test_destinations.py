@@ -1,0 +1,154 @@
+"""`destinations list`: circuit, rate, waiting runs, oldest run and next probe."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.unit.support.world import handler
+from tests.webhookctl.commands.stage import MANIFEST, Cli, Inbox
+from webhook_inbox.destinations.circuit import CallOutcome
+from webhook_inbox.destinations.gate import Gate
+from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
+from webhookctl.commands import destinations
+
+CRM = DestinationSpec("crm", "https://crm.example", rate=2.0, breaker=BreakerSpec(failures=3))
+PLAIN = DestinationSpec("plain", "https://plain.example", breaker=None)
+CALLING = replace(
+    MANIFEST,
+    handlers={"acme.fulfil": handler("acme.fulfil", "paid", destinations=("crm",))},
+    destinations={"crm": CRM, "plain": PLAIN},
+)
+
+
+@pytest.fixture
+def inbox() -> Inbox:
+    """An inbox in memory whose handler calls a destination."""
+    made = Inbox()
+    made.deploy(CALLING)
+    return made
+
+
+@pytest.fixture
+def cli(cli: Cli) -> Cli:
+    cli.manifest = CALLING
+    return cli
+
+
+@pytest.fixture
+def gate(inbox: Inbox) -> Gate:
+    return Gate(table=inbox.table, clock=inbox.clock, randomness=inbox.randomness)
+
+
+def fail(gate: Gate, times: int) -> None:
+    for _ in range(times):
+        gate.report(CRM, CallOutcome.failed())
+
+
+def listed(cli: Cli, name: str = "crm") -> dict[str, Any]:
+    """Returns one destination as JSON."""
+    [found] = [
+        each
+        for each in cli("destinations", "list", "--json").objects
+        if each["destination"] == name
+    ]
+    return dict(found)
+
+
+def row(cli: Cli) -> list[str]:
+    """Returns the cells of the first destination."""
+    shown = cli("destinations", "list")
+    assert shown.code == 0
+    return [cell.strip() for cell in shown.out.splitlines()[1].split("  ") if cell.strip()]
+
+
+def test_a_healthy_destination_has_a_closed_circuit_and_nothing_waits(cli: Cli) -> None:
+    assert listed(cli) == {
+        "destination": "crm",
+        "base_url": "https://crm.example",
+        "circuit": "closed",
+        "failures": 0,
+        "next_probe": None,
+        "paused_until": None,
+        "rate": "2/s",
+        "queue_until": None,
+        "waiting": 0,
+        "waiting_is_complete": True,
+        "oldest": None,
+    }
+    assert row(cli) == ["crm", "closed", "2/s", "0", "-", "-"]
+
+
+def test_one_without_breaker_and_rate_has_neither(cli: Cli) -> None:
+    found = listed(cli, "plain")
+    assert (found["circuit"], found["rate"], found["next_probe"]) == (None, None, None)
+    assert "plain        none     -" in cli("destinations", "list").out
+
+
+def test_failures_below_the_threshold_are_counted(cli: Cli, gate: Gate) -> None:
+    fail(gate, 2)
+    assert listed(cli)["failures"] == 2
+    assert row(cli)[1] == "closed, 2 failures"
+
+
+def test_an_open_circuit_names_its_next_probe_and_the_oldest_of_the_runs_that_wait(
+    cli: Cli, inbox: Inbox, gate: Gate
+) -> None:
+    fail(gate, 3)
+    inbox.deliver("evt-1")
+    inbox.clock.advance(seconds=5)
+    inbox.deliver("evt-2")
+    inbox.work_once()
+    inbox.work_once()
+    assert inbox.handled == []
+    found = listed(cli)
+    assert (found["circuit"], found["waiting"]) == ("open", 2)
+    assert found["next_probe"] == "2026-01-01T00:01:00.000Z"
+    assert found["oldest"]["event_id"] == "evt-1"
+    assert found["oldest"]["handler"] == "acme.fulfil"
+    assert listed(cli, "plain")["waiting"] == 0
+    cells = row(cli)
+    assert cells[:4] == ["crm", "open, 3 failures", "2/s", "2"]
+    assert cells[4].endswith("s ago")
+    assert cells[5].startswith("in 54s")
+
+
+def test_after_the_recovery_a_probe_is_allowed_now(cli: Cli, inbox: Inbox, gate: Gate) -> None:
+    fail(gate, 3)
+    inbox.clock.advance(seconds=CRM.breaker.recovery + 1 if CRM.breaker else 0)
+    assert listed(cli)["circuit"] == "recovering"
+    assert row(cli)[5] == "now"
+
+
+def test_a_pause_has_its_end(cli: Cli, gate: Gate) -> None:
+    gate.report(CRM, CallOutcome.limited(timedelta(seconds=30)))
+    assert listed(cli)["paused_until"] == "2026-01-01T00:00:30.000Z"
+    assert row(cli)[1] == "closed, paused for 30s"
+
+
+def test_the_number_is_at_least_one_where_the_index_has_more_than_is_read(
+    cli: Cli, inbox: Inbox, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(destinations, "PER_SHARD", 1)
+    fail(gate, 3)
+    for number in range(12):
+        inbox.deliver(f"evt-{number}")
+        inbox.work_once()
+    found = listed(cli)
+    assert not found["waiting_is_complete"]
+    assert 1 <= found["waiting"] < 12
+    assert row(cli)[3].startswith("at least ")
+
+
+def test_an_expired_row_counts_as_absent(cli: Cli, inbox: Inbox, gate: Gate) -> None:
+    fail(gate, 2)
+    inbox.clock.advance(minutes=36 * 24 * 60)
+    assert listed(cli)["failures"] == 0
+
+
+def test_no_destination_and_no_manifest_are_said(cli: Cli) -> None:
+    cli.manifest = MANIFEST
+    assert cli("destinations", "list").err == "The deployed inbox has no destinations.\n"
+    cli.manifest = None
+    assert cli("destinations", "list").code == 1

@@ -1,0 +1,197 @@
+"""All commands share one vocabulary of options, one form of JSON and one form of help."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.webhookctl.commands.every_command import ARGUMENTS, leaves
+from tests.webhookctl.commands.stage import Cli, Inbox, Result
+from tests.webhookctl.commands.test_hostile_text import EVIL, assert_harmless
+from webhookctl.errors import CommandError
+from webhookctl.target import Selection, Target
+
+LEAVES = leaves()
+CALLS = {**ARGUMENTS, "check": ()}
+OFFLINE = {"check", "conformance", "dev", "verify"}
+SELECTING = ("--local", "--stack", "--profile", "--region")
+# They change several runs; all others change one run, or none.
+BULK = {"hold approve", "hold deny", "rejected release", "replay", "sources reconcile"}
+
+
+def options(command: str) -> dict[str, Any]:
+    """Returns the options of a command by their names."""
+    return {name: p for p in LEAVES[command].params for name in p.opts if name.startswith("--")}
+
+
+@pytest.fixture
+def files(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The files that the commands read."""
+    (checkout.parent / "headers.txt").write_text("X-Acme-Id: evt-1\n")
+    (checkout.parent / "body.json").write_text("[]")
+    monkeypatch.setenv("SECRET", "only a test")
+    return checkout
+
+
+def run(cli: Cli, command: str, *more: str) -> Result:
+    return cli(*command.split(), *CALLS[command], *more, stdin="only a test")
+
+
+# -- options
+
+
+@pytest.mark.parametrize("command", LEAVES)
+def test_an_option_has_one_name_in_all_commands(command: str) -> None:
+    old = {"--event-id", "--received-after", "--received-before", "--requested-by", "--fetch"}
+    assert not old & options(command).keys()
+    for name, metavar in {"--since": "TIME", "--until": "TIME", "--by": "NAME"}.items():
+        assert name not in options(command) or options(command)[name].metavar == metavar
+    assert ("--since" in options(command)) == ("--until" in options(command))
+    named = [p for p in LEAVES[command].params if p.param_type_name == "argument"]
+    assert not [p for p in named if "event" in p.name and p.metavar != "EVENT_ID"]
+
+
+def test_every_command_that_changes_several_runs_has_a_dry_run() -> None:
+    assert {command for command in LEAVES if "--yes" in options(command)} == BULK
+
+
+def test_every_command_that_records_a_person_takes_the_name() -> None:
+    assert {command for command in LEAVES if "--by" in options(command)} == {
+        *("complete", "handlers pause", "handlers resume", "hold approve", "hold deny"),
+        *("rejected release", "replay", "secrets enrol", "skip"),
+    }
+
+
+@pytest.mark.parametrize("command", CALLS)
+def test_a_command_offers_a_target_exactly_if_it_uses_one(
+    cli: Cli, inbox: Inbox, files: Path, command: str
+) -> None:
+    offers = set(SELECTING) & options(command).keys()
+    assert offers == (set() if command in OFFLINE else set(SELECTING))
+    run(cli, command)
+    assert bool(cli.selected) == bool(offers)
+
+
+@pytest.mark.parametrize("command", sorted(OFFLINE))
+@pytest.mark.parametrize("option", [["--local"], ["--stack", "a"], ["--region", "b"]])
+def test_a_target_is_refused_where_it_has_no_effect(
+    cli: Cli, files: Path, command: str, option: list[str]
+) -> None:
+    words = [*command.split(), *CALLS.get(command, ())]
+    for given in ([*option, *words], [*words, *option]):
+        shown = cli(*given, stdin="only a test")
+        assert shown.code == 2
+        assert f"no option {option[0]}" in shown.err
+
+
+def test_dev_has_no_json(cli: Cli) -> None:
+    for words in (["--json", "dev"], ["dev", "--json"]):
+        shown = cli(*words)
+        assert (shown.code, shown.err) == (2, "")
+        assert "no option --json" in shown.data["error"]["message"]
+
+
+# -- help
+
+
+@pytest.mark.parametrize("command", LEAVES)
+def test_help_names_the_form_of_a_value_not_a_type(cli: Cli, command: str) -> None:
+    shown = cli(*command.split(), "--help")
+    assert shown.code == 0
+    assert not re.search(r"<\w|x[<>]=|\b(INTEGER|RANGE|str|int|float|list\[)\b|\{", shown.out)
+    for option in options(command).values():
+        assert option.is_flag or re.fullmatch(r"[A-Z_=]+|[0-9.]+-[0-9]+", option.metavar)
+
+
+def test_help_names_ranges_files_and_durations(cli: Cli) -> None:
+    assert "--port 1-65535" in cli("dev", "--help").out
+    assert "--rate 0.1-500" in cli("replay", "--help").out
+    assert "--secret-file FILE" in cli("verify", "--help").out
+    assert "--for DURATION" in cli("secrets", "enrol", "--help").out
+    assert "--error-contains TEXT" in cli("replay", "--help").out
+    assert "Usage: webhookctl send [OPTIONS] FILE...\n" in cli("send", "--help").out
+    assert "Usage: webhookctl replay [OPTIONS] [EVENT_ID...]\n" in cli("replay", "--help").out
+
+
+def test_a_range_is_still_checked(cli: Cli) -> None:
+    assert cli("replay", "--limit", "10001").code == 2
+    assert cli("inbox", "list", "--limit", "0").code == 2
+
+
+# -- suggestions
+
+
+@pytest.mark.parametrize(
+    ("words", "guess"),
+    [
+        (["inbx"], "inbox"),
+        (["inbox", "lst"], "list"),
+        (["inbox", "list", "--sorce", "acme"], "--source"),
+        (["--jsn", "inbox", "list"], "--json"),
+        (["inbox", "list", "--source", "acne"], "acme"),
+        (["inbox", "list", "--handler", "acme.fulfill"], "acme.fulfil"),
+        (["secrets", "enrol", "githb"], "github"),
+        (["send", "body.json", "--source", "strip"], "stripe"),
+        (["handlers", "pause", "acme.notfy", "--reason", "why"], "acme.notify"),
+    ],
+)
+def test_the_most_similar_name_is_suggested(
+    cli: Cli, files: Path, words: list[str], guess: str
+) -> None:
+    shown = cli(*words)
+    assert shown.code in {1, 2}
+    assert f'did you mean "{guess}"?' in shown.err
+
+
+# -- JSON
+
+
+@pytest.mark.parametrize("command", CALLS)
+def test_json_is_one_object_a_line(cli: Cli, inbox: Inbox, files: Path, command: str) -> None:
+    inbox.deliver(type_="refunded")
+    shown = run(cli, command, "--json")
+    assert shown.code in {0, 1}
+    assert all(isinstance(each, dict) for each in shown.objects)
+    assert shown.code == 0 or shown.objects
+
+
+def error_of(shown: Result) -> dict[str, Any]:
+    error: dict[str, Any] = shown.objects[-1]["error"]
+    assert error.keys() == {"message", "exit_status"}
+    assert (error["exit_status"], shown.err) == (shown.code, "")
+    return error
+
+
+@pytest.mark.parametrize("command", LEAVES)
+def test_a_wrong_call_is_json_too(cli: Cli, command: str) -> None:
+    error = error_of(cli(*command.split(), "--json", "--" + EVIL))
+    assert error["exit_status"] == 2
+    assert_harmless(Result(2, error["message"], ""))
+
+
+@pytest.mark.parametrize("command", sorted(CALLS.keys() - OFFLINE))
+def test_a_failure_is_json_too(
+    cli: Cli, files: Path, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: Selection) -> Target:
+        raise CommandError(f"no target {EVIL}: use --local")
+
+    monkeypatch.setattr(cli, "_connect", refuse)
+    error = error_of(run(cli, command, "--json"))
+    assert error["exit_status"] == 1
+    assert error["message"].endswith(": use --local")
+    assert_harmless(Result(1, error["message"], ""))
+
+
+def test_a_wrong_call_shows_no_control_characters(cli: Cli) -> None:
+    for words in (["inbox", "list", "--" + EVIL], [EVIL], ["inbox", "list", EVIL]):
+        shown = cli(*words)
+        assert (shown.code, shown.out) == (2, "")
+        assert_harmless(shown)
+
+
+def test_an_argument_behind_the_options_asks_for_no_json(cli: Cli) -> None:
+    shown = cli("inbox", "inspect", "--", "--json")
+    assert (shown.code, shown.out) == (1, "")
+    assert shown.err.startswith("webhookctl: no event --json")
