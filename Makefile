@@ -4,7 +4,7 @@ BIN := .venv/bin
 
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
-.PHONY: help setup dev check test test-whole test-local test-parts simulate mutants fuzz storm proof lock clean
+.PHONY: help setup dev check test test-whole test-local test-parts simulate mutants fuzz storm proof wheel package lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -28,6 +28,7 @@ check: setup ## lint, type check, import rules and unit tests; 4 minutes
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/pytest tests/app --quiet
 	$(BIN)/pytest tests/unit tests/architecture --quiet --numprocesses 2
 
 test: check ## run all checks and tests
@@ -42,6 +43,12 @@ test-local: setup
 test-parts: setup
 	$(BIN)/pytest tests/infra tests/functions tests/contract tests/webhookctl tests/docs tests/simulation --ignore tests/webhookctl/local \
 		--quiet --numprocesses 2 --dist loadscope
+
+wheel: setup ## build the wheel into dist/
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
+
+package: setup ## install the wheel into an empty directory, and use it as a new user does; 4 minutes
+	$(BIN)/pytest tests/package --quiet
 
 simulate: setup ## simulate every schedule of small worlds and random ones of large worlds; 6 minutes
 	$(BIN)/python -m simulation explore
@@ -62,4 +69,4 @@ lock: ## regenerate the lock files under requirements/; needs uv
 	scripts/lock.sh
 
 clean: ## delete build output and .venv
-	rm -rf .build .local cdk.out .venv
+	rm -rf .build .local cdk.out dist .venv

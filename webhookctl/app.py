@@ -10,9 +10,11 @@ from webhookctl.commands import (
     complete,
     conformance,
     dev,
+    export,
     handlers,
     hold,
     inbox,
+    init,
     rejected,
     replay,
     secrets,
@@ -52,9 +54,11 @@ def webhookctl(
     """Operate a webhook inbox: one on this machine (--local) or in AWS (--stack NAME)."""
 
 
+app.command("init")(init.init)
 app.command("dev")(dev.dev)
 app.add_typer(secrets.app, name="secrets")
 app.command("send")(send.send)
+inbox.app.command("export")(export.export)
 app.add_typer(inbox.app, name="inbox")
 app.add_typer(rejected.app, name="rejected")
 app.command("replay")(replay.replay)

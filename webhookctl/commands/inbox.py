@@ -7,19 +7,29 @@ from typing import Annotated, Final
 
 import typer
 
-from webhook_inbox.domain.model import EventStatus, Overview, Run
+from webhook_inbox.domain.model import EventStatus, Overview, Run, StoredEvent
 from webhook_inbox.ledger.schema import conflict_key, dedupe_key
 from webhook_inbox.queue.line import TURN, Line
 from webhookctl.checkout import known_manifest, known_source, require_known
-from webhookctl.display.event import advice, body_object, event_object, print_event, runs_in_short
-from webhookctl.display.times import iso, moment
+from webhookctl.display.event import advice, body_object, event_object, run_notes
+from webhookctl.display.inspection import Inspection, print_event
+from webhookctl.display.suggestions import Command
+from webhookctl.display.table import ELLIPSIS, Column, Fit
+from webhookctl.display.times import moment
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Body, EventId, EventType, Invocation, Limit, Source, takes_options
 from webhookctl.search import ATTENDED, WINDOW, Wanted, find
 from webhookctl.target import Target
 
 HOUR: Final = timedelta(hours=1)
-COLUMNS: Final = ("RECEIVED", "SOURCE", "TYPE", "EVENT_ID", "STATUS", "RUNS")
+COLUMNS: Final = (
+    Column("RECEIVED"),
+    Column("SOURCE", Fit.NAME),
+    Column("TYPE", Fit.NAME),
+    Column("EVENT_ID", Fit.ID),
+    Column("STATUS"),
+    Column("RUNS", Fit.NOTE),
+)
 # The attempts left do not matter for events in these statuses.
 SETTLED: Final = frozenset({EventStatus.DONE, EventStatus.SKIPPED, EventStatus.ACCEPTED})
 
@@ -62,18 +72,18 @@ def list_events(
         if not count:
             require_known(call.target, source=source, handler=handler)
         return
-    rows = [_row(overview) for overview in found]
+    rows = [_row(overview, now) for overview in found]
     if rows:
-        call.output.table(COLUMNS, rows)
+        call.output.table(COLUMNS, rows, now=now)
     else:
         require_known(call.target, source=source, handler=handler)
     _hint(call, wanted, count=len(rows), limit=limit)
 
 
-def _row(overview: Overview) -> tuple[object, ...]:
+def _row(overview: Overview, now: datetime) -> tuple[object, ...]:
     event = overview.event
-    shown = (iso(event.received_at), event.source, event.type, event.event_id)
-    return (*shown, overview.status, runs_in_short(overview))
+    shown = (event.received_at, event.source, event.type, event.event_id)
+    return (*shown, overview.status, run_notes(overview, now=now))
 
 
 def _hint(call: Invocation, wanted: Wanted, *, count: int, limit: int) -> None:
@@ -97,8 +107,14 @@ def inspect_event(
     event_id: EventId,
     source: Source = None,
     body: Body = False,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose", "-v", help="Show fingerprint, generations, leases and workers as well."
+        ),
+    ] = False,
 ) -> None:
-    """Show an event with its runs, attempts and effects, and the next action."""
+    """Show an event's status, reasons and next action, then its attempts and effects."""
     if not event_id:
         listed = call.program.command("inbox list")
         raise CommandError(f"EVENT_ID is empty: use an id from `{listed}`")
@@ -114,14 +130,22 @@ def inspect_event(
         return
     spec = known_source(target, event.source)
     provider = event.source if spec is None else spec.provider
-    words = advice(overview, now=now, limits=limits, program=call.program)
-    print_event(output, overview, provider=provider, now=now, words=words)
+    steps = advice(overview, now=now, limits=limits, program=call.program)
+    print_event(
+        output,
+        Inspection(overview, provider, steps, _see_body(call, event), now, verbose=verbose),
+    )
     for words in _conflicts(target, event.source, event.event_id):
         output.line()
         output.line(words)
     if body:
         output.line()
         output.lines("".join(body_object(event.body).values()))
+
+
+def _see_body(call: Invocation, event: StoredEvent) -> Command:
+    options = ("--source", event.source, "--body")
+    return call.program.command("inbox inspect", *options, argument=event.event_id)
 
 
 def _in_line(target: Target, run: Run, now: datetime) -> Run:
@@ -149,6 +173,9 @@ def _the_one(call: Invocation, event_id: str, source: str | None, *, body: bool)
 
 
 def _unknown(call: Invocation, event_id: str, sources: list[str]) -> str:
+    if ELLIPSIS in event_id:
+        whole = call.program.command("inbox list", "--json")
+        return f"{event_id} is a shortened id: give the complete one, as in `{whole}`"
     refused = [w for name in sources for w in _conflicts(call.target, name, event_id)]
     if refused:
         return f"the event has expired; {'; '.join(refused)}"

@@ -15,14 +15,20 @@ from webhookctl.commands.secrets import read_value
 from webhookctl.deliveries.post import Answer, post
 from webhookctl.deliveries.samples import Draft, Forge
 from webhookctl.display.output import counted
+from webhookctl.display.table import Column, Fit
 from webhookctl.errors import CommandError
 from webhookctl.invocation import EXPOSED, Invocation, SecretEnv, secret_of, takes_options
 from webhookctl.local import dev_secrets
-from webhookctl.target import STATE
+from webhookctl.local.state import DIRECTORY
 
 IN_FLIGHT: Final = 16
 STDIN: Final = "-"
-COLUMNS: Final = ("FILE", "EVENT_ID", "HTTP", "ANSWER")
+COLUMNS: Final = (
+    Column("FILE", Fit.NAME),
+    Column("EVENT_ID", Fit.ID),
+    Column("HTTP"),
+    Column("ANSWER", Fit.NOTE),
+)
 
 
 @takes_options
@@ -116,7 +122,7 @@ def _stored(call: Invocation, spec: SourceSpec) -> str:
 
 def _signing_key(spec: SourceSpec) -> str | None:
     """Returns the private key of the local inbox's fake public key."""
-    return dev_secrets.signing_key(Checkout.required().functions.parent / STATE, spec.secret)
+    return dev_secrets.signing_key(Checkout.required().functions.parent / DIRECTORY, spec.secret)
 
 
 def _show(call: Invocation, drafts: list[Draft], answers: list[Answer]) -> None:

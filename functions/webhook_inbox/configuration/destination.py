@@ -16,7 +16,7 @@ from webhook_inbox.configuration.table import (
     Text,
     duration_up_to,
 )
-from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
+from webhook_inbox.domain.manifest import SINK, BreakerSpec, DestinationSpec
 from webhook_inbox.domain.timestamps import duration
 
 LONGEST_TIMEOUT: Final = "50s"  # an attempt has no more
@@ -33,6 +33,8 @@ _TAKEN: Final = frozenset(
 
 
 def _base_url(value: str) -> str:
+    if value.partition("/")[0] == SINK:
+        return value.rstrip("/")
     parts = urlsplit(value)
     host = parts.hostname or ""
     if not host or parts.port == 0:
@@ -159,7 +161,9 @@ class BreakerTable(ConfigTable):
 class Destination(ConfigTable):
     """A downstream system that handlers call."""
 
-    base_url: Annotated[str, AfterValidator(_base_url)] = Field(description="its URL")
+    base_url: Annotated[str, AfterValidator(_base_url)] = Field(
+        description='its URL; "sink" for the sink of `webhookctl dev` in the stage local'
+    )
     auth: Annotated[Auth | None, BeforeValidator(_none)] = Field(
         default=None,
         description='one of { bearer = "…" }, { basic = "…" }, { header = "…", secret = "…" },'
@@ -214,7 +218,7 @@ class Destination(ConfigTable):
     @model_validator(mode="after")
     def _encrypted(self) -> Self:
         parts = urlsplit(self.base_url)
-        encrypted = parts.scheme == "https" or parts.hostname in LOOPBACK
+        encrypted = parts.scheme in {"https", ""} or parts.hostname in LOOPBACK  # "": the sink
         if not encrypted and "plain-http" not in self.allow:
             raise ValueError(
                 f'base_url: "{self.base_url}" is not encrypted; use https, or'

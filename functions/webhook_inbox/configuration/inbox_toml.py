@@ -19,7 +19,7 @@ from webhook_inbox.configuration.error_messages import line
 from webhook_inbox.configuration.hmac_source import DeclaredSource
 from webhook_inbox.configuration.table import ConfigTable
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.domain.manifest import DestinationSpec, SourceSpec
+from webhook_inbox.domain.manifest import LOCAL, DestinationSpec, SourceSpec
 
 Model = TypeVar("Model", bound=ConfigTable)
 # The tables of sources that declare their own scheme, by provider.
@@ -115,11 +115,24 @@ def shown(path: Path) -> str:
 
 def _stage(shared: dict[str, Any], stage: str, overrides: dict[str, Any]) -> Configuration:
     try:
-        return _configuration(_merged(shared, overrides))
+        configuration = _configuration(_merged(shared, overrides))
     except ConfigurationError as error:
         if str(error) == _fault(shared):
             raise
         raise ConfigurationError(f"(with [stages.{stage}]) {error}") from error
+    _require_systems(stage, configuration)
+    return configuration
+
+
+def _require_systems(stage: str, configuration: Configuration) -> None:
+    """Rejects the sink in place of a system; only the local stage has one."""
+    for name, spec in configuration.destinations.items():
+        if spec.in_sink and stage != LOCAL:
+            raise ConfigurationError(
+                f'destinations.{name}.base_url: "{spec.base_url}" is the sink of `webhookctl dev`,'
+                f" which the stage {stage} does not have; write the system's URL, and the sink"
+                f" under [stages.{LOCAL}.destinations.{name}]"
+            )
 
 
 def _fault(document: dict[str, Any]) -> str:

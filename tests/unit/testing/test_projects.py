@@ -11,7 +11,7 @@ from webhook_inbox import Context, Event, Router, serial
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.testing import Fake, Inbox, KitError
 
-FUNCTIONS = Path(__file__).parents[3] / "functions"
+FUNCTIONS = Path(__file__).parents[2] / "project"
 ISSUE = "events/ingest/github/issues.opened__label.json"
 
 
@@ -105,7 +105,7 @@ def test_a_fake_changes_only_what_it_says(inbox: Inbox) -> None:
     changed.run("github.announce", ISSUE)
     [request] = changed.destinations["sink"].requests
     assert request.key == request.headers["x-once"] == "announce:github.announce:github:evt-1"
-    assert request.headers["host"] == "127.0.0.1:8788"
+    assert request.headers["host"] == "sink.example"
 
 
 def test_a_setting_back_to_the_usual_counts_as_one() -> None:

@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "hold list": ("--handler", "no.such"),
     "inbox inspect": ("evt-1", "--body"),
     "inbox list": ("--handler", "no.such"),
+    "init": ("demo",),
     "rejected list": (),
     "rejected reverify": (),
     "rejected show": ("1-1",),

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,25 +19,32 @@ from tests.webhookctl.local.projects import (
     eventually,
     write_project,
 )
-from webhookctl.local import state
+from webhook_inbox.domain.manifest import Manifest, SourceSpec
+from webhookctl.local import dev_secrets, state
 from webhookctl.local.http.server import Front
 from webhookctl.local.ports import accepts, free_port
 from webhookctl.local.processes.process_group import members
 
 READY = "Press Ctrl-C to stop."
+REPLACED = "whsec_" + "QUJD" * 8
+GITHUB = Manifest(sources={"github": SourceSpec("github", "github", "github")})
 
 
 class Session:
     """A `webhookctl dev` of its own, with what it printed."""
 
     def __init__(
-        self, root: Path, *, sink_port: int | None = None, env: dict[str, str] | None = None
+        self,
+        root: Path,
+        *more: str,
+        sink_port: int | None = None,
+        env: dict[str, str] | None = None,
     ) -> None:
         self.root = root
         self.port = free_port()
-        self.sink_port = sink_port or free_port()
+        self.sink_port = free_port()
         self.log = root / "terminal.txt"
-        ports = ["--port", str(self.port), "--sink-port", str(self.sink_port)]
+        ports = ["--port", str(self.port), "--sink-port", str(self.sink_port), *more]
         with self.log.open("wb") as output:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "webhookctl", "dev", *ports],
@@ -46,6 +54,14 @@ class Session:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+
+    @property
+    def front(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def sink(self) -> str:
+        return f"http://127.0.0.1:{self.sink_port}"
 
     @property
     def text(self) -> str:
@@ -91,13 +107,10 @@ def _save(project: Path, text: str) -> None:
 
 
 def test_a_session_from_its_banner_to_ctrl_c(project: Path, started: list[Session]) -> None:
-    sink_port = free_port()
-    toml = project / "functions" / "inbox.toml"
-    toml.write_text(toml.read_text().replace("8788", str(sink_port)))
-    session = Session(project, sink_port=sink_port)
+    session = Session(project)
     started.append(session)
     assert session.says(READY), session.text
-    front, sink = f"http://127.0.0.1:{session.port}", f"http://127.0.0.1:{session.sink_port}"
+    front, sink = session.front, session.sink
     assert f"{front}/webhooks/github  (github)" in session.text
     secret = re.search(r"github +(dev-only-\S+)", session.text)
     assert secret is not None
@@ -110,12 +123,12 @@ def test_a_session_from_its_banner_to_ctrl_c(project: Path, started: list[Sessio
 
     assert deliver(front, secret[1], "one")[0] == 202
     assert eventually(lambda: {"title": "one", "version": "first"} in effects(sink))
-    assert "POST /webhooks/github 202" in session.text
+    assert re.search(r"^\S+ accepted  github \S+ \(202, \d+ ms\)$", session.text, re.MULTILINE)
     assert session.says("processor: taking one")
 
     assert deliver(front, secret[1], "broken")[0] == 202
     assert session.says("RuntimeError: the handler's own words")
-    assert "notes.py" in session.text
+    assert re.search(r"functions/handlers/notes.py:\d+: RuntimeError: the handler", session.text)
 
     _save(project, NOTES.replace('"first"', '"second"'))
     assert session.says("reloaded: processor")
@@ -139,6 +152,103 @@ def test_a_session_from_its_banner_to_ctrl_c(project: Path, started: list[Sessio
     assert not accepts(session.port)
     assert state.read(project / ".local") is None
     assert not (project / ".local" / state.FILE).exists()
+
+
+def _inbox(root: Path, *arguments: str) -> list[dict[str, Any]]:
+    """Returns the events that `webhookctl --local inbox list` in a directory lists."""
+    command = [sys.executable, "-m", "webhookctl", "--local", "inbox", "list", "--json"]
+    done = subprocess.run(
+        [*command, *arguments], cwd=root, capture_output=True, text=True, check=True
+    )
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_two_checkouts_side_by_side_never_meet(tmp_path: Path, started: list[Session]) -> None:
+    one, two = (Session(write_project(tmp_path / name)) for name in ("one", "two"))
+    started.extend([one, two])
+    assert all(session.says(READY) for session in (one, two)), one.text + two.text
+    states = [state.read(session.root / ".local") for session in (one, two)]
+    assert states[0] is not None
+    assert states[1] is not None
+    assert not states[0].ports & states[1].ports
+    assert states[0].credentials != states[1].credentials
+    secrets = [dev_secrets.choose(GITHUB, {}, s.root / ".local")["github"] for s in (one, two)]
+    assert secrets[0] != secrets[1]
+
+    for session, secret, title in zip((one, two), secrets, ("first", "second"), strict=True):
+        assert deliver(session.front, secret, title)[0] == 202
+        assert eventually(lambda s=session: bool(effects(s.sink)))  # type: ignore[misc]
+    assert [effect["title"] for effect in effects(one.sink)] == ["first"]
+    assert [effect["title"] for effect in effects(two.sink)] == ["second"]
+    # A secret of the other session is no secret here.
+    assert deliver(one.front, secrets[1], "forged")[0] == 401
+    listed = [{event["event_id"] for event in _inbox(session.root)} for session in (one, two)]
+    assert [len(ids) for ids in listed] == [1, 1]
+    assert not listed[0] & listed[1]
+
+    third = Session(write_project(tmp_path / "three"), "--port", str(one.port))
+    started.append(third)
+    status, line = _ended(third)
+    assert status == 1
+    assert line == (
+        f"webhookctl dev: port {one.port} for the local API is in use by the session in {one.root}"
+        f" (process {one.process.pid}): choose another with --port, or stop that session"
+    )
+    # Below a running inbox, but an inbox of its own.
+    inner = write_project(one.root / "inner")
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        _inbox(inner)
+    assert "no inbox runs on this machine" in failed.value.stderr
+
+
+LATER = NOTES.replace("max_attempts=2", "max_attempts=8").replace(
+    '    if title == "broken":',
+    '    if title == "later" and not __import__("pathlib").Path({flag!r}).exists():',
+)
+
+
+def test_what_is_kept_is_there_after_the_next_start(
+    project: Path, tmp_path_factory: pytest.TempPathFactory, started: list[Session]
+) -> None:
+    flag, keep = project / "flag", tmp_path_factory.mktemp("kept") / "of-session"
+    notes = project / "functions" / "handlers" / "notes.py"
+    notes.write_text(LATER.replace("{flag!r}", repr(str(flag))))
+    first = Session(project, "--keep", str(keep))
+    started.append(first)
+    assert first.says(READY), first.text
+    assert "after kill -9" in first.text
+    secret = dev_secrets.choose(GITHUB, {}, project / ".local")["github"]
+    for title in ("now", "later"):
+        assert deliver(first.front, secret, title, delivery=f"evt-{title}")[0] == 202
+    assert eventually(lambda: bool(effects(first.sink)))
+    assert first.says("outcome=failed")
+    # While it runs, no other session may keep its events there.
+    other = Session(write_project(project / "other"), "--keep", str(keep))
+    started.append(other)
+    assert "is in use by another session" in _ended(other)[1]
+    command = [sys.executable, "-m", "webhookctl", "--local", "secrets", "set", "billing"]
+    subprocess.run(command, input=REPLACED, cwd=project, text=True, check=True)
+    assert first.stop() == 0
+    assert keep.stat().st_mode & 0o077 == 0
+
+    flag.touch()
+    second = Session(project, "--keep", str(keep))
+    started.append(second)
+    assert second.says(READY), second.text
+    assert {event["event_id"] for event in _inbox(project)} == {"evt-now", "evt-later"}
+    # The pending run completes, and the finished one does not run again.
+    assert eventually(lambda: len(effects(second.sink)) == 2)
+    assert [effect["title"] for effect in effects(second.sink)] == ["now", "later"]
+    assert eventually(lambda: {e["status"] for e in _inbox(project)} == {"done"})
+    assert "billing  (as given)" in second.text
+    assert deliver(second.front, secret, "now", delivery="evt-now")[0] == 200
+    assert second.stop() == 0
+
+    third = Session(project, "--keep", str(keep), "--fresh")
+    started.append(third)
+    assert third.says(READY), third.text
+    assert _inbox(project) == []
+    assert effects(third.sink) == []
 
 
 def test_a_busy_port_is_one_line_that_names_it_and_the_remedy(

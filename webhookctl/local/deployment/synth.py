@@ -16,6 +16,7 @@ from webhook_inbox_cdk.contents import CONSTRUCT, ENTRY_POINTS, LIBRARY
 
 from webhookctl.errors import CommandError
 from webhookctl.local.deployment.assembly import Assembly
+from webhookctl.local.state import DIRECTORY
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Project:
             raise CommandError(
                 f"{root} has no app.py and functions/: change to the repository's directory"
             )
-        return cls(root, root / "functions", root / ".local")
+        return cls(root, root / "functions", root / DIRECTORY)
 
     @property
     def build(self) -> Path:
