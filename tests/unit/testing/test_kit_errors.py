@@ -11,7 +11,7 @@ from webhook_inbox import Context, Event, Router
 from webhook_inbox.testing import Fake, Inbox, KitError
 
 HERE = Path(__file__).name
-FUNCTIONS = Path(__file__).parents[3] / "functions"
+FUNCTIONS = Path(__file__).parents[2] / "project"
 strict = Router("strict")
 
 
