@@ -19,9 +19,9 @@ def test_only_its_user_may_read_it(kept: Kept) -> None:
 
 
 def test_one_session_at_a_time_has_it(kept: Kept) -> None:
-    with kept.held():
-        with pytest.raises(CommandError, match="is in use by another session"), kept.held():
-            pass
+    refused = pytest.raises(CommandError, match="is in use by another session")
+    with kept.held(), refused, kept.held():
+        pass
     with kept.held():
         pass
 
