@@ -15,6 +15,9 @@ from webhookctl.errors import CommandError
 VALUE = "whsec_nobody-may-see-this"
 
 
+USUAL: dict[str, Any] = {"hosts": frozenset(), "keep": None, "fresh": False}
+
+
 class Runtime:
     """The local runtime, as far as the command line knows it."""
 
@@ -41,17 +44,7 @@ def test_it_runs_the_repository_with_the_usual_ports(
 ) -> None:
     assert cli("dev").code == 0
     assert runtime.calls == [
-        (
-            checkout.parent,
-            {
-                "port": 8787,
-                "sink_port": 8788,
-                "secrets": {},
-                "hosts": frozenset(),
-                "keep": None,
-                "fresh": False,
-            },
-        )
+        (checkout.parent, {"port": 8787, "sink_port": 8788, "secrets": {}, **USUAL})
     ]
 
 
@@ -65,8 +58,20 @@ def test_ports_and_secrets_are_handed_on(cli: Cli, checkout: Path, runtime: Runt
         "port": 9000,
         "sink_port": 9001,
         "secrets": {"stripe": VALUE, "acme": "a=b"},
-        "hosts": frozenset(),
+        **USUAL,
     }
+
+
+def test_kept_events_are_deleted_only_with_their_directory(
+    cli: Cli, checkout: Path, runtime: Runtime, tmp_path: Path
+) -> None:
+    assert cli("dev", "--keep", str(tmp_path), "--fresh").code == 0
+    [(_, options)] = runtime.calls
+    assert (options["keep"], options["fresh"]) == (tmp_path, True)
+    shown = cli("dev", "--fresh")
+    assert shown.code == 2
+    assert "give --keep DIR too" in " ".join(shown.err.replace("│", " ").split())
+    assert len(runtime.calls) == 1
 
 
 def test_a_secret_on_the_command_line_is_warned_of(
