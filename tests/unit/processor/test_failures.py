@@ -9,6 +9,7 @@ import pytest
 from tests.unit.support.world import MANIFEST, MAX_RECEIVES, World, handler, with_handlers
 from webhook_inbox.domain.errors import (
     ConditionFailed,
+    Deferred,
     HandlerTimedOut,
     Held,
     Permanent,
