@@ -67,7 +67,7 @@ MANIFEST: Final = Manifest(
         "shop.fulfil": handler("shop.fulfil", "order.paid", source="shop", max_attempts=5),
         "shop.refund": handler("shop.refund", "order.refunded", source="shop"),
     },
-    destinations={"sink": DestinationSpec("sink", "http://127.0.0.1:8788")},
+    destinations={"sink": DestinationSpec("sink", "sink")},
 )
 # The user's handlers, compiled under the path that they have in Lambda.
 ORDERS: Final = """

@@ -91,10 +91,8 @@ def _samples(runtime: Runtime, source: str, provider: str) -> Iterator[Path]:
 def _warnings(runtime: Runtime) -> Iterator[str]:
     destinations = runtime.manifest.destinations.values()
     if destinations and not any(each.in_sink for each in destinations):
-        yield (
-            'Note: no destination in inbox.toml uses the sink: set base_url = "sink"'
-            " under [stages.local.destinations.…]"
-        )
+        yield 'Note: no destination in inbox.toml uses the sink: set base_url = "sink"'
+        yield "under [stages.local.destinations.…]"
 
 
 _LOCK: Final = threading.Lock()

@@ -125,6 +125,7 @@ def test_a_session_from_its_banner_to_ctrl_c(project: Path, started: list[Sessio
     assert eventually(lambda: {"title": "one", "version": "first"} in effects(sink))
     assert re.search(r"^\S+ accepted  github \S+ \(202, \d+ ms\)$", session.text, re.MULTILINE)
     assert session.says("processor: taking one")
+    assert session.says("done      github.")
 
     assert deliver(front, secret[1], "broken")[0] == 202
     assert session.says("RuntimeError: the handler's own words")

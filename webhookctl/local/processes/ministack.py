@@ -57,6 +57,8 @@ def scrubbed(temporary: Path, *, port: int, credentials: Mapping[str, str]) -> d
         "HOME": str(temporary),
         "IOT_MTLS_ENABLED": "0",
         "LOG_LEVEL": "WARNING",
+        # The functions inherit ministack's environment; the log shows the outcomes of runs.
+        "POWERTOOLS_LOG_LEVEL": "INFO",
         "NO_PROXY": "*",
         "SFTP_ENABLED": "0",
         "TMPDIR": str(temporary),
