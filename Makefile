@@ -4,20 +4,20 @@ BIN := .venv/bin
 
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
-.PHONY: help setup dev check test test-whole test-local test-parts simulate mutants fuzz storm proof lock clean
+.PHONY: help setup dev check test test-whole test-local test-parts simulate mutants fuzz storm proof wheel package lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
 
 setup: .venv/.ready ## create .venv with all dependencies and webhookctl
 
-.venv/.ready: requirements/build.txt requirements/dev.txt requirements/ingest.txt requirements/replay.txt requirements/processor.txt requirements/verification.txt requirements/handlers.txt pyproject.toml
+.venv/.ready: requirements/build.txt requirements/dev.txt requirements/ingest.txt requirements/replay.txt requirements/processor.txt requirements/verification.txt functions/requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "webhook-inbox needs Python 3.11 or newer; set PYTHON=…")'
 	$(PYTHON) -m venv --clear .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes \
 		--requirement requirements/build.txt --requirement requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	$(BIN)/python -m stacks.vendor
+	$(BIN)/python -m webhook_inbox_cdk.vendor
 	@touch $@
 
 dev: setup ## run the inbox locally; pass options in ARGS, e.g. ARGS="--port 9000"
@@ -43,6 +43,12 @@ test-parts: setup
 	$(BIN)/pytest tests/infra tests/functions tests/contract tests/webhookctl tests/docs tests/simulation --ignore tests/webhookctl/local \
 		--quiet --numprocesses 2 --dist loadscope
 
+wheel: setup ## build the wheel into dist/
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
+
+package: setup ## install the wheel into an empty directory, and use it as a new user does; 4 minutes
+	$(BIN)/pytest tests/package --quiet
+
 simulate: setup ## simulate every schedule of small worlds and random ones of large worlds; 6 minutes
 	$(BIN)/python -m simulation explore
 	$(BIN)/python -m simulation walk --seeds 0:3000
@@ -62,4 +68,4 @@ lock: ## regenerate the lock files under requirements/; needs uv
 	scripts/lock.sh
 
 clean: ## delete build output and .venv
-	rm -rf .build .local cdk.out .venv
+	rm -rf .build .local cdk.out dist .venv

@@ -11,7 +11,7 @@ compile ingest --group ingest
 compile replay --group replay
 compile processor --group processor
 compile verification --group verification
-compile handlers --group handlers --constraint requirements/processor.txt \
+compile ../functions/requirements --group handlers --constraint requirements/processor.txt \
   --constraint requirements/verification.txt
-compile dev pyproject.toml --group handlers --group cdk --group local --group dev
+compile dev pyproject.toml --extra cdk --extra dev --group handlers --group dev
 compile build requirements/build.in

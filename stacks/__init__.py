@@ -1,1 +1,1 @@
-"""The AWS infrastructure: one construct per component, and the inbox that combines them."""
+"""YOURS: the stacks of this app."""

@@ -15,6 +15,7 @@ from webhookctl.commands import (
     handlers,
     hold,
     inbox,
+    init,
     rejected,
     replay,
     secrets,
@@ -49,6 +50,7 @@ def webhookctl(
     """Operate a webhook inbox: one on this machine (--local) or in AWS (--stack NAME)."""
 
 
+app.command("init")(init.init)
 app.command("dev")(dev.dev)
 app.add_typer(secrets.app, name="secrets")
 app.command("send")(send.send)

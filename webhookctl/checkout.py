@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Final, Self
 
 from botocore.exceptions import ClientError
+from webhook_inbox_cdk.contents import processor_requirements
 
 from webhook_inbox.configuration import inbox_toml
+from webhook_inbox.configuration.check_warnings import warnings
 from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.configuration.inbox_toml import ThrottleSpec
 from webhook_inbox.configuration.similar_names import did_you_mean
@@ -45,7 +47,8 @@ class Checkout:
 
     def manifest(self, stage: str) -> Manifest:
         """Compiles configuration and handlers; raises ConfigurationError."""
-        return compile_manifest(self.functions, stage=stage)
+        files = processor_requirements(self.functions)
+        return compile_manifest(self.functions, stage=stage, requirements=files)
 
     def sources(self, stage: str) -> dict[str, SourceSpec]:
         """Reads the sources without importing handlers; raises ConfigurationError."""
@@ -58,6 +61,10 @@ class Checkout:
     def throttles(self, stage: str) -> dict[str, ThrottleSpec]:
         """Reads the limits of the sources' routes; raises ConfigurationError."""
         return dict(inbox_toml.load(self.functions / "inbox.toml", stage=stage).throttles)
+
+    def warnings(self, manifest: Manifest) -> list[str]:
+        """Returns the warnings about a compiled manifest; raises ConfigurationError."""
+        return warnings(self.functions, manifest)
 
     def source(self, name: str, stage: str) -> SourceSpec:
         """Returns a source; raises CommandError for an unknown name."""

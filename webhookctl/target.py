@@ -27,7 +27,7 @@ from webhookctl.repository import own_directories
 
 VARIABLE: Final = "WEBHOOKCTL_TARGET"
 LOCAL: Final = "local"
-STATE: Final = Path(".local")
+INBOX: Final = Path("functions", "inbox.toml")
 URL_OUTPUT: Final = "WebhookUrl"
 
 # Service name to a low-level client.
@@ -173,9 +173,16 @@ def _named(selection: Selection) -> str:
 
 
 def _running() -> state.State | None:
-    """Returns the session of this directory or of its nearest parent."""
-    found = (state.read(directory / STATE) for directory in own_directories(Path.cwd()))
-    return next((session for session in found if session is not None), None)
+    """Returns the session of this directory or of its nearest parent.
+
+    The search ends at the inbox that the directory belongs to: without a session of its own, a
+    command must not reach that of an inbox around it.
+    """
+    for directory in own_directories(Path.cwd()):
+        session = state.read(directory / state.DIRECTORY)
+        if session is not None or (directory / INBOX).is_file():
+            return session
+    return None
 
 
 def _local() -> Target:

@@ -1,5 +1,6 @@
 """Queue → handler → ledger: claims runs, calls handlers, settles."""
 
+import os
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
@@ -31,7 +32,8 @@ sqs: Final = steady("sqs")
 store: Final = SecretsManagerStore(steady("secretsmanager"), environment.secret_prefix)
 secrets: Final = SecretCache(store=store, clock=clock)
 processor: Final = Processor(
-    manifest=Manifest.from_data(MANIFEST),
+    # SINK_URL is set by the local runtime only; in AWS no destination is the sink.
+    manifest=Manifest.from_data(MANIFEST).with_sink(os.environ.get("SINK_URL", "")),
     handlers=load,
     table=DynamoTable(steady("dynamodb"), environment.table_name),
     lanes=Lanes({lane: SqsQueue(sqs, url) for lane, url in environment.queue_urls.items()}),

@@ -64,7 +64,7 @@ def test_the_simulation_imports_no_adapter_function_or_handler() -> None:
     packages = {
         path.name for path in (ROOT / "functions").iterdir() if (path / "__init__.py").exists()
     }
-    beside = (packages - {"webhook_inbox"}) | {"stacks", "webhookctl"}
+    beside = (packages - {"webhook_inbox"}) | {"stacks", "webhook_inbox_cdk", "webhookctl"}
     world = {"boto3", "botocore", "aws_lambda_powertools"}
     adapters = {
         f"webhook_inbox.adapters.{path.stem}"
@@ -78,9 +78,9 @@ def test_the_simulation_imports_no_adapter_function_or_handler() -> None:
 
 def test_no_shipped_package_imports_the_simulation() -> None:
     layers = next(c["layers"] for c in contracts() if c["type"] == "layers")
-    assert layers[0] == "webhookctl | simulation"  # the top layer
+    assert layers[0] == "stacks | webhookctl | simulation"  # the top layer
     build = tomllib.loads(PYPROJECT.read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
-    assert set(build["packages"]) == {"functions/webhook_inbox", "webhookctl"}
+    assert set(build["packages"]) == {"functions/webhook_inbox", "webhook_inbox_cdk", "webhookctl"}
 
 
 @pytest.mark.parametrize("module", USE_CASES)

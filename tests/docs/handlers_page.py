@@ -73,8 +73,8 @@ def built(section: Section) -> ModuleType:
     """Returns the module that a section's blocks form."""
     module = ModuleType("page_" + re.sub(r"\W", "_", section.title))
     for block in section.python:
-        # So that a traceback names the page's own line.
-        padded = "\n" * block.line + block.text
+        # So that a traceback names the page's own line. The module has what its test imports.
+        padded = "\n" * block.line + re.sub(r"^from handlers\..*$", "", block.text, flags=re.M)
         exec(compile(padded, str(FILE), "exec"), vars(module))
     return module
 

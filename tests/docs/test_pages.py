@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
+from webhook_inbox_cdk.queue import DEAD_RETENTION, RETENTION
 
-from stacks.queue import DEAD_RETENTION, RETENTION
 from tests.architecture.test_imports import contracts
 from tests.docs.pages import (
     DEPLOY,
@@ -26,7 +26,12 @@ from webhook_inbox.providers import DECLARED, MODULES
 ARCHITECTURE = DOCS / "architecture.md"
 LIBRARY = ROOT / "functions" / "webhook_inbox"
 # The pages show how to write these.
-TO_BE_WRITTEN = {"functions/handlers/shipments.py", "tests/test_shipments.py", "tests/test_shop.py"}
+TO_BE_WRITTEN = {
+    "functions/handlers/shop.py",
+    "functions/handlers/shipments.py",
+    "tests/test_shipments.py",
+    "tests/test_shop.py",
+}
 
 
 def flat(page: Path) -> str:
@@ -54,7 +59,8 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("page", [*GUIDES, ARCHITECTURE], ids=lambda page: page.name)
 def test_every_path_it_names_is_there(page: Path) -> None:
     named = re.findall(
-        r"`((?:functions|stacks|events|docs|tests|webhookctl|simulation)/[\w./-]*)`", TEXTS[page]
+        r"`((?:functions|stacks|events|docs|tests|webhookctl|webhook_inbox_cdk|simulation)/[\w./-]*)`",
+        TEXTS[page],
     )
     written = {path for path in named if path not in TO_BE_WRITTEN and "NAME" not in path}
     assert {path for path in written if not (ROOT / path).exists()} == set()
@@ -115,7 +121,7 @@ def test_the_layers_are_those_of_the_contract() -> None:
 
 
 def test_every_alarm_has_a_line() -> None:
-    source = (ROOT / "stacks" / "alarms.py").read_text(encoding="utf-8")
+    source = (ROOT / "webhook_inbox_cdk" / "alarms.py").read_text(encoding="utf-8")
     found = set(re.findall(r'_alarm\(\s*f?"(\w+)', source))
     section = TEXTS[OPERATE].partition("## Alarms")[2].partition("\n## ")[0]
     assert {

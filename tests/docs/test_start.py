@@ -12,6 +12,7 @@ import pytest
 
 from tests.docs.blocks import Block, blocks
 from tests.docs.pages import README, ROOT, START
+from webhook_inbox.configuration.check_warnings import warnings
 from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.configuration.handler_modules import registered_modules
 from webhook_inbox.testing import Fake, Inbox
@@ -64,6 +65,9 @@ def test_the_sources_and_handlers_compile(shipments: Path) -> None:
     ]
     named = {name for block in code("toml") for name in tomllib.loads(block.text)["sources"]}
     assert named <= manifest.sources.keys()
+    # The second source is an example without handlers, of which the page says that it is a warning.
+    [warning] = warnings(shipments, manifest)
+    assert "[sources.invoices]: no handler takes its events" in warning
 
 
 @pytest.mark.parametrize(("status", "ends"), [(201, "done"), (503, "failed")])

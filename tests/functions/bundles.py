@@ -32,10 +32,8 @@ def build(
     for module in laboratory:
         shutil.copy(HERE / "handlers" / f"{module}.py", directory / "handlers")
     settings = (FUNCTIONS / "inbox.toml").read_text()
-    assert "http://127.0.0.1:8788" in settings
-    settings = settings.replace("http://127.0.0.1:8788", sink_url)
     (directory / "inbox.toml").write_text(settings + sources)
-    manifest = compile_manifest(directory, stage="local")
+    manifest = compile_manifest(directory, stage="local").with_sink(sink_url)
     write_module(manifest, directory)
     return manifest
 

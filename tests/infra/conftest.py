@@ -11,9 +11,9 @@ import pytest
 os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
 
 from aws_cdk import App, Stack
+from webhook_inbox_cdk.inbox import InboxProps, WebhookInbox
+from webhook_inbox_cdk.processor import Placement
 
-from stacks.inbox import InboxProps, WebhookInbox
-from stacks.processor import Placement
 from tests.infra.template import Template
 
 INBOX = """
@@ -25,6 +25,7 @@ provider = "stripe"
 
 [destinations.crm]
 base_url = "https://crm.example"
+allow = ["placeholder"]
 """
 REGISTRY = 'MODULES = ("github_issues", "billing")\n'
 GITHUB = """

@@ -4,8 +4,8 @@ import json
 import re
 
 import pytest
+from webhook_inbox_cdk.api import ACCESS_LOG
 
-from stacks.api import ACCESS_LOG
 from tests.infra.conftest import INBOX, Synthesize, write_functions
 from tests.infra.template import KEPT_ONCE_DEPLOYED, Template, named, survival
 

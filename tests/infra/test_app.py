@@ -112,7 +112,7 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     `make setup` has fetched the wheels; where it could not, there is nothing to look at.
     """
     fetched = subprocess.run(
-        [sys.executable, "-m", "stacks.vendor"],
+        [sys.executable, "-m", "webhook_inbox_cdk.vendor"],
         cwd=TOP,
         capture_output=True,
         text=True,

@@ -1,16 +1,18 @@
 """What each function ships, and when its hash changes."""
 
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from webhook_inbox_cdk.bundle import Workshop
+from webhook_inbox_cdk.contents import CONTENTS, LIBRARY
 
-from stacks.bundle import CONTENTS, HOME, LEFT_OUT, Workshop
-from stacks.vendor import GROUPS
 from tests.infra.conftest import GITHUB, write_functions
+from webhook_inbox.configuration.bundle_imports import LEFT_OUT
 from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import Manifest
@@ -65,14 +67,28 @@ def test_a_change_of_a_declaration_changes_all_that_read_the_manifest(functions:
     assert not set(before.values()) & set(after.values())
 
 
-def test_a_change_of_a_lock_changes_who_ships_it(functions: Path) -> None:
-    locks = functions.parent / "requirements"
-    locks.mkdir()
-    for group in GROUPS:
-        (locks / f"{group}.txt").write_text("")
+@pytest.fixture
+def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """One module for each requirement file, in place of its wheels."""
+
+    def unpacked(locks: list[Path], *, own: Path | None, into: Path) -> list[Path]:
+        trees = [tmp_path / "trees" / lock.parent.name / lock.stem for lock in locks]
+        trees += [tmp_path / "trees" / "own"] if own else []
+        for tree in trees:
+            (tree / "shared").mkdir(parents=True, exist_ok=True)
+            (tree / "shared" / f"{tree.name}.py").touch()
+        return trees
+
+    monkeypatch.setattr("webhook_inbox_cdk.bundle.vendored", unpacked)
+    return tmp_path
+
+
+def test_a_change_of_your_requirements_changes_the_processor_only(
+    functions: Path, wheels: Path
+) -> None:
     shop = replace(workshop(functions), wheels=True)
     before = {name: shop.make(name).digest for name in CONTENTS}
-    (locks / "handlers.txt").write_text("# a comment\n")
+    (functions / "requirements.txt").write_text("stripe==16.1.0\n")
     after = {name: shop.make(name).digest for name in CONTENTS}
     assert {name for name in CONTENTS if before[name] != after[name]} == {"processor"}
 
@@ -95,7 +111,7 @@ def test_what_works_at_build_time_stays_home(functions: Path) -> None:
 
 def test_everything_left_out_exists(functions: Path) -> None:
     """A renamed file must not slip into the bundles."""
-    assert all((HOME / "webhook_inbox" / name).is_dir() for name in LEFT_OUT)
+    assert all((LIBRARY / name).is_dir() for name in LEFT_OUT)
 
 
 def test_files_beside_code_ship_with_handlers(functions: Path) -> None:
@@ -120,19 +136,11 @@ def test_an_integrator_s_own_library_comes_before_ours(functions: Path) -> None:
     assert files(directory / "ingest") == {"lambda_function.py"}
 
 
-def test_a_missing_directory_is_named(functions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stacks.bundle.HOME", functions / "nowhere")
-    with pytest.raises(ConfigurationError, match="functions/ingest: the directory is missing"):
-        workshop(functions).make("ingest")
-
-
-def test_a_missing_lock_is_named(functions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shop = replace(workshop(functions), wheels=True)
-    monkeypatch.setattr("stacks.bundle.HOME", functions / "nowhere" / "functions")
-    (functions / "ingest").mkdir()
-    (functions / "webhook_inbox").mkdir()
-    with pytest.raises(ConfigurationError, match=r"requirements/ingest\.txt is missing; run"):
-        shop.make("ingest")
+def test_a_missing_directory_is_named(functions: Path) -> None:
+    shop = workshop(functions)
+    shutil.rmtree(functions / "handlers")
+    with pytest.raises(ConfigurationError, match="functions/handlers: the directory is missing"):
+        shop.make("processor")
 
 
 def test_a_bundle_is_made_once(functions: Path) -> None:
@@ -144,19 +152,11 @@ def test_a_bundle_is_made_once(functions: Path) -> None:
     assert [path.name for path in (shop.build / "bundles").iterdir()] == [first.directory.name]
 
 
-def test_wheels_lie_beside_our_sources(
-    functions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def unpacked(lock: Path, *, into: Path) -> Path:
-        tree = tmp_path / lock.stem
-        (tree / "shared").mkdir(parents=True, exist_ok=True)
-        (tree / "shared" / f"{lock.stem}.py").touch()
-        return tree
-
-    monkeypatch.setattr("stacks.bundle.vendored", unpacked)
+def test_wheels_lie_beside_our_sources(functions: Path, wheels: Path) -> None:
+    (functions / "requirements.txt").write_text("stripe==16.1.0\n")
     shop = replace(workshop(functions), wheels=True)
     directory = shop.make("processor").directory
-    assert files(directory / "shared") == {"processor.py", "verification.py", "handlers.py"}
+    assert files(directory / "shared") == {"processor.py", "verification.py", "own.py"}
     assert (directory / "handlers" / "billing.py").is_file()
     assert files(shop.make("ingest").directory / "shared") == {"ingest.py", "verification.py"}
 

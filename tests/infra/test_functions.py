@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 from aws_cdk import aws_iam as iam
+from webhook_inbox_cdk.processor import Placement, allow
 
-from stacks.permissions import allow
-from stacks.processor import Placement
 from tests.infra.conftest import INBOX, Synthesize, write_functions
 from tests.infra.template import Template, named
 from webhook_inbox.adapters.environment import (

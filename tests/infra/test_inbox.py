@@ -8,9 +8,9 @@ import pytest
 from aws_cdk import App, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_sns as sns
+from webhook_inbox_cdk.inbox import InboxProps, WebhookInbox
+from webhook_inbox_cdk.processor import Placement
 
-from stacks.inbox import InboxProps, WebhookInbox
-from stacks.processor import Placement
 from tests.infra.conftest import INBOX, write_functions
 from tests.infra.template import Template, named
 from webhook_inbox.domain.errors import ConfigurationError
@@ -129,6 +129,24 @@ def test_a_foreign_app_embeds_the_inbox_beside_its_own(props: InboxProps, tmp_pa
     for lane in ("default", "slow"):
         policy = template.one("AWS::IAM::Policy", f"WebhooksProcessor{lane}Role")
         assert "sns:Publish" in str(policy)
+
+
+def test_warnings_are_annotations_that_the_cdk_prints(props: InboxProps, tmp_path: Path) -> None:
+    functions = write_functions(tmp_path, inbox=f'{INBOX}[sources.mail]\nprovider = "sendgrid"\n')
+    stack = Stack(App(outdir=str(tmp_path / "out")), "Inbox")
+    inbox = WebhookInbox(stack, "Inbox", replace(props, functions=functions))
+    [warning] = [entry.data for entry in inbox.node.metadata if entry.type == "aws:cdk:warning"]
+    assert "inbox.toml [sources.mail]: no handler takes its events" in warning
+
+
+def test_an_import_that_the_bundle_does_not_contain_is_refused(
+    props: InboxProps, tmp_path: Path
+) -> None:
+    functions = write_functions(tmp_path)
+    billing = functions / "handlers" / "billing.py"
+    billing.write_text("import stripe\n" + billing.read_text())
+    with pytest.raises(ConfigurationError, match=r"handlers/billing\.py:1: imports stripe, which"):
+        WebhookInbox(Stack(App(), "Inbox"), "Inbox", replace(props, functions=functions))
 
 
 def test_two_inboxes_in_one_stack_are_refused(props: InboxProps, tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 from aws_cdk import App, Stack
+from webhook_inbox_cdk.processor import DEFAULT_CONCURRENCY, Placement
+from webhook_inbox_cdk.queue import Lane
 
-from stacks.processor import DEFAULT_CONCURRENCY, Placement
-from stacks.queue import Lane
 from tests.infra.conftest import Synthesize
 from tests.infra.template import KEPT_ONCE_DEPLOYED, Template, named, survival
 from webhook_inbox.domain.errors import ConfigurationError

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 from aws_cdk import App, Stack
+from webhook_inbox_cdk.queue import Lane
 
-from stacks.queue import Lane
 from tests.infra.conftest import Synthesize, write_functions
 from tests.infra.template import Template, named
 from webhook_inbox.queue.outcomes import RunOutcome

@@ -8,21 +8,26 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from webhook_inbox_cdk.contents import LOCKS
+from webhook_inbox_cdk.vendor import for_lambda, main, vendored
 
-from stacks.vendor import GROUPS, for_lambda, main, vendored
 from webhook_inbox.domain.errors import ConfigurationError
 
 TOP = Path(__file__).resolve().parents[2]
 
 
-def write_wheel(index: Path, name: str, *, tag: str = "py3-none-any") -> str:
+def write_wheel(
+    index: Path, name: str, *, version: str = "1.0", tag: str = "py3-none-any", needs: str = ""
+) -> str:
     """Writes a wheel with one module that knows its tag; returns its hash."""
     index.mkdir(exist_ok=True)
-    wheel = index / f"{name}-1.0-{tag}.whl"
-    info = f"{name}-1.0.dist-info"
+    wheel = index / f"{name}-{version}-{tag}.whl"
+    info = f"{name}-{version}.dist-info"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr(f"{name}.py", f"TAG = {tag!r}\n")
-        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        about = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        about += f"Requires-Dist: {needs}\n" if needs else ""
+        archive.writestr(f"{info}/METADATA", about)
         archive.writestr(
             f"{info}/WHEEL", f"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: {tag}\n"
         )
@@ -46,13 +51,19 @@ def lock(tmp_path: Path, text: str) -> Path:
     return path
 
 
+def fetched(path: Path, *, into: Path) -> Path:
+    """The directory of one of our locks."""
+    [tree] = vendored([path], own=None, into=into)
+    return tree
+
+
 def test_wheels_are_lambda_s_and_not_this_machine_s(tmp_path: Path, index: Path) -> None:
     hashes = [
         write_wheel(index, "thing", tag=f"cp313-cp313-manylinux_2_17_{machine}")
         for machine in ("x86_64", "aarch64")
     ]
     text = f"thing==1.0 \\\n    --hash=sha256:{hashes[0]} \\\n    --hash=sha256:{hashes[1]}\n"
-    target = vendored(lock(tmp_path, text), into=tmp_path / "vendor")
+    target = fetched(lock(tmp_path, text), into=tmp_path / "vendor")
     assert "aarch64" in (target / "thing.py").read_text()
 
 
@@ -60,7 +71,7 @@ def test_neither_bytecode_nor_scripts_of_this_machine_come_along(
     tmp_path: Path, index: Path
 ) -> None:
     text = f"thing==1.0 --hash=sha256:{write_wheel(index, 'thing')}\n"
-    target = vendored(lock(tmp_path, text), into=tmp_path / "vendor")
+    target = fetched(lock(tmp_path, text), into=tmp_path / "vendor")
     assert sorted(path.name for path in target.iterdir()) == ["thing-1.0.dist-info", "thing.py"]
     assert not list(target.rglob("*.pyc"))
 
@@ -68,22 +79,22 @@ def test_neither_bytecode_nor_scripts_of_this_machine_come_along(
 def test_a_wheel_with_another_hash_is_refused(tmp_path: Path, index: Path) -> None:
     write_wheel(index, "thing")
     path = lock(tmp_path, f"thing==1.0 --hash=sha256:{'0' * 64}\n")
-    with pytest.raises(ConfigurationError, match=r"python -m stacks\.vendor"):
-        vendored(path, into=tmp_path / "vendor")
+    with pytest.raises(ConfigurationError, match=r"python -m webhook_inbox_cdk\.vendor"):
+        fetched(path, into=tmp_path / "vendor")
     assert list((tmp_path / "vendor").iterdir()) == []
 
 
 def test_a_requirement_without_a_hash_is_refused(tmp_path: Path, index: Path) -> None:
     write_wheel(index, "thing")
     with pytest.raises(ConfigurationError, match=r"things.txt: cannot fetch its wheels"):
-        vendored(lock(tmp_path, "thing==1.0\n"), into=tmp_path / "vendor")
+        fetched(lock(tmp_path, "thing==1.0\n"), into=tmp_path / "vendor")
 
 
 def test_a_missing_wheel_is_one_line(tmp_path: Path, index: Path) -> None:
     index.mkdir()
     path = lock(tmp_path, f"thing==1.0 --hash=sha256:{'0' * 64}\n")
     with pytest.raises(ConfigurationError) as refusal:
-        vendored(path, into=tmp_path / "vendor")
+        fetched(path, into=tmp_path / "vendor")
     assert "\n" not in str(refusal.value)
 
 
@@ -91,21 +102,21 @@ def test_what_is_here_needs_no_index(
     tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = lock(tmp_path, f"thing==1.0 --hash=sha256:{write_wheel(index, 'thing')}\n")
-    first = vendored(path, into=tmp_path / "vendor")
+    first = fetched(path, into=tmp_path / "vendor")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "nowhere"))
-    assert vendored(path, into=tmp_path / "vendor") == first
+    assert fetched(path, into=tmp_path / "vendor") == first
 
 
 def test_a_changed_lock_gets_a_directory_of_its_own(tmp_path: Path, index: Path) -> None:
     one, two = write_wheel(index, "one"), write_wheel(index, "two")
-    first = vendored(lock(tmp_path, f"one==1.0 --hash=sha256:{one}\n"), into=tmp_path / "vendor")
-    second = vendored(lock(tmp_path, f"two==1.0 --hash=sha256:{two}\n"), into=tmp_path / "vendor")
+    first = fetched(lock(tmp_path, f"one==1.0 --hash=sha256:{one}\n"), into=tmp_path / "vendor")
+    second = fetched(lock(tmp_path, f"two==1.0 --hash=sha256:{two}\n"), into=tmp_path / "vendor")
     assert (first / "one.py").exists()
     assert not (second / "one.py").exists()
 
 
 def test_an_empty_lock_needs_no_pip(tmp_path: Path) -> None:
-    target = vendored(lock(tmp_path, "# nothing yet\n"), into=tmp_path / "vendor")
+    target = fetched(lock(tmp_path, "# nothing yet\n"), into=tmp_path / "vendor")
     assert list(target.iterdir()) == []
 
 
@@ -126,26 +137,100 @@ def test_markers_are_judged_for_lambda(tmp_path: Path, marker: str, *, needed: b
     assert list(for_lambda(path)) == (["thing==1.0 --hash=sha256:aa\n"] if needed else [])
 
 
-@pytest.mark.parametrize("group", GROUPS)
-def test_our_locks_can_be_read(group: str) -> None:
-    lines = list(for_lambda(TOP / "requirements" / f"{group}.txt"))
+@pytest.mark.parametrize("path", sorted(LOCKS.glob("*[!dv].txt")), ids=lambda path: path.stem)
+def test_our_locks_can_be_read(path: Path) -> None:
+    lines = list(for_lambda(path))
     assert lines
     assert all("==" in line and "--hash=sha256:" in line for line in lines)
 
 
-def test_the_command_says_what_failed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def refuse(lock: Path, *, into: Path) -> Path:
-        raise ConfigurationError(f"no {lock.name} in {into.name}")
+@pytest.fixture
+def ours(tmp_path: Path, index: Path) -> Path:
+    """A lock of our own code with base 1.0, where the index has 2.0 as well."""
+    digest = write_wheel(index, "base")
+    write_wheel(index, "base", version="2.0")
+    return lock(tmp_path, f"base==1.0 --hash=sha256:{digest}\n")
 
-    monkeypatch.setattr("stacks.vendor.vendored", refuse)
+
+def own(tmp_path: Path, text: str) -> Path:
+    """An integrator's requirements."""
+    path = tmp_path / "functions" / "requirements.txt"
+    path.parent.mkdir()
+    path.write_text(text)
+    return path
+
+
+def test_your_requirements_are_resolved_with_the_versions_that_we_ship(
+    tmp_path: Path, index: Path, ours: Path
+) -> None:
+    write_wheel(index, "shop", needs="base")
+    wanted = own(tmp_path, "shop==1.0\n")
+    _, tree = vendored([ours], own=wanted, into=tmp_path / "vendor")
+    assert {path.name for path in tree.glob("*.dist-info")} == {
+        "shop-1.0.dist-info",
+        "base-1.0.dist-info",
+    }
+
+
+def test_your_requirements_may_not_need_another_version_than_we_ship(
+    tmp_path: Path, index: Path, ours: Path
+) -> None:
+    with pytest.raises(ConfigurationError, match=r"functions/requirements\.txt: cannot fetch its"):
+        vendored([ours], own=own(tmp_path, "base==2.0\n"), into=tmp_path / "vendor")
+
+
+def test_your_lock_may_not_have_another_version_than_we_ship(
+    tmp_path: Path, index: Path, ours: Path
+) -> None:
+    digest = sha256((index / "base-2.0-py3-none-any.whl").read_bytes()).hexdigest()
+    wanted = own(tmp_path, f"base==2.0 --hash=sha256:{digest}\n")
+    with pytest.raises(ConfigurationError) as refusal:
+        vendored([ours], own=wanted, into=tmp_path / "vendor")
+    assert str(refusal.value) == (
+        "functions/requirements.txt installs base 2.0, and the processor ships base 1.0: require"
+        " base==1.0"
+    )
+
+
+@pytest.mark.parametrize("line", ["-r more.txt", "./wheels/shop.whl", "shop="])
+def test_a_line_that_is_no_requirement_is_named(tmp_path: Path, line: str, ours: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"functions/requirements\.txt: .* is not a requ"):
+        vendored([ours], own=own(tmp_path, f"{line}\n"), into=tmp_path / "vendor")
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, with an integrator's requirements."""
+    own(tmp_path, "shop==1.0\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_command_says_what_failed(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(locks: list[Path], *, own: Path | None, into: Path) -> list[Path]:
+        raise ConfigurationError(f"no {locks[0].name} in {into.name}")
+
+    monkeypatch.setattr("webhook_inbox_cdk.vendor.vendored", refuse)
     assert main() == 1
     assert capsys.readouterr().err == "no ingest.txt in vendor\n"
 
 
-def test_the_command_fetches_every_group(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    monkeypatch.setattr("stacks.vendor.vendored", lambda lock, *, into: asked.append(lock.stem))
+def test_the_command_fetches_every_function_s_wheels(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[tuple[str, ...], Path | None]] = []
+
+    def note(locks: list[Path], *, own: Path | None, into: Path) -> list[Path]:
+        asked.append((tuple(path.stem for path in locks), own))
+        return []
+
+    monkeypatch.setattr("webhook_inbox_cdk.vendor.vendored", note)
     assert main() == 0
-    assert tuple(asked) == GROUPS
+    assert asked == [
+        (("ingest", "verification"), None),
+        (("processor", "verification"), Path("functions/requirements.txt")),
+        (("replay",), None),
+        (("ingest",), None),
+    ]

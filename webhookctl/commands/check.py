@@ -1,35 +1,46 @@
 """`check`: validates configuration and handlers before a deployment."""
 
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from webhook_inbox.configuration.inbox_toml import ThrottleSpec
 from webhook_inbox.domain.manifest import SPLIT, HandlerSpec, Manifest, SourceSpec
 from webhookctl.checkout import Checkout
 from webhookctl.display.output import counted
+from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, Stage, offline
+
+Strict = Annotated[bool, typer.Option("--strict", help="Fail if there are warnings.")]
 
 
 @offline
 def check(
     call: Invocation,
     stage: Stage = "dev",
+    *,
+    strict: Strict = False,
 ) -> None:
     """Validate inbox.toml and the handlers, and print the result."""
-    if not call.as_json:
-        call.output.line(f"stage {stage}")
     checkout = Checkout.required()
     manifest, throttles = checkout.manifest(stage), checkout.throttles(stage)
     sources = [_source(spec, throttles[name]) for name, spec in manifest.sources.items()]
     handlers = [_handler(spec) for spec in _declared(manifest)]
+    warnings = checkout.warnings(manifest)
     if call.as_json:
         head = {"stage": manifest.stage, "version": manifest.version}
-        call.output.json({**head, "sources": sources, "handlers": handlers})
-        return
-    call.output.line()
-    _print(call, "sources", sources)
-    call.output.line()
-    _print(call, "handlers", handlers)
-    call.output.note(_summary(manifest))
+        call.output.json({**head, "sources": sources, "handlers": handlers, "warnings": warnings})
+    else:
+        call.output.line(f"stage {manifest.stage}")
+        call.output.line()
+        _print(call, "sources", sources)
+        call.output.line()
+        _print(call, "handlers", handlers)
+        _conclude(call, manifest, warnings)
+    if strict and warnings:
+        if call.as_json:
+            raise typer.Exit(1)  # the result has the warnings
+        raise CommandError(f"{counted(len(warnings), 'warning')}, which --strict makes errors")
 
 
 def _source(spec: SourceSpec, throttle: ThrottleSpec) -> dict[str, Any]:
@@ -72,10 +83,17 @@ def _cell(value: object) -> object:
     return ", ".join(value) if isinstance(value, list) else value
 
 
-def _summary(manifest: Manifest) -> str:
+def _conclude(call: Invocation, manifest: Manifest, warnings: list[str]) -> None:
+    for warning in warnings:
+        call.output.note(f"Warning: {warning}")
+    call.output.note(_summary(manifest, len(warnings)))
+
+
+def _summary(manifest: Manifest, warnings: int) -> str:
     counts = (
         counted(len(manifest.sources), "source"),
         counted(len(_declared(manifest)), "handler"),
         counted(len(manifest.lanes), "lane"),
     )
-    return f"OK for stage {manifest.stage}: {', '.join(counts)}."
+    also = f", {counted(warnings, 'warning')}" if warnings else ""
+    return f"OK for stage {manifest.stage}: {', '.join(counts)}{also}."

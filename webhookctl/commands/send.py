@@ -18,7 +18,7 @@ from webhookctl.display.output import counted
 from webhookctl.errors import CommandError
 from webhookctl.invocation import EXPOSED, Invocation, SecretEnv, secret_of, takes_options
 from webhookctl.local import dev_secrets
-from webhookctl.target import STATE
+from webhookctl.local.state import DIRECTORY
 
 IN_FLIGHT: Final = 16
 STDIN: Final = "-"
@@ -121,7 +121,7 @@ def _stored(call: Invocation, spec: SourceSpec) -> str:
 
 def _signing_key(spec: SourceSpec) -> str | None:
     """Returns the private key of the local inbox's fake public key."""
-    return dev_secrets.signing_key(Checkout.required().functions.parent / STATE, spec.secret)
+    return dev_secrets.signing_key(Checkout.required().functions.parent / DIRECTORY, spec.secret)
 
 
 def _show(call: Invocation, drafts: list[Draft], answers: list[Answer]) -> None:

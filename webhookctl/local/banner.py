@@ -72,10 +72,10 @@ def _samples(runtime: Runtime, source: str, provider: str) -> Iterator[Path]:
 
 
 def _warnings(runtime: Runtime) -> Iterator[str]:
-    addresses = [d.base_url for d in runtime.manifest.destinations.values()]
-    if addresses and runtime.sink_url not in [address.rstrip("/") for address in addresses]:
+    destinations = runtime.manifest.destinations.values()
+    if destinations and not any(each.in_sink for each in destinations):
         yield (
-            f"Note: no destination in inbox.toml uses the sink: set base_url = {runtime.sink_url!r}"
+            'Note: no destination in inbox.toml uses the sink: set base_url = "sink"'
             " under [stages.local.destinations.…]"
         )
 

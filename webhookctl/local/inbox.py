@@ -17,8 +17,6 @@ from webhookctl.local.processes.process_group import await_end, command_line, me
 from webhookctl.local.runtime import Runtime, Settings
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-# The sink's URL in the repository's inbox.toml.
-USUAL_SINK: Final = "http://127.0.0.1:8788"
 
 
 class LocalInbox:
@@ -35,8 +33,7 @@ class LocalInbox:
         """Prepares the inbox; entering the context starts it.
 
         Args:
-            functions: a directory with `handlers/` and `inbox.toml`. It is copied, with the usual
-                sink's URL in inbox.toml replaced by this inbox's own.
+            functions: a directory with `handlers/` and `inbox.toml`. It is copied.
             state: for everything it writes; by default a temporary directory. A directory that
                 is reused avoids the synthesis while its inputs are the same.
             secrets: values by source; the others get fake ones.
@@ -112,8 +109,7 @@ class LocalInbox:
             self.functions / "handlers",
             ignore=shutil.ignore_patterns("__pycache__"),
         )
-        text = (self._given / "inbox.toml").read_text()
-        (self.functions / "inbox.toml").write_text(text.replace(USUAL_SINK, self.sink_url))
+        shutil.copyfile(self._given / "inbox.toml", self.functions / "inbox.toml")
 
     def reload(self) -> bool:
         """Reloads as a session does after an edit; returns whether the code changed."""

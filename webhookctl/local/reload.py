@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from stacks.bundle import CONTENTS, Bundle, Workshop
+from webhook_inbox_cdk.bundle import Bundle, Workshop
+from webhook_inbox_cdk.contents import CONTENTS, processor_requirements
+
 from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.domain.manifest import SPLIT, Manifest
 from webhookctl.errors import CommandError
@@ -17,7 +19,8 @@ KINDS: Final = tuple(CONTENTS)
 
 def compiled(project: Project) -> Manifest:
     """Returns the manifest of the current files; raises ConfigurationError."""
-    return compile_manifest(project.functions, stage=STAGE)
+    files = processor_requirements(project.functions)
+    return compile_manifest(project.functions, stage=STAGE, requirements=files)
 
 
 def bundles(project: Project, manifest: Manifest) -> dict[str, Bundle]:

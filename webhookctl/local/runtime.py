@@ -51,9 +51,9 @@ class Runtime:
         """Prepares the parts; `tell` receives lines for the terminal."""
         self.project = project
         self.settings = settings
-        self.ministack = Ministack(project.state)
-        self.front = Front(settings.port, tell, hosts=settings.hosts)
         self.sink_url = f"http://{LOOPBACK}:{settings.sink_port}"
+        self.ministack = Ministack(project.state, variables={"SINK_URL": self.sink_url})
+        self.front = Front(settings.port, tell, hosts=settings.hosts)
         self.outputs: dict[str, str] = {}
         self.secrets: dict[str, str] = {}
         self.manifest = Manifest()

@@ -11,6 +11,7 @@ from typing import Final
 
 from watchfiles import watch
 
+from webhook_inbox.configuration.check_warnings import warnings
 from webhook_inbox.domain.errors import ConfigurationError
 from webhookctl.display.untrusted import printable
 from webhookctl.errors import CommandError
@@ -82,21 +83,31 @@ def _run(root: Path, settings: Settings) -> int:
 
 
 def _serve(runtime: Runtime) -> None:
+    told: set[str] = set()
     edited, reloaded = True, True  # the first round applies edits made while the stack deployed
     for changes in watch(runtime.project.functions, rust_timeout=INTERVAL, yield_on_timeout=True):
         runtime.check()
         if changes or edited:
-            reloaded = _reload(runtime, failed_before=not reloaded)
+            reloaded = _reload(runtime, told, failed_before=not reloaded)
         edited = False
 
 
-def _reload(runtime: Runtime, *, failed_before: bool) -> bool:
-    """Applies an edit; returns whether the running code is that of functions/."""
+def _reload(runtime: Runtime, told: set[str], *, failed_before: bool) -> bool:
+    """Applies an edit; returns whether the running code is that of functions/.
+
+    `told` are the warnings of the previous version, which are not printed again.
+    """
     try:
         differed = runtime.reload()
+        found = warnings(runtime.project.functions, runtime.manifest)
     except (CommandError, ConfigurationError) as error:
         _tell(f"not reloaded, the previous version keeps running: {error}")
         return False
+    for text in found:
+        if text not in told:
+            _tell(f"warning: {text}")
+    told.clear()
+    told.update(found)
     if failed_before and not differed:
         _tell("functions/ is valid again and matches the running version")
     return True
@@ -110,8 +121,26 @@ def _require_alone(project: Project, settings: Settings) -> None:
         )
     if settings.port == settings.sink_port:
         raise CommandError(f"--port and --sink-port are both {settings.port}: use different ports")
-    require_free(settings.port, purpose="the local API", option="--port")
-    require_free(settings.sink_port, purpose="the sink", option="--sink-port")
+    _require_free(settings.port, purpose="the local API", option="--port")
+    _require_free(settings.sink_port, purpose="the sink", option="--sink-port")
+
+
+def _require_free(port: int, *, purpose: str, option: str) -> None:
+    """Raises CommandError where `port` is taken, with the directory of the session that has it.
+
+    A free port is not chosen instead: the address is registered with providers and tunnels.
+    """
+    try:
+        require_free(port, purpose=purpose, option=option)
+    except CommandError as error:
+        found = state.holder(port)
+        if found is None:
+            raise
+        directory, pid = found
+        raise CommandError(
+            f"port {port} for {purpose} is in use by the session in {directory} (process {pid}):"
+            f" choose another with {option}, or stop that session"
+        ) from error
 
 
 def _tell(text: str) -> None:

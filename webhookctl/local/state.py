@@ -1,5 +1,6 @@
 """The state file, by which `webhookctl --local` finds a running session."""
 
+import contextlib
 import json
 import os
 import re
@@ -8,11 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import psutil
 
 from webhookctl.errors import CommandError
 
+DIRECTORY: Final = ".local"  # below the root of a repository
 FILE: Final = "state.json"
 # Every server of a session listens on loopback, without TLS.
 _LOCAL_URL: Final = re.compile(r"http://(127(\.\d{1,3}){3}|\[::1\]|localhost):\d{1,5}")
@@ -38,6 +41,11 @@ class State:
     outputs: Mapping[str, str]
     manifest: Mapping[str, Any]
     children: Mapping[str, int]
+
+    @property
+    def ports(self) -> frozenset[int | None]:
+        """The ports of the local API, the sink and ministack."""
+        return frozenset(urlsplit(url).port for url in (self.front, self.sink, self.endpoint))
 
     @property
     def alive(self) -> bool:
@@ -90,6 +98,24 @@ def read(directory: Path) -> State | None:
     except (OSError, ValueError, TypeError):
         return None
     return state
+
+
+def holder(port: int) -> tuple[Path, int] | None:
+    """Returns the directory and process of the user's session that listens on `port`, if any.
+
+    Sessions have no common register, so it looks at the working directories of the user's
+    processes, and trusts a state file there as `read` does.
+    """
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError, CommandError):
+            if process.uids().real != os.getuid() or not process.is_running():
+                continue
+            here = Path(process.cwd())
+            for directory in (here, *here.parents):
+                found = read(directory / DIRECTORY)
+                if found is not None and found.pid == process.pid and port in found.ports:
+                    return directory, found.pid
+    return None
 
 
 def remove(directory: Path) -> None:

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, ConfigDict, Field
 
-from webhook_inbox.configuration.destination import LOOPBACK
+from webhook_inbox.configuration.addresses import LOOPBACK
 from webhook_inbox.configuration.document import Source
 from webhook_inbox.configuration.hmac_source import EventId, EventType, Texts
 from webhook_inbox.configuration.table import Header, Text, duration_up_to

@@ -14,14 +14,18 @@ from typing import Any, Final
 
 from webhook_inbox import providers
 from webhook_inbox.configuration import inbox_toml
+from webhook_inbox.configuration.addresses import check_addresses
+from webhook_inbox.configuration.bundle_imports import check_imports
 from webhook_inbox.configuration.declared_handlers import declared_by
 from webhook_inbox.configuration.glob_patterns import overlap
 from webhook_inbox.configuration.handler_modules import (
     mentioned,
     module_file,
+    module_files,
     registered_modules,
     shown,
 )
+from webhook_inbox.configuration.inbox_toml import Configuration
 from webhook_inbox.configuration.similar_names import did_you_mean
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import (
@@ -36,8 +40,21 @@ from webhook_inbox.domain.manifest import (
 IMPORT_TIMEOUT: Final = 30.0
 
 
-def compile_manifest(root: Path, *, stage: str, import_timeout: float = IMPORT_TIMEOUT) -> Manifest:
+def compile_manifest(
+    root: Path,
+    *,
+    stage: str,
+    requirements: Iterable[Path] | None = None,
+    import_timeout: float = IMPORT_TIMEOUT,
+) -> Manifest:
     """Returns the manifest of a stage; `root` has `inbox.toml` and `handlers/`.
+
+    Args:
+        root: the directory.
+        stage: the stage.
+        requirements: the files with the distributions of the processor's bundle, to which the
+            imports of the handlers are compared; None to omit that.
+        import_timeout: seconds for the import of one module.
 
     Raises:
         ConfigurationError: `inbox.toml` or a handlers module is invalid; one line names the file
@@ -45,6 +62,9 @@ def compile_manifest(root: Path, *, stage: str, import_timeout: float = IMPORT_T
     """
     root = root.resolve()
     settings = inbox_toml.load(root / "inbox.toml", stage=stage)
+    _check_addresses(settings, file=root / "inbox.toml", stage=stage)
+    if requirements is not None:
+        check_imports(root, requirements=requirements)
     handlers = collect_handlers(root, import_timeout=import_timeout)
     _check_sources(handlers, known=settings.sources, root=root)
     _check_types(handlers.values(), settings.sources, root=root)
@@ -115,6 +135,13 @@ def _check_sources(
             )
 
 
+def _check_addresses(settings: Configuration, *, file: Path, stage: str) -> None:
+    try:
+        check_addresses(settings.destinations, allowed=settings.allowed, stage=stage)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{inbox_toml.shown(file)} {error}") from error
+
+
 def _check_types(
     handlers: Iterable[HandlerSpec], sources: Mapping[str, SourceSpec], *, root: Path
 ) -> None:
@@ -145,9 +172,7 @@ def _check_destinations(
 def _check_mentions(*, known: Mapping[str, Any], root: Path) -> None:
     """Rejects an unknown destination in the code of a handler, as far as it can be read."""
     for module in registered_modules(root):
-        file = module_file(root, module)
-        files = sorted(file.parent.rglob("*.py")) if file.name == "__init__.py" else [file]
-        for each in files:
+        for each in module_files(root, module):
             for name, line in mentioned(each):
                 if name not in known:
                     raise ConfigurationError(

@@ -102,7 +102,7 @@ def _import_failure(file: Path, failure: Mapping[str, Any]) -> str:
         return f"{place}: {message}"
     remedy = "fix it, or take it out of MODULES in handlers/__init__.py"
     if error == ModuleNotFoundError.__name__:
-        remedy = "install it, and add it to the `handlers` dependency group"
+        remedy = "install it, and add it to the handlers' requirements"
     return f"{place}: cannot be imported: {error}: {message}; {remedy}"
 
 

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from webhook_inbox.configuration.addresses import LOOPBACK, Kind
 from webhook_inbox.configuration.table import (
     ConfigTable,
     ExactlyOneOf,
@@ -15,10 +16,9 @@ from webhook_inbox.configuration.table import (
     Text,
     duration_up_to,
 )
-from webhook_inbox.domain.manifest import BreakerSpec, DestinationSpec
+from webhook_inbox.domain.manifest import SINK, BreakerSpec, DestinationSpec
 from webhook_inbox.domain.timestamps import duration
 
-LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 LONGEST_TIMEOUT: Final = "50s"  # an attempt has no more
 LONGEST_LIFETIME: Final = "8760h"
 LONGEST_RECOVERY: Final = "24h"
@@ -33,14 +33,16 @@ _TAKEN: Final = frozenset(
 
 
 def _base_url(value: str) -> str:
+    if value.partition("/")[0] == SINK:
+        return value.rstrip("/")
     parts = urlsplit(value)
     host = parts.hostname or ""
     if not host or parts.port == 0:
         raise ValueError(f'"{value}" is not a URL; write it like "https://api.example"')
     if parts.username is not None or parts.query or parts.fragment:
         raise ValueError("credentials, a query and a fragment are not allowed; remove them")
-    if parts.scheme != "https" and not (parts.scheme == "http" and host in LOOPBACK):
-        raise ValueError(f'"{value}" is not encrypted; use https (http on this machine only)')
+    if parts.scheme not in {"http", "https"}:
+        raise ValueError(f'"{value}" is not encrypted; use https')
     return value.rstrip("/")
 
 
@@ -159,7 +161,9 @@ class BreakerTable(ConfigTable):
 class Destination(ConfigTable):
     """A downstream system that handlers call."""
 
-    base_url: Annotated[str, AfterValidator(_base_url)] = Field(description="its URL")
+    base_url: Annotated[str, AfterValidator(_base_url)] = Field(
+        description='its URL; "sink" for the sink of `webhookctl dev` in the stage local'
+    )
     auth: Annotated[Auth | None, BeforeValidator(_none)] = Field(
         default=None,
         description='one of { bearer = "…" }, { basic = "…" }, { header = "…", secret = "…" },'
@@ -205,6 +209,22 @@ class Destination(ConfigTable):
     retry_after: Literal["seconds", "milliseconds"] = Field(
         default="seconds", description="the unit of a number in its `Retry-After`"
     )
+    allow: list[Kind] = Field(
+        default=[],
+        description="the kinds of a `base_url` that deployed stages may have nevertheless:"
+        ' "loopback", "private", "placeholder" or "plain-http"',
+    )
+
+    @model_validator(mode="after")
+    def _encrypted(self) -> Self:
+        parts = urlsplit(self.base_url)
+        encrypted = parts.scheme == "https" or parts.hostname in LOOPBACK
+        if not encrypted and "plain-http" not in self.allow:
+            raise ValueError(
+                f'base_url: "{self.base_url}" is not encrypted; use https, or'
+                ' allow = ["plain-http"] (http is permitted on this machine)'
+            )
+        return self
 
     @model_validator(mode="after")
     def _one_thing_a_header(self) -> Self:

@@ -63,6 +63,11 @@ class Source(ConfigTable):
         description="its own limit, like { rate = 50, burst = 100 }; the top-level `throttle` if"
         " absent",
     )
+    allow: list[Literal["overlap", "unhandled"]] = Field(
+        default=[],
+        description='the warnings that `check` omits: "unhandled" (a type that no handler takes),'
+        ' "overlap" (patterns of two handlers that match the same type)',
+    )
 
 
 class Alarms(ConfigTable):

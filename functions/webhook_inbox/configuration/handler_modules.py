@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from webhook_inbox.domain.errors import ConfigurationError
+from webhook_inbox.domain.manifest import HandlerSpec
 
 _METHODS: Final = frozenset({"http", "destination"})
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -22,14 +23,19 @@ def mentioned(file: Path) -> Iterator[tuple[str, int]]:
     A context is the second argument of a function, or any variable named `ctx`; computed names are
     ignored.
     """
-    try:
-        tree = ast.parse(file.read_bytes())
-    except (OSError, SyntaxError, ValueError):
-        return  # The import reports the error.
+    tree = parsed(file)
     contexts = {"ctx", *_second_arguments(tree)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and (name := _named(node, contexts)):
             yield name, node.lineno
+
+
+def parsed(file: Path) -> ast.Module:
+    """Returns a file's syntax tree; an empty one for a broken file, whose import is an error."""
+    try:
+        return ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return ast.Module([], [])
 
 
 def _second_arguments(tree: ast.Module) -> Iterator[str]:
@@ -80,6 +86,21 @@ def module_file(root: Path, module: str) -> Path:
     """Returns the path of a module of `handlers/`, which may not exist."""
     package = root / "handlers" / module / "__init__.py"
     return package if package.is_file() else root / "handlers" / f"{module}.py"
+
+
+def declared_at(root: Path, spec: HandlerSpec) -> str:
+    """Returns the file and line of a handler's function, or the file of a ready-made handler."""
+    for file in module_files(root, spec.module):
+        for node in ast.walk(parsed(file)):
+            if isinstance(node, Function) and node.name == spec.function.rpartition(".")[2]:
+                return f"{shown(file)}:{node.lineno}"
+    return shown(module_file(root, spec.module))
+
+
+def module_files(root: Path, module: str) -> list[Path]:
+    """Returns the files of a module of `handlers/`, or all of a package."""
+    file = module_file(root, module)
+    return sorted(file.parent.rglob("*.py")) if file.name == "__init__.py" else [file]
 
 
 def shown(path: Path) -> str:

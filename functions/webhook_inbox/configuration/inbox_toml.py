@@ -4,8 +4,8 @@ Any mistake in the file is a ConfigurationError of one line: file, table, key, r
 """
 
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -19,7 +19,7 @@ from webhook_inbox.configuration.error_messages import line
 from webhook_inbox.configuration.hmac_source import DeclaredSource
 from webhook_inbox.configuration.table import ConfigTable
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.domain.manifest import DestinationSpec, SourceSpec
+from webhook_inbox.domain.manifest import LOCAL, DestinationSpec, SourceSpec
 
 Model = TypeVar("Model", bound=ConfigTable)
 # The tables of sources that declare their own scheme, by provider.
@@ -58,6 +58,8 @@ class Configuration:
         alarms: the recipients of alarms.
         throttle: the limit of completions, and of each source without its own.
         throttles: the limit of each source.
+        allowed: the `allow` list of each source and destination, by table (`sources.NAME`).
+        stages: the names of the stages with tables of their own.
     """
 
     sources: Mapping[str, SourceSpec]
@@ -66,6 +68,8 @@ class Configuration:
     alarms: AlarmSpec
     throttle: ThrottleSpec = ThrottleSpec(rate=500.0, burst=1000)
     throttles: Mapping[str, ThrottleSpec] = field(default_factory=dict)
+    allowed: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    stages: tuple[str, ...] = ()
 
 
 def load(path: Path, *, stage: str) -> Configuration:
@@ -84,8 +88,8 @@ def load(path: Path, *, stage: str) -> Configuration:
         for other, overrides in stages.items():
             _stage(shared, other, overrides)
     except ConfigurationError as error:
-        raise ConfigurationError(f"{_shown(path)} {error}") from error
-    return configuration
+        raise ConfigurationError(f"{shown(path)} {error}") from error
+    return replace(configuration, stages=tuple(stages))
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -93,28 +97,42 @@ def _read(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigurationError(
-            f"{_shown(path)}: {error.strerror}; put the configuration there"
+            f"{shown(path)}: {error.strerror}; put the configuration there"
         ) from error
     except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"{_shown(path)}: not TOML: {error}; correct it") from error
+        raise ConfigurationError(f"{shown(path)}: not TOML: {error}; correct it") from error
     except UnicodeDecodeError as error:
         raise ConfigurationError(
-            f"{_shown(path)}: not UTF-8 at byte {error.start}; save it as UTF-8"
+            f"{shown(path)}: not UTF-8 at byte {error.start}; save it as UTF-8"
         ) from error
 
 
-def _shown(path: Path) -> str:
+def shown(path: Path) -> str:
+    """Returns a path as the errors print it, relative to the working directory or one above."""
     whole = path.absolute()
     return str(whole.relative_to(Path.cwd()) if whole.is_relative_to(Path.cwd()) else path)
 
 
 def _stage(shared: dict[str, Any], stage: str, overrides: dict[str, Any]) -> Configuration:
     try:
-        return _configuration(_merged(shared, overrides))
+        configuration = _configuration(_merged(shared, overrides))
     except ConfigurationError as error:
         if str(error) == _fault(shared):
             raise
         raise ConfigurationError(f"(with [stages.{stage}]) {error}") from error
+    _require_systems(stage, configuration)
+    return configuration
+
+
+def _require_systems(stage: str, configuration: Configuration) -> None:
+    """Rejects the sink in place of a system; only the local stage has one."""
+    for name, spec in configuration.destinations.items():
+        if spec.in_sink and stage != LOCAL:
+            raise ConfigurationError(
+                f'destinations.{name}.base_url: "{spec.base_url}" is the sink of `webhookctl dev`,'
+                f" which the stage {stage} does not have; write the system's URL, and the sink"
+                f" under [stages.{LOCAL}.destinations.{name}]"
+            )
 
 
 def _fault(document: dict[str, Any]) -> str:
@@ -151,6 +169,10 @@ def _configuration(document: dict[str, Any]) -> Configuration:
         alarms=AlarmSpec(tuple(inbox.alarms.notify), tuple(inbox.alarms.page)),
         throttle=_throttle(inbox.throttle),
         throttles={name: _throttle(table) for name, table in throttles.items()},
+        allowed={
+            **{f"sources.{name}": source.allow for name, (source, _) in tables.items()},
+            **{f"destinations.{name}": table.allow for name, table in inbox.destinations.items()},
+        },
     )
 
 

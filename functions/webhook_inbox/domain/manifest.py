@@ -5,7 +5,7 @@ parser; the stacks, the reconciler, replay and the CLI read the same manifest.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
@@ -14,6 +14,9 @@ MODULE: Final = "compiled_manifest"
 # The entry of the stack's template that has the manifest as JSON, for the command line.
 METADATA: Final = "webhook-inbox/manifest"
 DEFAULT_LANE: Final = "default"
+# The base URL of a destination for which the sink of `webhookctl dev` stands, in this stage only.
+SINK: Final = "sink"
+LOCAL: Final = "local"
 # The values of `identical_body`.
 HOLD: Final = "hold"
 DROP: Final = "drop"
@@ -128,6 +131,7 @@ class DestinationSpec:
     """A named downstream system that handlers call.
 
     Attributes:
+        base_url: its URL; "sink" or "sink/PATH" for the sink of `webhookctl dev`.
         auth: a kind ("bearer", "basic", "header" …) to the name of a secret, and the settings of
             the kind.
         key_header: the header for an effect's key, "" for none.
@@ -158,6 +162,11 @@ class DestinationSpec:
     sign: str = ""
     responses: Mapping[str, str] = field(default_factory=dict)
     retry_after: str = "seconds"
+
+    @property
+    def in_sink(self) -> bool:
+        """True if the sink of `webhookctl dev` stands for it."""
+        return self.base_url.partition("/")[0] == SINK
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +212,16 @@ class Manifest:
     def serial_lanes(self) -> frozenset[str]:
         """The FIFO lanes: those of serial handlers."""
         return frozenset(spec.lane for spec in self.handlers.values() if spec.serial)
+
+    def with_sink(self, url: str) -> "Manifest":
+        """Returns the manifest with the sink's URL in the destinations that it stands for."""
+        placed = {
+            name: replace(spec, base_url=url + spec.base_url.removeprefix(SINK))
+            if spec.in_sink
+            else spec
+            for name, spec in self.destinations.items()
+        }
+        return replace(self, destinations=placed)
 
     def to_data(self) -> dict[str, Any]:
         """Returns plain dicts, lists and scalars, for `from_data`."""

@@ -5,7 +5,7 @@ A provider module has a `PROVIDER`. If its sources take keys of their own, it li
 Only the modules of configured providers are imported.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -24,6 +24,11 @@ MODULES: Final[Mapping[str, str]] = {
 # Schemes that a source's own tables declare; they belong to no particular provider.
 DECLARED: Final = frozenset(name for name in MODULES if MODULES[name].startswith(GENERIC))
 
+# The keys of every source, as the configuration declares them.
+KEYS: Final = frozenset(
+    {"allow", "auth", "identical_body", "provider", "secret", "throttle", "types", "volatile"}
+)
+
 
 def load(spec: SourceSpec) -> Provider:
     """Returns a source's provider, with the source's own volatile fields added.
@@ -40,14 +45,19 @@ def load(spec: SourceSpec) -> Provider:
 
 def _provider(spec: SourceSpec) -> Provider:
     if spec.provider not in MODULES:
-        choices = ", ".join(sorted(MODULES))
-        raise ConfigurationError(
-            f'provider: "{spec.provider}" is not known; choose one of {choices}'
-        )
+        remedy = _remedy(spec.provider, MODULES, otherwise="choose one of")
+        raise ConfigurationError(f'provider: "{spec.provider}" is not known; {remedy}')
     module = import_module(f"{__name__}.{MODULES[spec.provider]}")
     known: frozenset[str] = getattr(module, "SETTINGS", frozenset())
     for key in sorted(spec.settings.keys() - known):
-        choices = ", ".join(sorted(known | {"provider", "secret", "types", "volatile"}))
-        raise ConfigurationError(f"{key}: unknown key; the keys of this source are {choices}")
+        remedy = _remedy(key, known | KEYS, otherwise="the keys of this source are")
+        raise ConfigurationError(f"{key}: unknown key; {remedy}")
     provider: Provider = module.provider(spec.settings) if known else module.PROVIDER
     return provider
+
+
+def _remedy(word: str, known: Iterable[str], *, otherwise: str) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it, in no Lambda
+
+    close = get_close_matches(word, known, n=1)
+    return f'did you mean "{close[0]}"?' if close else f"{otherwise} {', '.join(sorted(known))}"

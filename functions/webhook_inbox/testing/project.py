@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Final
 
 from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.configuration.destination import Destination
@@ -17,6 +18,8 @@ from webhook_inbox.testing.fake import Fake, KitError
 from webhook_inbox.testing.samples import PLAIN
 
 Load = Callable[[HandlerSpec], Registered]
+# No test reaches it: every destination is a fake.
+SINK_URL: Final = "https://sink.example"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,7 @@ def _spec(name: str, fake: Fake, known: DestinationSpec | None) -> DestinationSp
 @cache
 def _compiled(root: Path, stage: str) -> Manifest:
     # Cached: it imports each module in a process of its own, as synth does.
-    return compile_manifest(root, stage=stage)
+    return compile_manifest(root, stage=stage).with_sink(SINK_URL)
 
 
 def _require_importable(root: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Self
 from tests.e2e.inquiry import Inquiry
 from tests.e2e.waiting import eventually
 from webhook_inbox.domain.model import Status
-from webhookctl.local.inbox import USUAL_SINK, LocalInbox
+from webhookctl.local.inbox import LocalInbox
 from webhookctl.local.ports import LOOPBACK, accepts, free_port
 
 HERE = Path(__file__).parent
@@ -48,7 +48,8 @@ class Storm(LocalInbox, Inquiry):
         super().copy_functions()
         settings = self.functions / "inbox.toml"
         given = (HERE / "functions" / "inbox.toml").read_text()
-        settings.write_text(given.replace(USUAL_SINK, f"http://{LOOPBACK}:{self._sink_port}"))
+        assert f"{LOOPBACK}:8788" in given
+        settings.write_text(given.replace(f"{LOOPBACK}:8788", f"{LOOPBACK}:{self._sink_port}"))
 
     # -- the sink
 

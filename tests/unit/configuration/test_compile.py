@@ -27,6 +27,7 @@ secret = "gh"
 
 [destinations.crm]
 base_url = "https://crm.example"
+allow = ["placeholder"]
 
 [stages.prod.destinations.crm]
 base_url = "https://crm.prod.example"

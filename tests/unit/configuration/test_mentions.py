@@ -69,7 +69,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_a_name_that_inbox_toml_has_is_fine(project: Path) -> None:
-    assert "shop.note" in compile_manifest(project, stage="dev").handlers
+    assert "shop.note" in compile_manifest(project, stage="local").handlers
 
 
 @pytest.mark.parametrize("package", [False, True])
@@ -87,7 +87,7 @@ def test_a_misspelled_one_is_refused_with_its_line_and_the_remedy(
         text = text.replace(HEAD, notes)
     module.write_text(text)
     with pytest.raises(ConfigurationError) as refused:
-        compile_manifest(project, stage="dev")
+        compile_manifest(project, stage="local")
     place = "shop/notes.py:5" if package else "shop.py:5"
     assert str(refused.value) == (
         f"functions/handlers/{place}: calls the destination 'cmr', which inbox.toml does not have"

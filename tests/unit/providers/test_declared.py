@@ -309,7 +309,7 @@ def test_the_guard_holds_when_part_of_the_id_is_moved_into_the_body() -> None:
         ({"signature": {"header": "S", "signs": "{headers:a}{headers:b}{body}"}},
          "signature.signs: several {headers:…}; name one list"),
         ({"url": "inbox.example"}, 'url: "inbox.example" is no address'),
-        ({"signatures": {}}, "signatures: unknown key; the keys of this source are "),
+        ({"signatures": {}}, 'signatures: unknown key; did you mean "signature"?'),
     ],
 )  # fmt: skip
 def test_tables_that_do_not_go_together_are_refused(tables: Mapping[str, Any], words: str) -> None:

@@ -13,6 +13,7 @@ from tests.unit.providers.cases import (
     vectors_of,
 )
 from webhook_inbox import providers
+from webhook_inbox.configuration.document import Source
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import SourceSpec
 
@@ -52,12 +53,33 @@ def test_a_provider_is_called_as_it_is_registered_and_says_what_a_person_has_to_
 
 def test_an_unknown_provider_is_an_error_that_names_the_source_and_the_choices() -> None:
     with pytest.raises(ConfigurationError) as raised:
-        providers.load(spec("strype"))
+        providers.load(spec("nobody"))
 
     choices = ", ".join(sorted(providers.MODULES))
     assert str(raised.value) == (
-        f'[sources.shop] provider: "strype" is not known; choose one of {choices}'
+        f'[sources.shop] provider: "nobody" is not known; choose one of {choices}'
     )
+
+
+@pytest.mark.parametrize(("given", "meant"), [("strype", "stripe"), ("git-hub", "github")])
+def test_a_misspelled_provider_is_guessed(given: str, meant: str) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        providers.load(spec(given))
+
+    assert str(raised.value) == (
+        f'[sources.shop] provider: "{given}" is not known; did you mean "{meant}"?'
+    )
+
+
+def test_a_misspelled_key_is_guessed() -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        providers.load(spec("stripe", tpyes=["*"]))
+
+    assert str(raised.value) == '[sources.shop] tpyes: unknown key; did you mean "types"?'
+
+
+def test_every_key_of_a_source_is_one_of_the_registry() -> None:
+    assert Source.model_fields.keys() == providers.KEYS
 
 
 def test_a_key_that_the_provider_does_not_have_is_an_error_that_names_those_it_has() -> None:
@@ -66,7 +88,7 @@ def test_a_key_that_the_provider_does_not_have_is_an_error_that_names_those_it_h
 
     assert str(raised.value) == (
         "[sources.shop] tolerance: unknown key; the keys of this source are "
-        "provider, secret, types, volatile"
+        "allow, auth, identical_body, provider, secret, throttle, types, volatile"
     )
 
 

@@ -105,7 +105,7 @@ def test_a_fake_changes_only_what_it_says(inbox: Inbox) -> None:
     changed.run("github.announce", ISSUE)
     [request] = changed.destinations["sink"].requests
     assert request.key == request.headers["x-once"] == "announce:github.announce:github:evt-1"
-    assert request.headers["host"] == "127.0.0.1:8788"
+    assert request.headers["host"] == "sink.example"
 
 
 def test_a_setting_back_to_the_usual_counts_as_one() -> None:

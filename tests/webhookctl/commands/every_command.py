@@ -23,6 +23,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "inbox ignored": (),
     "inbox inspect": ("evt-1", "--body"),
     "inbox list": ("--handler", "no.such"),
+    "init": ("demo",),
     "rejected list": (),
     "rejected release": (),
     "rejected show": ("1-1",),

@@ -16,12 +16,36 @@ def test_sources_and_handlers_are_printed(cli: Cli, checkout: Path) -> None:
     assert lines[2] == ["SOURCE", "PROVIDER", "TYPES", "SECRET", "PATH", "RATE", "BURST"]
     assert ["stripe", "stripe", "*", "stripe", "/webhooks/stripe", "500.0", "1000"] in lines
     assert ["acme.fulfil", "acme", "paid", "default", "3", "50.0"] in lines
-    assert shown.err == "OK for stage dev: 4 sources, 1 handler, 1 lane.\n"
+    *warnings, summary = shown.err.splitlines()
+    assert summary == "OK for stage dev: 4 sources, 1 handler, 1 lane, 3 warnings."
+    assert [line.partition("]")[0] for line in warnings] == [
+        f"Warning: functions/inbox.toml [sources.{name}" for name in ("github", "stripe", "hashed")
+    ]
+
+
+def test_strict_makes_warnings_errors(cli: Cli, checkout: Path) -> None:
+    shown = cli("check", "--strict")
+    assert shown.code == 1
+    assert shown.err.endswith("webhookctl: 3 warnings, which --strict makes errors\n")
+    settings = checkout / "inbox.toml"
+    stripped = settings.read_text().partition("[sources.github]")[0]
+    settings.write_text(stripped)
+    shown = cli("check", "--strict")
+    assert (shown.code, shown.err) == (0, "OK for stage dev: 1 source, 1 handler, 1 lane.\n")
+
+
+def test_strict_as_json(cli: Cli, checkout: Path) -> None:
+    shown = cli("check", "--strict", "--json")
+    assert shown.code == 1
+    assert len(shown.data["warnings"]) == 3
 
 
 def test_as_json(cli: Cli, checkout: Path) -> None:
     data = cli("check", "--stage", "prod", "--json").data
-    assert sorted(data) == ["handlers", "sources", "stage", "version"]
+    assert sorted(data) == ["handlers", "sources", "stage", "version", "warnings"]
+    assert [line.partition(":")[0] for line in data["warnings"]] == [
+        f"functions/inbox.toml [sources.{name}]" for name in ("github", "stripe", "hashed")
+    ]
     assert data["stage"] == "prod"
     assert data["sources"][1] == {
         "source": "github",
@@ -61,7 +85,7 @@ def test_what_splits_batches_is_no_handler_of_the_users(cli: Cli, checkout: Path
     settings.write_text(settings.read_text() + '\n[sources.mail]\nprovider = "sendgrid"\n')
     shown = cli("check")
     assert "split" not in shown.out
-    assert shown.err == "OK for stage dev: 5 sources, 1 handler, 1 lane.\n"
+    assert shown.err.endswith("OK for stage dev: 5 sources, 1 handler, 1 lane, 4 warnings.\n")
     assert [handler["handler"] for handler in cli("check", "--json").data["handlers"]] == [
         "acme.fulfil"
     ]
@@ -82,7 +106,7 @@ def test_it_asks_no_target(cli: Cli, checkout: Path) -> None:
 def test_a_mistake_in_the_configuration_is_one_line(cli: Cli, checkout: Path) -> None:
     (checkout / "inbox.toml").write_text('[sources.acme]\nprovider = "strpe"\n')
     shown = cli("check")
-    assert (shown.code, shown.out) == (1, "stage dev\n")
+    assert (shown.code, shown.out) == (1, "")
     assert shown.err.count("\n") == 1
     assert shown.err.startswith('webhookctl: functions/inbox.toml [sources.acme] provider: "strpe"')
 
@@ -94,6 +118,16 @@ def test_a_broken_handler_is_one_line(cli: Cli, checkout: Path) -> None:
     assert shown.err.count("\n") == 1
     assert "orders.py" in shown.err
     assert "nothing_of_the_kind" in shown.err
+
+
+def test_an_import_that_the_bundle_does_not_contain_is_one_line(cli: Cli, checkout: Path) -> None:
+    orders = checkout / "handlers" / "orders.py"
+    orders.write_text("import stripe\n" + orders.read_text())
+    shown = cli("check")
+    assert (shown.code, shown.out) == (1, "")
+    assert shown.err.startswith("webhookctl: functions/handlers/orders.py:1: imports stripe, which")
+    (checkout / "requirements.txt").write_text("stripe\n")
+    assert cli("check").code == 0
 
 
 def test_without_handlers_it_says_so(cli: Cli, checkout: Path) -> None:

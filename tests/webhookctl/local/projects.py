@@ -19,7 +19,7 @@ provider = "github"
 provider = "standard-webhooks"
 
 [destinations.sink]
-base_url = "http://127.0.0.1:8788"
+base_url = "sink"
 """
 
 NOTES = """
@@ -65,19 +65,19 @@ SENT_AGAIN = frozenset({502, 503})
 SENDINGS = 5
 
 
-def write_functions(directory: Path, *, sink_port: int = 8788) -> Path:
+def write_functions(directory: Path) -> Path:
     """Writes `inbox.toml` and `handlers/`."""
     handlers = directory / "handlers"
     handlers.mkdir(parents=True)
     (handlers / "__init__.py").write_text('MODULES = ("notes",)\n')
     (handlers / "notes.py").write_text(NOTES)
-    (directory / "inbox.toml").write_text(INBOX.replace("8788", str(sink_port)))
+    (directory / "inbox.toml").write_text(INBOX)
     return directory
 
 
-def write_project(directory: Path, *, sink_port: int = 8788) -> Path:
+def write_project(directory: Path) -> Path:
     """Writes a repository that `webhookctl dev` can run."""
-    write_functions(directory / "functions", sink_port=sink_port)
+    write_functions(directory / "functions")
     (directory / "app.py").write_text(APP)
     return directory
 

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ def runtime(tmp_path: Path) -> Runtime:
             "github": SourceSpec("github", "github", "github"),
             "acme": SourceSpec("acme", "hmac", "acme"),
         },
-        destinations={"sink": DestinationSpec("sink", "http://127.0.0.1:8788/")},
+        destinations={"sink": DestinationSpec("sink", "sink/notes")},
     )
     made.secrets = {"github": "dev-only-github-1", "acme": "given-value"}
     return made
@@ -63,8 +64,9 @@ def test_it_suggests_samples_that_exist(runtime: Runtime) -> None:
 
 def test_it_notes_a_sink_that_no_destination_names(runtime: Runtime) -> None:
     assert "Note:" not in banner(runtime, seconds=1)
-    runtime.sink_url = "http://127.0.0.1:9999"
-    assert "set base_url = 'http://127.0.0.1:9999'" in banner(runtime, seconds=1)
+    elsewhere = {"crm": DestinationSpec("crm", "https://crm.example")}
+    runtime.manifest = replace(runtime.manifest, destinations=elsewhere)
+    assert 'set base_url = "sink"' in banner(runtime, seconds=1)
 
 
 def test_the_apis_id_is_in_its_url() -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,25 +19,31 @@ from tests.webhookctl.local.projects import (
     eventually,
     write_project,
 )
-from webhookctl.local import state
+from webhook_inbox.domain.manifest import Manifest, SourceSpec
+from webhookctl.local import dev_secrets, state
 from webhookctl.local.http.server import Front
 from webhookctl.local.ports import accepts, free_port
 from webhookctl.local.processes.process_group import members
 
 READY = "Press Ctrl-C to stop."
+GITHUB = Manifest(sources={"github": SourceSpec("github", "github", "github")})
 
 
 class Session:
     """A `webhookctl dev` of its own, with what it printed."""
 
     def __init__(
-        self, root: Path, *, sink_port: int | None = None, env: dict[str, str] | None = None
+        self,
+        root: Path,
+        *more: str,
+        sink_port: int | None = None,
+        env: dict[str, str] | None = None,
     ) -> None:
         self.root = root
         self.port = free_port()
-        self.sink_port = sink_port or free_port()
+        self.sink_port = free_port()
         self.log = root / "terminal.txt"
-        ports = ["--port", str(self.port), "--sink-port", str(self.sink_port)]
+        ports = ["--port", str(self.port), "--sink-port", str(self.sink_port), *more]
         with self.log.open("wb") as output:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "webhookctl", "dev", *ports],
@@ -46,6 +53,14 @@ class Session:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+
+    @property
+    def front(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def sink(self) -> str:
+        return f"http://127.0.0.1:{self.sink_port}"
 
     @property
     def text(self) -> str:
@@ -91,13 +106,10 @@ def _save(project: Path, text: str) -> None:
 
 
 def test_a_session_from_its_banner_to_ctrl_c(project: Path, started: list[Session]) -> None:
-    sink_port = free_port()
-    toml = project / "functions" / "inbox.toml"
-    toml.write_text(toml.read_text().replace("8788", str(sink_port)))
-    session = Session(project, sink_port=sink_port)
+    session = Session(project)
     started.append(session)
     assert session.says(READY), session.text
-    front, sink = f"http://127.0.0.1:{session.port}", f"http://127.0.0.1:{session.sink_port}"
+    front, sink = session.front, session.sink
     assert f"{front}/webhooks/github  (github)" in session.text
     secret = re.search(r"github +(dev-only-\S+)", session.text)
     assert secret is not None
@@ -139,6 +151,53 @@ def test_a_session_from_its_banner_to_ctrl_c(project: Path, started: list[Sessio
     assert not accepts(session.port)
     assert state.read(project / ".local") is None
     assert not (project / ".local" / state.FILE).exists()
+
+
+def _inbox(root: Path, *arguments: str) -> list[dict[str, Any]]:
+    """Returns the events that `webhookctl --local inbox list` in a directory lists."""
+    command = [sys.executable, "-m", "webhookctl", "--local", "inbox", "list", "--json"]
+    done = subprocess.run(
+        [*command, *arguments], cwd=root, capture_output=True, text=True, check=True
+    )
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_two_checkouts_side_by_side_never_meet(tmp_path: Path, started: list[Session]) -> None:
+    one, two = (Session(write_project(tmp_path / name)) for name in ("one", "two"))
+    started.extend([one, two])
+    assert all(session.says(READY) for session in (one, two)), one.text + two.text
+    states = [state.read(session.root / ".local") for session in (one, two)]
+    assert states[0] is not None
+    assert states[1] is not None
+    assert not states[0].ports & states[1].ports
+    assert states[0].credentials != states[1].credentials
+    secrets = [dev_secrets.choose(GITHUB, {}, s.root / ".local")["github"] for s in (one, two)]
+    assert secrets[0] != secrets[1]
+
+    for session, secret, title in zip((one, two), secrets, ("first", "second"), strict=True):
+        assert deliver(session.front, secret, title)[0] == 202
+        assert eventually(lambda s=session: bool(effects(s.sink)))  # type: ignore[misc]
+    assert [effect["title"] for effect in effects(one.sink)] == ["first"]
+    assert [effect["title"] for effect in effects(two.sink)] == ["second"]
+    # A secret of the other session is no secret here.
+    assert deliver(one.front, secrets[1], "forged")[0] == 401
+    listed = [{event["event_id"] for event in _inbox(session.root)} for session in (one, two)]
+    assert [len(ids) for ids in listed] == [1, 1]
+    assert not listed[0] & listed[1]
+
+    third = Session(write_project(tmp_path / "three"), "--port", str(one.port))
+    started.append(third)
+    status, line = _ended(third)
+    assert status == 1
+    assert line == (
+        f"webhookctl dev: port {one.port} for the local API is in use by the session in {one.root}"
+        f" (process {one.process.pid}): choose another with --port, or stop that session"
+    )
+    # Below a running inbox, but an inbox of its own.
+    inner = write_project(one.root / "inner")
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        _inbox(inner)
+    assert "no inbox runs on this machine" in failed.value.stderr
 
 
 def test_a_busy_port_is_one_line_that_names_it_and_the_remedy(

@@ -17,6 +17,7 @@ from tests.webhookctl.local.projects import DEADLINE
 from webhookctl.local.deployment.synth import Project
 from webhookctl.local.ports import free_port
 from webhookctl.local.processes.sink import Effects, Sink
+from webhookctl.local.processes.sink_page import BODY_SHOWN, SHOWN
 from webhookctl.local.runtime import Runtime, Settings
 
 
@@ -147,6 +148,54 @@ def test_a_request_without_a_key_is_refused(sink: Sink) -> None:
         400,
         {"error": "Idempotency-Key is missing"},
     )
+
+
+def _page(sink: Sink, path: str) -> tuple[str, str]:
+    connection = HTTPConnection("127.0.0.1", sink.server_port, timeout=DEADLINE)
+    connection.request("GET", path, headers={"Accept": "text/html,application/xhtml+xml"})
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    connection.close()
+    return text, answer.headers["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize("path", ["/", "/effects"])
+def test_a_browser_gets_a_page_and_others_json(sink: Sink, path: str) -> None:
+    assert "No request has arrived yet." in _page(sink, path)[0]
+    _post(sink, "k1", {"n": 1}, path="/older")
+    for _ in range(3):
+        _post(sink, "k2", {"n": 2}, path="/newer")
+    text, policy = _page(sink, path)
+    assert policy.startswith("default-src 'none'")
+    assert text.index("POST /newer") < text.index("POST /older")
+    assert "2 effects of handlers" in text
+    assert text.count("201, then 200 to 2 repetitions") == 1
+    assert "<dd>k1</dd><dt>status</dt><dd>201</dd>" in text
+    assert _call(sink.server_port, "GET", path)[1] == sink.effects.all()
+
+
+def test_nothing_of_a_request_is_markup_on_the_page(sink: Sink) -> None:
+    attack = "<script>alert(1)</script>"
+    _post(sink, f"k{attack}", {attack: f"{attack}\u202e\ud800"}, path=f"/{attack.replace(' ', '')}")
+    text, _ = _page(sink, "/")
+    assert "<script" not in text
+    assert "\u202e" not in text
+    assert text.count("&lt;script&gt;") == 4
+
+
+def test_a_long_page_and_a_long_body_are_cut(sink: Sink) -> None:
+    for number in range(SHOWN + 1):
+        sink.effects.perform(f"k{number}", "/notes", None)
+    sink.effects.perform("long", "/notes", "x" * BODY_SHOWN)
+    text, _ = _page(sink, "/")
+    assert (text.count("<article>"), f"The page shows {SHOWN}." in text) == (SHOWN, True)
+    assert "(the JSON has the whole body)" in text
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+def test_an_effect_may_have_another_method(sink: Sink, method: str) -> None:
+    assert _call(sink.server_port, method, "/orders/7", b"{}", "k1")[0] == 201
+    assert sink.effects.all()["k1"]["method"] == method
 
 
 def test_only_effects_can_be_read_or_deleted(sink: Sink) -> None:

@@ -27,7 +27,9 @@ def project(tmp_path: Path) -> Project:
     (tmp_path / "app.py").write_text(APP)
     (tmp_path / "functions" / "handlers").mkdir(parents=True)
     (tmp_path / "functions" / "inbox.toml").write_text("one")
-    (tmp_path / "stacks").mkdir()
+    for package in ("stacks", "shop_constructs"):
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__init__.py").touch()
     return Project.at(tmp_path)
 
 
@@ -51,7 +53,15 @@ def test_a_second_time_without_edits_takes_the_first_result(project: Project) ->
 
 
 @pytest.mark.parametrize(
-    "name", ["functions/inbox.toml", "functions/handlers/new.py", "stacks/api.py", "app.py"]
+    "name",
+    [
+        "app.py",
+        "cdk.json",
+        "functions/handlers/new.py",
+        "functions/inbox.toml",
+        "shop_constructs/table.py",
+        "stacks/api.py",
+    ],
 )
 def test_an_edit_makes_it_run_again(project: Project, name: str) -> None:
     synthesize(project)

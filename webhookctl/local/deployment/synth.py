@@ -12,8 +12,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final, Self
 
+from webhook_inbox_cdk.contents import CONSTRUCT, ENTRY_POINTS, LIBRARY
+
 from webhookctl.errors import CommandError
 from webhookctl.local.deployment.assembly import Assembly
+from webhookctl.local.state import DIRECTORY
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,7 @@ class Project:
             raise CommandError(
                 f"{root} has no app.py and functions/: change to the repository's directory"
             )
-        return cls(root, root / "functions", root / ".local")
+        return cls(root, root / "functions", root / DIRECTORY)
 
     @property
     def build(self) -> Path:
@@ -49,8 +52,7 @@ STAGE: Final = "local"
 STAMP: Final = "inputs.sha256"
 LIMIT: Final = 300.0
 APP: Final = "app.py"
-# The inputs of the assembly besides `functions`.
-INPUTS: Final = (APP, "cdk.json", "requirements", "stacks", "functions/webhook_inbox")
+SETTINGS: Final = "cdk.json"
 IGNORED: Final = frozenset({"__pycache__", ".mypy_cache", ".ruff_cache"})
 
 
@@ -120,7 +122,12 @@ def _digest(project: Project) -> str:
 
 
 def _inputs(project: Project) -> Iterator[Path]:
-    for top in (project.functions, *(project.root / name for name in INPUTS)):
+    """Yields the files of the project, of the library and of the construct."""
+    root = project.root
+    # The app may import any module or package beside it.
+    packages = (file.parent for file in root.glob("*/__init__.py"))
+    own = (root / SETTINGS, *root.glob("*.py"), *packages, project.functions)
+    for top in (*own, LIBRARY, CONSTRUCT, ENTRY_POINTS):
         files = [top] if top.is_file() else top.rglob("*")
         for file in files:
             if file.is_file() and not IGNORED.intersection(file.parts):
@@ -131,4 +138,7 @@ def _cdk_version() -> str:
     try:
         return version("aws-cdk-lib")
     except PackageNotFoundError as error:
-        raise CommandError("the CDK is not installed: run `make setup`") from error
+        raise CommandError(
+            "the CDK is not installed: run `pip install 'webhook-inbox[cdk,dev]'`, or `make setup`"
+            " in a clone"
+        ) from error

@@ -65,12 +65,25 @@ def scrubbed(temporary: Path, *, port: int, credentials: Mapping[str, str]) -> d
 class Ministack:
     """A ministack process; its state is in memory only."""
 
-    def __init__(self, directory: Path, *, port: int | None = None) -> None:
-        """Prepares the process; `directory` receives its log, `port` defaults to a free one."""
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        port: int | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        """Prepares the process.
+
+        Args:
+            directory: receives its log.
+            port: its port; a free one by default.
+            variables: more variables of its functions.
+        """
         self.port = port or free_port()
         self.endpoint = f"http://{LOOPBACK}:{self.port}"
         self.log = directory / "ministack.log"
         self.credentials: Mapping[str, str] = new_credentials()
+        self._variables = dict(variables or {})
         self._directory = directory
         self._child: Child | None = None
         self._temporary = Path()
@@ -84,9 +97,7 @@ class Ministack:
         with self.log.open("wb") as output:
             self._child = Child(
                 ["webhookctl.local.processes.guarded_ministack"],
-                env=scrubbed(
-                    self._temporary.resolve(), port=self.port, credentials=self.credentials
-                ),
+                env=self._environment(),
                 cwd=self._temporary,
                 output=output.fileno(),
             )
@@ -119,6 +130,11 @@ class Ministack:
     def client(self, service: str) -> Any:
         """Returns a boto3 client of this endpoint that knows no other account."""
         return client(service, endpoint=self.endpoint, credentials=self.credentials)
+
+    def _environment(self) -> dict[str, str]:
+        temporary = self._temporary.resolve()
+        own = scrubbed(temporary, port=self.port, credentials=self.credentials)
+        return {**self._variables, **own}
 
     def _wait(self, child: Child) -> None:
         deadline = time.monotonic() + START_LIMIT

@@ -2,7 +2,8 @@
 
 The first request with an `Idempotency-Key`, or with a `dedup_key` in its body as at PagerDuty, is
 an effect: 201, recorded in a journal that survives a restart. Later requests with that key get 200
-and the first answer. A user or a test can thus count how often each effect happened.
+and the first answer. A user or a test can thus count how often each effect happened: GET / and
+GET /effects list them, as a page for a browser and as JSON for all other clients.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from webhookctl.display.untrusted import printable
 from webhookctl.errors import CommandError
 from webhookctl.local.http.web_pages import refusal
 from webhookctl.local.ports import LOOPBACK, require_free
+from webhookctl.local.processes.sink_page import POLICY, page
 
 DEFAULT_PORT: Final = 8788
 DEFAULT_JOURNAL: Final = Path(".local/sink.jsonl")
@@ -45,21 +47,23 @@ class Effects:
         for line in journal.read_text().splitlines():
             self._remember(json.loads(line))
 
-    def perform(self, key: str, path: str, body: Any) -> tuple[bool, dict[str, Any]]:
+    def perform(
+        self, key: str, path: str, body: Any, *, method: str = "POST"
+    ) -> tuple[bool, dict[str, Any]]:
         """Records a request; returns whether it is the first with its key, and the answer."""
         with self._lock:
             first = key not in self._effects
             entry: dict[str, Any] = {"key": key, "at": datetime.now(UTC).isoformat()}
             if first:
                 number = len(self._effects) + 1
-                entry |= {"id": f"effect-{number}", "path": path, "body": body}
+                entry |= {"id": f"effect-{number}", "method": method, "path": path, "body": body}
             with self._journal.open("a") as file:
                 file.write(json.dumps(entry) + "\n")
             self._remember(entry)
             return first, {"id": self._effects[key]["id"], "key": key, "replayed": not first}
 
     def all(self) -> dict[str, dict[str, Any]]:
-        """Returns path, body, number of requests, first and last time by key."""
+        """Returns method, path, body, number of requests, first and last time by key."""
         with self._lock:
             return {key: dict(effect) for key, effect in self._effects.items()}
 
@@ -72,7 +76,7 @@ class Effects:
     def _remember(self, entry: dict[str, Any]) -> None:
         at = entry["at"]
         if "id" in entry:
-            seen = {name: entry[name] for name in ("id", "path", "body")}
+            seen = {name: entry[name] for name in ("id", "method", "path", "body")}
             self._effects[entry["key"]] = {**seen, "requests": 0, "first_at": at}
         effect = self._effects[entry["key"]]
         effect["requests"] += 1
@@ -120,16 +124,20 @@ class _Handler(BaseHTTPRequestHandler):
         if not key:
             self._answer(HTTPStatus.BAD_REQUEST, {"error": "Idempotency-Key is missing"})
             return
-        first, answer = self.server.effects.perform(key, self.path, body)
+        first, answer = self.server.effects.perform(key, self.path, body, method=self.command)
         self._tell(key, body, first=first)
         self._answer(HTTPStatus.CREATED if first else HTTPStatus.OK, answer)
 
+    do_PUT = do_PATCH = do_POST  # noqa: N815 - http.server's names
+
     def do_GET(self) -> None:
-        """Lists the effects."""
-        if self.path == "/effects":
-            self._answer(HTTPStatus.OK, self.server.effects.all())
-        else:
+        """Lists the effects: HTML for a browser, JSON for all others."""
+        if self.path not in {"/", "/effects"}:
             self._answer(HTTPStatus.NOT_FOUND, {"error": "GET /effects, or POST anywhere"})
+        elif "text/html" in self.headers.get("Accept", ""):
+            self._send(HTTPStatus.OK, "text/html; charset=utf-8", page(self.server.effects.all()))
+        else:
+            self._answer(HTTPStatus.OK, self.server.effects.all())
 
     def do_DELETE(self) -> None:
         """Deletes the effects."""
@@ -151,10 +159,16 @@ class _Handler(BaseHTTPRequestHandler):
         return self.rfile.read(length)
 
     def _answer(self, status: HTTPStatus, content: dict[str, Any]) -> None:
-        body = json.dumps(content).encode()
+        self._send(status, "application/json", json.dumps(content))
+
+    def _send(self, status: HTTPStatus, media_type: str, text: str) -> None:
+        # A body may contain a lone surrogate, which has no encoding.
+        body = text.encode(errors="replace")
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", media_type)
         self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Security-Policy", POLICY)
+        self.send_header("X-Content-Type-Options", "nosniff")
         self.end_headers()
         self.wfile.write(body)
 
@@ -164,7 +178,7 @@ class _Handler(BaseHTTPRequestHandler):
         if len(shown) > SHOWN:
             shown = f"{shown[:SHOWN]}…"
         time = f"{datetime.now(UTC).astimezone():%H:%M:%S}"
-        self.server.tell(f"{time} sink   {what} POST {self.path} {shown} key={key}")
+        self.server.tell(f"{time} sink   {what} {self.command} {self.path} {shown} key={key}")
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - http.server's name
         """Suppresses the default log: the sink prints one line per effect."""

@@ -66,7 +66,7 @@ class AwsOperation:
     Args:
         service: botocore's name of the service, like "events".
         operation: the client's method, like "put_events".
-        right: the line of stacks/permissions.py that allows it, for the error message.
+        right: the line of stacks/inbox_stack.py that allows it, for the error message.
         client: a boto3 client for another region or account; by default one is created.
         timeout: the read time-out, in seconds, of that default client.
     """
@@ -119,7 +119,7 @@ class AwsOperation:
             pause = timedelta(seconds=min(int(asked), A_DAY)) if asked.isdecimal() else None
             return Transient(text, refused=True, retry_after=pause)
         if code in _FORBIDDEN or status == 403:
-            remedy = f"add {self._right} to stacks/permissions.py"
+            remedy = f"add {self._right} to stacks/inbox_stack.py"
             return Permanent(f"{text}; {remedy}", page=True, refused=True)
         return Transient(text) if status >= 500 or not status else Permanent(text)
 

@@ -40,7 +40,7 @@ def to_eventbridge(
     PutEvents has no idempotency keys: an event in doubt is put again within `remembered`, and
     consumers deduplicate by `id` and `source` of the CloudEvent in `detail`. Later it is held.
 
-    Add to stacks/permissions.py:
+    Add to stacks/inbox_stack.py:
     `allow("events:PutEvents", on="arn:aws:events:REGION:ACCOUNT:event-bus/BUS")`.
 
     Args:
@@ -87,7 +87,7 @@ def invoke(
     `in_doubt="hold"`. An error of the function is transient and leaves the effect in doubt, unless
     its class is named `Permanent`: then nothing was done.
 
-    Add to stacks/permissions.py:
+    Add to stacks/inbox_stack.py:
     `allow("lambda:InvokeFunction", on="arn:aws:lambda:REGION:ACCOUNT:function:NAME")`.
 
     Args:
@@ -131,7 +131,7 @@ def start_execution(
     days, so a repetition starts nothing. An Express workflow starts again: pass `in_doubt="hold"`
     if it must not run twice. The input is the payload of `invoke`, at most 256 KB.
 
-    Add to stacks/permissions.py:
+    Add to stacks/inbox_stack.py:
     `allow("states:StartExecution", on="arn:aws:states:REGION:ACCOUNT:stateMachine:NAME")`.
 
     Args:

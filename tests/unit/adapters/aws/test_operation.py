@@ -133,7 +133,7 @@ def test_a_missing_right_wakes_somebody_and_names_the_line(code: str, status: in
     with pytest.raises(Permanent) as raised:
         target(refusal(code, status=status)).call()
     assert raised.value.page
-    assert str(raised.value).endswith(f"; add {RIGHT} to stacks/permissions.py")
+    assert str(raised.value).endswith(f"; add {RIGHT} to stacks/inbox_stack.py")
 
 
 @pytest.mark.parametrize(

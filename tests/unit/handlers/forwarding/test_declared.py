@@ -34,7 +34,7 @@ class Project:
         return self
 
     def compiled(self) -> Manifest:
-        return compile_manifest(self.root, stage="dev")
+        return compile_manifest(self.root, stage="local")
 
 
 @pytest.fixture

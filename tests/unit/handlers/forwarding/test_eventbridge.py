@@ -88,7 +88,7 @@ def test_a_missing_right_is_named_as_it_is_given(events: Aws, bus: str, arn: str
     events.refuses("put_events", "AccessDeniedException", status=400)
     run = handled(to_eventbridge(bus, client=events.client), {})
     assert run.status == "dead_letter"
-    assert f'add allow("events:PutEvents", on="{arn}") to stacks/permissions.py' in run.error
+    assert f'add allow("events:PutEvents", on="{arn}") to stacks/inbox_stack.py' in run.error
 
 
 def test_what_is_too_large_is_refused_before_anything_happens(events: Aws) -> None:

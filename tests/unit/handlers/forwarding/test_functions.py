@@ -121,7 +121,7 @@ def test_a_missing_right_is_named(functions: Aws) -> None:
     functions.refuses("invoke", "AccessDeniedException", status=403)
     run = handled(invoke(NAME, client=functions.client), {})
     right = f'allow("lambda:InvokeFunction", on="arn:aws:lambda:REGION:ACCOUNT:function:{NAME}")'
-    assert f"add {right} to stacks/permissions.py" in run.error
+    assert f"add {right} to stacks/inbox_stack.py" in run.error
 
 
 def test_without_waiting_lambda_queues_it(functions: Aws) -> None:

@@ -12,10 +12,10 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
+from webhook_inbox_cdk.function import InboxFunction, Shape
+from webhook_inbox_cdk.queue import VISIBILITY_TIMEOUT, Lane
+from webhook_inbox_cdk.resources import Resources
 
-from stacks.function import InboxFunction, Shape
-from stacks.queue import VISIBILITY_TIMEOUT, Lane
-from stacks.resources import Resources
 from webhook_inbox.adapters.environment import ProcessorEnvironment
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import SPLIT
@@ -62,6 +62,11 @@ class Placement:
                 f" their first attempt; reserve at least {self.max_concurrency} or lower"
                 " max_concurrency"
             )
+
+
+def allow(*actions: str, on: str) -> iam.PolicyStatement:
+    """Returns the permission for `actions` on the resource with this ARN."""
+    return iam.PolicyStatement(actions=list(actions), resources=[on])
 
 
 class Processor(InboxFunction):

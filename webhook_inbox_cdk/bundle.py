@@ -9,39 +9,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
 
-from stacks.vendor import vendored
+from webhook_inbox_cdk.contents import CONTENTS, Contents, directory_of
+from webhook_inbox_cdk.vendor import vendored
+
+from webhook_inbox.configuration.bundle_imports import LEFT_OUT
 from webhook_inbox.configuration.compile import write_module
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import MODULE, Manifest
-
-# The library and the four functions; an app that embeds the inbox has only handlers and inbox.toml.
-HOME: Final = Path(__file__).resolve().parent.parent / "functions"
-
-# Packages for synthesis, tests and the CLI. The compiled manifest replaces the configuration, which
-# keeps pydantic out of ingest's cold start.
-LEFT_OUT: Final = ("configuration/", "testing/", "adapters/memory/")
-
-
-@dataclass(frozen=True, slots=True)
-class Contents:
-    """A function's directories under `functions/`, and its locks under `requirements/`."""
-
-    directories: tuple[str, ...]
-    groups: tuple[str, ...]
-
-
-CONTENTS: Final[Mapping[str, Contents]] = {
-    "ingest": Contents(("ingest", "webhook_inbox"), ("ingest", "verification")),
-    "processor": Contents(
-        # It splits batches; some providers that batch import the verification libraries.
-        ("processor", "webhook_inbox", "handlers"),
-        ("processor", "verification", "handlers"),
-    ),
-    "replay": Contents(("replay", "webhook_inbox"), ("replay",)),
-    "reconciler": Contents(("reconciler", "webhook_inbox"), ("ingest",)),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,26 +61,23 @@ class Workshop:
             files = {f"{MODULE}.py": module}
             for name in contents.directories:
                 files.update(_sources(self._part(name), name))
-            locks = [self._lock(group) for group in contents.groups] if self.wheels else []
+            locks = contents.files(self.functions) if self.wheels else []
             digest = _digest(files, locks)
             directory = self.build / "bundles" / f"{function}-{digest[:16]}"
             if not directory.is_dir():
-                trees = [vendored(lock, into=self.build / "vendor") for lock in locks]
+                trees = self._trees(contents) if self.wheels else []
                 _lay_out(directory, trees=trees, files=files)
         return Bundle(directory, digest)
 
-    def _part(self, name: str) -> Path:
-        for top in (self.functions, HOME):
-            if (top / name).is_dir():
-                return top / name
-        raise ConfigurationError(f"{self.functions / name}: the directory is missing")
+    def _trees(self, contents: Contents) -> list[Path]:
+        own = contents.requirements(self.functions)
+        return vendored(contents.locks, own=own, into=self.build / "vendor")
 
-    def _lock(self, group: str) -> Path:
-        for top in (self.functions.parent, HOME.parent):
-            lock = top / "requirements" / f"{group}.txt"
-            if lock.is_file():
-                return lock
-        raise ConfigurationError(f"requirements/{group}.txt is missing; run `make lock`")
+    def _part(self, name: str) -> Path:
+        found = directory_of(name, self.functions)
+        if found is None:
+            raise ConfigurationError(f"{self.functions / name}: the directory is missing")
+        return found
 
 
 def _sources(directory: Path, name: str) -> Iterator[tuple[str, Path]]:

@@ -12,10 +12,10 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
+from webhook_inbox_cdk.api import THROTTLED, THROTTLED_BY_ROUTE
+from webhook_inbox_cdk.function import NAMESPACE
+from webhook_inbox_cdk.queue import FIFO_REACH, Lane
 
-from stacks.api import THROTTLED, THROTTLED_BY_ROUTE
-from stacks.function import NAMESPACE
-from stacks.queue import FIFO_REACH, Lane
 from webhook_inbox.domain.manifest import HandlerSpec
 from webhook_inbox.queue.outcomes import RunOutcome
 

@@ -6,9 +6,9 @@ from aws_cdk import Duration
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from constructs import Construct
+from webhook_inbox_cdk.function import InboxFunction, Shape
+from webhook_inbox_cdk.resources import Resources
 
-from stacks.function import InboxFunction, Shape
-from stacks.resources import Resources
 from webhook_inbox.adapters.environment import MaintenanceEnvironment
 
 # The memory in MB with which Lambda gives a function one CPU. Resuming a run costs the reconciler

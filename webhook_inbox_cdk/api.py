@@ -10,8 +10,8 @@ from aws_cdk import aws_apigatewayv2_integrations as integrations
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
+from webhook_inbox_cdk.function import NAMESPACE
 
-from stacks.function import NAMESPACE
 from webhook_inbox.configuration.inbox_toml import ThrottleSpec
 
 # No body, header or query string: some providers put tokens there. No path: a completion's path

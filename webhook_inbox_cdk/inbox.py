@@ -1,30 +1,37 @@
-"""The inbox as one construct, for this repository's stack and for any other CDK app."""
+"""The inbox as one construct."""
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Final, Self
 
-from aws_cdk import CfnOutput, Stack
+from aws_cdk import Annotations, CfnOutput, Stack
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
 from constructs import Construct
+from webhook_inbox_cdk.alarms import Alarms
+from webhook_inbox_cdk.api import Api
+from webhook_inbox_cdk.bucket import Bodies
+from webhook_inbox_cdk.bundle import Workshop
+from webhook_inbox_cdk.contents import processor_requirements
+from webhook_inbox_cdk.ingest import Ingest
+from webhook_inbox_cdk.ledger import Ledger
+from webhook_inbox_cdk.maintenance import Reconciler, Replay
+from webhook_inbox_cdk.processor import DEFAULT_CONCURRENCY, Placement, Processor
+from webhook_inbox_cdk.queue import RECEIVES, SERIAL_RECEIVES, Lane
+from webhook_inbox_cdk.resources import Resources
+from webhook_inbox_cdk.secrets import Secrets
 
-from stacks.alarms import Alarms
-from stacks.api import Api
-from stacks.bucket import Bodies
-from stacks.bundle import HOME, Workshop
-from stacks.ingest import Ingest
-from stacks.ledger import Ledger
-from stacks.maintenance import Reconciler, Replay
-from stacks.processor import Placement, Processor
-from stacks.queue import RECEIVES, SERIAL_RECEIVES, Lane
-from stacks.resources import Resources
-from stacks.secrets import Secrets
 from webhook_inbox import providers
 from webhook_inbox.configuration import inbox_toml
+from webhook_inbox.configuration.check_warnings import warnings
 from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import HOLD, METADATA
+
+LOCAL: Final = "local"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +39,81 @@ class InboxProps:
     """The settings of an inbox.
 
     Attributes:
+        functions: the directory with your `handlers/`, `inbox.toml` and `requirements.txt`.
         stage: distinguishes inboxes of one account; part of the secrets' and queues' names.
-        functions: the directory with your `handlers/` and `inbox.toml`.
         build: the directory for bundles and wheels; by default `.build` beside `functions`.
         local: leaves third-party wheels out, for the local runtime.
         placement: the concurrency, network and rights of the processors.
     """
 
+    functions: Path
     stage: str = "dev"
-    functions: Path = HOME
     build: Path | None = None
     local: bool = False
     placement: Placement = field(default_factory=Placement)
+
+    @classmethod
+    def from_context(
+        cls, stack: Stack, *, functions: Path, rights: Sequence[iam.PolicyStatement] = ()
+    ) -> Self:
+        """Returns the settings that `cdk.json` or `cdk -c` gives to a stack.
+
+        Context: `stage` (default "dev"); `functions`, another directory than the given one;
+        `local`, no wheels in the bundles (implied by the stage "local"); `max_concurrency`;
+        `reserved_concurrency`; and `vpc`, an object with `id`, `availability_zones` and
+        `private_subnet_ids`, so that synthesis needs no lookup.
+
+        Args:
+            stack: reads the context, and holds the network.
+            functions: the project's directory.
+            rights: the handlers' own IAM statements, see `allow`.
+
+        Raises:
+            ConfigurationError: a number is not a whole one.
+        """
+        context = stack.node.try_get_context
+        stage = stage_of(stack)
+        many = _number("max_concurrency", context("max_concurrency"))
+        return cls(
+            functions=Path(context("functions") or functions),
+            stage=stage,
+            local=stage == LOCAL or str(context("local")).lower() == "true",
+            placement=Placement(
+                max_concurrency=DEFAULT_CONCURRENCY if many is None else many,
+                reserved_concurrency=_number(
+                    "reserved_concurrency", context("reserved_concurrency")
+                ),
+                vpc=_vpc(stack, context("vpc")),
+                rights=rights,
+            ),
+        )
+
+
+def stage_of(scope: Construct) -> str:
+    """Returns the context value `stage`, by default "dev"."""
+    return str(scope.node.try_get_context("stage") or "dev")
+
+
+def _vpc(stack: Stack, given: Mapping[str, Any] | None) -> ec2.IVpc | None:
+    if not given:
+        return None
+    return ec2.Vpc.from_vpc_attributes(
+        stack,
+        "Vpc",
+        vpc_id=given["id"],
+        availability_zones=given["availability_zones"],
+        private_subnet_ids=given["private_subnet_ids"],
+    )
+
+
+def _number(name: str, given: Any) -> int | None:
+    """Returns a context value as an integer; the command line passes text."""
+    if given is None:
+        return None
+    try:
+        return int(given)
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(f"context {name}: {given!r} is not a whole number") from error
 
 
 class WebhookInbox(Construct):
@@ -63,7 +133,13 @@ class WebhookInbox(Construct):
             raise ConfigurationError(
                 f"stage {props.stage!r}: use 1-20 of a-z 0-9 -, a letter first"
             )
-        self.manifest = compile_manifest(props.functions, stage=props.stage)
+        self.manifest = compile_manifest(
+            props.functions,
+            stage=props.stage,
+            requirements=processor_requirements(props.functions),
+        )
+        for number, text in enumerate(warnings(props.functions, self.manifest)):
+            Annotations.of(self).add_warning_v2(f"webhook-inbox:{number}", text)
         resources = self._resources(props)
         ingest = Ingest(self, "Ingest", resources)
         self.processors = {

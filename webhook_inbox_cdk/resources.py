@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from stacks.bucket import Bodies
-from stacks.bundle import Workshop
-from stacks.ledger import Ledger
-from stacks.queue import Lane
-from stacks.secrets import Secrets
+from webhook_inbox_cdk.bucket import Bodies
+from webhook_inbox_cdk.bundle import Workshop
+from webhook_inbox_cdk.ledger import Ledger
+from webhook_inbox_cdk.queue import Lane
+from webhook_inbox_cdk.secrets import Secrets
+
 from webhook_inbox.domain.manifest import Manifest
 
 

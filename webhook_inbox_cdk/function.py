@@ -9,8 +9,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
-
-from stacks.bundle import Bundle
+from webhook_inbox_cdk.bundle import Bundle
 
 NAMESPACE: Final = "WebhookInbox"
 

@@ -1,9 +1,9 @@
 """The function behind the API: verifies, stores, enqueues and acknowledges deliveries."""
 
 from constructs import Construct
+from webhook_inbox_cdk.function import InboxFunction, Shape
+from webhook_inbox_cdk.resources import Resources
 
-from stacks.function import InboxFunction, Shape
-from stacks.resources import Resources
 from webhook_inbox import providers
 from webhook_inbox.adapters.environment import IngestEnvironment
 

@@ -1,0 +1,124 @@
+"""`webhookctl init`: the project that it writes."""
+
+import shutil
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.webhookctl.commands.stage import Cli
+from webhook_inbox.configuration.compile import compile_manifest
+
+CLONE = Path(__file__).resolve().parents[3]
+TEMPLATE = CLONE / "webhookctl" / "template"
+
+
+def files(directory: Path) -> set[str]:
+    return {p.relative_to(directory).as_posix() for p in directory.rglob("*") if p.is_file()}
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    directory = tmp_path / "elsewhere"
+    directory.mkdir()
+    monkeypatch.chdir(directory)
+    return directory
+
+
+def test_it_writes_a_project_that_compiles(cli: Cli, elsewhere: Path) -> None:
+    shown = cli("init", "demo")
+
+    assert shown.out.startswith("Created demo with 15 files. Next:")
+    manifest = compile_manifest(elsewhere / "demo" / "functions", stage="dev")
+    assert list(manifest.handlers) == ["shop.confirm"]
+    assert (elsewhere / "demo" / "README.md").read_text().startswith("# demo\n")
+
+
+def test_no_placeholder_remains(cli: Cli, elsewhere: Path) -> None:
+    cli("init", "demo")
+    cli("init", "forwarding", "--forward", "https://app.acme.com/in")
+    for path in elsewhere.rglob("*"):
+        assert path.is_dir() or "$" not in path.read_text(), path
+
+
+def test_each_file_is_short(cli: Cli, elsewhere: Path) -> None:
+    cli("init", "demo")
+    lengths = {
+        name: len((elsewhere / "demo" / name).read_text().splitlines())
+        for name in files(elsewhere / "demo")
+    }
+    assert max(lengths.values()) <= 75, lengths
+    assert sum(lengths.values()) <= 260
+
+
+def test_this_repository_s_app_is_the_same_one() -> None:
+    for name in ("app.py", "stacks/__init__.py", "stacks/inbox_stack.py"):
+        assert (TEMPLATE / "project" / name).read_text() == (CLONE / name).read_text()
+
+
+@pytest.mark.parametrize("taken", ["README.md", "functions/inbox.toml"])
+def test_nothing_is_overwritten(cli: Cli, elsewhere: Path, taken: str) -> None:
+    file = elsewhere / "demo" / taken
+    file.parent.mkdir(parents=True)
+    file.write_text("mine")
+
+    shown = cli("init", "demo")
+
+    assert shown.code == 1
+    assert f"demo already has {taken}: choose a new directory, or remove it" in shown.err
+    assert files(elsewhere / "demo") == {taken}
+    assert file.read_text() == "mine"
+
+
+def test_a_directory_with_other_files_is_completed(cli: Cli, elsewhere: Path) -> None:
+    (elsewhere / ".git").mkdir()
+    (elsewhere / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    assert cli("init", ".").code == 0
+    assert (elsewhere / "app.py").is_file()
+    assert (elsewhere / "README.md").read_text().startswith("# elsewhere\n")
+
+
+@pytest.mark.parametrize(
+    ("url", "local"),
+    [
+        ("https://app.acme.com/in", "sink"),
+        ("http://localhost:3000/in", "http://localhost:3000/in"),
+        ("http://127.0.0.1:3000", "http://127.0.0.1:3000"),
+        ("http://[::1]:3000", "http://[::1]:3000"),
+    ],
+)
+def test_forwarding_calls_the_service_when_deployed_and_never_from_a_laptop(
+    cli: Cli, elsewhere: Path, url: str, local: str
+) -> None:
+    assert cli("init", "demo", "--forward", url).code == 0
+
+    document = tomllib.loads((elsewhere / "demo" / "functions" / "inbox.toml").read_text())
+
+    assert document["destinations"]["app"]["base_url"] == url
+    assert document["stages"]["local"]["destinations"]["app"]["base_url"] == local
+    manifest = compile_manifest(elsewhere / "demo" / "functions", stage="local")
+    assert list(manifest.handlers) == ["shop.forward"]
+
+
+@pytest.mark.parametrize(
+    "url", ["app.acme.com", "ftp://app.acme.com", "https://", 'https://a.com/"', "https://a.com/\n"]
+)
+def test_an_address_that_is_no_url_is_refused(cli: Cli, elsewhere: Path, url: str) -> None:
+    shown = cli("init", "demo", "--forward", url)
+    assert shown.code == 2
+    assert not (elsewhere / "demo").exists()
+
+
+def test_the_workflow_pins_its_actions_as_ours_does() -> None:
+    ours = (CLONE / ".github" / "workflows" / "ci.yml").read_text().split()
+    theirs = (TEMPLATE / "project" / ".github" / "workflows" / "ci.yml").read_text().split()
+    assert {word for word in theirs if "@" in word} <= set(ours)
+
+
+def test_the_wheel_needs_what_the_template_installs(cli: Cli, elsewhere: Path) -> None:
+    cli("init", "demo")
+    line = (elsewhere / "demo" / "requirements.txt").read_text().splitlines()[-1]
+    project = tomllib.loads((CLONE / "pyproject.toml").read_text())["project"]
+    assert line == f"{project['name']}[cdk,dev]=={project['version']}"
+    assert set(project["optional-dependencies"]) == {"cdk", "dev"}
+    shutil.rmtree(elsewhere / "demo")

@@ -1,0 +1,118 @@
+"""`init`: writes a new project."""
+
+import ipaddress
+import os
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from string import Template
+from typing import Annotated, Final
+from urllib.parse import urlsplit
+
+import typer
+
+from webhookctl.display.output import counted
+from webhookctl.errors import CommandError
+from webhookctl.invocation import Invocation, offline
+
+TEMPLATE: Final = Path(__file__).resolve().parents[1] / "template"
+# Files with `$name` and other placeholders; all others are copied.
+FILLED: Final = frozenset({"README.md", "requirements.txt", "inbox.toml"})
+FIRST_EVENT: Final = """
+```sh
+webhookctl --local send events/ingest/shop/order.paid__first.json --source shop --times 3
+webhookctl --local inbox list
+```
+
+The inbox accepts one of the three deliveries and answers that the others are duplicates; {effect}.
+"""
+HANDLED: Final = "the handler\nconfirms the order once"
+FORWARDED: Final = "your\nservice receives the event once"
+# The name of the local sink in inbox.toml.
+SINK: Final = "sink"
+
+
+@offline
+def init(
+    call: Invocation,
+    *,
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The project's directory.")],
+    forward: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Forward every event to this service, instead of a handler in Python.",
+        ),
+    ] = None,
+) -> None:
+    """Write a new project: configuration, a first handler, its test, a CDK app and CI."""
+    words = _words(directory, forward)
+    parts = ("project", "handler" if forward is None else "forward")
+    files = dict(pair for part in parts for pair in _files(TEMPLATE / part))
+    _require_free(directory, files)
+    for name, source in sorted(files.items()):
+        target = directory / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        text = source.read_text(encoding="utf-8")
+        filled = Template(text).substitute(words) if target.name in FILLED else text
+        target.write_text(filled, encoding="utf-8")
+    _report(call, directory, count=len(files))
+
+
+def _words(directory: Path, forward: str | None) -> Mapping[str, str]:
+    effect = HANDLED if forward is None else FORWARDED
+    words = {
+        "name": directory.resolve().name,
+        "version": version("webhook-inbox"),
+        "next": FIRST_EVENT.format(effect=effect),
+    }
+    return words if forward is None else {**words, **_service(forward)}
+
+
+def _service(url: str) -> Mapping[str, str]:
+    """Returns the addresses of a service: deployed, and on this machine."""
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or set(url) & set('"\\ \n'):
+        raise typer.BadParameter(f"--forward {url!r} is not a URL as in https://app.example.com/in")
+    # A session on this machine must not call the deployed service.
+    return {"url": url, "local": url if _is_loopback(parts.hostname) else SINK}
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _files(top: Path) -> Iterator[tuple[str, Path]]:
+    """Yields (name in the project, template file)."""
+    for path in top.rglob("*"):
+        if path.is_file() and "__pycache__" not in path.parts:
+            yield path.relative_to(top).as_posix(), path
+
+
+def _require_free(directory: Path, files: Mapping[str, Path]) -> None:
+    """Raises CommandError where a file exists already; nothing is overwritten."""
+    taken = sorted(name for name in files if os.path.lexists(directory / name))
+    if taken:
+        raise CommandError(
+            f"{directory} already has {', '.join(taken)}: choose a new directory, or remove"
+            f" {'it' if len(taken) == 1 else 'them'}"
+        )
+
+
+def _report(call: Invocation, directory: Path, *, count: int) -> None:
+    if call.as_json:
+        call.output.json({"directory": str(directory.resolve()), "files": count})
+        return
+    call.output.line(f"Created {directory} with {counted(count, 'file')}. Next:")
+    call.output.line()
+    call.output.fields(
+        {
+            f"cd {directory}": "",
+            "webhookctl dev": "receive webhooks on this machine",
+            "pytest": "test the handlers",
+        },
+        indent="  ",
+    )

@@ -1,0 +1,3 @@
+"""Your handlers: every module in this directory, listed here."""
+
+MODULES = ("orders",)

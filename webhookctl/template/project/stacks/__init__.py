@@ -1,0 +1,1 @@
+"""YOURS: the stacks of this app."""
