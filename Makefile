@@ -28,6 +28,7 @@ check: setup ## lint, type check, import rules and unit tests; 4 minutes
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/pytest tests/app --quiet
 	$(BIN)/pytest tests/unit tests/architecture --quiet --numprocesses 2
 
 test: check ## run all checks and tests

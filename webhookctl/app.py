@@ -12,6 +12,7 @@ from webhookctl.commands import (
     conformance,
     destinations,
     dev,
+    export,
     handlers,
     hold,
     inbox,
@@ -54,6 +55,7 @@ app.command("init")(init.init)
 app.command("dev")(dev.dev)
 app.add_typer(secrets.app, name="secrets")
 app.command("send")(send.send)
+inbox.app.command("export")(export.export)
 app.add_typer(inbox.app, name="inbox")
 app.add_typer(rejected.app, name="rejected")
 app.command("replay")(replay.replay)

@@ -13,7 +13,7 @@ from typing import Any, Final
 from webhook_inbox.domain.manifest import matches
 from webhook_inbox.domain.model import EventStatus, Overview, Run, StoredEvent
 from webhook_inbox.domain.ports import Table
-from webhook_inbox.domain.timestamps import from_ms, to_ms
+from webhook_inbox.domain.timestamps import from_ms, to_ms, to_seconds
 from webhook_inbox.ledger.queries import DueEntry, Ledger, Received
 from webhook_inbox.ledger.schema import (
     BY_RECEIVED,
@@ -78,6 +78,8 @@ class Wanted:
 
     def fits(self, overview: Overview) -> bool:
         """Returns whether an event matches."""
+        if self.since is not None and overview.event.received_at < self.since:
+            return False
         if self.handler is None:
             return self.status in {None, overview.status}
         statuses: Mapping[str, str] = {run.handler: run.status for run in overview.runs}
@@ -89,13 +91,15 @@ class Wanted:
 def find(table: Table, wanted: Wanted, *, now: datetime) -> Iterator[Overview]:
     """Yields the matching events, newest first, without their bodies.
 
-    The memory does not grow with the number of events. A run outlives its event by a week; an
-    expired event is shown as far as its runs' rows tell. The order of events that the due index
-    lists is exact to the second.
+    The memory does not grow with the number of events, except for those of one second. A run
+    outlives its event by a week; an expired event is shown as far as its runs' rows tell.
     """
     ledger = Ledger(table=table)
     candidates = _once(filter(wanted.names, _candidates(ledger, table, wanted, now)))
-    return filter(wanted.fits, _read(ledger, table, candidates, wanted, now))
+    found = filter(wanted.fits, _read(ledger, table, candidates, wanted, now))
+    # The due index lists events in the order of their time rounded up to a second.
+    for _, second in groupby(found, key=lambda overview: to_seconds(overview.event.received_at)):
+        yield from sorted(second, key=_exact, reverse=True)
 
 
 def _candidates(ledger: Ledger, table: Table, wanted: Wanted, now: datetime) -> Iterator[Received]:
@@ -224,6 +228,11 @@ def _newest(found: Received) -> float:
 
 def _place(found: Received) -> tuple[datetime, str, str]:
     return found.received_at, found.source, found.event_id
+
+
+def _exact(overview: Overview) -> tuple[datetime, str, str]:
+    event = overview.event
+    return event.received_at, event.source, event.event_id
 
 
 def _read(

@@ -59,6 +59,7 @@ def observe(
             "generation": reference.generation if reference else 0,
             "attempt": result.attempt,
             "detail": result.detail,
+            **({"due": result.due.isoformat()} if result.due else {}),
             **({"items": dict(result.items)} if result.items else {}),
             **_traceback(result.error, redact),
         },

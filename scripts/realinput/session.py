@@ -16,7 +16,8 @@ from webhookctl.local.dev_secrets import FILE
 from webhookctl.local.inbox import LocalInbox
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-FUNCTIONS: Final = ROOT / "functions"
+# Handlers of each sample, whatever the app in `functions/` has.
+FUNCTIONS: Final = ROOT / "tests" / "project"
 
 
 @dataclass(frozen=True, slots=True)

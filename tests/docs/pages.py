@@ -9,10 +9,11 @@ DOCS: Final = ROOT / "docs"
 README: Final = ROOT / "README.md"
 START: Final = DOCS / "start.md"
 HANDLERS: Final = DOCS / "handlers.md"
+APPROVALS: Final = DOCS / "approvals.md"
 OPERATE: Final = DOCS / "operate.md"
 DEPLOY: Final = DOCS / "deploy.md"
 # Pages with commands for readers to copy.
-GUIDES: Final = (README, START, HANDLERS, OPERATE, DEPLOY)
+GUIDES: Final = (README, START, HANDLERS, APPROVALS, OPERATE, DEPLOY)
 EVERY: Final = (README, ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md")))
 TEXTS: Final = {page: page.read_text(encoding="utf-8") for page in EVERY}
 

@@ -87,7 +87,13 @@ def row_of(status: int, *, keyed: bool, asked: bool) -> list[str]:
 def told(verdict: ResponseVerdict) -> list[str]:
     """Returns what the matrix should say: of the run, of its effect, of its destination."""
     error = None if verdict.meaning == "ok" else verdict.error("no")
-    run = "goes on" if error is None else f"`{type(error).__name__}`"
+    run = (
+        "goes on"
+        if error is None
+        else "`Transient`"
+        if isinstance(error, Transient)
+        else "`Permanent`"
+    )
     certain = (isinstance(error, Permanent) and not error.doubtful) or (
         isinstance(error, Transient) and error.refused
     )

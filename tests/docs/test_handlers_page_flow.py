@@ -1,5 +1,6 @@
 """The code of docs/handlers.md runs: order, policies, jobs, errors, forwarding, tests."""
 
+import inspect
 from datetime import timedelta
 from typing import Any
 from unittest.mock import Mock
@@ -9,7 +10,7 @@ import pytest
 from tests.docs.handlers_page import Chapter, Open
 from tests.unit.handlers.forwarding.aws import Aws, payload
 from webhook_inbox.adapters.aws import operation
-from webhook_inbox.testing import Fake, HandlerRun
+from webhook_inbox.testing import Fake, HandlerRun, Inbox
 
 # -- order, policies, versions
 
@@ -171,7 +172,10 @@ def test_ready_made_handlers_hand_on(opened: Open, monkeypatch: pytest.MonkeyPat
 def test_the_tests_of_the_page_pass(opened: Open) -> None:
     chapter = opened("testing")
     tests = [each for name, each in vars(chapter.module).items() if name.startswith("test_")]
-    assert len(tests) == 2
+    assert len(tests) == 4
     for test in tests:
-        test()
-    chapter.ran.add("shop.order")
+        inbox = Inbox(chapter.module.shop, destinations={"crm": Fake()})
+        given = {"inbox": inbox, "fake": inbox.destinations.__getitem__}
+        test(**{name: given[name] for name in inspect.signature(test).parameters})
+        inbox.verify()
+    chapter.ran |= {"shop.order", "shop.refund"}

@@ -1,4 +1,4 @@
-"""The deployed project: the repository's handlers and sources, and those of the tests."""
+"""The deployed project: the handlers and sources of `tests/project`, and those beside this file."""
 
 import shutil
 from pathlib import Path
@@ -7,23 +7,23 @@ from webhook_inbox.configuration.handler_modules import registered_modules
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[1]
-HOME = REPOSITORY / "functions"
+PROJECT = HERE.parent / "project"
 LABORATORY = HERE / "functions"
 
 
 def write_functions(directory: Path) -> Path:
     """Writes `handlers/` and `inbox.toml`, the examples and the test handlers combined."""
     handlers = directory / "handlers"
-    for part in (HOME, LABORATORY):
+    for part in (PROJECT, LABORATORY):
         shutil.copytree(
             part / "handlers",
             handlers,
             ignore=shutil.ignore_patterns("__pycache__"),
             dirs_exist_ok=True,
         )
-    modules = registered_modules(HOME) + registered_modules(LABORATORY)
+    modules = registered_modules(PROJECT) + registered_modules(LABORATORY)
     (handlers / "__init__.py").write_text(f"MODULES = {modules!r}\n")
-    sources = [(part / "inbox.toml").read_text() for part in (HOME, LABORATORY)]
+    sources = [(part / "inbox.toml").read_text() for part in (PROJECT, LABORATORY)]
     (directory / "inbox.toml").write_text("\n".join(sources))
     return directory
 
@@ -35,7 +35,10 @@ def lay_beside(functions: Path, name: str) -> Path:
     """
     target = functions / name
     shutil.copytree(
-        HOME / name, target, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True
+        REPOSITORY / "functions" / name,
+        target,
+        ignore=shutil.ignore_patterns("__pycache__"),
+        dirs_exist_ok=True,
     )
     return target / "lambda_function.py"
 

@@ -1,4 +1,4 @@
-"""The deployed bundles: the repository's handlers and sources, and those of the tests."""
+"""The deployed bundles: the handlers and sources of `tests/project`, and those beside this file."""
 
 import logging
 import shutil
@@ -12,6 +12,7 @@ from webhook_inbox.domain.manifest import MODULE, Manifest
 
 HERE = Path(__file__).parent
 FUNCTIONS = HERE.parents[1] / "functions"
+PROJECT = HERE.parent / "project"
 NAMES = ("ingest", "processor", "replay", "reconciler")
 LABORATORY = ("lab", "fragile")
 
@@ -24,14 +25,14 @@ def build(
     laboratory: tuple[str, ...] = LABORATORY,
 ) -> Manifest:
     """Lays handlers, inbox.toml with more sources, and the compiled manifest out in a directory."""
-    shutil.copytree(FUNCTIONS / "handlers", directory / "handlers", ignore=_no_bytecode)
+    shutil.copytree(PROJECT / "handlers", directory / "handlers", ignore=_no_bytecode)
     registry = directory / "handlers" / "__init__.py"
     own = ", ".join(f'"{module}"' for module in laboratory)
     named, _, _ = registry.read_text().rpartition(")")
     registry.write_text(f"{named}, {own})\n")
     for module in laboratory:
         shutil.copy(HERE / "handlers" / f"{module}.py", directory / "handlers")
-    settings = (FUNCTIONS / "inbox.toml").read_text()
+    settings = (PROJECT / "inbox.toml").read_text()
     (directory / "inbox.toml").write_text(settings + sources)
     manifest = compile_manifest(directory, stage="local").with_sink(sink_url)
     write_module(manifest, directory)

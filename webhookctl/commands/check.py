@@ -36,11 +36,14 @@ def check(
         _print(call, "sources", sources)
         call.output.line()
         _print(call, "handlers", handlers)
-        _conclude(call, manifest, warnings)
+        for warning in warnings:
+            call.output.note(f"Warning: {warning}")
     if strict and warnings:
         if call.as_json:
             raise typer.Exit(1)  # the result has the warnings
         raise CommandError(f"{counted(len(warnings), 'warning')}, which --strict makes errors")
+    if not call.as_json:
+        call.output.note(_summary(manifest, len(warnings)))
 
 
 def _source(spec: SourceSpec, throttle: ThrottleSpec) -> dict[str, Any]:
@@ -81,12 +84,6 @@ def _print(call: Invocation, what: str, entries: list[dict[str, Any]]) -> None:
 
 def _cell(value: object) -> object:
     return ", ".join(value) if isinstance(value, list) else value
-
-
-def _conclude(call: Invocation, manifest: Manifest, warnings: list[str]) -> None:
-    for warning in warnings:
-        call.output.note(f"Warning: {warning}")
-    call.output.note(_summary(manifest, len(warnings)))
 
 
 def _summary(manifest: Manifest, warnings: int) -> str:

@@ -3,9 +3,8 @@
 import re
 import sys
 import tomllib
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -20,6 +19,7 @@ HOST: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 @interactive
 def dev(
     call: Invocation,
+    *,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the local API.")] = 8787,
     sink_port: Annotated[
         int, typer.Option(min=1, max=65535, help="Port of the sink, for the example handlers.")
@@ -43,15 +43,28 @@ def dev(
             metavar="NAME", help="The host name of a tunnel to the local API; repeatable."
         ),
     ] = None,
+    keep: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Directory that keeps events, secrets and effects until the next start.",
+        ),
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Delete what the directory of --keep has kept.")
+    ] = False,
 ) -> None:
     """Run the inbox on this machine until Ctrl-C."""
+    if fresh and keep is None:
+        raise typer.BadParameter("--fresh deletes what --keep DIR has kept: give --keep DIR too")
     values = {} if secrets_file is None else read_file(secrets_file)
     values |= dict(pair(text, f"--secret number {n}") for n, text in enumerate(secret or (), 1))
     if secret:
         call.output.note(f"Note: --secret {EXPOSED}: use --secrets-file FILE, or - for its input.")
     hosts = frozenset(map(_host, public_host or ()))
     root = Checkout.required().functions.parent
-    raise typer.Exit(_run(root, port=port, sink_port=sink_port, secrets=values, hosts=hosts))
+    options = {"secrets": values, "hosts": hosts, "keep": keep, "fresh": fresh}
+    raise typer.Exit(_run(root, port=port, sink_port=sink_port, **options))
 
 
 def _host(name: str) -> str:
@@ -63,9 +76,7 @@ def _host(name: str) -> str:
     return name.lower()
 
 
-def _run(
-    root: Path, *, port: int, sink_port: int, secrets: Mapping[str, str], hosts: frozenset[str]
-) -> int:
+def _run(root: Path, **options: Any) -> int:
     try:
         # Needs the CDK and the repository; the other commands do not.
         from webhookctl.local.session import run_dev  # noqa: PLC0415
@@ -74,7 +85,7 @@ def _run(
             f"the local runtime needs {error.name}, which is not installed: run `make setup` in the"
             " repository, and use its .venv/bin/webhookctl"
         ) from error
-    return run_dev(root, port=port, sink_port=sink_port, secrets=secrets, hosts=hosts)
+    return run_dev(root, **options)
 
 
 def read_file(path: Path) -> dict[str, str]:

@@ -18,11 +18,20 @@ from webhook_inbox.ledger.pauses import (
 )
 from webhookctl.checkout import known_manifest, require_known
 from webhookctl.command_tree import CommandTree
+from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import iso
 from webhookctl.errors import CommandError
 from webhookctl.invocation import By, Invocation, caller, takes_options
 
-COLUMNS: Final = ("HANDLER", "SOURCE", "TYPES", "LANE", "ORDER", "PAUSED", "WAITING")
+COLUMNS: Final = (
+    Column("HANDLER", Fit.NAME),
+    Column("SOURCE", Fit.NAME),
+    Column("TYPES", Fit.NAME),
+    Column("LANE", Fit.NAME),
+    Column("ORDER"),
+    Column("WAITING"),
+    Column("PAUSED", Fit.NOTE),
+)
 
 app: Final = CommandTree(help="List, pause and resume handlers.")
 
@@ -81,11 +90,11 @@ def handler_object(
 
 
 def _row(handler: Mapping[str, Any]) -> tuple[object, ...]:
-    paused = "-"
+    paused = ""
     if handler["paused"]:
-        paused = f"{handler['paused_at']} by {handler['paused_by']}: {handler['reason']}"
+        paused = f"since {handler['paused_at']} by {handler['paused_by']}: {handler['reason']}"
     named = (handler["handler"], handler["source"] or "-", ", ".join(handler["types"] or "-"))
-    return (*named, handler["lane"] or "-", handler["order"] or "-", paused, handler["waiting"])
+    return (*named, handler["lane"] or "-", handler["order"] or "-", handler["waiting"], paused)
 
 
 @app.command("pause")

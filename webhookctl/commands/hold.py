@@ -27,7 +27,8 @@ from webhookctl.checkout import known_manifest, require_known
 from webhookctl.command_tree import CommandTree
 from webhookctl.display.output import counted
 from webhookctl.display.runs import hold_object
-from webhookctl.display.times import iso, moment
+from webhookctl.display.table import Column, Fit
+from webhookctl.display.times import moment
 from webhookctl.errors import CommandError
 from webhookctl.invocation import (
     By,
@@ -44,7 +45,14 @@ from webhookctl.invocation import (
     takes_options,
 )
 
-COLUMNS: Final = ("SINCE", "SOURCE", "EVENT_ID", "HANDLER", "HOLD", "SUBJECT", "REASON", "SHOWS")
+COLUMNS: Final = (
+    Column("SINCE"),
+    Column("SOURCE", Fit.NAME),
+    Column("EVENT_ID", Fit.ID),
+    Column("HANDLER", Fit.NAME),
+    Column("HOLD"),
+    Column("REASON", Fit.NOTE),
+)
 MEANINGS: Final = {
     ApprovalOutcome.APPROVED: "approved; its run is sent",
     ApprovalOutcome.UNSENT: "approved; the reconciler sends its run within two minutes",
@@ -144,7 +152,7 @@ def _list(call: Invocation, found: list[ApprovalRequest]) -> None:
     if not found:
         call.output.note("No runs wait for approval.")
         return
-    call.output.table(COLUMNS, [_row(hold) for hold in found])
+    call.output.table(COLUMNS, [_row(hold) for hold in found], now=call.clock.now())
     inspect = call.program.command("inbox inspect", argument="EVENT_ID")
     options = ("--hold", "ID", "--reason", "TEXT")
     approve = call.program.command("hold approve", *options, argument="EVENT_ID")
@@ -160,8 +168,9 @@ def _object(hold: ApprovalRequest) -> dict[str, Any]:
 
 def _row(hold: ApprovalRequest) -> tuple[object, ...]:
     run = hold.run
-    named = (iso(hold.since), run.source, run.event_id, run.handler, hold.id)
-    return (*named, hold.subject, hold.reason, hold.shows or "-")
+    named = (hold.since, run.source, run.event_id, run.handler, hold.id)
+    shows = (f"shows {hold.shows}",) if hold.shows else ()
+    return (*named, (f"{hold.subject}: {hold.reason}", *shows))
 
 
 @app.command("approve")

@@ -8,14 +8,17 @@ from typing import Annotated, Any, Final
 import typer
 
 from webhook_inbox.domain.manifest import matches
-from webhook_inbox.domain.model import EventStatus, Overview, Run
+from webhook_inbox.domain.model import EventStatus, Overview, Run, StoredEvent
 from webhook_inbox.ingest.ignored import IgnoredType, find_ignored
 from webhook_inbox.ledger.schema import conflict_key, dedupe_key
 from webhook_inbox.queue.line import TURN, Line
 from webhookctl.checkout import known_manifest, known_source, require_known
 from webhookctl.command_tree import CommandTree
-from webhookctl.display.event import advice, body_object, event_object, print_event, runs_in_short
-from webhookctl.display.times import iso, moment, relative
+from webhookctl.display.event import advice, body_object, event_object, run_notes
+from webhookctl.display.inspection import Inspection, print_event
+from webhookctl.display.suggestions import Command
+from webhookctl.display.table import ELLIPSIS, Column, Fit
+from webhookctl.display.times import iso, moment
 from webhookctl.errors import CommandError
 from webhookctl.invocation import (
     Body,
@@ -32,8 +35,20 @@ from webhookctl.search import ATTENDED, WINDOW, Wanted, find
 from webhookctl.target import Target
 
 HOUR: Final = timedelta(hours=1)
-COLUMNS: Final = ("RECEIVED", "SOURCE", "TYPE", "EVENT_ID", "STATUS", "RUNS")
-IGNORED_COLUMNS: Final = ("SOURCE", "TYPE", "COUNT", "LAST")
+COLUMNS: Final = (
+    Column("RECEIVED"),
+    Column("SOURCE", Fit.NAME),
+    Column("TYPE", Fit.NAME),
+    Column("EVENT_ID", Fit.ID),
+    Column("STATUS"),
+    Column("RUNS", Fit.NOTE),
+)
+IGNORED_COLUMNS: Final = (
+    Column("SOURCE", Fit.NAME),
+    Column("TYPE", Fit.NAME),
+    Column("COUNT"),
+    Column("LAST"),
+)
 # The row of the types that have no count of their own.
 OTHERS: Final = "(other types)"
 # The attempts left do not matter for events in these statuses.
@@ -81,18 +96,18 @@ def list_events(
         if not count:
             require_known(call.target, source=source, handler=handler)
         return
-    rows = [_row(overview) for overview in found]
+    rows = [_row(overview, now) for overview in found]
     if rows:
-        call.output.table(COLUMNS, rows)
+        call.output.table(COLUMNS, rows, now=now)
     else:
         require_known(call.target, source=source, handler=handler)
     _hint(call, wanted, count=len(rows), limit=limit)
 
 
-def _row(overview: Overview) -> tuple[object, ...]:
+def _row(overview: Overview, now: datetime) -> tuple[object, ...]:
     event = overview.event
-    shown = (iso(event.received_at), event.source, event.type, event.event_id)
-    return (*shown, overview.status, runs_in_short(overview))
+    shown = (event.received_at, event.source, event.type, event.event_id)
+    return (*shown, overview.status, run_notes(overview, now=now))
 
 
 def _hint(call: Invocation, wanted: Wanted, *, count: int, limit: int) -> None:
@@ -116,8 +131,14 @@ def inspect_event(
     event_id: EventId,
     source: Source = None,
     body: Body = False,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose", "-v", help="Show fingerprint, generations, leases and workers as well."
+        ),
+    ] = False,
 ) -> None:
-    """Show an event with its runs, attempts and effects, and the next action."""
+    """Show an event's status, reasons and next action, then its attempts and effects."""
     if not event_id:
         listed = call.program.command("inbox list")
         raise CommandError(f"EVENT_ID is empty: use an id from `{listed}`")
@@ -133,8 +154,11 @@ def inspect_event(
         return
     spec = known_source(target, event.source)
     provider = event.source if spec is None else spec.provider
-    words = advice(overview, now=now, limits=limits, program=call.program)
-    print_event(output, overview, provider=provider, now=now, words=words)
+    steps = advice(overview, now=now, limits=limits, program=call.program)
+    print_event(
+        output,
+        Inspection(overview, provider, steps, _see_body(call, event), now, verbose=verbose),
+    )
     for words in _conflicts(target, event.source, event.event_id):
         output.line()
         output.line(words)
@@ -176,11 +200,8 @@ def list_ignored(
     if not found:
         call.output.note(f"No ignored types since {low:%Y-%m-%d} (UTC).")
         return
-    rows = [
-        (each.source, each.type or OTHERS, each.count, relative(each.last_at, now))
-        for each in found
-    ]
-    call.output.table(IGNORED_COLUMNS, rows)
+    rows = [(each.source, each.type or OTHERS, each.count, each.last_at) for each in found]
+    call.output.table(IGNORED_COLUMNS, rows, now=now)
     call.output.note(
         f"Counted since {low:%Y-%m-%d} (UTC); the events are not stored. To store a type, add it to"
         " the source's `types` in inbox.toml, and deploy."
@@ -190,6 +211,11 @@ def list_ignored(
 def _ignored_object(found: IgnoredType) -> dict[str, Any]:
     named = {"source": found.source, "type": found.type}
     return {**named, "count": found.count, "last_at": iso(found.last_at)}
+
+
+def _see_body(call: Invocation, event: StoredEvent) -> Command:
+    options = ("--source", event.source, "--body")
+    return call.program.command("inbox inspect", *options, argument=event.event_id)
 
 
 def _in_line(target: Target, run: Run, now: datetime) -> Run:
@@ -217,6 +243,9 @@ def _the_one(call: Invocation, event_id: str, source: str | None, *, body: bool)
 
 
 def _unknown(call: Invocation, event_id: str, sources: list[str]) -> str:
+    if ELLIPSIS in event_id:
+        whole = call.program.command("inbox list", "--json")
+        return f"{event_id} is a shortened id: give the complete one, as in `{whole}`"
     refused = [w for name in sources for w in _conflicts(call.target, name, event_id)]
     if refused:
         return f"the event has expired; {'; '.join(refused)}"

@@ -1,8 +1,9 @@
 """`rejected`: lists, verifies again and releases deliveries that failed verification."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from heapq import merge
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
 from typing import Annotated, Final
 
 import typer
@@ -14,13 +15,21 @@ from webhook_inbox.domain.manifest import Manifest
 from webhook_inbox.domain.secrets import SecretCache
 from webhook_inbox.ingest.deduplication import IdempotentReceiver
 from webhook_inbox.ingest.receipt import IngestOutcome
-from webhook_inbox.ingest.rejected import RejectedDelivery, RejectedFilter, find
+from webhook_inbox.ingest.rejected import (
+    PER_MINUTE,
+    RejectedDelivery,
+    RejectedFilter,
+    find,
+    full_minutes,
+)
 from webhook_inbox.ingest.release import ReleaseVerdict, Reverification, ReverifiedDelivery
 from webhookctl.checkout import Checkout, known_source, require_known
 from webhookctl.command_tree import CommandTree
 from webhookctl.display.event import body_object
+from webhookctl.display.output import counted
 from webhookctl.display.rejected import print_rejected, print_results, rejected_object
-from webhookctl.display.times import iso, moment
+from webhookctl.display.table import Column, Fit
+from webhookctl.display.times import moment
 from webhookctl.errors import CommandError
 from webhookctl.invocation import (
     Body,
@@ -34,7 +43,16 @@ from webhookctl.invocation import (
     takes_options,
 )
 
-COLUMNS: Final = ("RECEIVED", "SOURCE", "ID", "REASON", "BYTES", "STATE")
+COLUMNS: Final = (
+    Column("RECEIVED"),
+    Column("SOURCE", Fit.NAME),
+    Column("ID", Fit.ID),
+    Column("REASON"),
+    Column("BYTES"),
+    Column("STATE"),
+)
+MINUTE: Final = timedelta(minutes=1)
+MINUTES_SHOWN: Final = 3
 # The event is stored, by this release or earlier.
 IN: Final = frozenset(
     {
@@ -75,9 +93,11 @@ def list_rejected(
     limit: Limit = 50,
 ) -> None:
     """List rejected deliveries, newest first; they are stored for 7 days."""
-    by_source = _by_source(call, source, _wanted(call, (), reason, since, until), newest_first=True)
+    wanted = _wanted(call, (), reason, since, until)
+    by_source = _by_source(call, source, wanted, newest_first=True)
     newest = merge(*by_source, key=lambda each: each.received_at, reverse=True)
     found = list(islice(newest, limit))
+    _note_excluded(call, source, wanted, found)
     if call.as_json:
         for each in found:
             call.output.json(rejected_object(each))
@@ -85,17 +105,36 @@ def list_rejected(
     if not found:
         call.output.note("No rejected deliveries found.")
         return
-    call.output.table(COLUMNS, [_row(each) for each in found])
+    call.output.table(COLUMNS, [_row(each) for each in found], now=call.clock.now())
     if len(found) == limit:
         call.output.note(f"Showing the newest {limit}; see more with --limit, or filter.")
     again = call.program.command("rejected release")
     call.output.note(f"Verify them again with the current secrets: `{again}`.")
 
 
+def _note_excluded(
+    call: Invocation, source: str | None, wanted: RejectedFilter, found: list[RejectedDelivery]
+) -> None:
+    """Names the minutes of the listed period whose cap excluded deliveries."""
+    low = wanted.since or (found[-1].received_at if found else None)
+    for name in [source] if source else list(call.target.urls):
+        full = full_minutes(call.target.table, name, now=call.clock.now())
+        listed = takewhile(lambda minute: low is None or minute + MINUTE > low, full)
+        minutes = [each for each in listed if wanted.until is None or each < wanted.until]
+        if minutes:
+            told = ", ".join(f"{minute:%Y-%m-%dT%H:%MZ}" for minute in minutes[:MINUTES_SHOWN])
+            more = len(minutes) - MINUTES_SHOWN
+            others = f" and {counted(more, 'earlier minute')}" if more > 0 else ""
+            call.output.note(
+                f"{name} reached the limit of {PER_MINUTE} stored deliveries in the minute"
+                f" {told}{others}: further ones were rejected and are not listed."
+            )
+
+
 def _row(delivery: RejectedDelivery) -> tuple[object, ...]:
     state = "kept" if delivery.released_at is None else "released"
     size = delivery.row["body_size"]
-    return (iso(delivery.received_at), delivery.source, delivery.id, delivery.reason, size, state)
+    return (delivery.received_at, delivery.source, delivery.id, delivery.reason, size, state)
 
 
 @app.command("show")

@@ -11,6 +11,7 @@ from webhook_inbox.replay.replay import SAMPLE, ReplayOutcome, ReplayReport
 from webhookctl.checkout import require_known
 from webhookctl.display.output import counted
 from webhookctl.display.suggestions import Program
+from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import iso, moment
 from webhookctl.errors import CommandError
 from webhookctl.invocation import (
@@ -28,7 +29,14 @@ from webhookctl.target import Target
 
 # Seconds of work per invocation at the given rate, so that progress is visible.
 STEP_SECONDS: Final = 5
-COLUMNS: Final = ("SOURCE", "EVENT_ID", "HANDLER", "STATUS", "OUTCOME", "LAST_ERROR")
+COLUMNS: Final = (
+    Column("SOURCE", Fit.NAME),
+    Column("EVENT_ID", Fit.ID),
+    Column("HANDLER", Fit.NAME),
+    Column("STATUS"),
+    Column("OUTCOME"),
+    Column("LAST_ERROR", Fit.NOTE),
+)
 MEANINGS: Final = {
     ReplayOutcome.REPLAYED: "sent again",
     ReplayOutcome.WOULD_REPLAY: "would be sent again",
@@ -208,7 +216,7 @@ def _sent(report: ReplayReport) -> int:
 def _row(entry: Mapping[str, Any]) -> list[object]:
     would = entry.get("outcome") == ReplayOutcome.WOULD_REPLAY
     shown = {**entry, "outcome": MEANINGS[ReplayOutcome.WOULD_REPLAY]} if would else entry
-    return [shown.get(name.lower(), "") for name in COLUMNS]
+    return [shown.get(column.title.lower(), "") for column in COLUMNS]
 
 
 def _next_step(program: Program, report: ReplayReport, limit: int) -> str:

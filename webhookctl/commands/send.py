@@ -15,6 +15,7 @@ from webhookctl.commands.secrets import read_value
 from webhookctl.deliveries.post import Answer, post
 from webhookctl.deliveries.samples import Draft, Forge
 from webhookctl.display.output import counted
+from webhookctl.display.table import Column, Fit
 from webhookctl.errors import CommandError
 from webhookctl.invocation import EXPOSED, Invocation, SecretEnv, secret_of, takes_options
 from webhookctl.local import dev_secrets
@@ -22,7 +23,12 @@ from webhookctl.local.state import DIRECTORY
 
 IN_FLIGHT: Final = 16
 STDIN: Final = "-"
-COLUMNS: Final = ("FILE", "EVENT_ID", "HTTP", "ANSWER")
+COLUMNS: Final = (
+    Column("FILE", Fit.NAME),
+    Column("EVENT_ID", Fit.ID),
+    Column("HTTP"),
+    Column("ANSWER", Fit.NOTE),
+)
 
 
 @takes_options

@@ -15,12 +15,18 @@ from webhookctl.delivery_logs.comparison import Comparison, DeliveryLog, Logged,
 from webhookctl.delivery_logs.github import GitHubLog
 from webhookctl.delivery_logs.stripe import StripeLog
 from webhookctl.display.output import counted
+from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import iso, moment
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, takes_options
 from webhookctl.target import Target
 
-COLUMNS: Final = ("AT", "EVENT_ID", "TYPE", "ANSWERED")
+COLUMNS: Final = (
+    Column("AT"),
+    Column("EVENT_ID", Fit.ID),
+    Column("TYPE", Fit.NAME),
+    Column("ANSWERED"),
+)
 ASKED: Final = "asked"
 LEFT: Final = "not asked"
 # A token is one ASCII word; any other text would be truncated or inject a header.
@@ -189,7 +195,8 @@ def _show(
         return
     if found.missing:
         rows = [_cells(entry, results) for entry in found.missing]
-        call.output.table((*COLUMNS, "REDELIVERY") if results else COLUMNS, rows)
+        columns = (*COLUMNS, Column("REDELIVERY", Fit.NOTE)) if results else COLUMNS
+        call.output.table(columns, rows, now=call.clock.now())
     call.output.note(_summary(call, source, found, results))
 
 
@@ -204,7 +211,7 @@ def _entry(entry: Logged, results: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _cells(entry: Logged, results: Mapping[str, str]) -> list[object]:
-    cells: list[object] = [iso(entry.at), entry.event_id, entry.type, entry.answered or "-"]
+    cells: list[object] = [entry.at, entry.event_id, entry.type, entry.answered or "-"]
     return [*cells, results[entry.event_id]] if results else cells
 
 

@@ -1,19 +1,22 @@
-"""Prints results: rich on a terminal, plain text into a pipe, JSON with --json."""
+"""Prints results: within the width of a terminal, complete into a pipe, JSON with --json."""
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any, Final, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 from rich.text import Text
 
+from webhookctl.display.suggestions import Command, folded
+from webhookctl.display.table import GAP, Column, Fit, fitted, plain, wrapped
 from webhookctl.display.untrusted import printable, printable_lines
 
-GAP: Final = "  "
+# The columns of a label and the gap behind it.
+LABEL: Final = 10
 
 Advance = Callable[[int], None]
 
@@ -49,7 +52,7 @@ class Output:
 
     def note(self, text: str) -> None:
         """Prints a hint to standard error."""
-        _write(sys.stderr, printable(text))
+        self._told(sys.stderr, text, "")
 
     def fields(self, values: Mapping[str, object], *, indent: str = "") -> None:
         """Prints a name and a value per line; an absent value as `-`."""
@@ -58,16 +61,50 @@ class Output:
             shown = "-" if value is None or value == "" else value
             self.line(f"{indent}{name:<{width}}{GAP}{shown}")
 
-    def table(self, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        """Prints a table; into a pipe as aligned columns, never truncated."""
-        cells = [[printable(value) for value in row] for row in rows]
-        if sys.stdout.isatty():
-            _console(sys.stdout).print(_rich(headers, cells))
+    def text(self, text: str, *, indent: str = "", hanging: str = "") -> None:
+        """Prints a paragraph; on a terminal its lines break between words.
+
+        `hanging` follows the indent from the second line on.
+        """
+        self._told(sys.stdout, text, indent, hanging)
+
+    def labelled(self, label: str, parts: Iterable[str | Command]) -> None:
+        """Prints a label and the paragraphs and commands beside it; nothing without any."""
+        indent, width = f"{label:<{LABEL}}", _width(sys.stdout)
+        left = None if width is None else width - LABEL
+        for part in parts:
+            lines = folded(part, left) if isinstance(part, Command) else wrapped(part, left)
+            for line in lines:
+                _write(sys.stdout, f"{indent}{printable(line)}".rstrip())
+                indent = " " * LABEL
+
+    def table(
+        self,
+        columns: Sequence[Column | str],
+        rows: Sequence[Sequence[Any]],
+        *,
+        now: datetime | None = None,
+    ) -> None:
+        """Prints a table; `now` is given where cells are times. See `display.table`."""
+        known = [c if isinstance(c, Column) else Column(c, Fit.NAME) for c in columns]
+        width = _width(sys.stdout)
+        if width is None:
+            for line in plain(known, rows):
+                _write(sys.stdout, line)
             return
-        widths = [max(map(len, column)) for column in zip(headers, *cells, strict=True)]
-        for row in (headers, *cells):
-            line = GAP.join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
-            _write(sys.stdout, line.rstrip())
+        heading, *lines = fitted(known, rows, width=width, now=now or datetime.now(UTC))
+        # Whole lines: rich would wrap them again.
+        _console(sys.stdout).print(Text(heading, style="bold"), soft_wrap=True)
+        for line in lines:
+            _write(sys.stdout, line)
+
+    def _told(self, stream: TextIO, text: str, indent: str, hanging: str = "") -> None:
+        width = _width(stream)
+        left = None if width is None else width - len(indent) - len(hanging)
+        first, *more = wrapped(text, left)
+        _write(stream, f"{indent}{first}".rstrip())
+        for line in more:
+            _write(stream, f"{indent}{hanging}{line}".rstrip())
 
     @contextmanager
     def progress(self, what: str, total: int) -> Iterator[Advance]:
@@ -91,13 +128,9 @@ class Output:
         return advance
 
 
-def _rich(headers: Sequence[str], cells: Sequence[Sequence[str]]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for header in headers:
-        table.add_column(header, overflow="fold")
-    for row in cells:
-        table.add_row(*map(Text, row))
-    return table
+def _width(stream: TextIO) -> int | None:
+    """Returns a terminal's columns, None for a pipe."""
+    return _console(stream).width if stream.isatty() else None
 
 
 def _console(stream: TextIO) -> Console:

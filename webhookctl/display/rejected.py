@@ -10,13 +10,21 @@ from webhook_inbox.ingest.events import GENERAL_HEADERS
 from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.ingest.rejected import RejectedDelivery
 from webhook_inbox.ingest.release import ReleaseVerdict, ReverifiedDelivery
-from webhookctl.display.output import GAP, Output, counted
+from webhookctl.display.output import Output, counted
 from webhookctl.display.suggestions import Program
+from webhookctl.display.table import GAP, Column, Fit
 from webhookctl.display.times import iso
 from webhookctl.invocation import Invocation
 
 UNSHOWN: Final = "(stored, not shown)"
-COLUMNS: Final = ("SOURCE", "ID", "RECEIVED", "RESULT", "EVENT_ID", "WHY")
+COLUMNS: Final = (
+    Column("SOURCE", Fit.NAME),
+    Column("ID", Fit.ID),
+    Column("RECEIVED"),
+    Column("RESULT"),
+    Column("EVENT_ID", Fit.ID),
+    Column("WHY", Fit.NOTE),
+)
 
 
 def rejected_object(delivery: RejectedDelivery, provider: Provider | None = None) -> dict[str, Any]:
@@ -72,7 +80,7 @@ def print_results(call: Invocation, results: Sequence[ReverifiedDelivery], limit
     if not results:
         call.output.note("No rejected deliveries found.")
         return
-    call.output.table(COLUMNS, [_row(result) for result in results])
+    call.output.table(COLUMNS, [_row(result) for result in results], now=call.clock.now())
     counts = Counter(result.verdict for result in results)
     told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     call.output.line(f"{counted(len(results), 'delivery', 'deliveries')}: {told}.")
@@ -103,10 +111,10 @@ def _row(result: ReverifiedDelivery) -> tuple[object, ...]:
     return (
         delivery.source,
         delivery.id,
-        iso(delivery.received_at),
+        delivery.received_at,
         result.verdict,
         event_id,
-        why or "-",
+        why,
     )
 
 

@@ -9,7 +9,8 @@ from webhook_inbox.domain.timestamps import from_ms
 from webhook_inbox.handlers.approvals import ApprovalRequest
 from webhook_inbox.handlers.effects.journal import decode
 from webhook_inbox.ledger.schema import WAIT_PREFIX
-from webhookctl.display.output import GAP, cut
+from webhookctl.display.output import cut
+from webhookctl.display.table import GAP
 from webhookctl.display.times import iso
 from webhookctl.explain.effects import Effect
 

@@ -8,6 +8,7 @@ import typer
 
 _AGO: Final = re.compile(r"([1-9][0-9]{0,5})([smhd])", re.ASCII)
 _UNITS: Final = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+_SHOWN: Final = {"d": 86_400, "h": 3_600, "min": 60, "s": 1}
 
 
 def moment(text: str, now: datetime) -> datetime:
@@ -40,21 +41,27 @@ def spelled(value: datetime) -> str:
 
 
 def span(delta: timedelta) -> str:
-    """Returns a duration's two largest units, rounded down: `41s`, `5m 3s`, `2d 4h`."""
+    """Returns a duration's two largest units, rounded down: `41 s`, `5 min 3 s`, `2 d 4 h`."""
     left = max(int(delta.total_seconds()), 0)
     parts: list[str] = []
-    for unit, seconds in _UNITS.items():
+    for unit, seconds in _SHOWN.items():
         count, left = divmod(left, seconds)
         if count:
-            parts.append(f"{count}{unit}")
+            parts.append(f"{count} {unit}")
         elif parts:
-            break  # `2d 5s` is too precise
-    return " ".join(parts[:2]) or "0s"
+            break  # `2 d 5 s` is too precise
+    return " ".join(parts[:2]) or "0 s"
 
 
 def relative(value: datetime, now: datetime) -> str:
-    """Returns `in 12s` or `41s ago`."""
+    """Returns `in 12 s` or `5 min 3 s ago`."""
     return f"in {span(value - now)}" if value > now else f"{span(now - value)} ago"
+
+
+def brief(value: datetime, now: datetime) -> str:
+    """Returns a time for a table, in its largest unit: `in 2 h`, `5 min ago`."""
+    count, unit = span(abs(value - now)).split()[:2]
+    return f"in {count} {unit}" if value > now else f"{count} {unit} ago"
 
 
 def _formatted(value: datetime, precision: str) -> str:

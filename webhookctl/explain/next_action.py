@@ -1,4 +1,4 @@
-"""The next action for an event, as text (G9).
+"""The next action for an event (G9), as steps: sentences, and the commands that they introduce.
 
 Most runs need none: their message or the reconciler continues them. The text then names that step
 and its time. `explain.effects` adds the state of the run's effects.
@@ -18,7 +18,7 @@ from webhook_inbox.ledger.pauses import RESUMPTION
 from webhook_inbox.processor.settlement import ROLLING
 from webhook_inbox.queue.line import TURN
 from webhookctl.display.output import cut
-from webhookctl.display.suggestions import PLAIN, Program
+from webhookctl.display.suggestions import PLAIN, Command, Program
 from webhookctl.display.times import relative, span, spelled
 from webhookctl.explain.effects import Effect, Standing, effects_of, verdict
 
@@ -35,13 +35,17 @@ REMEDIES: Final = {
 }
 
 
-def next_action(
+# Sentences and commands, in their order; `" ".join` makes one text of them.
+Steps = tuple[str | Command, ...]
+
+
+def next_steps(
     overview: Overview,
     *,
     now: datetime,
     max_attempts: Mapping[str, int] | None = None,
     program: Program = PLAIN,
-) -> str:
+) -> Steps:
     """Returns the next action, or the next automatic step, for the runs that decide the status.
 
     `program` makes the commands in it.
@@ -50,39 +54,41 @@ def next_action(
     if status is EventStatus.ACCEPTED:
         return _accepted(overview, now, program)
     if status is EventStatus.DONE:
-        return "Nothing to do: every run is done."
+        return ("Nothing to do: every run is done.",)
     if not overview.runs:
-        return f"Nothing to do: no handler wanted the type {event.type!r} when the event arrived."
+        none = f"no handler wanted the type {event.type!r} when the event arrived."
+        return (f"Nothing to do: {none}",)
     limits = max_attempts or {}
     deciding = [run for run in overview.runs if str(run.status) == str(status)]
-    return " ".join(
-        run_action(
+    return tuple(
+        step
+        for run in deciding
+        for step in run_steps(
             run,
             now=now,
             limit=limits.get(run.handler),
             effects=effects_of(overview, run.handler, now=now),
             program=program,
         )
-        for run in deciding
     )
 
 
-def run_action(
+def run_steps(
     run: Run,
     *,
     now: datetime,
     limit: int | None = None,
     effects: Sequence[Effect] | None = None,
     program: Program = PLAIN,
-) -> str:
+) -> Steps:
     """Returns the next action for a run, and whether a retry is safe.
 
     `limit` is its handler's max_attempts, where known; `effects` is None where they were not read.
     """
-    words = _words(run, now, limit, effects or (), program)
+    steps = _steps(run, now, limit, effects or (), program)
     judged = effects is not None and _may_be_repeated(run, now)
     told = verdict(run, effects or (), now=now, program=program) if judged else ""
-    return f"{words} Effects: {told}." if told else words
+    return (*steps, f"Effects: {told}.") if told else steps
 
 
 def _may_be_repeated(run: Run, now: datetime) -> bool:
@@ -93,30 +99,30 @@ def _may_be_repeated(run: Run, now: datetime) -> bool:
     return run.status not in SETTLED
 
 
-def _words(
+def _steps(
     run: Run, now: datetime, limit: int | None, effects: Sequence[Effect], program: Program
-) -> str:
+) -> Steps:
     match run.status:
         case Status.PENDING:
-            words = _pending(run, now)
+            steps: Steps = (_pending(run, now),)
         case Status.PROCESSING:
-            words = _processing(run, now)
+            steps = (_processing(run, now),)
         case Status.FAILED:
-            words = _failed(run, now, limit, program)
+            steps = _failed(run, now, limit, program)
         case Status.DEFERRED:
-            words = _deferred(run, now, program)
+            steps = _deferred(run, now, program)
         case Status.HELD:
-            words = _held(run, effects, program)
+            steps = _held(run, effects, program)
         case Status.DEAD_LETTER:
-            words = _dead(run, program)
+            steps = _dead(run, program)
         case Status.DONE | Status.SKIPPED:
             skipped = run.status is Status.SKIPPED and run.last_error
             why = f" ({_short(run.last_error)})" if skipped else ""
-            words = f"Nothing to do: {run.handler} is {run.status}{why}."
-    return words
+            steps = (f"Nothing to do: {run.handler} is {run.status}{why}.",)
+    return steps
 
 
-def _accepted(overview: Overview, now: datetime, program: Program) -> str:
+def _accepted(overview: Overview, now: datetime, program: Program) -> Steps:
     event = overview.event
     begun = {run.handler for run in overview.runs}
     waiting = [name for name in event.runs if name not in begun]
@@ -125,19 +131,20 @@ def _accepted(overview: Overview, now: datetime, program: Program) -> str:
     if event.held:
         return (
             f"Wait: the body was received before as {event.identical_to}, and the reconciler holds"
-            f" {names} within {span(SENT_AGAIN_BY)}; then decide with"
-            f" `{program.command('hold list')}`."
+            f" {names} within {span(SENT_AGAIN_BY)}. To decide then:",
+            program.command("hold list"),
         )
     if age <= SENT_AGAIN_BY:
-        return f"Wait: {names} is queued and has not started."
+        return (f"Wait: {names} is queued and has not started.",)
     return (
         f"Check that the processor and the reconciler run: {names} has not started {span(age)}"
         f" after the event arrived, and lost messages are sent again within {span(SENT_AGAIN_BY)}."
-        f" To send it now: {replay_command(event, waiting, program)}"
+        " To send it now:",
+        replay_command(event, waiting, program),
     )
 
 
-def _held(run: Run, effects: Sequence[Effect], program: Program) -> str:
+def _held(run: Run, effects: Sequence[Effect], program: Program) -> Steps:
     """Returns a held run's approval request, with the commands that decide it."""
     hold = ApprovalRequest(run)
     why = f": {_short(hold.reason)}" if hold.reason else ""
@@ -147,17 +154,18 @@ def _held(run: Run, effects: Sequence[Effect], program: Program) -> str:
     approve, deny = (_hold_command(program, hold, verb) for verb in ("approve", "deny"))
     happened = _hold_command(program, hold, "approve", "--happened", "--result", "JSON")
     if subject is not None and subject.unrecorded:
-        return f"{words} To record its result: {happened} To deny: {deny}"
+        return (words, "To record its result:", happened, "To deny:", deny)
     if subject is not None and subject.standing is Standing.IN_DOUBT:
-        again = f"To do {subject.name} again with the same key: {approve}"
-        return f"{words} {again} If it happened: {happened} To deny: {deny}"
+        again = f"To do {subject.name} again with the same key:"
+        return (words, again, approve, "If it happened:", happened, "To deny:", deny)
+    decisions: Steps = ("To approve:", approve, "To deny:", deny)
     if hold.identical_to not in {"", run.event_id}:
         first = program.command("inbox inspect", "--source", run.source, argument=hold.identical_to)
-        words += f" Compare with the first event: {first}"
-    return f"{words} To approve: {approve} To deny: {deny}"
+        return (words, "Compare with the first event:", first, *decisions)
+    return (words, *decisions)
 
 
-def _hold_command(program: Program, hold: ApprovalRequest, verb: str, *more: str) -> str:
+def _hold_command(program: Program, hold: ApprovalRequest, verb: str, *more: str) -> Command:
     """Returns the command that approves or denies an approval request."""
     options = (*_named(hold.run), "--hold", hold.id, "--reason", "TEXT", *more)
     return program.command(f"hold {verb}", *options, argument=hold.run.event_id)
@@ -203,47 +211,48 @@ def _processing(run: Run, now: datetime) -> str:
     )
 
 
-def _failed(run: Run, now: datetime, limit: int | None, program: Program) -> str:
+def _failed(run: Run, now: datetime, limit: int | None, program: Program) -> Steps:
     left = "" if limit is None else f" ({_left(run, limit)})"
     attempt = f"attempt {run.attempt_count + 1} of {run.handler}{left}"
     retry = replay_command(run, [run.handler], program)
-    return f"{_waiting(run, now, attempt)} To retry now: {retry}"
+    return (_waiting(run, now, attempt), "To retry now:", retry)
 
 
 def _left(run: Run, limit: int) -> str:
     return f"{max(limit - run.attempts_in_round, 0)} of {limit} left"
 
 
-def _deferred(run: Run, now: datetime, program: Program) -> str:
+def _deferred(run: Run, now: datetime, program: Program) -> Steps:
     if run.unknown_since is not None:
         end = run.unknown_since + ROLLING
         return (
             f"Deploy a version that has the handler {run.handler}: the run is given up"
-            f" {relative(end, now)} ({spelled(end)})."
+            f" {relative(end, now)} ({spelled(end)}).",
         )
     if run.waits_for == RESUMPTION:
         return _paused(run, program)
     if run.waits_for == TURN:
-        return _behind(run)
+        return (_behind(run),)
     if run.waits_for.startswith(COMPLETION):
         return _job(run, now, program)
     named = run.waits_for or "something outside"
     # Removes the repeated subject from the error.
     told = _short(run.last_error.removeprefix(f"{named}: "))
     why = f" It waits for {named}: {told}" if run.last_error else ""
-    return _waiting(run, now, f"{run.handler}, deferred without an attempt,") + why
+    return (_waiting(run, now, f"{run.handler}, deferred without an attempt,") + why,)
 
 
-def _paused(run: Run, program: Program) -> str:
+def _paused(run: Run, program: Program) -> Steps:
     why = f" ({_short(run.last_error)})" if run.last_error else ""
-    resume = program.command("handlers resume", argument=run.handler)
     return (
-        f"Resume: {run.handler} was paused{why}; its run continues within two minutes of"
-        f" `{resume}`, see `{program.command('handlers list')}`."
+        f"Resume: {run.handler} was paused{why}; its run continues within two minutes of:",
+        program.command("handlers resume", argument=run.handler),
+        "To see the pause:",
+        program.command("handlers list"),
     )
 
 
-def _job(run: Run, now: datetime, program: Program) -> str:
+def _job(run: Run, now: datetime, program: Program) -> Steps:
     name = run.waits_for.removeprefix(COMPLETION)
     due = run.next_attempt_at
     looks = f"; it checks by itself {relative(due, now)}" if due and due > now else ""
@@ -251,8 +260,8 @@ def _job(run: Run, now: datetime, program: Program) -> str:
     job = (*named, "--effect", name, "--result", "JSON")
     return (
         f"Wait: {run.handler} continues when its job {name} is completed ({_short(run.last_error)})"
-        f"{looks}. To record the result:"
-        f" {program.command('complete', *job, argument=run.event_id)}"
+        f"{looks}. To record the result:",
+        program.command("complete", *job, argument=run.event_id),
     )
 
 
@@ -288,22 +297,23 @@ def _resent(run: Run) -> str:
     return "sent it again " + ("once" if run.resends == 1 else f"{run.resends} times")
 
 
-def _dead(run: Run, program: Program) -> str:
+def _dead(run: Run, program: Program) -> Steps:
     found = (words for prefix, words in REMEDIES.items() if run.last_error.startswith(prefix))
     remedy = next(found, "after fixing the cause,")
-    stops = _stops(run, program) if run.blocking else ""
+    stops = _stops(run, program) if run.blocking else ()
+    replay = replay_command(run, [run.handler], program)
+    return (f"Fix {run.handler}: {remedy} replay it:", replay, *stops)
+
+
+def _stops(run: Run, program: Program) -> Steps:
+    skip = program.command("skip", *_named(run), "--reason", "TEXT", argument=run.event_id)
     return (
-        f"Fix {run.handler}: {remedy} replay it: {replay_command(run, [run.handler], program)}"
-        f" (last error: {_short(run.last_error) or 'none'}){stops}"
+        f"Until then later events of {run.ordering_key} wait; to continue without it:",
+        skip,
     )
 
 
-def _stops(run: Run, program: Program) -> str:
-    skip = program.command("skip", *_named(run), "--reason", "TEXT", argument=run.event_id)
-    return f" Until then later events of {run.ordering_key} wait; to continue without it: {skip}"
-
-
-def replay_command(of: Run | StoredEvent, handlers: Iterable[str], program: Program) -> str:
+def replay_command(of: Run | StoredEvent, handlers: Iterable[str], program: Program) -> Command:
     """Returns the command that replays runs of an event."""
     named = list(handlers)
     # Several handlers need no filter: runs that are done stay done.

@@ -7,14 +7,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from webhookctl.display.untrusted import printable_lines
+from webhookctl.display.suggestions import Command, folded
+from webhookctl.display.untrusted import printable_lines, quoted
 from webhookctl.local.dev_secrets import FILE
 from webhookctl.local.runtime import Runtime
 from webhookctl.local.state import FILE as STATE
 
 # Works without activating the virtual environment.
-COMMAND: Final = ".venv/bin/webhookctl --local"
+COMMAND: Final = (".venv/bin/webhookctl", "--local")
 SUGGESTIONS: Final = 3
+# Columns of a suggested command; longer ones continue on a second line.
+WIDTH: Final = 78
 
 
 def banner(runtime: Runtime, *, seconds: float) -> str:
@@ -30,12 +33,22 @@ def banner(runtime: Runtime, *, seconds: float) -> str:
             *_suggestions(runtime),
             "",
             f"Effects of the example handlers: {runtime.sink_url}/effects",
-            "Events and effects are deleted when the session ends.",
+            _end(runtime),
             f"AWS on this machine: {runtime.ministack.endpoint}"
-            f" (its credentials are in {runtime.project.state.name}/{STATE})",
+            f" (credentials in {runtime.project.state.name}/{STATE})",
             "Changes in functions/ reload automatically. Press Ctrl-C to stop.",
             *_warnings(runtime),
         ]
+    )
+
+
+def _end(runtime: Runtime) -> str:
+    kept = runtime.settings.kept
+    if kept is None:
+        return "Events and effects are deleted when the session ends; --keep DIR keeps them."
+    return (
+        f"Ctrl-C saves events, secrets and effects in {kept.directory} for the next start; after"
+        " kill -9 the next start has those of the last Ctrl-C."
     )
 
 
@@ -47,11 +60,11 @@ def _addresses(runtime: Runtime) -> Iterator[str]:
 
 
 def _secrets(runtime: Runtime) -> Iterator[str]:
-    given = runtime.settings.secrets
+    known = set(runtime.settings.secrets) | runtime.replaced
     yield f"Secrets (fake ones are stored in {runtime.project.state.name}/{FILE})"
     for name, source in runtime.manifest.sources.items():
         shown = runtime.secrets[source.secret]
-        yield f"  {name}  {'(as given)' if {name, source.secret} & set(given) else shown}"
+        yield f"  {name}  {'(as given)' if {name, source.secret} & known else shown}"
     yield ""
 
 
@@ -62,8 +75,12 @@ def _suggestions(runtime: Runtime) -> Iterator[str]:
         for sample in sorted(_samples(runtime, name, source.provider))[:1]
     ]
     for file, name in samples[:SUGGESTIONS]:
-        yield f"  {COMMAND} send {file} --source {name} --times 3"
-    yield f"  {COMMAND} inbox list"
+        yield from _command("send", quoted(str(file)), "--source", name, "--times", "3")
+    yield from _command("inbox", "list")
+
+
+def _command(*words: str) -> Iterator[str]:
+    return (f"  {line}" for line in folded(Command((*COMMAND, *words)), WIDTH))
 
 
 def _samples(runtime: Runtime, source: str, provider: str) -> Iterator[Path]:

@@ -3,7 +3,7 @@
 import base64
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -74,6 +74,11 @@ def store(values: Mapping[str, str], *, prefix: str, vault: Any) -> None:
             vault.put_secret_value(SecretId=prefix + name, SecretString=value)
         except vault.exceptions.ResourceNotFoundException:
             vault.create_secret(Name=prefix + name, SecretString=value)
+
+
+def read(names: Iterable[str], *, prefix: str, vault: Any) -> dict[str, str]:
+    """Returns the current values of secrets in Secrets Manager; `vault` is its client."""
+    return {name: vault.get_secret_value(SecretId=prefix + name)["SecretString"] for name in names}
 
 
 def _pair(spec: SourceSpec, kept: Mapping[str, str]) -> tuple[str, str]:

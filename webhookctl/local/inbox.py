@@ -59,6 +59,7 @@ class LocalInbox:
             self.copy_functions()
             self._closing.callback(self._runtime.stop)
             self._runtime.start()
+            self._runtime.await_workers()
         except BaseException:
             self._closing.close()
             raise

@@ -1,4 +1,4 @@
-"""Follows the functions' logs, so that a handler's traceback reaches the terminal."""
+"""Follows the functions' logs: a line per outcome of a run, and tracebacks without libraries."""
 
 import json
 import re
@@ -9,17 +9,32 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from webhookctl.display.output import counted
+from webhookctl.display.table import wrapped
+from webhookctl.display.times import span
 from webhookctl.display.untrusted import printable, printable_lines
 
 INTERVAL: Final = 0.4
 OVERLAP: Final = 10_000  # milliseconds
 LAST_LOOK: Final = 10.0  # seconds at the end; it takes milliseconds
-# Lambda's own lines, and the library's entries about success, which the local API, the sink and
-# `webhookctl inbox list` show already.
+# Lambda's own lines, and the library's entries about success that are no outcome of a run.
 PLATFORM: Final = ("START RequestId:", "END RequestId:", "REPORT RequestId:")
 QUIET: Final = frozenset({"DEBUG", "INFO"})
 # ministack's copy of a function; the file to open is the one in functions/.
 UNPACKED: Final = re.compile(r'(?<=")[^"\n]*/ministack-lambda-[^"/]+/code/')
+# Outcomes of a run that the terminal shows, with the label of their detail.
+OUTCOMES: Final = {
+    "done": "",
+    "skipped": "",
+    "held": "waits for approval",
+    "failed": "retry",
+    "deferred": "continues",
+    "dead": "given up",
+}
+FRAME: Final = re.compile(r'  File "(?P<file>[^"]+)", line (?P<line>\d+)')
+USERS: Final = "functions/handlers/"
+# Columns of an error's text, within a narrow terminal.
+ERROR_WIDTH: Final = 76
 # Fields of a structured entry that are shown separately or not at all.
 UNSHOWN: Final = frozenset(
     {
@@ -111,9 +126,84 @@ def rendered(name: str, message: str) -> str:
         return _output(name, text)
     if not isinstance(entry, dict) or "level" not in entry:
         return "" if isinstance(entry, dict) and "_aws" in entry else _output(name, text)
+    if entry.get("outcome") in OUTCOMES and entry.get("handler"):
+        return _run_outcome(entry)
     if entry["level"] in QUIET:
         return ""
     return f"{name}: {_entry(entry)}"
+
+
+def _run_outcome(entry: Mapping[str, Any]) -> str:
+    """Returns a line for the outcome of a run; with its error and the handler's frames, if any."""
+    head = f"{entry['outcome']:<9} {entry['handler']} {entry.get('event_id', '')}"
+    traceback = str(entry.get("exception") or "").rstrip()
+    detail = printable(entry.get("detail") or "")
+    told = ", ".join(filter(None, (_wait(entry), _attempt(entry))))
+    first = printable(f"{head}: {told}" if told else head)
+    if not traceback:
+        return f"{first}: {detail}" if detail else first
+    line = _innermost(traceback)
+    rows = wrapped(f"{line}: {detail}" if line else detail, ERROR_WIDTH)
+    if _is_longer(traceback):
+        rows += map(printable, _frames(traceback))
+    return "\n".join([first, *(f"    {row}" for row in rows)])
+
+
+def _is_longer(traceback: str) -> bool:
+    """Returns whether a traceback says more than the innermost line of a handler."""
+    frames = [match for match in map(FRAME.match, traceback.splitlines()) if match]
+    users = sum(match["file"].startswith(USERS) for match in frames)
+    return users != 1 or traceback.count("Traceback (most recent call last)") > 1
+
+
+def _wait(entry: Mapping[str, Any]) -> str:
+    """Returns `retry in 20 s`, `given up` or "" for no wait."""
+    label = OUTCOMES[entry["outcome"]]
+    try:
+        left = datetime.fromisoformat(entry["due"]) - datetime.fromisoformat(entry["timestamp"])
+    except (KeyError, ValueError):
+        return label
+    return f"{label} in {span(left)}"
+
+
+def _attempt(entry: Mapping[str, Any]) -> str:
+    number = int(entry.get("attempt") or 0)
+    return f"attempt {number}" if number > 1 else ""
+
+
+def _innermost(traceback: str) -> str:
+    """Returns the last line of a handler in a traceback, `functions/handlers/orders.py:12`."""
+    found = [
+        f"{match['file']}:{match['line']}"
+        for match in map(FRAME.match, traceback.splitlines())
+        if match and match["file"].startswith(USERS)
+    ]
+    return printable(found[-1]) if found else ""
+
+
+def _frames(traceback: str) -> Iterator[str]:
+    """Yields a traceback's lines; runs of frames outside the handlers become one line.
+
+    A traceback without a frame of a handler stays complete.
+    """
+    lines = traceback.splitlines()
+    if not _innermost(traceback):
+        yield from lines
+        return
+    hidden, hiding = 0, False
+    for line in lines:
+        frame = FRAME.match(line)
+        if frame:
+            hiding = not frame["file"].startswith(USERS)
+            hidden += hiding
+        elif not line.startswith("    "):
+            hiding = False
+        if hiding or not line.strip(" ~^"):
+            continue
+        if hidden:
+            yield f"  … {counted(hidden, 'frame')} of libraries"
+            hidden = 0
+        yield line
 
 
 def _output(name: str, text: str) -> str:
@@ -125,4 +215,4 @@ def _entry(entry: Mapping[str, Any]) -> str:
     fields = [f"{key}={value}" for key, value in entry.items() if key not in UNSHOWN]
     line = printable(" ".join([str(entry["level"]), str(entry.get("message", "")), *fields]))
     traceback = str(entry.get("exception") or "").rstrip()
-    return "\n".join([line, *(f"    {printable(row)}" for row in traceback.splitlines())])
+    return "\n".join([line, *(f"    {printable(row)}" for row in _frames(traceback))])

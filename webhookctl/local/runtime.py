@@ -3,11 +3,14 @@
 import contextlib
 import os
 import re
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+
+from botocore.exceptions import BotoCoreError
 
 from webhook_inbox.domain.manifest import Manifest
 from webhookctl.errors import CommandError
@@ -17,6 +20,7 @@ from webhookctl.local.deployment.functions import Deployed, Fleet, deployed
 from webhookctl.local.deployment.synth import Project, synthesize
 from webhookctl.local.http.gateway import Gateway
 from webhookctl.local.http.server import IN_FLIGHT, Front
+from webhookctl.local.kept import Kept
 from webhookctl.local.logs import LogFollower
 from webhookctl.local.ports import LOOPBACK, accepts
 from webhookctl.local.processes.ministack import Ministack
@@ -32,9 +36,10 @@ POLL: Final = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The ports, the secrets by source, the hosts of tunnels, and the sink's log file.
+    """The ports, the secrets by source, the hosts of tunnels, and files.
 
-    Without a log file, the sink logs to the terminal.
+    Without a log file, the sink logs to the terminal; without `kept`, the session's events end with
+    it.
     """
 
     port: int
@@ -42,6 +47,7 @@ class Settings:
     secrets: Mapping[str, str] = field(default_factory=dict)
     hosts: frozenset[str] = frozenset()
     sink_log: Path | None = None
+    kept: Kept | None = None
 
 
 class Runtime:
@@ -52,10 +58,17 @@ class Runtime:
         self.project = project
         self.settings = settings
         self.sink_url = f"http://{LOOPBACK}:{settings.sink_port}"
-        self.ministack = Ministack(project.state, variables={"SINK_URL": self.sink_url})
+        kept = settings.kept
+        self.ministack = Ministack(
+            project.state,
+            port=kept.port() if kept else None,
+            variables={"SINK_URL": self.sink_url, **(kept.variables if kept else {})},
+        )
         self.front = Front(settings.port, tell, hosts=settings.hosts)
         self.outputs: dict[str, str] = {}
         self.secrets: dict[str, str] = {}
+        # Names of kept secrets that `webhookctl secrets set` has replaced.
+        self.replaced: frozenset[str] = frozenset()
         self.manifest = Manifest()
         self.functions: tuple[Deployed, ...] = ()
         self._tell = tell
@@ -65,7 +78,8 @@ class Runtime:
         self._versions = Versions(self._fleet, {})
         self._logs: LogFollower | None = None
         self._sink: Child | None = None
-        self._journal = project.state / "sink.jsonl"
+        self._warming = threading.Thread()
+        self._journal = kept.journal if kept else project.state / "sink.jsonl"
 
     def start(self) -> None:
         """Starts all parts; raises CommandError or ConfigurationError after stopping them again."""
@@ -142,19 +156,33 @@ class Runtime:
         self._closing.callback(self.front.stop)
         self._listen()
         self._closing.callback(self.stop_sink)
-        # The ledger starts empty; old effects would answer for unknown events.
-        self._journal.unlink(missing_ok=True)
+        if self.settings.kept is None:
+            # The ledger starts empty; old effects would answer for unknown events.
+            self._journal.unlink(missing_ok=True)
         # As early as the local API: another process could take the port during the deployment.
         self.start_sink()
         self._closing.callback(self.ministack.stop)
         self.ministack.start()
-        self._deploy(manifest)
         self.manifest = manifest
-        self._fleet.warm({f: WARM.get(f.kind, 1) for f in self.functions})
+        self._deploy(manifest)
+        # One worker each shows whether the code can be imported; the others may follow.
+        self._fleet.warm(dict.fromkeys(self.functions, 1))
+        self._warming = threading.Thread(target=self._warm_more, daemon=True, name="warm-up")
+        self._warming.start()
         self._closing.callback(self._stop_logs)
         self._follow_logs()
         self._closing.callback(state.remove, self.project.state)
         self._write_state()
+
+    def _warm_more(self) -> None:
+        """Starts the workers for concurrent requests."""
+        # An edit or the end of the session may stop them; then requests start workers.
+        with contextlib.suppress(CommandError, BotoCoreError):
+            self._fleet.warm({f: WARM[f.kind] for f in self.functions if f.kind in WARM})
+
+    def await_workers(self) -> None:
+        """Waits until the workers for concurrent requests run."""
+        self._warming.join()
 
     def _announce(self, before: Manifest) -> None:
         for name, source in self.manifest.sources.items():
@@ -178,17 +206,33 @@ class Runtime:
         self.outputs = self._deployer.deploy(assembly)
         self.functions = deployed(self.outputs)
         self._versions = Versions(self._fleet, bundles(self.project, manifest))
-        dev_secrets.store(
-            self.secrets,
-            prefix=self.outputs["SecretPrefix"],
-            vault=self.ministack.client("secretsmanager"),
-        )
+        self._store_secrets()
         self.front.gateway = Gateway(
             self.ministack.port,
             self.ministack.credentials["AWS_SESSION_TOKEN"],
             api_id(self.outputs),
             self.outputs["IngestFunctionName"],
         )
+
+    def _store_secrets(self) -> None:
+        """Stores the secrets that the vault does not have: a kept one may have been replaced."""
+        prefix, vault = self.outputs["SecretPrefix"], self.ministack.client("secretsmanager")
+        kept = self.settings.kept
+        stored = (kept.stored() if kept else frozenset()) - self._given
+        present = stored & set(self.secrets)
+        fakes = {name: self.secrets[name] for name in present}
+        self.secrets |= dev_secrets.read(present, prefix=prefix, vault=vault)
+        self.replaced = frozenset(n for n in present if self.secrets[n] != fakes[n])
+        new = {name: value for name, value in self.secrets.items() if name not in present}
+        dev_secrets.store(new, prefix=prefix, vault=vault)
+        if kept:
+            kept.remember(self.secrets)
+
+    @property
+    def _given(self) -> frozenset[str]:
+        """The names of the secrets with a value of this session's settings."""
+        sources, given = self.manifest.sources, self.settings.secrets
+        return frozenset(sources[name].secret if name in sources else name for name in given)
 
     def _follow_logs(self) -> None:
         self._stop_logs()

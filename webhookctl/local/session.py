@@ -18,6 +18,7 @@ from webhookctl.errors import CommandError
 from webhookctl.local import state
 from webhookctl.local.banner import banner, clock, say
 from webhookctl.local.deployment.synth import Project
+from webhookctl.local.kept import Kept
 from webhookctl.local.ports import require_free
 from webhookctl.local.runtime import Runtime, Settings
 
@@ -41,16 +42,23 @@ def run_dev(
     sink_port: int,
     secrets: Mapping[str, str],
     hosts: frozenset[str],
+    keep: Path | None = None,
+    fresh: bool = False,
 ) -> int:
     """Runs the inbox of a repository until a signal and returns the exit status.
 
     0 after a normal end; 1, with one line on standard error, where it cannot start or continue;
     128 + signal where a signal arrives before it is ready. Sources without a secret get fake ones;
-    `hosts` are the names of tunnels to the local API.
+    `hosts` are the names of tunnels to the local API, and `keep` is the directory that keeps events
+    until the next start; `fresh` empties it first.
     """
     try:
         with _signals():
-            return _run(root, Settings(port, sink_port, secrets, hosts))
+            kept = Kept(keep) if keep is not None else None
+            settings = Settings(port, sink_port, secrets, hosts, kept=kept)
+            project = Project.at(root)
+            with _held(project, kept, fresh=fresh):
+                return _run(project, settings)
     except (CommandError, ConfigurationError) as error:
         sys.stderr.write(f"webhookctl dev: {printable(error)}\n")
         return 1
@@ -58,9 +66,23 @@ def run_dev(
         return SIGNALLED + stopped.number
 
 
-def _run(root: Path, settings: Settings) -> int:
+@contextmanager
+def _held(project: Project, kept: Kept | None, *, fresh: bool) -> Iterator[None]:
+    if kept is None:
+        yield
+        return
+    if kept.directory.is_relative_to(project.functions.resolve()):
+        raise CommandError(
+            f"--keep {kept.directory} is in functions/, which is deployed: name another directory"
+        )
+    with kept.held():
+        if fresh:
+            kept.clear()
+        yield
+
+
+def _run(project: Project, settings: Settings) -> int:
     begun = time.monotonic()
-    project = Project.at(root)
     _require_alone(project, settings)
     say("Starting …")
     runtime = Runtime(project, settings, _tell)

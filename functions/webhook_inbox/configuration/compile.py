@@ -5,8 +5,10 @@ Runs in builds and checks, never in a Lambda.
 
 import ast
 import json
+import os
 import pprint
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -94,8 +96,15 @@ def collect_handlers(
     """
     modules = registered_modules(root)
     found: dict[str, HandlerSpec] = {}
-    for module in modules:
-        for spec in declared_by(module, root=root, registered=modules, timeout=import_timeout):
+
+    def declared(module: str) -> list[HandlerSpec]:
+        return list(declared_by(module, root=root, registered=modules, timeout=import_timeout))
+
+    # Each import is a process of its own.
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        declarations = list(zip(modules, pool.map(declared, modules), strict=True))
+    for module, specs in declarations:
+        for spec in specs:
             if spec.name in found:
                 raise ConfigurationError(
                     f"handler {spec.name!r} is declared in handlers/{found[spec.name].module}.py"

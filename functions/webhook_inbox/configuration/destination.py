@@ -218,7 +218,7 @@ class Destination(ConfigTable):
     @model_validator(mode="after")
     def _encrypted(self) -> Self:
         parts = urlsplit(self.base_url)
-        encrypted = parts.scheme == "https" or parts.hostname in LOOPBACK
+        encrypted = parts.scheme in {"https", ""} or parts.hostname in LOOPBACK  # "": the sink
         if not encrypted and "plain-http" not in self.allow:
             raise ValueError(
                 f'base_url: "{self.base_url}" is not encrypted; use https, or'

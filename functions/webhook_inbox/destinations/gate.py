@@ -18,7 +18,8 @@ from webhook_inbox.destinations.rate_limiter import (
     microseconds,
     moment,
 )
-from webhook_inbox.domain.errors import Deferred, InboxError, Skipped, Transient, Unavailable
+from webhook_inbox.domain.errors import InboxError, Skipped, Transient, Unavailable
+from webhook_inbox.domain.internal_errors import Postponed
 from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.domain.ports import Clock, Randomness, Table
 from webhook_inbox.domain.timestamps import to_ms
@@ -171,7 +172,7 @@ class Gate:
         due = max(moment(place.due), now)
         if not place.retry_at:
             waits_for = f"destination {spec.name}"
-            return Deferred(due, why, waits_for=waits_for, reservations=reservations)
+            return Postponed(due, why, waits_for=waits_for, reservations=reservations)
         if on_limit == "drop":
             return Skipped(why)
         return Transient(why, retry_after=due - now, refused=True)

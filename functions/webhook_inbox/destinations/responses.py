@@ -22,6 +22,7 @@ from typing import Final
 
 from webhook_inbox.destinations.circuit import CallOutcome
 from webhook_inbox.domain.errors import Permanent, Transient
+from webhook_inbox.domain.internal_errors import TransientOfCall
 from webhook_inbox.domain.manifest import DestinationSpec
 
 # A longer `Retry-After` is cut to this.
@@ -146,7 +147,7 @@ class ResponseVerdict:
         """Returns the error for a response that is not ok; `key_used` is `says_key_used`."""
         if self.meaning is ResponseClass.PERMANENT:
             return Permanent(text, page=self.page, doubtful=self.doubtful or key_used)
-        return Transient(
+        return TransientOfCall(
             text,
             retry_after=self.retry_after,
             refused=self.refused and not key_used,

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
 
@@ -46,9 +47,11 @@ class Transient(InboxError):
             backoff applies.
         refused: whether the call certainly had no effect (a 429, no connection); a first start of
             the effect has then failed and is not in doubt.
-        max_attempts: a limit of attempts below the handler's own.
         page: whether to page the on-call engineer when the run is given up.
     """
+
+    # See `internal_errors`.
+    max_attempts: int | None = None
 
     def __init__(
         self,
@@ -56,7 +59,6 @@ class Transient(InboxError):
         *,
         retry_after: timedelta | float | None = None,
         refused: bool = False,
-        max_attempts: int | None = None,
         page: bool = False,
     ) -> None:
         super().__init__(message)
@@ -65,7 +67,6 @@ class Transient(InboxError):
             retry_after = timedelta(seconds=min(max(retry_after, 0.0), 31_536_000.0))
         self.retry_after: timedelta | None = retry_after
         self.refused = refused
-        self.max_attempts = max_attempts
         self.page = page
 
 
@@ -96,45 +97,36 @@ class Skipped(InboxError):
 class Held(InboxError):
     """The run waits for a person's decision; no attempt is counted.
 
-    `webhookctl hold approve` resumes it, `webhookctl hold deny` ends it as skipped.
+    `webhookctl hold approve` resumes it, `webhookctl hold deny` ends it as skipped. The attempt
+    after an approval is held again if it raises this again: `ctx.hold` remembers the approval.
 
     Attributes:
-        subject: the subject of the approval, like "policy" or "effect:refund".
         shows: the text that the person sees; at most 1 KB of it is stored.
-        fingerprint: the hash of that content; an approval of other content is ignored.
     """
 
-    def __init__(
-        self, message: str, *, subject: str = "handler", shows: str = "", fingerprint: str = ""
-    ) -> None:
+    # See `internal_errors`.
+    subject = "handler"
+    fingerprint = ""
+
+    def __init__(self, message: str, *, shows: str = "") -> None:
         super().__init__(message)
         # Handlers may pass other types, which could not be stored.
-        self.subject, self.shows, self.fingerprint = str(subject), str(shows), str(fingerprint)
+        self.shows = str(shows)
 
 
 class Deferred(InboxError):
-    """The run waits until `until`; no attempt is counted.
+    """The run waits until `until`, an aware time; no attempt is counted."""
 
-    A `parked` run waits without a message and can be resumed earlier; `waits_for` is shown to an
-    operator, like "destination crm"; `reservations` are stored as `Run.reservations`.
-    """
+    # See `internal_errors`.
+    parked = False
+    waits_for = ""
+    reservations: Mapping[str, int] = MappingProxyType({})
 
-    def __init__(
-        self,
-        until: datetime,
-        message: str = "deferred",
-        *,
-        parked: bool = False,
-        waits_for: str = "",
-        reservations: Mapping[str, int] | None = None,
-    ) -> None:
+    def __init__(self, until: datetime, message: str = "deferred") -> None:
         super().__init__(message)
         if until.tzinfo is None:
             raise ValueError("Deferred needs an aware time, such as datetime.now(UTC) + …")
         self.until = until
-        self.parked = parked
-        self.waits_for = str(waits_for)
-        self.reservations = dict(reservations or {})
 
 
 class Superseded(InboxError):

@@ -125,6 +125,8 @@ class Run:
         blocking: whether it is dead and blocks its ordering key.
         place: the number of its last entry in the line of its ordering key, 0 for none.
         claims: the number of leases, deferrals included; it distinguishes attempts.
+        error_line: the handler's file and line of `last_error`, like "handlers/orders.py:12", ""
+            where no line of a handler raised it.
         resumed_at: when a person, the resumption of its handler, or its turn last resumed it.
     """
 
@@ -151,6 +153,7 @@ class Run:
     unknown_since: datetime | None = None
     resumed_at: datetime | None = None
     last_error: str = ""
+    error_line: str = ""
     attempts: tuple[Attempt, ...] = ()
     code_version: str = ""
     replays: tuple[Mapping[str, Any], ...] = ()

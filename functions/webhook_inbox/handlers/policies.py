@@ -9,7 +9,8 @@ from hashlib import sha256
 from inspect import isawaitable
 from typing import Any, Final
 
-from webhook_inbox.domain.errors import Held, Permanent, Skipped
+from webhook_inbox.domain.errors import Permanent, Skipped
+from webhook_inbox.domain.internal_errors import ApprovalRequired
 
 SUBJECT: Final = "policy"
 
@@ -68,7 +69,7 @@ def require_approval(
     """
     seen = _seen(reason, shows)
     if not _approved(subject, seen, approvals):
-        raise Held(reason, subject=subject, shows=shows, fingerprint=seen)
+        raise ApprovalRequired(reason, subject=subject, shows=shows, fingerprint=seen)
 
 
 def _seen(reason: str, shows: str) -> str:

@@ -4,7 +4,7 @@ import hmac
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
 from typing import Final
@@ -43,6 +43,10 @@ Blind = Callable[[str, str], str]
 def partition(source: str) -> str:
     """Returns the partition of a source's rejected deliveries."""
     return f"rejected#{source}"
+
+
+def _counters(source: str) -> str:
+    return f"rejected-count#{source}"
 
 
 def hashed(key: str, *, source: str, place: str, token: str) -> str:
@@ -138,7 +142,7 @@ class RejectedStore:
         if share in full:
             # No AWS call: a flood of forged deliveries costs none.
             return False
-        key = Key(f"rejected-count#{delivery.source}", minute)
+        key = Key(_counters(delivery.source), minute)
         below = either(Absent(share.value), Less(share.value, PER_MINUTE))
         change = Change(set={"expires_at": _expiry(delivery)}, add={share.value: 1})
         try:
@@ -272,6 +276,17 @@ class RejectedFilter:
             and (self.since is None or rejected.received_at >= self.since)
             and (self.until is None or rejected.received_at < self.until)
         )
+
+
+def full_minutes(table: Table, source: str, *, now: datetime) -> Iterator[datetime]:
+    """Yields the minutes of the last 7 days in which a share was used up, newest first.
+
+    Further deliveries of that share in such a minute were refused and not stored.
+    """
+    for row in table.query(_counters(source), newest_first=True):
+        used_up = any(row.get(share.value, 0) >= PER_MINUTE for share in Share)
+        if used_up and live(row, now) is not None:
+            yield datetime.fromisoformat(row["sk"]).replace(tzinfo=UTC)
 
 
 def find(

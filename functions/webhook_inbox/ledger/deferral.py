@@ -107,7 +107,8 @@ def _change(
         **({"place": deferral.place} if deferral.place else {}),
         **({} if deferral.counts else {"resumed_at": to_ms(now)}),
     }
-    gone = ("lease_id", "claimed_until", "resends", "held", *(() if parked else ("parked",)))
+    gone = ("lease_id", "claimed_until", "resends", "held", "error_line")
+    gone = (*gone, *(() if parked else ("parked",)))
     return Change(set=values, default={"first_at": to_ms(now)}, add={"generation": 1}, remove=gone)
 
 

@@ -53,6 +53,7 @@ class Settlement:
         held: the approval request; see `Run.held`.
         waits_for: see `Run.waits_for`.
         reservations: see `Run.reservations`.
+        error_line: see `Run.error_line`.
     """
 
     status: Status
@@ -66,6 +67,7 @@ class Settlement:
     held: Mapping[str, Any] = field(default_factory=dict)
     waits_for: str = ""
     reservations: Mapping[str, int] = field(default_factory=dict)
+    error_line: str = ""
 
 
 def settle(table: Table, run: Run, settlement: Settlement, *, sent_at: datetime) -> Run:
@@ -93,7 +95,8 @@ def give_up(table: Table, run: Run, *, error: str, now: datetime, sent_at: datet
     Raises:
         Unavailable: the table failed.
     """
-    settlement = Settlement(Status.DEAD_LETTER, "given up", now, error=error)
+    line = run.error_line
+    settlement = Settlement(Status.DEAD_LETTER, "given up", now, error=error, error_line=line)
     change = _change(run, settlement, sent_at)
     change = Change(set=change.set, remove=(*change.remove, "lease_id"))
     try:
@@ -182,6 +185,10 @@ def _change(run: Run, settlement: Settlement, sent_at: datetime) -> Change:
         values["place"] = run.place
     if settlement.error:
         values["last_error"] = cut(settlement.error)
+    if settlement.error_line:
+        values["error_line"] = settlement.error_line
+    else:
+        remove.append("error_line")
     if settlement.spent:
         values["attempts"] = _entries(run, settlement)
     if not settlement.unknown:
@@ -189,6 +196,9 @@ def _change(run: Run, settlement: Settlement, sent_at: datetime) -> Change:
     if settlement.status in {Status.DONE, Status.SKIPPED}:
         values["done_at"] = to_ms(now)
         remove += ["due_bucket", "due_at", "next_attempt_at"]
+        if settlement.status is Status.DONE:
+            # The history keeps the errors of earlier attempts.
+            remove.append("last_error")
     elif settlement.status is Status.DEAD_LETTER:
         values |= _dead(run, now, sent_at)
         remove.append("next_attempt_at")

@@ -244,6 +244,7 @@ class Processor:
             RunOutcome.DEFERRED,
             reference,
             detail=deferral.why,
+            due=deferral.due,
             degraded=decision.degraded,
             keeps_message=keeps,
         )

@@ -2,11 +2,17 @@
 
 from datetime import timedelta
 from itertools import takewhile
+from traceback import walk_tb
+from typing import Final
 
 from webhook_inbox.domain.errors import InboxError, Transient
 from webhook_inbox.domain.manifest import Backoff, HandlerSpec
 from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.ports import Randomness
+
+# The package of the handlers, and the bytes that are kept of a path and line in it.
+HANDLERS: Final = "handlers"
+LINE_LIMIT: Final = 200
 
 
 def is_exhausted(spec: HandlerSpec, run: Run, error: BaseException, reason: str) -> bool:
@@ -47,6 +53,23 @@ def describe(error: BaseException) -> str:
     except Exception:  # noqa: BLE001 - printing a handler's exception may fail
         text = "(its text cannot be printed)"
     return text if isinstance(error, InboxError) else f"{type(error).__name__}: {text}"
+
+
+def error_line(error: BaseException | None) -> str:
+    """Returns the handler's file and line that raised an error, such as `handlers/orders.py:12`.
+
+    The innermost frame of the package `handlers` counts; frames of libraries below it do not. ""
+    where there is none; at most 200 bytes.
+    """
+    frames = walk_tb(error.__traceback__ if error else None)
+    found = ""
+    for frame, line in frames:
+        module = str(frame.f_globals.get("__name__", ""))
+        if module.partition(".")[0] == HANDLERS:
+            path = frame.f_code.co_filename.replace("\\", "/").rpartition(f"/{HANDLERS}/")[2]
+            found = f"{HANDLERS}/{path}:{line}"
+    kept = found.encode(errors="replace")[-LINE_LIMIT:]
+    return kept.decode(errors="ignore")
 
 
 def backoff_delay(backoff: Backoff, attempt: int, randomness: Randomness) -> timedelta:

@@ -21,6 +21,7 @@ from webhook_inbox.processor.retry_policy import (
     backoff_delay,
     delay_asked,
     describe,
+    error_line,
     is_exhausted,
     last_words,
 )
@@ -163,11 +164,11 @@ class Settler:
         due = now + planned.delay
         if planned.wait is WaitStrategy.PARKED:
             leased = leased.in_line(now)
-        run = self._settle(
-            leased, Settlement(Status.FAILED, outcome, now, reason, due, planned.wait)
-        )
+        settlement = Settlement(Status.FAILED, outcome, now, reason, due, planned.wait)
+        run = self._settle(leased, replace(settlement, error_line=error_line(error)))
         keeps = leased.policy.wait(run, planned)
-        return leased.result(RunOutcome.FAILED, reason, error, keeps_message=keeps)
+        result = leased.result(RunOutcome.FAILED, reason, error, keeps_message=keeps)
+        return replace(result, due=run.next_attempt_at)
 
     def _defer(
         self, leased: LeasedRun, spec: HandlerSpec, error: Deferred, now: datetime
@@ -221,8 +222,8 @@ class Settler:
             "deferred",
             now,
             reason,
-            now + planned.delay,
-            planned.wait,
+            due=now + planned.delay,
+            wait=planned.wait,
             spent=False,
             unknown=unknown,
             waits_for=error.waits_for if error else "",
@@ -230,7 +231,8 @@ class Settler:
         )
         run = self._settle(leased, settlement)
         keeps = leased.policy.wait(run, planned)
-        return leased.result(RunOutcome.DEFERRED, reason, keeps_message=keeps)
+        result = leased.result(RunOutcome.DEFERRED, reason, keeps_message=keeps)
+        return replace(result, due=run.next_attempt_at)
 
     def _die(
         self,
@@ -241,7 +243,8 @@ class Settler:
         now: datetime,
     ) -> RunResult:
         leased = _blocking(leased, spec, now)
-        self._settle(leased, Settlement(Status.DEAD_LETTER, "dead", now, reason))
+        settlement = Settlement(Status.DEAD_LETTER, "dead", now, reason)
+        self._settle(leased, replace(settlement, error_line=error_line(error)))
         if not leased.run.blocking:
             leased.ended(now)
         keeps = leased.policy.end_dead()

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 
 from webhook_inbox.queue.message import RunMessage
@@ -42,6 +43,7 @@ class RunResult:
 
     Attributes:
         reference: the message's content; None if it could not be decoded.
+        due: when the run continues; None if it does not wait for a time.
         items: the number of a batch's items by outcome, once all were read.
         page: whether to page the on-call engineer.
         degraded: the checks that were skipped because the ledger did not answer.
@@ -53,6 +55,7 @@ class RunResult:
     attempt: int = 0
     detail: str = ""
     error: BaseException | None = None
+    due: datetime | None = None
     items: Mapping[str, int] = field(default_factory=dict)
     page: bool = False
     degraded: tuple[str, ...] = ()

@@ -1,7 +1,6 @@
 """A scripted destination."""
 
 import json
-from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
@@ -10,12 +9,11 @@ import httpx
 
 from webhook_inbox.adapters.memory import ManualClock
 from webhook_inbox.domain.manifest import DestinationSpec
+from webhook_inbox.testing.errors import KitError, hidden, user_line
+from webhook_inbox.testing.script import Known, Script, ScriptedResponse, scripted
 from webhook_inbox.testing.worker import WorkerLife
 
-
-class KitError(AssertionError):
-    """The test's request is invalid; the text names the remedy."""
-
+__tracebackhide__ = hidden
 
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
@@ -46,26 +44,25 @@ class Request:
         return json.loads(self.body)
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """The response to one request, or the `error` to raise."""
-
-    status: int = 0
-    json: Any = None
-    headers: Mapping[str, str] | None = None
-    error: type[httpx.RequestError] | None = None
-    done: bool = False
-    slow: bool = False
-
-
 class Fake(httpx.BaseTransport):
     """An in-memory destination.
 
-    It carries out each request, stores the response under its idempotency key, and answers a
-    repetition with it. The methods below script the next requests.
+    A request gets the first of these that applies; a scripted response is used once:
+
+    1. the next scripted response, if it is a failure: `stalls`, `breaks`, `refuses`, or `answers`
+       with 400 or above;
+    2. if its key is known, the recorded response: a repetition is not carried out again;
+    3. the next scripted response, if it is an answer below 400;
+    4. the answer of the function that was given to `handles`;
+    5. with `strict`, a KitError in the test; else 201 with a new id, or 200 for GET.
+
+    A key is known once a request with it was carried out successfully. If a failure hid the
+    response (`stalls`), the first repetition gets it from 3 to 5 and then keeps it. Another body
+    under a known key gets a 422, as from Stripe.
 
     Args:
-        honours_keys: False to carry out repetitions as well.
+        honours_keys: False to know no key, and to carry out repetitions as well.
+        strict: True to refuse requests that neither a scripted response nor `handles` expects.
         settings: settings of the destination that override inbox.toml, like `rate="10/s"` or
             `idempotency=False`.
 
@@ -73,14 +70,14 @@ class Fake(httpx.BaseTransport):
         requests: the received requests, in order.
     """
 
-    def __init__(self, *, honours_keys: bool = True, **settings: Any) -> None:
+    def __init__(self, *, honours_keys: bool = True, strict: bool = False, **settings: Any) -> None:
         self.settings = settings
         self.requests: list[Request] = []
         self._honours_keys = honours_keys
-        self._steps: deque[_Step] = deque()
-        self._lasting: _Step | None = None
+        self._strict = strict
+        self._script = Script()
         self._function: Callable[[Request], Any] | None = None
-        self._known: dict[str, tuple[bytes, httpx.Response]] = {}
+        self._known: dict[str, Known] = {}
         self._spec = DestinationSpec("fake", "https://fake.example")
         self._clock = ManualClock()
         self._life = WorkerLife()
@@ -89,6 +86,11 @@ class Fake(httpx.BaseTransport):
     def done(self) -> list[Request]:
         """The requests that were carried out and changed something."""
         return [each for each in self.requests if each.done and each.method not in SAFE]
+
+    @property
+    def unused(self) -> list[str]:
+        """The scripted responses that no request has used, each with the test's line."""
+        return self._script.unused()
 
     # -- scripting
 
@@ -111,24 +113,28 @@ class Fake(httpx.BaseTransport):
             done: whether they are carried out; by default if the status is below 400.
         """
         done = status < 400 if done is None else done
-        return self._plan(_Step(status, json, headers, done=done), times)
+        text = f"answers({status})"
+        return self._plan(
+            scripted(text, status=status, json=json, headers=headers, done=done), times
+        )
 
     def stalls(self, *, times: int | None = 1, done: bool = True) -> Self:
         """Times out the next requests, which are carried out unless `done=False`."""
-        return self._plan(_Step(error=httpx.ReadTimeout, done=done, slow=True), times)
+        return self._plan(
+            scripted("stalls()", error=httpx.ReadTimeout, done=done, slow=True), times
+        )
 
     def breaks(self, *, times: int | None = 1, done: bool = True) -> Self:
         """Breaks the connection of the next requests, carried out unless `done=False`."""
-        return self._plan(_Step(error=httpx.RemoteProtocolError, done=done), times)
+        return self._plan(scripted("breaks()", error=httpx.RemoteProtocolError, done=done), times)
 
     def refuses(self, *, times: int | None = 1) -> Self:
         """Refuses the next connections; no request is received."""
-        return self._plan(_Step(error=httpx.ConnectError), times)
+        return self._plan(scripted("refuses()", error=httpx.ConnectError), times)
 
     def recovers(self) -> Self:
         """Ends all scripted behaviour."""
-        self._lasting = None
-        self._steps.clear()
+        self._script.clear()
         return self
 
     def handles(self, function: Callable[[Request], Any]) -> Self:
@@ -148,41 +154,52 @@ class Fake(httpx.BaseTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """See `httpx.BaseTransport`."""
         self._life.check()
-        step = self._steps.popleft() if self._steps else self._lasting
-        body = request.read()
-        if step is not None and step.error is httpx.ConnectError:
+        failure, body = self._script.failure(), request.read()
+        if failure is not None and failure.error is httpx.ConnectError:
             raise httpx.ConnectError("connection refused", request=request)
-        response = self._carried_out(request, body, step)
-        if step is None or step.error is None:
+        key = self._key_of(request, body)
+        known = self._known.get(key) if self._honours_keys else None
+        open_ = known is None or (known.lost and known.body == body)
+        answer = self._script.answer() if failure is None and open_ else None
+        decisive = failure or answer
+        done = known is None and (decisive is None or decisive.done)
+        seen = self._received(request, body, key, done=done)
+        if failure is None:
+            return self._answer(seen, known, answer)
+        if done:
+            self._keep(seen, self._usual(seen), lost=True)
+        return self._fail(failure, request)
+
+    def _answer(
+        self, seen: Request, known: Known | None, answer: ScriptedResponse | None
+    ) -> httpx.Response:
+        """Returns the response of a request that no failure prevents."""
+        if known is not None and known.body != seen.body:
+            return httpx.Response(422, json={"error": "this key was used with another request"})
+        if known is None or known.lost:
+            self._expect(seen, answer)
+        if known is None:
+            response = self._usual(seen) if answer is None else answer.response()
+            if seen.done:
+                self._keep(seen, response)
             return response
-        if step.slow:
+        if answer is not None:
+            known.response = answer.response()
+        known.lost = False
+        headers = {**known.response.headers, "idempotent-replayed": "true"}
+        status, content = known.response.status_code, known.response.content
+        return httpx.Response(status, headers=headers, content=content)
+
+    def _fail(self, failure: ScriptedResponse, request: httpx.Request) -> httpx.Response:
+        if failure.error is None:
+            return failure.response()
+        if failure.slow:
             seconds = request.extensions.get("timeout", {}).get("read") or self._spec.timeout
             self._clock.advance(seconds=seconds)
-        raise step.error("no answer", request=request)
+        raise failure.error("no answer", request=request)
 
-    def _carried_out(
-        self, request: httpx.Request, body: bytes, step: _Step | None
-    ) -> httpx.Response:
-        key = self._key_of(request, body)
-        known = self._known.get(key) if key and self._honours_keys else None
-        done = known is None and (step is None or step.done)
-        path = request.url.raw_path.decode()
-        seen = Request(request.method, path, dict(request.headers), body, key, done)
-        self.requests.append(seen)
-        if step is not None and not step.done:
-            return httpx.Response(step.status or 200, json=step.json, headers=step.headers)
-        if known is not None:
-            return _repeated(known, body)
-        # A repetition is answered with the success that the scripted error hid.
-        hidden = step is not None and step.status >= 400
-        response = self._answer(seen, None if hidden else step)
-        if key and response.is_success:
-            self._known[key] = body, response
-        return self._answer(seen, step) if hidden else response
-
-    def _answer(self, request: Request, step: _Step | None) -> httpx.Response:
-        if step is not None and step.status:
-            return httpx.Response(step.status, json=step.json, headers=step.headers)
+    def _usual(self, request: Request) -> httpx.Response:
+        """Returns the response to a request without a scripted one."""
         if self._function is None:
             if request.method in SAFE:
                 return httpx.Response(200, json={})
@@ -193,6 +210,26 @@ class Fake(httpx.BaseTransport):
         status, content = given if isinstance(given, tuple) else (200, given)
         return httpx.Response(status, json=content)
 
+    def _expect(self, request: Request, answer: ScriptedResponse | None) -> None:
+        """Ends the test with a KitError if a strict fake has no answer to a request."""
+        if self._strict and answer is None and self._function is None:
+            self._life.fail(
+                KitError(
+                    f"{user_line()}: {self._spec.name} expects no {request.method} {request.path}:"
+                    " add answers(…) or handles(…) to its Fake, or leave out strict=True"
+                )
+            )
+
+    def _received(self, request: httpx.Request, body: bytes, key: str, *, done: bool) -> Request:
+        path = request.url.raw_path.decode()
+        seen = Request(request.method, path, dict(request.headers), body, key, done)
+        self.requests.append(seen)
+        return seen
+
+    def _keep(self, seen: Request, response: httpx.Response, *, lost: bool = False) -> None:
+        if seen.key and response.is_success:
+            self._known[seen.key] = Known(seen.body, response, lost)
+
     def _key_of(self, request: httpx.Request, body: bytes) -> str:
         if self._spec.key_header:
             return str(request.headers.get(self._spec.key_header, ""))
@@ -200,20 +237,6 @@ class Fake(httpx.BaseTransport):
             return ""
         return str(json.loads(body).get(self._spec.key_field, ""))
 
-    def _plan(self, step: _Step, times: int | None) -> Self:
-        if times is None:
-            self._lasting = step
-        elif times < 1:
-            raise KitError(f"times={times}: give 1 or more, or None until recovers()")
-        else:
-            self._steps.extend([step] * times)
+    def _plan(self, planned: ScriptedResponse, times: int | None) -> Self:
+        self._script.add(planned, times)
         return self
-
-
-def _repeated(known: tuple[bytes, httpx.Response], body: bytes) -> httpx.Response:
-    """Returns the response for a known key, as Stripe gives it."""
-    before, response = known
-    if before != body:
-        return httpx.Response(422, json={"error": "this key was used with another request"})
-    headers = {**response.headers, "idempotent-replayed": "true"}
-    return httpx.Response(response.status_code, headers=headers, content=response.content)

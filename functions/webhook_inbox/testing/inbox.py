@@ -1,6 +1,7 @@
 """An in-memory inbox for handler tests."""
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,14 @@ from webhook_inbox.domain.model import BATCH, Delivery
 from webhook_inbox.handlers.router import Router
 from webhook_inbox.ingest.receipt import IngestOutcome
 from webhook_inbox.testing import project, samples
-from webhook_inbox.testing.fake import Fake, KitError
+from webhook_inbox.testing.errors import KitError, hidden, unknown
+from webhook_inbox.testing.fake import Fake
 from webhook_inbox.testing.runs import HandlerRun
 from webhook_inbox.testing.runtime import InMemoryRuntime
 from webhook_inbox.testing.samples import values
-from webhook_inbox.testing.worker import Moment
+from webhook_inbox.testing.worker import Crash, CrashPlace, Moment, Step
+
+__tracebackhide__ = hidden
 
 
 class Inbox:
@@ -44,12 +48,11 @@ class Inbox:
         at: datetime | None = None,
     ) -> None:
         found = _project(handlers, stage)
-        manifest = project.with_destinations(found.manifest, destinations or {})
+        manifest = project.with_destinations(found, destinations or {})
         self._project = project.Project(manifest, found.load, found.root)
         self._clock = ManualClock(at or SystemClock().now().replace(microsecond=0))
-        self.destinations = {name: Fake() for name in manifest.destinations} | dict(
-            destinations or {}
-        )
+        self.destinations = Fakes({name: Fake() for name in manifest.destinations})
+        self.destinations |= destinations or {}
         self.secrets = MemorySecrets(values(manifest, secrets or {}))
         self._fresh = 0
         self._runtime = InMemoryRuntime(
@@ -69,7 +72,7 @@ class Inbox:
         agent: str = "",
         crash_before: str = "",
         crash_before_commit: str = "",
-        crash_after: str = "",
+        crash_after: str | Step = "",
     ) -> HandlerRun:
         """Delivers an event to one handler, makes its first attempt, and returns its run.
 
@@ -80,23 +83,16 @@ class Inbox:
             event_type: the type, if neither the body nor the file name has one.
             headers: extra headers by lower-case name, like `traceparent`.
             agent: the sender, for sources that authenticate agents.
-            crash_before: the worker dies at this effect before it calls; it is in doubt.
-            crash_before_commit: the worker dies at this effect after its call; it is in doubt.
-            crash_after: the worker dies after this effect is committed.
+            crash_before: see `crash`.
+            crash_before_commit: see `crash`.
+            crash_after: see `crash`.
 
         Raises:
             KitError: the request is inconsistent, or the inbox did not accept the event.
         """
         spec = self._spec(handler)
         delivery = self._delivery(spec, event, event_id, event_type, headers or {})
-        moments = {
-            Moment.STARTED: crash_before,
-            Moment.HAPPENED: crash_before_commit,
-            Moment.COMMITTED: crash_after,
-        }
-        ends = [(effect, moment) for moment, effect in moments.items() if effect]
-        if len(ends) > 1:
-            raise KitError("a worker dies once: give one crash_…")
+        ends = _place(before=crash_before, before_commit=crash_before_commit, after=crash_after)
         before = {run.event_id for run in self.runs(spec.name)}
         receipt = self._runtime.receive(delivery, handlers=frozenset({spec.name}), agent=agent)
         if receipt.outcome is IngestOutcome.ACCEPTED and not receipt.handlers:
@@ -104,16 +100,39 @@ class Inbox:
                 f"{spec.name} takes {', '.join(spec.types)}, and this is {receipt.type!r}: give"
                 " event_type=, or another event"
             )
-        self._runtime.life.expect(ends[0] if ends else None)
-        self._runtime.work()
-        if self._runtime.life.ends is not None:
-            raise KitError(
-                f"the attempt did not reach the effect {ends[0][0]!r}; it reached:"
-                f" {', '.join(self._runtime.life.names) or 'none'}"
-            )
+        with Crash(self._runtime.life, ends, "attempt") if ends else nullcontext():
+            self._runtime.work()
         if receipt.type == BATCH:
             return self._only([run for run in self.runs(spec.name) if run.event_id not in before])
         return HandlerRun(self._runtime, spec.source, receipt.event_id, spec.name)
+
+    def crash(self, *, before: str = "", before_commit: str = "", after: str | Step = "") -> Crash:
+        """Ends a process once, at a place that it reaches within the `with` block.
+
+        The process is the worker, or the operator's command for `Step.APPROVAL`. Others continue.
+
+        Args:
+            before: the process dies at this effect before it calls; it is in doubt.
+            before_commit: the process dies at this effect after its call; it is in doubt.
+            after: the process dies after this effect is committed, or after this `Step`.
+
+        Raises:
+            KitError: no process reached the place.
+        """
+        place = _place(before=before, before_commit=before_commit, after=after)
+        if place is None:
+            raise KitError("give the place of the crash: before=, before_commit= or after=")
+        return Crash(self._runtime.life, place, "block")
+
+    def verify(self) -> None:
+        """Raises KitError if a scripted response of a fake was not used; names the test's line."""
+        unused = [
+            f"{text} of {name!r} was not used"
+            for name, fake in self.destinations.items()
+            for text in fake.unused
+        ]
+        if unused:
+            raise KitError("; ".join(unused))
 
     def runs(self, handler: str | Callable[..., Any]) -> list[HandlerRun]:
         """Returns a handler's runs, in no order."""
@@ -168,6 +187,8 @@ class Inbox:
             place = handler.__module__.rpartition(".")[2], handler.__qualname__
             found = [spec for spec in known.values() if (spec.module, spec.function) == place]
         if len(found) != 1:
+            if isinstance(handler, str):
+                raise unknown("handler", handler, known)
             raise KitError(f"{handler!r} is not one handler of: {', '.join(known)}")
         return found[0]
 
@@ -176,6 +197,26 @@ class Inbox:
         if len(found) != 1:
             raise KitError(f"the batch has {len(found)} such events: use inbox.runs(…)")
         return found[0]
+
+
+def _place(*, before: str, before_commit: str, after: str | Step) -> CrashPlace | None:
+    """Returns the place of a crash, None without one."""
+    if isinstance(after, Step):
+        given = [CrashPlace(after)]
+    else:
+        given = [CrashPlace(Moment.COMMITTED, after)] if after else []
+    given += [CrashPlace(Moment.STARTED, before)] if before else []
+    given += [CrashPlace(Moment.HAPPENED, before_commit)] if before_commit else []
+    if len(given) > 1:
+        raise KitError("a worker dies once: give one place of a crash")
+    return given[0] if given else None
+
+
+class Fakes(dict[str, Fake]):
+    """Fakes by name."""
+
+    def __missing__(self, name: str) -> Fake:
+        raise unknown("destination", name, self)
 
 
 def _project(handlers: tuple[str | Path | Router, ...], stage: str) -> project.Project:

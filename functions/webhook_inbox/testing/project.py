@@ -14,8 +14,11 @@ from webhook_inbox.configuration.destination import Destination
 from webhook_inbox.domain.manifest import DestinationSpec, HandlerSpec, Manifest, SourceSpec
 from webhook_inbox.handlers.coroutines import plain
 from webhook_inbox.handlers.router import Registered, Router
-from webhook_inbox.testing.fake import Fake, KitError
+from webhook_inbox.testing.errors import KitError, hidden, unknown
+from webhook_inbox.testing.fake import Fake
 from webhook_inbox.testing.samples import PLAIN
+
+__tracebackhide__ = hidden
 
 Load = Callable[[HandlerSpec], Registered]
 # No test reaches it: every destination is a fake.
@@ -61,9 +64,16 @@ def from_routers(routers: Sequence[Router]) -> Project:
     return Project(manifest, lambda spec: _registered(spec, routers))
 
 
-def with_destinations(manifest: Manifest, fakes: Mapping[str, Fake]) -> Manifest:
-    """Adds the fakes and their settings to a manifest's destinations."""
-    known = manifest.destinations
+def with_destinations(project: Project, fakes: Mapping[str, Fake]) -> Manifest:
+    """Returns the manifest with the fakes and their settings as destinations.
+
+    Raises:
+        KitError: the settings are invalid, or inbox.toml has no destination of a fake's name.
+    """
+    manifest, known = project.manifest, project.manifest.destinations
+    for name in fakes:
+        if project.root is not None and name not in known:
+            raise unknown("destination in inbox.toml", name, known)
     changed = {name: _spec(name, fake, known.get(name)) for name, fake in fakes.items()}
     return replace(manifest, destinations={**known, **changed})
 

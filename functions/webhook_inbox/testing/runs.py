@@ -1,6 +1,6 @@
 """A run in a test, read from the ledger on each access."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self
@@ -11,8 +11,10 @@ from webhook_inbox.handlers.approvals import ApprovalRequest
 from webhook_inbox.handlers.completions.results import Ending
 from webhook_inbox.handlers.completions.tokens import WaitAddress
 from webhook_inbox.handlers.effects.journal import EffectState, decode
-from webhook_inbox.testing.fake import KitError
+from webhook_inbox.testing.errors import KitError, hidden, unknown
 from webhook_inbox.testing.runtime import InMemoryRuntime
+
+__tracebackhide__ = hidden
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class RecordedEffects(Mapping[str, Effect]):
 
     def __getitem__(self, name: str) -> Effect:
         if name not in self._found:
-            raise KitError(f"there is no effect {name!r}; there are: {_list(self._found)}")
+            raise unknown("effect", name, self._found)
         return self._found[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -99,7 +101,7 @@ class HandlerRun:
     @property
     def error(self) -> str:
         """The error of the last attempt, or the reason that it waits; "" for none."""
-        return self.row.last_error if self.status is not Status.DONE else ""
+        return self.row.last_error
 
     @property
     def attempts(self) -> int:
@@ -126,18 +128,18 @@ class HandlerRun:
 
     def approve(self, reason: str = "approved in a test") -> Self:
         """Approves the held run, which then continues."""
-        self._runtime.approvals.approve(self._hold(), by="tester", reason=reason)
-        return self._worked()
+        hold, approve = self._hold(), self._runtime.approvals.approve
+        return self._operate(lambda: approve(hold, by="tester", reason=reason))
 
     def deny(self, reason: str = "denied in a test") -> Self:
         """Denies the held run, which is skipped."""
-        self._runtime.approvals.deny(self._hold(), by="tester", reason=reason)
-        return self._worked()
+        hold, deny = self._hold(), self._runtime.approvals.deny
+        return self._operate(lambda: deny(hold, by="tester", reason=reason))
 
     def happened(self, result: Any = None, *, reason: str = "seen in a test") -> Self:
         """Commits the effect in doubt with this result; the run then continues."""
-        self._runtime.approvals.happened(self._hold(), result, by="tester", reason=reason)
-        return self._worked()
+        hold, happened = self._hold(), self._runtime.approvals.happened
+        return self._operate(lambda: happened(hold, result, by="tester", reason=reason))
 
     def complete(self, name: str, result: Any = None) -> Self:
         """Completes the job of `ctx.wait_for` with this result."""
@@ -161,8 +163,8 @@ class HandlerRun:
     def _place(self, name: str) -> WaitAddress:
         return WaitAddress(self.source, self.event_id, self.handler, name)
 
-    def _worked(self) -> Self:
-        self._runtime.work()
+    def _operate(self, action: Callable[[], object]) -> Self:
+        self._runtime.operate(action)
         return self
 
     def _hold(self) -> ApprovalRequest:
@@ -183,7 +185,3 @@ class HandlerRun:
             result=decode(row["result"]) if "result" in row else None,
             error=row.get("error", ""),
         )
-
-
-def _list(names: Mapping[str, Any]) -> str:
-    return ", ".join(names) or "none"

@@ -4,7 +4,7 @@ Messages move one at a time, as SQS and Lambda move them. The clock moves only o
 due time to the next.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -39,10 +39,13 @@ from webhook_inbox.queue.outcomes import Worker
 from webhook_inbox.reconciler.reconciler import Reconciler
 from webhook_inbox.replay.replay import Replay
 from webhook_inbox.replay.request import ReplayRequest
-from webhook_inbox.testing.fake import Fake, KitError
+from webhook_inbox.testing.errors import KitError, hidden
+from webhook_inbox.testing.fake import Fake
 from webhook_inbox.testing.project import Project
 from webhook_inbox.testing.samples import trusting
 from webhook_inbox.testing.worker import Died, WorkerLife, WorkersTable
+
+__tracebackhide__ = hidden
 
 VISIBILITY: Final = 360  # seconds, as of the work queues
 MAX_RECEIVES: Final = 5
@@ -86,11 +89,12 @@ class InMemoryRuntime:
         self._queues = {lane: self._queue(lane, dlq) for lane, dlq in self._dlqs.items()}
         self._lanes = Lanes(self._queues)
         self.ledger = Ledger(table=self.table, blobs=self._blobs)
-        common: Any = {"manifest": manifest, "table": self.table, "lanes": self._lanes}
+        mortal = WorkersTable(self.table, self.life)
+        common: Any = {"manifest": manifest, "table": mortal, "lanes": self._lanes}
         common["clock"] = clock
         self.approvals = Approvals(randomness=self._randomness, **common)
         self._completions = Completions(**common)
-        common |= {"ledger": self.ledger, "dlqs": self._dlqs}
+        common |= {"table": self.table, "ledger": self.ledger, "dlqs": self._dlqs}
         self._replay = Replay(randomness=self._randomness, **common)
         self._reconciler = Reconciler(**common)
         self._processor = self._worker()
@@ -149,10 +153,15 @@ class InMemoryRuntime:
         Raises:
             KitError: no run waits for it.
         """
-        receipt = self._completions.by_name(place, ending, by="tester", randomness=self._randomness)
-        if receipt.outcome is not CompletionOutcome.RECORDED:
-            raise KitError(f"no run waits for it: {receipt.outcome}: {receipt.detail}")
-        self.work()
+
+        def complete() -> None:
+            receipt = self._completions.by_name(
+                place, ending, by="tester", randomness=self._randomness
+            )
+            if receipt.outcome is not CompletionOutcome.RECORDED:
+                raise KitError(f"no run waits for it: {receipt.outcome}: {receipt.detail}")
+
+        self.operate(complete)
 
     def overview(self, source: str, event_id: str) -> Overview:
         """Returns an event with its runs, effects and waits."""
@@ -160,6 +169,14 @@ class InMemoryRuntime:
         if found is None:
             raise KitError(f"the ledger has no event {event_id!r} of {source!r}: it has expired")
         return found
+
+    def operate(self, action: Callable[[], object]) -> None:
+        """Takes an operator's action, whose process may die, and processes what it sends."""
+        try:
+            action()
+        except Died:
+            self.life.begin()
+        self.work()
 
     # -- workers
 
@@ -212,8 +229,8 @@ class InMemoryRuntime:
             result = self._processor.process(message, worker=worker, deadline=deadline)
         except Died:
             # The message becomes visible to another worker after its visibility timeout.
-            self.life.begin()
             self._processor = self._worker()
+            self.life.begin()
             return
         if not result.keeps_message:
             self._queues[lane].delete(message.receipt)

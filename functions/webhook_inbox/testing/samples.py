@@ -14,7 +14,9 @@ from webhook_inbox.domain.manifest import HandlerSpec, Manifest, SourceSpec
 from webhook_inbox.domain.model import Delivery
 from webhook_inbox.domain.provider import Provider, Sample, Verified
 from webhook_inbox.domain.secrets import COMPLETION_KEY
-from webhook_inbox.testing.fake import KitError
+from webhook_inbox.testing.errors import KitError, hidden
+
+__tracebackhide__ = hidden
 
 SIGNING: Final = "whsec_dGVzdGluZy1vbmx5LXNlY3JldCE="
 

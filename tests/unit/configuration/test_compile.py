@@ -233,10 +233,3 @@ def test_a_value_without_a_literal_is_refused(tmp_path: Path) -> None:
     source = SourceSpec(name="s", provider="hmac", secret="s", settings={"since": date(2026, 1, 1)})
     with pytest.raises(ConfigurationError, match="quote dates and times"):
         write_module(Manifest(sources={"s": source}), tmp_path)
-
-
-def test_our_own_handlers_compile() -> None:
-    functions = Path(__file__).resolve().parents[3] / "functions"
-    manifest = compile_manifest(functions, stage="local")
-    assert manifest.handlers
-    assert {spec.source for spec in manifest.handlers.values()} <= set(manifest.sources)

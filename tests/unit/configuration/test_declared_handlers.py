@@ -186,8 +186,8 @@ def test_a_module_without_a_router_is_refused(root: Path) -> None:
 def test_a_missing_library_is_named_with_its_line(root: Path) -> None:
     assert refusal(root, "\nimport nothing_like_it\n" + GITHUB) == (
         "functions/handlers/github_issues.py:2: cannot be imported: ModuleNotFoundError:"
-        " No module named 'nothing_like_it'; install it, and add it to the `handlers` dependency"
-        " group"
+        " No module named 'nothing_like_it'; install it, and add it to the handlers'"
+        " requirements"
     )
 
 

@@ -13,7 +13,7 @@ from webhook_inbox.configuration.inbox_toml import AlarmSpec, Configuration, Thr
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.domain.manifest import DestinationSpec, Manifest, SourceSpec
 
-OURS = Path(__file__).parents[3] / "functions" / "inbox.toml"
+OURS = Path(__file__).parents[2] / "project" / "inbox.toml"
 ACME = """
 [sources.acme]
 provider = "hmac"

@@ -8,6 +8,7 @@ import pytest
 from tests.unit.destinations.site import LIMITED, Site
 from tests.unit.support.world import World, handler, with_handlers
 from webhook_inbox.domain.errors import Deferred
+from webhook_inbox.domain.internal_errors import Postponed
 from webhook_inbox.domain.model import Status
 from webhook_inbox.handlers.context import Context
 from webhook_inbox.handlers.event import Event
@@ -33,7 +34,7 @@ def test_a_call_that_is_put_off_names_its_turn_and_its_destination() -> None:
 
 def test_a_deferred_run_keeps_the_turns_it_was_given_until_it_is_claimed(world: World) -> None:
     due = world.now + timedelta(minutes=1)
-    world.script("acme.fulfil", Deferred(due, "full", reservations={"crm": 7, "shop": 9}))
+    world.script("acme.fulfil", Postponed(due, "full", reservations={"crm": 7, "shop": 9}))
     world.deliver()
 
     assert world.work() == [RunOutcome.DEFERRED]

@@ -81,9 +81,15 @@ def test_a_done_run_says_when_and_leaves_the_index() -> None:
     assert not gone & set(row)
 
 
-def test_a_done_run_keeps_the_error_of_the_attempt_before() -> None:
-    run, _ = settled(DONE, last_error="it was down")
-    assert run.last_error == "it was down"
+def test_a_done_run_has_no_error_of_the_attempt_before() -> None:
+    run, row = settled(DONE, last_error="it was down", error_line="handlers/orders.py:3")
+    assert (run.last_error, run.error_line) == ("", "")
+    assert not {"last_error", "error_line"} & set(row)
+
+
+def test_a_skipped_run_keeps_the_reason() -> None:
+    run, _ = settled(Settlement(Status.SKIPPED, "skipped", NOW, "for another shop"))
+    assert run.last_error == "for another shop"
 
 
 def test_each_attempt_is_entered_in_the_history() -> None:

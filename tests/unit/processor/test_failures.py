@@ -1,5 +1,6 @@
 """Handlers that fail: what each failure leads to, and what the ledger shows of it (G8, G9)."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -8,7 +9,6 @@ import pytest
 from tests.unit.support.world import MANIFEST, MAX_RECEIVES, World, handler, with_handlers
 from webhook_inbox.domain.errors import (
     ConditionFailed,
-    Deferred,
     HandlerTimedOut,
     Held,
     Permanent,
@@ -17,6 +17,8 @@ from webhook_inbox.domain.errors import (
 )
 from webhook_inbox.domain.manifest import Backoff
 from webhook_inbox.domain.model import Status
+from webhook_inbox.handlers.context import Context
+from webhook_inbox.handlers.event import Event
 from webhook_inbox.queue.outcomes import RunOutcome, RunResult
 
 
@@ -99,15 +101,11 @@ def test_an_error_that_cannot_be_printed_says_so(world: World) -> None:
 # -- exhausted
 
 
-def test_what_a_handler_shows_or_waits_for_need_not_be_text(world: World) -> None:
+def test_what_a_handler_shows_need_not_be_text(world: World) -> None:
     odd: Any = {"amount": 42}
-    later = world.now + timedelta(minutes=1)
-    world.script("acme.fulfil", Deferred(later, waits_for=odd), Held("look", shows=odd))
+    world.script("acme.fulfil", Held("look", shows=odd))
     world.deliver()
 
-    assert world.work() == [RunOutcome.DEFERRED]
-    assert world.run().waits_for == "{'amount': 42}"
-    world.clock.advance(minutes=2)
     assert world.work() == [RunOutcome.HELD]
     assert world.run().held["shows"] == "{'amount': 42}"
 
@@ -378,3 +376,80 @@ def test_a_short_value_is_no_secret_to_redact(world: World) -> None:
     world.vault.rotate("crm", "down")
     world.secrets.get("crm")
     assert world.secrets.redact("it is down") == "it is down"
+
+
+# -- the line of a handler
+
+
+def of_a_file(path: str, module: str, source: str) -> Callable[[Event, Context], None]:
+    """Returns the function `work` of a module as if it had been imported from a file."""
+    names: dict[str, Any] = {"__name__": module}
+    exec(compile(source, path, "exec"), names)
+    work: Callable[[Event, Context], None] = names["work"]
+    return work
+
+
+FAULTY = """
+import json
+
+def work(event, context):
+    parse(event)
+
+def parse(event):
+    json.loads("{")
+"""
+
+
+def test_the_line_of_the_handler_that_raised_is_stored_and_not_that_of_a_library(
+    world: World,
+) -> None:
+    path = "/var/task/handlers/shop/orders.py"
+    world.behaviours["acme.fulfil"] = of_a_file(path, "handlers.shop.orders", FAULTY)
+    first_result(world)
+    assert world.run().error_line == "handlers/shop/orders.py:8"
+    world.run_until_quiet()
+    run = world.run()
+    assert (run.status, run.error_line) == (Status.DEAD_LETTER, "handlers/shop/orders.py:8")
+
+
+def test_an_error_that_no_line_of_a_handler_raised_has_none(world: World) -> None:
+    path = "/var/task/webhook_inbox/handlers/context.py"
+    world.behaviours["acme.fulfil"] = of_a_file(path, "webhook_inbox.handlers.context", FAULTY)
+    first_result(world)
+    assert world.run().error_line == ""
+
+
+def test_a_long_path_is_stored_in_part(world: World) -> None:
+    path = f"/var/task/handlers/{'ö' * 300}.py"
+    world.behaviours["acme.fulfil"] = of_a_file(path, "handlers.long", FAULTY)
+    first_result(world)
+    line = world.run().error_line
+    assert line.endswith("ö.py:8")
+    assert len(line.encode()) <= 200
+
+
+def test_a_success_removes_the_error_and_its_line_and_keeps_the_history(world: World) -> None:
+    faulty = of_a_file("/var/task/handlers/orders.py", "handlers.orders", FAULTY)
+    world.behaviours["acme.fulfil"] = faulty
+    first_result(world)
+    world.behaviours.pop("acme.fulfil")
+    world.run_until_quiet()
+    run = world.run()
+    assert (run.status, run.last_error, run.error_line) == (Status.DONE, "", "")
+    assert [attempt.error[:15] for attempt in run.attempts] == ["JSONDecodeError", ""]
+
+
+def test_a_wait_after_an_error_keeps_no_line_of_it(world: World) -> None:
+    faulty = of_a_file("/var/task/handlers/orders.py", "handlers.orders", FAULTY)
+    world.behaviours["acme.fulfil"] = faulty
+    first_result(world)
+    world.script("acme.fulfil", Deferred(world.now + timedelta(hours=2), "later"))
+    world.run_until_quiet()
+    run = world.run()
+    assert run.error_line == ""
+
+
+def test_a_result_says_when_the_run_continues(world: World) -> None:
+    world.script("acme.fulfil", Transient("503"))
+    result = first_result(world)
+    assert result.due == world.run().next_attempt_at

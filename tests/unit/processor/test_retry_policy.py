@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.unit.support.world import handler
-from webhook_inbox.domain.errors import Transient
+from webhook_inbox.domain.internal_errors import TransientOfCall
 from webhook_inbox.domain.model import Attempt, Run, Status
 from webhook_inbox.processor.retry_policy import is_exhausted
 
@@ -42,12 +42,12 @@ def run(*errors: str, in_round: int | None = None) -> Run:
 def test_fewer_attempts_are_those_that_fail_of_just_this_in_a_row(
     before: tuple[str, ...], ended: bool
 ) -> None:
-    error = Transient(DNS, max_attempts=3)
+    error = TransientOfCall(DNS, max_attempts=3)
     assert is_exhausted(SPEC, run(*before), error, DNS) is ended
 
 
 def test_an_earlier_round_does_not_count() -> None:
-    error = Transient(DNS, max_attempts=3)
+    error = TransientOfCall(DNS, max_attempts=3)
     assert not is_exhausted(SPEC, run(DNS, DNS, DNS, in_round=1), error, DNS)
     assert not is_exhausted(SPEC, run(DNS, DNS, DNS, in_round=2), error, DNS)
     assert is_exhausted(SPEC, run(DNS, DNS, DNS, DNS, in_round=3), error, DNS)
@@ -55,6 +55,6 @@ def test_an_earlier_round_does_not_count() -> None:
 
 def test_a_handlers_own_limit_stands() -> None:
     spec = replace(SPEC, max_attempts=2)
-    assert is_exhausted(spec, run("500"), Transient(DNS, max_attempts=3), DNS)
+    assert is_exhausted(spec, run("500"), TransientOfCall(DNS, max_attempts=3), DNS)
     assert not is_exhausted(SPEC, run("500"), ValueError("x"), "x")
     assert is_exhausted(SPEC, run(*["x"] * 7), ValueError("x"), "x")

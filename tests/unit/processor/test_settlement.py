@@ -8,7 +8,8 @@ import pytest
 
 from tests.unit.support.world import MANIFEST, World, handler
 from webhook_inbox.adapters.memory import Fault
-from webhook_inbox.domain.errors import Deferred, Held, Permanent, Skipped, Transient
+from webhook_inbox.domain.errors import Held, Permanent, Skipped
+from webhook_inbox.domain.internal_errors import ApprovalRequired, Postponed, TransientOfCall
 from webhook_inbox.domain.manifest import Backoff
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.timestamps import to_ms
@@ -36,7 +37,9 @@ def test_a_skipped_run_is_finished_and_says_why(world: World) -> None:
 
 
 def test_a_held_run_says_what_is_decided_and_spends_no_attempt(world: World) -> None:
-    world.script(NAME, Held("a lot", subject="policy", shows="20000 EUR", fingerprint="f1"))
+    world.script(
+        NAME, ApprovalRequired("a lot", subject="policy", shows="20000 EUR", fingerprint="f1")
+    )
     world.deliver()
     assert world.work() == [RunOutcome.HELD]
 
@@ -72,7 +75,9 @@ def test_what_a_person_sees_holds_no_secret_and_fits_the_row(world: World) -> No
 
 def test_a_parked_deferral_has_no_message_and_comes_back_when_due(world: World) -> None:
     until = world.now + timedelta(minutes=5)
-    world.script(NAME, Deferred(until, "waits for its predecessor", parked=True, waits_for="order"))
+    world.script(
+        NAME, Postponed(until, "waits for its predecessor", parked=True, waits_for="order")
+    )
     world.deliver()
     assert world.work() == [RunOutcome.DEFERRED]
 
@@ -90,8 +95,8 @@ def test_a_parked_deferral_has_no_message_and_comes_back_when_due(world: World) 
     [
         (Permanent("401", page=True), True),
         (Permanent("422"), False),
-        (Transient("no such host", max_attempts=1, page=True), True),
-        (Transient("down", max_attempts=1), False),
+        (TransientOfCall("no such host", max_attempts=1, page=True), True),
+        (TransientOfCall("down", max_attempts=1), False),
     ],
 )
 def test_who_gives_up_for_good_may_wake_somebody(
@@ -105,7 +110,7 @@ def test_who_gives_up_for_good_may_wake_somebody(
 
 
 def test_nobody_is_woken_while_it_is_tried_again(world: World) -> None:
-    world.fails(NAME, Transient("no such host", max_attempts=3, page=True))
+    world.fails(NAME, TransientOfCall("no such host", max_attempts=3, page=True))
     world.deliver()
     result = world.work_once()
     assert result is not None
@@ -117,7 +122,7 @@ def test_an_error_may_allow_fewer_attempts_and_never_more(allowed: int, made: in
     quick = Backoff(base=1, factor=1, cap=1)
     spec = handler(NAME, "paid", max_attempts=5, backoff=quick)
     world = World(replace(MANIFEST, handlers={NAME: spec}))
-    world.fails(NAME, Transient("no such host", max_attempts=allowed))
+    world.fails(NAME, TransientOfCall("no such host", max_attempts=allowed))
     world.deliver()
     world.run_until_quiet()
     assert world.run().status is Status.DEAD_LETTER
@@ -125,7 +130,7 @@ def test_an_error_may_allow_fewer_attempts_and_never_more(allowed: int, made: in
 
 
 @pytest.mark.parametrize("fault", list(Fault))
-@pytest.mark.parametrize("error", [Skipped("nothing to do"), Held("a lot", fingerprint="f")])
+@pytest.mark.parametrize("error", [Skipped("nothing to do"), Held("a lot")])
 def test_an_ending_that_cannot_be_written_is_come_to_again(
     world: World, error: Exception, fault: Fault
 ) -> None:

@@ -10,6 +10,7 @@ from tests.unit.support.holding import deciding
 from tests.unit.support.serial import BILL, LANE, SerialWorld, serial
 from tests.unit.support.world import VISIBILITY, handler, with_handlers
 from webhook_inbox.domain.errors import Deferred, Held, Permanent, Skipped, Transient
+from webhook_inbox.domain.internal_errors import Postponed
 from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.ports import Change, Key
@@ -166,7 +167,7 @@ def test_a_deferral_waits_in_its_place_and_costs_no_attempt(
     world: SerialWorld, *, parked: bool
 ) -> None:
     until = world.now + timedelta(hours=2)
-    world.fail_for("a1", Deferred(until, "not yet", parked=parked))
+    world.fail_for("a1", Postponed(until, "not yet", parked=parked))
     world.accept_all("a1", "a2")
 
     assert world.outcomes() == [RunOutcome.DEFERRED] * 2
@@ -189,7 +190,7 @@ def test_a_deferral_by_a_call_keeps_its_reservation(world: SerialWorld) -> None:
     world.deploy(replace(with_handlers(bill), destinations={"crm": crm}))
     until = world.now + timedelta(seconds=21)
     reserved = {"crm": to_ms(until) + 1000}
-    world.fail_for("a1", Deferred(until, "over its rate", reservations=reserved))
+    world.fail_for("a1", Postponed(until, "over its rate", reservations=reserved))
     world.accept("a1")
     world.outcomes()
     key, later = Key("destination#crm", "limit"), 1000 * (to_ms(until) + 300_000)

@@ -105,13 +105,18 @@ def test_a_handler_that_catches_everything_is_not_heard_of_either() -> None:
 
 def test_a_crash_at_an_effect_that_is_not_made_is_no_test(inbox: Inbox) -> None:
     inbox.run("shop.fulfil", {})
-    with pytest.raises(KitError, match="did not reach the effect 'oder'; it reached: order, not"):
+    with pytest.raises(KitError, match="did not reach the effect 'oder'; it reached: order, note"):
         inbox.run("shop.fulfil", {}, crash_after="oder")
 
 
 def test_a_worker_dies_once(inbox: Inbox) -> None:
-    with pytest.raises(KitError, match="a worker dies once"):
+    with pytest.raises(KitError, match="a worker dies once: give one place"):
         inbox.run("shop.fulfil", {}, crash_after="order", crash_before="note")
+    with (
+        pytest.raises(KitError, match="a crash is placed already"),
+        inbox.crash(after="order"),
+    ):
+        inbox.run("shop.fulfil", {}, crash_after="order")
 
 
 def test_the_next_run_has_a_worker_that_lives(inbox: Inbox, crm: Fake) -> None:

@@ -11,7 +11,7 @@ from webhook_inbox import Context, Event, Router, serial
 from webhook_inbox.domain.errors import ConfigurationError
 from webhook_inbox.testing import Fake, Inbox, KitError
 
-FUNCTIONS = Path(__file__).parents[3] / "functions"
+FUNCTIONS = Path(__file__).parents[2] / "project"
 ISSUE = "events/ingest/github/issues.opened__label.json"
 
 

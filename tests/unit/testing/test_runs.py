@@ -207,7 +207,9 @@ def test_what_has_expired_is_gone(inbox: Inbox) -> None:
 
 def test_an_effect_that_is_not_there_is_named_with_those_that_are(inbox: Inbox) -> None:
     run = inbox.run("shop.fulfil", {})
-    with pytest.raises(KitError, match="there is no effect 'oder'; there are: note, order"):
+    with pytest.raises(
+        KitError, match=r"no effect 'oder' \(did you mean \"order\"\?\); there are: note, order"
+    ):
         run.effects["oder"]
     assert ("oder" in run.effects, "order" in run.effects, len(run.effects)) == (False, True, 2)
 
@@ -218,7 +220,7 @@ def test_an_event_of_another_type_is_refused(inbox: Inbox) -> None:
 
 
 def test_a_handler_that_is_not_there_is_refused(inbox: Inbox) -> None:
-    with pytest.raises(KitError, match=r"'shop.fulfill' is not one handler of: shop.fulfil,"):
+    with pytest.raises(KitError, match=r'no handler .*\(did you mean "shop.fulfil"\?\)'):
         inbox.run("shop.fulfill", {})
 
 

@@ -12,7 +12,7 @@ from webhook_inbox.domain.conditions import Absent
 from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.domain.ports import Change, Key, Table
 from webhook_inbox.testing import Died, Fake
-from webhook_inbox.testing.worker import Moment, WorkerLife, WorkersTable
+from webhook_inbox.testing.worker import CrashPlace, Moment, WorkerLife, WorkersTable
 
 KEY = Key("event#s#e", "effect#h#order")
 INDEX = ("by_received", "2026-11-21T10#0")
@@ -32,7 +32,7 @@ CALLS: dict[str, Callable[[Table], Any]] = {
 class Bench:
     """A table as a worker has it."""
 
-    def __init__(self, ends: tuple[str, Moment] | None = None) -> None:
+    def __init__(self, ends: CrashPlace | None = None) -> None:
         self.table = MemoryTable()
         self.life = WorkerLife(ends=ends)
         self.own = WorkersTable(self.table, self.life)
@@ -74,7 +74,7 @@ def test_a_dead_one_calls_nobody() -> None:
     ],
 )
 def test_it_dies_at_what_it_writes_of_an_effect(moment: Moment, statuses: list[str]) -> None:
-    bench = Bench(("order", moment))
+    bench = Bench(CrashPlace(moment, "order"))
 
     with pytest.raises(Died):
         list(map(partial(bench.own.update, KEY), (STARTED, COMMITTED)))
@@ -83,12 +83,14 @@ def test_it_dies_at_what_it_writes_of_an_effect(moment: Moment, statuses: list[s
     assert not bench.life.alive
 
 
-@pytest.mark.parametrize("ends", [None, ("note", Moment.STARTED), ("note", Moment.COMMITTED)])
-def test_it_survives_what_it_writes_of_another(ends: tuple[str, Moment] | None) -> None:
+@pytest.mark.parametrize(
+    "ends", [None, CrashPlace(Moment.STARTED, "note"), CrashPlace(Moment.COMMITTED, "note")]
+)
+def test_it_survives_what_it_writes_of_another(ends: CrashPlace | None) -> None:
     bench = Bench(ends)
     for change in (STARTED, COMMITTED):
         bench.own.update(KEY, change)
-    assert (bench.life.alive, bench.life.names, bench.life.starts) == (True, ["order"], {KEY: 1})
+    assert (bench.life.alive, bench.life.reached, bench.life.starts) == (True, ["order"], {KEY: 1})
 
 
 def test_a_start_that_was_refused_is_none() -> None:
@@ -100,17 +102,17 @@ def test_a_start_that_was_refused_is_none() -> None:
 
 
 def test_a_row_that_is_no_effect_kills_nobody() -> None:
-    bench = Bench(("order", Moment.STARTED))
+    bench = Bench(CrashPlace(Moment.STARTED, "order"))
     bench.own.update(Key("event#s#e", "run#h"), Change(set={"status": "started", "name": "order"}))
     assert bench.life.alive
 
 
 def test_another_worker_begins_alive_and_with_nothing_done() -> None:
-    bench = Bench(("order", Moment.STARTED))
+    bench = Bench(CrashPlace(Moment.STARTED, "order"))
     with pytest.raises(Died):
         bench.own.update(KEY, STARTED)
     bench.life.begin()
-    assert (bench.life.alive, bench.life.ends, bench.life.names) == (True, None, [])
+    assert (bench.life.alive, bench.life.ends, bench.life.reached) == (True, None, [])
     assert bench.life.starts == {KEY: 1}
 
 

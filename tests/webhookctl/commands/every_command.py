@@ -20,6 +20,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "hold approve": ("evt-1", *WHY),
     "hold deny": ("evt-1", *WHY),
     "hold list": ("--handler", "no.such"),
+    "inbox export": ("evt-1",),
     "inbox ignored": (),
     "inbox inspect": ("evt-1", "--body"),
     "inbox list": ("--handler", "no.such"),

@@ -82,7 +82,7 @@ def test_a_file_is_sent_as_the_first_agent_and_accepted(
     seen = cli("inbox", "inspect", sent["event_id"], "--source", source, "--json").data
     assert (seen["agent"], seen["source"]) == (AGENTS[source], source)
     shown = cli("inbox", "inspect", sent["event_id"], "--source", source).out
-    assert ("\nagent " in shown) == (AGENTS[source] is not None)
+    assert (f", agent {AGENTS[source]}" in shown) == (AGENTS[source] is not None)
 
 
 def test_public_keys_sign_nothing_and_the_remedy_is_told(cli: Cli, task: str) -> None:

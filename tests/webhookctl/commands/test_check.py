@@ -27,6 +27,7 @@ def test_strict_makes_warnings_errors(cli: Cli, checkout: Path) -> None:
     shown = cli("check", "--strict")
     assert shown.code == 1
     assert shown.err.endswith("webhookctl: 3 warnings, which --strict makes errors\n")
+    assert "OK" not in shown.err
     settings = checkout / "inbox.toml"
     stripped = settings.read_text().partition("[sources.github]")[0]
     settings.write_text(stripped)

@@ -41,7 +41,17 @@ def test_it_runs_the_repository_with_the_usual_ports(
 ) -> None:
     assert cli("dev").code == 0
     assert runtime.calls == [
-        (checkout.parent, {"port": 8787, "sink_port": 8788, "secrets": {}, "hosts": frozenset()})
+        (
+            checkout.parent,
+            {
+                "port": 8787,
+                "sink_port": 8788,
+                "secrets": {},
+                "hosts": frozenset(),
+                "keep": None,
+                "fresh": False,
+            },
+        )
     ]
 
 

@@ -374,7 +374,7 @@ def test_an_identical_body_is_listed_with_the_first_event(cli: Cli, inbox: Inbox
     [shown] = cli("hold", "list", *IDENTICAL, "--json").objects
     assert (shown["event_id"], shown["identical_to"]) == ("second", "first")
     inspected = cli("inbox", "inspect", "second", "--source", "github")
-    assert "identical_to" in inspected.out
+    assert "body identical to first" in inspected.out
     assert "inbox inspect first --source github" in inspected.out
     assert "hold approve second --source github" in inspected.out
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from tests.webhookctl.commands.stage import MANIFEST, Cli, Inbox
-from webhook_inbox.domain.errors import Deferred, Permanent, Transient
+from webhook_inbox.domain.errors import Deferred, Held, Permanent, Transient
 from webhook_inbox.domain.model import EventStatus
 from webhook_inbox.ledger.schema import EVENT_LIFE, run_key
 from webhookctl.search import WINDOW
@@ -113,6 +113,43 @@ def test_waiting_events_are_listed_newest_first_however_few_a_pass_keeps(
         inbox.clock.advance(seconds=1.5)
     assert ids(cli, "--status", "failed") == sent[::-1]
     assert ids(cli, "--status", "failed", "--limit", "3") == sent[:5:-1]
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [("failed", Transient("503")), ("dead_letter", Permanent("422")), ("held", Held("look"))],
+)
+@pytest.mark.parametrize("kept", [4, 5000])
+def test_the_newest_of_a_second_are_listed_in_their_exact_order(
+    cli: Cli,
+    inbox: Inbox,
+    monkeypatch: pytest.MonkeyPatch,
+    status: str,
+    error: Exception,
+    kept: int,
+) -> None:
+    """The due index knows the times of events to the second only."""
+    monkeypatch.setattr("webhookctl.search.KEPT", kept)
+    inbox.fails("acme.notify", error)
+    sent = [f"evt-{number * 7 % 12}" for number in range(12)]
+    for event_id in sent:
+        inbox.deliver(event_id, type_="refunded")
+        inbox.clock.advance(seconds=0.13)
+        inbox.work()
+    assert ids(cli, "--status", status) == sent[::-1]
+    for limit in (1, 3, 7):
+        assert ids(cli, "--status", status, "--limit", str(limit)) == sent[::-1][:limit]
+
+
+def test_a_time_filters_to_the_millisecond(cli: Cli, inbox: Inbox) -> None:
+    inbox.fails("acme.notify", Permanent("422"))
+    inbox.clock.advance(seconds=0.2)
+    inbox.deliver("before", type_="refunded")
+    inbox.clock.advance(seconds=0.2)
+    inbox.deliver("after", type_="refunded")
+    inbox.work()
+    since = "2026-01-01T00:00:00.300Z"
+    assert ids(cli, "--status", "dead_letter", "--since", since) == ["after"]
 
 
 def test_only_rows_that_may_match_are_read(cli: Cli, inbox: Inbox) -> None:
@@ -306,7 +343,7 @@ def test_into_a_pipe_columns_are_aligned_and_nothing_is_cut_off(cli: Cli, inbox:
     assert lines[1].split()[3] == long
     column = heading.index("STATUS")
     assert [line[column:].split()[0] for line in lines] == ["done", "done"]
-    assert lines[1].endswith("acme.fulfil done, acme.notify done")
+    assert lines[1].startswith("2026-01-01T00:00:00.000Z  acme ")
 
 
 def test_an_empty_inbox_is_no_error(cli: Cli) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from webhookctl.display.output import Output, counted
+from webhookctl.display.table import Column, Fit
 from webhookctl.display.untrusted import printable, printable_lines, quoted
 
 
@@ -33,7 +34,7 @@ def on_terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Terminal]:
     return connect
 
 
-HEADINGS = ("EVENT_ID", "ERROR")
+HEADINGS = (Column("EVENT_ID", Fit.ID), Column("ERROR", Fit.NOTE))
 ROWS = (("evt-1", "[bold]not markup[/bold]"), ("evt-2", "x" * 100))
 
 

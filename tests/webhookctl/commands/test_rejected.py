@@ -99,6 +99,43 @@ def test_a_list_reads_no_further_than_its_limit(cli: Cli, inbox: Inbox) -> None:
     assert len(read) <= 4
 
 
+def flood(inbox: Inbox, count: int) -> None:
+    for n in range(count):
+        inbox.deliver(f"evt-{n}", secret=RIGHT, body=b'{"n": %d}' % n)
+
+
+def test_a_minute_whose_cap_excluded_deliveries_is_named(cli: Cli, inbox: Inbox) -> None:
+    flood(inbox, 59)
+    assert "limit" not in cli("rejected", "list", "--source", "acme", "--limit", "100").err
+    flood(inbox, 3)
+    shown = cli("rejected", "list", "--source", "acme", "--limit", "100")
+    assert len(shown.out.splitlines()) == 61
+    told = (
+        "acme reached the limit of 60 stored deliveries in the minute 2026-01-01T00:00Z:"
+        " further ones were rejected and are not listed.\n"
+    )
+    assert told in shown.err
+    assert told in cli("rejected", "list", "--json").err
+
+
+def test_a_cap_outside_the_listed_period_is_not_named(cli: Cli, inbox: Inbox) -> None:
+    flood(inbox, 60)
+    inbox.clock.advance(minutes=5)
+    reject(inbox, "later")
+    assert "limit of" not in cli("rejected", "list", "--limit", "1").err
+    assert "limit of" not in cli("rejected", "list", "--since", "2m").err
+    assert "T00:00Z: further" in cli("rejected", "list", "--since", "10m").err
+    assert "limit of" not in cli("rejected", "list", "--source", "github", "--since", "10m").err
+
+
+def test_many_full_minutes_are_counted(cli: Cli, inbox: Inbox) -> None:
+    for _ in range(5):
+        flood(inbox, 60)
+        inbox.clock.advance(minutes=1)
+    told = cli("rejected", "list", "--since", "10m").err
+    assert "2026-01-01T00:04Z, 2026-01-01T00:03Z, 2026-01-01T00:02Z and 2 earlier minutes" in told
+
+
 def test_they_are_chosen_by_source_reason_and_time(cli: Cli, inbox: Inbox) -> None:
     reject(inbox)
     inbox.clock.advance(minutes=10)

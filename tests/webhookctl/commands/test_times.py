@@ -51,16 +51,16 @@ def test_a_time_is_written_in_utc_to_the_millisecond() -> None:
 @pytest.mark.parametrize(
     ("seconds", "words"),
     [
-        (0, "0s"),
-        (-5, "0s"),
-        (0.9, "0s"),
-        (41, "41s"),
-        (60, "1m"),
-        (303, "5m 3s"),
-        (3600, "1h"),
-        (3605, "1h"),
-        (7500, "2h 5m"),
-        (2 * 86400 + 4 * 3600 + 59, "2d 4h"),
+        (0, "0 s"),
+        (-5, "0 s"),
+        (0.9, "0 s"),
+        (41, "41 s"),
+        (60, "1 min"),
+        (303, "5 min 3 s"),
+        (3600, "1 h"),
+        (3605, "1 h"),
+        (7500, "2 h 5 min"),
+        (2 * 86400 + 4 * 3600 + 59, "2 d 4 h"),
     ],
 )
 def test_a_span_is_told_by_its_two_largest_units(seconds: float, words: str) -> None:
@@ -68,9 +68,9 @@ def test_a_span_is_told_by_its_two_largest_units(seconds: float, words: str) -> 
 
 
 def test_what_was_is_ago_and_what_comes_is_in() -> None:
-    assert relative(NOW - timedelta(seconds=41), NOW) == "41s ago"
-    assert relative(NOW + timedelta(seconds=12), NOW) == "in 12s"
-    assert relative(NOW, NOW) == "0s ago"
+    assert relative(NOW - timedelta(seconds=41), NOW) == "41 s ago"
+    assert relative(NOW + timedelta(seconds=12), NOW) == "in 12 s"
+    assert relative(NOW, NOW) == "0 s ago"
 
 
 def test_a_time_is_spelled_in_utc_without_fractions() -> None:

@@ -185,7 +185,7 @@ def test_it_is_judged_as_of_when_it_came(cli: Cli, request_: Request, inbox: Inb
     inbox.clock.advance(minutes=34)
     stale = cli("verify", *request_.options)
     assert stale.code == 1
-    assert "it was signed 34m before it was received" in stale.out
+    assert "it was signed 34 min before it was received" in stale.out
     assert cli("verify", *request_.options, "--at", came.isoformat()).code == 0
     assert cli("verify", *request_.options, "--at", "33m").code == 0
 

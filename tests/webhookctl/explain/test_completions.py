@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.handlers.completions.job_stage import Labour
-from webhookctl.explain.next_action import next_action
+from webhookctl.explain.next_action import next_steps
 
 
 @pytest.fixture
@@ -12,7 +12,7 @@ def labour() -> Labour:
 
 
 def told(labour: Labour) -> str:
-    return next_action(labour.world.overview(), now=labour.world.now)
+    return " ".join(next_steps(labour.world.overview(), now=labour.world.now))
 
 
 def test_it_is_named_with_its_times_and_the_command_that_completes_it(labour: Labour) -> None:
@@ -21,8 +21,8 @@ def test_it_is_named_with_its_times_and_the_command_that_completes_it(labour: La
     assert told(labour).startswith(
         "Wait: acme.fulfil continues when its job render is completed"
         " (started 2026-01-01T00:00:00Z, to end by 2026-01-02T00:00:00Z);"
-        " it checks by itself in 15m. To record the result: webhookctl complete evt-1 --source acme"
-        " --handler acme.fulfil --effect render --result JSON"
+        " it checks by itself in 15 min. To record the result: webhookctl complete evt-1"
+        " --source acme --handler acme.fulfil --effect render --result JSON"
     )
     assert told(labour).endswith("retry-safe: render is committed and will not be repeated.")
 

@@ -11,7 +11,7 @@ from webhook_inbox.domain.timestamps import to_ms
 from webhook_inbox.handlers.approvals import ApprovalRequest
 from webhookctl.display.suggestions import PLAIN
 from webhookctl.explain.effects import Standing, effects_of
-from webhookctl.explain.next_action import next_action, replay_command, run_action
+from webhookctl.explain.next_action import next_steps, replay_command, run_steps
 
 NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -40,6 +40,14 @@ def overview(*runs: Run, **changes: Any) -> Overview:
 
 def words(status: Status, *, limit: int | None = None, **changes: Any) -> str:
     return run_action(run(status, **changes), now=NOW, limit=limit)
+
+
+def next_action(*given: Any, **options: Any) -> str:
+    return " ".join(next_steps(*given, **options))
+
+
+def run_action(*given: Any, **options: Any) -> str:
+    return " ".join(run_steps(*given, **options))
 
 
 # -- events
@@ -83,7 +91,7 @@ def test_only_the_runs_without_a_row_are_named_as_not_begun() -> None:
 def test_an_older_event_that_has_not_begun_points_at_processor_and_reconciler() -> None:
     said = next_action(overview(received_at=NOW - 22 * MINUTE), now=NOW)
     assert said.startswith("Check that the processor and the reconciler run: stripe.fulfil has not")
-    assert "started 22m after the event arrived" in said
+    assert "started 22 min after the event arrived" in said
     assert said.endswith(f"To send it now: {REPLAY}")
 
 
@@ -122,14 +130,14 @@ def test_a_handlers_limit_shows_where_it_is_known() -> None:
 def test_a_run_sent_again_is_waited_for() -> None:
     said = words(Status.PENDING, last_at=NOW - 5 * MINUTE)
     assert said == (
-        "Wait: stripe.fulfil was sent again 5m ago and has not started; if its message is lost,"
-        " the reconciler sends it in 22m."
+        "Wait: stripe.fulfil was sent again 5 min ago and has not started; if its message is lost,"
+        " the reconciler sends it in 22 min."
     )
 
 
 def test_a_run_sent_again_long_ago_points_at_the_processor() -> None:
     said = words(Status.PENDING, last_at=NOW - 60 * MINUTE, resends=2)
-    assert said.startswith("Check that the processor runs: stripe.fulfil was sent again 1h ago")
+    assert said.startswith("Check that the processor runs: stripe.fulfil was sent again 1 h ago")
     assert said.endswith("the reconciler has sent it again 2 times.")
 
 
@@ -138,7 +146,7 @@ def test_a_run_sent_again_long_ago_points_at_the_processor() -> None:
 
 def test_a_live_lease_is_waited_for() -> None:
     said = words(Status.PROCESSING, attempt_count=2, claimed_until=NOW + 12 * SECOND)
-    assert said == "Wait: stripe.fulfil is in attempt 2, which ends in 12s at the latest."
+    assert said == "Wait: stripe.fulfil is in attempt 2, which ends in 12 s at the latest."
 
 
 def test_a_lease_within_the_clocks_skew_still_counts_as_live() -> None:
@@ -150,19 +158,19 @@ def test_an_expired_lease_says_when_the_message_comes_back() -> None:
     said = words(Status.PROCESSING, attempt_count=2, claimed_until=NOW - 41 * SECOND)
     assert said == (
         "Wait: the worker of stripe.fulfil stopped without a result in attempt 2 (its lease expired"
-        " 41s ago); its message becomes visible again within 5m 19s."
+        " 41 s ago); its message becomes visible again within 5 min 19 s."
     )
 
 
 def test_an_expired_lease_whose_message_did_not_come_back_is_the_reconcilers() -> None:
     said = words(Status.PROCESSING, attempt_count=2, claimed_until=NOW - 7 * MINUTE)
-    assert said.endswith("the reconciler sends it in 20m.")
+    assert said.endswith("the reconciler sends it in 20 min.")
 
 
 def test_an_expired_lease_that_nobody_took_up_points_at_processor_and_reconciler() -> None:
     said = words(Status.PROCESSING, attempt_count=2, claimed_until=NOW - 57 * MINUTE)
     assert said.startswith("Check that the processor and the reconciler run: the worker of")
-    assert said.endswith("it should have been sent again 30m ago.")
+    assert said.endswith("it should have been sent again 30 min ago.")
 
 
 def test_a_reconciler_that_has_not_acted_either_is_named() -> None:
@@ -176,14 +184,14 @@ def test_a_reconciler_that_has_not_acted_either_is_named() -> None:
 def test_a_failed_run_says_when_it_is_tried_again_and_how_not_to_wait() -> None:
     said = words(Status.FAILED, attempt_count=3, next_attempt_at=NOW + 3 * MINUTE)
     assert said == (
-        "Wait: attempt 4 of stripe.fulfil begins in 3m (2026-11-21T08:03:00Z)."
+        "Wait: attempt 4 of stripe.fulfil begins in 3 min (2026-11-21T08:03:00Z)."
         f" To retry now: {REPLAY}"
     )
 
 
 def test_a_parked_run_is_sent_by_the_reconciler() -> None:
     said = words(Status.FAILED, attempt_count=3, next_attempt_at=NOW + 180 * MINUTE, parked=True)
-    assert "begins in 3h (2026-11-21T11:00:00Z), sent by the reconciler." in said
+    assert "begins in 3 h (2026-11-21T11:00:00Z), sent by the reconciler." in said
 
 
 def test_a_parked_run_that_is_due_is_sent_within_minutes() -> None:
@@ -193,14 +201,14 @@ def test_a_parked_run_that_is_due_is_sent_within_minutes() -> None:
 
 def test_a_failed_run_that_is_due_has_its_message_on_the_way() -> None:
     said = words(Status.FAILED, attempt_count=1, next_attempt_at=NOW - MINUTE)
-    assert "was due 1m ago and its message is on its way" in said
-    assert "the reconciler sends it in 26m." in said
+    assert "was due 1 min ago and its message is on its way" in said
+    assert "the reconciler sends it in 26 min." in said
 
 
 def test_an_overdue_run_points_at_the_processor() -> None:
     said = words(Status.FAILED, attempt_count=1, next_attempt_at=NOW - 60 * MINUTE, resends=1)
     assert said.startswith("Check that the processor runs: attempt 2 of stripe.fulfil")
-    assert "was due 1h ago, and the reconciler has sent it again once." in said
+    assert "was due 1 h ago, and the reconciler has sent it again once." in said
 
 
 def test_no_more_attempts_are_left_than_there_are() -> None:
@@ -213,7 +221,7 @@ def test_a_deferred_run_says_what_it_waits_for() -> None:
         Status.DEFERRED, next_attempt_at=NOW + 3 * MINUTE, last_error="the breaker is open"
     )
     assert said == (
-        "Wait: stripe.fulfil, deferred without an attempt, begins in 3m"
+        "Wait: stripe.fulfil, deferred without an attempt, begins in 3 min"
         " (2026-11-21T08:03:00Z). It waits for something outside: the breaker is open"
     )
 
@@ -221,7 +229,7 @@ def test_a_deferred_run_says_what_it_waits_for() -> None:
 def test_a_run_whose_handler_is_unknown_asks_for_a_deployment() -> None:
     said = words(Status.DEFERRED, unknown_since=NOW - 20 * MINUTE, next_attempt_at=NOW)
     assert said == (
-        "Deploy a version that has the handler stripe.fulfil: the run is given up in 40m"
+        "Deploy a version that has the handler stripe.fulfil: the run is given up in 40 min"
         " (2026-11-21T08:40:00Z)."
     )
 
@@ -308,8 +316,8 @@ def test_a_run_of_a_paused_handler_says_how_to_resume_it() -> None:
     )
     assert said == (
         "Resume: stripe.fulfil was paused (handler stripe.fulfil is paused: the CRM moves); its"
-        " run continues within two minutes of `webhookctl handlers resume stripe.fulfil`, see"
-        " `webhookctl handlers list`."
+        " run continues within two minutes of: webhookctl handlers resume stripe.fulfil"
+        " To see the pause: webhookctl handlers list"
     )
 
 
@@ -507,13 +515,13 @@ def test_a_dead_run_says_what_to_mend_by_why_it_died(error: str, remedy: str) ->
     said = words(Status.DEAD_LETTER, last_error=error)
     assert said.startswith(f"Fix stripe.fulfil: {remedy}")
     assert REPLAY in said
-    assert said.endswith(f"(last error: {error or 'none'})")
+    assert said.endswith(REPLAY)
 
 
 def test_a_long_error_of_many_lines_is_told_in_short() -> None:
-    said = words(Status.DEAD_LETTER, last_error="permanent: one\n  two\n" + "x" * 900)
-    assert "(last error: permanent: one two xxx" in said
-    assert said.endswith("x…)")
+    said = words(Status.SKIPPED, last_error="closed: one\n  two\n" + "x" * 900)
+    assert "is skipped (closed: one two xxx" in said
+    assert said.endswith("x…).")
     assert len(said) < 450
 
 

@@ -57,6 +57,8 @@ def test_it_suggests_samples_that_exist(runtime: Runtime) -> None:
     samples.mkdir(parents=True)
     (samples / "push__basic.json").touch()
     text = banner(runtime, seconds=1)
+    assert all(len(line) <= 80 for line in text.splitlines())
+    text = text.replace(" \\\n    ", " ")
     assert "webhookctl --local send events/ingest/github/push__basic.json --source github" in text
     assert "--source acme" not in text
     assert "webhookctl --local inbox list" in text

@@ -23,6 +23,87 @@ FAILURE = json.dumps(
 )
 
 
+def outcome(name: str, **more: Any) -> str:
+    entry = {
+        "level": "INFO",
+        "message": f"message {name}",
+        "timestamp": "2026-11-21 09:00:00,000+0000",
+        "outcome": name,
+        "handler": "acme.fulfil",
+        "event_id": "evt_1",
+        "attempt": 2,
+        "detail": "",
+    }
+    return rendered("processor", json.dumps({**entry, **more}))
+
+
+TRACEBACK = """Traceback (most recent call last):
+  File "/var/lang/lib/python3.13/threading.py", line 9, in run
+    self.run()
+    ~~~~~~~~^^
+  File "functions/webhook_inbox/processor/invocation.py", line 98, in call
+    registered.function(handed, context)
+  File "functions/handlers/orders.py", line 12, in fulfil
+    save(event.json())
+  File "functions/handlers/orders.py", line 20, in save
+    json.loads(order)
+    ~~~~~~~~~~^^^^^^^
+  File "/var/lang/lib/python3.13/json/__init__.py", line 346, in loads
+    return _default_decoder.decode(s)
+ValueError: not an order
+"""
+
+
+@pytest.mark.parametrize(
+    ("entry", "line"),
+    [
+        (outcome("done"), "done      acme.fulfil evt_1: attempt 2"),
+        (outcome("skipped", detail="old"), "skipped   acme.fulfil evt_1: attempt 2: old"),
+        (
+            outcome("held", detail="over 1000 EUR"),
+            "held      acme.fulfil evt_1: waits for approval, attempt 2: over 1000 EUR",
+        ),
+        (
+            outcome("failed", detail="503", level="WARNING", due="2026-11-21T09:00:20+00:00"),
+            "failed    acme.fulfil evt_1: retry in 20 s, attempt 2: 503",
+        ),
+        (
+            outcome("deferred", detail="crm is down", due="2026-11-21T11:00:00+00:00", attempt=0),
+            "deferred  acme.fulfil evt_1: continues in 2 h: crm is down",
+        ),
+        (
+            outcome("dead", detail="permanent: 422", level="ERROR"),
+            "dead      acme.fulfil evt_1: given up, attempt 2: permanent: 422",
+        ),
+        (outcome("deleted"), ""),
+    ],
+)
+def test_each_outcome_of_a_run_is_one_line(entry: str, line: str) -> None:
+    assert entry == line
+
+
+def test_an_error_names_the_handlers_line_and_hides_the_frames_of_libraries() -> None:
+    detail = "ValueError: not an order"
+    assert outcome("failed", detail=detail, exception=TRACEBACK).splitlines() == [
+        "failed    acme.fulfil evt_1: retry, attempt 2",
+        "    functions/handlers/orders.py:20: ValueError: not an order",
+        "    Traceback (most recent call last):",
+        "      … 2 frames of libraries",
+        '      File "functions/handlers/orders.py", line 12, in fulfil',
+        "        save(event.json())",
+        '      File "functions/handlers/orders.py", line 20, in save',
+        "        json.loads(order)",
+        "      … 1 frame of libraries",
+        "    ValueError: not an order",
+    ]
+
+
+def test_an_outcome_cannot_forge_a_line() -> None:
+    shown = outcome("done", event_id="evt\n12:00:00 done", detail="\x1b[2J")
+    assert "\n" not in shown
+    assert "\x1b" not in shown
+
+
 def test_a_traceback_is_readable_under_the_line_it_belongs_to() -> None:
     assert rendered("processor", FAILURE).splitlines() == [
         "processor: WARNING message failed event_id=evt_1 attempt=2",

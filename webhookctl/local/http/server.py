@@ -33,6 +33,7 @@ GATEWAY_LIMIT: Final = 30.0  # seconds until API Gateway answers 503
 # a burst of two hundred. Further requests wait here.
 IN_FLIGHT: Final = 4
 SHOWN: Final = ("event_id", "status", "reason", "message")  # of an answer, in the log
+WEBHOOKS: Final = b"/webhooks/"
 COMPLETIONS: Final = b"/completions/"
 BODILESS_STATUSES: Final = frozenset({204, 304})
 HELP: Final = b"""webhook-inbox on this machine.
@@ -217,6 +218,9 @@ async def _turns() -> None:
 def _line(request: Request, response: Response, *, seconds: float) -> str:
     """Returns the log line, without query, headers and completion tokens: all may be secret."""
     now = datetime.now(UTC).astimezone()
+    told = delivery_line(request, response)
+    if told:
+        return f"{now:%H:%M:%S} {told} ({response.status}, {seconds * 1000:.0f} ms)"
     named = request.path if COMPLETIONS not in request.path else COMPLETIONS + b"{token}"
     method, path = (printable(part.decode("latin-1")) for part in (request.method, named))
     return (
@@ -225,18 +229,32 @@ def _line(request: Request, response: Response, *, seconds: float) -> str:
     )
 
 
+def delivery_line(request: Request, response: Response) -> str:
+    """Returns the outcome of a delivery, `accepted  github 72d3162e`; "" for other requests."""
+    content = _content(response)
+    if not request.path.startswith(WEBHOOKS) or "status" not in content:
+        return ""
+    source = request.path.removeprefix(WEBHOOKS).decode("latin-1")
+    named = " ".join(filter(None, (source, str(content.get("event_id") or ""))))
+    reason = f": {content['reason']}" if content.get("reason") else ""
+    return printable(f"{content['status']:<9} {named}{reason}")
+
+
 def _remedy(why: str, request: Request) -> str:
     host = request.header(b"host").decode("latin-1").rpartition(":")
     name = host[0] if host[1] and host[2].isdecimal() else host[2]
     return f"; for a tunnel, start with --public-host {quoted(name)}" if "Host" in why else ""
 
 
-def _outcome(response: Response) -> str:
+def _content(response: Response) -> dict[str, Any]:
     try:
         content = json.loads(response.body)
     except ValueError:
-        return ""
-    if not isinstance(content, dict):
-        return ""
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _outcome(response: Response) -> str:
+    content = _content(response)
     shown = [f"{k}={printable(content[k])}" for k in SHOWN if k in content]
     return "".join(f" {item}" for item in shown)

@@ -54,11 +54,11 @@ class Child:
         """True while the leader runs."""
         return self._process.poll() is None
 
-    def stop(self) -> None:
-        """Ends the group: SIGTERM, then SIGKILL after `GRACE`. May be called twice."""
+    def stop(self, *, grace: float = GRACE) -> None:
+        """Ends the group: SIGTERM, then SIGKILL after `grace` seconds. May be called twice."""
         self._signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(GRACE)
+            self._process.wait(grace)
         self._signal(signal.SIGKILL)
         self._process.wait()
         if self._process.stdin is not None:

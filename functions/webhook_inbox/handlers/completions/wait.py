@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from webhook_inbox.domain.errors import ConfigurationError, Deferred, Permanent, Transient
+from webhook_inbox.domain.errors import ConfigurationError, Permanent, Transient
 from webhook_inbox.domain.idempotency import IdempotencyKey
+from webhook_inbox.domain.internal_errors import Postponed
 from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.ports import Clock
 from webhook_inbox.domain.secrets import SecretCache
@@ -47,7 +48,7 @@ Start = Callable[[IdempotencyKey, CompletionToken], Any]
 Poll = Callable[[Any], Any]
 
 
-class Incomplete(Deferred):
+class Incomplete(Postponed):
     """The run waits for a job; `wait` is the wait as read, `note` the outcome of a poll."""
 
     def __init__(self, wait: CompletionWait, until: datetime, note: str) -> None:

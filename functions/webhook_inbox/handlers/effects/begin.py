@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from webhook_inbox.domain.errors import Deferred, Held, Superseded, Transient, Unavailable
+from webhook_inbox.domain.internal_errors import ApprovalRequired
 from webhook_inbox.domain.model import Run
 from webhook_inbox.domain.ports import Clock
 from webhook_inbox.handlers.effects.journal import EffectJournal, EffectState, Entry
@@ -206,7 +207,9 @@ class EffectStarter:
 
     def held(self, asked: Plan, why: str, fingerprint: str) -> Held:
         """Returns the `Held` to raise and keeps it as the open question."""
-        self.question = Held(why, subject=asked.subject, shows=asked.shows, fingerprint=fingerprint)
+        self.question = ApprovalRequired(
+            why, subject=asked.subject, shows=asked.shows, fingerprint=fingerprint
+        )
         return self.question
 
 

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from webhook_inbox.domain.errors import Deferred, HandlerTimedOut, Held, Permanent, Skipped
+from webhook_inbox.domain.internal_errors import ApprovalRequired, Postponed
 from webhook_inbox.domain.manifest import Order
 from webhook_inbox.domain.model import SETTLED, Run
 from webhook_inbox.domain.ports import Clock
@@ -32,7 +33,7 @@ SUBJECT: Final = ORDER
 _DECIDES: Final = (Permanent, Skipped, Held, Deferred, HandlerTimedOut)
 
 
-class OutOfTurn(Deferred):
+class OutOfTurn(Postponed):
     """The run waits for its predecessor; call `Orders.settled` after it is settled."""
 
     def __init__(self, until: datetime, message: str, *, ordering_key: str, number: int) -> None:
@@ -189,7 +190,8 @@ class Gaps:
         if early.entrant.backfill is not None:
             self._ordering_keys.release(state, run)
         if order.on_gap == "hold":
-            raise Held(f"{why}: approve to pass over the gap", subject=SUBJECT, shows=early.missing)
+            why = f"{why}: approve to pass over the gap"
+            raise ApprovalRequired(why, subject=SUBJECT, shows=early.missing)
         self._waiters.leave(state, run, early.number)
         raise Permanent(why)
 

@@ -12,7 +12,7 @@ from webhook_inbox import Context, Event, Transient
 from webhook_inbox.domain.model import Status
 from webhook_inbox.handlers.approvals import ApprovalOutcome, ApprovalRequest, holds
 from webhook_inbox.queue.outcomes import RunOutcome
-from webhookctl.explain.next_action import next_action
+from webhookctl.explain.next_action import next_steps
 
 WHO = {"by": "kim", "reason": "looked at it"}
 NAME = "acme.fulfil"
@@ -51,7 +51,7 @@ def only_hold(world: World) -> ApprovalRequest:
 
 def told(world: World) -> str:
     """Returns what an operator is told of the event."""
-    return next_action(world.overview(), now=world.now)
+    return " ".join(next_steps(world.overview(), now=world.now))
 
 
 # -- a handler that catches everything

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from tests.unit.handlers.ordering.stage import HANDLER, SOURCE, Stage
-from webhook_inbox import Deferred, Held, Permanent, Transient, sequence
+from webhook_inbox import Deferred, Permanent, Transient, sequence
 from webhook_inbox.adapters.memory import Fault
 from webhook_inbox.adapters.memory.system import START
+from webhook_inbox.domain.internal_errors import ApprovalRequired
 from webhook_inbox.domain.model import Status
 from webhook_inbox.domain.ports import Change
 from webhook_inbox.domain.timestamps import to_ms
@@ -231,7 +232,7 @@ def test_nothing_that_is_tried_again_is_passed_over() -> None:
 
 def test_a_predecessor_that_a_person_has_to_decide_about_is_waited_for() -> None:
     stage = holding(on_gap="skip")
-    stage.act = lambda *_: failing(stage, Held("may I?", subject="policy"))
+    stage.act = lambda *_: failing(stage, ApprovalRequired("may I?", subject="policy", shows=""))
     come(stage, 1, 2)
     after(stage, hours=4)
     assert applied(stage) == []
@@ -271,7 +272,7 @@ def test_a_row_that_stayed_of_a_number_long_applied_stands_in_nobodys_way() -> N
 
 def test_a_number_that_a_person_denied_is_no_gap() -> None:
     stage = holding()
-    stage.act = lambda *_: failing(stage, Held("may I?", subject="policy"))
+    stage.act = lambda *_: failing(stage, ApprovalRequired("may I?", subject="policy", shows=""))
     come(stage, 1)
     denied = {"status": "skipped", "done_at": to_ms(stage.now())}
     change = Change(set=denied, remove=("held", "due_bucket", "due_at"))

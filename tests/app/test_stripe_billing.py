@@ -12,7 +12,7 @@ SAMPLE = "events/ingest/stripe/invoice.payment_succeeded__subscription.json"
 
 
 def paid(**changes: Any) -> dict[str, Any]:
-    event: dict[str, Any] = json.loads((Path(__file__).parents[3] / SAMPLE).read_text())
+    event: dict[str, Any] = json.loads((Path(__file__).parents[2] / SAMPLE).read_text())
     return {**event, **changes}
 
 

@@ -1,4 +1,4 @@
-"""The repository's own handlers, as whoever starts from them would test theirs."""
+"""Tests of `functions/`, this repository's own app; the library's tests use `tests/project`."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from webhook_inbox.testing import Fake, Inbox
 
-FUNCTIONS = Path(__file__).parents[3] / "functions"
+FUNCTIONS = Path(__file__).parents[2] / "functions"
 
 
 @pytest.fixture

@@ -1,0 +1,5 @@
+"""Handlers for tests of the library."""
+
+from typing import Final
+
+MODULES: Final = ("github_issues", "stripe_billing", "slack", "pagerduty", "agent")

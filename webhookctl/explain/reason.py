@@ -1,0 +1,32 @@
+"""The reason why a run is in its status, and the line of the handler that caused it."""
+
+from typing import Final
+
+from webhook_inbox.domain.model import Run, Status
+from webhook_inbox.handlers.approvals import ApprovalRequest
+
+# Paths in the ledger are relative to the bundle, which is this folder.
+FUNCTIONS: Final = "functions"
+
+
+def line_of(run: Run) -> str:
+    """Returns `functions/handlers/orders.py:12`, the line that raised a run's error; "" if none."""
+    return f"{FUNCTIONS}/{run.error_line}" if run.error_line and _has_reason(run) else ""
+
+
+def reason_of(run: Run) -> str:
+    """Returns a run's error, or the reason why it waits, is held or was skipped; "" for none."""
+    if not _has_reason(run):
+        return ""
+    if run.status is Status.HELD:
+        return ApprovalRequest(run).reason
+    if run.status is not Status.DEFERRED or not run.waits_for:
+        return run.last_error
+    # The error may repeat the subject.
+    error = run.last_error.removeprefix(f"{run.waits_for}: ")
+    return f"{run.waits_for}: {error}" if error else run.waits_for
+
+
+def _has_reason(run: Run) -> bool:
+    # Rows of earlier versions keep the error of an attempt before the success.
+    return run.status is not Status.DONE
