@@ -53,8 +53,7 @@ errors that a handler may raise, and how a destination's responses are treated.
 ## Commands
 
 `webhookctl COMMAND --help` lists the options. A command that uses an inbox takes `--local` (the
-inbox on this machine) or `--stack NAME` (an inbox in AWS); all but `dev` and
-`inbox export` take `--json`.
+inbox on this machine) or `--stack NAME` (an inbox in AWS); all but `dev` take `--json`.
 [Operate](operate.md) describes the shared options and the form of the JSON.
 
 @COMMANDS@

@@ -197,8 +197,6 @@ def takes_options(
 
 # For commands that read files of this machine only.
 offline: Final = partial(takes_options, without=_TARGET)
-# For a command whose output has a form of its own.
-without_json: Final = partial(takes_options, without=("as_json",))
 # For a command that runs until it is stopped.
 interactive: Final = partial(takes_options, without=(*_TARGET, "as_json"))
 

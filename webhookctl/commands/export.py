@@ -10,7 +10,7 @@ from webhook_inbox.domain.model import Overview, Run, Status
 from webhookctl.display.generated_test import INLINE, GeneratedTest, generate, is_inline
 from webhookctl.display.output import counted
 from webhookctl.errors import CommandError
-from webhookctl.invocation import EventId, Handler, Invocation, Source, without_json
+from webhookctl.invocation import EventId, Handler, Invocation, Source, takes_options
 
 FAILED = frozenset({Status.FAILED, Status.DEAD_LETTER})
 
@@ -21,7 +21,7 @@ class Form(StrEnum):
     PYTEST = "pytest"
 
 
-@without_json
+@takes_options
 def export(
     call: Invocation,
     *,

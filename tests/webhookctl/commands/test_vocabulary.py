@@ -16,8 +16,6 @@ LEAVES = leaves()
 CALLS = {**ARGUMENTS, "check": ()}
 OFFLINE = {"check", "conformance", "dev", "init", "verify"}
 SELECTING = ("--local", "--stack", "--profile", "--region")
-# All but a test in Python and a session have a result as JSON.
-JSON = CALLS.keys() - {"inbox export"}
 # They change several runs; all others change one run, or none.
 BULK = {"hold approve", "hold deny", "rejected release", "replay", "sources reconcile"}
 
@@ -149,7 +147,7 @@ def test_the_most_similar_name_is_suggested(
 # -- JSON
 
 
-@pytest.mark.parametrize("command", JSON)
+@pytest.mark.parametrize("command", CALLS)
 def test_json_is_one_object_a_line(cli: Cli, inbox: Inbox, files: Path, command: str) -> None:
     inbox.deliver(type_="refunded")
     shown = run(cli, command, "--json")
@@ -172,7 +170,7 @@ def test_a_wrong_call_is_json_too(cli: Cli, command: str) -> None:
     assert_harmless(Result(2, error["message"], ""))
 
 
-@pytest.mark.parametrize("command", sorted(JSON - OFFLINE))
+@pytest.mark.parametrize("command", sorted(CALLS.keys() - OFFLINE))
 def test_a_failure_is_json_too(
     cli: Cli, files: Path, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
