@@ -17,7 +17,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _FORMS: Final = {str: "TEXT", int: "NUMBER", float: "NUMBER"}
 
 
-class Command(TyperCommand):
+class PlainCommand(TyperCommand):
     """A command whose help has the forms of its values."""
 
     def __init__(self, name: str | None, **settings: Any) -> None:
@@ -27,7 +27,7 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parses the arguments; the error for an unknown option has the most similar one."""
-        return _suggesting(ctx, lambda: super(Command, self).parse_args(ctx, args))
+        return _suggesting(ctx, lambda: super(PlainCommand, self).parse_args(ctx, args))
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Returns the words of the usage line."""
@@ -48,12 +48,12 @@ class Command(TyperCommand):
             formatter.write_dl([record for record in records if record is not None])
 
 
-class Group(TyperGroup):
+class PlainGroup(TyperGroup):
     """A group that suggests the most similar command for an unknown one."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parses the arguments; the error for an unknown option has the most similar one."""
-        return _suggesting(ctx, lambda: super(Group, self).parse_args(ctx, args))
+        return _suggesting(ctx, lambda: super(PlainGroup, self).parse_args(ctx, args))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Returns the command; raises a usage error for an unknown name."""
@@ -66,14 +66,14 @@ class Group(TyperGroup):
 
 
 class CommandTree(typer.Typer):
-    """A Typer app of `Command` and `Group`, with plain help.
+    """A Typer app of `PlainCommand` and `PlainGroup`, with plain help.
 
     Plain help reads the same on a terminal, in a pipe and in an issue.
     """
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(
-            cls=Group,
+            cls=PlainGroup,
             add_completion=False,
             no_args_is_help=True,
             pretty_exceptions_enable=False,
@@ -83,7 +83,7 @@ class CommandTree(typer.Typer):
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Function], Function]:
         """Returns the decorator that adds a command."""
-        return super().command(name, **{"cls": Command, **settings})
+        return super().command(name, **{"cls": PlainCommand, **settings})
 
 
 def _suggesting(ctx: Any, parse: Callable[[], list[str]]) -> list[str]:

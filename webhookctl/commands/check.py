@@ -22,8 +22,6 @@ def check(
     strict: Strict = False,
 ) -> None:
     """Validate inbox.toml and the handlers, and print the result."""
-    if not call.as_json:
-        call.output.line(f"stage {stage}")
     checkout = Checkout.required()
     manifest, throttles = checkout.manifest(stage), checkout.throttles(stage)
     sources = [_source(spec, throttles[name]) for name, spec in manifest.sources.items()]
@@ -40,6 +38,8 @@ def check(
         for warning in warnings:
             call.output.note(f"Warning: {warning}")
     if strict and warnings:
+        if call.as_json:
+            raise typer.Exit(1)  # the result has the warnings
         raise CommandError(f"{counted(len(warnings), 'warning')}, which --strict makes errors")
     if not call.as_json:
         call.output.note(_summary(manifest, len(warnings)))

@@ -24,10 +24,14 @@ from webhook_inbox.ledger.queries import Ledger
 from webhook_inbox.ledger.schema import RUN_LIFE, live
 from webhookctl.command_tree import CommandTree
 from webhookctl.display.output import counted
+from webhookctl.display.table import Column, Fit
 from webhookctl.display.times import iso, relative, span
 from webhookctl.invocation import Invocation, takes_options
 
-COLUMNS: Final = ("DESTINATION", "CIRCUIT", "RATE", "WAITING", "OLDEST", "NEXT_PROBE")
+COLUMNS: Final = (
+    Column("DESTINATION", Fit.NAME),
+    *("CIRCUIT", "RATE", "WAITING", "OLDEST", "NEXT_PROBE"),
+)
 # The prefix of `waits_for` of a run that waits for a destination.
 WAITS_FOR: Final = "destination "
 # The open runs that are read per partition of the due index; a handler has eight.

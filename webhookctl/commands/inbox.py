@@ -18,7 +18,7 @@ from webhookctl.display.event import advice, body_object, event_object, run_note
 from webhookctl.display.inspection import Inspection, print_event
 from webhookctl.display.suggestions import Command
 from webhookctl.display.table import ELLIPSIS, Column, Fit
-from webhookctl.display.times import iso, moment, relative
+from webhookctl.display.times import iso, moment
 from webhookctl.errors import CommandError
 from webhookctl.invocation import (
     Body,
@@ -167,11 +167,6 @@ def inspect_event(
         output.lines("".join(body_object(event.body).values()))
 
 
-def _see_body(call: Invocation, event: StoredEvent) -> Command:
-    options = ("--source", event.source, "--body")
-    return call.program.command("inbox inspect", *options, argument=event.event_id)
-
-
 @app.command("ignored")
 @takes_options
 def list_ignored(
@@ -205,11 +200,8 @@ def list_ignored(
     if not found:
         call.output.note(f"No ignored types since {low:%Y-%m-%d} (UTC).")
         return
-    rows = [
-        (each.source, each.type or OTHERS, each.count, relative(each.last_at, now))
-        for each in found
-    ]
-    call.output.table(IGNORED_COLUMNS, rows)
+    rows = [(each.source, each.type or OTHERS, each.count, each.last_at) for each in found]
+    call.output.table(IGNORED_COLUMNS, rows, now=now)
     call.output.note(
         f"Counted since {low:%Y-%m-%d} (UTC); the events are not stored. To store a type, add it to"
         " the source's `types` in inbox.toml, and deploy."
@@ -219,6 +211,11 @@ def list_ignored(
 def _ignored_object(found: IgnoredType) -> dict[str, Any]:
     named = {"source": found.source, "type": found.type}
     return {**named, "count": found.count, "last_at": iso(found.last_at)}
+
+
+def _see_body(call: Invocation, event: StoredEvent) -> Command:
+    options = ("--source", event.source, "--body")
+    return call.program.command("inbox inspect", *options, argument=event.event_id)
 
 
 def _in_line(target: Target, run: Run, now: datetime) -> Run:

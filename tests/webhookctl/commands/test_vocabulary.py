@@ -14,7 +14,7 @@ from webhookctl.target import Selection, Target
 
 LEAVES = leaves()
 CALLS = {**ARGUMENTS, "check": ()}
-OFFLINE = {"check", "conformance", "dev", "verify"}
+OFFLINE = {"check", "conformance", "dev", "init", "verify"}
 SELECTING = ("--local", "--stack", "--profile", "--region")
 # They change several runs; all others change one run, or none.
 BULK = {"hold approve", "hold deny", "rejected release", "replay", "sources reconcile"}
