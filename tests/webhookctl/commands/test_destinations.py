@@ -111,7 +111,7 @@ def test_an_open_circuit_names_its_next_probe_and_the_oldest_of_the_runs_that_wa
     cells = row(cli)
     assert cells[:4] == ["crm", "open, 3 failures", "2/s", "2"]
     assert cells[4].endswith("s ago")
-    assert cells[5].startswith("in 54s")
+    assert cells[5].startswith("in 54 s")
 
 
 def test_after_the_recovery_a_probe_is_allowed_now(cli: Cli, inbox: Inbox, gate: Gate) -> None:
@@ -124,7 +124,7 @@ def test_after_the_recovery_a_probe_is_allowed_now(cli: Cli, inbox: Inbox, gate:
 def test_a_pause_has_its_end(cli: Cli, gate: Gate) -> None:
     gate.report(CRM, CallOutcome.limited(timedelta(seconds=30)))
     assert listed(cli)["paused_until"] == "2026-01-01T00:00:30.000Z"
-    assert row(cli)[1] == "closed, paused for 30s"
+    assert row(cli)[1] == "closed, paused for 30 s"
 
 
 def test_the_number_is_at_least_one_where_the_index_has_more_than_is_read(
