@@ -23,6 +23,8 @@ def check(
 ) -> None:
     """Validate inbox.toml and the handlers, and print the result."""
     checkout = Checkout.required()
+    if not call.as_json:
+        call.output.line(f"stage {stage}")
     manifest, throttles = checkout.manifest(stage), checkout.throttles(stage)
     sources = [_source(spec, throttles[name]) for name, spec in manifest.sources.items()]
     handlers = [_handler(spec) for spec in _declared(manifest)]

@@ -247,7 +247,7 @@ def test_a_source_that_this_machine_has_not_loaded_yet_asks_to_wait(cli: Cli) ->
 def test_a_source_that_is_not_deployed_yet_asks_for_a_deployment(cli: Cli) -> None:
     shown = cli("send", sample("any.json"), "--source", "hashed", "--secret", SECRET)
     assert shown.code == 1
-    assert "the deployed inbox has no source hashed" in shown.err
+    assert "no source hashed is deployed; known sources: acme, github, stripe; deploy" in shown.err
 
 
 def test_a_missing_file_is_one_line(cli: Cli) -> None:

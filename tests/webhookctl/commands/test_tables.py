@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from tests.unit.processor.test_failures import FAULTY, of_a_file
 from tests.webhookctl.commands.stage import Cli, Inbox
-from webhook_inbox.domain.errors import Deferred
+from webhook_inbox.domain.internal_errors import Postponed
 from webhookctl.display.suggestions import Program, folded
 from webhookctl.display.table import Column, Fit, fitted, plain, short, wrapped
 
@@ -139,7 +139,7 @@ def test_a_done_run_shows_no_error_even_if_an_earlier_version_stored_one(
 
 def test_list_says_once_why_a_run_waits(cli: Cli, inbox: Inbox) -> None:
     until = inbox.now + timedelta(hours=3)
-    error = Deferred(until, "its circuit is open", waits_for="destination crm")
+    error = Postponed(until, "its circuit is open", waits_for="destination crm")
     inbox.fails("acme.notify", error)
     inbox.deliver()
     inbox.work()
