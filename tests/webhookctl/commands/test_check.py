@@ -107,7 +107,7 @@ def test_it_asks_no_target(cli: Cli, checkout: Path) -> None:
 def test_a_mistake_in_the_configuration_is_one_line(cli: Cli, checkout: Path) -> None:
     (checkout / "inbox.toml").write_text('[sources.acme]\nprovider = "strpe"\n')
     shown = cli("check")
-    assert (shown.code, shown.out) == (1, "")
+    assert (shown.code, shown.out) == (1, "stage dev\n")
     assert shown.err.count("\n") == 1
     assert shown.err.startswith('webhookctl: functions/inbox.toml [sources.acme] provider: "strpe"')
 
@@ -125,7 +125,7 @@ def test_an_import_that_the_bundle_does_not_contain_is_one_line(cli: Cli, checko
     orders = checkout / "handlers" / "orders.py"
     orders.write_text("import stripe\n" + orders.read_text())
     shown = cli("check")
-    assert (shown.code, shown.out) == (1, "")
+    assert (shown.code, shown.out) == (1, "stage dev\n")
     assert shown.err.startswith("webhookctl: functions/handlers/orders.py:1: imports stripe, which")
     (checkout / "requirements.txt").write_text("stripe\n")
     assert cli("check").code == 0
