@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import tomllib
 from typing import Any
 
 import pytest
@@ -34,7 +35,14 @@ def test_every_command_can_be_given(command: str) -> None:
     check = {
         "make": _check_make,
         ".venv/bin/webhookctl": _check_webhookctl,
+        "webhookctl": _check_webhookctl,
+        "../inbox/.venv/bin/webhookctl": _check_webhookctl,
+        "../inbox/.venv/bin/pip": _check_wheel,
         ".venv/bin/pytest": _check_pytest,
+        "pytest": _check_pytest,
+        "python3": lambda words: None,
+        "cd": lambda words: None,
+        ".": lambda words: None,
         "npx": _check_cdk,
         "curl": _check_addresses,
         "echo": lambda words: None,
@@ -66,7 +74,13 @@ def _check_webhookctl(words: list[str]) -> None:
 
 
 def _check_pytest(words: list[str]) -> None:
-    assert words[1:] in (["tests/test_shipments.py"], ["tests/test_shop.py"])
+    assert words[1:] in ([], ["tests/test_shipments.py"], ["tests/test_shop.py"])
+
+
+def _check_wheel(words: list[str]) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wheel = f"dist/webhook_inbox-{project['version']}-py3-none-any.whl"
+    assert words[1:] == ["install", f"{wheel}[cdk,dev]"]
 
 
 def _check_cdk(words: list[str]) -> None:

@@ -1,21 +1,22 @@
-"""The code of README.md and docs/start.md runs as one module and one test file."""
+"""The code of README.md and docs/start.md, in a project that `webhookctl init` writes."""
 
 import importlib.util
-import shutil
+import os
+import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from webhook_inbox_cdk.contents import processor_requirements
 
 from tests.docs.blocks import Block, blocks
 from tests.docs.pages import README, ROOT, START
 from webhook_inbox.configuration.check_warnings import warnings
 from webhook_inbox.configuration.compile import compile_manifest
-from webhook_inbox.configuration.handler_modules import registered_modules
 from webhook_inbox.testing import Fake, Inbox
+from webhookctl.__main__ import main
 
 TEST = "def test_"
 
@@ -32,17 +33,27 @@ def handler_code() -> str:
 
 
 @pytest.fixture(scope="module")
-def shipments(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project's functions, with the pages' sources and handlers added as they say."""
-    functions = tmp_path_factory.mktemp("start") / "functions"
-    shutil.copytree(ROOT / "functions", functions, ignore=shutil.ignore_patterns("__pycache__"))
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new project, with the pages' sources, handlers and tests added as they say."""
+    top = tmp_path_factory.mktemp("start") / "inbox"
+    with pytest.raises(SystemExit) as ended:
+        main(["init", str(top)])
+    assert not ended.value.code
+    functions = top / "functions"
     with (functions / "inbox.toml").open("a", encoding="utf-8") as file:
         file.writelines("\n" + block.text for block in code("toml"))
     registry = functions / "handlers" / "__init__.py"
-    modules = (*registered_modules(functions), "shipments")
+    registry.write_text('MODULES = ("orders", "shipments")\n', encoding="utf-8")
     (functions / "handlers" / "shipments.py").write_text(handler_code(), encoding="utf-8")
-    registry.write_text(f"MODULES = {modules!r}\n", encoding="utf-8")
-    return functions
+    tests = [block.text for block in code("python") if TEST in block.text]
+    (top / "tests" / "test_shipments.py").write_text("\n\n".join(tests), encoding="utf-8")
+    return top
+
+
+@pytest.fixture(scope="module")
+def shipments(project: Path) -> Path:
+    """The project's functions."""
+    return project / "functions"
 
 
 @pytest.fixture
@@ -58,12 +69,16 @@ def module(shipments: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def test_the_sources_and_handlers_compile(shipments: Path) -> None:
-    manifest = compile_manifest(shipments, stage="local")
+    files = processor_requirements(shipments)
+    assert compile_manifest(shipments, stage="dev", requirements=files).handlers
+    manifest = compile_manifest(shipments, stage="local", requirements=files)
     assert [spec.name for spec in manifest.runs_for("shipments", "parcel.delivered")] == [
         "shipments.thank",
         "shipments.record",
     ]
-    named = {name for block in code("toml") for name in tomllib.loads(block.text)["sources"]}
+    named = {
+        name for block in code("toml") for name in tomllib.loads(block.text).get("sources", {})
+    }
     assert named <= manifest.sources.keys()
     # The second source is an example without handlers, of which the page says that it is a warning.
     [warning] = warnings(shipments, manifest)
@@ -75,7 +90,7 @@ def test_the_first_handler_does_what_the_readme_says(
     module: ModuleType, status: int, ends: str
 ) -> None:
     sink = Fake().answers(status)
-    inbox = Inbox(module.shipments, destinations={"sink": sink})
+    inbox = Inbox(module.shipments, destinations={"mailer": sink})
     parcel = {"id": "p-1", "customer": "c-9"}
 
     run = inbox.run("shipments.thank", parcel, event_id="p-1", event_type="parcel.delivered")
@@ -96,27 +111,22 @@ def test_the_first_handler_does_what_the_readme_says(
     ],
 )
 def test_the_exception_decides(module: ModuleType, parcel: dict[str, object], status: str) -> None:
-    inbox = Inbox(module.shipments, destinations={"sink": Fake()})
+    inbox = Inbox(module.shipments, destinations={"mailer": Fake()})
     assert inbox.run("shipments.record", {"id": "p-1", **parcel}).status == status
 
 
-def page_tests() -> list[str]:
-    return [
-        line.removeprefix("def ").partition("(")[0]
-        for block in code("python")
-        for line in block.text.splitlines()
-        if line.startswith(TEST)
-    ]
+def test_the_pages_tests_pass_in_the_project(project: Path) -> None:
+    paths = (project / "functions", ROOT / "functions", ROOT)
 
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
-@pytest.mark.parametrize("name", page_tests())
-def test_the_pages_tests_pass(module: ModuleType, name: str) -> None:
-    namespace: dict[str, Callable[[], None]] = {}
-    for block in code("python"):
-        if TEST in block.text:
-            exec(compile(block.text, block.text[:40], "exec"), namespace)
-    namespace[name]()
-
-
-def test_the_pages_have_tests() -> None:
-    assert len(page_tests()) == 3
+    assert done.returncode == 0, done.stdout
+    # Three of the pages, and the one that the project begins with.
+    assert "4 passed" in done.stdout

@@ -21,9 +21,7 @@ def dev(
     call: Invocation,
     *,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the local API.")] = 8787,
-    sink_port: Annotated[
-        int, typer.Option(min=1, max=65535, help="Port of the sink, for the example handlers.")
-    ] = 8788,
+    sink_port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the sink.")] = 8788,
     secret: Annotated[
         list[str] | None,
         typer.Option(
@@ -82,8 +80,8 @@ def _run(root: Path, **options: Any) -> int:
         from webhookctl.local.session import run_dev  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise CommandError(
-            f"the local runtime needs {error.name}, which is not installed: run `make setup` in the"
-            " repository, and use its .venv/bin/webhookctl"
+            f"the local runtime needs {error.name}, which is not installed: run"
+            " `pip install 'webhook-inbox[cdk,dev]'`, or `make setup` in a clone"
         ) from error
     return run_dev(root, **options)
 

@@ -7,21 +7,26 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from webhookctl.display.suggestions import Command, folded
+from webhookctl.display.suggestions import NAME, Command, Program, folded
 from webhookctl.display.untrusted import printable_lines, quoted
 from webhookctl.local.dev_secrets import FILE
 from webhookctl.local.runtime import Runtime
 from webhookctl.local.state import FILE as STATE
 
-# Works without activating the virtual environment.
-COMMAND: Final = (".venv/bin/webhookctl", "--local")
 SUGGESTIONS: Final = 3
 # Columns of a suggested command; longer ones continue on a second line.
 WIDTH: Final = 78
 
 
-def banner(runtime: Runtime, *, seconds: float) -> str:
-    """Returns the banner; shows fake secrets only."""
+def banner(runtime: Runtime, *, seconds: float, program: Program | None = None) -> str:
+    """Returns the banner; shows fake secrets only.
+
+    Args:
+        runtime: the session's.
+        seconds: the time that the start took.
+        program: begins the suggested commands; by default `webhookctl --local`.
+    """
+    words = (program or Program((NAME, "--local"))).words
     return "\n".join(
         [
             "",
@@ -30,9 +35,9 @@ def banner(runtime: Runtime, *, seconds: float) -> str:
             "",
             *_secrets(runtime),
             "Try next",
-            *_suggestions(runtime),
+            *_suggestions(runtime, words),
             "",
-            f"Effects of the example handlers: {runtime.sink_url}/effects",
+            f"Requests of the handlers to the sink: {runtime.sink_url}/effects",
             _end(runtime),
             f"AWS on this machine: {runtime.ministack.endpoint}"
             f" (credentials in {runtime.project.state.name}/{STATE})",
@@ -68,19 +73,20 @@ def _secrets(runtime: Runtime) -> Iterator[str]:
     yield ""
 
 
-def _suggestions(runtime: Runtime) -> Iterator[str]:
+def _suggestions(runtime: Runtime, program: tuple[str, ...]) -> Iterator[str]:
     samples = [
         (sample.relative_to(runtime.project.root), name)
         for name, source in runtime.manifest.sources.items()
         for sample in sorted(_samples(runtime, name, source.provider))[:1]
     ]
     for file, name in samples[:SUGGESTIONS]:
-        yield from _command("send", quoted(str(file)), "--source", name, "--times", "3")
-    yield from _command("inbox", "list")
+        words = ("send", quoted(str(file)), "--source", name, "--times", "3")
+        yield from _command(*program, *words)
+    yield from _command(*program, "inbox", "list")
 
 
 def _command(*words: str) -> Iterator[str]:
-    return (f"  {line}" for line in folded(Command((*COMMAND, *words)), WIDTH))
+    return (f"  {line}" for line in folded(Command(words), WIDTH))
 
 
 def _samples(runtime: Runtime, source: str, provider: str) -> Iterator[Path]:

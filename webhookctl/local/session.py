@@ -13,6 +13,7 @@ from watchfiles import watch
 
 from webhook_inbox.configuration.check_warnings import warnings
 from webhook_inbox.domain.errors import ConfigurationError
+from webhookctl.display.suggestions import Program
 from webhookctl.display.untrusted import printable
 from webhookctl.errors import CommandError
 from webhookctl.local import state
@@ -21,6 +22,7 @@ from webhookctl.local.deployment.synth import Project
 from webhookctl.local.kept import Kept
 from webhookctl.local.ports import require_free
 from webhookctl.local.runtime import Runtime, Settings
+from webhookctl.target import Selection
 
 INTERVAL: Final = 500  # milliseconds between two checks of the runtime
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -90,7 +92,8 @@ def _run(project: Project, settings: Settings) -> int:
     try:
         runtime.start()
         ready = True
-        say(banner(runtime, seconds=time.monotonic() - begun))
+        program = Program.running().on(Selection(local=True))
+        say(banner(runtime, seconds=time.monotonic() - begun, program=program))
         _serve(runtime)
     except (Stopped, KeyboardInterrupt):  # watchfiles replaces what a signal handler raises
         if not ready:

@@ -138,7 +138,7 @@ def test_what_is_missing_for_it_names_the_setup(
     monkeypatch.setitem(sys.modules, "webhookctl.local.session", None)
     shown = cli("dev")
     assert shown.code == 1
-    assert "run `make setup` in the repository, and use its .venv/bin/webhookctl" in shown.err
+    assert "`pip install 'webhook-inbox[cdk,dev]'`, or `make setup` in a clone" in shown.err
 
 
 def test_outside_of_a_repository_it_says_where_to_go(cli: Cli, runtime: Runtime) -> None:
