@@ -17,7 +17,7 @@ from webhookctl.errors import CommandError
 from webhookctl.local import dev_secrets, state
 from webhookctl.local.deployment.deploy import Deployer
 from webhookctl.local.deployment.functions import Deployed, Fleet, deployed
-from webhookctl.local.deployment.synth import Project, synthesize
+from webhookctl.local.deployment.synth import Project, synthesize, unchanged
 from webhookctl.local.http.gateway import Gateway
 from webhookctl.local.http.server import IN_FLIGHT, Front
 from webhookctl.local.kept import Kept
@@ -28,7 +28,8 @@ from webhookctl.local.processes.process_group import Child, inherited
 from webhookctl.local.reload import Versions, bundles, compiled, template_inputs
 
 API_HOST: Final = re.compile(r"https?://([^./]+)\.execute-api\.")
-# Workers at the start, one by default; ingest gets as many as the local API uses at once.
+# Workers at the start, one by default; ingest gets as many as the local API uses at once. An event
+# needs these kinds.
 WARM: Final[Mapping[str, int]] = {"ingest": IN_FLIGHT, "processor": 2}
 SINK_LIMIT: Final = 60.0  # seconds; it takes half a one
 POLL: Final = 0.02
@@ -152,7 +153,8 @@ class Runtime:
 
     def _start(self) -> None:
         # Errors in the user's files show within milliseconds, before Node starts.
-        manifest = compiled(self.project)
+        assembly = unchanged(self.project)
+        manifest = assembly.manifest() if assembly else compiled(self.project)
         self._closing.callback(self.front.stop)
         self._listen()
         self._closing.callback(self.stop_sink)
@@ -165,8 +167,8 @@ class Runtime:
         self.ministack.start()
         self.manifest = manifest
         self._deploy(manifest)
-        # One worker each shows whether the code can be imported; the others may follow.
-        self._fleet.warm(dict.fromkeys(self.functions, 1))
+        # One worker shows whether your code can be imported; the others may follow.
+        self._fleet.warm({f: 1 for f in self.functions if f.kind in WARM})
         self._warming = threading.Thread(target=self._warm_more, daemon=True, name="warm-up")
         self._warming.start()
         self._closing.callback(self._stop_logs)
@@ -178,7 +180,7 @@ class Runtime:
         """Starts the workers for concurrent requests."""
         # An edit or the end of the session may stop them; then requests start workers.
         with contextlib.suppress(CommandError, BotoCoreError):
-            self._fleet.warm({f: WARM[f.kind] for f in self.functions if f.kind in WARM})
+            self._fleet.warm({f: WARM.get(f.kind, 1) for f in self.functions})
 
     def await_workers(self) -> None:
         """Waits until the workers for concurrent requests run."""
