@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from aws_cdk import Annotations, CfnOutput, Stack
 from aws_cdk import aws_ec2 as ec2
@@ -29,9 +29,7 @@ from webhook_inbox.configuration import inbox_toml
 from webhook_inbox.configuration.check_warnings import warnings
 from webhook_inbox.configuration.compile import compile_manifest
 from webhook_inbox.domain.errors import ConfigurationError
-from webhook_inbox.domain.manifest import HOLD, METADATA
-
-LOCAL: Final = "local"
+from webhook_inbox.domain.manifest import HOLD, LOCAL, METADATA
 
 
 @dataclass(frozen=True, slots=True)

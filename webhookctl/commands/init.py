@@ -1,6 +1,5 @@
 """`init`: writes a new project."""
 
-import ipaddress
 import os
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
@@ -11,6 +10,8 @@ from urllib.parse import urlsplit
 
 import typer
 
+from webhook_inbox.configuration.addresses import kind_of
+from webhook_inbox.domain.manifest import SINK
 from webhookctl.display.output import counted
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, offline
@@ -28,8 +29,6 @@ The inbox accepts one of the three deliveries and answers that the others are du
 """
 HANDLED: Final = "the handler\nconfirms the order once"
 FORWARDED: Final = "your\nservice receives the event once"
-# The name of the local sink in inbox.toml.
-SINK: Final = "sink"
 
 
 @offline
@@ -75,14 +74,7 @@ def _service(url: str) -> Mapping[str, str]:
     if parts.scheme not in {"http", "https"} or not parts.hostname or set(url) & set('"\\ \n'):
         raise typer.BadParameter(f"--forward {url!r} is not a URL as in https://app.example.com/in")
     # A session on this machine must not call the deployed service.
-    return {"url": url, "local": url if _is_loopback(parts.hostname) else SINK}
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    return {"url": url, "local": url if kind_of(url) == "loopback" else SINK}
 
 
 def _files(top: Path) -> Iterator[tuple[str, Path]]:

@@ -14,6 +14,7 @@ from typing import Final, Self
 
 from webhook_inbox_cdk.contents import CONSTRUCT, ENTRY_POINTS, LIBRARY
 
+from webhook_inbox.domain.manifest import LOCAL
 from webhookctl.errors import CommandError
 from webhookctl.local.deployment.assembly import Assembly
 from webhookctl.local.state import DIRECTORY
@@ -48,7 +49,6 @@ class Project:
         return self.functions.parent / ".build"
 
 
-STAGE: Final = "local"
 STAMP: Final = "inputs.sha256"
 LIMIT: Final = 300.0
 APP: Final = "app.py"
@@ -104,7 +104,7 @@ def _run(project: Project, directory: Path) -> None:
 def _environment(project: Project, directory: Path) -> dict[str, str]:
     """Returns the app's environment, without AWS settings: no lookups in an account."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    context = {"stage": STAGE, "functions": str(project.functions)}
+    context = {"stage": LOCAL, "functions": str(project.functions)}
     return {
         **own,
         "CDK_CONTEXT_JSON": json.dumps(context),
