@@ -9,6 +9,7 @@ from webhook_inbox.configuration.inbox_toml import ThrottleSpec
 from webhook_inbox.domain.manifest import SPLIT, HandlerSpec, Manifest, SourceSpec
 from webhookctl.checkout import Checkout
 from webhookctl.display.output import counted
+from webhookctl.display.table import Column, Fit
 from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, Stage, offline
 
@@ -79,7 +80,7 @@ def _print(call: Invocation, what: str, entries: list[dict[str, Any]]) -> None:
         call.output.line(f"no {what}")
         return
     rows = [[_cell(value) for value in entry.values()] for entry in entries]
-    call.output.table([name.upper() for name in entries[0]], rows)
+    call.output.table([Column(name.upper(), Fit.NAME) for name in entries[0]], rows)
 
 
 def _cell(value: object) -> object:

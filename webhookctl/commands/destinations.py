@@ -30,7 +30,11 @@ from webhookctl.invocation import Invocation, takes_options
 
 COLUMNS: Final = (
     Column("DESTINATION", Fit.NAME),
-    *("CIRCUIT", "RATE", "WAITING", "OLDEST", "NEXT_PROBE"),
+    Column("CIRCUIT", Fit.NAME),
+    Column("RATE"),
+    Column("WAITING"),
+    Column("OLDEST"),
+    Column("NEXT_PROBE"),
 )
 # The prefix of `waits_for` of a run that waits for a destination.
 WAITS_FOR: Final = "destination "

@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError
 
-from webhook_inbox.domain.manifest import Manifest
+from webhook_inbox.domain.manifest import LOCAL, Manifest
+from webhookctl.checkout import Checkout
 from webhookctl.errors import CommandError
 from webhookctl.local import dev_secrets, state
 from webhookctl.local.deployment.deploy import Deployer
@@ -25,7 +26,7 @@ from webhookctl.local.logs import LogFollower
 from webhookctl.local.ports import LOOPBACK, accepts
 from webhookctl.local.processes.ministack import Ministack
 from webhookctl.local.processes.process_group import Child, inherited
-from webhookctl.local.reload import Versions, bundles, compiled, template_inputs
+from webhookctl.local.reload import Versions, bundles, template_inputs
 
 API_HOST: Final = re.compile(r"https?://([^./]+)\.execute-api\.")
 # Workers at the start, one by default; ingest gets as many as the local API uses at once.
@@ -99,7 +100,7 @@ class Runtime:
         Raises CommandError or ConfigurationError for invalid files; the previous version keeps
         running.
         """
-        manifest = compiled(self.project)
+        manifest = Checkout(self.project.functions).manifest(LOCAL)
         if template_inputs(manifest) != template_inputs(self.manifest):
             # It takes ten seconds, in which a user may already post to a new source.
             self._tell(f"{_changed(self.manifest, manifest)} changed: updating the stack …")
@@ -152,7 +153,7 @@ class Runtime:
 
     def _start(self) -> None:
         # Errors in the user's files show within milliseconds, before Node starts.
-        manifest = compiled(self.project)
+        manifest = Checkout(self.project.functions).manifest(LOCAL)
         self._closing.callback(self.front.stop)
         self._listen()
         self._closing.callback(self.stop_sink)
