@@ -14,7 +14,7 @@ from webhook_inbox.destinations.circuit import (
     circuit_from,
     limit_key,
 )
-from webhook_inbox.destinations.gate import spelled_rate
+from webhook_inbox.destinations.gate import WAITS_FOR, spelled_rate
 from webhook_inbox.destinations.rate_limiter import RESERVATION, moment
 from webhook_inbox.domain.manifest import DestinationSpec
 from webhook_inbox.domain.model import Run
@@ -36,8 +36,6 @@ COLUMNS: Final = (
     Column("OLDEST"),
     Column("NEXT_PROBE"),
 )
-# The prefix of `waits_for` of a run that waits for a destination.
-WAITS_FOR: Final = "destination "
 # The open runs that are read per partition of the due index; a handler has eight.
 PER_SHARD: Final = 200
 WORKERS: Final = 8
