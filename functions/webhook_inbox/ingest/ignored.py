@@ -23,7 +23,9 @@ TYPE_LIMIT: Final = 100
 PAUSE: Final = timedelta(seconds=30)
 # The counts that wait in memory meanwhile, by type.
 PENDING: Final = 200
-_DAY: Final = len("2026-01-01")
+# The kinds of rows: of one type, and of the types without one.
+_TYPE: Final = "type"
+_REST: Final = "rest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +109,9 @@ def find_ignored(
     first, last = f"{since:%Y-%m-%d}", f"{until:%Y-%m-%d}"
     found: dict[str | None, IgnoredType] = {}
     for row in table.query(_partition(source)):
-        if live(row, now) is not None and "count" in row and first <= row["sk"][:_DAY] <= last:
-            each = _read(source, row)
+        day, type_ = _parts(row)
+        if live(row, now) is not None and "count" in row and first <= day <= last:
+            each = IgnoredType(source, type_, row["count"], from_ms(row["last_at"]))
             known = found.get(each.type, each)
             count = each.count if known is each else each.count + known.count
             last_at = max(each.last_at, known.last_at)
@@ -116,9 +119,10 @@ def find_ignored(
     return sorted(found.values(), key=lambda each: (each.type is None, -each.count))
 
 
-def _read(source: str, row: Item) -> IgnoredType:
-    type_ = row["sk"][_DAY + 1 :] if len(row["sk"]) > _DAY else None
-    return IgnoredType(source, type_, row["count"], from_ms(row["last_at"]))
+def _parts(row: Item) -> tuple[str, str | None]:
+    """Returns the day and the type of a row."""
+    _, day, *type_ = row["sk"].split("#", 2)
+    return day, type_[0] if type_ else None
 
 
 def _partition(source: str) -> str:
@@ -126,7 +130,8 @@ def _partition(source: str) -> str:
 
 
 def _key(source: str, day: str, type_: str | None) -> Key:
-    return Key(_partition(source), day if type_ is None else f"{day}#{type_}")
+    rest, own = f"{_REST}#{day}", f"{_TYPE}#{day}#{type_}"
+    return Key(_partition(source), rest if type_ is None else own)
 
 
 def _text(type_: str) -> str:

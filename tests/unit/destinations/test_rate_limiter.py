@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.destinations.site import CRM, LIMITED, Site
 from webhook_inbox.destinations.circuit import UNKNOWN, CallOutcome
-from webhook_inbox.destinations.gate import _spelled
+from webhook_inbox.destinations.gate import spelled_rate
 from webhook_inbox.destinations.rate_limiter import (
     HEADROOM,
     LEAD,
@@ -456,4 +456,4 @@ def test_patience_is_what_a_queue_could_do_no_better() -> None:
     [(10, "10/s"), (1, "1/s"), (1 / 3, "20/m"), (1 / 60, "1/m"), (1 / 3600, "1/h"), (2.5, "2.5/s")],
 )
 def test_a_rate_is_told_as_it_was_written(rate: float, spelled: str) -> None:
-    assert _spelled(rate) == spelled
+    assert spelled_rate(rate) == spelled

@@ -219,7 +219,7 @@ class Scenario:
         offer(world, "taken")
 
     def _reject(self) -> None:
-        """A conflict, a guarded body and its copy, a rejected delivery and its count."""
+        """A conflict, a guarded body and its copy, a rejected delivery, and counts."""
         world = self.world
         conflict = world.deliver("evt-done", body=body_of("evt-done", changed=True))
         assert conflict.outcome == "conflict", conflict
@@ -227,6 +227,7 @@ class Scenario:
         world.work()
         assert world.deliver("gh-copy", source="github").outcome == "held"
         assert world.deliver("evt-forged", secret="another-secret").outcome == "rejected"
+        assert world.deliver("gh-star", source="github", type_="star").outcome == "ignored"
 
     def _send(self) -> None:
         """Runs whose messages stay in the queues, and the audit of what operators did."""
