@@ -89,7 +89,7 @@ def _address(call: Invocation, source: str) -> str:
     if source not in urls:
         if call.target.local:
             raise CommandError(
-                f"the source {source} is not loaded yet: wait until `make dev` prints"
+                f"the source {source} is not loaded yet: wait until `webhookctl dev` prints"
                 f" `new source: …/{source}`, or the reason why it did not reload"
             )
         problem = unknown("source", source, urls, where="is deployed")

@@ -15,7 +15,7 @@ from typing import Final, Self
 from webhook_inbox_cdk.contents import CONSTRUCT, ENTRY_POINTS, LIBRARY
 
 from webhook_inbox.domain.manifest import LOCAL
-from webhookctl.errors import CommandError
+from webhookctl.errors import INSTALL, CommandError
 from webhookctl.local.deployment.assembly import Assembly
 from webhookctl.local.state import DIRECTORY
 
@@ -39,7 +39,7 @@ class Project:
         """Returns the project of a repository; raises CommandError for any other directory."""
         if not (root / "app.py").is_file() or not (root / "functions").is_dir():
             raise CommandError(
-                f"{root} has no app.py and functions/: change to the repository's directory"
+                f"{root} has no app.py and functions/: change to the project's directory"
             )
         return cls(root, root / "functions", root / DIRECTORY)
 
@@ -138,7 +138,4 @@ def _cdk_version() -> str:
     try:
         return version("aws-cdk-lib")
     except PackageNotFoundError as error:
-        raise CommandError(
-            "the CDK is not installed: run `pip install 'webhook-inbox[cdk,dev]'`, or `make setup`"
-            " in a clone"
-        ) from error
+        raise CommandError(f"the CDK is not installed: {INSTALL}") from error
