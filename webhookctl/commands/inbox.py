@@ -1,15 +1,15 @@
 """`inbox`: lists and inspects events."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
 from webhook_inbox.domain.manifest import matches
 from webhook_inbox.domain.model import EventStatus, Overview, Run, StoredEvent
-from webhook_inbox.ingest.ignored import IgnoredType, find_ignored
+from webhook_inbox.ingest.ignored import find_ignored
 from webhook_inbox.ledger.schema import conflict_key, dedupe_key
 from webhook_inbox.queue.line import TURN, Line
 from webhookctl.checkout import known_manifest, known_source, require_known
@@ -187,7 +187,7 @@ def list_ignored(
     low = high - WINDOW if since is None else moment(since, now)
     found = [
         each
-        for name in ([source] if source else list(target.urls))
+        for name in ([source] if source else target.urls)
         for each in find_ignored(target.table, name, since=low, until=high, now=now)
         if type_ is None or (each.type is not None and matches((type_,), each.type))
     ]
@@ -195,22 +195,16 @@ def list_ignored(
         require_known(target, source=source, handler=None)
     if call.as_json:
         for each in found:
-            call.output.json(_ignored_object(each))
-        return
-    if not found:
+            call.output.json({**asdict(each), "last_at": iso(each.last_at)})
+    elif found:
+        rows = [(each.source, each.type or OTHERS, each.count, each.last_at) for each in found]
+        call.output.table(IGNORED_COLUMNS, rows, now=now)
+        call.output.note(
+            f"Counted since {low:%Y-%m-%d} (UTC); the events are not stored. To store a type, add"
+            " it to the source's `types` in inbox.toml, and deploy."
+        )
+    else:
         call.output.note(f"No ignored types since {low:%Y-%m-%d} (UTC).")
-        return
-    rows = [(each.source, each.type or OTHERS, each.count, each.last_at) for each in found]
-    call.output.table(IGNORED_COLUMNS, rows, now=now)
-    call.output.note(
-        f"Counted since {low:%Y-%m-%d} (UTC); the events are not stored. To store a type, add it to"
-        " the source's `types` in inbox.toml, and deploy."
-    )
-
-
-def _ignored_object(found: IgnoredType) -> dict[str, Any]:
-    named = {"source": found.source, "type": found.type}
-    return {**named, "count": found.count, "last_at": iso(found.last_at)}
 
 
 def _see_body(call: Invocation, event: StoredEvent) -> Command:
