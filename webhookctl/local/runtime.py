@@ -18,7 +18,7 @@ from webhookctl.errors import CommandError
 from webhookctl.local import dev_secrets, state
 from webhookctl.local.deployment.deploy import Deployer
 from webhookctl.local.deployment.functions import Deployed, Fleet, deployed
-from webhookctl.local.deployment.synth import Project, synthesize
+from webhookctl.local.deployment.synth import Project, synthesize, unchanged
 from webhookctl.local.http.gateway import Gateway
 from webhookctl.local.http.server import IN_FLIGHT, Front
 from webhookctl.local.kept import Kept
@@ -29,7 +29,8 @@ from webhookctl.local.processes.process_group import Child, inherited
 from webhookctl.local.reload import Versions, bundles, template_inputs
 
 API_HOST: Final = re.compile(r"https?://([^./]+)\.execute-api\.")
-# Workers at the start, one by default; ingest gets as many as the local API uses at once.
+# Workers at the start, one by default; ingest gets as many as the local API uses at once. An event
+# needs these kinds.
 WARM: Final[Mapping[str, int]] = {"ingest": IN_FLIGHT, "processor": 2}
 SINK_LIMIT: Final = 60.0  # seconds; it takes half a one
 POLL: Final = 0.02
@@ -153,7 +154,9 @@ class Runtime:
 
     def _start(self) -> None:
         # Errors in the user's files show within milliseconds, before Node starts.
-        manifest = Checkout(self.project.functions).manifest(LOCAL)
+        assembly = unchanged(self.project)
+        checkout = Checkout(self.project.functions)
+        manifest = assembly.manifest() if assembly else checkout.manifest(LOCAL)
         self._closing.callback(self.front.stop)
         self._listen()
         self._closing.callback(self.stop_sink)
@@ -166,8 +169,8 @@ class Runtime:
         self.ministack.start()
         self.manifest = manifest
         self._deploy(manifest)
-        # One worker each shows whether the code can be imported; the others may follow.
-        self._fleet.warm(dict.fromkeys(self.functions, 1))
+        # One worker shows whether your code can be imported; the others may follow.
+        self._fleet.warm({f: 1 for f in self.functions if f.kind in WARM})
         self._warming = threading.Thread(target=self._warm_more, daemon=True, name="warm-up")
         self._warming.start()
         self._closing.callback(self._stop_logs)
@@ -179,7 +182,7 @@ class Runtime:
         """Starts the workers for concurrent requests."""
         # An edit or the end of the session may stop them; then requests start workers.
         with contextlib.suppress(CommandError, BotoCoreError):
-            self._fleet.warm({f: WARM[f.kind] for f in self.functions if f.kind in WARM})
+            self._fleet.warm({f: WARM.get(f.kind, 1) for f in self.functions})
 
     def await_workers(self) -> None:
         """Waits until the workers for concurrent requests run."""
@@ -189,7 +192,7 @@ class Runtime:
         for name, source in self.manifest.sources.items():
             if name not in before.sources:
                 address = f"{self.front.url}/webhooks/{name}"
-                given = {name, source.secret} & set(self.settings.secrets)
+                given = source.secret in self.given
                 secret = "as given" if given else self.secrets[source.secret]
                 self._tell(f"new source: {address} ({source.provider}), secret: {secret}")
 
@@ -219,7 +222,7 @@ class Runtime:
         """Stores the secrets that the vault does not have: a kept one may have been replaced."""
         prefix, vault = self.outputs["SecretPrefix"], self.ministack.client("secretsmanager")
         kept = self.settings.kept
-        stored = (kept.stored() if kept else frozenset()) - self._given
+        stored = (kept.stored() if kept else frozenset()) - self.given
         present = stored & set(self.secrets)
         fakes = {name: self.secrets[name] for name in present}
         self.secrets |= dev_secrets.read(present, prefix=prefix, vault=vault)
@@ -230,7 +233,7 @@ class Runtime:
             kept.remember(self.secrets)
 
     @property
-    def _given(self) -> frozenset[str]:
+    def given(self) -> frozenset[str]:
         """The names of the secrets with a value of this session's settings."""
         sources, given = self.manifest.sources, self.settings.secrets
         return frozenset(sources[name].secret if name in sources else name for name in given)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.webhookctl.local.assemblies import assemble
 from webhookctl.errors import CommandError
-from webhookctl.local.deployment.synth import Project, require_node, synthesize
+from webhookctl.local.deployment.synth import Project, require_node, synthesize, unchanged
 
 # Stands for the CDK: leaves an assembly and a mark for each time it ran.
 APP = f"""
@@ -123,3 +123,11 @@ def test_a_directory_that_is_no_repository_is_refused(tmp_path: Path, missing: s
     path.rmdir() if path.is_dir() else path.unlink()
     with pytest.raises(CommandError, match="change to the project's directory"):
         Project.at(tmp_path)
+
+
+def test_it_is_unchanged_until_an_input_differs(project: Project) -> None:
+    assert unchanged(project) is None
+    synthesize(project)
+    assert unchanged(project) == synthesize(project)
+    (project.functions / "inbox.toml").write_text("two")
+    assert unchanged(project) is None

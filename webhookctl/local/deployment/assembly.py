@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
+from webhook_inbox.domain.manifest import METADATA, Manifest
 from webhookctl.errors import CommandError
 
 # The earliest time of the zip format: the same files give the same bytes on every machine.
@@ -64,6 +65,10 @@ class Assembly:
         """Returns the template."""
         parsed: dict[str, Any] = json.loads(self.template_path.read_text())
         return parsed
+
+    def manifest(self) -> Manifest:
+        """Returns the manifest that was compiled for the template."""
+        return Manifest.from_data(json.loads(self.template()["Metadata"][METADATA]))
 
 
 def archive(directory: Path) -> bytes:

@@ -49,6 +49,7 @@ class Project:
         return self.functions.parent / ".build"
 
 
+ASSEMBLY: Final = "assembly"
 STAMP: Final = "inputs.sha256"
 LIMIT: Final = 300.0
 APP: Final = "app.py"
@@ -66,19 +67,28 @@ def require_node() -> None:
         )
 
 
+def unchanged(project: Project) -> Assembly | None:
+    """Returns the last assembly while its inputs are the same; None otherwise."""
+    directory = project.state / ASSEMBLY
+    stamp = directory / STAMP
+    if stamp.is_file() and stamp.read_text() == _digest(project):
+        return Assembly.read(directory)
+    return None
+
+
 def synthesize(project: Project) -> Assembly:
     """Returns the assembly of the stage "local"; raises CommandError with the app's last line."""
-    directory = project.state / "assembly"
-    stamp = directory / STAMP
+    assembly = unchanged(project)
+    if assembly is not None:
+        return assembly
+    directory = project.state / ASSEMBLY
     inputs = _digest(project)
-    if stamp.is_file() and stamp.read_text() == inputs:
-        return Assembly.read(directory)
     require_node()
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     _run(project, directory)
     assembly = Assembly.read(directory)
-    stamp.write_text(inputs)
+    (directory / STAMP).write_text(inputs)
     return assembly
 
 
