@@ -139,11 +139,8 @@ def inspect_event(
     ] = False,
 ) -> None:
     """Show an event's status, reasons and next action, then its attempts and effects."""
-    if not event_id:
-        listed = call.program.command("inbox list")
-        raise CommandError(f"EVENT_ID is empty: use an id from `{listed}`")
     now, target, output = call.clock.now(), call.target, call.output
-    overview = _the_one(call, event_id, source, body=body)
+    overview = the_one(call, event_id, source, body=body)
     overview = replace(overview, runs=[_in_line(target, run, now) for run in overview.runs])
     event = overview.event
     handlers = {} if overview.status in SETTLED else known_manifest(target).handlers
@@ -223,8 +220,11 @@ def _in_line(target: Target, run: Run, now: datetime) -> Run:
     return replace(run, last_error=f"{place} of {run.ordering_key}; the first is {line[0]}")
 
 
-def _the_one(call: Invocation, event_id: str, source: str | None, *, body: bool) -> Overview:
+def the_one(call: Invocation, event_id: str, source: str | None, *, body: bool) -> Overview:
     """Returns the event; raises CommandError unless exactly one matches."""
+    if not event_id:
+        listed = call.program.command("inbox list")
+        raise CommandError(f"EVENT_ID is empty: use an id from `{listed}`")
     found = call.overviews(event_id, source, with_body=body)
     if len(found) > 1:
         names = ", ".join(overview.event.source for overview in found)

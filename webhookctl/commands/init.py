@@ -17,16 +17,7 @@ from webhookctl.errors import CommandError
 from webhookctl.invocation import Invocation, offline
 
 TEMPLATE: Final = Path(__file__).resolve().parents[1] / "template"
-# Files with `$name` and other placeholders; all others are copied.
-FILLED: Final = frozenset({"README.md", "requirements.txt", "inbox.toml"})
-FIRST_EVENT: Final = """
-```sh
-webhookctl --local send events/ingest/shop/order.paid__first.json --source shop --times 3
-webhookctl --local inbox list
-```
-
-The inbox accepts one of the three deliveries and answers that the others are duplicates; {effect}.
-"""
+# The effect of the first event, in the README.
 HANDLED: Final = "the handler\nconfirms the order once"
 FORWARDED: Final = "your\nservice receives the event once"
 
@@ -52,18 +43,16 @@ def init(
     for name, source in sorted(files.items()):
         target = directory / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        text = source.read_text(encoding="utf-8")
-        filled = Template(text).substitute(words) if target.name in FILLED else text
-        target.write_text(filled, encoding="utf-8")
+        template = Template(source.read_text(encoding="utf-8"))
+        target.write_text(template.substitute(words), encoding="utf-8")
     _report(call, directory, count=len(files))
 
 
 def _words(directory: Path, forward: str | None) -> Mapping[str, str]:
-    effect = HANDLED if forward is None else FORWARDED
     words = {
         "name": directory.resolve().name,
         "version": version("webhook-inbox"),
-        "next": FIRST_EVENT.format(effect=effect),
+        "effect": HANDLED if forward is None else FORWARDED,
     }
     return words if forward is None else {**words, **_service(forward)}
 
